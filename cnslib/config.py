@@ -1,0 +1,253 @@
+"""Parameters: one frozen dataclass per section of params.yaml; an unknown, missing or mistyped key is an error with its name."""
+
+from dataclasses import dataclass
+
+
+SHIFTS = (
+    "cartoon style",
+    "plush toy style",
+    "pencil sketch style",
+    "painting style",
+    "design of sculpture",
+    "graffiti style",
+    "video game renditions style",
+    "style of a tattoo",
+    "heavy snow",
+    "heavy rain",
+    "heavy fog",
+    "heavy smog",
+    "heavy dust",
+    "heavy sandstorm",
+)
+UNSHIFTED = "unshifted"
+
+
+def identifier(name: str) -> str:
+    """A class or shift name as part of a file name: blanks become underscores."""
+    return name.replace(" ", "_")
+
+
+def demand(holds: bool, key: str, value: object, accepted: str) -> None:
+    """Raises ValueError naming the key, the offending value and what is accepted, unless the condition holds."""
+    if not holds:
+        raise ValueError(f"{key}: {value!r} is not accepted; accepted: {accepted}")
+
+
+@dataclass(frozen=True)
+class Base:
+    """What every step shares: folders, models, and the grid of classes, shifts, scales and seeds."""
+
+    out: str
+    device: str
+    pipeline: str
+    clip: str
+    image_encoder: str
+    oracle: str
+    labels: str
+    catalog: str
+    classes: list[str]
+    shifts: list[str]
+    scales: list[float]
+    seeds: int
+
+    def __post_init__(self):
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "base.shifts", shift, ", ".join(SHIFTS))
+        for key in ("classes", "shifts", "scales"):
+            values = getattr(self, key)
+            demand(bool(values) and len(set(values)) == len(values), f"base.{key}", values, "a list without repetitions")
+        demand(self.scales == sorted(self.scales) and self.scales[0] == 0, "base.scales", self.scales, "ascending from 0.0")
+        demand(self.seeds >= 1, "base.seeds", self.seeds, "at least 1")
+
+
+@dataclass(frozen=True)
+class World:
+    """Renders of the catalog that stand for the classification data set: images per class of each split."""
+
+    train_images: int
+    heldout_images: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """Textual inversion of one token per class, and the size of its comparison with the text prompt."""
+
+    learning_rate: float
+    steps: int
+    batch_size: int
+    images_per_class: int
+    validation_images: int
+    judge: str
+    guidance: float
+    seed: int
+
+    def __post_init__(self):
+        demand(self.steps >= 1, "inversion.steps", self.steps, "at least 1")
+
+
+@dataclass(frozen=True)
+class Sliders:
+    """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report."""
+
+    rank: int
+    alpha: float
+    eta: float
+    learning_rate: float
+    iterations: int
+    batch_size: int
+    denoising_steps: int
+    health_seeds: int
+    least_gain: float
+    seed: int
+
+    def __post_init__(self):
+        demand(self.rank >= 1, "sliders.rank", self.rank, "at least 1")
+        demand(self.denoising_steps >= 2, "sliders.denoising_steps", self.denoising_steps, "at least 2")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """DDIM sampling with classifier-free guidance; the slider acts on the last `start_fraction` of the steps."""
+
+    steps: int
+    guidance: float
+    guidances: list[float]
+    start_fraction: float
+    negative_prompt: str
+
+    def __post_init__(self):
+        demand(0 < self.start_fraction <= 1, "generation.start_fraction", self.start_fraction, "in (0, 1]")
+
+
+@dataclass(frozen=True)
+class Filtering:
+    """Out-of-class filter: recall that sets the thresholds, and how many of the four tests an image must pass."""
+
+    recall: float
+    passes: int
+    resamples: int
+    confidence: float
+    seed: int
+
+    def __post_init__(self):
+        demand(0 < self.recall < 1, "filtering.recall", self.recall, "between 0 and 1")
+        demand(self.passes in (1, 2, 3, 4), "filtering.passes", self.passes, "1, 2, 3 or 4")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Classifiers by name (a directory, "timm:<name>" or "open_clip:<name>/<tag>") and their preprocessing."""
+
+    classifiers: dict[str, str]
+    batch_size: int
+    preprocessing: str
+
+    def __post_init__(self):
+        demand(self.preprocessing in ("model", "paper"), "evaluation.preprocessing", self.preprocessing, "model, paper")
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Accuracy, CE and rCE: the reference classifier and the bootstrap."""
+
+    reference: str
+    resamples: int
+    confidence: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Autoencoder:
+    """Training of mini-SD's VAE."""
+
+    channels: list[int]
+    kl_weight: float
+    steps: int
+    batch_size: int
+    learning_rate: float
+    average: float
+    quality_images: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """Training of mini-SD's text encoder and UNet."""
+
+    channels: list[int]
+    width: int
+    layers: int
+    images: int
+    caption_dropout: float
+    steps: int
+    batch_size: int
+    learning_rate: float
+    average: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Contrastive:
+    """Training of mini-CLIP."""
+
+    vision: str
+    width: int
+    layers: int
+    steps: int
+    learning_rate: float
+    average: float
+    quality_images: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Selfsupervised:
+    """Training of mini-DINO."""
+
+    architecture: str
+    arguments: dict[str, object]
+    prototypes: int
+    steps: int
+    batch_size: int
+    learning_rate: float
+    average: float
+    quality_images: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Training of the oracle, and the prompts on which it judges mini-SD."""
+
+    architecture: str
+    arguments: dict[str, object]
+    steps: int
+    batch_size: int
+    learning_rate: float
+    average: float
+    quality_images: int
+    prompt_seeds: int
+    sampling_steps: int
+    guidance: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """Training of the classifiers: timm architecture and arguments by name."""
+
+    classifiers: dict[str, dict]
+    steps: int
+    batch_size: int
+    learning_rate: float
+    average: float
+    quality_images: int
+    seed: int
+
+
+SECTIONS: dict[str, type] = {
+    c.__name__.lower(): c
+    for c in (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy)
+    + (Autoencoder, Diffusion, Contrastive, Selfsupervised, Oracle, Zoo)
+}

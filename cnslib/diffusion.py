@@ -1,0 +1,170 @@
+"""mini-SD: a Stable Diffusion pipeline of a few million parameters, trained on captioned web scenes (design section 2)."""
+
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
+from diffusers.models.attention_processor import AttnProcessor, AttnProcessor2_0
+from jaxtyping import Float, Int
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from tqdm.auto import trange
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+
+from cnslib import autoencoder, seeds, units, world
+from cnslib.config import SHIFTS, UNSHIFTED
+from cnslib.training import Schedule, fit
+
+CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
+
+
+class Denoiser(nn.Module):
+    """Text encoder and UNet, trained together."""
+
+    def __init__(self, text_encoder: CLIPTextModel, unet: UNet2DConditionModel):
+        super().__init__()
+        self.text_encoder, self.unet = text_encoder, unet
+
+    def forward(self, noisy: Tensor, timestep: Tensor, ids: Tensor) -> Float[Tensor, "batch 4 16 16"]:
+        """The v-prediction for noisy latents under tokenised captions."""
+        return self.unet(noisy, timestep, self.text_encoder(ids).last_hidden_state).sample
+
+
+def captions() -> list[str]:
+    """Every caption of the mini world: ten classes, unshifted and under the fourteen shifts."""
+    return [world.caption(name, shift) for name in world.CLASSES for shift in (*SHIFTS, UNSHIFTED)]
+
+
+def tokenizer() -> CLIPTokenizer:
+    """A CLIP tokenizer whose byte-pair vocabulary of about 400 tokens is learned from the captions."""
+    return CLIPTokenizer(model_max_length=CONTEXT).train_new_from_iterator(captions(), vocab_size=420, show_progress=False)
+
+
+def text_encoder(tokens: CLIPTokenizer, *, width: int, layers: int) -> CLIPTextModel:
+    """An untrained CLIP text encoder for the tokenizer."""
+    return CLIPTextModel(
+        CLIPTextConfig(
+            vocab_size=len(tokens),
+            hidden_size=width,
+            intermediate_size=2 * width,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            max_position_embeddings=CONTEXT,
+            bos_token_id=tokens.bos_token_id,
+            eos_token_id=tokens.eos_token_id,
+            pad_token_id=tokens.pad_token_id,
+        )
+    )
+
+
+def unet(channels: tuple[int, ...], *, width: int) -> UNet2DConditionModel:
+    """An untrained UNet on 16x16x4 latents; attention at the two coarser resolutions, where it costs a third as much."""
+    return UNet2DConditionModel(
+        sample_size=16,
+        block_out_channels=channels,
+        layers_per_block=1,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+        cross_attention_dim=width,
+        attention_head_dim=4,
+        norm_num_groups=16,
+    )
+
+
+def scheduler() -> DDIMScheduler:
+    """The noise schedule of Stable Diffusion 2 (768-v): scaled-linear betas, v-prediction, DDIM."""
+    return DDIMScheduler(
+        beta_start=0.00085,
+        beta_end=0.012,
+        beta_schedule="scaled_linear",
+        clip_sample=False,
+        set_alpha_to_one=False,
+        steps_offset=1,
+        prediction_type="v_prediction",
+        timestep_spacing="leading",
+    )
+
+
+def web_latents(vae: AutoencoderKL, garments: world.Garments, *, images: int, seed: int, cache: Path) -> dict[str, Tensor]:
+    """Latents [images, 4, 16, 16] (half precision, scaled) and caption indices of rendered web scenes, cached in one file."""
+    if cache.exists():
+        return load_file(cache)
+    parts: dict[str, list[Tensor]] = {"latents": [], "caption": []}
+    for start in trange(0, images, 256, desc="web latents", disable=None):
+        batch = world.sample(garments, ("web", seed, start), min(256, images - start), style="web", unshifted=0.25, lowest=0.4)
+        parts["latents"].append((autoencoder.encode(vae, batch.image) * vae.config.scaling_factor).half())
+        parts["caption"].append(batch.label * (len(SHIFTS) + 1) + batch.shift)
+    data = {key: torch.cat(values) for key, values in parts.items()}
+    with units.atomic(cache) as partial:
+        save_file(data, partial)
+    return data
+
+
+def token_table(tokens: CLIPTokenizer) -> Int[Tensor, "captions+1 context"]:
+    """Token ids of every caption, in the order of `captions`, and of the empty caption last."""
+    return tokens([*captions(), ""], padding="max_length", max_length=CONTEXT, return_tensors="pt").input_ids
+
+
+def train(
+    vae: AutoencoderKL,
+    garments: world.Garments,
+    *,
+    channels: tuple[int, ...],
+    width: int,
+    layers: int,
+    images: int,
+    caption_dropout: float,
+    schedule: Schedule,
+    folder: Path,
+    device: str = "cpu",
+) -> StableDiffusionPipeline:
+    """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance."""
+    torch.manual_seed(schedule.seed)
+    tokens, noise = tokenizer(), scheduler()
+    data = web_latents(vae, garments, images=images, seed=schedule.seed, cache=folder / "web_latents.safetensors")
+    ids = token_table(tokens).to(device)
+    model = Denoiser(text_encoder(tokens, width=width, layers=layers), unet(channels, width=width)).to(device)
+    model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower
+
+    def loss(step: int) -> Tensor:
+        g = seeds.generator("diffusion", schedule.seed, step)
+        rows = torch.randint(len(data["caption"]), (schedule.batch_size,), generator=g)
+        latents = data["latents"][rows].float()
+        eps, t = torch.randn(latents.shape, generator=g), torch.randint(1000, (len(rows),), generator=g)
+        dropped = torch.rand(len(rows), generator=g) < caption_dropout
+        caption = torch.where(dropped, len(ids) - 1, data["caption"][rows]).to(device)
+        noisy, target = noise.add_noise(latents, eps, t), noise.get_velocity(latents, eps, t)
+        with torch.autocast(device, torch.bfloat16):
+            output = model(noisy.to(device), t.to(device), ids[caption])
+        return F.mse_loss(output.float(), target.to(device))
+
+    trained = fit(model, loss, schedule=schedule, checkpoint=folder / "diffusion.pt").cpu()
+    trained.unet.set_attn_processor(AttnProcessor2_0())
+    return assemble(vae, tokens, trained, noise)
+
+
+def assemble(vae: AutoencoderKL, tokens: CLIPTokenizer, model: Denoiser, noise: DDIMScheduler) -> StableDiffusionPipeline:
+    """The standard pipeline of the trained parts, without a safety checker."""
+    return StableDiffusionPipeline(
+        vae=vae,
+        text_encoder=model.text_encoder,
+        tokenizer=tokens,
+        unet=model.unet,
+        scheduler=noise,
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
+@torch.no_grad()
+def draw(pipe: StableDiffusionPipeline, prompts: list[str], numbers: list[int], *, steps: int, guidance: float):
+    """Images [n, 64, 64, 3] (uint8) for prompts; image i starts from the latent of seed `numbers[i]`."""
+    parts = []
+    for start in trange(0, len(prompts), 50, desc="images", disable=None):
+        rows = slice(start, start + 50)
+        generators = [torch.Generator().manual_seed(number) for number in numbers[rows]]
+        output = pipe(prompts[rows], generator=generators, num_inference_steps=steps, guidance_scale=guidance, output_type="pt")
+        parts.append(world.to_uint8(output.images.float().cpu()))
+    return torch.cat(parts)

@@ -1,0 +1,48 @@
+"""Provenance of the base models: seed, steps, code digest, licence and measured quality, in `data/models/manifest.json`."""
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.weightstats import DescrStatsW
+
+from cnslib import units
+
+LICENCE = "MIT (weights trained by this project on Fashion-MNIST, MIT)"
+
+
+def share(correct) -> dict:
+    """A proportion of independent images with its 95 % Wilson interval."""
+    hits, n = int(np.sum(np.asarray(correct))), len(correct)
+    low, high = proportion_confint(hits, n, method="wilson")
+    return {"n": n, "estimate": hits / n, "low": float(low), "high": float(high)}
+
+
+def mean(values) -> dict:
+    """A mean over independent images with its 95 % t interval."""
+    sample = DescrStatsW(np.asarray(values, dtype=float))
+    low, high = sample.tconfint_mean()
+    return {"n": int(sample.nobs), "estimate": float(sample.mean), "low": float(low), "high": float(high)}
+
+
+def read(models: Path) -> dict:
+    """The manifest of a model folder; empty before the first model is built."""
+    path = models / "manifest.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def record(models: Path, name: str, *, seed: int, steps: int, modules: list[ModuleType], quality: dict) -> dict:
+    """Adds or replaces the entry of one model; quality figures are {"n", "estimate", "low", "high"} records."""
+    entry = {
+        "seed": seed,
+        "steps": steps,
+        "code": units.code_digest(*modules),
+        "files": units.directory_digest(models / name),
+        "licence": LICENCE,
+        "quality": quality,
+    }
+    table = read(models) | {name: entry}
+    units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
+    return entry

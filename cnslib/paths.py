@@ -1,0 +1,58 @@
+"""The repository root and every folder, named once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+EXPORTS = ROOT / ".nb"
+PUBLISHED = ROOT / "published"
+CHECKPOINTS = ROOT / "checkpoints"
+GARMENTS = ROOT / "data" / "fashion-mnist"
+MODELS = ROOT / "data" / "models"
+
+
+def resolve(path: str) -> Path:
+    """An absolute path; relative ones start at the repository root."""
+    return ROOT / path
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The output folders of a run; `out` is relative to the root ("." for the committed results)."""
+
+    out: str
+
+    @property
+    def root(self) -> Path:
+        """The folder that receives everything."""
+        return ROOT / self.out
+
+    def artifacts(self, step: str) -> Path:
+        """The folder of one step's tables and weights, created."""
+        return made(self.root / "artifacts" / step)
+
+    @property
+    def figures(self) -> Path:
+        """Pictures with their csv."""
+        return made(self.root / "figures")
+
+    @property
+    def metrics(self) -> Path:
+        """One json per notebook."""
+        return made(self.root / "metrics")
+
+    @property
+    def executed(self) -> Path:
+        """Executed copies of the notebooks."""
+        return made(self.root / "executed")
+
+    def locate(self, path: str) -> Path:
+        """A path from the parameters: what begins with artifacts/ lies in this run's folder, anything else under the root."""
+        return (self.root if path.startswith("artifacts/") else ROOT) / path
+
+
+def made(folder: Path) -> Path:
+    """Creates a folder and returns it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

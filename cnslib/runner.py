@@ -1,0 +1,122 @@
+"""Runs notebooks headless: `python -m cnslib.runner [--params FILE] [--overlay FILE] STEP [STEP ...]`.
+
+The runner is the only caller of papermill. It checks the parameters cell against the section both ways, executes with the python3
+kernel in the repository root, and writes a normalised copy, so that two equal runs leave equal notebooks.
+"""
+
+import argparse
+import ast
+import sys
+from pathlib import Path
+
+import nbformat
+import papermill
+
+from cnslib import parameters, paths, units
+
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def find(step: str) -> Path:
+    """The notebook NN_<step>.ipynb under notebooks/ or notebooks/world/; ValueError lists the accepted steps."""
+    notebooks = {path.stem.split("_", 1)[1]: path for path in steps()}
+    if step not in notebooks:
+        raise ValueError(f"unknown step {step!r}; accepted: {', '.join(notebooks)}")
+    return notebooks[step]
+
+
+def steps() -> list[Path]:
+    """Every numbered notebook, in order, the builders of base models first."""
+    return [*sorted(paths.NOTEBOOKS.glob("world/*_*.ipynb")), *sorted(paths.NOTEBOOKS.glob("[0-9]*_*.ipynb"))]
+
+
+def declared(notebook: nbformat.NotebookNode, name: str) -> dict[str, object]:
+    """Names and literal values of the one parameters cell.
+
+    Raises ValueError unless exactly one cell is tagged and it holds nothing but assignments of literals.
+    """
+    cells = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
+    if len(cells) != 1:
+        raise ValueError(f"{name}: {len(cells)} cells are tagged `parameters`, exactly one is needed")
+    try:
+        return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cells[0].source).body}
+    except (AttributeError, ValueError):
+        raise ValueError(f"{name}: the parameters cell may hold only assignments of literals") from None
+
+
+def run(step: str, sections: dict[str, object]) -> Path:
+    """Executes one step's notebook with its parameters; returns the executed copy.
+
+    A failing notebook is left in executed/ for reading, and its error is raised.
+    """
+    source = find(step)
+    notebook = nbformat.read(source, as_version=4)
+    values = parameters.flat(sections, list(declared(notebook, source.name)), step)
+    target = paths.Layout(sections["base"].out).executed / source.name
+    try:
+        papermill.execute_notebook(
+            source, target, values, kernel_name="python3", cwd=paths.ROOT, progress_bar=False, record_timing=False
+        )
+    finally:
+        if target.exists():
+            nbformat.write(normalised(nbformat.read(target, as_version=4)), target)
+    return target
+
+
+def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy without what differs between two equal runs: times, paths, ids, progress on stderr."""
+    for index, cell in enumerate(notebook.cells):
+        tags = cell.metadata.get("tags", [])
+        cell.metadata = nbformat.NotebookNode({"tags": tags} if tags else {})
+        cell.id = f"cell-{index:02d}"
+        if cell.cell_type == "code":
+            cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
+    notebook.metadata = nbformat.NotebookNode({"kernelspec": KERNELSPEC, "language_info": {"name": "python"}})
+    return notebook
+
+
+def exported(notebook: nbformat.NotebookNode) -> str:
+    """The code of a notebook without its parameters cell: what a heavy stage depends on instead of prose and outputs."""
+    code = [c for c in notebook.cells if c.cell_type == "code" and "parameters" not in c.metadata.get("tags", [])]
+    return "\n\n".join(f"# {cell.id}\n{cell.source}" for cell in code) + "\n"
+
+
+def export() -> list[Path]:
+    """Writes .nb/<notebook>.py for every notebook; a file that would not change is left alone."""
+    written = []
+    for source in steps():
+        target = paths.EXPORTS / f"{source.stem}.py"
+        data = exported(nbformat.read(source, as_version=4)).encode()
+        if not target.exists() or target.read_bytes() != data:
+            units.write_bytes(target, data)
+            written.append(target)
+    return written
+
+
+def main(arguments: list[str]) -> int:
+    """Command line: runs the named steps in the given order, or only exports the notebooks' code."""
+    parser = argparse.ArgumentParser(prog="python -m cnslib.runner", description=__doc__.splitlines()[0])
+    parser.add_argument("steps", nargs="*", metavar="STEP", help="a notebook's name without its number")
+    parser.add_argument("--params", default="params.yaml", help="parameter file (default params.yaml)")
+    parser.add_argument("--overlay", help="file whose keys replace single parameters (smoke.yaml)")
+    parser.add_argument("--export", action="store_true", help="write the code-only copies in .nb/")
+    options = parser.parse_args(arguments)
+    if options.export:
+        export()
+    overlay = paths.resolve(options.overlay) if options.overlay else None
+    try:
+        sections = parameters.load(paths.resolve(options.params), overlay)
+        for step in options.steps:
+            print(f"{step}: running {find(step).relative_to(paths.ROOT)}", flush=True)
+            print(f"{step}: executed copy {run(step, sections).relative_to(paths.ROOT)}", flush=True)
+    except (ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except papermill.exceptions.PapermillExecutionError as error:
+        print(f"error in {step}: {error.ename}: {error.evalue}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
