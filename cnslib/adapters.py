@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,17 +31,24 @@ def layers(unet: UNet2DConditionModel) -> dict[str, LoraLayer]:
     return {name: module for name, module in unet.named_modules() if isinstance(module, LoraLayer) and NAME in module.lora_A}
 
 
-def attach(unet: UNet2DConditionModel, *, rank: int, alpha: float, generator: torch.Generator) -> list[nn.Parameter]:
-    """Adds a fresh adapter that changes nothing yet, and returns its trainable parameters.
+@contextlib.contextmanager
+def fresh(
+    pipe: StableDiffusionPipeline, *, rank: int, alpha: float, generator: torch.Generator
+) -> Iterator[list[nn.Parameter]]:
+    """The pipeline with a new adapter, which changes nothing yet; yields its trainable parameters, removes it afterwards."""
+    try:
+        yield attach(pipe.unet, rank=rank, alpha=alpha, generator=generator)
+    finally:
+        pipe.unload_lora_weights()
 
-    The first factor is uniform (He initialisation with slope 1, as in the released code), the second is zero.
-    """
+
+def attach(unet: UNet2DConditionModel, *, rank: int, alpha: float, generator: torch.Generator) -> list[nn.Parameter]:
+    """Adds an adapter whose first factor is uniform (He, slope 1, as in the released code) and whose second is zero."""
     unet.add_adapter(LoraConfig(r=rank, lora_alpha=alpha, target_modules=TARGETS), adapter_name=NAME)
     for layer in layers(unet).values():
         down, up = layer.lora_A[NAME].weight, layer.lora_B[NAME].weight
-        fresh = torch.empty(down.shape)
-        nn.init.kaiming_uniform_(fresh, a=1, generator=generator)
-        down.data.copy_(fresh)
+        drawn = torch.empty(down.shape)
+        down.data.copy_(nn.init.kaiming_uniform_(drawn, a=1, generator=generator))
         nn.init.zeros_(up)
     return [p for p in unet.parameters() if p.requires_grad]
 
@@ -74,14 +82,14 @@ def scaled(unet: UNet2DConditionModel, scales: Sequence[float]) -> Iterator[None
             handle.remove()
 
 
-def save(pipe: StableDiffusionPipeline, path: Path, header: dict[str, str]) -> None:
+def save(pipe: StableDiffusionPipeline, path: Path, entries: dict[str, str]) -> None:
     """Writes the adapter as `pipe.load_lora_weights` reads it, rank and alpha included, with further header entries."""
     weights = get_peft_model_state_dict(pipe.unet, adapter_name=NAME)
     config = pipe.unet.peft_config[NAME].to_dict()
     with tempfile.TemporaryDirectory() as folder:
         pipe.save_lora_weights(folder, weights, weight_name=path.name, unet_lora_adapter_metadata=config)
         data = (Path(folder) / path.name).read_bytes()
-    units.write_bytes(path, with_header(data, header))
+    units.write_bytes(path, with_header(data, entries))
 
 
 def with_header(data: bytes, entries: dict[str, str]) -> bytes:
@@ -92,6 +100,12 @@ def with_header(data: bytes, entries: dict[str, str]) -> bytes:
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + data[8 + length :]
+
+
+def file_digest(path: Path) -> str:
+    """The digest of an adapter file that can be read."""
+    header(path)
+    return units.file_digest(path)
 
 
 def header(path: Path) -> dict[str, str]:
@@ -111,19 +125,31 @@ def loaded(pipe: StableDiffusionPipeline, path: Path) -> Iterator[None]:
 
     Raises ValueError, naming the file, where its tensors are not exactly those of the adapted modules.
     """
-    header(path)
+    require_complete(pipe.unet, path)
     try:
         pipe.unet.load_lora_adapter(path, prefix="unet", adapter_name=NAME, use_safetensors=True, local_files_only=True)
-        require_complete(pipe.unet, path)
         yield
     finally:
         pipe.unload_lora_weights()
 
 
 def require_complete(unet: UNet2DConditionModel, path: Path) -> None:
-    """Raises ValueError unless the file holds both factors of each adapted module and nothing else."""
-    expected = {f"unet.{key}" for key in get_peft_model_state_dict(unet, adapter_name=NAME)} if layers(unet) else set()
+    """Raises ValueError unless the file holds both factors, of fitting shapes, of each module to adapt and nothing else."""
+    rank = int(json.loads(header(path).get("lora_adapter_metadata", "{}")).get("unet.r", 0))
+    expected = factor_shapes(unet, rank)
     with safe_open(path, "pt") as file:
-        found = set(file.keys())
-    if found != expected:
-        raise ValueError(f"slider {path} does not fit this UNet: {len(found ^ expected)} tensors differ, {sorted(found ^ expected)[:2]}")
+        found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}
+    differing = sorted({key for key, _ in found.items() ^ expected.items()})
+    if differing:
+        raise ValueError(f"slider {path} does not fit this UNet: {len(differing)} tensors differ, for example {differing[:2]}")
+
+
+def factor_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every tensor that an adapter file of this rank holds for a UNet without adapter."""
+    shapes = {}
+    for name, module in unet.named_modules():
+        if re.fullmatch(TARGETS, name):
+            rows, columns, *kernel = module.weight.shape
+            shapes[f"unet.{name}.lora_A.weight"] = (rank, columns, *kernel)
+            shapes[f"unet.{name}.lora_B.weight"] = (rows, rank, *(1 for _ in kernel))
+    return shapes

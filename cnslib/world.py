@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from cnslib import seeds, shifts
-from cnslib.config import SHIFTS, UNSHIFTED
+from cnslib import seeds, shifts, tables
+from cnslib.config import SHIFTS, UNSHIFTED, demand
 from cnslib.textures import blur, grid, hsv, lerp, ramp, shift_by, smooth_noise
 
 CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
@@ -172,6 +173,32 @@ def sample(pool: Garments, key: tuple, count: int, *, style: str, unshifted: flo
     keys = [(*key, i) for i in range(count)]
     image = render(pool.grey[rows], keys, style=style, shift=names, severity=severity)
     return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity)
+
+
+def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed: int) -> pd.DataFrame:
+    """The classification data set: `images` unshifted catalog scenes per class as a table (split, class, seed, image).
+
+    Image i of a class depends on (split, class, i) alone. Raises ValueError for a class that is not a garment.
+    """
+    parts = []
+    for name in classes:
+        demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
+        rows = np.flatnonzero(pool.labels == CLASSES.index(name))[:images]
+        keys = [("catalog", split, name, seed, i) for i in range(len(rows))]
+        image = render(pool.grey[rows], keys, style="catalog", shift=[UNSHIFTED] * len(rows), severity=torch.zeros(len(rows)))
+        pngs = [tables.encode(picture) for picture in to_uint8(image).numpy()]
+        parts.append(pd.DataFrame({"split": split, "class": name, "seed": np.arange(len(rows)), "image": pngs}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def severity_sheet(pool: Garments, *, shifts_shown: list[str], steps: int, seed: int) -> Float[Tensor, "shifts steps 3 64 64"]:
+    """One garment per shift at `steps` severities from 0 to 1: the contact sheet that shows what a shift means."""
+    rows = []
+    for index, name in enumerate(shifts_shown):
+        grey = pool.grey[index * 11 : index * 11 + 1].expand(steps, -1, -1)
+        severity = torch.linspace(0, 1, steps)
+        rows.append(render(grey, [("sheet", seed, name)] * steps, style="web", shift=[name] * steps, severity=severity))
+    return torch.stack(rows)
 
 
 def to_uint8(image: Float[Tensor, "batch 3 side side"]) -> UInt8[Tensor, "batch side side 3"]:

@@ -1,0 +1,50 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3.11
+BIN := .venv/bin
+RUN := $(BIN)/python -m cnslib.runner
+UV_VERSION := 0.11.0
+# One thread layout for every step, so that the same inputs give the same bits.
+export OMP_NUM_THREADS := 2
+export HF_HUB_OFFLINE := 1
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+env: .venv/.done ## create .venv with the exact versions of requirements.lock
+
+.venv/.done: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --requirement requirements.lock
+	VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --editable .
+	touch $@
+
+data: env ## restore data and artifacts from the DVC store
+	$(BIN)/dvc pull --quiet
+
+repro: data ## restore the heavy steps, run every analysis anew, compare with the committed results
+	$(BIN)/python -m cnslib.reproduce
+
+smoke: env ## run the whole chain from scratch at smoke size into build/smoke
+	rm -rf build/smoke
+	$(RUN) --overlay smoke.yaml world inversion sliders generation filtering evaluation accuracy
+
+test: data smoke ## run all tests, the smoke chain included
+	$(BIN)/python -m pytest
+
+lint: env ## check style of code and notebooks, and types
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	$(BIN)/nbstripout --verify notebooks/*.ipynb notebooks/world/*.ipynb
+
+lab: data ## open JupyterLab on the notebooks
+	$(BIN)/jupyter lab notebooks
+
+world: env ## rebuild the base models (hours on two cores, minutes on a GPU)
+	$(BIN)/python -m cnslib.garments
+	$(RUN) --params world.yaml autoencoder diffusion contrastive selfsupervised oracle zoo
+
+lock: env ## compile requirements.lock from requirements.in
+	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
+
+.PHONY: help env data repro smoke test lint lab world lock

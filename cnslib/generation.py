@@ -1,0 +1,162 @@
+"""Images of (shift, class, seed, scale): DDIM sampling whose last part runs with a slider (CNS-Bench sections 3.2 and 5.1)."""
+
+import copy
+import dataclasses
+import itertools
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import torch
+from diffusers import DDIMScheduler, StableDiffusionPipeline
+from jaxtyping import Float, UInt8
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from cnslib import adapters, models, tables, units
+from cnslib.config import UNSHIFTED, Generation, identifier
+from cnslib.inversion import token
+from cnslib.sliders import CLASS_PROMPT, slider_path
+
+
+def steps_without_slider(settings: Generation) -> int:
+    """How many steps at the noisy end run without the slider: all but the last `start_fraction`, rounded in its favour.
+
+    Of 100 steps at 0.75 (the paper) 25, of 50 steps (the released code, t > 750) 12.
+    """
+    return settings.steps - math.ceil(round(settings.steps * settings.start_fraction, 6))
+
+
+class Sampler:
+    """Draws the images of one trajectory at a time and remembers what all shifts share: the steps before the slider starts.
+
+    One forward pass carries one trajectory and nothing else, so no image can depend on its neighbours.
+    """
+
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation):
+        self.pipe, self.settings = pipe, settings
+        self.scheduler: DDIMScheduler = copy.deepcopy(pipe.scheduler)  # DDIM keeps no state between steps
+        self.scheduler.set_timesteps(settings.steps, device=pipe.device)
+        self.texts: dict[str, Tensor] = {}
+        self.prefixes: dict[tuple[str, int], Tensor] = {}
+
+    def text(self, name: str) -> Float[Tensor, "prompts tokens width"]:
+        """Embeddings of the negative prompt (only with guidance) and of the class prompt; the shift is never in the prompt."""
+        if name not in self.texts:
+            prompt = CLASS_PROMPT.format(token=token(name))
+            guided = self.settings.guidance > 1
+            self.texts[name] = models.embed(self.pipe, [self.settings.negative_prompt, prompt] if guided else [prompt])
+        return self.texts[name]
+
+    def denoise(self, latents: Tensor, name: str, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
+        """DDIM with classifier-free guidance over some timesteps, as the plain pipeline does it."""
+        text = self.text(name)
+        context = text.repeat_interleave(len(latents), dim=0)
+        for timestep in timesteps:
+            output = self.pipe.unet(latents.repeat(len(text), 1, 1, 1), timestep, context).sample
+            plain, *guided = output.chunk(len(text))
+            for conditional in guided:
+                plain = plain + self.settings.guidance * (conditional - plain)
+            latents = self.scheduler.step(plain, timestep, latents).prev_sample
+        return latents
+
+    def prefix(self, name: str, seed: int) -> Float[Tensor, "1 channels height width"]:
+        """Latent of (class, seed) when the slider starts: the same for every shift and scale."""
+        if (name, seed) not in self.prefixes:
+            early = self.scheduler.timesteps[: steps_without_slider(self.settings)]
+            self.prefixes[name, seed] = self.denoise(models.initial_latent(self.pipe, seed), name, early)
+        return self.prefixes[name, seed]
+
+    @torch.no_grad()
+    def unshifted(self, name: str, seed: int) -> UInt8[Tensor, "1 height width 3"]:
+        """The image at scale 0, drawn without any adapter."""
+        late = self.scheduler.timesteps[steps_without_slider(self.settings) :]
+        return models.decode(self.pipe, self.denoise(self.prefix(name, seed), name, late))
+
+    @torch.no_grad()
+    def shifted(self, name: str, seed: int, scales: list[float]) -> UInt8[Tensor, "scales height width 3"]:
+        """The images of one trajectory at several scales of the adapter that is loaded, in one batch."""
+        with adapters.switched_off(self.pipe.unet):
+            start = self.prefix(name, seed)
+        late = self.scheduler.timesteps[steps_without_slider(self.settings) :]
+        with adapters.scaled(self.pipe.unet, scales * len(self.text(name))):
+            return models.decode(self.pipe, self.denoise(start.repeat(len(scales), 1, 1, 1), name, late))
+
+
+def generate(
+    pipe: StableDiffusionPipeline,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    scales: list[float],
+    seeds: int,
+    settings: Generation,
+    origin: models.Origin,
+    sliders: Path,
+    folder: Path,
+) -> dict[str, Path]:
+    """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
+    paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
+    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    sampler = Sampler(pipe, settings=settings)
+    unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
+    for shift in shifts:
+        files = {name: slider_path(sliders, shift, name) for name in classes}
+        shift_shard(sampler, shift, files, scales=scales, seeds=seeds, origin=origin, path=paths[shift])
+    return paths
+
+
+def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: models.Origin, path: Path) -> pd.DataFrame:
+    """The table of all scale-0 images, drawn where the file is missing or outdated."""
+    made_from = shard_digest(sampler, classes, seeds=seeds, origin=origin, scales=[0.0], sliders=[])
+    if not units.done(path, made_from):
+        tables.write(pd.DataFrame(unshifted_rows(sampler, classes, seeds=seeds)), path, tables.images)
+        units.finish(path, made_from)
+    return tables.read(path, tables.images)
+
+
+def shift_shard(
+    sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int, origin: models.Origin, path: Path
+) -> None:
+    """Draws all images of one shift from the slider file of each class, where the shard is missing or outdated."""
+    sliders = [adapters.file_digest(file) for file in files.values()]
+    made_from = shard_digest(sampler, list(files), seeds=seeds, origin=origin, scales=scales, sliders=sliders)
+    if not units.done(path, made_from):
+        tables.write(pd.DataFrame(shift_rows(sampler, shift, files, scales=scales, seeds=seeds)), path, tables.images)
+        units.finish(path, made_from)
+
+
+def shard_digest(
+    sampler: Sampler, classes: list[str], *, seeds: int, origin: models.Origin, scales: list[float], sliders: list[str]
+) -> str:
+    """What a shard depends on: its grid, the sampling settings, base model, class tokens, sliders, and the code."""
+    drawn = {key: value for key, value in dataclasses.asdict(sampler.settings).items() if key != "guidances"}
+    tokens = {name: origin.tokens[name] for name in classes}
+    code = units.code_digest(sys.modules[__name__], adapters, models)
+    return units.digest(CLASS_PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders, code)
+
+
+def unshifted_rows(sampler: Sampler, classes: list[str], *, seeds: int) -> Iterator[dict]:
+    """One row per class and seed: the image at scale 0."""
+    grid = list(itertools.product(classes, range(1, seeds + 1)))
+    for name, seed in tqdm(grid, desc=UNSHIFTED, disable=None):
+        yield from rows(UNSHIFTED, name, seed, [0.0], sampler.unshifted(name, seed))
+
+
+def shift_rows(
+    sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int
+) -> Iterator[dict]:
+    """One row per class, seed and scale above 0, from the slider file of each class."""
+    above = [scale for scale in scales if scale > 0]
+    for name, path in tqdm(files.items(), desc=shift, disable=None):
+        with adapters.loaded(sampler.pipe, path):
+            for seed in range(1, seeds + 1):
+                yield from rows(shift, name, seed, above, sampler.shifted(name, seed, above))
+
+
+def rows(shift: str, name: str, seed: int, scales: list[float], images: UInt8[Tensor, "scales height width 3"]) -> Iterator[dict]:
+    """Rows of the images table."""
+    for scale, image in zip(scales, images.numpy(), strict=True):
+        yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(image)}

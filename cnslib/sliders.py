@@ -1,0 +1,154 @@
+"""Class-conditional shift sliders: one low-rank adapter per (shift, class), trained as in CNS-Bench section 3.2 and its released code."""
+
+import copy
+import dataclasses
+import itertools
+import json
+import math
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from diffusers import StableDiffusionPipeline
+from jaxtyping import Float
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from cnslib import adapters, models, seeds, units
+from cnslib.config import Sliders, identifier
+from cnslib.inversion import token
+
+# The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
+# has no meaning for a bare token, so these are the captions, which are also the paper's wording (section A.1).
+CLASS_PROMPT = "a picture of a {token}"
+SHIFT_PROMPT = "a picture of a {token} in {shift}"
+HEALTH_KEYS = ("health_seeds", "least_gain")  # settings that do not touch the weights
+
+
+def prompts(shift: str, name: str) -> tuple[str, str]:
+    """The prompts of c and c+ in Eq. 2: the class token alone, and in the shift."""
+    return CLASS_PROMPT.format(token=token(name)), SHIFT_PROMPT.format(token=token(name), shift=shift)
+
+
+def slider_path(folder: Path, shift: str, name: str) -> Path:
+    """Where the slider of a shift and a class is kept."""
+    return folder / identifier(shift) / f"{identifier(name)}.safetensors"
+
+
+def train_all(
+    pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: models.Origin, folder: Path
+) -> dict[tuple[str, str], Path]:
+    """Trains the sliders that are missing or were made from something else; deletes those that are not asked for."""
+    paths = {(shift, name): slider_path(folder, shift, name) for shift, name in itertools.product(shifts, classes)}
+    units.prune(folder, {path.relative_to(folder).as_posix() for path in paths.values()}, "*/*.safetensors")
+    for (shift, name), path in tqdm(paths.items(), desc="sliders", disable=None):
+        made_from = slider_digest(shift, name, settings=settings, origin=origin)
+        if not units.done(path, made_from):
+            train(pipe, shift, name, settings=settings, origin=origin, path=path)
+            units.finish(path, made_from)
+    return paths
+
+
+def slider_digest(shift: str, name: str, *, settings: Sliders, origin: models.Origin) -> str:
+    """What one slider depends on: its prompts, the settings of the training, base model, its class token, and the code."""
+    code = units.code_digest(sys.modules[__name__], adapters, models)
+    return units.digest(prompts(shift, name), training_settings(settings), origin.base, origin.tokens[name], code)
+
+
+def training_settings(settings: Sliders) -> dict[str, float]:
+    """The settings that the weights depend on."""
+    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in HEALTH_KEYS}
+
+
+def train(
+    pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sliders, origin: models.Origin, path: Path
+) -> None:
+    """Trains and writes one slider; everything random comes from the generator of (shift, class, seed).
+
+    Raises FloatingPointError, naming the slider, when the loss is no longer a number.
+    """
+    generator = seeds.generator("slider", shift, name, settings.seed)
+    text = models.embed(pipe, list(prompts(shift, name)))
+    with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
+        losses = fit(pipe, parameters, text, settings=settings, generator=generator)
+        if not all(map(math.isfinite, losses)):
+            raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
+        entries = {"shift": shift, "class": name, "base": origin.base}
+        plain = {"prompts": prompts(shift, name), "settings": training_settings(settings), "losses": losses}
+        adapters.save(pipe, path, entries | {key: json.dumps(value) for key, value in plain.items()})
+
+
+def fit(
+    pipe: StableDiffusionPipeline,
+    parameters: list[Tensor],
+    text: Float[Tensor, "2 tokens width"],
+    *,
+    settings: Sliders,
+    generator: torch.Generator,
+) -> list[float]:
+    """AdamW on the attached adapter (the released code's optimiser, constant rate); returns the loss of each iteration.
+
+    `text` holds the embeddings of c and c+. An iteration costs k + 2 + 1 UNet evaluations per sample, one with gradient.
+    """
+    optimizer = torch.optim.AdamW(parameters, settings.learning_rate)
+    losses = []
+    for _ in range(settings.iterations):
+        latents, timestep = partial_denoise(pipe, text[:1], settings=settings, generator=generator)
+        loss = objective(pipe, latents, timestep, text, eta=settings.eta)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(round(loss.item(), 8))
+    return losses
+
+
+@torch.no_grad()
+def partial_denoise(
+    pipe: StableDiffusionPipeline, text: Float[Tensor, "1 tokens width"], *, settings: Sliders, generator: torch.Generator
+) -> tuple[Float[Tensor, "batch channels height width"], Tensor]:
+    """Latents after k ~ U{1, ..., steps - 1} DDIM steps from fresh noise with the adapter on, and their timestep.
+
+    The released code mixes conditional and unconditional predictions of one and the same prompt here, which is the
+    conditional prediction at any guidance: leaving that out, and the unused halves of the later batches, saves 2.07x of its
+    UNet work. Its timestep for the next predictions is 19 steps above the latents' noise level; ours is that level.
+    """
+    scheduler = copy.deepcopy(pipe.scheduler)
+    scheduler.set_timesteps(settings.denoising_steps, device=pipe.device)
+    k = int(torch.randint(1, settings.denoising_steps, (), generator=generator))
+    noise = torch.randn((settings.batch_size, *models.latent_shape(pipe)), generator=generator)
+    latents = noise.to(pipe.device) * scheduler.init_noise_sigma
+    text = text.expand(len(latents), -1, -1)
+    for timestep in scheduler.timesteps[:k]:
+        latents = scheduler.step(pipe.unet(latents, timestep, text).sample, timestep, latents).prev_sample
+    return latents, scheduler.timesteps[k]
+
+
+def objective(
+    pipe: StableDiffusionPipeline,
+    latents: Float[Tensor, "batch channels height width"],
+    timestep: Tensor,
+    text: Float[Tensor, "2 tokens width"],
+    *,
+    eta: float,
+) -> Float[Tensor, ""]:
+    """Eq. 2 with neutral = unconditional: the adapted prediction at c shall equal eta c+ - (eta - 1) c of the base model.
+
+    Mean squared error on the model's own output (v or epsilon), as in the released code.
+    """
+    neutral, positive = (row.expand(len(latents), -1, -1) for row in text.split(1))
+    with torch.no_grad(), adapters.switched_off(pipe.unet):
+        both = pipe.unet(latents.repeat(2, 1, 1, 1), timestep, torch.cat([neutral, positive])).sample
+        plain, shifted = both.chunk(2)
+        target = plain + eta * (shifted - plain)
+    return F.mse_loss(pipe.unet(latents, timestep, neutral).sample, target)
+
+
+def evaluations(settings: Sliders) -> float:
+    """Expected UNet evaluations of single samples for one slider: k on average, two teacher and one student predictions."""
+    return settings.iterations * settings.batch_size * (settings.denoising_steps / 2 + 3)
+
+
+def loss_curve(path: Path) -> list[float]:
+    """The loss of every iteration, from the slider's own file."""
+    return json.loads(adapters.header(path)["losses"])

@@ -1,0 +1,84 @@
+"""The notebook runner, on tiny notebooks."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from cnslib import config, parameters, paths, runner
+
+
+def notebook(*cells) -> nbformat.NotebookNode:
+    return new_notebook(cells=list(cells), metadata={"kernelspec": runner.KERNELSPEC})
+
+
+def tagged(source: str) -> nbformat.NotebookNode:
+    return new_code_cell(source, metadata={"tags": ["parameters"]})
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """An empty repository root with a notebooks folder."""
+    for name in ("ROOT", "NOTEBOOKS", "EXPORTS"):
+        monkeypatch.setattr(paths, name, tmp_path / {"ROOT": "", "NOTEBOOKS": "notebooks", "EXPORTS": ".nb"}[name])
+    (tmp_path / "notebooks").mkdir()
+    return tmp_path
+
+
+def sections() -> dict:
+    table = parameters.load(paths.ROOT / "params.yaml")
+    return table
+
+
+def test_names_and_literals_of_the_parameters_cell_are_read():
+    cells = notebook(new_markdown_cell("# A"), tagged("seed = 1  # one\nshifts = ['heavy snow']"))
+    assert runner.declared(cells, "n") == {"seed": 1, "shifts": ["heavy snow"]}
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([], "0 cells"),
+        ([tagged("a = 1"), tagged("b = 2")], "2 cells"),
+        ([tagged("a = 1\nb = 2 * a")], "only assignments of literals"),
+        ([tagged("print(1)")], "only assignments of literals"),
+    ],
+)
+def test_notebooks_without_exactly_one_literal_parameters_cell_are_refused(cells, message):
+    with pytest.raises(ValueError, match=message):
+        runner.declared(notebook(*cells), "n")
+
+
+def test_a_run_injects_the_values_and_two_runs_leave_equal_notebooks(repository):
+    names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
+    nbformat.write(notebook(tagged(names), new_code_cell("print(seed + 1)")), repository / "notebooks" / "00_world.ipynb")
+    table = {"base": config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1), "world": config.World(1, 1, 41)}
+    first = runner.run("world", table).read_bytes()
+    second = runner.run("world", table).read_bytes()
+    assert first == second and b"42" in first and str(repository).encode() not in first
+
+
+def test_a_failing_notebook_raises_and_stays_for_reading(repository):
+    names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
+    nbformat.write(notebook(tagged(names), new_code_cell("1 / 0")), repository / "notebooks" / "00_world.ipynb")
+    table = {"base": config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1), "world": config.World(1, 1, 1)}
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        runner.run("world", table)
+    assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
+
+
+def test_unknown_steps_are_named():
+    with pytest.raises(ValueError, match="unknown step 'slider'; accepted:"):
+        runner.find("slider")
+
+
+def test_the_export_changes_with_code_and_not_with_prose_or_parameters():
+    source = [new_markdown_cell("# A", id="a"), tagged("seed = 1"), new_code_cell("seed + 1", id="b")]
+    other = [new_markdown_cell("# B", id="a"), tagged("seed = 2"), new_code_cell("seed + 1", id="b")]
+    changed = [*source[:2], new_code_cell("seed + 2", id="b")]
+    export = runner.exported(notebook(*source))
+    assert export == runner.exported(notebook(*other)) != runner.exported(notebook(*changed))
+
+
+def test_the_command_line_reports_one_error_line(capsys):
+    assert runner.main(["slider"]) == 2
+    assert capsys.readouterr().err.startswith("error: unknown step 'slider'")
