@@ -3,10 +3,12 @@ SHELL := /bin/bash
 PYTHON ?= python3.11
 BIN := .venv/bin
 RUN := $(BIN)/python -m cnslib.runner
-UV_VERSION := 0.11.0
+UV_VERSION := 0.13.8
 # One thread layout for every step, so that the same inputs give the same bits.
 export OMP_NUM_THREADS := 2
 export HF_HUB_OFFLINE := 1
+# DVC's stages call `python`.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -15,7 +17,7 @@ env: .venv/.done ## create .venv with the exact versions of requirements.lock
 
 .venv/.done: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --requirement requirements.lock
 	VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --editable .
 	touch $@
@@ -26,16 +28,16 @@ data: env ## restore data and artifacts from the DVC store
 repro: data ## restore the heavy steps, run every analysis anew, compare with the committed results
 	$(BIN)/python -m cnslib.reproduce
 
-smoke: env ## run the whole chain from scratch at smoke size into build/smoke
+smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
 	$(RUN) --overlay smoke.yaml world inversion sliders generation filtering evaluation accuracy
 
-test: data smoke ## run all tests, the smoke chain included
-	$(BIN)/python -m pytest
+test: smoke ## run all tests, the smoke chain included
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: env ## check style of code and notebooks, and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	$(BIN)/nbstripout --verify notebooks/*.ipynb notebooks/world/*.ipynb
+	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb
 
 lab: data ## open JupyterLab on the notebooks
 	$(BIN)/jupyter lab notebooks

@@ -32,9 +32,7 @@ def layers(unet: UNet2DConditionModel) -> dict[str, LoraLayer]:
 
 
 @contextlib.contextmanager
-def fresh(
-    pipe: StableDiffusionPipeline, *, rank: int, alpha: float, generator: torch.Generator
-) -> Iterator[list[nn.Parameter]]:
+def fresh(pipe: StableDiffusionPipeline, *, rank: int, alpha: float, generator: torch.Generator) -> Iterator[list[nn.Parameter]]:
     """The pipeline with a new adapter, which changes nothing yet; yields its trainable parameters, removes it afterwards."""
     try:
         yield attach(pipe.unet, rank=rank, alpha=alpha, generator=generator)
@@ -138,7 +136,7 @@ def require_complete(unet: UNet2DConditionModel, path: Path) -> None:
     rank = int(json.loads(header(path).get("lora_adapter_metadata", "{}")).get("unet.r", 0))
     expected = factor_shapes(unet, rank)
     with safe_open(path, "pt") as file:
-        found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}
+        found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118, the file is no mapping
     differing = sorted({key for key, _ in found.items() ^ expected.items()})
     if differing:
         raise ValueError(f"slider {path} does not fit this UNet: {len(differing)} tensors differ, for example {differing[:2]}")

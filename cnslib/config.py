@@ -78,8 +78,9 @@ class Inversion:
     batch_size: int
     images_per_class: int
     validation_images: int
-    judge: str
+    sampling_steps: int
     guidance: float
+    judge: str
     seed: int
 
     def __post_init__(self):

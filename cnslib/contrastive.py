@@ -85,4 +85,5 @@ def save(model, settings: dict, folder: Path) -> None:
     weights = {key: value.contiguous() for key, value in model.state_dict().items()}
     with units.atomic(folder / "open_clip_model.safetensors") as partial:
         save_file(weights, partial)
-    units.write_bytes(folder / "open_clip_config.json", json.dumps(settings, indent=2).encode())
+    model_cfg = settings["model_cfg"] | {"custom_text": True}  # the text tower is a module of its own
+    units.write_bytes(folder / "open_clip_config.json", json.dumps(settings | {"model_cfg": model_cfg}, indent=2).encode())

@@ -157,14 +157,3 @@ def assemble(vae: AutoencoderKL, tokens: CLIPTokenizer, model: Denoiser, noise: 
         requires_safety_checker=False,
     )
 
-
-@torch.no_grad()
-def draw(pipe: StableDiffusionPipeline, prompts: list[str], numbers: list[int], *, steps: int, guidance: float):
-    """Images [n, 64, 64, 3] (uint8) for prompts; image i starts from the latent of seed `numbers[i]`."""
-    parts = []
-    for start in trange(0, len(prompts), 50, desc="images", disable=None):
-        rows = slice(start, start + 50)
-        generators = [torch.Generator().manual_seed(number) for number in numbers[rows]]
-        output = pipe(prompts[rows], generator=generators, num_inference_steps=steps, guidance_scale=guidance, output_type="pt")
-        parts.append(world.to_uint8(output.images.float().cpu()))
-    return torch.cat(parts)

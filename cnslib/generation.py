@@ -36,6 +36,7 @@ class Sampler:
     """
 
     def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation):
+        """Prepares the noise schedule of the settings."""
         self.pipe, self.settings = pipe, settings
         self.scheduler: DDIMScheduler = copy.deepcopy(pipe.scheduler)  # DDIM keeps no state between steps
         self.scheduler.set_timesteps(settings.steps, device=pipe.device)
@@ -145,9 +146,7 @@ def unshifted_rows(sampler: Sampler, classes: list[str], *, seeds: int) -> Itera
         yield from rows(UNSHIFTED, name, seed, [0.0], sampler.unshifted(name, seed))
 
 
-def shift_rows(
-    sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int
-) -> Iterator[dict]:
+def shift_rows(sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int) -> Iterator[dict]:
     """One row per class, seed and scale above 0, from the slider file of each class."""
     above = [scale for scale in scales if scale > 0]
     for name, path in tqdm(files.items(), desc=shift, disable=None):

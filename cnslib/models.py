@@ -10,11 +10,14 @@ from diffusers.utils import logging as diffusers_logging
 from jaxtyping import Float, UInt8
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
+from tqdm.auto import trange
 from transformers.utils import logging as transformers_logging
 
 from cnslib import units
 from cnslib.config import identifier
+from cnslib.inversion import token
 
+CHUNK = 10  # prompts per pipeline call
 PREDICTIONS = ("v_prediction", "epsilon")
 
 
@@ -93,6 +96,19 @@ def require_scheduler(pipe: StableDiffusionPipeline, directory: Path) -> None:
         raise ValueError(f"pipeline: scheduler of {directory} is {', '.join(map(str, found))}; accepted: {accepted}")
 
 
+def load_tokens(pipe: StableDiffusionPipeline, tokens: Path, classes: list[str]) -> None:
+    """Adds the IN* tokens of the classes to the pipeline's vocabulary, from their textual-inversion files."""
+    for name in classes:
+        pipe.load_textual_inversion(tokens / f"{identifier(name)}.safetensors", use_safetensors=True, local_files_only=True)
+        require_token(pipe, token(name))
+
+
+def require_token(pipe: StableDiffusionPipeline, word: str) -> None:
+    """Raises ValueError unless a class token is one word of the tokenizer: an unknown one would be spelled out silently."""
+    if word not in pipe.tokenizer.get_vocab():
+        raise ValueError(f"class token {word!r} is not in the tokenizer; the inversion step defines it, load_tokens loads it")
+
+
 @torch.no_grad()
 def embed(pipe: StableDiffusionPipeline, prompts: list[str]) -> Float[Tensor, "prompts tokens width"]:
     """Text embeddings that condition the UNet.
@@ -124,3 +140,20 @@ def decode(pipe: StableDiffusionPipeline, latents: Float[Tensor, "batch channels
     images = pipe.vae.decode(latents / pipe.vae.config.scaling_factor).sample
     images = pipe.image_processor.postprocess(images, output_type="pt")
     return (images * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu()
+
+
+@torch.no_grad()
+def sample(
+    pipe: StableDiffusionPipeline, prompts: list[str], numbers: list[int], *, steps: int, guidance: float
+) -> UInt8[Tensor, "prompts height width 3"]:
+    """Images of prompts by the plain pipeline, image i from the initial latent of seed `numbers[i]`.
+
+    Prompts run in chunks of ten, the last one shorter.
+    """
+    parts = []
+    for start in trange(0, len(prompts), CHUNK, desc="images", disable=None):
+        rows = slice(start, start + CHUNK)
+        latents = torch.cat([initial_latent(pipe, number) for number in numbers[rows]])
+        output = pipe(prompts[rows], latents=latents, num_inference_steps=steps, guidance_scale=guidance, output_type="pt").images
+        parts.append((output * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu())
+    return torch.cat(parts)

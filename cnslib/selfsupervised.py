@@ -12,6 +12,7 @@ from lightly.models.utils import update_momentum
 from lightly.utils.scheduler import cosine_schedule
 from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor, nn
+from torch.nn import utils
 
 from cnslib import seeds, world
 from cnslib.config import SHIFTS, UNSHIFTED
@@ -27,6 +28,9 @@ class Student(nn.Module):
         super().__init__()
         self.backbone = timm.create_model(architecture, num_classes=0, **arguments)
         self.head = DINOProjectionHead(self.backbone.num_features, 256, 64, prototypes)
+        # lightly's head carries the weight norm in a form that cannot be copied for the teacher and the average
+        last = utils.remove_weight_norm(self.head.last_layer)
+        utils.parametrizations.weight_norm(last).parametrizations.weight.original0.data.fill_(1).requires_grad_(False)
 
     def forward(self, image: Tensor) -> Tensor:
         """Prototype scores of images in [0, 1]."""

@@ -15,20 +15,20 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from cnslib import adapters, models, seeds, units
+from cnslib import adapters, inversion, models, seeds, units
 from cnslib.config import Sliders, identifier
-from cnslib.inversion import token
 
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
 # has no meaning for a bare token, so these are the captions, which are also the paper's wording (section A.1).
-CLASS_PROMPT = "a picture of a {token}"
-SHIFT_PROMPT = "a picture of a {token} in {shift}"
+CLASS_PROMPT = inversion.PROMPT
+SHIFT_PROMPT = inversion.PROMPT + " in {shift}"
 HEALTH_KEYS = ("health_seeds", "least_gain")  # settings that do not touch the weights
 
 
 def prompts(shift: str, name: str) -> tuple[str, str]:
     """The prompts of c and c+ in Eq. 2: the class token alone, and in the shift."""
-    return CLASS_PROMPT.format(token=token(name)), SHIFT_PROMPT.format(token=token(name), shift=shift)
+    token = inversion.token(name)
+    return CLASS_PROMPT.format(token=token), SHIFT_PROMPT.format(token=token, shift=shift)
 
 
 def slider_path(folder: Path, shift: str, name: str) -> Path:
@@ -61,9 +61,7 @@ def training_settings(settings: Sliders) -> dict[str, float]:
     return {key: value for key, value in dataclasses.asdict(settings).items() if key not in HEALTH_KEYS}
 
 
-def train(
-    pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sliders, origin: models.Origin, path: Path
-) -> None:
+def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sliders, origin: models.Origin, path: Path) -> None:
     """Trains and writes one slider; everything random comes from the generator of (shift, class, seed).
 
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.

@@ -20,7 +20,7 @@ def digest(*parts) -> str:
 
     Raises TypeError for anything without a canonical form.
     """
-    plain = [dataclasses.asdict(p) if dataclasses.is_dataclass(p) else p for p in parts]
+    plain = [dataclasses.asdict(p) if dataclasses.is_dataclass(p) and not isinstance(p, type) else p for p in parts]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -47,7 +47,7 @@ def code_only(source: str) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-            node.body = body[1:] or [ast.Pass()]
+            body[:1] = [] if body[1:] else [ast.Pass()]
     return ast.dump(tree)
 
 

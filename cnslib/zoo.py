@@ -47,6 +47,16 @@ def train_classifier(garments: world.Garments, *, architecture: str, arguments: 
     return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu()
 
 
+def build(garments: world.Garments, name: str, options: dict, *, schedule: Schedule, checkpoints: Path, models: Path, device: str):
+    """Trains and saves one classifier of the zoo; `options` holds its timm architecture and that architecture's arguments."""
+    arguments = {key: value for key, value in options.items() if key != "architecture"}
+    chosen = {"architecture": options["architecture"], "arguments": arguments}
+    checkpoint = checkpoints / f"classifiers-{name}.pt"
+    model = train_classifier(garments, **chosen, schedule=schedule, checkpoint=checkpoint, device=device)
+    save(model, models / "classifiers" / name, **chosen)
+    return model
+
+
 def train_oracle(garments: world.Garments, *, architecture: str, arguments: dict, schedule: Schedule, checkpoint: Path, device: str):
     """Trains the oracle: class, shift and severity of rendered scenes of both styles at every severity."""
     torch.manual_seed(schedule.seed)
@@ -91,7 +101,7 @@ def save(model: nn.Module, folder: Path, *, architecture: str, arguments: dict) 
     folder.mkdir(parents=True, exist_ok=True)
     preprocessing = {
         "input_size": [3, 64, 64], "interpolation": "bicubic", "crop_pct": 1.0, "crop_mode": "squash",
-        "mean": MEAN, "std": STD, "fixed_input_size": True,
+        "mean": MEAN, "std": STD,
     }  # fmt: skip
     outputs = getattr(model, "num_classes", 0)
     config = {
