@@ -38,21 +38,24 @@ def reconstruction_loss(output: Tensor, target: Tensor) -> Tensor:
     return F.l1_loss(output, target) + slopes + 5 * F.mse_loss(output, target)
 
 
-def train(garments: world.Garments, *, channels: tuple[int, ...], kl_weight: float, schedule: Schedule, checkpoint: Path):
+def train(
+    garments: world.Garments, *, channels: list[int], kl_weight: float, schedule: Schedule, checkpoint: Path, device: str
+) -> AutoencoderKL:
     """Trains the VAE on rendered web and catalog scenes of all shifts; sets `scaling_factor` to give latents unit deviation."""
     torch.manual_seed(schedule.seed)
-    model = build(tuple(channels))
+    model = build(tuple(channels)).to(device)
 
     def loss(step: int) -> Tensor:
         style = "catalog" if step % 5 == 0 else "web"
         key = ("autoencoder", schedule.seed, step)
         image = world.sample(garments, key, schedule.batch_size, style=style, lowest=0.0).image * 2 - 1
-        with torch.autocast(image.device.type, torch.bfloat16):
+        image = image.to(device)
+        with torch.autocast(device, torch.bfloat16):
             posterior = model.encode(image).latent_dist
             output = model.decode(posterior.sample()).sample
         return reconstruction_loss(output.float(), image) + kl_weight * posterior.kl().float().mean()
 
-    averaged = fit(model, loss, schedule=schedule, checkpoint=checkpoint)
+    averaged = fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu()
     sample = world.sample(garments, ("autoencoder", "scale", schedule.seed), 256, style="web")
     averaged.register_to_config(scaling_factor=round(1 / encode(averaged, sample.image).std().item(), 4))
     return averaged

@@ -85,6 +85,7 @@ class Inversion:
 
     def __post_init__(self):
         demand(self.steps >= 1, "inversion.steps", self.steps, "at least 1")
+        demand(self.validation_images >= 3, "inversion.validation_images", self.validation_images, "at least 3")
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,11 @@ def one_of_each(garments: world.Garments, key: tuple) -> world.Batch:
     labels, shifts = (torch.tensor(column) for column in zip(*pairs, strict=True))
     members = [torch.from_numpy(garments.labels == c).nonzero()[:, 0] for c in range(len(world.CLASSES))]
     rows = torch.stack([members[c][torch.randint(len(members[c]), (1,), generator=g)[0]] for c in labels.tolist()])
-    severity = (0.15 + 0.85 * torch.rand(len(pairs), generator=g)) * (shifts < len(SHIFTS))
+    mild = torch.rand(len(pairs), generator=g).square()  # most scenes still show their garment
+    severity = (0.15 + 0.85 * mild) * (shifts < len(SHIFTS))
     names = [(*SHIFTS, UNSHIFTED)[s] for s in shifts.tolist()]
     keys = [(*key, i) for i in range(len(pairs))]
-    style = "catalog" if torch.rand(1, generator=g) < 0.25 else "web"
+    style = "catalog" if torch.rand(1, generator=g) < 0.4 else "web"
     return world.Batch(world.render(garments.grey[rows], keys, style=style, shift=names, severity=severity), labels, shifts, severity)
 
 
@@ -82,7 +83,7 @@ def save(model, settings: dict, folder: Path) -> None:
     """Writes the open_clip directory: configuration, weights and tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     diffusion.tokenizer().save_pretrained(folder)
-    weights = {key: value.contiguous() for key, value in model.state_dict().items()}
+    weights = {key: value.half() if value.is_floating_point() else value for key, value in model.state_dict().items()}
     with units.atomic(folder / "open_clip_model.safetensors") as partial:
         save_file(weights, partial)
     model_cfg = settings["model_cfg"] | {"custom_text": True}  # the text tower is a module of its own

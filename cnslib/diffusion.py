@@ -58,11 +58,11 @@ def text_encoder(tokens: CLIPTokenizer, *, width: int, layers: int) -> CLIPTextM
     )
 
 
-def unet(channels: tuple[int, ...], *, width: int) -> UNet2DConditionModel:
+def unet(channels: list[int], *, width: int) -> UNet2DConditionModel:
     """An untrained UNet on 16x16x4 latents; attention at the two coarser resolutions, where it costs a third as much."""
     return UNet2DConditionModel(
         sample_size=16,
-        block_out_channels=channels,
+        block_out_channels=tuple(channels),
         layers_per_block=1,
         down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
         up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
@@ -110,7 +110,7 @@ def train(
     vae: AutoencoderKL,
     garments: world.Garments,
     *,
-    channels: tuple[int, ...],
+    channels: list[int],
     width: int,
     layers: int,
     images: int,

@@ -36,10 +36,8 @@ class Clip:
 
     def __init__(self, source: str, *, device: str = "cpu"):
         name, tag = clip_name(source)
-        # A directory's text tower is always built as its own module: open_clip converts weights of the other layout itself.
-        options = {"pretrained": tag} if tag else {"force_custom_text": True}
         with named_errors("clip", source, "a directory of an open_clip model, or open_clip:<name>/<tag>"):
-            self.model, _, self.transform = open_clip.create_model_and_transforms(name, device=device, **options)
+            self.model, _, self.transform = open_clip.create_model_and_transforms(name, tag, device=device)
             self.tokenizer = open_clip.get_tokenizer(name)
         self.model.eval().requires_grad_(False)
         self.device, self.digest = device, source_digest(source)

@@ -17,8 +17,8 @@ from tqdm.auto import tqdm
 
 from cnslib import adapters, models, tables, units
 from cnslib.config import UNSHIFTED, Generation, identifier
-from cnslib.inversion import token
-from cnslib.sliders import CLASS_PROMPT, slider_path
+from cnslib.inversion import PROMPT, token
+from cnslib.sliders import slider_path
 
 
 def steps_without_slider(settings: Generation) -> int:
@@ -27,6 +27,17 @@ def steps_without_slider(settings: Generation) -> int:
     Of 100 steps at 0.75 (the paper) 25, of 50 steps (the released code, t > 750) 12.
     """
     return settings.steps - math.ceil(round(settings.steps * settings.start_fraction, 6))
+
+
+def evaluations(settings: Generation, *, shifts: int, images: int, scales: int) -> dict[str, int]:
+    """UNet evaluations of single samples for so many unshifted images under so many shifts at so many scales, 0 included.
+
+    "shared" is what this module does; "separate" draws every image from the beginning, scale 0 anew for each shift.
+    """
+    late = settings.steps - steps_without_slider(settings)
+    passes = images * (2 if settings.guidance > 1 else 1)
+    separate = passes * shifts * scales * settings.steps
+    return {"shared": passes * (settings.steps + shifts * (scales - 1) * late), "separate": separate}
 
 
 class Sampler:
@@ -46,7 +57,7 @@ class Sampler:
     def text(self, name: str) -> Float[Tensor, "prompts tokens width"]:
         """Embeddings of the negative prompt (only with guidance) and of the class prompt; the shift is never in the prompt."""
         if name not in self.texts:
-            prompt = CLASS_PROMPT.format(token=token(name))
+            prompt = PROMPT.format(token=token(name))
             guided = self.settings.guidance > 1
             self.texts[name] = models.embed(self.pipe, [self.settings.negative_prompt, prompt] if guided else [prompt])
         return self.texts[name]
@@ -136,7 +147,7 @@ def shard_digest(
     drawn = {key: value for key, value in dataclasses.asdict(sampler.settings).items() if key != "guidances"}
     tokens = {name: origin.tokens[name] for name in classes}
     code = units.code_digest(sys.modules[__name__], adapters, models)
-    return units.digest(CLASS_PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders, code)
+    return units.digest(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders, code)
 
 
 def unshifted_rows(sampler: Sampler, classes: list[str], *, seeds: int) -> Iterator[dict]:
@@ -159,3 +170,18 @@ def rows(shift: str, name: str, seed: int, scales: list[float], images: UInt8[Te
     """Rows of the images table."""
     for scale, image in zip(scales, images.numpy(), strict=True):
         yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(image)}
+
+
+def change(shard: pd.DataFrame, unshifted: pd.DataFrame) -> pd.DataFrame:
+    """How far each image of a shard is from the unshifted one of its class and seed: mean absolute difference in grey levels."""
+    start = dict(zip(trajectory_starts(unshifted), tables.pictures(unshifted, UNSHIFTED).astype(int), strict=True))
+    if missing := sorted(set(trajectory_starts(shard)) - set(start)):
+        raise ValueError(f"unshifted images: {len(missing)} missing, the first of class and seed {missing[0]}")
+    pictures = tables.pictures(shard, "shard")
+    distance = [abs(image - start[key]).mean() for key, image in zip(trajectory_starts(shard), pictures, strict=True)]
+    return shard[tables.KEY].assign(change=distance)
+
+
+def trajectory_starts(table: pd.DataFrame) -> list[tuple[str, int]]:
+    """Class and seed of every row: what the unshifted image depends on."""
+    return list(table[["class", "seed"]].itertuples(index=False, name=None))

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from tqdm.auto import tqdm
 from cnslib import adapters, generation, models, tables, units
 from cnslib.config import Generation, Sliders
 from cnslib.encoders import Clip, ImageEncoder
+from cnslib.inversion import PROMPT
+from cnslib.sliders import SHIFT_PROMPT
 
 START_FRACTION = 0.75  # the slider acts on the last 75 % of the steps (CNS-Bench section 5.1)
 SLIDER = ["shift", "class"]
@@ -26,21 +29,26 @@ schema = tables.schema(
 )
 
 
+@dataclass(frozen=True)
 class Judge:
-    """Scores the images of one trajectory with a text-image encoder and an image encoder; `digest` says which two they are."""
+    """Scores the images of one trajectory with a text-image encoder and an image encoder."""
 
-    def __init__(self, clip: Clip, image_encoder: ImageEncoder, *, digest: str):
-        """Keeps the encoders."""
-        self.clip, self.image_encoder, self.digest = clip, image_encoder, digest
+    clip: Clip
+    image_encoder: ImageEncoder
+
+    @property
+    def digest(self) -> str:
+        """Which two encoders these are."""
+        return units.digest(self.clip.digest, self.image_encoder.digest)
 
     def alignment(self, images: UInt8[np.ndarray, "scales height width 3"], shift: str, name: str) -> Float[Tensor, "scales"]:
-        """Cosine with "a picture of a <class> in <shift>" minus cosine with "a picture of a <class>"."""
-        plain, shifted = self.clip.text_features([f"a picture of a {name}", f"a picture of a {name} in {shift}"])
+        """Cosine with the caption of the shifted class minus cosine with that of the class: what the shift alone adds."""
+        plain, shifted = self.clip.text_features([PROMPT.format(token=name), SHIFT_PROMPT.format(token=name, shift=shift)])
         return self.clip.image_features(images) @ (shifted - plain)
 
     def structure(self, images: UInt8[np.ndarray, "scales height width 3"]) -> Float[Tensor, "scales"]:
         """Cosine of each image's features with those of the first image."""
-        features = self.image_encoder.image_features(images)
+        features = self.image_encoder.features(images)
         return features @ features[0]
 
 
@@ -98,27 +106,47 @@ def steps(table: pd.DataFrame) -> pd.DataFrame:
 
 def per_slider(table: pd.DataFrame) -> pd.DataFrame:
     """One row per slider: alignment gained from scale 0 to the largest, share of rising steps, structure kept at the largest."""
-    ends = table[table["scale"].isin([table["scale"].min(), table["scale"].max()])].sort_values("scale")
-    grouped = ends.groupby([*SLIDER, "scale"])[["alignment", "structure"]].mean().groupby(SLIDER)
+    means = table.groupby([*SLIDER, "scale"])[["alignment", "structure"]].mean().groupby(SLIDER)
+    first, last = means.first(), means.last()
     rising = steps(table).groupby(SLIDER)["rises"].mean()
-    summary = {"gain": grouped["alignment"].last() - grouped["alignment"].first(), "rising": rising, "structure": grouped["structure"].last()}
-    return pd.DataFrame(summary).reset_index()
+    columns = {"gain": last["alignment"] - first["alignment"], "rising": rising, "structure": last["structure"]}
+    return pd.DataFrame(columns).reset_index()
 
 
 def require_gain(summary: pd.DataFrame, *, least: float) -> None:
     """Raises ValueError naming every flat slider: one whose alignment gains less than `least` from scale 0 to the largest."""
-    flat = summary[~(summary["gain"] >= least)]
+    flat = summary[summary["gain"] < least]
     if len(flat):
         names = ", ".join(f"{row['class']} in {row['shift']} ({row['gain']:.4f})" for _, row in flat.iterrows())
-        raise ValueError(f"flat sliders, alignment gain below sliders.least_gain = {least}: {names}; train longer or with a higher rate")
+        raise ValueError(f"flat sliders, alignment gain below sliders.least_gain = {least}: {names}; train longer or at a higher rate")
 
 
-def monotone_share(summary: pd.DataFrame, *, resamples: int = 2000, confidence: float = 0.95) -> dict:
-    """Mean share of rising steps; the interval resamples whole sliders, since the steps of one slider are not independent."""
-    shares = summary["rising"].to_numpy()
-    record = {"n": len(shares), "estimate": shares.mean(), "low": np.nan, "high": np.nan}
-    if len(shares) > 1:
-        options = {"n_resamples": resamples, "confidence_level": confidence, "method": "percentile"}
-        interval = stats.bootstrap((shares,), np.mean, rng=np.random.default_rng(0), **options).confidence_interval
+def over_sliders(values: np.ndarray) -> dict:
+    """Mean of one value per slider; the 95 % interval resamples whole sliders, since what one slider gives is not independent."""
+    values = np.asarray(values, dtype=float)
+    record = {"n": len(values), "estimate": values.mean(), "low": np.nan, "high": np.nan}
+    if len(values) > 1:
+        options = {"n_resamples": 2000, "confidence_level": 0.95, "method": "percentile"}
+        interval = stats.bootstrap((values,), np.mean, rng=np.random.default_rng(0), **options).confidence_interval
         record |= {"low": interval.low, "high": interval.high}
     return record
+
+
+def curves(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Mean of a column over the sliders of each shift, per scale, with its interval: (shift, scale, n, estimate, low, high)."""
+    means = table.groupby([*SLIDER, "scale"])[column].mean().reset_index()
+    groups = means.groupby(["shift", "scale"])[column]
+    return pd.DataFrame([{"shift": shift, "scale": scale, **over_sliders(values)} for (shift, scale), values in groups])
+
+
+def strips(
+    pipe: StableDiffusionPipeline, paths: list[Path], name: str, *, scales: list[float], settings: Sliders, seed: int
+) -> UInt8[np.ndarray, "sliders scales height width 3"]:
+    """Pictures of several sliders of one class at all scales, drawn as the report draws them."""
+    sampler = generation.Sampler(pipe, settings=drawing(settings))
+    found = []
+    for path in paths:
+        with adapters.loaded(pipe, path):
+            shifted = sampler.shifted(name, seed, [scale for scale in scales if scale > 0])
+        found.append(torch.cat([sampler.unshifted(name, seed), shifted]).numpy())
+    return np.stack(found)

@@ -3,13 +3,14 @@
 import dataclasses
 import typing
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
 
 from cnslib.config import SECTIONS
 
 
-def load(path: Path, overlay: Path | None = None) -> dict[str, object]:
+def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
     """Every section of a parameter file as its checked dataclass; an overlay replaces single values.
 
     Raises FileNotFoundError for a missing file and ValueError for an unknown section or key.
@@ -44,7 +45,7 @@ def build(section: str, values: dict, path: Path):
     return SECTIONS[section](**values)
 
 
-def matches(value: object, kind: type) -> bool:
+def matches(value: object, kind: Any) -> bool:
     """Whether a YAML value has the declared type; an integer may stand for a float, true and false for neither."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind is object:
@@ -58,7 +59,7 @@ def matches(value: object, kind: type) -> bool:
     return isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
 
 
-def flat(sections: dict[str, object], names: list[str], section: str) -> dict[str, object]:
+def flat(sections: dict[str, Any], names: list[str], section: str) -> dict[str, object]:
     """The values a notebook asks for: every key of its section, and the base keys it names.
 
     Raises ValueError for a name that is neither and for a key of the section that the notebook does not declare.

@@ -8,6 +8,7 @@ import argparse
 import ast
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import papermill
@@ -44,7 +45,7 @@ def declared(notebook: nbformat.NotebookNode, name: str) -> dict[str, object]:
         raise ValueError(f"{name}: the parameters cell may hold only assignments of literals") from None
 
 
-def run(step: str, sections: dict[str, object]) -> Path:
+def run(step: str, sections: dict[str, Any]) -> Path:
     """Executes one step's notebook with its parameters; returns the executed copy.
 
     A failing notebook is left in executed/ for reading, and its error is raised.

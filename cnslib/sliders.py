@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from cnslib import adapters, inversion, models, seeds, units
@@ -20,7 +20,6 @@ from cnslib.config import Sliders, identifier
 
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
 # has no meaning for a bare token, so these are the captions, which are also the paper's wording (section A.1).
-CLASS_PROMPT = inversion.PROMPT
 SHIFT_PROMPT = inversion.PROMPT + " in {shift}"
 HEALTH_KEYS = ("health_seeds", "least_gain")  # settings that do not touch the weights
 
@@ -28,7 +27,7 @@ HEALTH_KEYS = ("health_seeds", "least_gain")  # settings that do not touch the w
 def prompts(shift: str, name: str) -> tuple[str, str]:
     """The prompts of c and c+ in Eq. 2: the class token alone, and in the shift."""
     token = inversion.token(name)
-    return CLASS_PROMPT.format(token=token), SHIFT_PROMPT.format(token=token, shift=shift)
+    return inversion.PROMPT.format(token=token), SHIFT_PROMPT.format(token=token, shift=shift)
 
 
 def slider_path(folder: Path, shift: str, name: str) -> Path:
@@ -79,7 +78,7 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sli
 
 def fit(
     pipe: StableDiffusionPipeline,
-    parameters: list[Tensor],
+    parameters: list[nn.Parameter],
     text: Float[Tensor, "2 tokens width"],
     *,
     settings: Sliders,

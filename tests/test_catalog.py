@@ -46,7 +46,7 @@ def test_a_picture_is_cropped_to_its_centre_before_it_is_resized():
 
 
 def test_unknown_split_is_named(table):
-    with pytest.raises(ValueError, match="'test'.*train, heldout"):
+    with pytest.raises(ValueError, match=r"'test'.*train, heldout"):
         catalog.images(table, "test", "bag", count=1, side=64)
 
 

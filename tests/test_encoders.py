@@ -126,12 +126,12 @@ def test_weights_of_another_architecture_are_refused(tmp_path):
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     config["model_args"]["depth"] = 2
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="image_encoder: .* cannot be loaded"):
+    with pytest.raises(ValueError, match=r"image_encoder: .* cannot be loaded"):
         encoders.ImageEncoder(str(tmp_path / "model"))
 
 
 def test_names_that_do_not_exist_are_refused():
-    with pytest.raises(ValueError, match="image_encoder: timm:no_such_model cannot be loaded.*Unknown model"):
+    with pytest.raises(ValueError, match=r"image_encoder: timm:no_such_model cannot be loaded.*Unknown model"):
         encoders.ImageEncoder("timm:no_such_model")
     with pytest.raises(ValueError, match="clip: open_clip:no-such-model/tag cannot be loaded"):
         encoders.Clip("open_clip:no-such-model/tag")
@@ -152,5 +152,5 @@ def test_labels_are_a_list_of_distinct_names(tmp_path):
     (tmp_path / "labels.json").write_text(json.dumps([*LABELS, "bag"]))
     with pytest.raises(ValueError, match=r"labels: .*labels\.json"):
         encoders.read_labels(str(tmp_path / "labels.json"))
-    with pytest.raises(FileNotFoundError, match="labels: .*none"):
+    with pytest.raises(FileNotFoundError, match=r"labels: .*none"):
         encoders.read_labels(str(tmp_path / "none.json"))

@@ -127,6 +127,13 @@ def test_the_slider_starts_where_the_paper_starts_it(steps, fraction, expected):
     assert generation.steps_without_slider(settings) == expected
 
 
+def test_sharing_saves_what_the_paper_wastes():
+    """The paper's 14 shifts, 100 classes, 50 seeds, six scales at 100 steps: 42.0 M step-images, 26.75 M of them needed."""
+    settings = dataclasses.replace(SETTINGS, steps=100)
+    counts = generation.evaluations(settings, shifts=14, images=100 * 50, scales=6)
+    assert counts == {"shared": 2 * 26_750_000, "separate": 2 * 42_000_000}
+
+
 def test_a_seed_alone_gives_the_same_bytes_as_among_others(generate, undisturbed):
     alone = generate(seeds=1, shifts=["cartoon style"], classes=["ankle boot"])
     for shift, path in alone.items():
@@ -172,3 +179,15 @@ def test_only_shards_whose_inputs_changed_are_drawn_again(generate, sliders, pip
 def test_a_missing_slider_is_named(generate):
     with pytest.raises(FileNotFoundError, match=r"heavy_fog.sneaker\.safetensors"):
         generate(shifts=["heavy fog"])
+
+
+def flat(shift, value, seed=1, scale=0.0):
+    return {"shift": shift, "class": "bag", "seed": seed, "scale": scale, "image": tables.encode(np.full((4, 4, 3), value, np.uint8))}
+
+
+def test_change_is_the_mean_distance_to_the_own_unshifted_image():
+    unshifted = pd.DataFrame([flat("unshifted", 10), flat("unshifted", 200, seed=2)])
+    shard = pd.DataFrame([flat("heavy fog", 30, scale=1.0), flat("heavy fog", 150, seed=2, scale=1.0)])
+    assert generation.change(shard, unshifted)["change"].tolist() == [20.0, 50.0]
+    with pytest.raises(ValueError, match=r"1 missing, the first of class and seed \('bag', 2\)"):
+        generation.change(shard, unshifted[:1])

@@ -13,7 +13,7 @@ from cnslib.config import Inversion
 
 CLASSES = ["sneaker", "ankle boot"]
 SETTINGS = Inversion(
-    learning_rate=1e-2, steps=3, batch_size=2, images_per_class=3, validation_images=2, sampling_steps=2, guidance=1.0, judge="", seed=1
+    learning_rate=1e-2, steps=3, batch_size=2, images_per_class=3, validation_images=3, sampling_steps=2, guidance=1.0, judge="", seed=1
 )
 
 
@@ -181,7 +181,7 @@ def test_a_class_that_is_no_longer_asked_for_is_deleted(invert, tmp_path):
 
 
 def test_two_classes_with_one_token_are_named(invert):
-    with pytest.raises(ValueError, match="'Ankle Boot'.*<ankle-boot\\*>"):
+    with pytest.raises(ValueError, match=r"'Ankle Boot'.*<ankle-boot\*>"):
         invert(["ankle boot", "Ankle Boot"])
 
 

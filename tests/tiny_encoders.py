@@ -43,7 +43,8 @@ def write_clip(folder: Path, *, custom_text: bool = True, seed: int = 0) -> torc
         torch.manual_seed(seed)
         model = kind(**config).eval()
     preprocess = {"size": [32, 32], "resize_mode": "squash", **PREPROCESSING}
-    save(model, folder / "open_clip_model.safetensors", {"model_cfg": config, "preprocess_cfg": preprocess})
+    whole = {"model_cfg": config | {"custom_text": custom_text}, "preprocess_cfg": preprocess}
+    save(model, folder / "open_clip_model.safetensors", whole)
     return model
 
 

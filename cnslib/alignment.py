@@ -1,0 +1,126 @@
+"""The four alignments that the out-of-class filter looks at, for every generated image (CNS-Bench section 3.4, Eqs. 4 and 5)."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from cnslib import encoders, tables, units
+from cnslib.config import UNSHIFTED, identifier
+from cnslib.encoders import Clip, ImageEncoder, Oracle
+
+CLASS_PROMPT = "a picture of a {name}"
+SHIFT_PROMPT = "a picture of a {name} in {shift}"
+DETECTORS = ("clip_class", "clip_class_shift", "clip_reference", "image_reference")
+schema = tables.schema(
+    tables.KEY,
+    {**tables.IDENTITY, **{name: pa.Column(float, tables.COSINE) for name in DETECTORS}, "class_probability": pa.Column(float)},
+)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The three models that look at every image. None of them saw the classifiers' training data (section 3.4)."""
+
+    clip: Clip
+    image_encoder: ImageEncoder
+    oracle: Oracle
+
+
+@dataclass(frozen=True)
+class Views:
+    """What the judges see in each image of a table; `table` identifies the rows, `probability` is the oracle's for their class."""
+
+    table: pd.DataFrame
+    clip: Float[Tensor, "rows clip_features"]
+    image: Float[Tensor, "rows image_features"]
+    probability: Float[np.ndarray, "rows"]
+
+
+def align(images: Path, shifts: list[str], *, judges: Judges, folder: Path) -> pd.DataFrame:
+    """The four alignments of every image, scale 0 under every shift; computes the shifts that are missing or outdated.
+
+    `images` is the folder of the generation step's tables, `folder` receives one table per shift.
+    """
+    paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in shifts}
+    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    unshifted = None
+    for shift, path in tqdm(paths.items(), desc="alignment", disable=None):
+        made_from = made_from_digest(images, shift, judges)
+        if not units.done(path, made_from):
+            unshifted = unshifted or look(images, UNSHIFTED, judges)
+            tables.write(measure(shift, look(images, shift, judges), unshifted, judges.clip), path, schema)
+            units.finish(path, made_from)
+    return pd.concat([tables.read(path, schema) for path in paths.values()], ignore_index=True)
+
+
+def made_from_digest(images: Path, shift: str, judges: Judges) -> str:
+    """What the alignments of a shift depend on: its images, the unshifted ones, the three models and the code."""
+    made = [units.file_digest(shard(images, name)) for name in (UNSHIFTED, shift)]
+    models = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
+    return units.digest(shift, made, models, units.code_digest(sys.modules[__name__], encoders))
+
+
+def shard(images: Path, shift: str) -> Path:
+    """The table of one shift's images; FileNotFoundError where the generation step has not made it."""
+    path = images / f"{identifier(shift)}.parquet"
+    if not path.exists():
+        raise FileNotFoundError(f"images {path} of {shift!r} do not exist; the generation step makes them")
+    return path
+
+
+def look(images: Path, shift: str, judges: Judges) -> Views:
+    """Shows every image of one shift to each judge once."""
+    table = tables.read(shard(images, shift), tables.images)
+    unknown = sorted(set(table["class"]) - set(judges.oracle.labels))
+    if unknown:
+        raise ValueError(f"labels: the oracle knows no class {unknown[0]!r}; accepted: {', '.join(judges.oracle.labels)}")
+    pictures = tables.pictures(table, str(shard(images, shift)))
+    own = [judges.oracle.labels.index(name) for name in table["class"]]
+    probability = judges.oracle.class_probability(pictures).numpy()[np.arange(len(own)), own]
+    features = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
+    return Views(table.drop(columns="image"), *features, probability)
+
+
+def measure(shift: str, shifted: Views, unshifted: Views, clip: Clip) -> pd.DataFrame:
+    """Eqs. 4 and 5: cosines of each image with two prompts, and with the unshifted image of its class and seed."""
+    views = join(unshifted, shifted)
+    plain, in_shift = (prompt_features(views.table, clip, prompt, shift) for prompt in (CLASS_PROMPT, SHIFT_PROMPT))
+    start = references(views.table, unshifted.table)
+    pairs = [(views.clip, plain), (views.clip, in_shift), (views.clip, views.clip[start]), (views.image, views.image[start])]
+    cosines = {name: (a * b).sum(dim=1).double().numpy().round(6) for name, (a, b) in zip(DETECTORS, pairs, strict=True)}
+    return views.table.assign(shift=shift, **cosines, class_probability=views.probability.astype(float).round(6))
+
+
+def prompt_features(table: pd.DataFrame, clip: Clip, prompt: str, shift: str) -> Float[Tensor, "rows clip_features"]:
+    """The text feature of each row's class in a prompt."""
+    names = sorted(set(table["class"]))
+    features = clip.text_features([prompt.format(name=name, shift=shift) for name in names])
+    return features[[names.index(name) for name in table["class"]]]
+
+
+def references(table: pd.DataFrame, unshifted: pd.DataFrame) -> list[int]:
+    """For each row of a table that begins with the unshifted images: which of these has its class and seed.
+
+    Raises ValueError, naming class and seed, where there is none.
+    """
+    start = {key: row for row, key in enumerate(unshifted[["class", "seed"]].itertuples(index=False, name=None))}
+    keys = list(table[["class", "seed"]].itertuples(index=False, name=None))
+    missing = sorted(set(keys) - set(start))
+    if missing:
+        raise ValueError(f"images: {len(missing)} trajectories have no unshifted image, for example (class, seed) {missing[0]}")
+    return [start[key] for key in keys]
+
+
+def join(first: Views, second: Views) -> Views:
+    """The rows of two tables, one after the other."""
+    features = [torch.cat([getattr(first, name), getattr(second, name)]) for name in ("clip", "image")]
+    table = pd.concat([first.table, second.table], ignore_index=True)
+    return Views(table, *features, np.concatenate([first.probability, second.probability]))

@@ -1,0 +1,123 @@
+"""Predictions of every classifier for every image of the benchmark: one parquet table per classifier, one row per image."""
+
+import itertools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from cnslib import alexnet, classifiers, encoders, tables, units
+from cnslib.classifiers import Classifier
+from cnslib.config import UNSHIFTED, Evaluation, demand, identifier
+
+
+def evaluate(
+    images: Path,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    scales: list[float],
+    seeds: int,
+    labels: list[str],
+    settings: Evaluation,
+    device: str,
+    folder: Path,
+) -> dict[str, Path]:
+    """Makes the prediction tables that are missing or outdated, then deletes those of classifiers that are not asked for.
+
+    `images` is the folder of image tables. A unit depends on the classifier's files, the labels, the settings, the image
+    tables and the code. Raises ValueError for a class without a label, an incomplete image table and bytes that are no
+    picture (named by table and key), FileNotFoundError for a missing table or model; finished units stay as they are.
+    """
+    for name in classes:
+        demand(name in labels, "base.classes", name, f"one of the {len(labels)} labels")
+    shards = grid(images, shifts, classes, scales=scales, seeds=seeds)
+    paths = {name: folder / f"{identifier(name)}.parquet" for name in settings.classifiers}
+    contents = shard_digests(shards)
+    for name, path in paths.items():
+        source = settings.classifiers[name]
+        made_from = prediction_digest(name, source, contents, labels=labels, settings=settings)
+        if not units.done(path, made_from):
+            classifier = classifiers.load(name, source, labels, device, preprocessing=settings.preprocessing)
+            tables.write(predict(classifier, shards, batch_size=settings.batch_size), path, tables.predictions)
+            units.finish(path, made_from)
+    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    return paths
+
+
+def grid(images: Path, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> dict[Path, list[tuple]]:
+    """The image tables of a benchmark, each with the keys (shift, class, seed, scale) that it must hold."""
+    pairs = list(itertools.product(classes, range(1, seeds + 1)))
+    wanted = {UNSHIFTED: [0.0]} | {shift: [scale for scale in scales if scale > 0] for shift in shifts}
+    return {
+        images / f"{identifier(shift)}.parquet": [(shift, *pair, scale) for pair in pairs for scale in own] for shift, own in wanted.items()
+    }
+
+
+def shard_digests(shards: dict[Path, list[tuple]]) -> list[list]:
+    """Name, file digest and expected keys of every image table. FileNotFoundError names a missing one."""
+    for path in shards:
+        if not path.exists():
+            raise FileNotFoundError(f"image table {path} does not exist; the generation step makes it, `dvc pull` restores it")
+    return [[path.name, units.file_digest(path), keys] for path, keys in shards.items()]
+
+
+def prediction_digest(name: str, source: str, contents: list[list], *, labels: list[str], settings: Evaluation) -> str:
+    """What one classifier's table is made from; other classifiers are no part of it."""
+    code = units.code_digest(sys.modules[__name__], classifiers, alexnet)
+    files = encoders.source_digest(source)
+    return units.digest(name, files, contents, labels, settings.batch_size, settings.preprocessing, code)
+
+
+def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int) -> pd.DataFrame:
+    """One row per image: top-1, top-5, probability and logit margin of the true class.
+
+    Batches have a fixed order and size within each table (the last is filled up with its last picture), so that neither
+    another shift nor the number of images changes the last bits of a prediction.
+    """
+    parts = []
+    for path, expected in tqdm(shards.items(), desc=classifier.name, disable=None):
+        table = tables.complete(tables.read(path, tables.images), expected, tables.KEY, str(path))
+        batches = [table[start : start + batch_size] for start in range(0, len(table), batch_size)]
+        logits = torch.cat([batch_logits(classifier, part, path.name, size=batch_size) for part in batches])
+        parts.append(answers(classifier, table, logits))
+    return pd.concat(parts, ignore_index=True)
+
+
+def batch_logits(classifier: Classifier, part: pd.DataFrame, table: str, *, size: int) -> Float[Tensor, "rows labels"]:
+    """Logits of the images of one part of a table, computed in a batch of exactly `size`."""
+    pictures = tables.pictures(part, table)
+    filled = np.concatenate([pictures, np.repeat(pictures[-1:], size - len(part), axis=0)])
+    return classifier.logits(filled)[: len(part)]
+
+
+def answers(classifier: Classifier, table: pd.DataFrame, logits: Float[Tensor, "rows labels"]) -> pd.DataFrame:
+    """The predictions table of one classifier: equal logits are ranked in the order of the labels."""
+    logits = logits.double()
+    true = torch.tensor([classifier.labels.index(name) for name in table["class"]])[:, None]
+    best = logits.argsort(dim=1, descending=True, stable=True)[:, :5].tolist()
+    others = logits.scatter(1, true, -torch.inf).amax(dim=1)
+    top5 = [[classifier.labels[i] for i in row] for row in best]
+    return table[tables.KEY].assign(
+        model=classifier.name,
+        top1=[names[0] for names in top5],
+        top5=top5,
+        probability=logits.softmax(dim=1).gather(1, true)[:, 0].numpy(),
+        margin=(logits.gather(1, true)[:, 0] - others).numpy(),
+        preprocessing=classifier.preprocessing,
+    )
+
+
+def read(folder: Path, models: Sequence[str]) -> pd.DataFrame:
+    """The predictions of the named classifiers. ValueError names a table in the folder that belongs to none of them."""
+    paths = {folder / f"{identifier(name)}.parquet" for name in models}
+    foreign = sorted(path.name for path in set(folder.glob("*.parquet")) - paths)
+    if foreign:
+        raise ValueError(f"{folder}: {foreign[0]} belongs to none of the classifiers {', '.join(models)}; run the evaluation step again")
+    return pd.concat([tables.read(path, tables.predictions) for path in sorted(paths)], ignore_index=True)

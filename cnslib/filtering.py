@@ -1,0 +1,171 @@
+"""Out-of-class (OOC) filter of CNS-Bench (sections 3.4 and I.1): thresholds from labels, k of four tests, whole trajectories only."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from cnslib import stats, tables
+from cnslib.alignment import DETECTORS
+from cnslib.config import Filtering
+
+PAIR = ["class", "seed"]  # all trajectories of a class and seed share one unshifted image: they are resampled together
+FOLDS = 5  # of the cross-validation
+MEASURES = ("tpr", "fpr", "accuracy")
+kept_schema = tables.schema(tables.TRAJECTORY, {key: tables.IDENTITY[key] for key in tables.TRAJECTORY})
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Keep an image if it passes at least `passes` of these detectors' tests."""
+
+    detectors: tuple[str, ...]
+    passes: int
+
+
+def rules(passes: int) -> dict[str, Rule]:
+    """The compared rules: CLIP with one prompt (the paper's baseline), CLIP with both prompts, and `passes` of four (ours).
+
+    The paper's text drops an image when two of four detectors are active, which is 3 passes; its released code keeps at 2.
+    """
+    return {"clip": Rule(DETECTORS[:1], 1), "clip_pair": Rule(DETECTORS[:2], 2), "ours": Rule(DETECTORS, passes)}
+
+
+def out_of_class(probability: pd.Series, *, labels: int) -> pd.Series:
+    """The label `oracle_ooc`: the oracle gives the image's class less than chance, 1 / labels.
+
+    It stands for the annotators' "not class"; a class that is not the first choice but above chance is their "partial".
+    """
+    return probability < 1 / labels
+
+
+def started_in_class(scores: pd.DataFrame) -> pd.Series:
+    """Rows whose unshifted image is in class: the labelled set, as in stage (ii) of section I.1.
+
+    An image that was never of its class tells nothing about shifts, and it equals its own reference.
+    """
+    zero = scores[(scores["scale"] == 0) & ~scores["oracle_ooc"]]
+    return pd.Series(pd.MultiIndex.from_frame(scores[PAIR]).isin(pd.MultiIndex.from_frame(zero[PAIR])), index=scores.index)
+
+
+def thresholds(labelled: pd.DataFrame, recall: float) -> dict[str, float]:
+    """For each detector the smallest value that at least a share `recall` of the out-of-class images does not exceed.
+
+    An image passes a test if its alignment is above the threshold. Without out-of-class images no image is ever dropped.
+    """
+    outside = labelled.loc[labelled["oracle_ooc"], list(DETECTORS)]
+    if outside.empty:
+        return dict.fromkeys(DETECTORS, -np.inf)
+    return {name: float(np.quantile(outside[name], recall, method="inverted_cdf")) for name in DETECTORS}
+
+
+def keeps(rule: Rule, scores: pd.DataFrame, limits: dict[str, float]) -> pd.Series:
+    """Whether the rule keeps each image."""
+    passed = sum((scores[name] > limits[name]).astype(int) for name in rule.detectors)
+    return passed >= rule.passes
+
+
+def whole(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
+    """Whether each image belongs to a trajectory that is kept at all of its scales, scale 0 included (section J)."""
+    return keep.groupby([scores[key] for key in tables.TRAJECTORY]).transform("all")
+
+
+def cross_validated(rule: Rule, labelled: pd.DataFrame, *, recall: float) -> pd.Series:
+    """Whether the rule keeps each image at thresholds that come from other seeds' labels.
+
+    A threshold must not be judged on the labels it was chosen on. All trajectories of a class and seed are in one fold, and each
+    fold has seeds of every class.
+    """
+    fold = labelled.groupby(PAIR).ngroup().to_numpy() % FOLDS
+    keep = np.ones(len(labelled), bool)
+    for number in np.unique(fold):
+        limits = thresholds(labelled[fold != number], recall)
+        keep[fold == number] = keeps(rule, labelled[fold == number], limits)
+    return pd.Series(keep, index=labelled.index)
+
+
+def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Filtering) -> dict[str, dict]:
+    """TPR, FPR and accuracy of dropping out-of-class images (the positive class), with intervals (Table 2b)."""
+    outside, dropped = labelled["oracle_ooc"], ~keep
+    cases = {"tpr": (dropped & outside, outside), "fpr": (dropped & ~outside, ~outside), "accuracy": (dropped == outside, outside | True)}
+    return {name: share(labelled, hits, of, settings=settings) for name, (hits, of) in cases.items()}
+
+
+def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Filtering) -> dict:
+    """hits / of with a bootstrap interval over (class, seed), as a record; not a number where there is nothing to count."""
+    if not of.any():
+        return {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}
+    clusters = table.groupby(PAIR).ngroup()
+    return stats.clustered_share(hits[of].to_numpy(), clusters[of].to_numpy(), settings=settings)
+
+
+def compare(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
+    """Table 2b: every rule's TPR, FPR and accuracy, cross-validated and, for comparison, at thresholds from the same labels."""
+    own = thresholds(labelled, settings.recall)
+    rows = []
+    for name, rule in rules(settings.passes).items():
+        verdicts = {
+            "cross-validated": cross_validated(rule, labelled, recall=settings.recall),
+            "same labels": keeps(rule, labelled, own),
+        }
+        for judged_on, keep in verdicts.items():
+            found = quality(labelled, keep, settings=settings)
+            rows += [{"rule": name, "judged on": judged_on, "measure": measure, **found[measure]} for measure in MEASURES]
+    return pd.DataFrame(rows)
+
+
+def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
+    """The cross-validated quality of k of four for every k, and the share of trajectories that it keeps."""
+    own, rows = thresholds(labelled, settings.recall), []
+    for passes in range(1, len(DETECTORS) + 1):
+        rule = Rule(DETECTORS, passes)
+        found = quality(labelled, cross_validated(rule, labelled, recall=settings.recall), settings=settings)
+        found["kept"] = kept_share(scores, whole(scores, keeps(rule, scores, own)), settings=settings)
+        rows += [{"passes": passes, "measure": measure, **record} for measure, record in found.items()]
+    return pd.DataFrame(rows)
+
+
+def kept_share(scores: pd.DataFrame, keep: pd.Series, *, settings: Filtering) -> dict:
+    """The share of trajectories that are kept, one count per trajectory."""
+    zero = scores[scores["scale"] == 0]
+    return share(zero, keep[zero.index], pd.Series(True, index=zero.index), settings=settings)
+
+
+def kept_trajectories(scores: pd.DataFrame) -> pd.DataFrame:
+    """The (shift, class, seed) that are kept."""
+    return scores.loc[scores["keep"] & (scores["scale"] == 0), tables.TRAJECTORY].reset_index(drop=True)
+
+
+def outside_shares(scores: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
+    """The share of out-of-class images by shift and scale (Table 8)."""
+    rows = []
+    for (shift, scale), part in scores.groupby(["shift", "scale"]):
+        everything = pd.Series(True, index=part.index)
+        rows.append({"shift": shift, "scale": scale, **share(part, part["oracle_ooc"], everything, settings=settings)})
+    return pd.DataFrame(rows)
+
+
+def roc(labelled: pd.DataFrame) -> pd.DataFrame:
+    """The ROC curve of each detector: TPR and FPR of dropping the images at or below every possible threshold.
+
+    Empty where all images are of one kind.
+    """
+    parts = [pd.DataFrame(columns=["detector", "threshold", "fpr", "tpr"])]
+    for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
+        fpr, tpr, cut = roc_curve(labelled["oracle_ooc"], -labelled[name])
+        parts.append(pd.DataFrame({"detector": name, "threshold": -cut, "fpr": fpr, "tpr": tpr}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def areas(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
+    """The area under each detector's ROC curve with a bootstrap interval over (class, seed)."""
+    outside, rows = labelled["oracle_ooc"].to_numpy(), []
+    for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
+        score, group = -labelled[name].to_numpy(), labelled.groupby(PAIR).ngroup().to_numpy()
+        weights = [row[group] for row in stats.resampling_weights(group.max() + 1, settings=settings)]
+        both = [w for w in weights if w[outside].any() and w[~outside].any()]  # a resample may miss one kind
+        values = np.array([roc_auc_score(outside, score, sample_weight=w) for w in both])
+        low, high = stats.percentiles(values[1:], settings.confidence)
+        rows.append({"detector": name, "n": len(labelled), "estimate": values[0], "low": float(low), "high": float(high)})
+    return pd.DataFrame(rows, columns=["detector", "n", "estimate", "low", "high"])

@@ -1,0 +1,247 @@
+"""Accuracy, accuracy drop, CE, rCE and failure points, each number with n and an interval.
+
+Every statistic is computed on the same resamples of (class, seed), for all classifiers at once: intervals are clustered, because
+the images of one class and seed share their initial noise, and paired, because all classifiers see the same images.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from statsmodels.stats.proportion import proportion_confint
+
+from cnslib import tables
+from cnslib.config import UNSHIFTED, Accuracy, demand
+
+ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
+MEAN = "mean over shifts"
+NEVER = "never"
+CLUSTER = ["class", "seed"]
+TINY = 1e-9  # rounding residue of a difference of two shares
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Which images each model misclassifies, along the same trajectories."""
+
+    trajectories: pd.DataFrame  # shift, class, seed; one row per first axis of `wrong`
+    models: list[str]
+    scales: list[float]
+    wrong: Bool[np.ndarray, "trajectories models scales"]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of trajectories per group (every shift, then ALL); row 0 is the sample itself, the others are its resamples."""
+
+    samples: Float[np.ndarray, "resamples+1 groups models bins"]
+    groups: list[str]
+    n: Int[np.ndarray, "groups"]  # trajectories
+    models: list[str]
+    bins: list
+    confidence: float
+
+
+def outcomes(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> Outcomes:
+    """Arranges predictions by trajectory; with `kept` (shift, class, seed) only those trajectories count.
+
+    Unshifted rows are repeated under every shift. Raises ValueError where a trajectory has no row or more than one for a model
+    and scale, where a kept trajectory was not predicted, and where none is left.
+    """
+    shifts = sorted(set(predictions["shift"]) - {UNSHIFTED})
+    rows = tables.trajectories(predictions, shifts) if UNSHIFTED in set(predictions["shift"]) else predictions
+    if kept is not None:
+        wanted = kept.loc[kept["shift"].isin(shifts), tables.TRAJECTORY]
+        rows = rows.merge(wanted, on=tables.TRAJECTORY, validate="many_to_one")
+        tables.complete(rows, wanted.itertuples(index=False, name=None), tables.TRAJECTORY, "predictions of kept trajectories")
+    if rows.empty:
+        raise ValueError("predictions: no trajectory is left; the filter kept none of them")
+    models, scales = sorted(rows["model"].unique()), sorted(rows["scale"].unique())
+    trajectories = rows[tables.TRAJECTORY].drop_duplicates().sort_values(tables.TRAJECTORY, ignore_index=True)
+    ordered = rows.sort_values([*tables.TRAJECTORY, "model", "scale"])
+    require_grid(ordered, len(trajectories), models, scales)
+    wrong = (ordered["top1"] != ordered["class"]).to_numpy().reshape(len(trajectories), len(models), len(scales))
+    return Outcomes(trajectories, models, scales, wrong)
+
+
+def require_grid(rows: pd.DataFrame, trajectories: int, models: list[str], scales: list[float]) -> None:
+    """Raises ValueError unless every trajectory has one row per model and scale; shows a key that is twice, or the counts."""
+    key = [*tables.TRAJECTORY, "model", "scale"]
+    twice = rows[rows.duplicated(key)]
+    if len(twice):
+        raise ValueError(f"predictions: {len(twice)} rows appear twice, first {tuple(twice[key].iloc[0])}")
+    if len(rows) != trajectories * len(models) * len(scales):
+        counts = rows.groupby(["model", "scale"]).size()
+        (model, scale), fewest = counts.idxmin(), counts.min()
+        raise ValueError(
+            f"predictions: {fewest} rows of model {model!r} at scale {scale:g}, one for each of {trajectories} trajectories is needed"
+        )
+
+
+def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
+    """Index of the smallest misclassified scale (Eq. 3), scale 0 included; the number of scales where none is.
+
+    What happens after the first failure does not matter: a model may recover at a larger scale.
+    """
+    return np.where(wrong.any(-1), wrong.argmax(-1), wrong.shape[-1])
+
+
+def failure_points(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The failure point of every trajectory and model (Eq. 3), keyed by (model, shift, class, seed).
+
+    A model that never fails is right-censored: `failure_point` is NaN and `failed` False.
+    """
+    found = outcomes(predictions, kept)
+    index = first_failure(found.wrong)
+    parts = [
+        found.trajectories.assign(model=model, failure_point=np.array([*found.scales, np.nan])[column], failed=column < len(found.scales))
+        for model, column in zip(found.models, index.T, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)[["model", *tables.TRAJECTORY, "failure_point", "failed"]]
+
+
+def error_shares(found: Outcomes, *, settings: Accuracy) -> Shares:
+    """Error rate per shift, model and scale with its resamples."""
+    return resample(found, found.wrong, found.scales, settings=settings)
+
+
+def failure_shares(found: Outcomes, *, settings: Accuracy) -> Shares:
+    """Share of trajectories whose first failure is at each scale, and that never fail (section 3.3); they add up to 1."""
+    bins = np.arange(len(found.scales) + 1)
+    reached = first_failure(found.wrong)[..., None] == bins
+    return resample(found, reached, [*found.scales, NEVER], settings=settings)
+
+
+def resample(found: Outcomes, values: Bool[np.ndarray, "trajectories models bins"], bins: list, *, settings: Accuracy) -> Shares:
+    """Means of `values` per group over bootstrap resamples of (class, seed), drawn as multinomial counts.
+
+    A group that a resample does not contain is NaN there.
+    """
+    cluster = found.trajectories.groupby(CLUSTER).ngroup().to_numpy()
+    shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
+    sums = np.zeros((cluster.max() + 1, len(shifts) + 1, *values.shape[1:]))
+    counts = np.zeros(sums.shape[:2])
+    for group in (shift, len(shifts)):
+        np.add.at(sums, (cluster, group), values)
+        np.add.at(counts, (cluster, group), 1)
+    weights = resampling_weights(len(sums), settings=settings)
+    with np.errstate(invalid="ignore"):
+        shares = np.tensordot(weights, sums, 1) / (weights @ counts)[..., None, None]
+    return Shares(shares, [*shifts, ALL], counts.sum(0).astype(int), found.models, bins, settings.confidence)
+
+
+def resampling_weights(clusters: int, *, settings: Accuracy) -> Float[np.ndarray, "resamples+1 clusters"]:
+    """How often each cluster occurs: once in row 0, the sample itself, and as drawn with replacement in the others."""
+    drawn = np.random.default_rng(settings.seed).multinomial(clusters, np.full(clusters, 1 / clusters), settings.resamples)
+    return np.vstack([np.ones(clusters), drawn])
+
+
+def accuracy(errors: Shares) -> pd.DataFrame:
+    """Share of correctly classified images per shift, model and scale."""
+    return tabulate(1 - errors.samples, errors, errors.bins)
+
+
+def accuracy_drop(errors: Shares) -> pd.DataFrame:
+    """Accuracy at scale 0 minus accuracy at each scale (section 5.2), absolute; negative where a shift helps."""
+    return tabulate(errors.samples - errors.samples[..., :1], errors, errors.bins)
+
+
+def accuracy_against(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """Accuracy minus the reference model's on the same images: a paired difference."""
+    chosen = model_index(errors, reference)
+    return tabulate(errors.samples[:, :, [chosen]] - errors.samples, errors, errors.bins)
+
+
+def mean_accuracy(errors: Shares) -> pd.DataFrame:
+    """Accuracy averaged over the models, per shift and scale."""
+    return tabulate(1 - errors.samples.mean(2, keepdims=True), errors, errors.bins, models=["mean over models"])
+
+
+def failure_distribution(failures: Shares) -> pd.DataFrame:
+    """Share of all trajectories that fail first at each scale, or never (Fig. 8; N counts trajectories, not failures)."""
+    return tabulate(failures.samples, failures, failures.bins)
+
+
+def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """CE (Table 4): errors summed over all scales, divided by the reference model's sum; per shift and averaged over shifts.
+
+    The paper does not say whether scale 0 is in the sum. It is here, which agrees slightly better with Tables 4 and 5.
+    """
+    return error_ratio(errors.samples.sum(-1), errors, reference=reference)
+
+
+def relative_corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """rCE (Eq. 6): accuracy drops summed over the scales, divided by the reference model's sum; then the mean over shifts."""
+    return error_ratio((errors.samples - errors.samples[..., :1]).sum(-1), errors, reference=reference)
+
+
+def error_ratio(sums: Float[np.ndarray, "resamples+1 groups models"], errors: Shares, *, reference: str) -> pd.DataFrame:
+    """Ratios to the reference model with a guard: a shift counts only if the denominator's interval lies above zero.
+
+    A shift that fails the guard has NaN and `defined` False. The mean runs over the defined shifts, the same ones for every
+    model; `shifts` counts them, and the mean is `defined` only if all are. A resample whose denominator is not positive
+    counts as infinitely large, and a bound that becomes infinite by it is NaN.
+    """
+    above, below = sums[:, :-1], sums[:, :-1, [model_index(errors, reference)]]
+    defined = percentiles(below[1:], errors.confidence)[0][:, 0] > TINY
+    ratio = np.divide(above, below, out=np.full(above.shape, np.inf), where=below > TINY)
+    ratio[np.broadcast_to(np.isnan(below), ratio.shape)] = np.nan
+    ratio[:, ~defined] = np.nan
+    mean = ratio[:, defined].mean(1, keepdims=True) if defined.any() else ratio[:, :1]
+    table = tabulate(np.concatenate([ratio, mean], 1)[..., None], errors, [0], groups=[*errors.groups[:-1], MEAN])
+    used = dict(zip(errors.groups[:-1], defined.astype(int), strict=True)) | {MEAN: int(defined.sum())}
+    table["shifts"] = table["shift"].map(used)
+    table["defined"] = table["shifts"] == np.where(table["shift"] == MEAN, len(defined), 1)
+    return table.drop(columns="scale")
+
+
+def model_index(errors: Shares, reference: str) -> int:
+    """Where the reference model stands; ValueError names an unknown one and the accepted ones."""
+    demand(reference in errors.models, "accuracy.reference", reference, ", ".join(errors.models))
+    return errors.models.index(reference)
+
+
+def tabulate(values: np.ndarray, shares: Shares, bins: list, *, groups: list | None = None, models: list | None = None) -> pd.DataFrame:
+    """A tidy table (shift, model, scale, n, estimate, low, high) of [resamples+1, groups, models, bins], percentile intervals."""
+    low, high = percentiles(values[1:], shares.confidence)
+    names = [groups or shares.groups, models or shares.models, bins]
+    index = pd.MultiIndex.from_product(names, names=["shift", "model", "scale"])
+    flat = {"estimate": values[0].ravel(), "low": low.ravel(), "high": high.ravel()}
+    table = pd.DataFrame(flat, index=index).reset_index()
+    table.insert(3, "n", np.repeat(shares.n, values[0, 0].size))
+    return table
+
+
+def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+    """The interval of the percentile bootstrap along the first axis.
+
+    NaN resamples do not count; where all are NaN or a bound is infinite it is NaN.
+    """
+    tail = (1 - confidence) / 2
+    empty = np.isnan(resamples).all(0)
+    filled = np.where(empty, np.inf, resamples)
+    low, high = np.nanquantile(filled, [tail, 1 - tail], axis=0, method="inverted_cdf")  # an order statistic: no inf - inf
+    return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
+
+
+def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:
+    """A share of independent cases with its Wilson interval, as a record of n, estimate, low, high."""
+    low, high = proportion_confint(int(np.sum(hits)), len(hits), alpha=1 - confidence, method="wilson")
+    return {"n": len(hits), "estimate": float(np.mean(hits)), "low": float(low), "high": float(high)}
+
+
+def clustered_share(hits: Bool[np.ndarray, "n"], clusters: Int[np.ndarray, "n"], *, settings: Accuracy) -> dict:
+    """A share of cases that come in clusters, with the percentile bootstrap interval over clusters, as a record."""
+    codes, _ = pd.factorize(np.asarray(clusters))
+    sums, counts = np.bincount(codes, weights=np.asarray(hits, float)), np.bincount(codes)
+    weights = resampling_weights(len(counts), settings=settings)
+    shares = (weights @ sums) / (weights @ counts)
+    low, high = percentiles(shares[1:], settings.confidence)
+    return {"n": len(codes), "estimate": float(shares[0]), "low": float(low), "high": float(high)}
+
+
+def records(table: pd.DataFrame, key: str) -> dict[str, dict]:
+    """The rows of a results table as metrics records, by the values of one column."""
+    columns = ["n", "estimate", "low", "high"]
+    return table.set_index(key, verify_integrity=True)[columns].to_dict("index")
