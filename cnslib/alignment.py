@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -124,3 +124,21 @@ def join(first: Views, second: Views) -> Views:
     features = [torch.cat([getattr(first, name), getattr(second, name)]) for name in ("clip", "image")]
     table = pd.concat([first.table, second.table], ignore_index=True)
     return Views(table, *features, np.concatenate([first.probability, second.probability]))
+
+
+def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> UInt8[np.ndarray, "groups columns height width 3"]:
+    """The images of the first rows of some tables, one row of pictures per table; white where a table has fewer rows.
+
+    A row of scale 0 is looked up among the unshifted images. Raises ValueError where every table is empty.
+    """
+    rows = pd.concat([table.head(columns).assign(group=name) for name, table in groups.items()])
+    if rows.empty:
+        raise ValueError(f"gallery: the tables {', '.join(groups)} are all empty")
+    rows["shift"] = rows["shift"].where(rows["scale"] > 0, UNSHIFTED)
+    shards = [tables.read(shard(images, shift), tables.images) for shift in sorted(set(rows["shift"]))]
+    found = rows.merge(pd.concat(shards), on=tables.KEY, validate="many_to_one")
+    pictures = tables.pictures(found, str(images))
+    sheet = np.full((len(groups), columns, *pictures.shape[1:]), 255, np.uint8)
+    places = found["group"].map(list(groups).index), found.groupby("group").cumcount()
+    sheet[places] = pictures
+    return sheet

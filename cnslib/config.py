@@ -100,6 +100,8 @@ class Sliders:
     batch_size: int
     denoising_steps: int
     health_seeds: int
+    health_steps: int
+    health_guidance: float
     least_gain: float
     seed: int
 

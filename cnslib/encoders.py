@@ -64,7 +64,8 @@ class ImageEncoder:
     """
 
     def __init__(self, source: str, *, device: str = "cpu"):
-        self.model, self.transform = timm_model("image_encoder", source, device, num_classes=0)
+        self.model, self.transform = timm_model("image_encoder", source, device)
+        self.model.reset_classifier(0)
         self.device, self.digest = device, source_digest(source)
 
     def features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch features"]:
@@ -144,12 +145,12 @@ def clip_name(source: str) -> tuple[str, str | None]:
     return f"local-dir:{checked('clip', source, CLIP_FILES)}", None
 
 
-def timm_model(key: str, source: str, device: str, **options) -> tuple[torch.nn.Module, Callable]:
+def timm_model(key: str, source: str, device: str) -> tuple[torch.nn.Module, Callable]:
     """A frozen timm model and its preprocessing, from a directory or "timm:<name>"; errors name the parameter `key`."""
     named = source.startswith("timm:")
     name = source.removeprefix("timm:") if named else f"local-dir:{checked(key, source, TIMM_FILES)}"
     with named_errors(key, source, "a directory of a timm model, or timm:<name>"):
-        model = timm.create_model(name, pretrained=True, **options).to(device)
+        model = timm.create_model(name, pretrained=True).to(device)
     transform = create_transform(**resolve_data_config({}, model=model))
     return model.eval().requires_grad_(False), transform
 
@@ -175,7 +176,7 @@ def named_errors(key: str, source: str, accepted: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        short = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        short = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise ValueError(f"{key}: {source} cannot be loaded ({short}); accepted: {accepted}") from error
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -112,12 +111,3 @@ def answers(classifier: Classifier, table: pd.DataFrame, logits: Float[Tensor, "
         margin=(logits.gather(1, true)[:, 0] - others).numpy(),
         preprocessing=classifier.preprocessing,
     )
-
-
-def read(folder: Path, models: Sequence[str]) -> pd.DataFrame:
-    """The predictions of the named classifiers. ValueError names a table in the folder that belongs to none of them."""
-    paths = {folder / f"{identifier(name)}.parquet" for name in models}
-    foreign = sorted(path.name for path in set(folder.glob("*.parquet")) - paths)
-    if foreign:
-        raise ValueError(f"{folder}: {foreign[0]} belongs to none of the classifiers {', '.join(models)}; run the evaluation step again")
-    return pd.concat([tables.read(path, tables.predictions) for path in sorted(paths)], ignore_index=True)

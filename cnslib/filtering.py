@@ -71,6 +71,12 @@ def whole(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
     return keep.groupby([scores[key] for key in tables.TRAJECTORY]).transform("all")
 
 
+def outcomes(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
+    """What happens to each image: "caught" and "missed" are out of class, "lost" and "kept" are in class."""
+    dropped = {True: "caught", False: "lost"}, {True: "missed", False: "kept"}
+    return scores["oracle_ooc"].map(dropped[0]).where(~keep, scores["oracle_ooc"].map(dropped[1]))
+
+
 def cross_validated(rule: Rule, labelled: pd.DataFrame, *, recall: float) -> pd.Series:
     """Whether the rule keeps each image at thresholds that come from other seeds' labels.
 

@@ -1,38 +1,157 @@
 """Figures from tidy tables into an Axes, and one `save` that writes picture and numbers, byte-identical for equal inputs."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from jaxtyping import UInt8
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from cnslib import units
 
-FIXED = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}
+FIXED = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}  # no date, no version
+MARKERS = "osD^vPX"
 
 
 def use_style() -> None:
     """The look of every figure: seaborn ticks, a colour-blind palette, small type, 72 dpi on screen."""
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
     mpl.rcParams.update({"figure.dpi": 72, "savefig.dpi": 200, "savefig.bbox": "tight", "pdf.fonttype": 42, "axes.spines.top": False})
-    mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False})
+    mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False, "axes.titlesize": "medium", "axes.titlelocation": "left"})
 
 
 def save(figure: Figure, stem: Path, data: pd.DataFrame) -> None:
     """Writes <stem>.png, <stem>.pdf and <stem>.csv, the plotted numbers sorted by their columns and at six digits."""
     for kind, metadata in FIXED.items():
-        with units.atomic(stem.with_suffix(f".{kind}")) as partial:
+        with units.atomic(stem.with_name(f"{stem.name}.{kind}")) as partial:
             figure.savefig(partial, format=kind, metadata=metadata)
     ordered = data.sort_values(list(data.columns), ignore_index=True)
-    units.write_bytes(stem.with_suffix(".csv"), ordered.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    text = ordered.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    units.write_bytes(stem.with_name(f"{stem.name}.csv"), text.encode())
 
 
-def contact_sheet(axes: Axes, pictures: np.ndarray, *, rows: list[str], columns: list[str]) -> None:
-    """A grid of pictures [rows, columns, height, width, 3] (uint8) with the rows' and columns' names at its rim."""
+def looks(names: Iterable[str]) -> dict[str, dict]:
+    """Colour and marker of each name, the same in every panel; names are told apart in grey print too."""
+    palette = sns.color_palette("colorblind")
+    return {name: {"color": palette[i % 10], "marker": MARKERS[i % 7]} for i, name in enumerate(sorted(names))}
+
+
+def caption(figure: Figure, text: str) -> None:
+    """A line below everything drawn so far: what n counts, and what the intervals are."""
+    bottom = figure.get_tightbbox().y0 - 0.06  # inches
+    figure.text(0.01, bottom / figure.get_figheight(), text, ha="left", va="top", fontsize="small", color="0.35")
+
+
+def extent(counts: Iterable[int]) -> str:
+    """Smallest and largest of some counts in words: "n = 40" or "n = 31 to 40"."""
+    low, high = min(counts), max(counts)
+    return f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
+
+
+def estimate_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, label: str, named: bool = False) -> None:
+    """Curves of an estimate with its interval as a band, one per level of `hue`; `named` at their right end (Fig. 6)."""
+    ends = {}
+    for name, look in looks(table[hue].unique()).items():
+        part = table[table[hue] == name].sort_values(x)
+        axes.plot(part[x], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
+        axes.fill_between(part[x], part["low"], part["high"], color=look["color"], alpha=0.12, linewidth=0)
+        ends[name] = part["estimate"].iloc[-1]
+    axes.set(xlabel=x, ylabel=label)
+    if named:
+        label_ends(axes, ends)
+
+
+def label_ends(axes: Axes, ends: dict[str, float]) -> None:
+    """Writes names right of the axes at the height of their curves' ends, moved apart where they would overlap."""
+    names = sorted(ends, key=lambda name: ends[name])
+    low, high = axes.get_ylim()
+    wanted = np.array([ends[name] for name in names])
+    steps = np.arange(len(names)) * (high - low) * 10 / (axes.bbox.height * 72 / axes.figure.dpi)
+    placed = np.maximum.accumulate(wanted - steps) + steps
+    placed += (wanted - placed).mean()
+    for name, height in zip(names, placed, strict=True):
+        look = looks(names)[name]
+        axes.annotate(name, (1, height), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=look["color"])
+    axes.set_ylim(low, high)
+
+
+def panels(table: pd.DataFrame, draw: Callable, *, by: str = "shift", columns: int = 4, **settings) -> Figure:
+    """One panel per level of `by`, all with the same axes, drawn by a function of this module; one legend for all."""
+    levels = list(table[by].unique())
+    columns = min(columns, len(levels))
+    rows = -(-len(levels) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(2.3 * columns, 2.1 * rows), sharex=True, sharey=True, squeeze=False)
+    for axes, level in zip(grid.flat, levels, strict=False):
+        draw(axes, table[table[by] == level], **settings)
+        axes.set_title(level)
+        axes.label_outer()
+    for axes in grid.flat[len(levels) :]:
+        axes.set_visible(False)
+    handles, names = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.tight_layout()
+    return figure
+
+
+def drop_lines(axes: Axes, table: pd.DataFrame, *, named: bool = False) -> None:
+    """Accuracy drop against the slider scale, one curve per model (Fig. 6)."""
+    estimate_lines(axes, table, x="scale", hue="model", label="accuracy drop", named=named)
+    axes.set_xlabel("slider scale")
+    axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
+
+
+def accuracy_lines(axes: Axes, table: pd.DataFrame, *, chance: float) -> None:
+    """Accuracy against the slider scale, one curve per model; the dotted line is the share that guessing gets right."""
+    estimate_lines(axes, table, x="scale", hue="model", label="accuracy")
+    axes.set_xlabel("slider scale")
+    axes.axhline(chance, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
+
+
+def failure_bars(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of trajectories whose first failure is at each scale, bars per model with intervals (Fig. 8)."""
+    styles = looks(table["model"].unique())
+    places = {scale: i for i, scale in enumerate(dict.fromkeys(table["scale"]))}
+    width = 0.8 / len(styles)
+    for i, (name, look) in enumerate(styles.items()):
+        part = table[table["model"] == name]
+        x = part["scale"].map(places) + (i - (len(styles) - 1) / 2) * width
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        axes.bar(x, part["estimate"], width, color=look["color"], label=name)
+        axes.errorbar(x, part["estimate"], arms, fmt="none", ecolor="0.3", elinewidth=0.6)
+    axes.set_xticks(list(places.values()), [str(scale) for scale in places])
+    axes.set(xlabel="failure point (scale)", ylabel="share of trajectories")
+
+
+def estimate_dots(axes: Axes, table: pd.DataFrame, *, y: str, label: str, reference: float) -> None:
+    """An estimate per row with its interval, ordered by size, beside a vertical reference line (CE and rCE: 1)."""
+    ordered = table.sort_values("estimate", ascending=False)
+    arms = np.abs(ordered[["low", "high"]].sub(ordered["estimate"], axis=0)).T
+    axes.errorbar(ordered["estimate"], ordered[y], xerr=arms, fmt="o", markersize=4, color=sns.color_palette("colorblind")[0], elinewidth=1)
+    axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+    axes.set(xlabel=label)
+
+
+def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFrame) -> None:
+    """ROC curves (columns fpr, tpr and `hue`) with the diagonal of guessing, and operating points (name, fpr, tpr) on top."""
+    axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle=":", zorder=0)
+    for name, look in looks(table[hue].unique()).items():
+        part = table[table[hue] == name].sort_values(["fpr", "tpr"])
+        axes.plot(part["fpr"], part["tpr"], color=look["color"], linewidth=1.3, label=name)
+    for row in points.itertuples():
+        axes.plot(row.fpr, row.tpr, "o", color="0.15", markersize=4)
+        axes.annotate(row.name, (row.fpr, row.tpr), (5, -3), textcoords="offset points", va="top")
+    axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+    axes.legend(loc="lower right")
+
+
+def contact_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, rows: list[str], columns: list[str]) -> None:
+    """A grid of pictures with the rows' and columns' names at its rim; strips of growing scale are its rows (Fig. 34)."""
     height, width = pictures.shape[2:4]
     padded = np.pad(pictures, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)), constant_values=255)
     axes.imshow(padded.transpose(0, 2, 1, 3, 4).reshape(len(rows) * (height + 2), len(columns) * (width + 2), 3), interpolation="none")
@@ -43,6 +162,13 @@ def contact_sheet(axes: Axes, pictures: np.ndarray, *, rows: list[str], columns:
     sns.despine(ax=axes, left=True, bottom=True)
 
 
+def frame_picture(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, row: int, column: int) -> None:
+    """Draws a frame around one picture of a contact sheet, such as the first that a classifier gets wrong."""
+    height, width = (side + 2 for side in pictures.shape[2:4])
+    corner = (column * width - 0.5, row * height - 0.5)
+    axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=sns.color_palette("colorblind")[3], linewidth=1.8, clip_on=False))
+
+
 def show_image(image) -> None:
     """Shows one image tensor [3, height, width] in [0, 1] at twice its size."""
     picture = image.detach().permute(1, 2, 0).clamp(0, 1).numpy()
@@ -50,13 +176,3 @@ def show_image(image) -> None:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.imshow(picture, interpolation="none")
     axes.set_axis_off()
-
-
-def estimate_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, label: str) -> None:
-    """Curves of an estimate with its interval as a band, one per level of `hue` (Fig. 6)."""
-    for colour, (name, part) in zip(sns.color_palette(n_colors=table[hue].nunique()), table.groupby(hue, sort=True), strict=True):
-        part = part.sort_values(x)
-        axes.plot(part[x], part["estimate"], marker="o", markersize=3, color=colour, label=name)
-        axes.fill_between(part[x], part["low"], part["high"], color=colour, alpha=0.15, linewidth=0)
-    axes.set_xlabel(x)
-    axes.set_ylabel(label)

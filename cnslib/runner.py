@@ -6,6 +6,7 @@ kernel in the repository root, and writes a normalised copy, so that two equal r
 
 import argparse
 import ast
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import papermill
 from cnslib import parameters, paths, units
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+THREADS = "2"  # sums depend on how many threads share them: one number for everybody keeps the bits; OMP_NUM_THREADS overrides it
 
 
 def find(step: str) -> Path:
@@ -83,7 +85,7 @@ def exported(notebook: nbformat.NotebookNode) -> str:
 
 
 def export() -> list[Path]:
-    """Writes .nb/<notebook>.py for every notebook; a file that would not change is left alone."""
+    """Writes .nb/<notebook>.py for every notebook; a file that would not change is left alone, one without a notebook deleted."""
     written = []
     for source in steps():
         target = paths.EXPORTS / f"{source.stem}.py"
@@ -91,6 +93,7 @@ def export() -> list[Path]:
         if not target.exists() or target.read_bytes() != data:
             units.write_bytes(target, data)
             written.append(target)
+    units.prune(paths.EXPORTS, {f"{source.stem}.py" for source in steps()}, "*.py")
     return written
 
 
@@ -102,6 +105,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--overlay", help="file whose keys replace single parameters (smoke.yaml)")
     parser.add_argument("--export", action="store_true", help="write the code-only copies in .nb/")
     options = parser.parse_args(arguments)
+    os.environ.setdefault("OMP_NUM_THREADS", THREADS)
     if options.export:
         export()
     overlay = paths.resolve(options.overlay) if options.overlay else None

@@ -8,6 +8,7 @@ import math
 import sys
 from pathlib import Path
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from diffusers import StableDiffusionPipeline
@@ -21,7 +22,7 @@ from cnslib.config import Sliders, identifier
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
 # has no meaning for a bare token, so these are the captions, which are also the paper's wording (section A.1).
 SHIFT_PROMPT = inversion.PROMPT + " in {shift}"
-HEALTH_KEYS = ("health_seeds", "least_gain")  # settings that do not touch the weights
+HEALTH_KEYS = ("health_seeds", "health_steps", "health_guidance", "least_gain")  # settings that do not touch the weights
 
 
 def prompts(shift: str, name: str) -> tuple[str, str]:
@@ -68,11 +69,11 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sli
     generator = seeds.generator("slider", shift, name, settings.seed)
     text = models.embed(pipe, list(prompts(shift, name)))
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
-        losses = fit(pipe, parameters, text, settings=settings, generator=generator)
-        if not all(map(math.isfinite, losses)):
+        curve = fit(pipe, parameters, text, settings=settings, generator=generator)
+        if not all(map(math.isfinite, curve["loss"])):
             raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
         entries = {"shift": shift, "class": name, "base": origin.base}
-        plain = {"prompts": prompts(shift, name), "settings": training_settings(settings), "losses": losses}
+        plain = {"prompts": prompts(shift, name), "settings": training_settings(settings), "curve": curve}
         adapters.save(pipe, path, entries | {key: json.dumps(value) for key, value in plain.items()})
 
 
@@ -83,21 +84,24 @@ def fit(
     *,
     settings: Sliders,
     generator: torch.Generator,
-) -> list[float]:
-    """AdamW on the attached adapter (the released code's optimiser, constant rate); returns the loss of each iteration.
+) -> dict[str, list[float]]:
+    """AdamW on the attached adapter (the released code's optimiser, constant rate).
 
-    `text` holds the embeddings of c and c+. An iteration costs k + 2 + 1 UNet evaluations per sample, one with gradient.
+    `text` holds the embeddings of c and c+. An iteration costs k + 2 + 1 UNet evaluations per sample, one with gradient. Returns
+    the loss of each iteration, and what the loss would be without slider: the noise levels differ, so neither says much alone.
     """
     optimizer = torch.optim.AdamW(parameters, settings.learning_rate)
-    losses = []
+    curve: dict[str, list[float]] = {"loss": [], "untrained": []}
     for _ in range(settings.iterations):
         latents, timestep = partial_denoise(pipe, text[:1], settings=settings, generator=generator)
-        loss = objective(pipe, latents, timestep, text, eta=settings.eta)
+        plain, target = teacher(pipe, latents, timestep, text, eta=settings.eta)
+        loss = F.mse_loss(pipe.unet(latents, timestep, text[:1].expand(len(latents), -1, -1)).sample, target)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(round(loss.item(), 8))
-    return losses
+        curve["loss"].append(round(loss.item(), 8))
+        curve["untrained"].append(round(F.mse_loss(plain, target).item(), 8))
+    return curve
 
 
 @torch.no_grad()
@@ -121,24 +125,23 @@ def partial_denoise(
     return latents, scheduler.timesteps[k]
 
 
-def objective(
+@torch.no_grad()
+def teacher(
     pipe: StableDiffusionPipeline,
     latents: Float[Tensor, "batch channels height width"],
     timestep: Tensor,
     text: Float[Tensor, "2 tokens width"],
     *,
     eta: float,
-) -> Float[Tensor, ""]:
-    """Eq. 2 with neutral = unconditional: the adapted prediction at c shall equal eta c+ - (eta - 1) c of the base model.
+) -> tuple[Float[Tensor, "batch channels height width"], Float[Tensor, "batch channels height width"]]:
+    """The base model's prediction at c, and what the slider shall make of it: eta c+ - (eta - 1) c (Eq. 2, neutral = unconditional).
 
-    Mean squared error on the model's own output (v or epsilon), as in the released code.
+    Both are the model's own output (v or epsilon), as in the released code.
     """
     neutral, positive = (row.expand(len(latents), -1, -1) for row in text.split(1))
-    with torch.no_grad(), adapters.switched_off(pipe.unet):
-        both = pipe.unet(latents.repeat(2, 1, 1, 1), timestep, torch.cat([neutral, positive])).sample
-        plain, shifted = both.chunk(2)
-        target = plain + eta * (shifted - plain)
-    return F.mse_loss(pipe.unet(latents, timestep, neutral).sample, target)
+    with adapters.switched_off(pipe.unet):
+        plain, shifted = pipe.unet(latents.repeat(2, 1, 1, 1), timestep, torch.cat([neutral, positive])).sample.chunk(2)
+    return plain, plain + eta * (shifted - plain)
 
 
 def evaluations(settings: Sliders) -> float:
@@ -146,6 +149,6 @@ def evaluations(settings: Sliders) -> float:
     return settings.iterations * settings.batch_size * (settings.denoising_steps / 2 + 3)
 
 
-def loss_curve(path: Path) -> list[float]:
-    """The loss of every iteration, from the slider's own file."""
-    return json.loads(adapters.header(path)["losses"])
+def loss_curve(path: Path) -> pd.DataFrame:
+    """Loss and untrained loss of every iteration, from the slider's own file."""
+    return pd.DataFrame(json.loads(adapters.header(path)["curve"])).rename_axis("iteration").reset_index()

@@ -147,10 +147,10 @@ def accuracy_drop(errors: Shares) -> pd.DataFrame:
     return tabulate(errors.samples - errors.samples[..., :1], errors, errors.bins)
 
 
-def accuracy_against(errors: Shares, *, reference: str) -> pd.DataFrame:
-    """Accuracy minus the reference model's on the same images: a paired difference."""
-    chosen = model_index(errors, reference)
-    return tabulate(errors.samples[:, :, [chosen]] - errors.samples, errors, errors.bins)
+def drop_against(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """Accuracy drop minus the reference model's on the same images: a paired difference, positive where it loses more."""
+    drops = errors.samples - errors.samples[..., :1]
+    return tabulate(drops - drops[:, :, [model_index(errors, reference)]], errors, errors.bins)
 
 
 def mean_accuracy(errors: Shares) -> pd.DataFrame:

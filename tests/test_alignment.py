@@ -114,3 +114,14 @@ def test_a_class_that_the_oracle_does_not_know_is_named(align, images):
         tables.write(table.assign(**{"class": table["class"].replace("bag", "barrow")}), path, tables.images)
     with pytest.raises(ValueError, match="labels: the oracle knows no class 'barrow'"):
         align()
+
+
+def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):
+    table = align()
+    one = table.query("shift == 'heavy snow' and `class` == 'bag' and seed == 1")
+    sheet = alignment.gallery(images, {"all": one, "none": one.head(0), "last": one.tail(1)}, columns=4)
+    assert sheet.shape == (3, 4, 32, 32, 3)
+    expected = [picture("unshifted", "bag", 1, 0.0), picture("heavy snow", "bag", 1, 1.0), picture("heavy snow", "bag", 1, 2.0)]
+    assert np.array_equal(sheet[0, :3], expected)
+    assert np.array_equal(sheet[2, 0], expected[2])
+    assert (sheet[0, 3] == 255).all() and (sheet[1] == 255).all() and (sheet[2, 1:] == 255).all()

@@ -105,6 +105,12 @@ def test_rates_of_ten_hand_counted_images():
     assert all(0 <= record["low"] <= record["estimate"] <= record["high"] <= 1 for record in found.values())
 
 
+def test_outcomes_of_the_four_cases():
+    table = pd.DataFrame({"oracle_ooc": [True, True, False, False]})
+    keep = pd.Series([False, True, False, True])
+    assert filtering.outcomes(table, keep).tolist() == ["caught", "missed", "lost", "kept"]
+
+
 def test_intervals_resample_classes_and_seeds_not_images():
     one_seed_each = scores([("heavy snow", "bag", i, 1.0, True, 0.0) for i in range(20)])
     repeated = pd.concat([one_seed_each.assign(scale=float(s)) for s in range(5)], ignore_index=True)

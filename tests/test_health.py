@@ -10,7 +10,18 @@ from cnslib import adapters, encoders, generation, health, models, sliders, tabl
 from cnslib.config import Sliders
 
 SETTINGS = Sliders(
-    rank=4, alpha=1.0, eta=4.0, learning_rate=1e-2, iterations=2, batch_size=2, denoising_steps=4, health_seeds=2, least_gain=0.0, seed=1
+    rank=4,
+    alpha=1.0,
+    eta=4.0,
+    learning_rate=1e-2,
+    iterations=2,
+    batch_size=2,
+    denoising_steps=4,
+    health_seeds=2,
+    health_steps=4,
+    health_guidance=2.0,
+    least_gain=0.0,
+    seed=1,
 )
 CLASSES = ["sneaker", "ankle boot"]
 SCALES = [0.0, 0.5, 1.0]

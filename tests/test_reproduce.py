@@ -1,8 +1,12 @@
 """The comparison behind `make repro`."""
 
+import hashlib
 import json
 
-from cnslib import reproduce
+import numpy as np
+import pandas as pd
+
+from cnslib import reproduce, tables
 
 CSV = b"shift,estimate\nheavy snow,0.50\n"
 METRIC = {"accuracy": {"n": 10, "estimate": 0.5, "low": 0.4, "high": 0.6}}
@@ -23,6 +27,49 @@ def test_metrics_are_compared_number_by_number():
     new = json.dumps({"accuracy": METRIC["accuracy"] | {"estimate": 0.9}}).encode()
     assert reproduce.verdict("m.json", old, old + b"\n") == "within tolerance"
     assert reproduce.verdict("m.json", old, new).startswith("differs")
+
+
+def test_a_number_that_is_missing_on_both_sides_agrees():
+    old = json.dumps({"ce": METRIC["accuracy"] | {"low": None}}).encode()
+    assert reproduce.verdict("m.json", old, old.replace(b"0.6", b"0.601")) == "within tolerance"
+    assert reproduce.verdict("m.json", old, old.replace(b"null", b"0.4")) == "differs in 0"
+
+
+def parquet(**columns) -> bytes:
+    return pd.DataFrame(columns).to_parquet(index=False)
+
+
+def test_one_verdict_in_a_hundred_may_turn_and_no_more():
+    keep = np.ones(200, dtype=bool)
+    one, many = keep.copy(), keep.copy()
+    one[:1], many[:20] = False, False
+    assert reproduce.verdict("a.parquet", parquet(keep=keep), parquet(keep=one)) == "within tolerance"
+    assert reproduce.verdict("a.parquet", parquet(keep=keep), parquet(keep=many)) == "differs in keep"
+
+
+def test_pictures_may_differ_by_a_rounded_pixel_and_not_by_content():
+    grey = np.full((8, 8, 3), 128, dtype=np.uint8)
+    rounded = grey.copy()
+    rounded[0, 0, 0] += 1
+    old, near, far = (parquet(image=[tables.encode(picture)]) for picture in (grey, rounded, grey // 2))
+    assert reproduce.verdict("a.parquet", old, near) == "within tolerance"
+    assert reproduce.verdict("a.parquet", old, far) == "differs in image"
+
+
+def test_committed_tables_are_those_of_the_lock_whatever_lies_in_the_workspace(tmp_path):
+    def cache(data: bytes, suffix: str = "") -> str:
+        md5 = hashlib.md5(data).hexdigest() + suffix
+        path = tmp_path / ".dvc" / "cache" / "files" / "md5" / md5[:2] / md5[2:]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return md5
+
+    files = [{"md5": cache(b"table"), "relpath": "scores.parquet"}, {"md5": cache(b"note"), "relpath": "scores.digest"}]
+    folder = cache(json.dumps(files).encode(), ".dir")
+    stages = {step: {"outs": [{"path": f"artifacts/{step}", "md5": folder}]} for step in reproduce.ANALYSES}
+    (tmp_path / "artifacts" / "filtering").mkdir(parents=True)
+    (tmp_path / "artifacts" / "filtering" / "scores.parquet").write_bytes(b"made anew")
+    assert reproduce.locked(tmp_path, json.dumps({"stages": stages}))["artifacts/filtering/scores.parquet"] == b"table"
 
 
 def test_missing_and_new_results_are_reported_and_the_summary_counts():

@@ -79,6 +79,15 @@ def test_the_export_changes_with_code_and_not_with_prose_or_parameters():
     assert export == runner.exported(notebook(*other)) != runner.exported(notebook(*changed))
 
 
+def test_exports_follow_the_notebooks(repository):
+    source = repository / "notebooks" / "00_world.ipynb"
+    nbformat.write(notebook(tagged("seed = 1"), new_code_cell("seed + 1", id="b")), source)
+    assert [path.name for path in runner.export()] == ["00_world.py"] and runner.export() == []
+    source.unlink()
+    runner.export()
+    assert list((repository / ".nb").iterdir()) == []
+
+
 def test_the_command_line_reports_one_error_line(capsys):
     assert runner.main(["slider"]) == 2
     assert capsys.readouterr().err.startswith("error: unknown step 'slider'")

@@ -11,7 +11,18 @@ from cnslib import adapters, models, sliders
 from cnslib.config import Sliders
 
 SETTINGS = Sliders(
-    rank=4, alpha=1.0, eta=4.0, learning_rate=1e-2, iterations=3, batch_size=2, denoising_steps=4, health_seeds=1, least_gain=0.0, seed=1
+    rank=4,
+    alpha=1.0,
+    eta=4.0,
+    learning_rate=1e-2,
+    iterations=3,
+    batch_size=2,
+    denoising_steps=4,
+    health_seeds=1,
+    health_steps=4,
+    health_guidance=2.0,
+    least_gain=0.0,
+    seed=1,
 )
 CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
@@ -77,32 +88,40 @@ def test_a_fresh_adapter_changes_nothing_and_leaves_nothing_behind(pipe):
     assert torch.equal(output(pipe), before) and not adapters.layers(pipe.unet)
 
 
-def test_the_objective_is_zero_when_the_shift_means_nothing(pipe):
-    text = noise(0, 1, 24, 16).repeat(2, 1, 1)
-    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()):
-        loss = sliders.objective(pipe, noise(1, 2, 4, 16, 16), torch.tensor(501), text, eta=4.0)
-    assert loss.item() < 1e-12
+def test_there_is_nothing_to_learn_when_the_shift_means_nothing(pipe):
+    text, latents = noise(0, 1, 24, 16).repeat(2, 1, 1), noise(1, 2, 4, 16, 16)
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
+        once = dataclasses.replace(SETTINGS, iterations=1)
+        curve = sliders.fit(pipe, parameters, text, settings=once, generator=torch.Generator().manual_seed(0))
+        _, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
+    assert curve["loss"][0] < 1e-12 and curve["untrained"][0] < 1e-12
+    with torch.no_grad():
+        assert torch.allclose(target, pipe.unet(latents, 501, text).sample, atol=1e-6)
 
 
-def test_an_untrained_adapter_misses_the_target_by_eta_times_the_shift(pipe):
+def test_the_target_is_equation_two_on_the_base_model_whatever_the_adapter(pipe):
     text, latents = noise(0, 2, 24, 16), noise(1, 2, 4, 16, 16)
     with torch.no_grad():
-        plain, shifted = (pipe.unet(latents, 501, row.expand(2, -1, -1)).sample for row in text.split(1))
-    expected = (4.0 * shifted - 3.0 * plain - plain).square().mean()
-    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()):
-        loss = sliders.objective(pipe, latents, torch.tensor(501), text, eta=4.0)
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
+        c, c_plus = (pipe.unet(latents, 501, row.expand(2, -1, -1)).sample for row in text.split(1))
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
+        for parameter in parameters:
+            parameter.data.copy_(noise(3, *parameter.shape))
+        plain, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
+    assert torch.allclose(plain, c, atol=1e-5)
+    assert torch.allclose(target, 4.0 * c_plus - 3.0 * c, atol=1e-4)
 
 
-def test_training_lowers_the_objective(pipe):
-    text = noise(0, 2, 24, 16)
+def test_training_closes_part_of_the_gap(pipe):
+    text, latents = noise(0, 2, 24, 16), noise(1, 4, 4, 16, 16)
     generator = torch.Generator().manual_seed(0)
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
-        arguments = (pipe, noise(1, 4, 4, 16, 16), torch.tensor(501), text)
-        before = sliders.objective(*arguments, eta=4.0).item()
         settings = dataclasses.replace(SETTINGS, iterations=40, batch_size=4)
-        sliders.fit(pipe, parameters, text, settings=settings, generator=generator)
-        assert sliders.objective(*arguments, eta=4.0).item() < 0.7 * before
+        curve = sliders.fit(pipe, parameters, text, settings=settings, generator=generator)
+        plain, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
+        with torch.no_grad():
+            adapted = pipe.unet(latents, 501, text[:1].expand(4, -1, -1)).sample
+    assert curve["loss"][0] == pytest.approx(curve["untrained"][0], rel=1e-3)
+    assert (adapted - target).square().mean() < 0.7 * (plain - target).square().mean()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -153,7 +172,8 @@ def test_a_slider_file_says_what_it_is(undisturbed, origin):
     assert (entries["shift"], entries["class"], entries["base"]) == ("cartoon style", "ankle boot", origin.base)
     assert json.loads(entries["prompts"])[1] == "a picture of a <ankle-boot*> in cartoon style"
     assert json.loads(entries["settings"])["eta"] == 4.0
-    assert len(sliders.loss_curve(undisturbed["cartoon style", "ankle boot"])) == SETTINGS.iterations
+    curve = sliders.loss_curve(undisturbed["cartoon style", "ankle boot"])
+    assert list(curve.columns) == ["iteration", "loss", "untrained"] and len(curve) == SETTINGS.iterations
 
 
 def test_a_slider_does_not_depend_on_which_others_are_trained(train, undisturbed):

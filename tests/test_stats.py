@@ -56,8 +56,8 @@ def test_three_trajectories_at_three_scales_counted_by_hand():
     errors = shares(predictions(HAND))
     assert estimates(stats.accuracy(errors), shift="heavy snow", model="resnet") == pytest.approx([1, 2 / 3, 2 / 3])
     assert estimates(stats.accuracy_drop(errors), shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1])
-    against = stats.accuracy_against(errors, reference="alexnet")
-    assert estimates(against, shift=stats.ALL, model="resnet") == pytest.approx([0, 1 / 3, 2 / 3])
+    against = stats.drop_against(errors, reference="alexnet")
+    assert estimates(against, shift=stats.ALL, model="resnet") == pytest.approx([0, -1 / 3, -2 / 3])
     assert estimates(stats.mean_accuracy(errors), shift=stats.ALL) == pytest.approx([1, 0.5, 1 / 3])
     assert estimates(stats.corruption_error(errors, reference="alexnet"), shift=stats.MEAN) == pytest.approx([1, 2 / 5])
     assert set(stats.accuracy(errors)["n"]) == {3}
@@ -124,16 +124,16 @@ def test_the_drop_at_scale_zero_is_zero_without_width():
 
 
 def test_a_model_differs_from_itself_by_zero_without_width():
-    table = stats.accuracy_against(shares(random_predictions(5)), reference="resnet").query("model == 'resnet'")
+    table = stats.drop_against(shares(random_predictions(5)), reference="resnet").query("model == 'resnet'")
     assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
 
 
 def test_paired_resamples_know_that_equal_models_are_equal():
     twin = random_predictions(6).query("model == 'resnet'")
     errors = shares(pd.concat([twin, twin.assign(model="twin")]))
-    table = stats.accuracy_against(errors, reference="resnet").query("model == 'twin'")
+    table = stats.drop_against(errors, reference="resnet").query("model == 'twin'")
     assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
-    assert (stats.accuracy(errors).query("scale == 1").eval("high - low") > 0).all()
+    assert (stats.accuracy_drop(errors).query("scale == 1").eval("high - low") > 0).all()
 
 
 def test_clustered_intervals_agree_with_scipys_paired_bootstrap_of_cluster_sums():

@@ -1,0 +1,84 @@
+# imports
+import pandas as pd
+import torch
+from IPython.display import Markdown, display
+from matplotlib import pyplot as plt
+
+from cnslib import adapters, encoders, health, models, paths, plots, sliders, tables
+from cnslib.config import Sliders
+
+plots.use_style()
+layout = paths.Layout(out)
+settings = Sliders(rank, alpha, eta, learning_rate, iterations, batch_size, denoising_steps, health_seeds, least_gain, seed)
+
+# prompts
+pipe = models.load_pipeline(paths.resolve(pipeline), device)
+tokens = layout.artifacts("inversion")
+models.load_tokens(pipe, tokens, classes)
+origin = models.origin(paths.resolve(pipeline), tokens, classes)
+pd.DataFrame([sliders.prompts(shifts[0], name) for name in classes], index=classes, columns=["c", "c+"])
+
+# adapted
+with adapters.fresh(pipe, rank=rank, alpha=alpha, generator=torch.Generator()) as parameters:
+    names = pd.Series(list(adapters.layers(pipe.unet)))
+    weights = sum(parameter.numel() for parameter in parameters)
+kinds = names.str.extract(r"(attn1|conv1|conv2|time_emb_proj|conv_shortcut|downsamplers|upsamplers)")[0]
+print(f"{weights} trainable weights beside {sum(p.numel() for p in pipe.unet.parameters())} of the UNet")
+kinds.value_counts().rename_axis("kind").to_frame("modules")
+
+# training
+found = sliders.train_all(pipe, shifts, classes, settings=settings, origin=origin, folder=layout.artifacts("sliders"))
+released = 2 * iterations * batch_size * (denoising_steps / 2 + 4)
+cost = {"ours": sliders.evaluations(settings), "released code": released}
+pd.DataFrame({"UNet evaluations per slider": cost, "all sliders": {key: value * len(found) for key, value in cost.items()}}).astype(int)
+
+# loss
+curves = [pd.DataFrame({"shift": shift, "class": name, "loss": sliders.loss_curve(path)}) for (shift, name), path in found.items()]
+losses = pd.concat(curves).rename_axis("iteration").reset_index()
+mean_loss = losses.groupby(["shift", "iteration"])["loss"].mean().unstack("shift")
+figure, axes = plt.subplots(figsize=(4, 2.6))
+mean_loss.rolling(5, min_periods=1).mean().plot(ax=axes, logy=True, ylabel="loss (mean of 5 iterations)")
+plots.save(figure, layout.figures / "sliders_loss", mean_loss.stack().rename("loss").reset_index())
+
+# health
+judge = health.Judge(encoders.Clip(clip, device=device), encoders.ImageEncoder(image_encoder, device=device))
+report = health.report(pipe, found, scales=scales, settings=settings, origin=origin, judge=judge)
+summary = health.per_slider(report)
+health.require_gain(summary, least=least_gain)
+summary.sort_values("gain").head().round(3)
+
+# curves
+measured = {column: health.curves(report, column) for column in ("alignment", "structure")}
+figure, panels = plt.subplots(1, 2, figsize=(7.5, 2.8), layout="constrained")
+for axes, (column, table) in zip(panels, measured.items(), strict=True):
+    plots.estimate_lines(axes, table, x="scale", hue="shift", label=column)
+panels[0].legend(title="shift")
+plots.save(figure, layout.figures / "sliders_health", pd.concat([t.assign(measure=m) for m, t in measured.items()]))
+
+# strips
+shown = classes[-1]
+pictures = health.strips(pipe, [found[shift, shown] for shift in shifts], shown, scales=scales, settings=settings, seed=1)
+figure, axes = plt.subplots(figsize=(5, 1.0 * len(shifts) + 0.4))
+plots.contact_sheet(axes, pictures, rows=shifts, columns=[str(scale) for scale in scales])
+plots.save(figure, layout.figures / "sliders_strips", report[(report["class"] == shown) & (report["seed"] == 1)])
+
+# paper
+rising = health.over_sliders(summary["rising"])
+display(health.steps(report).pivot_table(index="shift", columns="scale", values="rises").round(2))
+verdict = "higher" if rising["low"] > 0.73 else "lower" if rising["high"] < 0.73 else "agrees"
+row = {"quantity": "share of steps that raise the alignment", "ours": rising["estimate"], "low": rising["low"], "high": rising["high"]}
+pd.DataFrame([row | {"published": 0.73, "difference": rising["estimate"] - 0.73, "verdict": verdict}]).round(3)
+
+# answer
+kept = health.over_sliders(summary["structure"])
+low, high = rising["low"], rising["high"]
+word = "Yes, in" if low > 0.5 else "Not reliably: only in"
+first = f"{word} {rising['estimate']:.0%} of the steps over {len(summary)} sliders (95 % interval {low:.0%} to {high:.0%})"
+Markdown(f"**{first}; at scale {max(scales)} the features keep a cosine of {kept['estimate']:.2f} with the unshifted picture.**")
+
+# outputs
+count = {"n": len(found), **dict.fromkeys(("estimate", "low", "high"), len(found))}
+gain = health.over_sliders(summary["gain"])
+metrics = {"monotone_share": rising, "sliders": count, "alignment_gain": gain, "structure_kept": kept}
+tables.write_metrics(layout.metrics / "sliders.json", metrics)
+print(f"{len(found)} sliders, {len(report)} rows of health")
