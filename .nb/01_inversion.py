@@ -6,23 +6,22 @@ from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import catalog as scenes
-from cnslib import classifiers, encoders, inversion, models, paths, plots, realism, stats, tables, units
+from cnslib import classifiers, encoders, inversion, models, paths, plots, realism, samples, stats, tables, units
 from cnslib.config import Inversion
 
 plots.use_style()
 layout = paths.Layout(out)
+compared = {"validation_images": validation_images, "sampling_steps": sampling_steps, "guidance": guidance, "judge": judge}
+settings = Inversion(learning_rate, steps, batch_size, images_per_class, **compared, seed=seed)
 
 # data
 pipe = models.load_pipeline(paths.resolve(pipeline), device)
 source, side = layout.locate(catalog), inversion.side(pipe)
 heldout = {name: scenes.images(source, "heldout", name, count=images_per_class, side=side) for name in classes}
 real = {name: scenes.images(source, "train", name, count=validation_images, side=side) for name in classes}
-Markdown(f"{len(classes)} classes of {side}-pixel scenes: {images_per_class} each to learn from, {images_per_class} others to compare with.")
+Markdown(f"{len(classes)} classes of {side}-pixel scenes; {images_per_class} each to learn from and {images_per_class} others to compare.")
 
-# settings
-settings = Inversion(
-    learning_rate=learning_rate, steps=steps, batch_size=batch_size, images_per_class=images_per_class,
-    validation_images=validation_images, sampling_steps=sampling_steps, guidance=guidance, judge=judge, seed=seed)
+# invert
 base, folder = units.directory_digest(paths.resolve(pipeline)), layout.artifacts("inversion")
 tokens = inversion.invert_all(pipe, classes, settings=settings, pictures=source, base=base, folder=folder)
 
@@ -31,13 +30,13 @@ losses = pd.DataFrame({name: inversion.loss_curve(path) for name, path in tokens
 smooth = losses.rolling(max(1, steps // 10), min_periods=1).mean().reset_index().melt("step", var_name="class", value_name="loss")
 figure, axes = plt.subplots(figsize=(4.5, 2.8))
 sns.lineplot(smooth, x="step", y="loss", hue="class", ax=axes)
-axes.legend(fontsize=6, ncol=2)
+sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), fontsize=7, title=None)
 plots.save(figure, layout.figures / "inversion_loss", smooth)
 
 # draw
 models.load_tokens(pipe, folder, classes)
 origin = models.origin(paths.resolve(pipeline), folder, classes)
-drawn = realism.draw_all(pipe, classes, settings=settings, origin=origin, folder=folder / "samples")
+drawn = samples.draw_all(pipe, classes, settings=settings, origin=origin, folder=folder / "samples")
 pictures = tables.pictures(drawn, "samples")
 drawn[["prompt", "class"]].value_counts().unstack("prompt").loc[classes]
 
@@ -58,12 +57,12 @@ pd.concat(overall, names=["quantity"]).set_index("prompt", append=True).dropleve
 # answer
 gain, nearer = found["accuracy"]["difference"], found["frechet"]["difference"]
 verb = "brings" if nearer["estimate"] < 0 < gain["estimate"] else "does not bring"
-Markdown(f"**A learned word {verb} the garments closer to the catalog: the classifier's accuracy changes by {gain['estimate']:+.3f} "
-         f"({gain['low']:+.3f} to {gain['high']:+.3f}), the Frechet distance by {nearer['estimate']:+.3f} ({nearer['low']:+.3f} to "
-         f"{nearer['high']:+.3f}), and {improved['estimate']:.0%} of {improved['n']} classes come closer "
-         f"(n = {gain['n']} images per prompt).**")
+more, less = (f"{record['estimate']:+.3f} ({record['low']:+.3f} to {record['high']:+.3f})" for record in (gain, nearer))
+first = f"A learned word {verb} the garments closer to the catalog: accuracy {more}, Frechet distance {less}"
+Markdown(f"**{first}; {improved['estimate']:.0%} of {improved['n']} classes come closer (n = {gain['n']} images per prompt).**")
 
 # floor
+spoken = {"text": "by name", "in_star": "by token"}
 floor = {name: realism.frechet_distance(encoder.features(real[name]).numpy(), references[name]) for name in classes}
 floors = pd.DataFrame({"class": classes, "prompt": "real scenes", "n": validation_images, "estimate": list(floor.values())})
 shown = frechet[(frechet["class"] != "all") & (frechet["prompt"] != "difference")]
@@ -73,37 +72,34 @@ pd.concat([shown, floors]).pivot(index="class", columns="prompt", values="estima
 figure, axes = plt.subplots(figsize=(5.5, 3))
 for place, (prompt, part) in enumerate(shown.groupby("prompt")):
     spread = [part["estimate"] - part["low"], part["high"] - part["estimate"]]
-    axes.errorbar(np.arange(len(part)) + 0.24 * place - 0.12, part["estimate"], spread, fmt="o", markersize=4, label=prompt)
+    axes.errorbar(np.arange(len(part)) + 0.2 * place - 0.1, part["estimate"], spread, fmt="o", markersize=4, label=spoken[prompt])
 axes.plot(np.arange(len(floors)), floors["estimate"], "x", color="grey", label="real scenes")
 axes.set_xticks(np.arange(len(classes)), classes, rotation=40, ha="right")
-axes.set(ylabel="Frechet distance to held-out scenes")
-axes.legend()
+axes.set(ylabel="Frechet distance to held-out scenes", ylim=(0, None))
+axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
 plots.save(figure, layout.figures / "inversion_frechet", pd.concat([shown, floors]))
 
 # look
 wide = min(4, validation_images)
 rows = {name: (drawn["class"] == name) for name in classes}
-chosen = [[heldout[name][:wide], *(pictures[own & (drawn["prompt"] == p)][:wide] for p in realism.WORDS)] for name, own in rows.items()]
-titles = [word for word in ("catalog", *realism.WORDS) for _ in range(wide)]
+by_prompt = {prompt: drawn["prompt"] == prompt for prompt in samples.WORDS}
+chosen = [[heldout[name][:wide], *(pictures[own & asked][:wide] for asked in by_prompt.values())] for name, own in rows.items()]
+titles = [title for title in ("catalog", *spoken.values()) for _ in range(wide)]
 figure, axes = plt.subplots(figsize=(8, 6.5))
 plots.contact_sheet(axes, np.stack([np.concatenate(parts) for parts in chosen]), rows=classes, columns=titles)
-axes.tick_params(axis="x", labelsize=6)
 plots.save(figure, layout.figures / "inversion_samples", drawn.loc[drawn["seed"] <= wide, ["prompt", "class", "seed"]])
 
 # paper
-rows = {
-    "accuracy by name": (found["accuracy"]["text"]["estimate"], 0.68, 0.0),
-    "accuracy by token": (found["accuracy"]["in_star"]["estimate"], 0.74, 0.0),
-    "accuracy, token minus name": (gain["estimate"], 0.74 - 0.68, 0.0),
-    "Frechet distance, token / name": (found["frechet"]["in_star"]["estimate"] / found["frechet"]["text"]["estimate"], 27.1 / 33.8, 1.0),
-}
-table = pd.DataFrame(rows, index=["ours", "published", "neutral"]).T
+by_name, by_token = ({quantity: records[prompt]["estimate"] for quantity, records in found.items()} for prompt in samples.WORDS)
+ratio = by_token["frechet"] / by_name["frechet"]
+ours = [by_name["accuracy"], by_token["accuracy"], gain["estimate"], ratio]
+table = pd.DataFrame({"ours": ours, "published (Table 2a)": [0.68, 0.74, 0.06, 27.1 / 33.8]})
+table.index = ["accuracy by name", "accuracy by token", "accuracy, token minus name", "Frechet distance, token / name"]
 
 # verdict
-table["difference"] = table["ours"] - table["published"]
-agree = (table["ours"] > table["neutral"]) == (table["published"] > table["neutral"])
-table["verdict"] = agree.map({True: "same direction", False: "other direction"})
-table.drop(columns="neutral").round(3)
+table["difference"] = table["ours"] - table["published (Table 2a)"]
+agree = ["same direction" if better else "other direction" for better in (gain["estimate"] > 0, ratio < 1)]
+table.assign(verdict=["another world"] * 2 + agree).round(3)
 
 # outputs
 metrics = {f"{quantity}_{prompt}": record for quantity, records in found.items() for prompt, record in records.items()}

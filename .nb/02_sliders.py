@@ -9,7 +9,8 @@ from cnslib.config import Sliders
 
 plots.use_style()
 layout = paths.Layout(out)
-settings = Sliders(rank, alpha, eta, learning_rate, iterations, batch_size, denoising_steps, health_seeds, least_gain, seed)
+health_keys = {"health_seeds": health_seeds, "health_steps": health_steps, "health_guidance": health_guidance, "least_gain": least_gain}
+settings = Sliders(rank, alpha, eta, learning_rate, iterations, batch_size, denoising_steps, **health_keys, seed=seed)
 
 # prompts
 pipe = models.load_pipeline(paths.resolve(pipeline), device)
@@ -33,12 +34,12 @@ cost = {"ours": sliders.evaluations(settings), "released code": released}
 pd.DataFrame({"UNet evaluations per slider": cost, "all sliders": {key: value * len(found) for key, value in cost.items()}}).astype(int)
 
 # loss
-curves = [pd.DataFrame({"shift": shift, "class": name, "loss": sliders.loss_curve(path)}) for (shift, name), path in found.items()]
-losses = pd.concat(curves).rename_axis("iteration").reset_index()
-mean_loss = losses.groupby(["shift", "iteration"])["loss"].mean().unstack("shift")
+parts = [sliders.loss_curve(path).assign(shift=shift) for (shift, name), path in found.items()]
+losses = pd.concat(parts).groupby(["iteration", "shift"])[["loss", "untrained"]].sum().unstack("shift").rolling(5, min_periods=1).sum()
+remaining = losses["loss"] / losses["untrained"]
 figure, axes = plt.subplots(figsize=(4, 2.6))
-mean_loss.rolling(5, min_periods=1).mean().plot(ax=axes, logy=True, ylabel="loss (mean of 5 iterations)")
-plots.save(figure, layout.figures / "sliders_loss", mean_loss.stack().rename("loss").reset_index())
+remaining.plot(ax=axes, ylabel="share of the way to go", ylim=(0, None))
+plots.save(figure, layout.figures / "sliders_loss", remaining.stack().rename("remaining").reset_index())
 
 # health
 judge = health.Judge(encoders.Clip(clip, device=device), encoders.ImageEncoder(image_encoder, device=device))

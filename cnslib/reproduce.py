@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from cnslib import paths, tables
 # Another processor may round a pixel the other way. That moves a share by a few images and turns the odd verdict around.
 RELATIVE, ABSOLUTE, LABELS = 1e-2, 5e-3, 0.99
 ANALYSES = ("world", "filtering", "evaluation")  # steps with tables that are made anew
-WATCHED = ("metrics/*.json", "figures/*.csv", *(f"artifacts/{step}/*.parquet" for step in ANALYSES))
+WATCHED = ("metrics/*.json", "figures/*.csv", *(f"artifacts/{step}/**/*.parquet" for step in ANALYSES))
 
 
 def git(root: Path, *arguments: str) -> bytes:
@@ -104,11 +105,18 @@ def headline(root: Path) -> str:
     return "\n".join([*lines, "look at: figures/ (pictures), metrics/ (numbers), executed/ (notebooks)"])
 
 
+def execute(root: Path) -> None:
+    """Executes every stage. The analyses lose their tables first, the steps before them verify their restored units."""
+    for step in ANALYSES:
+        shutil.rmtree(root / "artifacts" / step, ignore_errors=True)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # DVC's stages call `python`
+    subprocess.run([sys.executable, "-m", "dvc", "repro", "--force"], cwd=root, check=True, env=os.environ | {"PATH": path})
+
+
 def main() -> int:
     """Runs and compares; 0 if everything agrees, 1 otherwise."""
     old = committed(paths.ROOT)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # DVC's stages call `python`
-    subprocess.run([sys.executable, "-m", "dvc", "repro", "--force"], cwd=paths.ROOT, check=True, env=os.environ | {"PATH": path})
+    execute(paths.ROOT)
     verdicts = compare(old, current(paths.ROOT))
     bad = {name: text for name, text in verdicts.items() if text not in ("identical", "within tolerance")}
     for name, text in bad.items():

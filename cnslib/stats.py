@@ -57,7 +57,7 @@ def outcomes(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> Out
         tables.complete(rows, wanted.itertuples(index=False, name=None), tables.TRAJECTORY, "predictions of kept trajectories")
     if rows.empty:
         raise ValueError("predictions: no trajectory is left; the filter kept none of them")
-    models, scales = sorted(rows["model"].unique()), sorted(rows["scale"].unique())
+    models, scales = sorted(rows["model"].unique()), sorted(rows["scale"].unique().tolist())
     trajectories = rows[tables.TRAJECTORY].drop_duplicates().sort_values(tables.TRAJECTORY, ignore_index=True)
     ordered = rows.sort_values([*tables.TRAJECTORY, "model", "scale"])
     require_grid(ordered, len(trajectories), models, scales)
@@ -192,6 +192,7 @@ def error_ratio(sums: Float[np.ndarray, "resamples+1 groups models"], errors: Sh
     table = tabulate(np.concatenate([ratio, mean], 1)[..., None], errors, [0], groups=[*errors.groups[:-1], MEAN])
     used = dict(zip(errors.groups[:-1], defined.astype(int), strict=True)) | {MEAN: int(defined.sum())}
     table["shifts"] = table["shift"].map(used)
+    table.loc[table["shift"] == MEAN, "n"] = errors.n[:-1][defined].sum()
     table["defined"] = table["shifts"] == np.where(table["shift"] == MEAN, len(defined), 1)
     return table.drop(columns="scale")
 

@@ -108,9 +108,10 @@ def test_a_stage_depends_on_its_code_and_every_module_it_reaches(name):
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_a_stage_depends_on_the_files_that_its_parameters_name(name):
+def test_a_stage_depends_on_the_files_that_its_notebook_names(name):
     values = [v for value in declared(name).values() for v in (value.values() if isinstance(value, dict) else [value])]
     files = [v for v in values if isinstance(v, str) and v.startswith(("data/", "artifacts/"))]
+    files += [f"published/{file}" for file in re.findall(r"PUBLISHED / \"([^\"]+)\"", code(name))]
     assert all(any(Path(file).is_relative_to(dep) for dep in STAGES[name]["deps"]) for file in files)
 
 
@@ -124,7 +125,7 @@ def test_a_stage_lists_the_artifacts_that_its_notebook_reads_and_writes(name):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_figures_and_metrics_of_a_notebook_are_kept_in_git(name):
-    stems = set(re.findall(rf"\"({name}_\w+)\"", code(name)))  # a figure is named by a literal that begins with its step
+    stems = {stem for pair in re.findall(rf"\"({name}_\w+)\"|layout\.figures / \"(\w+)\"", code(name)) for stem in pair if stem}
     wanted = {f"figures/{stem}.{kind}" for stem in stems for kind in ("png", "pdf", "csv")}
     listed = {out: flags for out, flags in entries(STAGES[name], "outs").items() if out.startswith("figures/")}
     assert set(listed) == wanted and all(flags == {"cache": False} for flags in listed.values())
@@ -133,7 +134,7 @@ def test_figures_and_metrics_of_a_notebook_are_kept_in_git(name):
 
 def test_only_steps_that_resume_keep_their_old_output():
     kept = {name for name, stage in STAGES.items() for flags in entries(stage, "outs").values() if flags.get("persist")}
-    assert kept == {"inversion", "sliders", "generation", "evaluation"}
+    assert kept == {"inversion", "sliders", "generation", "filtering", "evaluation"}
 
 
 def test_exported_code_is_in_step_with_the_notebooks():

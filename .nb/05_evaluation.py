@@ -1,0 +1,83 @@
+# imports
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from IPython.display import Markdown
+from matplotlib import pyplot as plt
+
+from cnslib import encoders, evaluation, paths, plots, stats, tables
+from cnslib.classifiers import load
+from cnslib.config import UNSHIFTED, Evaluation, identifier
+
+plots.use_style()
+layout = paths.Layout(out)
+settings = Evaluation(classifiers, batch_size, preprocessing)
+
+# roster
+names = encoders.read_labels(labels)
+roster = [load(name, source, names, device, preprocessing=preprocessing).describe() for name, source in classifiers.items()]
+shown = ["parameters", "input_size", "interpolation", "crop_mode", "crop_pct", "mean", "std"]
+pd.DataFrame(roster).set_index("model").reindex(columns=shown)
+
+# evaluate
+inputs = {"scales": scales, "seeds": seeds, "labels": names, "settings": settings, "device": device}
+images = layout.artifacts("generation")
+answered = evaluation.evaluate(images, shifts, classes, **inputs, folder=layout.artifacts("evaluation"))
+predictions = pd.concat([tables.read(path, tables.predictions) for path in answered.values()], ignore_index=True)
+predictions.groupby(["model", "scale"]).size().unstack("scale")
+
+# example
+full = tables.trajectories(predictions, shifts).assign(wrong=lambda t: t["top1"] != t["class"])
+shift, garment, seed = (full.groupby(tables.TRAJECTORY)["wrong"].mean() - 0.5).abs().idxmin()
+shards = [tables.read(images / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, shift)]
+drawn = tables.trajectories(pd.concat(shards), [shift]).query("`class` == @garment and seed == @seed").sort_values("scale")
+strip = tables.pictures(drawn, shift)[None]
+said = full.query("shift == @shift and `class` == @garment and seed == @seed")
+
+# example-figure
+heights = {"height_ratios": [1.2, 0.35 * len(classifiers)]}
+figure, (above, below) = plt.subplots(2, 1, figsize=(6, 1.4 + 0.35 * len(classifiers)), gridspec_kw=heights, layout="constrained")
+plots.contact_sheet(above, strip, rows=[f"{garment}, {shift}"], columns=[str(scale) for scale in scales])
+wide = {column: said.pivot(index="model", columns="scale", values=column) for column in ("probability", "top1")}
+sns.heatmap(wide["probability"], annot=wide["top1"], fmt="", vmin=0, vmax=1, cmap="crest_r", ax=below, cbar=False)
+below.set(xlabel="slider scale", ylabel="")
+plots.save(figure, layout.figures / "evaluation_example", said[["model", "scale", "top1", "probability"]])
+
+# margin
+quartiles = full.groupby(["model", "shift", "scale"])["margin"].quantile([0.25, 0.5, 0.75]).unstack()
+quartiles = quartiles.set_axis(["low", "estimate", "high"], axis=1).reset_index()
+figure = plots.panels(quartiles, plots.estimate_lines, columns=4, x="scale", hue="model", label="logit margin")
+plots.caption(figure, f"median over {len(classes) * seeds} images per scale; bands: middle half of the images; above 0 the answer is right")
+plots.save(figure, layout.figures / "evaluation_margin", quartiles)
+
+# mistakes
+wrong = full[full["wrong"] & (full["scale"] == max(scales))]
+answers = pd.crosstab(wrong["shift"], wrong["top1"], normalize="index").reindex(columns=names, fill_value=0.0)
+figure, axes = plt.subplots(figsize=(6, 0.6 + 0.4 * len(shifts)))
+sns.heatmap(answers, annot=len(names) <= 20, fmt=".2f", vmin=0, cmap="flare", ax=axes, cbar=False)
+axes.set(xlabel="wrong answer", ylabel="")
+plots.caption(figure, f"{len(wrong)} wrong answers of {len(classifiers)} classifiers at scale {max(scales)}; before filtering")
+plots.save(figure, layout.figures / "evaluation_mistakes", answers.reset_index().melt("shift", value_name="share"))
+
+# unshifted
+plain = predictions[predictions["shift"] == UNSHIFTED].assign(right=lambda t: t["top1"] == t["class"])
+clean = {name: stats.independent_share(part["right"], confidence=0.95) for name, part in plain.groupby("model")}
+clean_table = pd.DataFrame(clean).T.rename_axis("model")
+clean_table.round(3)
+
+# paper
+published = pd.read_csv(paths.PUBLISHED / "accuracy.csv").query("scale == 0")["accuracy"]
+ours = clean_table["estimate"].agg(["mean", "min", "max"])
+comparison = pd.DataFrame({"ours": ours, "published": published.agg(["mean", "min", "max"])})
+comparison["difference"] = comparison["ours"] - comparison["published"]
+comparison["verdict"] = np.where(comparison["difference"].abs() <= 0.1, "close", "differs")
+comparison.round(3)
+
+# answer
+heavy = 1 - full[full["scale"] == max(scales)]["wrong"].mean()
+text = f"{len(predictions)} answers of {len(classifiers)} classifiers: {ours['mean']:.0%} of the unshifted garments are named correctly"
+Markdown(f"**{text}, and {heavy:.0%} at scale {max(scales)}, before we set aside the pictures that lost their class.**")
+
+# outputs
+tables.write_metrics(layout.metrics / "evaluation.json", {"accuracy_unshifted": clean})
+print(f"{len(predictions)} rows, {len(answered)} tables, preprocessing {preprocessing}")

@@ -1,0 +1,132 @@
+# imports
+import json
+
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown
+from matplotlib import pyplot as plt
+
+from cnslib import paths, plots, stats, tables
+from cnslib.config import UNSHIFTED, Accuracy, identifier
+
+plots.use_style()
+layout = paths.Layout(out)
+settings = Accuracy(reference, resamples, confidence, seed)
+
+# data
+parts = [tables.read(path, tables.predictions) for path in sorted(layout.artifacts("evaluation").glob("*.parquet"))]
+predictions, kept = pd.concat(parts, ignore_index=True), pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
+found = stats.outcomes(predictions, kept)
+first, last = found.scales[0], found.scales[-1]
+print(f"{len(found.models)} classifiers, {len(found.trajectories)} trajectories, scales {found.scales}")
+found.trajectories.groupby(["class", "shift"]).size().unstack("shift").fillna(0).astype(int)
+
+# estimates
+errors = stats.error_shares(found, settings=settings)
+accuracy, drops, mean = stats.accuracy(errors), stats.accuracy_drop(errors), stats.mean_accuracy(errors)
+overall = mean[mean["shift"] == stats.ALL].set_index("scale")
+overall[["n", "estimate", "low", "high"]].round(3)
+
+# accuracy-figure
+by_shift = accuracy[accuracy["shift"] != stats.ALL]
+chance = 1 / len(json.loads(paths.resolve(labels).read_text()))
+figure = plots.panels(by_shift, plots.accuracy_lines, chance=chance)
+note = f"trajectories per shift; bands: {confidence:.0%} bootstrap over (class, seed)"
+plots.caption(figure, f"{plots.extent(by_shift['n'])} {note}; dotted: guessing")
+plots.save(figure, layout.figures / "accuracy_by_shift", by_shift)
+
+# drop-figure
+ordered = pd.concat([drops[drops["shift"] == stats.ALL], drops[drops["shift"] != stats.ALL]])
+figure = plots.panels(ordered, plots.drop_lines, columns=5)
+plots.caption(figure, f"n = {errors.n[-1]} trajectories over all shifts, {plots.extent(by_shift['n'])} {note}")
+plots.save(figure, layout.figures / "accuracy_drop", ordered)
+
+# drop-reading
+losses = mean.pivot(index="shift", columns="scale", values="estimate").drop(index=stats.ALL)
+losses = (losses[first] - losses[last]).sort_values()
+own = drops.query("shift == @stats.ALL and scale == @last").set_index("model")["estimate"].sort_values()
+Markdown(f"- *{losses.index[-1]}* costs most at scale {last}: {losses.iloc[-1]:.2f}; *{losses.index[0]}* least: {losses.iloc[0]:.2f}.\n"
+         f"- Over all shifts *{own.index[-1]}* loses most, {own.iloc[-1]:.2f}, and *{own.index[0]}* least, {own.iloc[0]:.2f}.")
+
+# failures
+distribution = stats.failure_distribution(stats.failure_shares(found, settings=settings))
+bars = distribution[(distribution["shift"] != stats.ALL) & (distribution["scale"] != stats.NEVER)]
+figure = plots.panels(bars, plots.failure_bars, columns=2)
+plots.caption(figure, f"{plots.extent(bars['n'])} trajectories per shift; lines: {confidence:.0%} bootstrap over (class, seed)")
+plots.save(figure, layout.figures / "failure_points", bars)
+
+# survivors
+never = distribution.query("shift == @stats.ALL and scale == @stats.NEVER").set_index("model")
+points = stats.failure_points(predictions, kept)
+recovered = (found.wrong[..., :-1] & ~found.wrong[..., 1:]).any(-1).sum(0)
+counts = points.groupby("model")["failed"].agg(failed="sum", trajectories="size").assign(recovered=recovered)
+counts.join(never[["estimate", "low", "high"]].add_prefix("never: ")).round(3)
+
+# strips
+lost = points[points["failure_point"] > 0].drop_duplicates("shift")
+folder = layout.artifacts("generation")
+shards = [tables.read(folder / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, *shifts)]
+rows = tables.trajectories(pd.concat(shards), shifts).merge(lost[tables.TRAJECTORY]).sort_values(tables.KEY)
+pictures = tables.pictures(rows, "failures")
+grid = pictures.reshape(len(lost), len(found.scales), *pictures.shape[1:])
+
+# strips-figure
+figure, axes = plt.subplots(figsize=(5, 0.9 * len(lost) + 0.3))
+names = (lost["shift"] + ": " + lost["class"] + "\n(" + lost["model"] + ")").tolist()
+plots.contact_sheet(axes, grid, rows=names, columns=[str(scale) for scale in found.scales])
+for row, point in enumerate(lost["failure_point"]):
+    plots.frame_picture(axes, grid, row=row, column=found.scales.index(point))
+plots.save(figure, layout.figures / "failure_strips", lost)
+
+# ce
+ratios = {"CE": stats.corruption_error(errors, reference=reference), "rCE": stats.relative_corruption_error(errors, reference=reference)}
+means = {name: table[table["shift"] == stats.MEAN].set_index("model") for name, table in ratios.items()}
+left_out = {name: sorted(table.loc[~table["defined"] & (table["shift"] != stats.MEAN), "shift"].unique()) for name, table in ratios.items()}
+print("left out:", {name: undefined or "none" for name, undefined in left_out.items()})
+pd.concat({name: table[["estimate", "low", "high"]] for name, table in means.items()}, axis=1).round(3)
+
+# ce-figure
+figure, both = plt.subplots(1, 2, figsize=(6.5, 0.8 + 0.22 * len(found.models)), layout="constrained")
+for axes, (name, table) in zip(both, means.items(), strict=True):
+    plots.estimate_dots(axes, table.reset_index(), y="model", label=f"{name} (lower is better)", reference=1.0)
+plots.caption(figure, f"n = {errors.n[-1]} trajectories; lines: {confidence:.0%} bootstrap over (class, seed); dotted: {reference}")
+plots.save(figure, layout.figures / "accuracy_corruption_error", pd.concat(ratios, names=["measure"]).reset_index("measure"))
+
+# paper-curve
+published = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy").reindex(columns=found.scales)
+curves = pd.DataFrame({"ours": overall["estimate"], "published": published.mean()}).reindex([first, 1.0, last])
+fall = curves.loc[first] - curves.loc[last]
+shape = {"accuracy at scale 0": curves.loc[first], "drop at the last scale": fall, "share by scale 1": (curves.loc[first] - curves.loc[1.0]) / fall}
+comparison = pd.DataFrame(shape).T.assign(difference=lambda t: t["ours"] - t["published"])
+alike = np.select([comparison["difference"].abs() <= 0.1, comparison["ours"] * comparison["published"] > 0], ["close", "same direction"], "differs")
+comparison.assign(verdict=alike).round(3)
+
+# paper-shift
+single = pd.read_csv(paths.PUBLISHED / "accuracy_by_shift.csv").pivot(index=["shift", "model"], columns="scale", values="accuracy")
+single = (single[first] - single[last]).rename("published").reset_index("model")
+hardest = single.join(losses.rename("ours"), how="inner").assign(difference=lambda t: t["ours"] - t["published"])
+hardest["verdict"] = np.where(hardest["difference"].abs() <= 0.1, "close", np.where(hardest["ours"] > 0, "same direction", "differs"))
+hardest[["model", "ours", "published", "difference", "verdict"]].round(3)
+
+# paper-order
+claims = pd.read_csv(paths.PUBLISHED / "orderings.csv").query("first in @found.models and second in @found.models")
+paired = [stats.drop_against(errors, reference=row.second).query("shift == @stats.ALL and scale == @last and model == @row.first").iloc[0]
+          for row in claims.itertuples()]
+order = claims[["claim"]].assign(**{key: [row[source] for row in paired] for key, source in {"ours": "estimate", "low": "low", "high": "high"}.items()})
+falls = published[first] - published[last]
+order["published"] = falls.loc[claims["paper_first"]].to_numpy() - falls.loc[claims["paper_second"]].to_numpy()
+decided = order["low"] * order["high"] > 0
+verdicts = np.where(order["ours"] * order["published"] > 0, "same order", "opposite order")
+order.assign(difference=order["ours"] - order["published"], verdict=np.where(decided, verdicts, "undecided")).round(3)
+
+# answer
+start, end = overall.loc[first], overall.loc[last]
+Markdown(f"**Averaged over {len(found.models)} classifiers, accuracy falls from {start['estimate']:.2f} ({start['low']:.2f} to {start['high']:.2f}) "
+         f"to {end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f}) at scale {last}, and {losses.index[-1]} is the hardest shift.**")
+
+# outputs
+at_ends = {f"accuracy_scale_{scale:g}": record for scale, record in stats.records(overall.loc[[first, last]].reset_index(), "scale").items()}
+by_model = {name.lower(): stats.records(table.reset_index(), "model") for name, table in means.items()}
+survivors = {"never_failed": stats.records(never.reset_index(), "model")}
+tables.write_metrics(layout.metrics / "accuracy.json", at_ends | by_model | survivors)
+print(f"{sum(len(value) if 'n' not in value else 1 for value in (at_ends | by_model | survivors).values())} numbers in metrics/accuracy.json")
