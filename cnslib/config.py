@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-
 SHIFTS = (
     "cartoon style",
     "plush toy style",
@@ -252,6 +251,20 @@ class Zoo:
 
 SECTIONS: dict[str, type] = {
     c.__name__.lower(): c
-    for c in (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy)
-    + (Autoencoder, Diffusion, Contrastive, Selfsupervised, Oracle, Zoo)
+    for c in (
+        Base,
+        World,
+        Inversion,
+        Sliders,
+        Generation,
+        Filtering,
+        Evaluation,
+        Accuracy,
+        Autoencoder,
+        Diffusion,
+        Contrastive,
+        Selfsupervised,
+        Oracle,
+        Zoo,
+    )
 }

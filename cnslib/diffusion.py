@@ -157,3 +157,12 @@ def assemble(vae: AutoencoderKL, tokens: CLIPTokenizer, model: Denoiser, noise: 
         requires_safety_checker=False,
     )
 
+
+def save(pipe: StableDiffusionPipeline, folder: Path) -> None:
+    """Writes the pipeline's directory with UNet and VAE in half precision, which diffusers reads back as single precision.
+
+    The text encoder stays in single precision: transformers keeps the precision of the file, and the parts must agree.
+    """
+    pipe.unet.half()
+    pipe.vae.half()
+    pipe.save_pretrained(folder)

@@ -1,7 +1,7 @@
 """Health of the sliders: does a larger scale show more of the shift, and does the picture keep its structure (CNS-Bench, appendix H)."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,9 +123,9 @@ def require_gain(summary: pd.DataFrame, *, least: float) -> None:
         raise ValueError(f"flat sliders, alignment gain below sliders.least_gain = {least}: {names}; train longer or at a higher rate")
 
 
-def over_sliders(values: np.ndarray) -> dict:
+def over_sliders(values: Iterable[float]) -> dict:
     """Mean of one value per slider; the 95 % interval resamples whole sliders, since what one slider gives is not independent."""
-    values = np.asarray(values, dtype=float)
+    values = np.array(list(values), dtype=float)
     record = {"n": len(values), "estimate": values.mean(), "low": np.nan, "high": np.nan}
     if len(values) > 1:
         options = {"n_resamples": 2000, "confidence_level": 0.95, "method": "percentile"}

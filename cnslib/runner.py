@@ -57,9 +57,7 @@ def run(step: str, sections: dict[str, Any]) -> Path:
     values = parameters.flat(sections, list(declared(notebook, source.name)), step)
     target = paths.Layout(sections["base"].out).executed / source.name
     try:
-        papermill.execute_notebook(
-            source, target, values, kernel_name="python3", cwd=paths.ROOT, progress_bar=False, record_timing=False
-        )
+        papermill.execute_notebook(source, target, values, kernel_name="python3", cwd=paths.ROOT, progress_bar=False, record_timing=False)
     finally:
         if target.exists():
             nbformat.write(normalised(nbformat.read(target, as_version=4)), target)

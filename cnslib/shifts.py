@@ -226,7 +226,7 @@ def graffiti_style(scene, amount: Severity, draws) -> Image:
     """Neon spray with dripping paint, black and white contour, on a brick wall."""
     image, mask = bend(scene, amount, draws, reach=4.5)
     side = image.shape[-1]
-    y, x = grid(side, image)
+    y, _ = grid(side, image)
     wall = bricks(draws, side)
     drips = torch.stack([shift_by(mask, t) for t in range(0, 13, 2)]).amax(0)
     drips = drips * ramp(smooth_noise(draws.fields[:, 2], 20, side, tall=1), 0.6, 1.0) * ramp(amount, 0.3, 1)
@@ -257,7 +257,7 @@ def style_of_a_tattoo(scene, amount: Severity, draws) -> Image:
     """Blue-black ink lines and stippled shade on skin."""
     image, mask = bend(scene, amount, draws, reach=3.5)
     side = image.shape[-1]
-    y, x = grid(side, image)
+    _, x = grid(side, image)
     skin = hsv(0.06 + 0.02 * draws.uniforms[:, 23], 0.42, 0.7 + 0.25 * draws.uniforms[:, 24])
     skin = skin * (1.08 - 0.9 * (x - 0.45).square()) * (1 + 0.02 * smooth_noise(draws.fields[:, 1], 20, side))
     lines = ramp(dilate(edges(mask), 0.6), 0.25, 0.6).maximum(ramp(edges(luminance(image)) * mask, 0.12, 0.3))

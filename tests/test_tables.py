@@ -66,7 +66,7 @@ def test_bytes_that_are_no_picture_are_named_with_their_row():
 
 def test_completeness_counts_missing_and_foreign_rows():
     expected = [("heavy snow", "bag", 1, s) for s in (0.5, 1.0, 1.5)]
-    with pytest.raises(ValueError, match="1 rows missing .*1.5.*1 foreign"):
+    with pytest.raises(ValueError, match=r"1 rows missing .*1.5.*1 foreign"):
         tables.complete(shard(), expected, tables.KEY, "shard")
 
 

@@ -1,6 +1,7 @@
 """The renderer, on synthetic garments (a bright square) and, where the data is there, on Fashion-MNIST."""
 
 import gzip
+import itertools
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def test_unshifted_samples_have_severity_zero_and_captions_name_the_shift(pool):
 def test_pools_are_disjoint_and_cover_all_garments():
     ranges = sorted(world.POOLS.values())
     assert ranges[0][0] == 0 and ranges[-1][1] == 70000
-    assert all(before[1] == after[0] for before, after in zip(ranges, ranges[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(ranges))
 
 
 def test_catalog_rows_follow_their_schema_and_do_not_depend_on_the_classes_asked_for(pool):
@@ -116,7 +117,7 @@ def test_a_damaged_or_missing_data_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="dataset-fashion-mnist"):
         world.read_idx(path)
     path.write_bytes(gzip.compress(b"not the data"))
-    with pytest.raises(ValueError, match="train-labels-idx1-ubyte.gz has sha256"):
+    with pytest.raises(ValueError, match=r"train-labels-idx1-ubyte\.gz has sha256"):
         world.read_idx(path)
 
 
