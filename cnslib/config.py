@@ -249,22 +249,6 @@ class Zoo:
     seed: int
 
 
-SECTIONS: dict[str, type] = {
-    c.__name__.lower(): c
-    for c in (
-        Base,
-        World,
-        Inversion,
-        Sliders,
-        Generation,
-        Filtering,
-        Evaluation,
-        Accuracy,
-        Autoencoder,
-        Diffusion,
-        Contrastive,
-        Selfsupervised,
-        Oracle,
-        Zoo,
-    )
-}
+STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy)
+BUILDERS = (Autoencoder, Diffusion, Contrastive, Selfsupervised, Oracle, Zoo)
+SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*STEPS, *BUILDERS)}
