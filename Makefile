@@ -21,7 +21,7 @@ env: .venv/.done ## create .venv with the exact versions of requirements.lock
 	touch $@
 
 data: env ## restore data and artifacts from the DVC store
-	$(BIN)/dvc pull --quiet
+	$(BIN)/dvc pull --quiet --allow-missing
 
 repro: data ## restore the heavy steps, run every analysis anew, compare with the committed results
 	$(BIN)/python -m cnslib.reproduce

@@ -56,7 +56,7 @@ def slider_digest(shift: str, name: str, *, settings: Sliders, origin: models.Or
     return units.digest(prompts(shift, name), training_settings(settings), origin.base, origin.tokens[name], code)
 
 
-def training_settings(settings: Sliders) -> dict[str, float]:
+def training_settings(settings: Sliders) -> dict[str, int | float]:
     """The settings that the weights depend on."""
     return {key: value for key, value in dataclasses.asdict(settings).items() if key not in HEALTH_KEYS}
 
