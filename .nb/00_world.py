@@ -1,6 +1,6 @@
 # imports
 import pandas as pd
-from IPython.display import Markdown, display
+from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import manifest, paths, plots, tables, world
@@ -28,8 +28,10 @@ table = pd.DataFrame(distance.numpy(), index=list(SHIFTS), columns=severities).r
 plots.save(figure, layout.figures / "world_shifts", table.melt("shift", var_name="severity", value_name="mean_abs_difference"))
 
 # catalog
-parts = [world.catalog(pools[pool], split, classes=classes, images=images, seed=seed)
-         for pool, split, images in (("catalog", "train", train_images), ("heldout", "heldout", heldout_images))]
+parts = [
+    world.catalog(pools[pool], split, classes=classes, images=images, seed=seed)
+    for pool, split, images in (("catalog", "train", train_images), ("heldout", "heldout", heldout_images))
+]
 catalog = pd.concat(parts, ignore_index=True)
 tables.write(catalog, layout.artifacts("world") / "catalog.parquet", tables.catalog)
 catalog.groupby(["split", "class"], sort=False).size().unstack("split")
@@ -48,8 +50,15 @@ named = {name.split("/")[-1]: entry["quality"]["accuracy"] for name, entry in en
 pd.DataFrame({name: {"seed": e["seed"], "steps": e["steps"], "code": e["code"][:8]} for name, e in entries.items()}).T
 
 # bounds
-bounds = {"vae_psnr_db": 31.0, "vae_psnr_db_worst_shift": 21.0, "text_class_accuracy": 0.8, "text_shift_accuracy": 0.8,
-          "clip_class_accuracy": 0.8, "clip_shift_accuracy": 0.9, "dino_knn_accuracy": 0.75}
+bounds = {
+    "vae_psnr_db": 31.0,
+    "vae_psnr_db_worst_shift": 21.0,
+    "text_class_accuracy": 0.8,
+    "text_shift_accuracy": 0.8,
+    "clip_class_accuracy": 0.8,
+    "clip_shift_accuracy": 0.9,
+    "dino_knn_accuracy": 0.75,
+}
 rows = [{"quality": key, "bound": bound, **quality[key]} for key, bound in bounds.items()]
 rows += [{"quality": f"classifier {name}", "bound": 0.8, **record} for name, record in named.items()]
 judged = pd.DataFrame(rows).assign(verdict=lambda t: (t["estimate"] >= t["bound"]).map({True: "met", False: "missed"}))

@@ -54,6 +54,7 @@ figure, panels = plt.subplots(1, 2, figsize=(7.5, 2.8), layout="constrained")
 for axes, (column, table) in zip(panels, measured.items(), strict=True):
     plots.estimate_lines(axes, table, x="scale", hue="shift", label=column)
 panels[0].legend(title="shift")
+plots.caption(figure, f"{plots.extent(measured['structure']['n'])} sliders per shift; bands: 95 % bootstrap over sliders")
 plots.save(figure, layout.figures / "sliders_health", pd.concat([t.assign(measure=m) for m, t in measured.items()]))
 
 # strips

@@ -24,6 +24,7 @@ print(f"slider off for {generation.steps_without_slider(settings)} of {steps} st
 pd.DataFrame({"UNet evaluations": cost})
 
 # candidates
+grid = [(name, seed) for name in classes for seed in range(1, seeds + 1)]
 units.prune(folder, {f"guidance/{value}.parquet" for value in guidances if value != guidance}, "guidance/*.parquet")
 drawn = {}
 for value in sorted({*guidances, guidance}):
@@ -51,7 +52,7 @@ for value, table in drawn.items():
 # choice
 choice = pd.DataFrame({"accuracy": pd.DataFrame(accuracy).T["estimate"], "frechet": pd.DataFrame(frechet).T["estimate"]})
 top = choice["accuracy"].max()
-error = np.sqrt(top * (1 - top) / (len(classes) * seeds))
+error = np.sqrt(top * (1 - top) / len(grid))
 best = choice[choice["accuracy"] >= top - error]["frechet"].idxmin()
 choice.rename_axis("guidance").assign(best=choice.index == best, used=choice.index == guidance).round(3)
 
@@ -61,6 +62,7 @@ figure, panels = plt.subplots(1, 2, figsize=(6.5, 2.4), layout="constrained")
 for axes, (label, records) in zip(panels, measured.items(), strict=True):
     table = pd.DataFrame(records).T.rename_axis("guidance").reset_index().assign(images="unshifted")
     plots.estimate_lines(axes, table, x="guidance", hue="images", label=label)
+plots.caption(figure, f"n = {len(grid)} images each; 95 % intervals: Wilson, and jackknife over seeds")
 plots.save(figure, layout.figures / "generation_guidance", choice.rename_axis("guidance").reset_index())
 
 # choice-verdict
@@ -77,7 +79,6 @@ index.groupby(["shift", "scale"]).size().unstack("scale").fillna(0).astype(int)
 
 # complete
 above = [scale for scale in scales if scale > 0]
-grid = [(name, seed) for name in classes for seed in range(1, seeds + 1)]
 expected = [("unshifted", *key, 0.0) for key in grid] + [(shift, *key, scale) for shift in shifts for key in grid for scale in above]
 total = len(tables.complete(index, expected, tables.KEY, "images"))
 
@@ -87,6 +88,7 @@ table = health.curves(changes, "change")
 figure, axes = plt.subplots(figsize=(4, 2.8))
 plots.estimate_lines(axes, table, x="scale", hue="shift", label="mean change (grey levels)")
 axes.legend(title="shift")
+plots.caption(figure, f"{plots.extent(table['n'])} classes per shift; bands: 95 % bootstrap over classes")
 plots.save(figure, layout.figures / "generation_change", table)
 
 # strips

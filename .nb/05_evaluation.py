@@ -36,10 +36,10 @@ said = full.query("shift == @shift and `class` == @garment and seed == @seed")
 
 # example-figure
 heights = {"height_ratios": [1.2, 0.35 * len(classifiers)]}
-figure, (above, below) = plt.subplots(2, 1, figsize=(6, 1.4 + 0.35 * len(classifiers)), gridspec_kw=heights, layout="constrained")
+figure, (above, below) = plt.subplots(2, 1, figsize=(7, 1.4 + 0.35 * len(classifiers)), gridspec_kw=heights, layout="constrained")
 plots.contact_sheet(above, strip, rows=[f"{garment}, {shift}"], columns=[str(scale) for scale in scales])
 wide = {column: said.pivot(index="model", columns="scale", values=column) for column in ("probability", "top1")}
-sns.heatmap(wide["probability"], annot=wide["top1"], fmt="", vmin=0, vmax=1, cmap="crest_r", ax=below, cbar=False)
+sns.heatmap(wide["probability"], annot=wide["top1"], annot_kws={"size": 8}, fmt="", vmin=0, vmax=1, cmap="crest_r", ax=below, cbar=False)
 below.set(xlabel="slider scale", ylabel="")
 plots.save(figure, layout.figures / "evaluation_example", said[["model", "scale", "top1", "probability"]])
 

@@ -45,8 +45,10 @@ plots.save(figure, layout.figures / "accuracy_drop", ordered)
 losses = mean.pivot(index="shift", columns="scale", values="estimate").drop(index=stats.ALL)
 losses = (losses[first] - losses[last]).sort_values()
 own = drops.query("shift == @stats.ALL and scale == @last").set_index("model")["estimate"].sort_values()
-Markdown(f"- *{losses.index[-1]}* costs most at scale {last}: {losses.iloc[-1]:.2f}; *{losses.index[0]}* least: {losses.iloc[0]:.2f}.\n"
-         f"- Over all shifts *{own.index[-1]}* loses most, {own.iloc[-1]:.2f}, and *{own.index[0]}* least, {own.iloc[0]:.2f}.")
+Markdown(
+    f"- *{losses.index[-1]}* costs most at scale {last}: {losses.iloc[-1]:.2f}; *{losses.index[0]}* least: {losses.iloc[0]:.2f}.\n"
+    f"- Over all shifts *{own.index[-1]}* loses most, {own.iloc[-1]:.2f}, and *{own.index[0]}* least, {own.iloc[0]:.2f}."
+)
 
 # failures
 distribution = stats.failure_distribution(stats.failure_shares(found, settings=settings))
@@ -63,7 +65,8 @@ counts = points.groupby("model")["failed"].agg(failed="sum", trajectories="size"
 counts.join(never[["estimate", "low", "high"]].add_prefix("never: ")).round(3)
 
 # strips
-lost = points[points["failure_point"] > 0].drop_duplicates("shift")
+shuffled = points[points["failure_point"] > 0].sample(frac=1, random_state=seed)
+lost = shuffled.drop_duplicates("shift").sort_values("shift")
 folder = layout.artifacts("generation")
 shards = [tables.read(folder / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, *shifts)]
 rows = tables.trajectories(pd.concat(shards), shifts).merge(lost[tables.TRAJECTORY]).sort_values(tables.KEY)
@@ -79,10 +82,11 @@ for row, point in enumerate(lost["failure_point"]):
 plots.save(figure, layout.figures / "failure_strips", lost)
 
 # ce
-ratios = {"CE": stats.corruption_error(errors, reference=reference), "rCE": stats.relative_corruption_error(errors, reference=reference)}
+measures = {"CE": stats.corruption_error, "rCE": stats.relative_corruption_error}
+ratios = {name: measure(errors, reference=reference) for name, measure in measures.items()}
 means = {name: table[table["shift"] == stats.MEAN].set_index("model") for name, table in ratios.items()}
-left_out = {name: sorted(table.loc[~table["defined"] & (table["shift"] != stats.MEAN), "shift"].unique()) for name, table in ratios.items()}
-print("left out:", {name: undefined or "none" for name, undefined in left_out.items()})
+left_out = {name: sorted(set(table.loc[~table["defined"], "shift"]) - {stats.MEAN}) for name, table in ratios.items()}
+print("shifts left out:", left_out)
 pd.concat({name: table[["estimate", "low", "high"]] for name, table in means.items()}, axis=1).round(3)
 
 # ce-figure
@@ -93,40 +97,53 @@ plots.caption(figure, f"n = {errors.n[-1]} trajectories; lines: {confidence:.0%}
 plots.save(figure, layout.figures / "accuracy_corruption_error", pd.concat(ratios, names=["measure"]).reset_index("measure"))
 
 # paper-curve
-published = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy").reindex(columns=found.scales)
+table5 = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy")
+published = table5.reindex(columns=found.scales)
 curves = pd.DataFrame({"ours": overall["estimate"], "published": published.mean()}).reindex([first, 1.0, last])
-fall = curves.loc[first] - curves.loc[last]
-shape = {"accuracy at scale 0": curves.loc[first], "drop at the last scale": fall, "share by scale 1": (curves.loc[first] - curves.loc[1.0]) / fall}
+fall, early = curves.loc[first] - curves.loc[last], curves.loc[first] - curves.loc[1.0]
+shape = {"accuracy at scale 0": curves.loc[first], "drop at the last scale": fall, "share of it by scale 1": early / fall}
+
+# paper-shape
+both = {
+    "ours": pd.DataFrame({name: table["estimate"] for name, table in means.items()}),
+    "published": pd.read_csv(paths.PUBLISHED / "corruption_error.csv")[["ce", "rce"]],
+}
+shape["rank correlation of CE and rCE"] = pd.Series({side: table.corr("spearman").iloc[0, 1] for side, table in both.items()})
 comparison = pd.DataFrame(shape).T.assign(difference=lambda t: t["ours"] - t["published"])
-alike = np.select([comparison["difference"].abs() <= 0.1, comparison["ours"] * comparison["published"] > 0], ["close", "same direction"], "differs")
-comparison.assign(verdict=alike).round(3)
+cases = [comparison["difference"].abs() <= 0.1, comparison["ours"] * comparison["published"] > 0]
+comparison.assign(verdict=np.select(cases, ["close", "same direction"], "differs")).round(3)
 
 # paper-shift
-single = pd.read_csv(paths.PUBLISHED / "accuracy_by_shift.csv").pivot(index=["shift", "model"], columns="scale", values="accuracy")
-single = (single[first] - single[last]).rename("published").reset_index("model")
+digitised = pd.read_csv(paths.PUBLISHED / "accuracy_by_shift.csv").pivot(index=["shift", "model"], columns="scale", values="accuracy")
+digitised = digitised.reindex(columns=found.scales)
+single = (digitised[first] - digitised[last]).rename("published").reset_index("model")
 hardest = single.join(losses.rename("ours"), how="inner").assign(difference=lambda t: t["ours"] - t["published"])
-hardest["verdict"] = np.where(hardest["difference"].abs() <= 0.1, "close", np.where(hardest["ours"] > 0, "same direction", "differs"))
-hardest[["model", "ours", "published", "difference", "verdict"]].round(3)
+cases = [hardest["difference"].abs() <= 0.1, hardest["ours"] * hardest["published"] > 0]
+hardest.assign(verdict=np.select(cases, ["close", "same direction"], "differs")).round(3)
 
 # paper-order
 claims = pd.read_csv(paths.PUBLISHED / "orderings.csv").query("first in @found.models and second in @found.models")
-paired = [stats.drop_against(errors, reference=row.second).query("shift == @stats.ALL and scale == @last and model == @row.first").iloc[0]
-          for row in claims.itertuples()]
-order = claims[["claim"]].assign(**{key: [row[source] for row in paired] for key, source in {"ours": "estimate", "low": "low", "high": "high"}.items()})
+chosen = "shift == @stats.ALL and scale == @last and model == @row.first"
+paired = [stats.drop_against(errors, reference=row.second).query(chosen) for row in claims.itertuples()] or [drops.head(0)]
+order = pd.concat(paired).set_axis(claims["claim"])[["estimate", "low", "high"]].rename(columns={"estimate": "ours"})
 falls = published[first] - published[last]
 order["published"] = falls.loc[claims["paper_first"]].to_numpy() - falls.loc[claims["paper_second"]].to_numpy()
-decided = order["low"] * order["high"] > 0
-verdicts = np.where(order["ours"] * order["published"] > 0, "same order", "opposite order")
-order.assign(difference=order["ours"] - order["published"], verdict=np.where(decided, verdicts, "undecided")).round(3)
+
+# paper-verdicts
+order["difference"] = order["ours"] - order["published"]
+cases = [order["low"] * order["high"] <= 0, order["ours"] * order["published"] > 0]
+order.assign(verdict=np.select(cases, ["undecided", "same order"], "opposite order")).round(3)
 
 # answer
-start, end = overall.loc[first], overall.loc[last]
-Markdown(f"**Averaged over {len(found.models)} classifiers, accuracy falls from {start['estimate']:.2f} ({start['low']:.2f} to {start['high']:.2f}) "
-         f"to {end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f}) at scale {last}, and {losses.index[-1]} is the hardest shift.**")
+start, end = (overall.loc[scale] for scale in (first, last))
+said = [f"{row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})" for row in (start, end)]
+text = f"Averaged over {len(found.models)} classifiers, accuracy falls from {said[0]} to {said[1]} at scale {last}"
+Markdown(f"**{text}, and {losses.index[-1]} is the hardest shift.**")
 
 # outputs
-at_ends = {f"accuracy_scale_{scale:g}": record for scale, record in stats.records(overall.loc[[first, last]].reset_index(), "scale").items()}
-by_model = {name.lower(): stats.records(table.reset_index(), "model") for name, table in means.items()}
-survivors = {"never_failed": stats.records(never.reset_index(), "model")}
-tables.write_metrics(layout.metrics / "accuracy.json", at_ends | by_model | survivors)
-print(f"{sum(len(value) if 'n' not in value else 1 for value in (at_ends | by_model | survivors).values())} numbers in metrics/accuracy.json")
+ends = stats.records(overall.loc[[first, last]].reset_index(), "scale")
+metrics = {f"accuracy_scale_{scale:g}": ends[scale] for scale in ends}
+metrics |= {name.lower(): stats.records(table.reset_index(), "model") for name, table in means.items()}
+metrics["never_failed"] = stats.records(never.reset_index(), "model")
+tables.write_metrics(layout.metrics / "accuracy.json", metrics)
+print(f"metrics/accuracy.json: {', '.join(metrics)}")

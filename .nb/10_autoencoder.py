@@ -3,7 +3,7 @@ import torch
 from IPython.display import Markdown
 from torchvision.utils import make_grid
 
-from cnslib import autoencoder, manifest, paths, plots, textures, shifts, training, world
+from cnslib import autoencoder, manifest, paths, plots, shifts, textures, training, world
 
 # garments
 web, heldout = (world.garments(paths.GARMENTS, pool) for pool in ("web", "heldout"))
@@ -12,8 +12,9 @@ plots.show_image(make_grid(sample.image, nrow=12, padding=1))
 
 # train
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
-vae = autoencoder.train(web, channels=channels, kl_weight=kl_weight, schedule=schedule,
-                        checkpoint=paths.CHECKPOINTS / "autoencoder.pt", device=device)
+vae = autoencoder.train(
+    web, channels=channels, kl_weight=kl_weight, schedule=schedule, checkpoint=paths.CHECKPOINTS / "autoencoder.pt", device=device
+)
 vae.half().save_pretrained(paths.MODELS / "mini-sd" / "vae")
 vae = vae.float()
 
@@ -22,12 +23,16 @@ psnr = autoencoder.psnr_by_shift(vae, heldout, images=quality_images, seed=seed)
 table = {name: manifest.mean(values) for name, values in psnr.items()}
 average_psnr = manifest.mean(torch.cat(list(psnr.values())))
 worst = min(table, key=lambda name: table[name]["estimate"])
-Markdown(f"**The VAE keeps {average_psnr['estimate']:.1f} dB on average; its worst shift is {worst} "
-         f"with {table[worst]['estimate']:.1f} dB (n = {table[worst]['n']}).**")
+Markdown(
+    f"**The VAE keeps {average_psnr['estimate']:.1f} dB on average; its worst shift is {worst} "
+    f"with {table[worst]['estimate']:.1f} dB (n = {table[worst]['n']}).**"
+)
 
 # table
-Markdown("| shift | PSNR (dB) | 95 % interval |\n|---|---|---|\n" + "\n".join(
-    f"| {name} | {q['estimate']:.1f} | {q['low']:.1f} to {q['high']:.1f} |" for name, q in sorted(table.items())))
+Markdown(
+    "| shift | PSNR (dB) | 95 % interval |\n|---|---|---|\n"
+    + "\n".join(f"| {name} | {q['estimate']:.1f} | {q['low']:.1f} to {q['high']:.1f} |" for name, q in sorted(table.items()))
+)
 
 # pairs
 output = vae.decode(autoencoder.encode(vae, sample.image)).sample.detach() / 2 + 0.5
@@ -35,5 +40,6 @@ plots.show_image(make_grid(torch.cat([sample.image[:12], output.clamp(0, 1)[:12]
 
 # record
 quality = {"vae_psnr_db": average_psnr, "vae_psnr_db_worst_shift": table[worst]}
-entry = manifest.record(paths.MODELS, "mini-sd/vae", seed=seed, steps=steps, quality=quality,
-                        modules=[autoencoder, training, world, shifts, textures])
+entry = manifest.record(
+    paths.MODELS, "mini-sd/vae", seed=seed, steps=steps, quality=quality, modules=[autoencoder, training, world, shifts, textures]
+)

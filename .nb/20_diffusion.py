@@ -1,5 +1,4 @@
 # imports
-import torch
 from diffusers import AutoencoderKL, StableDiffusionPipeline
 from IPython.display import Markdown
 from torchvision.utils import make_grid
@@ -13,9 +12,19 @@ diffusion.captions()[:3], len(diffusion.captions()), len(diffusion.tokenizer())
 
 # train
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
-pipe = diffusion.train(vae, web, channels=channels, width=width, layers=layers, images=images, device=device,
-                       caption_dropout=caption_dropout, schedule=schedule, folder=paths.CHECKPOINTS)
-pipe.to(torch.float16).save_pretrained(paths.MODELS / "mini-sd")
+pipe = diffusion.train(
+    vae,
+    web,
+    channels=channels,
+    width=width,
+    layers=layers,
+    images=images,
+    device=device,
+    caption_dropout=caption_dropout,
+    schedule=schedule,
+    folder=paths.CHECKPOINTS,
+)
+diffusion.save(pipe, paths.MODELS / "mini-sd")
 
 # draw
 pipe = StableDiffusionPipeline.from_pretrained(paths.MODELS / "mini-sd")
@@ -26,6 +35,7 @@ plots.show_image(make_grid(pictures.permute(0, 3, 1, 2) / 255, nrow=10, padding=
 
 # record
 parameters = sum(p.numel() for part in (pipe.unet, pipe.text_encoder, pipe.vae) for p in part.parameters())
-entry = manifest.record(paths.MODELS, "mini-sd", seed=seed, steps=steps, quality={},
-                        modules=[diffusion, autoencoder, training, world, shifts, textures])
+entry = manifest.record(
+    paths.MODELS, "mini-sd", seed=seed, steps=steps, quality={}, modules=[diffusion, autoencoder, training, world, shifts, textures]
+)
 Markdown(f"**The pipeline has {parameters / 1e6:.1f} million parameters and draws all {len(prompts)} prompts above.**")

@@ -7,8 +7,9 @@ from cnslib.config import SHIFTS
 # train
 web = world.garments(paths.GARMENTS, "web")
 schedule = training.Schedule(steps, len(diffusion.captions()), learning_rate, average=average, seed=seed)
-model, settings = contrastive.train(web, vision=vision, width=width, layers=layers, schedule=schedule,
-                                    checkpoint=paths.CHECKPOINTS / "contrastive.pt", device=device)
+model, settings = contrastive.train(
+    web, vision=vision, width=width, layers=layers, schedule=schedule, checkpoint=paths.CHECKPOINTS / "contrastive.pt", device=device
+)
 contrastive.save(model, settings, paths.MODELS / "mini-clip")
 
 # class
@@ -27,7 +28,9 @@ named = given.argmax(1) == shifted.shift
 
 # record
 quality = {"clip_class_accuracy": manifest.share(right), "clip_shift_accuracy": manifest.share(named)}
-entry = manifest.record(paths.MODELS, "mini-clip", seed=seed, steps=steps, quality=quality,
-                        modules=[contrastive, diffusion, training, world, shifts, textures])
-Markdown("**" + "; ".join(f"{key}: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})"
-                          for key, q in quality.items()) + "**")
+entry = manifest.record(
+    paths.MODELS, "mini-clip", seed=seed, steps=steps, quality=quality, modules=[contrastive, diffusion, training, world, shifts, textures]
+)
+Markdown(
+    "**" + "; ".join(f"{key}: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()) + "**"
+)

@@ -1,7 +1,7 @@
 # imports
+import torch
 from IPython.display import Markdown
 from torchvision.utils import make_grid
-import torch
 
 from cnslib import manifest, paths, plots, selfsupervised, shifts, textures, training, world, zoo
 
@@ -12,8 +12,15 @@ plots.show_image(make_grid(torch.cat(pair), nrow=12, padding=1))
 
 # train
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
-backbone = selfsupervised.train(web, architecture=architecture, arguments=arguments, prototypes=prototypes,
-                                schedule=schedule, checkpoint=paths.CHECKPOINTS / "selfsupervised.pt", device=device)
+backbone = selfsupervised.train(
+    web,
+    architecture=architecture,
+    arguments=arguments,
+    prototypes=prototypes,
+    schedule=schedule,
+    checkpoint=paths.CHECKPOINTS / "selfsupervised.pt",
+    device=device,
+)
 zoo.save(backbone, paths.MODELS / "mini-dino", architecture=architecture, arguments=arguments)
 
 # measure
@@ -24,8 +31,8 @@ right = selfsupervised.knn_correct(backbone, bank, query)
 
 # record
 quality = {"dino_knn_accuracy": manifest.share(right)}
-entry = manifest.record(paths.MODELS, "mini-dino", seed=seed, steps=steps, quality=quality,
-                        modules=[selfsupervised, training, world, shifts, textures])
+entry = manifest.record(
+    paths.MODELS, "mini-dino", seed=seed, steps=steps, quality=quality, modules=[selfsupervised, training, world, shifts, textures]
+)
 knn = quality["dino_knn_accuracy"]
-Markdown(f"**Neighbours name the class of {knn['estimate']:.3f} of the garments "
-         f"({knn['low']:.3f} to {knn['high']:.3f}, n = {knn['n']}).**")
+Markdown(f"**Neighbours name the class of {knn['estimate']:.3f} of the garments ({knn['low']:.3f} to {knn['high']:.3f}, n = {knn['n']}).**")

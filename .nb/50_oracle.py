@@ -1,5 +1,4 @@
 # imports
-from diffusers import StableDiffusionPipeline
 from IPython.display import Markdown
 
 from cnslib import manifest, models, paths, shifts, textures, training, world, zoo
@@ -8,8 +7,9 @@ from cnslib.config import SHIFTS
 # train
 judge = world.garments(paths.GARMENTS, "judge")
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
-oracle = zoo.train_oracle(judge, architecture=architecture, arguments=arguments, schedule=schedule,
-                          checkpoint=paths.CHECKPOINTS / "oracle.pt", device=device)
+oracle = zoo.train_oracle(
+    judge, architecture=architecture, arguments=arguments, schedule=schedule, checkpoint=paths.CHECKPOINTS / "oracle.pt", device=device
+)
 zoo.save(oracle, paths.MODELS / "oracle", architecture=architecture, arguments=arguments)
 
 # judge
@@ -20,11 +20,10 @@ real_class = zoo.class_correct(oracle, plain)
 real_shift = zoo.predict(oracle, heavy.image)[:, zoo.SHIFT_OUTPUTS].argmax(1) == heavy.shift
 
 # class
-pipe = StableDiffusionPipeline.from_pretrained(paths.MODELS / "mini-sd").to(device)
+pipe = models.load_pipeline(paths.MODELS / "mini-sd", device)
 asked = [i for i in range(len(world.CLASSES)) for _ in range(prompt_seeds)]
 numbers = list(range(prompt_seeds)) * len(world.CLASSES)
-pictures = models.sample(pipe, [world.caption(world.CLASSES[i]) for i in asked], numbers,
-                          steps=sampling_steps, guidance=guidance)
+pictures = models.sample(pipe, [world.caption(world.CLASSES[i]) for i in asked], numbers, steps=sampling_steps, guidance=guidance)
 answers = zoo.predict(oracle, pictures.permute(0, 3, 1, 2) / 255)[:, : len(world.CLASSES)].argmax(1)
 
 # shift
@@ -34,10 +33,11 @@ shifted = models.sample(pipe, prompts, list(range(len(pairs))), steps=sampling_s
 named = zoo.predict(oracle, shifted.permute(0, 3, 1, 2) / 255)[:, zoo.SHIFT_OUTPUTS].argmax(1)
 
 # record
-quality = {"real_class_accuracy": manifest.share(real_class), "real_shift_accuracy": manifest.share(real_shift),
-           "text_class_accuracy": manifest.share([a == b for a, b in zip(answers.tolist(), asked, strict=True)]),
-           "text_shift_accuracy": manifest.share([a == s for a, (_, s) in zip(named.tolist(), pairs, strict=True)])}
-entry = manifest.record(paths.MODELS, "oracle", seed=seed, steps=steps, quality=quality,
-                        modules=[zoo, training, world, shifts, textures])
-Markdown("\n".join(f"- **{key}**: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})"
-                   for key, q in quality.items()))
+quality = {
+    "real_class_accuracy": manifest.share(real_class),
+    "real_shift_accuracy": manifest.share(real_shift),
+    "text_class_accuracy": manifest.share([a == b for a, b in zip(answers.tolist(), asked, strict=True)]),
+    "text_shift_accuracy": manifest.share([a == s for a, (_, s) in zip(named.tolist(), pairs, strict=True)]),
+}
+entry = manifest.record(paths.MODELS, "oracle", seed=seed, steps=steps, quality=quality, modules=[zoo, training, world, shifts, textures])
+Markdown("\n".join(f"- **{key}**: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()))

@@ -3,13 +3,15 @@ import json
 
 from IPython.display import Markdown
 
-from cnslib import manifest, paths, shifts, textures, training, units, world, zoo
+from cnslib import manifest, paths, training, units, world, zoo
 
 # train
 catalog = world.garments(paths.GARMENTS, "catalog")
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
-trained = {name: zoo.build(catalog, name, options, schedule=schedule, checkpoints=paths.CHECKPOINTS,
-                           models=paths.MODELS, device=device) for name, options in classifiers.items()}
+trained = {
+    name: zoo.build(catalog, name, options, schedule=schedule, checkpoints=paths.CHECKPOINTS, models=paths.MODELS, device=device)
+    for name, options in classifiers.items()
+}
 units.write_bytes(paths.MODELS / "labels.json", json.dumps(list(world.CLASSES)).encode())
 
 # measure
@@ -19,7 +21,10 @@ accuracy = {name: manifest.share(zoo.class_correct(model, plain)) for name, mode
 
 # record
 for name in trained:
-    manifest.record(paths.MODELS, f"classifiers/{name}", seed=seed, steps=steps, modules=[zoo, training, world],
-                    quality={"accuracy": accuracy[name]})
-Markdown("| classifier | held-out accuracy | 95 % interval | n |\n|---|---|---|---|\n" + "\n".join(
-    f"| {name} | {q['estimate']:.3f} | {q['low']:.3f} to {q['high']:.3f} | {q['n']} |" for name, q in accuracy.items()))
+    manifest.record(
+        paths.MODELS, f"classifiers/{name}", seed=seed, steps=steps, modules=[zoo, training, world], quality={"accuracy": accuracy[name]}
+    )
+Markdown(
+    "| classifier | held-out accuracy | 95 % interval | n |\n|---|---|---|---|\n"
+    + "\n".join(f"| {name} | {q['estimate']:.3f} | {q['low']:.3f} to {q['high']:.3f} | {q['n']} |" for name, q in accuracy.items())
+)

@@ -67,15 +67,21 @@ def frechet_table(
 ) -> pd.DataFrame:
     """Frechet distance of the drawn images to the references of their class, and of all classes ("all"); see `compare`."""
     known, seeds = {"all": np.concatenate(list(references.values()))} | references, drawn["seed"].to_numpy()
-    return compare(drawn, list(references), lambda name, rows: distance(features[rows], seeds[rows], known[name]))
+    table = compare(drawn, list(references), lambda name, rows: distance(features[rows], seeds[rows], known[name]))
+    return bounded(table, highest=None)
 
 
 def accuracy_table(drawn: pd.DataFrame, correct: Bool[np.ndarray, "rows"]) -> pd.DataFrame:
     """Share of drawn images whose class the judge names, by class and of all classes ("all"); see `compare`."""
     classes, seeds = list(dict.fromkeys(drawn["class"])), drawn["seed"].to_numpy()
     table = compare(drawn, classes, lambda name, rows: left_out(lambda some: correct[rows][some].mean(), seeds[rows]))
-    shares = table["prompt"] != "difference"
-    table.loc[shares, ["low", "high"]] = table.loc[shares, ["low", "high"]].clip(0, 1)
+    return bounded(table, highest=1)
+
+
+def bounded(table: pd.DataFrame, *, highest: float | None) -> pd.DataFrame:
+    """The table with the intervals of the prompts, not of their difference, cut to what is possible: 0 to `highest`."""
+    prompts = table["prompt"] != "difference"
+    table.loc[prompts, ["low", "high"]] = table.loc[prompts, ["low", "high"]].clip(0, highest)
     return table
 
 
