@@ -42,7 +42,7 @@ lint: env ## check style of code and notebooks, and types
 lab: data ## open JupyterLab on the notebooks
 	$(BIN)/jupyter lab notebooks
 
-world: env ## rebuild the base models (hours on two cores, minutes on a GPU)
+world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 	$(BIN)/python -m cnslib.garments
 	$(RUN) --params world.yaml autoencoder diffusion contrastive selfsupervised oracle zoo
 
