@@ -41,11 +41,11 @@ def out_of_class(probability: pd.Series, *, labels: int) -> pd.Series:
 
 
 def started_in_class(scores: pd.DataFrame) -> pd.Series:
-    """Rows whose unshifted image is in class: the labelled set, as in stage (ii) of section I.1.
+    """Rows whose unshifted image the oracle knows, giving its class at least one half: the labelled set, as in stage (ii).
 
     An image that was never of its class tells nothing about shifts, and it equals its own reference.
     """
-    zero = scores[(scores["scale"] == 0) & ~scores["oracle_ooc"]]
+    zero = scores[(scores["scale"] == 0) & (scores["class_probability"] >= 0.5)]
     return pd.Series(pd.MultiIndex.from_frame(scores[PAIR]).isin(pd.MultiIndex.from_frame(zero[PAIR])), index=scores.index)
 
 

@@ -75,7 +75,7 @@ def accuracy_table(drawn: pd.DataFrame, correct: Bool[np.ndarray, "rows"]) -> pd
     """Share of drawn images whose class the judge names, by class and of all classes ("all"); see `compare`."""
     classes, seeds = list(dict.fromkeys(drawn["class"])), drawn["seed"].to_numpy()
     table = compare(drawn, classes, lambda name, rows: left_out(lambda some: correct[rows][some].mean(), seeds[rows]))
-    return bounded(table, highest=1)
+    return bounded(table, highest=1.0)
 
 
 def bounded(table: pd.DataFrame, *, highest: float | None) -> pd.DataFrame:

@@ -126,7 +126,8 @@ def test_the_oracles_label_is_a_probability_below_chance():
 
 def test_labelled_are_the_trajectories_that_start_in_class():
     table = benchmark(seeds=3)
-    table.loc[(table["class"] == "coat") & (table["seed"] == 2) & (table["scale"] == 0), "oracle_ooc"] = True
+    table["class_probability"] = np.where(table["oracle_ooc"], 0.0, 0.5)
+    table.loc[(table["class"] == "coat") & (table["seed"] == 2) & (table["scale"] == 0), "class_probability"] = 0.4
     dropped = table[~filtering.started_in_class(table)]
     assert sorted(set(dropped[["class", "seed"]].itertuples(index=False, name=None))) == [("coat", 2)]
     assert len(dropped) == 2 * 3  # both shifts, all scales

@@ -12,6 +12,7 @@ from cnslib import config, parameters, paths, tables
 
 SMOKE = paths.Layout("build/smoke")
 STEPS = [path.stem.split("_", 1)[1] for path in sorted(paths.NOTEBOOKS.glob("*.ipynb"))]
+MAY_BE_EMPTY = {"filtering_roc"}  # at smoke size the oracle may call no image out of class, and then there is no curve
 pytestmark = pytest.mark.skipif(not (SMOKE.root / "metrics" / "accuracy.json").exists(), reason="run `make smoke` first")
 
 
@@ -40,7 +41,8 @@ def test_every_number_has_a_size_and_lies_in_its_interval(step):
 def test_every_figure_is_a_picture_a_page_and_its_numbers():
     stems = {path.stem for path in SMOKE.figures.iterdir()}
     assert {path.name for path in SMOKE.figures.iterdir()} == {f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf", "csv")}
-    assert all(len(pd.read_csv(SMOKE.figures / f"{stem}.csv")) for stem in stems)
+    empty = {stem for stem in stems if not len(pd.read_csv(SMOKE.figures / f"{stem}.csv"))}
+    assert empty <= MAY_BE_EMPTY
 
 
 def test_there_is_one_slider_per_shift_and_class(sections):
@@ -60,7 +62,8 @@ def test_every_image_was_made_judged_and_classified_once(sections):
         answers = tables.read(SMOKE.artifacts("evaluation") / f"{config.identifier(name)}.parquet", tables.predictions)
         tables.complete(answers, drawn, tables.KEY, name)
     scores = tables.read(SMOKE.artifacts("filtering") / "scores.parquet", tables.scores)
-    tables.complete(scores, [(*key, scale) for key in trajectories(base) for scale in base.scales], tables.KEY, "scores")
+    judged = tables.complete(scores, [(*key, scale) for key in trajectories(base) for scale in base.scales], tables.KEY, "scores")
+    assert len(judged) == len(base.shifts) * len(base.classes) * base.seeds * len(base.scales)
 
 
 def test_a_trajectory_is_kept_as_a_whole():
