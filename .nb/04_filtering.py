@@ -59,7 +59,8 @@ found = {rule: stats.records(part, "measure") for rule, part in honest.groupby("
 ours, baseline = found["ours"], found["clip"]
 bad, good = (f"{r['estimate']:.1%} ({r['low']:.1%} to {r['high']:.1%}) of {r['n']}" for r in (ours["tpr"], ours["fpr"]))
 alone = f"CLIP alone removes {baseline['tpr']['estimate']:.1%} and {baseline['fpr']['estimate']:.1%}."
-Markdown(f"**The vote removes {bad} out-of-class images, and with them {good} good ones. {alone}**")
+found_any = f"The vote removes {bad} out-of-class images, and with them {good} good ones. {alone}"
+Markdown(f"**{found_any if ours['tpr']['n'] else 'No labelled image is out of class, so the filter drops nothing.'}**")
 
 # sweep
 sweep = filtering.sweep(scores, labelled, settings=settings)
@@ -115,7 +116,8 @@ table = honest[honest["rule"].isin(published)].set_index(["rule", "measure"])[["
 table["published (Table 2b)"] = published["clip"] + published["ours"]
 table["difference"] = table["estimate"] - table["published (Table 2b)"]
 inside = table["published (Table 2b)"].between(table["low"], table["high"])
-table.assign(verdict=inside.map({True: "within our interval", False: "differs"})).round(3)
+judged = inside.map({True: "within our interval", False: "differs"}).where(table["n"] > 0, "nothing to judge")
+table.assign(verdict=judged).round(3)
 
 # outputs
 every = {"ooc_share": scores["scale"] >= 0, "ooc_share_kept": scores["keep"]}

@@ -121,9 +121,9 @@ def references(table: pd.DataFrame, unshifted: pd.DataFrame) -> list[int]:
 
 def join(first: Views, second: Views) -> Views:
     """The rows of two tables, one after the other."""
-    features = [torch.cat([getattr(first, name), getattr(second, name)]) for name in ("clip", "image")]
     table = pd.concat([first.table, second.table], ignore_index=True)
-    return Views(table, *features, np.concatenate([first.probability, second.probability]))
+    clip, image = torch.cat([first.clip, second.clip]), torch.cat([first.image, second.image])
+    return Views(table, clip, image, np.concatenate([first.probability, second.probability]))
 
 
 def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> UInt8[np.ndarray, "groups columns height width 3"]:

@@ -1,5 +1,6 @@
 """mini-SD: a Stable Diffusion pipeline of a few million parameters, trained on captioned web scenes (design section 2)."""
 
+import json
 from pathlib import Path
 
 import torch
@@ -37,8 +38,16 @@ def captions() -> list[str]:
 
 
 def tokenizer() -> CLIPTokenizer:
-    """A CLIP tokenizer whose byte-pair vocabulary of about 400 tokens is learned from the captions."""
-    return CLIPTokenizer(model_max_length=CONTEXT).train_new_from_iterator(captions(), vocab_size=420, show_progress=False)
+    """A CLIP tokenizer whose byte-pair vocabulary of about 400 tokens is learned from the captions.
+
+    The learner settles its ties in another order each time, so tokens and merges are put in a fixed one afterwards.
+    """
+    learned = CLIPTokenizer(model_max_length=CONTEXT).train_new_from_iterator(captions(), vocab_size=420, show_progress=False)
+    model = json.loads(learned.backend_tokenizer.to_str())["model"]
+    specials = [learned.bos_token, learned.eos_token]
+    tokens = specials + sorted(set(model["vocab"]) - set(specials))
+    merges = sorted((tuple(pair) for pair in model["merges"]), key=lambda pair: (len("".join(pair)), pair))
+    return CLIPTokenizer({token: i for i, token in enumerate(tokens)}, merges, model_max_length=CONTEXT)
 
 
 def text_encoder(tokens: CLIPTokenizer, *, width: int, layers: int) -> CLIPTextModel:

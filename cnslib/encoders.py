@@ -65,7 +65,7 @@ class ImageEncoder:
 
     def __init__(self, source: str, *, device: str = "cpu"):
         self.model, self.transform = timm_model("image_encoder", source, device)
-        self.model.reset_classifier(0)
+        self.model.reset_classifier(0)  # type: ignore[operator]
         self.device, self.digest = device, source_digest(source)
 
     def features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch features"]:

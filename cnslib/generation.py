@@ -112,6 +112,7 @@ def generate(
     """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
     paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
     units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
     sampler = Sampler(pipe, settings=settings)
     unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
     for shift in shifts:

@@ -73,6 +73,7 @@ def report(
     sampler = generation.Sampler(pipe, settings=drawing(settings))
     shared = scales, settings.health_seeds, sampler.settings, origin.base, judge.digest
     code = units.code_digest(sys.modules[__name__], generation, adapters, models)
+    prune(list(sliders.values()))
     parts = []
     for (shift, name), slider in tqdm(sliders.items(), desc="health", disable=None):
         path = slider.with_suffix(".parquet")
@@ -83,6 +84,12 @@ def report(
             units.finish(path, made_from)
         parts.append(tables.read(path, schema))
     return pd.concat(parts, ignore_index=True)
+
+
+def prune(sliders: list[Path]) -> None:
+    """Deletes the reports of sliders that are no longer asked for."""
+    for folder in {path.parents[1] for path in sliders}:
+        units.prune(folder, {path.relative_to(folder).with_suffix(".parquet").as_posix() for path in sliders}, "*/*.parquet")
 
 
 def measure(

@@ -1,6 +1,7 @@
 """Images to compare two ways of naming a class: by its name, and by its IN* token (CNS-Bench section 4.1)."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ from tqdm.auto import tqdm
 from cnslib import inversion, models, tables, units
 from cnslib.config import Inversion, identifier
 
-WORDS = {"text": str, "in_star": inversion.token}  # what a prompt calls a class
+WORDS: dict[str, Callable[[str], str]] = {"text": str, "in_star": inversion.token}  # what a prompt calls a class
 DRAWN = 20  # images per pipeline call
 schema = tables.schema(
     ["prompt", "class", "seed"],

@@ -42,6 +42,7 @@ def train_all(
     """Trains the sliders that are missing or were made from something else; deletes those that are not asked for."""
     paths = {(shift, name): slider_path(folder, shift, name) for shift, name in itertools.product(shifts, classes)}
     units.prune(folder, {path.relative_to(folder).as_posix() for path in paths.values()}, "*/*.safetensors")
+    units.prune(folder, set(), "*/.*.partial")  # what a killed run left half written
     for (shift, name), path in tqdm(paths.items(), desc="sliders", disable=None):
         made_from = slider_digest(shift, name, settings=settings, origin=origin)
         if not units.done(path, made_from):

@@ -54,6 +54,13 @@ def test_every_caption_fits_the_context_and_no_word_is_unknown():
         assert len(ids) <= diffusion.CONTEXT and ids.count(tokens.eos_token_id) == 1
 
 
+def test_the_vocabulary_is_the_same_each_time_and_spells_every_caption():
+    first, second = diffusion.tokenizer(), diffusion.tokenizer()
+    assert first.get_vocab() == second.get_vocab()
+    for caption in diffusion.captions():
+        assert "".join(first.tokenize(caption)).replace("</w>", "") == caption.replace(" ", "")
+
+
 def test_the_token_table_follows_the_captions_and_ends_with_the_empty_one():
     tokens = diffusion.tokenizer()
     table = diffusion.token_table(tokens)

@@ -90,6 +90,15 @@ def test_the_batch_size_does_not_change_the_answers(bench):
     assert small["top1"].equals(large["top1"])
 
 
+def test_every_batch_has_the_same_size(bench):
+    """A matrix product of another shape may round differently, so a last batch of another size could change its answers."""
+    classifier, shapes = classifiers.load("vit", str(bench / "vit"), LABELS), []
+    classifier.network.register_forward_pre_hook(lambda module, inputs: shapes.append(tuple(inputs[0].shape)))
+    shards = evaluation.grid(bench / "images", SHIFTS, CLASSES, scales=SCALES, seeds=SEEDS)
+    found = evaluation.predict(classifier, shards, batch_size=5)
+    assert set(shapes) == {(5, 3, 32, 32)} and len(found) == 30
+
+
 def test_another_shift_changes_no_bit_of_the_others(bench):
     one = run(bench, ("vit",), shifts=["heavy snow"])
     both = run(bench, ("vit",)).query("shift != 'cartoon style'").reset_index(drop=True)

@@ -163,7 +163,9 @@ def test_a_killed_run_continues_to_the_same_bytes(generate, undisturbed):
     kept = first["unshifted"].stat().st_mtime_ns
     (killed := first["heavy snow"]).with_name(f"{killed.name}.digest").unlink()
     killed.write_bytes(b"half a file")
+    (partial := killed.with_name(f".{killed.name}.1.partial")).write_bytes(b"half a write")
     resumed = generate()
+    assert not partial.exists()
     assert {shift: path.read_bytes() for shift, path in resumed.items()} == {s: p.read_bytes() for s, p in undisturbed.items()}
     assert resumed["unshifted"].stat().st_mtime_ns == kept
 

@@ -67,6 +67,15 @@ def test_a_second_report_is_read_and_not_measured_again(report):
     assert [path.with_suffix(".parquet").stat().st_mtime_ns for path in paths.values()] == before
 
 
+def test_reports_of_sliders_that_are_not_asked_for_are_deleted(tmp_path):
+    kept, dropped = (tmp_path / "heavy_snow" / f"{name}.safetensors" for name in ("bag", "coat"))
+    for path in (kept, dropped):
+        path.parent.mkdir(exist_ok=True)
+        path.with_suffix(".parquet").write_bytes(b"a report")
+    health.prune([kept])
+    assert [path.name for path in tmp_path.rglob("*.parquet")] == ["bag.parquet"]
+
+
 def test_alignment_is_what_the_shift_adds_to_the_caption(judge):
     pictures = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
     texts = ["a picture of a bag in cartoon style", "a picture of a bag"]

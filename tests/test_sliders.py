@@ -187,7 +187,9 @@ def test_a_killed_run_continues_to_the_same_bytes(train, undisturbed):
     before = stamps(first)
     (killed := first["heavy snow", "ankle boot"]).with_name(f"{killed.name}.digest").unlink()
     killed.write_bytes(b"half a file")
+    (partial := killed.with_name(f".{killed.name}.1.partial")).write_bytes(b"half a write")
     resumed = train()
+    assert not partial.exists()
     assert {key: path.read_bytes() for key, path in resumed.items()} == {k: p.read_bytes() for k, p in undisturbed.items()}
     assert stamps(resumed)["heavy snow", "sneaker"] == before["heavy snow", "sneaker"]
 

@@ -82,10 +82,13 @@ def test_relative_error_subtracts_the_error_at_scale_zero():
 
 
 def test_rce_is_the_mean_of_the_shifts_ratios_not_the_ratio_of_the_pooled_sums():
-    snow = predictions({"alexnet": falling([0.9, 0.8, 0.7], 100), "resnet": falling([0.9, 0.8, 0.8], 100)})  # 0.2 / 0.3
-    fog = predictions({"alexnet": falling([0.9, 0.5, 0.4], 100), "resnet": falling([0.9, 0.8, 0.7], 100)}, "heavy fog")  # 0.3 / 0.9
-    table = stats.relative_corruption_error(shares(pd.concat([snow, fog])), reference="alexnet")
-    assert estimates(table, model="resnet") == pytest.approx([1 / 3, 2 / 3, 0.5])
+    own = {"heavy snow": [0.8, 0.8], "heavy fog": [0.8, 0.7], "heavy rain": [0.9, 0.6]}
+    reference = {"heavy snow": [0.8, 0.7], "heavy fog": [0.5, 0.4], "heavy rain": [0.5, 0.4]}
+    parts = [
+        predictions({"alexnet": falling([0.9, *reference[shift]], 100), "resnet": falling([0.9, *own[shift]], 100)}, shift) for shift in own
+    ]
+    table = stats.relative_corruption_error(shares(pd.concat(parts)), reference="alexnet")
+    assert estimates(table, model="resnet") == pytest.approx([0.3 / 0.9, 0.3 / 0.9, 0.2 / 0.3, 4 / 9])  # fog, rain, snow, mean
 
 
 # Digitised from the figures of the authors' results notebook; Table 5 has the pooled curve rounded to two digits.
