@@ -39,16 +39,6 @@ limits = filtering.thresholds(labelled, recall)
 areas = filtering.areas(labelled, settings=settings)
 areas.assign(threshold=areas["detector"].map(limits)).round(3)
 
-# roc
-curves = filtering.roc(labelled)
-figure, axes = plt.subplots(figsize=(3.6, 3.4))
-for name, part in curves.groupby("detector", sort=False):
-    axes.plot(part["fpr"], part["tpr"], label=name)
-axes.axhline(recall, color="grey", linewidth=0.6)
-axes.set(xlabel="in-class images dropped (FPR)", ylabel="out-of-class images dropped (TPR)")
-axes.legend(fontsize=7)
-plots.save(figure, layout.figures / "filtering_roc", curves)
-
 # compare
 quality = filtering.compare(labelled, settings=settings)
 quality.pivot(index=["judged on", "rule"], columns="measure", values="estimate").loc[:, list(filtering.MEASURES)].round(3)
@@ -61,6 +51,15 @@ bad, good = (f"{r['estimate']:.1%} ({r['low']:.1%} to {r['high']:.1%}) of {r['n'
 alone = f"CLIP alone removes {baseline['tpr']['estimate']:.1%} and {baseline['fpr']['estimate']:.1%}."
 found_any = f"The vote removes {bad} out-of-class images, and with them {good} good ones. {alone}"
 Markdown(f"**{found_any if ours['tpr']['n'] else 'No labelled image is out of class, so the filter drops nothing.'}**")
+
+# roc
+curves = filtering.roc(labelled)
+points = [{"name": rule} | {axis: of[axis]["estimate"] for axis in ("fpr", "tpr")} for rule, of in found.items()]
+figure, axes = plt.subplots(figsize=(3.6, 3.4))
+plots.roc_curves(axes, curves, hue="detector", points=pd.DataFrame(points).dropna())
+axes.axhline(recall, color="grey", linewidth=0.6)
+axes.set(xlabel="in-class images dropped (FPR)", ylabel="out-of-class images dropped (TPR)")
+plots.save(figure, layout.figures / "filtering_roc", curves)
 
 # sweep
 sweep = filtering.sweep(scores, labelled, settings=settings)

@@ -3,7 +3,7 @@ import torch
 from IPython.display import Markdown
 from torchvision.utils import make_grid
 
-from cnslib import autoencoder, manifest, paths, plots, shifts, textures, training, world
+from cnslib import autoencoder, manifest, paths, plots, training, world
 
 # garments
 web, heldout = (world.garments(paths.GARMENTS, pool) for pool in ("web", "heldout"))
@@ -13,7 +13,13 @@ plots.show_image(make_grid(sample.image, nrow=12, padding=1))
 # train
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
 vae = autoencoder.train(
-    web, channels=channels, kl_weight=kl_weight, schedule=schedule, checkpoint=paths.CHECKPOINTS / "autoencoder.pt", device=device
+    web,
+    channels=channels,
+    latent_channels=latent_channels,
+    kl_weight=kl_weight,
+    schedule=schedule,
+    checkpoint=paths.CHECKPOINTS / "autoencoder.pt",
+    device=device,
 )
 vae.half().save_pretrained(paths.MODELS / "mini-sd" / "vae")
 vae = vae.float()
@@ -41,5 +47,5 @@ plots.show_image(make_grid(torch.cat([sample.image[:12], output.clamp(0, 1)[:12]
 # record
 quality = {"vae_psnr_db": average_psnr, "vae_psnr_db_worst_shift": table[worst]}
 entry = manifest.record(
-    paths.MODELS, "mini-sd/vae", seed=seed, steps=steps, quality=quality, modules=[autoencoder, training, world, shifts, textures]
+    paths.MODELS, "mini-sd/vae", seed=seed, steps=steps, quality=quality, modules=[autoencoder, training, *world.RENDERER]
 )

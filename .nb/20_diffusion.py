@@ -3,7 +3,7 @@ from diffusers import AutoencoderKL, StableDiffusionPipeline
 from IPython.display import Markdown
 from torchvision.utils import make_grid
 
-from cnslib import autoencoder, diffusion, manifest, models, paths, plots, shifts, textures, training, world
+from cnslib import autoencoder, diffusion, manifest, models, paths, plots, training, world
 
 # latents
 web = world.garments(paths.GARMENTS, "web")
@@ -36,6 +36,6 @@ plots.show_image(make_grid(pictures.permute(0, 3, 1, 2) / 255, nrow=10, padding=
 # record
 parameters = sum(p.numel() for part in (pipe.unet, pipe.text_encoder, pipe.vae) for p in part.parameters())
 entry = manifest.record(
-    paths.MODELS, "mini-sd", seed=seed, steps=steps, quality={}, modules=[diffusion, autoencoder, training, world, shifts, textures]
+    paths.MODELS, "mini-sd", seed=seed, steps=steps, quality={}, modules=[diffusion, autoencoder, training, *world.RENDERER]
 )
 Markdown(f"**The pipeline has {parameters / 1e6:.1f} million parameters and draws all {len(prompts)} prompts above.**")

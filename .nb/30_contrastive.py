@@ -1,7 +1,7 @@
 # imports
 from IPython.display import Markdown
 
-from cnslib import contrastive, diffusion, encoders, manifest, paths, shifts, textures, training, world
+from cnslib import contrastive, diffusion, encoders, manifest, paths, training, world
 from cnslib.config import SHIFTS
 
 # train
@@ -29,7 +29,7 @@ named = given.argmax(1) == shifted.shift
 # record
 quality = {"clip_class_accuracy": manifest.share(right), "clip_shift_accuracy": manifest.share(named)}
 entry = manifest.record(
-    paths.MODELS, "mini-clip", seed=seed, steps=steps, quality=quality, modules=[contrastive, diffusion, training, world, shifts, textures]
+    paths.MODELS, "mini-clip", seed=seed, steps=steps, quality=quality, modules=[contrastive, diffusion, training, *world.RENDERER]
 )
 Markdown(
     "**" + "; ".join(f"{key}: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()) + "**"

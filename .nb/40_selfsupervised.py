@@ -3,7 +3,7 @@ import torch
 from IPython.display import Markdown
 from torchvision.utils import make_grid
 
-from cnslib import manifest, paths, plots, selfsupervised, shifts, textures, training, world, zoo
+from cnslib import manifest, paths, plots, selfsupervised, training, world, zoo
 
 # views
 web = world.garments(paths.GARMENTS, "web")
@@ -16,7 +16,7 @@ backbone = selfsupervised.train(
     web,
     architecture=architecture,
     arguments=arguments,
-    prototypes=prototypes,
+    temperature=temperature,
     schedule=schedule,
     checkpoint=paths.CHECKPOINTS / "selfsupervised.pt",
     device=device,
@@ -32,7 +32,7 @@ right = selfsupervised.knn_correct(backbone, bank, query)
 # record
 quality = {"dino_knn_accuracy": manifest.share(right)}
 entry = manifest.record(
-    paths.MODELS, "mini-dino", seed=seed, steps=steps, quality=quality, modules=[selfsupervised, training, world, shifts, textures]
+    paths.MODELS, "mini-dino", seed=seed, steps=steps, quality=quality, modules=[selfsupervised, training, *world.RENDERER]
 )
 knn = quality["dino_knn_accuracy"]
 Markdown(f"**Neighbours name the class of {knn['estimate']:.3f} of the garments ({knn['low']:.3f} to {knn['high']:.3f}, n = {knn['n']}).**")

@@ -1,7 +1,7 @@
 # imports
 from IPython.display import Markdown
 
-from cnslib import manifest, models, paths, shifts, textures, training, world, zoo
+from cnslib import manifest, models, paths, training, world, zoo
 from cnslib.config import SHIFTS
 
 # train
@@ -39,5 +39,5 @@ quality = {
     "text_class_accuracy": manifest.share([a == b for a, b in zip(answers.tolist(), asked, strict=True)]),
     "text_shift_accuracy": manifest.share([a == s for a, (_, s) in zip(named.tolist(), pairs, strict=True)]),
 }
-entry = manifest.record(paths.MODELS, "oracle", seed=seed, steps=steps, quality=quality, modules=[zoo, training, world, shifts, textures])
+entry = manifest.record(paths.MODELS, "oracle", seed=seed, steps=steps, quality=quality, modules=[zoo, training, *world.RENDERER])
 Markdown("\n".join(f"- **{key}**: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()))

@@ -81,8 +81,8 @@ def scaled(unet: UNet2DConditionModel, scales: Sequence[float]) -> Iterator[None
 
 
 def save(pipe: StableDiffusionPipeline, path: Path, entries: dict[str, str]) -> None:
-    """Writes the adapter as `pipe.load_lora_weights` reads it, rank and alpha included, with further header entries."""
-    weights = get_peft_model_state_dict(pipe.unet, adapter_name=NAME)
+    """Writes the adapter in half precision as `pipe.load_lora_weights` reads it: rank, alpha and further header entries included."""
+    weights = {key: value.half() for key, value in get_peft_model_state_dict(pipe.unet, adapter_name=NAME).items()}
     config = pipe.unet.peft_config[NAME].to_dict()
     with tempfile.TemporaryDirectory() as folder:
         pipe.save_lora_weights(folder, weights, weight_name=path.name, unet_lora_adapter_metadata=config)

@@ -1,4 +1,4 @@
-"""The mini world's VAE: a diffusers AutoencoderKL that maps 64 px images to 16x16x4 latents (design section 2)."""
+"""The mini world's VAE: a diffusers AutoencoderKL that maps 64 px images to 16x16 latents."""
 
 from pathlib import Path
 
@@ -6,25 +6,42 @@ import torch
 import torch.nn.functional as F
 from diffusers import AutoencoderKL
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from cnslib import world
 from cnslib.config import SHIFTS
 from cnslib.training import Schedule, fit
 
 
-def build(channels: tuple[int, ...]) -> AutoencoderKL:
+def build(channels: tuple[int, ...], *, latent_channels: int) -> AutoencoderKL:
     """An untrained AutoencoderKL; three resolutions divide the side by four."""
-    return AutoencoderKL(
+    model = AutoencoderKL(
         down_block_types=("DownEncoderBlock2D",) * len(channels),
         up_block_types=("UpDecoderBlock2D",) * len(channels),
         block_out_channels=channels,
         layers_per_block=1,
-        latent_channels=4,
-        norm_num_groups=8,
+        latent_channels=latent_channels,
+        norm_num_groups=1,  # with several groups the colour of an even surface is normalised away
         sample_size=64,
         mid_block_add_attention=False,
     )
+    initialise(model)
+    return model
+
+
+@torch.no_grad()
+def initialise(model: AutoencoderKL) -> None:
+    """Starts the VAE as a plain linear network of unit gain: residual branches end in zero, latents carry little noise.
+
+    With PyTorch's own start the signal fades from layer to layer, and thousands of steps go by before colours come through.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.zeros_(module.bias)
+            nn.init.zeros_(module.weight) if name.endswith("conv2") else nn.init.kaiming_normal_(module.weight, nonlinearity="linear")
+    log_variance = slice(model.config.latent_channels, None)
+    model.quant_conv.weight[log_variance] = 0
+    model.quant_conv.bias[log_variance] = -6
 
 
 def gradients(image: Float[Tensor, "batch 3 side side"]) -> tuple[Tensor, Tensor]:
@@ -39,11 +56,18 @@ def reconstruction_loss(output: Tensor, target: Tensor) -> Tensor:
 
 
 def train(
-    garments: world.Garments, *, channels: list[int], kl_weight: float, schedule: Schedule, checkpoint: Path, device: str
+    garments: world.Garments,
+    *,
+    channels: list[int],
+    latent_channels: int,
+    kl_weight: float,
+    schedule: Schedule,
+    checkpoint: Path,
+    device: str,
 ) -> AutoencoderKL:
     """Trains the VAE on rendered web and catalog scenes of all shifts; sets `scaling_factor` to give latents unit deviation."""
     torch.manual_seed(schedule.seed)
-    model = build(tuple(channels)).to(device)
+    model = build(tuple(channels), latent_channels=latent_channels).to(device)
 
     def loss(step: int) -> Tensor:
         style = "catalog" if step % 5 == 0 else "web"
@@ -62,7 +86,7 @@ def train(
 
 
 @torch.no_grad()
-def encode(model: AutoencoderKL, image: Float[Tensor, "batch 3 64 64"]) -> Float[Tensor, "batch 4 16 16"]:
+def encode(model: AutoencoderKL, image: Float[Tensor, "batch 3 64 64"]) -> Float[Tensor, "batch channels 16 16"]:
     """Posterior means of images in [0, 1], not scaled."""
     return model.encode(image * 2 - 1).latent_dist.mean
 

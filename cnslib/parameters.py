@@ -7,7 +7,10 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from cnslib.config import SECTIONS
+from cnslib.config import STEPS
+from cnslib.recipes import RECIPES
+
+SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*STEPS, *RECIPES)}
 
 
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:

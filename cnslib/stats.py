@@ -12,12 +12,13 @@ from jaxtyping import Bool, Float, Int
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import tables
-from cnslib.config import UNSHIFTED, Accuracy, demand
+from cnslib.config import UNSHIFTED, Accuracy, Filtering, demand
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
 NEVER = "never"
 CLUSTER = ["class", "seed"]
+Bootstrap = Accuracy | Filtering  # sections with resamples, confidence and seed
 TINY = 1e-9  # rounding residue of a difference of two shares
 
 
@@ -101,19 +102,19 @@ def failure_points(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) 
     return pd.concat(parts, ignore_index=True)[["model", *tables.TRAJECTORY, "failure_point", "failed"]]
 
 
-def error_shares(found: Outcomes, *, settings: Accuracy) -> Shares:
+def error_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
     """Error rate per shift, model and scale with its resamples."""
     return resample(found, found.wrong, found.scales, settings=settings)
 
 
-def failure_shares(found: Outcomes, *, settings: Accuracy) -> Shares:
+def failure_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
     """Share of trajectories whose first failure is at each scale, and that never fail (section 3.3); they add up to 1."""
     bins = np.arange(len(found.scales) + 1)
     reached = first_failure(found.wrong)[..., None] == bins
     return resample(found, reached, [*found.scales, NEVER], settings=settings)
 
 
-def resample(found: Outcomes, values: Bool[np.ndarray, "trajectories models bins"], bins: list, *, settings: Accuracy) -> Shares:
+def resample(found: Outcomes, values: Bool[np.ndarray, "trajectories models bins"], bins: list, *, settings: Bootstrap) -> Shares:
     """Means of `values` per group over bootstrap resamples of (class, seed), drawn as multinomial counts.
 
     A group that a resample does not contain is NaN there.
@@ -131,7 +132,7 @@ def resample(found: Outcomes, values: Bool[np.ndarray, "trajectories models bins
     return Shares(shares, [*shifts, ALL], counts.sum(0).astype(int), found.models, bins, settings.confidence)
 
 
-def resampling_weights(clusters: int, *, settings: Accuracy) -> Float[np.ndarray, "resamples+1 clusters"]:
+def resampling_weights(clusters: int, *, settings: Bootstrap) -> Float[np.ndarray, "resamples+1 clusters"]:
     """How often each cluster occurs: once in row 0, the sample itself, and as drawn with replacement in the others."""
     drawn = np.random.default_rng(settings.seed).multinomial(clusters, np.full(clusters, 1 / clusters), settings.resamples)
     return np.vstack([np.ones(clusters), drawn])
@@ -232,7 +233,7 @@ def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict
     return {"n": len(hits), "estimate": float(np.mean(hits)), "low": float(low), "high": float(high)}
 
 
-def clustered_share(hits: Bool[np.ndarray, "n"], clusters: Int[np.ndarray, "n"], *, settings: Accuracy) -> dict:
+def clustered_share(hits: Bool[np.ndarray, "n"], clusters: Int[np.ndarray, "n"], *, settings: Bootstrap) -> dict:
     """A share of cases that come in clusters, with the percentile bootstrap interval over clusters, as a record."""
     codes, _ = pd.factorize(np.asarray(clusters))
     sums, counts = np.bincount(codes, weights=np.asarray(hits, float)), np.bincount(codes)

@@ -18,7 +18,7 @@ Images = Float[Tensor, "batch channels side side"]
 Maps = Float[Tensor, "batch 1 side side"]
 
 
-def lerp(start: Tensor | float, end: Tensor | float, weight: Tensor) -> Tensor:
+def lerp(start: Tensor, end: Tensor | float, weight: Tensor | float) -> Tensor:
     """Mixes two tensors or constants; weight 0 gives `start`, 1 gives `end`."""
     return start + (end - start) * weight
 
@@ -97,7 +97,8 @@ def fractal_noise(field: Float[Tensor, "batch 64 64"], cells: int, side: int) ->
 def grid(side: int, like: Tensor) -> tuple[Float[Tensor, "side side"], Float[Tensor, "side side"]]:
     """Row and column coordinates in [0, 1]."""
     axis = (torch.arange(side, dtype=like.dtype, device=like.device) + 0.5) / side
-    return torch.meshgrid(axis, axis, indexing="ij")
+    row, column = torch.meshgrid(axis, axis, indexing="ij")
+    return row, column
 
 
 def warp(image: Images, down: Maps, right: Maps) -> Images:

@@ -7,12 +7,15 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from tqdm.auto import trange
 
 from cnslib import units
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Schedule:
     seed: int = 0
 
 
-def fit(model: nn.Module, loss: Callable[[int], Tensor], *, schedule: Schedule, checkpoint: Path, every: int = 100) -> nn.Module:
+def fit(model: Model, loss: Callable[[int], Tensor], *, schedule: Schedule, checkpoint: Path, every: int = 100) -> Model:
     """Minimises `loss(step)` over the model's trainable parameters; returns a copy with the averaged weights.
 
     State is saved every `every` steps to `checkpoint`; a run that finds one continues from there.
@@ -63,8 +66,8 @@ def blend(average: nn.Module, model: nn.Module, *, weight: float) -> None:
     """Moves the averaged weights towards the current ones; buffers (batch norm statistics) are copied."""
     for old, new in zip(average.parameters(), model.parameters(), strict=True):
         old.lerp_(new, 1 - weight)
-    for old, new in zip(average.buffers(), model.buffers(), strict=True):
-        old.copy_(new)
+    for kept, current in zip(average.buffers(), model.buffers(), strict=True):
+        kept.copy_(current)
 
 
 def store(state: dict, checkpoint: Path, step: int) -> None:

@@ -1,5 +1,6 @@
 """The mini world's image classifiers and its oracle: timm models trained on rendered garments, saved as timm directories."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def flip(image: Tensor, g: torch.Generator) -> Tensor:
 def train_classifier(garments: world.Garments, *, architecture: str, arguments: dict, schedule: Schedule, checkpoint: Path, device: str):
     """Trains a classifier on unshifted catalog scenes (cross-entropy, label smoothing 0.1, mirror augmentation)."""
     torch.manual_seed(schedule.seed)
+    timm.layers.set_fused_attn(enable=False)  # its backward in bfloat16 on a CPU is several times slower
     model = timm.create_model(architecture, num_classes=len(world.CLASSES), **arguments).to(device)
 
     def loss(step: int) -> Tensor:
@@ -48,12 +50,15 @@ def train_classifier(garments: world.Garments, *, architecture: str, arguments: 
 
 
 def build(garments: world.Garments, name: str, options: dict, *, schedule: Schedule, checkpoints: Path, models: Path, device: str):
-    """Trains and saves one classifier of the zoo; `options` holds its timm architecture and that architecture's arguments."""
-    arguments = {key: value for key, value in options.items() if key != "architecture"}
-    chosen = {"architecture": options["architecture"], "arguments": arguments}
+    """Trains and saves one classifier of the zoo; `options` holds its steps, its timm architecture and the arguments of that.
+
+    The schedule gives everything but the steps.
+    """
+    arguments = {key: value for key, value in options.items() if key not in ("steps", "architecture")}
+    architecture, own = options["architecture"], dataclasses.replace(schedule, steps=options["steps"])
     checkpoint = checkpoints / f"classifiers-{name}.pt"
-    model = train_classifier(garments, **chosen, schedule=schedule, checkpoint=checkpoint, device=device)
-    save(model, models / "classifiers" / name, **chosen)
+    model = train_classifier(garments, architecture=architecture, arguments=arguments, schedule=own, checkpoint=checkpoint, device=device)
+    save(model, models / "classifiers" / name, architecture=architecture, arguments=arguments)
     return model
 
 

@@ -31,7 +31,7 @@ def mini_sd(pool, tmp_path_factory):
     """A pipeline directory built as mini-SD is, from an untrained VAE and two UNet steps."""
     folder = tmp_path_factory.mktemp("mini-sd")
     torch.manual_seed(0)
-    vae = autoencoder.build((8, 8, 8))
+    vae = autoencoder.build((8, 8, 8), latent_channels=4)
     pipe = diffusion.train(
         vae, pool, channels=(16, 16, 16), width=32, layers=1, images=8, caption_dropout=0.5, schedule=SCHEDULE, folder=folder
     )
@@ -70,7 +70,7 @@ def test_the_token_table_follows_the_captions_and_ends_with_the_empty_one():
 
 
 def test_psnr_of_a_perfect_and_of_a_known_reconstruction(monkeypatch):
-    vae = autoencoder.build((8, 8, 8))
+    vae = autoencoder.build((8, 8, 8), latent_channels=4)
     image = torch.rand(2, 3, 64, 64) * 0.8
     for error in (0.1, 0.01):
         changed = (image + error) * 2 - 1
@@ -109,12 +109,12 @@ def test_views_of_a_garment_differ_and_carry_no_label(pool):
     assert first.shape == second.shape == (6, 3, 64, 64) and not torch.equal(first, second)
 
 
-def test_self_distillation_keeps_a_backbone_without_head(pool, tmp_path):
+def test_learning_without_labels_keeps_a_backbone_without_head(pool, tmp_path):
     backbone = selfsupervised.train(
         pool,
         architecture="vit_tiny_patch16_224",
         arguments=VIT,
-        prototypes=16,
+        temperature=0.2,
         schedule=SCHEDULE,
         checkpoint=tmp_path / "d.pt",
         device="cpu",

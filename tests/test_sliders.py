@@ -105,7 +105,7 @@ def test_the_target_is_equation_two_on_the_base_model_whatever_the_adapter(pipe)
         c, c_plus = (pipe.unet(latents, 501, row.expand(2, -1, -1)).sample for row in text.split(1))
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
         for parameter in parameters:
-            parameter.data.copy_(noise(3, *parameter.shape))
+            parameter.data.copy_(noise(3, *parameter.shape).half())  # what half precision keeps
         plain, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
     assert torch.allclose(plain, c, atol=1e-5)
     assert torch.allclose(target, 4.0 * c_plus - 3.0 * c, atol=1e-4)
@@ -156,7 +156,7 @@ def test_a_slider_reloads_exactly_where_alpha_differs_from_rank(pipe, tiny_pipel
     path = tmp_path / "slider.safetensors"
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
         for parameter in parameters:
-            parameter.data.copy_(noise(3, *parameter.shape))
+            parameter.data.copy_(noise(3, *parameter.shape).half())  # what half precision keeps
         adapters.save(pipe, path, {"shift": "heavy snow"})
         trained = output(pipe)
     plain = models.load_pipeline(tiny_pipeline_dir, "cpu")
