@@ -114,6 +114,14 @@ def web_latents(vae: AutoencoderKL, garments: world.Garments, *, images: int, se
     return data
 
 
+def noise_levels(count: int, g: torch.Generator) -> Int[Tensor, "count"]:
+    """Timesteps in [0, 1000), drawn with a density that grows in proportion to the timestep.
+
+    The caption decides what is drawn while there is mostly noise; near the image it hardly matters what it says.
+    """
+    return (1000 * torch.rand(count, generator=g).sqrt()).long().clamp(max=999)
+
+
 def token_table(tokens: CLIPTokenizer) -> Int[Tensor, "captions+1 context"]:
     """Token ids of every caption, in the order of `captions`, and of the empty caption last."""
     return tokens([*captions(), ""], padding="max_length", max_length=CONTEXT, return_tensors="pt").input_ids
@@ -145,7 +153,7 @@ def train(
         g = seeds.generator("diffusion", schedule.seed, step)
         rows = torch.randint(len(data["caption"]), (schedule.batch_size,), generator=g)
         latents = data["latents"][rows].float()
-        eps, t = torch.randn(latents.shape, generator=g), torch.randint(1000, (len(rows),), generator=g)
+        eps, t = torch.randn(latents.shape, generator=g), noise_levels(len(rows), g)
         dropped = torch.rand(len(rows), generator=g) < caption_dropout
         caption = torch.where(dropped, len(ids) - 1, data["caption"][rows]).to(device)
         noisy, target = noise.add_noise(latents, eps, t), noise.get_velocity(latents, eps, t)

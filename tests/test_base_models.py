@@ -79,6 +79,19 @@ def test_psnr_of_a_perfect_and_of_a_known_reconstruction(monkeypatch):
         assert autoencoder.psnr(vae, image).numpy() == pytest.approx([expected] * 2, rel=1e-3)
 
 
+def test_noise_levels_become_more_frequent_in_proportion_to_the_noise():
+    drawn = diffusion.noise_levels(200_000, torch.Generator().manual_seed(0))
+    counts = torch.bincount(drawn, minlength=1000).view(4, 250).sum(1) / len(drawn)
+    assert counts.numpy() == pytest.approx([1 / 16, 3 / 16, 5 / 16, 7 / 16], abs=0.005)
+
+
+def test_the_untrained_vae_passes_brightness_on_and_adds_little_noise():
+    torch.manual_seed(0)
+    vae = autoencoder.build((8, 8, 8), latent_channels=4)
+    dark, bright = (vae.encode(torch.full((1, 3, 64, 64), value)).latent_dist for value in (-0.6, 0.6))
+    assert (dark.mean - bright.mean).abs().mean() > 10 * dark.std.max()  # PyTorch's own start: 0.2 times the noise
+
+
 def test_the_reconstruction_loss_is_zero_only_for_equal_images():
     image = torch.rand(1, 3, 8, 8)
     assert autoencoder.reconstruction_loss(image, image) == 0
