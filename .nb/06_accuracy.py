@@ -65,8 +65,8 @@ counts = points.groupby("model")["failed"].agg(failed="sum", trajectories="size"
 counts.join(never[["estimate", "low", "high"]].add_prefix("never: ")).round(3)
 
 # strips
-shuffled = points[points["failure_point"] > 0].sample(frac=1, random_state=seed)
-lost = shuffled.drop_duplicates("shift").sort_values("shift")
+shuffled = points.sample(frac=1, random_state=seed).assign(late=points["failure_point"] > 0)
+lost = shuffled.sort_values("late", ascending=False, kind="stable").drop_duplicates("shift").sort_values("shift")
 folder = layout.artifacts("generation")
 shards = [tables.read(folder / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, *shifts)]
 rows = tables.trajectories(pd.concat(shards), shifts).merge(lost[tables.TRAJECTORY]).sort_values(tables.KEY)
@@ -77,7 +77,8 @@ grid = pictures.reshape(len(lost), len(found.scales), *pictures.shape[1:])
 figure, axes = plt.subplots(figsize=(5, 0.9 * len(lost) + 0.3))
 names = (lost["shift"] + ": " + lost["class"] + "\n(" + lost["model"] + ")").tolist()
 plots.contact_sheet(axes, grid, rows=names, columns=[str(scale) for scale in found.scales])
-for row, point in enumerate(lost["failure_point"]):
+for row in np.flatnonzero(lost["failed"]):
+    point = lost["failure_point"].iloc[row]
     plots.frame_picture(axes, grid, row=row, column=found.scales.index(point))
 plots.save(figure, layout.figures / "failure_strips", lost)
 

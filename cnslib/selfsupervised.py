@@ -36,7 +36,8 @@ class Learner(nn.Module):
 def views(garments: world.Garments, key: tuple, count: int, *, crops: int) -> list[Float[Tensor, "batch 3 64 64"]]:
     """Views of the same garments: new pose, colour, background and light each time, one in three under a shift.
 
-    Re-rendering is the augmentation; no label enters.
+    Re-rendering is the augmentation; no label enters. All views of a garment are scenes of one kind, web for the first half of the
+    garments and catalog for the others: a network that is told that the two kinds are the same cannot say how far apart they are.
     """
     g = seeds.generator(*key, "choice")
     rows = torch.randint(len(garments.labels), (count,), generator=g)
@@ -46,8 +47,11 @@ def views(garments: world.Garments, key: tuple, count: int, *, crops: int) -> li
         names = [(*SHIFTS, UNSHIFTED)[s] for s in which.tolist()]
         keys = [(*key, crop, i) for i in range(count)]
         severity = 0.7 * torch.rand(count, generator=g)
-        style = "catalog" if crop % 2 else "web"
-        result.append(world.render(garments.grey[rows], keys, style=style, shift=names, severity=severity))
+        parts = []
+        for style, half in (("web", slice(count // 2)), ("catalog", slice(count // 2, count))):
+            shifted = {"shift": names[half], "severity": severity[half]}
+            parts.append(world.render(garments.grey[rows[half]], keys[half], style=style, **shifted))
+        result.append(torch.cat(parts))
     return result
 
 
