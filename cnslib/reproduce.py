@@ -34,8 +34,13 @@ def committed(root: Path) -> dict[str, bytes]:
 
 
 def locked(root: Path, lock: str) -> dict[str, bytes]:
-    """The parquet tables of the analyses that a dvc.lock records, read from DVC's cache by their md5."""
+    """The parquet tables of the analyses that a dvc.lock records, read from DVC's cache by their md5.
+
+    Raises ValueError, naming the stages, where the lock lacks an analysis.
+    """
     stages = YAML(typ="safe", pure=True).load(lock)["stages"]
+    if missing := [step for step in ANALYSES if step not in stages]:
+        raise ValueError(f"dvc.lock: no committed results of {', '.join(missing)}; `dvc repro` makes them, commit them first")
     outs = [out for step in ANALYSES for out in stages[step]["outs"] if out["path"] == f"artifacts/{step}"]
     listed = {f"{out['path']}/{file['relpath']}": file["md5"] for out in outs for file in json.loads(cached(root, out["md5"]))}
     return {name: cached(root, md5) for name, md5 in listed.items() if name.endswith(".parquet")}
@@ -114,8 +119,12 @@ def execute(root: Path) -> None:
 
 
 def main() -> int:
-    """Runs and compares; 0 if everything agrees, 1 otherwise."""
-    old = committed(paths.ROOT)
+    """Runs and compares; 0 if everything agrees, 1 if not, 2 if nothing is committed to compare with."""
+    try:
+        old = committed(paths.ROOT)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     execute(paths.ROOT)
     verdicts = compare(old, current(paths.ROOT))
     bad = {name: text for name, text in verdicts.items() if text not in ("identical", "within tolerance")}

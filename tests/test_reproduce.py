@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from cnslib import reproduce, tables
 
@@ -76,3 +77,8 @@ def test_missing_and_new_results_are_reported_and_the_summary_counts():
     verdicts = reproduce.compare({"figures/a.csv": CSV, "figures/b.csv": CSV}, {"figures/a.csv": CSV, "metrics/c.json": b"{}"})
     assert verdicts == {"figures/a.csv": "identical", "figures/b.csv": "was not made", "metrics/c.json": "is not committed"}
     assert reproduce.summary(verdicts).startswith("reproduced: 1 of 2 figures identical; 1 of 3")
+
+
+def test_a_lock_without_results_is_named(tmp_path):
+    with pytest.raises(ValueError, match="filtering, evaluation"):
+        reproduce.locked(tmp_path, json.dumps({"stages": {"world": {"outs": []}}}))
