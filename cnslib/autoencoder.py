@@ -37,7 +37,7 @@ def initialise(model: AutoencoderKL) -> None:
     """
     for name, module in model.named_modules():
         if isinstance(module, nn.Conv2d):
-            nn.init.zeros_(module.bias)
+            nn.init.zeros_(module.bias)  # type: ignore[arg-type]  # the stub does not know that this convolution has a bias
             nn.init.zeros_(module.weight) if name.endswith("conv2") else nn.init.kaiming_normal_(module.weight, nonlinearity="linear")
     log_variance = slice(model.config.latent_channels, None)
     model.quant_conv.weight[log_variance] = 0

@@ -50,7 +50,7 @@ def views(garments: world.Garments, key: tuple, count: int, *, crops: int) -> li
         parts = []
         for style, half in (("web", slice(count // 2)), ("catalog", slice(count // 2, count))):
             shifted = {"shift": names[half], "severity": severity[half]}
-            parts.append(world.render(garments.grey[rows[half]], keys[half], style=style, **shifted))
+            parts.append(world.render(garments.grey[rows[half]], keys[half], style=style, **shifted))  # type: ignore[arg-type]
         result.append(torch.cat(parts))
     return result
 
