@@ -113,13 +113,15 @@ def fit(
     settings: Inversion,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "width"], list[float]]:
-    """The embedding after AdamW at a constant rate, and the loss of each step; nothing but the embedding changes.
+    """The embedding after AdamW, and the loss of each step; nothing but the embedding changes.
 
-    Its length stays that of its start, since text encoders know embeddings of that length only.
+    Its length stays that of its start, since text encoders know embeddings of that length only. The rate falls linearly to zero:
+    at a constant one, where a class ends up depends on the last few batches.
     """
     start, prompt = initial_vector(pipe, name), prompt_ids(pipe, name)
     vector = nn.Parameter(start.clone())
     optimizer = torch.optim.AdamW([vector], settings.learning_rate)
+    decay = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=settings.steps)
     losses = []
     for _ in range(settings.steps):
         rows = torch.randint(len(latents), (settings.batch_size,), generator=generator)
@@ -127,6 +129,7 @@ def fit(
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        decay.step()
         with torch.no_grad():
             vector.mul_(start.norm() / vector.norm())
         losses.append(round(loss.item(), 6))
