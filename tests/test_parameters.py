@@ -47,8 +47,8 @@ def test_one_clear_error_names_key_value_and_what_is_accepted(tmp_path, old, new
 
 
 def test_numbers_are_read_as_yaml_1_2(tmp_path):
-    path = edited(tmp_path, "learning_rate: 5.0e-4", "learning_rate: 1e-4")
-    assert parameters.load(path)["sliders"].learning_rate == 1e-4
+    path = edited(tmp_path, "learning_rate: 2.0e-4", "learning_rate: 3e-4")
+    assert parameters.load(path)["sliders"].learning_rate == 3e-4
 
 
 def test_a_missing_file_and_an_unknown_overlay_key_are_named(tmp_path):
