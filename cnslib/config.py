@@ -151,6 +151,15 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Resampling:
+    """Resamples of whole (class, seed) and the confidence of the intervals, for the steps that need nothing else."""
+
+    resamples: int
+    confidence: float
+    seed: int
+
+
+@dataclass(frozen=True)
 class Accuracy:
     """Accuracy, CE and rCE: the reference classifier and the bootstrap."""
 
@@ -160,4 +169,12 @@ class Accuracy:
     seed: int
 
 
-STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy)
+class Ranking(Resampling):
+    """Ranks, ties and changes of order."""
+
+
+class Failure(Resampling):
+    """Failure points as survival data."""
+
+
+STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Failure)

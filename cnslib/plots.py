@@ -113,6 +113,18 @@ def accuracy_lines(axes: Axes, table: pd.DataFrame, *, chance: float) -> None:
     axes.axhline(chance, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
 
 
+def rank_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Rank against the slider scale, one curve per model, rank 1 on top (Fig. 7)."""
+    estimate_lines(axes, table, x="scale", hue="model", label="rank")
+    axes.set(xlabel="slider scale", ylim=(table["high"].max() + 0.5, 0.5))
+
+
+def survival_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of trajectories without failure so far against the slider scale, one curve per model."""
+    estimate_lines(axes, table, x="scale", hue="model", label="share without failure")
+    axes.set(xlabel="slider scale", ylim=(0, 1))
+
+
 def failure_bars(axes: Axes, table: pd.DataFrame) -> None:
     """Share of trajectories whose first failure is at each scale, bars per model with intervals (Fig. 8)."""
     styles = looks(table["model"].unique())

@@ -12,13 +12,13 @@ from jaxtyping import Bool, Float, Int
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import tables
-from cnslib.config import UNSHIFTED, Accuracy, Filtering, demand
+from cnslib.config import UNSHIFTED, Accuracy, Filtering, Resampling, demand
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
 NEVER = "never"
 CLUSTER = ["class", "seed"]
-Bootstrap = Accuracy | Filtering  # sections with resamples, confidence and seed
+Bootstrap = Accuracy | Filtering | Resampling  # sections with resamples, confidence and seed
 TINY = 1e-9  # rounding residue of a difference of two shares
 
 

@@ -1,0 +1,128 @@
+"""Failure points: the distributions that go by that name (CNS-Bench section 3.3), and failures as survival data (our extension).
+
+A failure between two scales of the grid is interval-censored: it lies above the last scale that was right and not above the first
+that was wrong. A garment that is never missed is right-censored at the last scale.
+"""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from statsmodels.duration.survfunc import survdiff
+from statsmodels.stats.multitest import multipletests
+
+from cnslib.stats import Bootstrap, Outcomes, Shares, first_failure, percentiles, resample, tabulate
+
+
+def intervals(found: Outcomes) -> pd.DataFrame:
+    """Where each failure lies: above `after` and not above `until`; `after` is -inf for a failure at scale 0, `until` inf for none."""
+    edges = np.array([-np.inf, *found.scales, np.inf])
+    index = first_failure(found.wrong)
+    parts = [
+        found.trajectories.assign(model=model, after=edges[column], until=edges[column + 1])
+        for model, column in zip(found.models, index.T, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def kinds(table: pd.DataFrame) -> pd.DataFrame:
+    """What is known of each failure: "at scale 0" (before any shift), "between scales" (interval-censored), "never" (right-censored)."""
+    names = np.select([np.isinf(table["after"]), np.isinf(table["until"])], ["at scale 0", "never"], "between scales")
+    return table.assign(kind=names)
+
+
+def curves(failures: Shares) -> pd.DataFrame:
+    """Kaplan-Meier estimate: share of trajectories without failure up to and including each scale, with clustered intervals.
+
+    All trajectories are observed at every scale, so the product-limit estimate is one minus the failures so far.
+    """
+    return tabulate(1 - failures.samples[..., :-1].cumsum(-1), failures, failures.bins[:-1])
+
+
+def median_scale(failures: Shares) -> pd.DataFrame:
+    """The scale by which half of the trajectories have failed: the first grid scale with a share of survivors of at most one half.
+
+    The median itself lies between that scale and the one before it. Infinite where more than half never fail; a bound that is
+    infinite is reported as such, since never is an answer here.
+    """
+    scales = np.array([*failures.bins[:-1], np.inf])
+    failed = failures.samples[..., :-1].cumsum(-1) >= 0.5 - 1e-12
+    reached = np.where(failed.any(-1), failed.argmax(-1), len(scales) - 1)
+    values = scales[reached]
+    tail = (1 - failures.confidence) / 2
+    low, high = np.quantile(values[1:], [tail, 1 - tail], axis=0, method="inverted_cdf")
+    index = pd.MultiIndex.from_product([failures.groups, failures.models], names=["shift", "model"])
+    table = pd.DataFrame({"estimate": values[0].ravel(), "low": low.ravel(), "high": high.ravel()}, index=index).reset_index()
+    table.insert(2, "n", np.repeat(failures.n, len(failures.models)))
+    return table
+
+
+def log_rank(found: Outcomes) -> pd.DataFrame:
+    """Log-rank tests between all pairs of models, stratified by shift (statsmodels), with Holm's correction.
+
+    The test takes the trajectories as independent, which those of one class and seed are not: read it beside the paired curves.
+    """
+    last = found.scales[-1]
+    index = first_failure(found.wrong)
+    time = np.array([*found.scales, last])[index]
+    status = (index < len(found.scales)).astype(int)
+    strata = np.tile(found.trajectories["shift"].to_numpy(), 2)
+    rows = []
+    for (i, first), (j, second) in itertools.combinations(enumerate(found.models), 2):
+        both = (np.concatenate([array[:, i], array[:, j]]) for array in (time, status))
+        statistic, p = survdiff(*both, np.repeat([0, 1], len(time)), strata=strata)
+        rows.append({"first": first, "second": second, "n": len(time), "chi2": float(statistic), "p": float(p)})
+    table = pd.DataFrame(rows)
+    return table.assign(p_holm=multipletests(table["p"], method="holm")[1])
+
+
+def recovered(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
+    """Share of trajectories on which a model is right again after its first failure, per shift and model: those are not monotone."""
+    again = (np.maximum.accumulate(found.wrong, axis=-1) & ~found.wrong).any(-1)
+    shares = resample(found, again[..., None], [0], settings=settings)
+    return tabulate(shares.samples, shares, [0]).drop(columns="scale")
+
+
+def spreads(failures: Shares) -> Float[np.ndarray, "resamples+1 groups models"]:
+    """Standard deviation of the failure points above scale 0, in slider units (n - 1); NaN for a model with fewer than two of them."""
+    later, scales = failures.samples[..., 1:-1], np.array(failures.bins[1:-1], dtype=float)
+    total = later.sum(-1)
+    counts = np.rint(total * failures.n[:, None])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = later @ scales**2 / total - (later @ scales / total) ** 2
+        return np.sqrt(np.where(counts > 1, variance.clip(0) * counts / (counts - 1), np.nan))
+
+
+def abruptness(failures: Shares) -> pd.DataFrame:
+    """Spread of the failure points above scale 0 in slider units, per shift and model: 0 is a step at one scale, larger is gradual."""
+    return tabulate(spreads(failures)[..., None], failures, [0]).drop(columns="scale")
+
+
+def more_abrupt(failures: Shares, first: str, second: str) -> dict:
+    """Spread under the second shift minus that under the first, averaged over the models, as a record with its paired interval.
+
+    Positive where models fail more abruptly under the first shift.
+    """
+    found = spreads(failures)
+    values = found[:, failures.groups.index(second)] - found[:, failures.groups.index(first)]
+    difference = pd.DataFrame(values).mean(axis=1).to_numpy()  # leaves out a model that hardly fails under one of them
+    low, high = percentiles(difference[1:], failures.confidence)
+    n = sum(failures.n[failures.groups.index(shift)] for shift in (first, second))
+    return {"n": int(n), "estimate": float(difference[0]), "low": float(low), "high": float(high)}
+
+
+def definitions(failures: Shares, errors: Shares) -> dict[str, pd.DataFrame]:
+    """The failure point distributions that the papers call by one name, each under its own.
+
+    "over trajectories": first failures at a scale over all trajectories (section 3.3 and the released code); "per model": over this
+    model's failures, so that a model's bars add up to 1 (Figs. 13 and 25); "pooled": over the failures of all models together
+    (earlier submission); "cumulative": running sum of "per model"; "error count": all failures at a scale, first or not, over all
+    trajectories (section 3.3 read to the letter). NaN for a model that never fails.
+    """
+    first = failures.samples[..., :-1]
+    with np.errstate(invalid="ignore"):
+        per_model = first / first.sum(-1, keepdims=True)
+        pooled = first / first.sum((2, 3), keepdims=True)
+    named = {"over trajectories": first, "per model": per_model, "pooled": pooled, "cumulative": per_model.cumsum(-1)}
+    return {name: tabulate(values, failures, errors.bins) for name, values in {**named, "error count": errors.samples}.items()}

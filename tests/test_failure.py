@@ -1,0 +1,80 @@
+"""Failure points as survival data: counts by hand, statsmodels' product-limit estimate, scipy's log-rank test."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from statsmodels.duration.survfunc import SurvfuncRight
+from test_stats import HAND, SCALES, SETTINGS, estimates, predictions, random_predictions, shares
+
+from cnslib import failure, stats
+
+
+def failures(table: pd.DataFrame) -> stats.Shares:
+    return stats.failure_shares(stats.outcomes(table), settings=SETTINGS)
+
+
+def test_intervals_and_kinds_of_failures_by_hand():
+    table = failure.kinds(failure.intervals(stats.outcomes(predictions(HAND | {"vit": ["x..", "...", "..."]}))))
+    found = table.set_index(["model", "seed"])
+    assert tuple(found.loc[("alexnet", 1), ["after", "until", "kind"]]) == (0.5, 1.0, "between scales")
+    assert tuple(found.loc[("resnet", 3), ["after", "until", "kind"]]) == (1.0, np.inf, "never")
+    assert tuple(found.loc[("vit", 1), ["after", "until", "kind"]]) == (-np.inf, 0.0, "at scale 0")
+
+
+def test_the_survival_curve_is_the_product_limit_estimate_of_statsmodels():
+    table = random_predictions(5, shifts=("heavy snow",), trajectories=60)
+    found = failure.curves(failures(table))
+    for model, part in stats.failure_points(table).groupby("model"):
+        time = part["failure_point"].fillna(SCALES[-1]) + 1  # statsmodels wants times above zero
+        limit = SurvfuncRight(time.to_numpy(), part["failed"].to_numpy().astype(int))
+        ours = dict(zip(SCALES, estimates(found, shift="heavy snow", model=model), strict=True))
+        assert [ours[t - 1] for t in limit.surv_times] == pytest.approx(limit.surv_prob)
+
+
+def test_half_of_the_garments_have_failed_by_the_median_scale_and_never_is_infinite():
+    words = HAND | {"vit": ["..x", "...", "..."]}
+    table = failure.median_scale(failures(predictions(words))).set_index(["shift", "model"])["estimate"]
+    assert table[stats.ALL].to_dict() == {"alexnet": 0.5, "resnet": 1.0, "vit": np.inf}
+
+
+def test_the_log_rank_test_of_one_shift_is_that_of_scipy():
+    table = random_predictions(7, shifts=("heavy snow",), trajectories=80)
+    points = [part for _, part in stats.failure_points(table).groupby("model")]
+    data = [
+        scipy.stats.CensoredData(uncensored=p.loc[p["failed"], "failure_point"], right=np.full((~p["failed"]).sum(), SCALES[-1]))
+        for p in points
+    ]
+    row = failure.log_rank(stats.outcomes(table)).iloc[0]
+    assert row["p"] == pytest.approx(scipy.stats.logrank(*data).pvalue, rel=1e-6)
+
+
+def test_a_trajectory_recovers_when_it_is_right_after_its_first_failure():
+    words = {"alexnet": [".x.", "x.x", "..x", "..."], "resnet": ["x..", "xx.", ".x.", "xxx"]}
+    table = failure.recovered(stats.outcomes(predictions(words)), settings=SETTINGS)
+    assert estimates(table, shift=stats.ALL) == [0.5, 0.75]
+
+
+def test_five_definitions_by_hand():
+    words = {"alexnet": ["x..", ".xx", ".xx", "..."], "resnet": ["..x", "...", "...", "..."]}
+    table = predictions(words)
+    found = failure.definitions(failures(table), shares(table))
+    own = {name: (estimates(part, shift=stats.ALL, model="alexnet")) for name, part in found.items()}
+    assert own["over trajectories"] == [0.25, 0.5, 0.0]
+    assert own["per model"] == pytest.approx([1 / 3, 2 / 3, 0])
+    assert own["pooled"] == [0.25, 0.5, 0.0]
+    assert own["cumulative"] == pytest.approx([1 / 3, 1, 1])
+    assert own["error count"] == [0.25, 0.5, 0.5]
+
+
+def test_the_spread_is_the_standard_deviation_of_the_failure_points_above_scale_0():
+    words = {"alexnet": [".xx"] * 4 + ["x.."], "resnet": [".xx", ".xx", "..x", "..x", "..."]}
+    expected = [0.0, np.std([0.5, 0.5, 1.0, 1.0], ddof=1)]
+    assert estimates(failure.abruptness(failures(predictions(words))), shift=stats.ALL) == pytest.approx(expected)
+
+
+def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_another():
+    step, even = predictions({"alexnet": [".xx"] * 4}), predictions({"alexnet": [".xx", ".xx", "..x", "..x"]}, "heavy fog")
+    found = failure.more_abrupt(failures(pd.concat([step, even])), "heavy snow", "heavy fog")
+    assert found["n"] == 8 and found["estimate"] == pytest.approx(np.std([0.5, 0.5, 1.0, 1.0], ddof=1))
+    assert 0 <= found["low"] <= found["estimate"] <= found["high"]

@@ -1,0 +1,46 @@
+"""Rankings on paired resamples: counts by hand, scipy's Kendall tau, an exact McNemar test."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from test_stats import HAND, SCALES, estimates, predictions, random_predictions, shares
+
+from cnslib import ranking, stats
+
+
+def test_ranks_of_three_trajectories_by_hand():
+    table = ranking.ranks(shares(predictions(HAND)))
+    assert estimates(table, shift=stats.ALL, model="resnet") == [1.5, 1.0, 1.0]
+    assert estimates(table, shift=stats.ALL, model="alexnet") == [1.5, 2.0, 2.0]
+
+
+def test_a_certain_flip_has_probability_one_and_a_tie_counts_one_half():
+    words = {"alexnet": ["..x"] * 10, "resnet": [".x."] * 10}
+    found = ranking.flips(shares(predictions(words))).set_index(["scale", "other_scale"])
+    assert found.loc[(0.5, 1.0), "flipped"] and found.loc[(0.5, 1.0), "probability"] == 1
+    assert found.loc[(0.0, 0.5), "probability"] == 0.5
+
+
+def test_paired_p_values_are_near_an_exact_mcnemar_test():
+    table = random_predictions(3, shifts=("heavy snow",), trajectories=200)
+    p = ranking.pairs(shares(table)).set_index("scale")["p"]
+    wide = table.assign(wrong=table["top1"] != table["class"]).pivot(index=["seed", "scale"], columns="model", values="wrong")
+    for scale, part in wide.groupby("scale"):
+        only_first = int((part["alexnet"] & ~part["resnet"]).sum())
+        only_second = int((~part["alexnet"] & part["resnet"]).sum())
+        assert p[scale] == pytest.approx(scipy.stats.binomtest(only_first, only_first + only_second).pvalue, abs=0.12)
+
+
+def test_agreement_is_the_kendall_tau_of_scipy():
+    rng = np.random.default_rng(2)
+    words = {f"model {i}": ["".join(".x"[int(v)] for v in row) for row in rng.random((50, 3)) < rng.random(3)] for i in range(5)}
+    errors = shares(predictions(words))
+    accuracy = stats.accuracy(errors).query("shift == @stats.ALL").pivot(index="model", columns="scale", values="estimate")
+    expected = [scipy.stats.kendalltau(accuracy[0.0], accuracy[scale]).statistic for scale in SCALES]
+    assert estimates(ranking.agreement(errors), shift=stats.ALL) == pytest.approx(expected)
+
+
+def test_one_sigma_intervals_that_overlap_are_a_tie():
+    words = {"alexnet": [".x."] * 5 + ["..x"] * 5, "resnet": ["..."] * 10}
+    tied = ranking.overlap(shares(predictions(words)))["tied"].tolist()
+    assert tied == [True, False, False]  # 10 against 10, then 5 against 10 right of 10
