@@ -37,6 +37,8 @@ tests.sort_values("p").head(8).round(4)
 named = failure.definitions(failures, errors)
 table = pd.concat([part[part["shift"] == stats.ALL].assign(definition=name) for name, part in named.items()])
 figure = plots.panels(table, plots.failure_bars, by="definition", columns=3)
+for axes in figure.axes[::3]:
+    axes.set_ylabel("share")  # of what, the panel's name says
 plots.caption(figure, f"n = {failures.n[-1]} {note.replace('bands', 'lines')}")
 plots.save(figure, layout.figures / "failure_definitions", table)
 
@@ -44,9 +46,9 @@ plots.save(figure, layout.figures / "failure_definitions", table)
 recovered = failure.recovered(found, settings=settings)
 recovered[recovered["shift"] == stats.ALL].drop(columns="shift").round(3)
 
-# paper-abrupt
-abrupt = failure.abruptness(failures)
-abrupt.pivot(index="model", columns="shift", values="estimate").round(2)
+# paper-spread
+spread = failure.spread(failures)
+spread.pivot(index="model", columns="shift", values="estimate").round(2)
 
 # paper-claims
 claims = [("cartoon style", "heavy snow", "section 5.3"), ("cartoon style", "heavy fog", "section 5.3, as a weather shift")]

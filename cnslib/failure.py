@@ -84,7 +84,7 @@ def recovered(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
     return tabulate(shares.samples, shares, [0]).drop(columns="scale")
 
 
-def spreads(failures: Shares) -> Float[np.ndarray, "resamples+1 groups models"]:
+def deviations(failures: Shares) -> Float[np.ndarray, "resamples+1 groups models"]:
     """Standard deviation of the failure points above scale 0, in slider units (n - 1); NaN for a model with fewer than two of them."""
     later, scales = failures.samples[..., 1:-1], np.array(failures.bins[1:-1], dtype=float)
     total = later.sum(-1)
@@ -94,9 +94,9 @@ def spreads(failures: Shares) -> Float[np.ndarray, "resamples+1 groups models"]:
         return np.sqrt(np.where(counts > 1, variance.clip(0) * counts / (counts - 1), np.nan))
 
 
-def abruptness(failures: Shares) -> pd.DataFrame:
+def spread(failures: Shares) -> pd.DataFrame:
     """Spread of the failure points above scale 0 in slider units, per shift and model: 0 is a step at one scale, larger is gradual."""
-    return tabulate(spreads(failures)[..., None], failures, [0]).drop(columns="scale")
+    return tabulate(deviations(failures)[..., None], failures, [0]).drop(columns="scale")
 
 
 def more_abrupt(failures: Shares, first: str, second: str) -> dict:
@@ -104,7 +104,7 @@ def more_abrupt(failures: Shares, first: str, second: str) -> dict:
 
     Positive where models fail more abruptly under the first shift.
     """
-    found = spreads(failures)
+    found = deviations(failures)
     values = found[:, failures.groups.index(second)] - found[:, failures.groups.index(first)]
     difference = pd.DataFrame(values).mean(axis=1).to_numpy()  # leaves out a model that hardly fails under one of them
     low, high = percentiles(difference[1:], failures.confidence)

@@ -70,7 +70,7 @@ def test_five_definitions_by_hand():
 def test_the_spread_is_the_standard_deviation_of_the_failure_points_above_scale_0():
     words = {"alexnet": [".xx"] * 4 + ["x.."], "resnet": [".xx", ".xx", "..x", "..x", "..."]}
     expected = [0.0, np.std([0.5, 0.5, 1.0, 1.0], ddof=1)]
-    assert estimates(failure.abruptness(failures(predictions(words))), shift=stats.ALL) == pytest.approx(expected)
+    assert estimates(failure.spread(failures(predictions(words))), shift=stats.ALL) == pytest.approx(expected)
 
 
 def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_another():
