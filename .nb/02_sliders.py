@@ -1,7 +1,11 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import pandas as pd
 import torch
-from IPython.display import Markdown, display
 from matplotlib import pyplot as plt
 
 from cnslib import adapters, encoders, health, models, paths, plots, sliders, tables
@@ -76,7 +80,8 @@ kept = health.over_sliders(summary["structure"])
 low, high = rising["low"], rising["high"]
 word = "Yes, in" if low > 0.5 else "Not reliably: only in"
 first = f"{word} {rising['estimate']:.0%} of the steps over {len(summary)} sliders (95 % interval {low:.0%} to {high:.0%})"
-Markdown(f"**{first}; at scale {max(scales)} the features keep a cosine of {kept['estimate']:.2f} with the unshifted picture.**")
+sentence = f"**{first}; at scale {max(scales)} the features keep a cosine of {kept['estimate']:.2f} with the unshifted picture.**"
+answer.update(Markdown(sentence))
 
 # outputs
 count = {"n": len(found), **dict.fromkeys(("estimate", "low", "high"), len(found))}

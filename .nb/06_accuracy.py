@@ -1,9 +1,13 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import json
 
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import paths, plots, stats, tables
@@ -139,7 +143,7 @@ order.assign(verdict=np.select(cases, ["undecided", "same order"], "opposite ord
 start, end = (overall.loc[scale] for scale in (first, last))
 said = [f"{row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})" for row in (start, end)]
 text = f"Averaged over {len(found.models)} classifiers, accuracy falls from {said[0]} to {said[1]} at scale {last}"
-Markdown(f"**{text}, and {losses.index[-1]} is the hardest shift.**")
+answer.update(Markdown(f"**{text}, and {losses.index[-1]} is the hardest shift.**"))
 
 # outputs
 ends = stats.records(overall.loc[[first, last]].reset_index(), "scale")

@@ -1,7 +1,11 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import pandas as pd
 import seaborn as sns
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import paths, plots, ranking, stats, tables
@@ -63,7 +67,7 @@ end, safe = ours.loc[last], ends["probability"]
 certain = f"{(safe > 0.95).sum()} of {len(ends)} pairs change places with certainty, {(safe < 0.05).sum()} keep their order with certainty"
 value = f"{end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f})"
 agree = f"Kendall's tau of the order at scale {last:g} with that at scale {first:g} is {value}"
-Markdown(f"**{agree}; {certain}, and the other {((safe >= 0.05) & (safe <= 0.95)).sum()} stay open.**")
+answer.update(Markdown(f"**{agree}; {certain}, and the other {((safe >= 0.05) & (safe <= 0.95)).sum()} stay open.**"))
 
 # outputs
 tau = {f"tau_scale_{scale:g}": record for scale, record in stats.records(agreement[agreement["shift"] == stats.ALL], "scale").items()}

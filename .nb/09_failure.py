@@ -1,7 +1,11 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown
 
 from cnslib import failure, paths, plots, stats, tables
 from cnslib.config import Failure
@@ -65,7 +69,8 @@ span = f"Half of the garments have failed by scale {reached.min():g} to {reached
 text = span if len(reached) else "No classifier loses half of the garments"
 other = f"{len(half) - len(reached)} of {len(half)} classifiers still hold more than half of them at scale {found.scales[-1]:g}"
 again = recovered[recovered["shift"] == stats.ALL]["estimate"]
-Markdown(f"**{text}; {other}, and {again.min():.0%} to {again.max():.0%} of the trajectories recover after their first failure.**")
+sentence = f"**{text}; {other}, and {again.min():.0%} to {again.max():.0%} of the trajectories recover after their first failure.**"
+answer.update(Markdown(sentence))
 
 # outputs
 final = survival[(survival["shift"] == stats.ALL) & (survival["scale"] == found.scales[-1])]
