@@ -89,9 +89,8 @@ total = len(tables.complete(index, expected, tables.KEY, "images"))
 # change
 changes = pd.concat([generation.change(table, unshifted) for table in images.values()], ignore_index=True)
 table = health.curves(changes, "change")
-figure, axes = plt.subplots(figsize=(4, 2.8))
-plots.estimate_lines(axes, table, x="scale", hue="shift", label="mean change (grey levels)")
-axes.legend(title="shift")
+figure, axes = plt.subplots(figsize=(4.5, 3.6))
+plots.estimate_lines(axes, table, x="scale", hue="shift", label="mean change (grey levels)", named=True)
 plots.caption(figure, f"{plots.extent(table['n'])} classes per shift; bands: 95 % bootstrap over classes")
 plots.save(figure, layout.figures / "generation_change", table)
 

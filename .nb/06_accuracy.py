@@ -34,14 +34,14 @@ overall[["n", "estimate", "low", "high"]].round(3)
 # accuracy-figure
 by_shift = accuracy[accuracy["shift"] != stats.ALL]
 chance = 1 / len(json.loads(paths.resolve(labels).read_text()))
-figure = plots.panels(by_shift, plots.accuracy_lines, chance=chance)
+figure = plots.panels(by_shift[by_shift["model"].isin(shown)], plots.accuracy_lines, columns=5, chance=chance)
 note = f"trajectories per shift; bands: {confidence:.0%} bootstrap over (class, seed)"
 plots.caption(figure, f"{plots.extent(by_shift['n'])} {note}; dotted: guessing")
 plots.save(figure, layout.figures / "accuracy_by_shift", by_shift)
 
 # drop-figure
 ordered = pd.concat([drops[drops["shift"] == stats.ALL], drops[drops["shift"] != stats.ALL]])
-figure = plots.panels(ordered, plots.drop_lines, columns=5)
+figure = plots.panels(ordered[ordered["model"].isin(shown)], plots.drop_lines, columns=5)
 plots.caption(figure, f"n = {errors.n[-1]} trajectories over all shifts, {plots.extent(by_shift['n'])} {note}")
 plots.save(figure, layout.figures / "accuracy_drop", ordered)
 
@@ -57,7 +57,7 @@ Markdown(
 # failures
 distribution = stats.failure_distribution(stats.failure_shares(found, settings=settings))
 bars = distribution[(distribution["shift"] != stats.ALL) & (distribution["scale"] != stats.NEVER)]
-figure = plots.panels(bars, plots.failure_bars, columns=2)
+figure = plots.panels(bars[bars["model"].isin(shown)], plots.failure_bars, columns=3)
 plots.caption(figure, f"{plots.extent(bars['n'])} trajectories per shift; lines: {confidence:.0%} bootstrap over (class, seed)")
 plots.save(figure, layout.figures / "failure_points", bars)
 

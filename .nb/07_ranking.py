@@ -24,7 +24,7 @@ print(f"{len(errors.models)} classifiers, {errors.n[-1]} trajectories, scales {e
 
 # ranks-figure
 ranks = ranking.ranks(errors)
-figure = plots.panels(ranks, plots.rank_lines, columns=3)
+figure = plots.panels(ranks[ranks["model"].isin(shown)], plots.rank_lines, columns=5)
 note = f"trajectories; bands: {confidence:.0%} bootstrap over (class, seed), paired"
 plots.caption(figure, f"{plots.extent(errors.n)} {note}")
 plots.save(figure, layout.figures / "ranking_ranks", ranks)
@@ -39,18 +39,17 @@ told
 # flips-figure
 flips = ranking.flips(errors)
 ends = flips[(flips["scale"] == first) & (flips["other_scale"] == last)]
-figure, axes = plt.subplots(figsize=(1.2 + 0.5 * len(errors.models), 0.8 + 0.4 * len(errors.models)))
+figure, axes = plt.subplots(figsize=(1.6 + 0.24 * len(errors.models), 1 + 0.22 * len(errors.models)))
 grid = ends.pivot(index="first", columns="second", values="probability")
-sns.heatmap(grid, ax=axes, vmin=0, vmax=1, cmap="vlag", annot=True, fmt=".2f", cbar_kws={"label": "probability of a flip"})
+sns.heatmap(grid, ax=axes, vmin=0, vmax=1, cmap="vlag", cbar_kws={"label": "probability of a flip"})
 axes.set(xlabel="", ylabel="")
 plots.caption(figure, f"n = {errors.n[-1]} trajectories; order at scale {first:g} against scale {last:g}, all shifts")
 plots.save(figure, layout.figures / "ranking_flips", ends)
 
 # agreement-figure
 agreement = ranking.agreement(errors)
-figure, axes = plt.subplots(figsize=(4.5, 2.8))
-plots.estimate_lines(axes, agreement, x="scale", hue="shift", label="Kendall's tau with scale 0")
-axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+named = agreement.assign(order="order of all classifiers")
+figure = plots.panels(named, plots.estimate_lines, columns=5, x="scale", hue="order", label="tau with scale 0")
 plots.caption(figure, f"{len(errors.models)} classifiers; {plots.extent(errors.n)} {note}")
 plots.save(figure, layout.figures / "ranking_agreement", agreement)
 

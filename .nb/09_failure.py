@@ -24,7 +24,7 @@ kinds.groupby("model")["kind"].value_counts().unstack().fillna(0).astype(int)
 
 # survival-figure
 survival = failure.curves(failures)
-figure = plots.panels(survival, plots.survival_lines, columns=3)
+figure = plots.panels(survival[survival["model"].isin(shown)], plots.survival_lines, columns=5)
 note = f"trajectories; bands: {confidence:.0%} bootstrap over (class, seed)"
 plots.caption(figure, f"{plots.extent(failures.n)} {note}")
 plots.save(figure, layout.figures / "failure_survival", survival)
@@ -40,7 +40,7 @@ tests.sort_values("p").head(8).round(4)
 # definitions-figure
 named = failure.definitions(failures, errors)
 table = pd.concat([part[part["shift"] == stats.ALL].assign(definition=name) for name, part in named.items()])
-figure = plots.panels(table, plots.failure_bars, by="definition", columns=3)
+figure = plots.panels(table[table["model"].isin(shown)], plots.failure_bars, by="definition", columns=3)
 for axes in figure.axes[::3]:
     axes.set_ylabel("share")  # of what, the panel's name says
 plots.caption(figure, f"n = {failures.n[-1]} {note.replace('bands', 'lines')}")
