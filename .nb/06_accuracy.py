@@ -18,8 +18,8 @@ layout = paths.Layout(out)
 settings = Accuracy(reference, resamples, confidence, seed)
 
 # data
-parts = [tables.read(path, tables.predictions) for path in sorted(layout.artifacts("evaluation").glob("*.parquet"))]
-predictions, kept = pd.concat(parts, ignore_index=True), pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
+predictions = tables.read_answers(sorted(layout.artifacts("evaluation").glob("*.parquet")))
+kept = pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
 found = stats.outcomes(predictions, kept)
 first, last = found.scales[0], found.scales[-1]
 print(f"{len(found.models)} classifiers, {len(found.trajectories)} trajectories, scales {found.scales}")

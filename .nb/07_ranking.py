@@ -16,9 +16,9 @@ layout = paths.Layout(out)
 settings = Ranking(resamples, confidence, seed)
 
 # data
-parts = [tables.read(path, tables.predictions) for path in sorted(layout.artifacts("evaluation").glob("*.parquet"))]
+predictions = tables.read_answers(sorted(layout.artifacts("evaluation").glob("*.parquet")))
 kept = pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
-errors = stats.error_shares(stats.outcomes(pd.concat(parts, ignore_index=True), kept), settings=settings)
+errors = stats.error_shares(stats.outcomes(predictions, kept), settings=settings)
 first, last = errors.bins[0], errors.bins[-1]
 print(f"{len(errors.models)} classifiers, {errors.n[-1]} trajectories, scales {errors.bins}")
 

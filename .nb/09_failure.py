@@ -15,9 +15,9 @@ layout = paths.Layout(out)
 settings = Failure(resamples, confidence, seed)
 
 # data
-parts = [tables.read(path, tables.predictions) for path in sorted(layout.artifacts("evaluation").glob("*.parquet"))]
+predictions = tables.read_answers(sorted(layout.artifacts("evaluation").glob("*.parquet")))
 kept = pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
-found = stats.outcomes(pd.concat(parts, ignore_index=True), kept)
+found = stats.outcomes(predictions, kept)
 failures, errors = stats.failure_shares(found, settings=settings), stats.error_shares(found, settings=settings)
 kinds = failure.kinds(failure.intervals(found))
 kinds.groupby("model")["kind"].value_counts().unstack().fillna(0).astype(int)
