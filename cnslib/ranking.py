@@ -85,9 +85,13 @@ def agreement(errors: Shares) -> pd.DataFrame:
 
     NaN where all models are tied at one of the two scales.
     """
-    first, second = np.triu_indices(len(errors.models), 1)
-    signs = np.sign(errors.samples[:, :, second] - errors.samples[:, :, first])
-    products, sizes = (signs * signs[..., :1]).sum(2), (signs**2).sum(2)
+    by_scale = np.moveaxis(errors.samples, 2, -1)
+    return tabulate(kendall(by_scale, by_scale[:, :, :1])[:, :, None], errors, errors.bins, models=["order"]).drop(columns="model")
+
+
+def kendall(first: Float[np.ndarray, "*rows items"], second: Float[np.ndarray, "*rows items"]) -> Float[np.ndarray, "*rows"]:
+    """Kendall's tau-b of two orders of the same items, row by row; NaN where all are tied in one of them, or one is not a number."""
+    i, j = np.triu_indices(first.shape[-1], 1)
+    signs, others = (np.sign(values[..., j] - values[..., i]) for values in (first, second))
     with np.errstate(invalid="ignore"):
-        tau = products / np.sqrt(sizes * sizes[..., :1])
-    return tabulate(tau[:, :, None], errors, errors.bins, models=["order"]).drop(columns="model")
+        return (signs * others).sum(-1) / np.sqrt((signs**2).sum(-1) * (others**2).sum(-1))
