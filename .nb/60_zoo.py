@@ -1,7 +1,10 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import json
-
-from IPython.display import Markdown
 
 from cnslib import manifest, paths, training, units, world, zoo
 
@@ -23,6 +26,9 @@ accuracy = {name: manifest.share(zoo.class_correct(model, plain)) for name, mode
 for name, options in classifiers.items():
     about = {"steps": options["steps"], "quality": {"accuracy": accuracy[name]}}
     manifest.record(paths.MODELS, f"classifiers/{name}", seed=seed, modules=[zoo, training, *world.RENDERER], **about)
+best = max(accuracy, key=lambda name: accuracy[name]["estimate"])
+span = f"{min(q['estimate'] for q in accuracy.values()):.1%} to {accuracy[best]['estimate']:.1%}"
+answer.update(Markdown(f"**{len(classifiers)} classifiers name {span} of the held-out garments; {best} most (n = {quality_images}).**"))
 Markdown(
     "| classifier | held-out accuracy | 95 % interval | n |\n|---|---|---|---|\n"
     + "\n".join(f"| {name} | {q['estimate']:.3f} | {q['low']:.3f} to {q['high']:.3f} | {q['n']} |" for name, q in accuracy.items())
