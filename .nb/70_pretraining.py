@@ -1,0 +1,26 @@
+# imports
+import pandas as pd
+from IPython.display import Markdown
+
+from cnslib import manifest, paths, roster
+from cnslib.recipes import Pretraining
+
+settings = Pretraining(network, objectives, classifiers, finetuned, probe, batch_size, learning_rate, average, quality_images, seed)
+
+# train
+run = roster.Run(device=device)
+entries = {member.name: roster.build(member, run, quality_images=quality_images) for member in roster.pretrained(settings)}
+
+# collapse
+known = {name: entry["quality"]["neighbour_accuracy"] for name, entry in entries.items() if "neighbour_accuracy" in entry["quality"]}
+pd.DataFrame(known).T.astype({"n": int}).rename_axis("pre-trained for").round(3)
+
+# table
+table = roster.table(manifest.read(paths.MODELS))
+table.round(3)
+
+# answer
+same = table[table["axis"] == "pre-training"]
+best, worst = (same.loc[same["accuracy"] == bound, "recipe"].iloc[0] for bound in (same["accuracy"].max(), same["accuracy"].min()))
+text = f"{len(table)} classifiers know between {table['accuracy'].min():.0%} and {table['accuracy'].max():.0%} of the held-out garments"
+Markdown(f"**{text}. With one and the same backbone the best past is {best}, the worst is {worst}.**")
