@@ -1,3 +1,8 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import json
 
@@ -14,4 +19,11 @@ units.write_bytes(paths.MODELS / "labels.json", json.dumps(list(world.CLASSES)).
 
 # table
 rows = {name: {"weights": entry["parameters"], "steps": entry["steps"], **entry["quality"]["accuracy"]} for name, entry in entries.items()}
-pd.DataFrame(rows).T.astype({"weights": int, "steps": int, "n": int}).rename_axis("classifier").round(3)
+table = pd.DataFrame(rows).T.astype({"weights": int, "steps": int, "n": int}).rename_axis("classifier")
+table.round(3)
+
+# answer
+best, worst = (table.loc[name] for name in (table["estimate"].idxmax(), table["estimate"].idxmin()))
+said = [f"{row.name} {row['estimate']:.0%} ({row['low']:.0%} to {row['high']:.0%})" for row in (best, worst)]
+text = f"{len(table)} classifiers of {table['weights'].min():,} to {table['weights'].max():,} weights"
+answer.update(Markdown(f"**{text}; of {best['n']:,.0f} held-out garments, {said[0]} are named by the best, {said[1]} by the last.**"))

@@ -1,6 +1,10 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import pandas as pd
-from IPython.display import Markdown
 
 from cnslib import manifest, paths, roster
 from cnslib.recipes import Pretraining
@@ -23,4 +27,4 @@ table.round(3)
 same = table[table["axis"] == "pre-training"]
 best, worst = (same.loc[same["accuracy"] == bound, "recipe"].iloc[0] for bound in (same["accuracy"].max(), same["accuracy"].min()))
 text = f"{len(table)} classifiers know between {table['accuracy'].min():.0%} and {table['accuracy'].max():.0%} of the held-out garments"
-Markdown(f"**{text}. With one and the same backbone the best past is {best}, the worst is {worst}.**")
+answer.update(Markdown(f"**{text}. With one and the same backbone the best past is {best}, the worst is {worst}.**"))
