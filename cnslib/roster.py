@@ -39,7 +39,7 @@ OBJECTIVES: dict[str, tuple[Callable, str, tuple]] = {  # trainer, pool and code
     "clip": (pretraining.clip, "web", (pretraining, backbones, contrastive, diffusion)),
 }
 SHARED = ("batch_size", "learning_rate", "average", "seed")
-SIZES = ("_xs", "_s", "_l", "_xl")  # ends of the names along the size axis; the middle ones have none
+SIZES = ("_xs", "_s", "_m", "_l")  # ends of the names along the size axis; the largest have none
 QUALITY_IMAGES = 1000  # of the neighbours' test
 
 

@@ -16,7 +16,7 @@ from cnslib.recipes import Augmentation, Pretraining, Zoo
 
 SECTIONS = parameters.load(paths.ROOT / "world.yaml")
 TINY = {"batch_size": 4, "learning_rate": 1e-3, "average": 0.9, "quality_images": 8, "seed": 1}
-SIZES = [[f"{family}{size}" for size in ("_xs", "_s", "", "_l", "_xl")] for family in ("resnet", "vit")]
+SIZES = [[f"{family}{size}" for size in ("_xs", "_s", "_m", "_l", "")] for family in ("resnet", "vit")]
 
 
 @pytest.fixture
@@ -81,9 +81,10 @@ def test_the_number_of_weights_is_that_of_the_stored_file(run):
 
 
 @pytest.mark.parametrize("names", SIZES, ids=["resnet", "vit"])
-def test_every_size_is_larger_than_the_one_before(names):
+def test_every_size_has_about_half_of_the_next_ones_weights(names):
     counts = [count(SECTIONS["zoo"].classifiers[name]) for name in names]
-    assert all(1.15 < large / small < 3.5 for small, large in itertools.pairwise(counts)) and counts[-1] < 3e6
+    assert all(1.7 < large / small < 2.2 for small, large in itertools.pairwise(counts))
+    assert counts[-1] / counts[0] == pytest.approx(2**4, rel=0.15)
 
 
 def test_the_architectures_are_of_comparable_size():
@@ -134,10 +135,10 @@ def test_the_table_names_axis_recipe_and_interval():
     entry = {"steps": 3, "parameters": 7, "quality": {"accuracy": share}}
     chosen = {
         "classifiers/vit": entry | {"options": {"architecture": "v"}},
-        "classifiers/vit_xl": entry | {"options": {"architecture": "v"}},
+        "classifiers/vit_l": entry | {"options": {"architecture": "v"}},
         "classifiers/mae": entry | {"options": {"objective": "mae", "adaptation": "finetuned", "network": {"architecture": "v"}}},
         "oracle": {},
     }
     table = roster.table(chosen)
-    assert table["axis"].to_dict() == {"vit": "architecture", "vit_xl": "size", "mae": "pre-training"}
+    assert table["axis"].to_dict() == {"vit": "architecture", "vit_l": "size", "mae": "pre-training"}
     assert table.loc["mae", ["recipe", "accuracy", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
