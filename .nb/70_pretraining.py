@@ -4,6 +4,7 @@ from IPython.display import Markdown, display
 answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
 
 # imports
+import numpy as np
 import pandas as pd
 
 from cnslib import manifest, paths, roster
@@ -16,8 +17,14 @@ run = roster.Run(device=device)
 entries = {member.name: roster.build(member, run, quality_images=quality_images) for member in roster.pretrained(settings)}
 
 # collapse
-known = {name: entry["quality"]["neighbour_accuracy"] for name, entry in entries.items() if "neighbour_accuracy" in entry["quality"]}
-pd.DataFrame(known).T.astype({"n": int}).rename_axis("pre-trained for").round(3)
+tested = {name: entry["quality"] for name, entry in entries.items() if "neighbour_accuracy" in entry["quality"]}
+trained, untrained = (
+    pd.DataFrame({name: quality[key] for name, quality in tested.items()}).T
+    for key in ("neighbour_accuracy", "neighbour_accuracy_untrained")
+)
+known = trained.astype({"n": int}).join(untrained.drop(columns="n").add_prefix("untrained: ")).rename_axis("pre-trained for")
+cases = [known["low"] > known["untrained: high"], known["high"] < known["untrained: low"]]
+known.assign(learned=np.select(cases, ["yes", "it unlearned"], "undecided")).round(3)
 
 # table
 table = roster.table(manifest.read(paths.MODELS))

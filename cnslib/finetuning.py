@@ -55,8 +55,11 @@ def probe(garments: world.Garments, backbone: nn.Module, network: dict, *, penal
     return model
 
 
-def neighbours_know(backbone: nn.Module, catalog: world.Garments, heldout: world.Garments, *, images: int) -> Tensor:
-    """Whether 20 neighbours among labelled catalog scenes name each held-out scene: a collapsed backbone answers at random."""
+def neighbours_know(backbones: dict[str, nn.Module], catalog: world.Garments, heldout: world.Garments, *, images: int) -> dict[str, Tensor]:
+    """Whether 20 neighbours among labelled catalog scenes name each held-out scene: a collapsed backbone answers at random.
+
+    All backbones see the same scenes.
+    """
     bank = world.sample(catalog, ("pretraining", "bank"), images, style="catalog", unshifted=1.0)
     query = world.sample(heldout, ("pretraining", "query"), images, style="catalog", unshifted=1.0)
-    return selfsupervised.knn_correct(backbone, bank, query)
+    return {name: selfsupervised.knn_correct(backbone, bank, query) for name, backbone in backbones.items()}

@@ -1,4 +1,4 @@
-"""Ways to pre-train one ViT before it becomes a classifier: MAE, supervised on the web pool, and CLIP (DINO has its own module)."""
+"""Ways to pre-train one ViT before it becomes a classifier: MAE, SimCLR, supervised on the web pool, and CLIP."""
 
 from pathlib import Path
 from typing import Any
@@ -7,14 +7,15 @@ import timm
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
+from lightly.loss import NTXentLoss
 from lightly.models import utils
 from lightly.models.modules import MaskedVisionTransformerDecoderTIMM, MaskedVisionTransformerTIMM
 from open_clip.loss import ClipLoss
 from open_clip.model import CustomTextCLIP
 from torch import Tensor, nn
 
-from cnslib import backbones, contrastive, diffusion, supervised, world, zoo
-from cnslib.config import SHIFTS
+from cnslib import backbones, contrastive, diffusion, seeds, selfsupervised, supervised, world, zoo
+from cnslib.config import SHIFTS, UNSHIFTED
 from cnslib.training import Schedule, fit
 
 
@@ -59,6 +60,35 @@ def mae(garments: world.Garments, backbone: dict, *, masked: float, width: int, 
         return reconstruction_loss(drawn, image.to(device), hidden, side=model.side)
 
     return fit(model, loss, schedule=schedule, checkpoint=run["checkpoint"]).encoder.vit.cpu()
+
+
+def views(garments: world.Garments, key: tuple, count: int) -> list[Float[Tensor, "batch 3 64 64"]]:
+    """Two views of the same garments, none twice: unshifted catalog scenes, half of them mirrored.
+
+    Re-rendering is the augmentation: pose, colours, background and light are new in each view.
+    """
+    rows = torch.randperm(len(garments.labels), generator=seeds.generator(*key, "choice"))[:count]
+    plain: dict = {"style": "catalog", "shift": [UNSHIFTED] * count, "severity": torch.zeros(count)}
+    renders = [world.render(garments.grey[rows], [(*key, view, i) for i in range(count)], **plain) for view in range(2)]
+    return [zoo.flip(render, seeds.generator(*key, view, "flip")) for view, render in enumerate(renders)]
+
+
+def simclr(garments: world.Garments, backbone: dict, *, temperature: float, schedule: Schedule, **run) -> nn.Module:
+    """Pre-trains to find the other view of each garment (NT-Xent, Chen et al. 2020) without labels; returns the backbone.
+
+    A batch holds `schedule.batch_size` garments; guessing costs log(2 batch_size - 1).
+    """
+    supervised.begin(schedule.seed)
+    learner, device = selfsupervised.Learner(**backbone).to(run["device"]), run["device"]
+    criterion = NTXentLoss(temperature)
+
+    def loss(step: int) -> Tensor:
+        both = views(garments, ("simclr", schedule.seed, step), schedule.batch_size)
+        with torch.autocast(device, torch.bfloat16):
+            projected = learner(torch.cat(both).to(device))
+        return criterion(*projected.float().chunk(2))
+
+    return fit(learner, loss, schedule=schedule, checkpoint=run["checkpoint"]).backbone.cpu()
 
 
 def web(garments: world.Garments, backbone: dict, *, schedule: Schedule, **run) -> nn.Module:

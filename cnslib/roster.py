@@ -20,7 +20,7 @@ from cnslib import (
     manifest,
     paths,
     pretraining,
-    selfdistillation,
+    selfsupervised,
     supervised,
     training,
     units,
@@ -34,12 +34,13 @@ PLAIN = (zoo, training, *world.RENDERER)
 STRONG = (supervised, *PLAIN)
 OBJECTIVES: dict[str, tuple[Callable, str, tuple]] = {  # trainer, pool and code of every pre-training
     "mae": (pretraining.mae, "catalog", (pretraining,)),
-    "dino": (selfdistillation.dino, "catalog", (selfdistillation,)),
+    "simclr": (pretraining.simclr, "catalog", (pretraining, selfsupervised)),
     "web": (pretraining.web, "web", (pretraining,)),
     "clip": (pretraining.clip, "web", (pretraining, backbones, contrastive, diffusion)),
 }
 SHARED = ("batch_size", "learning_rate", "average", "seed")
 SIZES = ("_xs", "_s", "_m", "_l")  # ends of the names along the size axis; the largest have none
+LABEL_FREE = ("mae", "simclr")
 QUALITY_IMAGES = 1000  # of the neighbours' test
 
 
@@ -147,15 +148,17 @@ def pretrained(settings: Pretraining) -> list[Member]:
 
 
 def pretrained_member(name: str, objective: str, adaptation: str, settings: Pretraining) -> Member:
-    """A classifier whose backbone was pre-trained by an objective ("mae", "dino", "web", "clip") and then adapted.
+    """A classifier whose backbone was pre-trained by an objective ("mae", "simclr", "web", "clip") and then adapted.
 
-    An adaptation is "finetuned", "probe", or "zero_shot" for CLIP.
+    An adaptation is "finetuned", "probe", or "zero_shot" for CLIP. What an objective sets for itself, such as its batch size, ends
+    with the pre-training: all backbones are adapted in the same way.
     """
     table = dataclasses.asdict(settings)
-    past = {key: table[key] for key in SHARED} | table["objectives"][objective]
+    shared = {key: table[key] for key in SHARED}
+    past = shared | table["objectives"][objective]
     adapted = {} if adaptation == "zero_shot" else table[adaptation]
     parts = {"objective": objective, "adaptation": adaptation, "network": settings.network, "pretraining": past, adaptation: adapted}
-    decided = {"seed": settings.seed, **parts}
+    decided = {**shared, **parts}
 
     def train(run: Run) -> dict:
         folder = run.models / "classifiers" / name
@@ -165,7 +168,7 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
             contrastive.save(start[0], start[1], folder)
             return {}
         backbone = start[0].visual.trunk if objective == "clip" else start
-        known = knowledge(backbone, run) if objective in ("mae", "dino") else {}
+        known = knowledge(backbone, run, network_of(settings.network), seed=settings.seed) if objective in LABEL_FREE else {}
         zoo.save(adapt(adaptation, name, backbone, run, decided), folder, **network_of(settings.network))
         return known
 
@@ -185,15 +188,18 @@ def adapt(adaptation: str, name: str, backbone: nn.Module, run: Run, decided: di
     network, own = network_of(decided["network"]), decided[adaptation]
     if adaptation == "probe":
         return finetuning.probe(run.garments("catalog"), backbone, network, seed=decided["seed"], device=run.device, **own)
-    schedule = schedule_of(decided["pretraining"] | own)
+    schedule = schedule_of({key: decided[key] for key in SHARED} | own)
     where: dict = {"checkpoint": checkpoint(run, f"finetuning-{name}", decided), "device": run.device}
     return finetuning.finetune(run.garments("catalog"), backbone, network, schedule=schedule, **where)
 
 
-def knowledge(backbone: nn.Module, run: Run) -> dict:
-    """The neighbours' test of a backbone that saw no label."""
-    right = finetuning.neighbours_know(backbone, run.garments("catalog"), run.garments("heldout"), images=QUALITY_IMAGES)
-    return {"neighbour_accuracy": manifest.share(right)}
+def knowledge(backbone: nn.Module, run: Run, network: dict, *, seed: int) -> dict:
+    """The neighbours' test of a backbone that saw no label, and of the same network with its initial weights."""
+    supervised.begin(seed)
+    initial = timm.create_model(network["architecture"], num_classes=0, **network["arguments"])
+    tested = {"neighbour_accuracy": backbone, "neighbour_accuracy_untrained": initial}
+    right = finetuning.neighbours_know(tested, run.garments("catalog"), run.garments("heldout"), images=QUALITY_IMAGES)
+    return {name: manifest.share(hits) for name, hits in right.items()}
 
 
 def table(entries: dict) -> pd.DataFrame:

@@ -1,19 +1,23 @@
 """Pre-training objectives and what follows them, on synthetic garments and tiny networks."""
 
+import math
+
 import pytest
 import torch
+from lightly.loss import NTXentLoss
 from lightly.models import utils
 from tiny_garments import VIT, garments
 from torch import nn
 
-from cnslib import finetuning, pretraining, roster, selfdistillation, supervised, zoo
+from cnslib import finetuning, pretraining, roster, seeds, supervised, world, zoo
+from cnslib.config import UNSHIFTED
 from cnslib.training import Schedule
 
 NETWORK = roster.network_of(VIT)
 SCHEDULE = Schedule(steps=3, batch_size=4, learning_rate=1e-3, seed=1)
 OBJECTIVES = {
     "mae": {"masked": 0.75, "width": 16, "depth": 1},
-    "dino": {"outputs": 16, "narrow": 2, "momentum": 0.9},
+    "simclr": {"temperature": 0.2},
     "web": {},
 }
 
@@ -66,7 +70,7 @@ def test_a_killed_pretraining_ends_with_the_weights_of_an_undisturbed_one(object
         own = run | {"checkpoint": tmp_path / checkpoint}
         return roster.OBJECTIVES[objective][0](garments(), NETWORK, **OBJECTIVES[objective], schedule=SCHEDULE, **own)
 
-    place = {"web": supervised, "mae": pretraining, "dino": selfdistillation}[objective]
+    place = {"web": supervised, "mae": pretraining, "simclr": pretraining}[objective]
     original = place.fit
     monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **k, every=1))
     whole = train("whole.pt")
@@ -112,14 +116,26 @@ def test_a_linear_probe_keeps_the_backbone_bit_by_bit_and_separates_what_its_fea
     assert torch.allclose(zoo.predict(model, image), by_hand, atol=1e-4) and weight.abs().sum() > 0
 
 
-def test_the_teacher_follows_the_student_and_is_not_trained():
-    torch.manual_seed(0)
-    model = selfdistillation.SelfDistillation(**NETWORK, outputs=16)
-    wide, narrow = selfdistillation.crops(garments(), ("test", 1), 4, narrow=2)
-    assert [w.shape[-1] for w in wide] == [64, 64] and [n.shape[-1] for n in narrow] == [32, 32]
-    model(wide, narrow).backward()
-    assert all(p.grad is None for p in model.teacher.parameters())
-    assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in model.student[0].parameters())
+def test_the_views_of_a_garment_are_two_catalog_scenes_without_a_shift():
+    key, pool = ("test", 1), garments()
+    rows = torch.randperm(20, generator=seeds.generator(*key, "choice"))[:6]
+    for view, pictures in enumerate(pretraining.views(pool, key, 6)):
+        plain = {"style": "catalog", "shift": [UNSHIFTED] * 6, "severity": torch.zeros(6)}
+        scenes = world.render(pool.grey[rows], [(*key, view, i) for i in range(6)], **plain)
+        same, mirrored = ((pictures - side).abs().amax((1, 2, 3)) == 0 for side in (scenes, scenes.flip(-1)))
+        assert (same | mirrored).all()
+
+
+def test_contrastive_pretraining_never_reads_a_label(run):
+    one = pretraining.simclr(garments(), NETWORK, **OBJECTIVES["simclr"], schedule=SCHEDULE, **run)
+    silent = world.Garments(garments().grey, garments().labels * 0)
+    run["checkpoint"] = run["checkpoint"].with_name("silent.pt")
+    assert equal(one, pretraining.simclr(silent, NETWORK, **OBJECTIVES["simclr"], schedule=SCHEDULE, **run))
+
+
+def test_guessing_the_partner_costs_the_logarithm_of_the_others():
+    same = torch.ones(8, 4)
+    assert NTXentLoss(0.2)(same, same).item() == pytest.approx(math.log(15), abs=1e-5)
 
 
 def test_strong_augmentation_depends_on_the_seed_alone_and_keeps_targets_a_distribution():

@@ -45,7 +45,7 @@ def test_a_classifier_is_trained_once_recorded_and_then_left_alone(name, run, mo
     member = {m.name: m for m in members()}[name]
     entry = roster.build(member, run, quality_images=8)
     assert entry["quality"]["accuracy"]["n"] == 8 and entry["steps"] == {"mae": 4}.get(name, 2)
-    assert roster.done(member, run)
+    assert roster.done(member, run) and ("neighbour_accuracy_untrained" in entry["quality"]) == name.startswith("mae")
     untrained = dataclasses.replace(member, train=lambda _run: pytest.fail("trained again"))
     assert roster.build(untrained, run, quality_images=8) == manifest.read(run.models)[member.folder]
 
@@ -100,6 +100,15 @@ def test_all_pretrained_classifiers_have_the_backbone_of_the_supervised_one():
     assert {how["objective"] for how in settings.classifiers.values()} == set(settings.objectives)
     own = {key: value for key, value in SECTIONS["augmentation"].classifiers["deit"].items() if key != "drop_path_rate"}
     assert count(own) == count(settings.network)
+
+
+def test_every_past_is_followed_by_the_same_finetuning(run, monkeypatch):
+    schedules = []
+    monkeypatch.setattr(finetuning, "finetune", lambda *_, schedule, **run: schedules.append(schedule))
+    for member in roster.pretrained(SECTIONS["pretraining"]):
+        if member.options["adaptation"] == "finetuned":
+            roster.adapt("finetuned", member.name, None, run, member.options)
+    assert len(schedules) == 4 and len(set(schedules)) == 1 and schedules[0].batch_size == SECTIONS["pretraining"].batch_size
 
 
 def test_the_zero_shot_answer_is_the_nearest_caption_by_open_clips_own_account(run):
