@@ -122,7 +122,7 @@ def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_si
     for path, expected in tqdm(shards.items(), desc=classifier.name, disable=None):
         table = tables.complete(tables.read(path, tables.images), expected, tables.KEY, str(path))
         batches = [table[start : start + batch_size] for start in range(0, len(table), batch_size)]
-        logits = [batch_logits(classifier, tables.pictures(part, path.name), size=batch_size) for part in batches]
+        logits = [batch_logits(classifier, [*tables.pictures(part, path.name)], size=batch_size) for part in batches]
         parts.append(answers(classifier, table, torch.cat(logits)))
     return pd.concat(parts, ignore_index=True)
 
