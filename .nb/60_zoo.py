@@ -24,6 +24,6 @@ table.round(3)
 
 # answer
 best, worst = (table.loc[name] for name in (table["estimate"].idxmax(), table["estimate"].idxmin()))
-said = [f"{row.name} {row['estimate']:.0%} ({row['low']:.0%} to {row['high']:.0%})" for row in (best, worst)]
+said = [f"{row.name}, {row['estimate']:.0%} ({row['low']:.0%} to {row['high']:.0%})" for row in (best, worst)]
 text = f"{len(table)} classifiers of {table['weights'].min():,} to {table['weights'].max():,} weights"
-answer.update(Markdown(f"**{text}; of {best['n']:,.0f} held-out garments, {said[0]} are named by the best, {said[1]} by the last.**"))
+answer.update(Markdown(f"**{text}. Of {best['n']:,.0f} held-out garments most are named by {said[0]}, and fewest by {said[1]}.**"))
