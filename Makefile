@@ -46,7 +46,7 @@ lab: data ## open JupyterLab on the notebooks
 
 world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 	$(BIN)/python -m cnslib.garments
-	$(RUN) --params world.yaml autoencoder diffusion contrastive selfsupervised oracle zoo
+	$(RUN) --params world.yaml autoencoder diffusion contrastive selfsupervised oracle zoo augmentation pretraining
 
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot as plt
+from statsmodels.stats.proportion import confint_proportions_2indep
 
 from cnslib import encoders, evaluation, paths, plots, stats, tables
 from cnslib.classifiers import load
@@ -20,8 +21,9 @@ settings = Evaluation(classifiers, batch_size, preprocessing)
 # roster
 names = encoders.read_labels(labels)
 roster = [load(name, source, names, device, preprocessing=preprocessing).describe() for name, source in classifiers.items()]
-shown = ["parameters", "input_size", "interpolation", "crop_mode", "crop_pct", "mean", "std"]
-pd.DataFrame(roster).set_index("model").reindex(columns=shown)
+evaluation.write_sizes(roster, layout.artifacts("evaluation") / "models.csv")
+wanted = ["parameters", "input_size", "interpolation", "crop_mode", "crop_pct", "mean", "std"]
+pd.DataFrame(roster).set_index("model").reindex(columns=wanted)
 
 # evaluate
 inputs = {"scales": scales, "seeds": seeds, "labels": names, "settings": settings, "device": device}
@@ -30,12 +32,38 @@ answered = evaluation.evaluate(images, shifts, classes, **inputs, folder=layout.
 predictions = pd.concat([tables.read(path, tables.predictions) for path in answered.values()], ignore_index=True)
 predictions.groupby(["model", "scale"]).size().unstack("scale")
 
+# catalog
+tested = evaluation.evaluate_catalog(
+    layout.locate(catalog), classes, labels=names, settings=settings, device=device, folder=layout.artifacts("evaluation") / "heldout"
+)
+heldout = pd.concat([tables.read(path, tables.predictions) for path in tested.values()], ignore_index=True)
+exams = {"catalog, held out": heldout, "generated, scale 0": predictions[predictions["shift"] == UNSHIFTED]}
+marked = pd.concat([answers.assign(exam=exam, right=answers["top1"] == answers["class"]) for exam, answers in exams.items()])
+shares = {key: stats.independent_share(part, confidence=0.95) for key, part in marked.groupby(["exam", "model"])["right"]}
+
+# catalog-figure
+known = pd.DataFrame(shares).T.rename_axis(["exam", "model"]).reset_index()
+figure, axes = plt.subplots(figsize=(5.5, 0.8 + 0.25 * len(classifiers)))
+plots.estimate_pairs(axes, known, y="model", hue="exam", label="accuracy")
+sizes = [f"{exam}: {plots.extent(part['n'].astype(int))}" for exam, part in known.groupby("exam")]
+plots.caption(figure, f"{'; '.join(sizes)}; lines: 95% Wilson; before filtering")
+plots.save(figure, layout.figures / "evaluation_catalog", known)
+
+# catalog-reading
+real, drawn = (known[known["exam"] == exam].set_index("model") for exam in exams)
+hits = [(table["n"] * table["estimate"]).round().astype(int) for table in (real, drawn)]
+low, high = confint_proportions_2indep(hits[0], real["n"], hits[1], drawn["n"], method="newcomb", alpha=0.05)
+cost = pd.DataFrame({"cost": real["estimate"] - drawn["estimate"], "low": low, "high": high}).sort_values("cost")
+least, most = (f"{row['cost']:.2f} ({row['low']:.2f} to {row['high']:.2f}) for *{row.name}*" for _, row in cost.iloc[[0, -1]].iterrows())
+above = (cost["low"] > 0).sum()
+Markdown(f"The generator costs between {least} and {most}; for {above} of {len(cost)} classifiers the whole interval is above zero.")
+
 # example
 full = tables.trajectories(predictions, shifts).assign(wrong=lambda t: t["top1"] != t["class"])
 shift, garment, seed = (full.groupby(tables.TRAJECTORY)["wrong"].mean() - 0.5).abs().idxmin()
 shards = [tables.read(images / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, shift)]
-drawn = tables.trajectories(pd.concat(shards), [shift]).query("`class` == @garment and seed == @seed").sort_values("scale")
-strip = tables.pictures(drawn, shift)[None]
+frames = tables.trajectories(pd.concat(shards), [shift]).query("`class` == @garment and seed == @seed").sort_values("scale")
+strip = tables.pictures(frames, shift)[None]
 said = full.query("shift == @shift and `class` == @garment and seed == @seed")
 
 # example-figure
@@ -50,7 +78,8 @@ plots.save(figure, layout.figures / "evaluation_example", said[["model", "scale"
 # margin
 quartiles = full.groupby(["model", "shift", "scale"])["margin"].quantile([0.25, 0.5, 0.75]).unstack()
 quartiles = quartiles.set_axis(["low", "estimate", "high"], axis=1).reset_index()
-figure = plots.panels(quartiles, plots.estimate_lines, columns=4, x="scale", hue="model", label="logit margin")
+curves = quartiles[quartiles["model"].isin(shown)]
+figure = plots.panels(curves, plots.estimate_lines, columns=5, x="scale", hue="model", label="logit margin")
 plots.caption(figure, f"median over {len(classes) * seeds} images per scale; bands: middle half of the images; above 0 the answer is right")
 plots.save(figure, layout.figures / "evaluation_margin", quartiles)
 
@@ -64,9 +93,7 @@ plots.caption(figure, f"{len(wrong)} wrong answers of {len(classifiers)} classif
 plots.save(figure, layout.figures / "evaluation_mistakes", answers.reset_index().melt("shift", value_name="share"))
 
 # unshifted
-plain = predictions[predictions["shift"] == UNSHIFTED].assign(right=lambda t: t["top1"] == t["class"])
-clean = {name: stats.independent_share(part["right"], confidence=0.95) for name, part in plain.groupby("model")}
-clean_table = pd.DataFrame(clean).T.rename_axis("model")
+clean_table = drawn.drop(columns="exam").astype(float)
 clean_table.round(3)
 
 # paper
@@ -79,9 +106,12 @@ comparison.round(3)
 
 # answer
 heavy = 1 - full[full["scale"] == max(scales)]["wrong"].mean()
-text = f"{len(predictions)} answers of {len(classifiers)} classifiers: {ours['mean']:.0%} of the unshifted garments are named correctly"
-answer.update(Markdown(f"**{text}, and {heavy:.0%} at scale {max(scales)}, before we set aside the pictures that lost their class.**"))
+text = f"{len(classifiers)} classifiers name {real['estimate'].mean():.0%} of the catalog's held-out garments"
+text += f", {drawn['estimate'].mean():.0%} of generated ones, and {heavy:.0%} at scale {max(scales)}"
+answer.update(Markdown(f"**{text}, before we set aside the pictures that lost their class.**"))
 
 # outputs
-tables.write_metrics(layout.metrics / "evaluation.json", {"accuracy_unshifted": clean})
+accuracies = {"accuracy_unshifted": drawn, "accuracy_heldout": real}
+metrics = {name: stats.records(table.reset_index(), "model") for name, table in accuracies.items()}
+tables.write_metrics(layout.metrics / "evaluation.json", metrics)
 print(f"{len(predictions)} rows, {len(answered)} tables, preprocessing {preprocessing}")

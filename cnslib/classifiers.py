@@ -12,7 +12,8 @@ from timm.data import create_transform, resolve_data_config
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from torch import Tensor, nn
 
-import cnslib.alexnet  # noqa: F401  (registers alexnet_64 with timm)
+import cnslib.alexnet
+import cnslib.backbones  # noqa: F401  (registers mixer_64 and vit_64)
 from cnslib import encoders, paths, units
 from cnslib.config import demand
 
@@ -30,7 +31,7 @@ class Classifier:
     network: Callable[[Tensor], Tensor]
     transform: Callable[[Image.Image], Tensor]
     settings: dict[str, Any]  # of the transform
-    parameters: int
+    parameters: int  # weights that act when an image is classified
     device: str
 
     @torch.inference_mode()
@@ -59,11 +60,10 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
     read = zero_shot if is_open_clip(source) else supervised
-    network, transform, settings, model = read(key, source, labels, device)
+    network, transform, settings, size = read(key, source, labels, device)
     if preprocessing == "paper":
         settings = paper_settings(settings["input_size"])
         transform = create_transform(**settings)
-    size = sum(parameter.numel() for parameter in model.parameters())
     return Classifier(name, source, list(labels), network, transform, settings, size, device)
 
 
@@ -72,17 +72,20 @@ def is_open_clip(source: str) -> bool:
     return source.startswith("open_clip:") or (paths.resolve(source) / CLIP_CONFIG).exists()
 
 
-def supervised(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], nn.Module]:
-    """A timm classifier: its network, transform, the transform's settings and the module."""
+def supervised(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
+    """A timm classifier: its network, transform, the transform's settings and the number of weights."""
     model, _ = encoders.timm_model(key, source, device)
     if model.num_classes != len(labels):
         raise ValueError(f"{key}: {source} has {model.num_classes} outputs, labels name {len(labels)}; accepted: as many outputs as labels")
     settings = resolve_data_config({}, model=model)
-    return model, create_transform(**settings), settings, model
+    return model, create_transform(**settings), settings, weights(model)
 
 
-def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], nn.Module]:
-    """An open_clip model as a classifier (Radford et al. 2021): scaled cosine of the image with one prompt per label."""
+def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
+    """An open_clip model as a classifier (Radford et al. 2021): scaled cosine of the image with one prompt per label.
+
+    Its weights are those of the image tower and the labels' text features, which play the head; the text tower is done by then.
+    """
     try:
         clip = encoders.Clip(source, device=device)
         texts = clip.text_features([PROMPT.format(label=label) for label in labels]).to(device)
@@ -96,7 +99,12 @@ def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[Ca
         features = nn.functional.normalize(clip.model.encode_image(pixels), dim=1)
         return clip.model.logit_scale.exp() * features @ texts.T
 
-    return network, clip.transform, settings, clip.model
+    return network, clip.transform, settings, weights(clip.model.visual) + texts.numel()
+
+
+def weights(model: nn.Module) -> int:
+    """Number of trained values of a module; running statistics are none."""
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def paper_settings(input_size: tuple[int, int, int]) -> dict[str, Any]:

@@ -1,6 +1,10 @@
 """Provenance of the base models: seed, steps, code digest, licence and measured quality, in `data/models/manifest.json`."""
 
+import contextlib
+import fcntl
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -33,8 +37,22 @@ def read(models: Path) -> dict:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def record(models: Path, name: str, *, seed: int, steps: int, modules: list[ModuleType], quality: dict) -> dict:
-    """Adds or replaces the entry of one model; quality figures are {"n", "estimate", "low", "high"} records."""
+@contextlib.contextmanager
+def held(models: Path) -> Iterator[None]:
+    """Keeps other processes from writing the manifest; the lock is on the folder, so no file is left behind."""
+    folder = os.open(models, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def record(models: Path, name: str, *, seed: int, steps: int, modules: list[ModuleType], quality: dict, **more) -> dict:
+    """Adds or replaces the entry of one model; quality figures are {"n", "estimate", "low", "high"} records.
+
+    `more` holds what else is to be kept, such as the training's options.
+    """
     entry = {
         "seed": seed,
         "steps": steps,
@@ -42,7 +60,18 @@ def record(models: Path, name: str, *, seed: int, steps: int, modules: list[Modu
         "files": units.directory_digest(models / name),
         "licence": LICENCE,
         "quality": quality,
+        **more,
     }
-    table = read(models) | {name: entry}
-    units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
+    with held(models):
+        table = read(models) | {name: entry}
+        units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
     return entry
+
+
+def current(models: Path, name: str, *, modules: tuple[ModuleType, ...], options: dict) -> bool:
+    """Whether a model's files are those of its entry, trained with these options by this code."""
+    entry = read(models).get(name)
+    if entry is None or not (models / name).is_dir():
+        return False
+    wanted = {"code": units.code_digest(*modules), "files": units.directory_digest(models / name), "options": options}
+    return {key: entry.get(key) for key in wanted} == json.loads(json.dumps(wanted))

@@ -177,6 +177,21 @@ def estimate_dots(axes: Axes, table: pd.DataFrame, *, y: str, label: str, refere
     axes.set(xlabel=label)
 
 
+def estimate_pairs(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, label: str) -> None:
+    """Two estimates per row with their intervals, side by side; rows are ordered by the first level of `hue`."""
+    first, *_ = levels = list(table[hue].unique())
+    order = table[table[hue] == first].sort_values("estimate")[y].tolist()
+    for offset, (name, look) in zip((0.16, -0.16), looks(levels).items(), strict=True):
+        part = table[table[hue] == name].set_index(y).loc[order]
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        places = np.arange(len(order)) + offset
+        axes.errorbar(part["estimate"], places, xerr=arms, fmt="none", ecolor=look["color"], elinewidth=1)
+        axes.plot(part["estimate"], places, linestyle="", markersize=4, label=name, **look)
+    axes.set_yticks(np.arange(len(order)), order)
+    axes.set(xlabel=label)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+
+
 def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFrame) -> None:
     """ROC curves (columns fpr, tpr and `hue`) with the diagonal of guessing, and operating points (name, fpr, tpr) on top."""
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle=":", zorder=0)

@@ -92,4 +92,39 @@ class Zoo:
     seed: int
 
 
-RECIPES = (Autoencoder, Diffusion, Contrastive, Selfsupervised, Oracle, Zoo)
+@dataclass(frozen=True)
+class Augmentation:
+    """DeiT's recipe: strong augmentation for the same networks."""
+
+    classifiers: dict[str, dict]
+    policy: str
+    erasing: float
+    mixup: float
+    cutmix: float
+    mixed: float
+    smoothing: float
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    average: float
+    quality_images: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """One network with different pasts: objectives by name, classifiers with objective and adaptation, and the adaptations."""
+
+    network: dict[str, object]
+    objectives: dict[str, dict]
+    classifiers: dict[str, dict]
+    finetuned: dict[str, float]
+    probe: dict[str, float]
+    batch_size: int
+    learning_rate: float
+    average: float
+    quality_images: int
+    seed: int
+
+
+RECIPES = (Autoencoder, Diffusion, Contrastive, Selfsupervised, Oracle, Zoo, Augmentation, Pretraining)

@@ -67,3 +67,18 @@ def test_a_file_that_is_no_picture_is_named(folder):
     (folder / "train" / "bag" / "0.png").write_bytes(b"not a picture")
     with pytest.raises(ValueError, match=r"bag/0\.png is not a picture"):
         catalog.images(folder, "train", "bag", count=1, side=64)
+
+
+def test_the_whole_split_comes_class_by_class_with_its_seeds(table, folder):
+    for path in (table, folder):
+        (first, seeds, found), (second, *_) = catalog.whole(path, "train", ["coat", "bag"])
+        assert (first, second, seeds) == ("coat", "bag", [0, 1, 2])
+        assert np.array_equal(np.stack(found), pictures(3, seed=1))
+
+
+def test_the_digest_knows_the_pictures_of_the_asked_classes(folder):
+    before = catalog.digest(folder, "train", ["bag"])
+    (folder / "train" / "coat" / "0.png").unlink()
+    assert catalog.digest(folder, "train", ["bag"]) == before != catalog.digest(folder, "heldout", ["bag"])
+    (folder / "train" / "bag" / "0.png").unlink()
+    assert catalog.digest(folder, "train", ["bag"]) != before

@@ -1,16 +1,20 @@
 """Evaluation: one row per image, only what changed is evaluated again, and nothing broken gets into a table."""
 
 import dataclasses
+import inspect
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import timm
 import torch
-from tiny_encoders import write_timm
+from PIL import Image
+from safetensors.torch import load_file
+from tiny_encoders import write_clip, write_timm
 
-from cnslib import classifiers, evaluation, tables
+from cnslib import classifiers, evaluation, tables, zoo
 from cnslib.config import UNSHIFTED, Evaluation, identifier
 
 LABELS = ["sneaker", "ankle boot", "bag"]
@@ -189,3 +193,114 @@ def test_a_class_without_a_label_is_named(bench):
             bench / "images", SHIFTS, ["bag", "crane"], scales=SCALES, seeds=SEEDS, labels=LABELS,
             settings=Evaluation({}, 4, "model"), device="cpu", folder=bench / "out",
         )  # fmt: skip
+
+
+HELDOUT = {"ankle boot": [4, 7], "bag": [0, 1, 9]}  # seeds of the catalog's held-out pictures
+
+
+@pytest.fixture
+def catalog(bench) -> Path:
+    """A catalog with other pictures for training and a class that is not asked for."""
+    keys = [("heldout", name, seed) for name, seeds in HELDOUT.items() for seed in seeds]
+    keys += [("train", "bag", 0), ("train", "ankle boot", 3), ("heldout", "sneaker", 2)]
+    pictures = np.random.default_rng(5).integers(0, 256, (len(keys), 32, 32, 3), dtype=np.uint8)
+    rows = [(*key, tables.encode(picture)) for key, picture in zip(keys, pictures, strict=True)]
+    tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), bench / "catalog.parquet", tables.catalog)
+    return bench / "catalog.parquet"
+
+
+def run_catalog(catalog: Path, names: tuple[str, ...] = ("vit", "deit"), **changes) -> pd.DataFrame:
+    """Evaluates the held-out pictures beside the benchmark's and reads the predictions."""
+    settings = Evaluation({name: str(catalog.parent / name) for name in names}, batch_size=2, preprocessing="model")
+    settings = dataclasses.replace(settings, **changes)
+    where = {"labels": LABELS, "settings": settings, "device": "cpu", "folder": catalog.parent / "out" / "heldout"}
+    paths = evaluation.evaluate_catalog(catalog, CLASSES, **where)
+    return pd.concat([tables.read(path, tables.predictions) for path in paths.values()], ignore_index=True)
+
+
+def stamps(bench: Path) -> dict[str, int]:
+    """When each prediction table was last written."""
+    return {path.relative_to(bench / "out").as_posix(): path.stat().st_mtime_ns for path in (bench / "out").rglob("*.parquet")}
+
+
+def test_held_out_rows_are_the_catalogs_and_agree_with_the_models_logits(catalog):
+    found = run_catalog(catalog)
+    wanted = [(model, UNSHIFTED, name, seed, 0.0) for model in ("vit", "deit") for name, seeds in HELDOUT.items() for seed in seeds]
+    assert len(found) == 10  # two classifiers, two boots and three bags
+    assert sorted(found[["model", *tables.KEY]].itertuples(index=False, name=None)) == sorted(wanted)
+    row = found.query("model == 'deit' and `class` == 'bag' and seed == 9").iloc[0]
+    held = tables.read(catalog, tables.catalog).query("split == 'heldout' and `class` == 'bag' and seed == 9")
+    logits = classifiers.load("deit", str(catalog.parent / "deit"), LABELS).logits(tables.pictures(held, "held"))[0].double()
+    assert row["top1"] == LABELS[logits.argmax()] and row["margin"] == pytest.approx((logits[2] - logits[:2].max()).item(), abs=1e-5)
+
+
+def test_a_folder_of_the_same_pictures_gets_the_same_answers_and_sizes_may_differ(catalog):
+    table, folder = tables.read(catalog, tables.catalog), catalog.parent / "pictures"
+    for row in table.query("split == 'heldout'").itertuples():
+        (folder / "heldout" / row[2]).mkdir(parents=True, exist_ok=True)
+        (folder / "heldout" / row[2] / f"{row.seed}.png").write_bytes(row.image)
+    from_table = run_catalog(catalog)
+    from_folder = run_catalog(folder)
+    assert from_folder.query("`class` == 'bag'")["seed"].tolist() == [0, 1, 2] * 2  # places by name
+    assert from_folder["margin"].tolist() == from_table["margin"].tolist()
+    Image.new("RGB", (50, 20), "red").save(folder / "heldout" / "bag" / "wide.png")
+    assert len(run_catalog(folder)) == 12
+
+
+def test_both_exams_resume_and_prune_on_their_own(bench, catalog):
+    run(bench)
+    run_catalog(catalog)
+    first = stamps(bench)
+    assert sorted(first) == ["deit.parquet", "heldout/deit.parquet", "heldout/vit.parquet", "vit.parquet"]
+    run(bench)
+    run_catalog(catalog)
+    assert stamps(bench) == first
+    run_catalog(catalog, ("vit",))
+    assert stamps(bench) == {name: stamp for name, stamp in first.items() if name != "heldout/deit.parquet"}
+    run(bench, ("deit",))
+    assert sorted(stamps(bench)) == ["deit.parquet", "heldout/vit.parquet"]
+
+
+@pytest.mark.parametrize("change", ["weights", "pictures", "preprocessing"])
+def test_whatever_a_held_out_table_is_made_from_makes_it_outdated(bench, catalog, change):
+    before, first = run_catalog(catalog), stamps(bench)
+    if change == "weights":
+        shutil.rmtree(bench / "vit")
+        write_timm(bench / "vit", outputs=3, seed=7)
+    if change == "pictures":
+        table = tables.read(catalog, tables.catalog)
+        table["image"] = table["image"].iloc[::-1].tolist()
+        tables.write(table, catalog, tables.catalog)
+    after = run_catalog(catalog, preprocessing="paper" if change == "preprocessing" else "model")
+    again = {name for name, stamp in stamps(bench).items() if stamp != first[name]}
+    assert again == {"heldout/vit.parquet"} | ({"heldout/deit.parquet"} if change != "weights" else set())
+    assert not after["margin"].equals(before["margin"])
+
+
+@pytest.mark.parametrize("module", ["evaluation", "classifiers", "encoders", "alexnet", "backbones"])
+def test_the_code_of_every_module_that_decides_an_answer_is_part_of_the_digest(monkeypatch, module):
+    settings, source_of = Evaluation({}, 4, "model"), inspect.getsource
+    before = evaluation.prediction_digest("vit", "timm:vit", [], labels=LABELS, settings=settings)
+    changed = {f"cnslib.{module}": "\nCHANGED = 1\n"}
+    monkeypatch.setattr(inspect, "getsource", lambda m: source_of(m) + changed.get(m.__name__, ""))
+    assert evaluation.prediction_digest("vit", "timm:vit", [], labels=LABELS, settings=settings) != before
+
+
+def test_a_class_without_held_out_pictures_is_named(catalog):
+    table = tables.read(catalog, tables.catalog).query("split == 'train' or `class` != 'bag'")
+    tables.write(table, catalog, tables.catalog)
+    with pytest.raises(ValueError, match="no heldout pictures of class 'bag'"):
+        run_catalog(catalog)
+
+
+def test_the_sizes_are_those_of_the_stored_weights_that_act(tmp_path):
+    """A network with running statistics, which are not trained, and a zero-shot model whose text tower is done by then."""
+    network = timm.create_model("resnet18", num_classes=3, channels=[4, 4, 8, 8])
+    zoo.save(network, tmp_path / "resnet", architecture="resnet18", arguments={"channels": [4, 4, 8, 8]})
+    write_clip(tmp_path / "clip")
+    roster = [classifiers.load(name, str(tmp_path / name), LABELS).describe() for name in ("resnet", "clip")]
+    evaluation.write_sizes(roster, tmp_path / "models.csv")
+    stored = load_file(tmp_path / "resnet" / "model.safetensors")
+    weights = sum(value.numel() for key, value in stored.items() if "running" not in key and "num_batches" not in key)
+    tower = sum(v.numel() for key, v in load_file(tmp_path / "clip" / "open_clip_model.safetensors").items() if key.startswith("visual."))
+    assert (tmp_path / "models.csv").read_text() == f"model,parameters\nclip,{tower + 3 * 8}\nresnet,{weights}\n"

@@ -156,3 +156,13 @@ def test_a_frame_surrounds_its_picture():
     plots.contact_sheet(axes, pictures, rows=["a", "b"], columns=["0", "1", "2"])
     plots.frame_picture(axes, pictures, row=1, column=2)
     assert axes.patches[0].get_bbox().extents.tolist() == [11.5, 5.5, 17.5, 11.5]  # pixel edges of the last picture and its rim
+
+
+def test_pairs_of_estimates_stand_side_by_side_in_the_order_of_the_first():
+    table = pd.DataFrame({"exam": ["a", "a", "b", "b"], "model": ["vit", "mixer"] * 2, "estimate": [0.7, 0.9, 0.8, 0.6]})
+    axes = plt.figure().subplots()
+    plots.estimate_pairs(axes, table.assign(low=table["estimate"] - 0.1, high=1.0), y="model", hue="exam", label="accuracy")
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["vit", "mixer"]
+    drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.get_lines() if not line.get_label().startswith("_")}
+    assert drawn == {"a": [0.7, 0.9], "b": [0.8, 0.6]}
+    assert axes.get_lines()[0].get_ydata()[0] > axes.get_lines()[1].get_ydata()[0]

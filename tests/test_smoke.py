@@ -66,6 +66,17 @@ def test_every_image_was_made_judged_and_classified_once(sections):
     assert len(judged) == len(base.shifts) * len(base.classes) * base.seeds * len(base.scales)
 
 
+def test_every_classifier_has_a_size_and_answered_the_held_out_catalog(sections):
+    names, folder = list(sections["evaluation"].classifiers), SMOKE.artifacts("evaluation")
+    assert sorted(pd.read_csv(folder / "models.csv")["model"]) == sorted(names)
+    held = tables.read(SMOKE.artifacts("world") / "catalog.parquet", tables.catalog).query("split == 'heldout'")
+    wanted = [(config.UNSHIFTED, *key, 0.0) for key in held[["class", "seed"]].itertuples(index=False, name=None)]
+    assert {path.stem for path in (folder / "heldout").glob("*.parquet")} == {config.identifier(name) for name in names}
+    for name in names:
+        answers = tables.read(folder / "heldout" / f"{config.identifier(name)}.parquet", tables.predictions)
+        tables.complete(answers, wanted, tables.KEY, name)
+
+
 def test_a_trajectory_is_kept_as_a_whole():
     scores = tables.read(SMOKE.artifacts("filtering") / "scores.parquet", tables.scores)
     assert (scores.groupby(tables.TRAJECTORY)["keep"].nunique() == 1).all()
