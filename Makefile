@@ -4,12 +4,13 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 RUN := $(BIN)/python -m cnslib.runner
 UV_VERSION := 0.13.8
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure
 export HF_HUB_OFFLINE := 1
 # DVC's stages call `python`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-9s %s\n", $$1, $$2}'
 
 env: .venv/.done ## create .venv with the exact versions of requirements.lock
 
@@ -28,7 +29,10 @@ repro: data ## restore the heavy steps, run every analysis anew, compare with th
 
 smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
-	$(RUN) --overlay smoke.yaml world inversion sliders generation filtering evaluation accuracy ranking axes failure
+	$(RUN) --overlay smoke.yaml $(STEPS)
+
+benchmark: data ## make every slider, image and table from nothing in build/benchmark (3 hours on two cores; continues if killed)
+	$(RUN) --overlay benchmark.yaml $(STEPS)
 
 test: smoke ## run the whole chain at smoke size, then all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
@@ -47,4 +51,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro smoke test lint lab world lock
+.PHONY: help env data repro smoke benchmark test lint lab world lock

@@ -1,6 +1,10 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import pandas as pd
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import manifest, paths, plots, tables, world
@@ -69,7 +73,7 @@ judged.round(3)
 # answer
 met = (judged["verdict"] == "met").sum()
 missed = ", ".join(judged.loc[judged["verdict"] == "missed", "quality"]) or "none"
-Markdown(f"**{met} of {len(judged)} quality bounds are met; missed: {missed}.**")
+answer.update(Markdown(f"**{met} of {len(judged)} quality bounds are met; missed: {missed}.**"))
 
 # outputs
 tables.write_metrics(layout.metrics / "world.json", quality | {"classifier_accuracy": named})

@@ -1,8 +1,12 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import catalog as scenes
@@ -59,7 +63,8 @@ gain, nearer = found["accuracy"]["difference"], found["frechet"]["difference"]
 verb = "brings" if nearer["estimate"] < 0 < gain["estimate"] else "does not bring"
 more, less = (f"{record['estimate']:+.3f} ({record['low']:+.3f} to {record['high']:+.3f})" for record in (gain, nearer))
 first = f"A learned word {verb} the garments closer to the catalog: accuracy {more}, Frechet distance {less}"
-Markdown(f"**{first}; {improved['estimate']:.0%} of {improved['n']} classes come closer (n = {gain['n']} images per prompt).**")
+sentence = f"**{first}; {improved['estimate']:.0%} of {improved['n']} classes come closer (n = {gain['n']} images per prompt).**"
+answer.update(Markdown(sentence))
 
 # floor
 spoken = {"text": "by name", "in_star": "by token"}

@@ -1,7 +1,11 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import pandas as pd
 import torch
-from IPython.display import Markdown, display
 from matplotlib import pyplot as plt
 
 from cnslib import adapters, encoders, health, models, paths, plots, sliders, tables
@@ -38,7 +42,8 @@ parts = [sliders.loss_curve(path).assign(shift=shift) for (shift, name), path in
 losses = pd.concat(parts).groupby(["iteration", "shift"])[["loss", "untrained"]].sum().unstack("shift").rolling(5, min_periods=1).sum()
 remaining = losses["loss"] / losses["untrained"]
 figure, axes = plt.subplots(figsize=(4, 2.6))
-remaining.plot(ax=axes, ylabel="share of the way to go", ylim=(0, None))
+remaining.plot(ax=axes, color="0.75", linewidth=0.8, legend=False)
+remaining.mean(axis=1).plot(ax=axes, ylabel="share of the way to go", ylim=(0, None))
 plots.save(figure, layout.figures / "sliders_loss", remaining.stack().rename("remaining").reset_index())
 
 # health
@@ -49,13 +54,10 @@ health.require_gain(summary, least=least_gain)
 summary.sort_values("gain").head().round(3)
 
 # curves
-measured = {column: health.curves(report, column) for column in ("alignment", "structure")}
-figure, panels = plt.subplots(1, 2, figsize=(7.5, 2.8), layout="constrained")
-for axes, (column, table) in zip(panels, measured.items(), strict=True):
-    plots.estimate_lines(axes, table, x="scale", hue="shift", label=column)
-panels[0].legend(title="shift")
-plots.caption(figure, f"{plots.extent(measured['structure']['n'])} sliders per shift; bands: 95 % bootstrap over sliders")
-plots.save(figure, layout.figures / "sliders_health", pd.concat([t.assign(measure=m) for m, t in measured.items()]))
+measured = pd.concat([health.curves(report, column).assign(measure=column) for column in ("alignment", "structure")])
+figure = plots.panels(measured, plots.estimate_lines, columns=5, x="scale", hue="measure", label="cosine")
+plots.caption(figure, f"{plots.extent(measured['n'])} sliders per shift; bands: 95 % bootstrap over sliders")
+plots.save(figure, layout.figures / "sliders_health", measured)
 
 # strips
 shown = classes[-1]
@@ -76,7 +78,8 @@ kept = health.over_sliders(summary["structure"])
 low, high = rising["low"], rising["high"]
 word = "Yes, in" if low > 0.5 else "Not reliably: only in"
 first = f"{word} {rising['estimate']:.0%} of the steps over {len(summary)} sliders (95 % interval {low:.0%} to {high:.0%})"
-Markdown(f"**{first}; at scale {max(scales)} the features keep a cosine of {kept['estimate']:.2f} with the unshifted picture.**")
+sentence = f"**{first}; at scale {max(scales)} the features keep a cosine of {kept['estimate']:.2f} with the unshifted picture.**"
+answer.update(Markdown(sentence))
 
 # outputs
 count = {"n": len(found), **dict.fromkeys(("estimate", "low", "high"), len(found))}

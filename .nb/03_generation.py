@@ -1,9 +1,13 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import dataclasses
 
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import catalog as pictures_of
@@ -85,9 +89,8 @@ total = len(tables.complete(index, expected, tables.KEY, "images"))
 # change
 changes = pd.concat([generation.change(table, unshifted) for table in images.values()], ignore_index=True)
 table = health.curves(changes, "change")
-figure, axes = plt.subplots(figsize=(4, 2.8))
-plots.estimate_lines(axes, table, x="scale", hue="shift", label="mean change (grey levels)")
-axes.legend(title="shift")
+figure, axes = plt.subplots(figsize=(4.5, 3.6))
+plots.estimate_lines(axes, table, x="scale", hue="shift", label="mean change (grey levels)", named=True)
 plots.caption(figure, f"{plots.extent(table['n'])} classes per shift; bands: 95 % bootstrap over classes")
 plots.save(figure, layout.figures / "generation_change", table)
 
@@ -113,7 +116,8 @@ comparison.assign(verdict=np.where(comparison["difference"].abs() < 0.02, "same"
 last = changes[changes["scale"] == max(scales)]["change"].mean()
 recognised = accuracy[guidance]["estimate"]
 first = f"{total} images in {len(shifts) * len(grid)} trajectories; {recognised:.0%} of the unshifted ones are recognised"
-Markdown(f"**{first}, and at scale {max(scales)} a picture differs from its unshifted one by {last:.0f} of 255 grey levels on average.**")
+sentence = f"**{first}, and at scale {max(scales)} a picture differs from its unshifted one by {last:.0f} of 255 grey levels on average.**"
+answer.update(Markdown(sentence))
 
 # outputs
 count = {"n": total, **dict.fromkeys(("estimate", "low", "high"), total)}

@@ -1,9 +1,13 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import itertools
 
 import pandas as pd
 import seaborn as sns
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import alignment, encoders, filtering, paths, plots, stats, tables
@@ -50,7 +54,7 @@ ours, baseline = found["ours"], found["clip"]
 bad, good = (f"{r['estimate']:.1%} ({r['low']:.1%} to {r['high']:.1%}) of {r['n']}" for r in (ours["tpr"], ours["fpr"]))
 alone = f"CLIP alone removes {baseline['tpr']['estimate']:.1%} and {baseline['fpr']['estimate']:.1%}."
 found_any = f"The vote removes {bad} out-of-class images, and with them {good} good ones. {alone}"
-Markdown(f"**{found_any if ours['tpr']['n'] else 'No labelled image is out of class, so the filter drops nothing.'}**")
+answer.update(Markdown(f"**{found_any if ours['tpr']['n'] else 'No labelled image is out of class, so the filter drops nothing.'}**"))
 
 # roc
 curves = filtering.roc(labelled)

@@ -1,8 +1,12 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import encoders, evaluation, paths, plots, stats, tables
@@ -76,7 +80,7 @@ comparison.round(3)
 # answer
 heavy = 1 - full[full["scale"] == max(scales)]["wrong"].mean()
 text = f"{len(predictions)} answers of {len(classifiers)} classifiers: {ours['mean']:.0%} of the unshifted garments are named correctly"
-Markdown(f"**{text}, and {heavy:.0%} at scale {max(scales)}, before we set aside the pictures that lost their class.**")
+answer.update(Markdown(f"**{text}, and {heavy:.0%} at scale {max(scales)}, before we set aside the pictures that lost their class.**"))
 
 # outputs
 tables.write_metrics(layout.metrics / "evaluation.json", {"accuracy_unshifted": clean})

@@ -1,9 +1,13 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import json
 
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import paths, plots, stats, tables
@@ -14,8 +18,8 @@ layout = paths.Layout(out)
 settings = Accuracy(reference, resamples, confidence, seed)
 
 # data
-parts = [tables.read(path, tables.predictions) for path in sorted(layout.artifacts("evaluation").glob("*.parquet"))]
-predictions, kept = pd.concat(parts, ignore_index=True), pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
+predictions = tables.read_answers(sorted(layout.artifacts("evaluation").glob("*.parquet")))
+kept = pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
 found = stats.outcomes(predictions, kept)
 first, last = found.scales[0], found.scales[-1]
 print(f"{len(found.models)} classifiers, {len(found.trajectories)} trajectories, scales {found.scales}")
@@ -30,14 +34,14 @@ overall[["n", "estimate", "low", "high"]].round(3)
 # accuracy-figure
 by_shift = accuracy[accuracy["shift"] != stats.ALL]
 chance = 1 / len(json.loads(paths.resolve(labels).read_text()))
-figure = plots.panels(by_shift, plots.accuracy_lines, chance=chance)
+figure = plots.panels(by_shift[by_shift["model"].isin(shown)], plots.accuracy_lines, columns=5, chance=chance)
 note = f"trajectories per shift; bands: {confidence:.0%} bootstrap over (class, seed)"
 plots.caption(figure, f"{plots.extent(by_shift['n'])} {note}; dotted: guessing")
 plots.save(figure, layout.figures / "accuracy_by_shift", by_shift)
 
 # drop-figure
 ordered = pd.concat([drops[drops["shift"] == stats.ALL], drops[drops["shift"] != stats.ALL]])
-figure = plots.panels(ordered, plots.drop_lines, columns=5)
+figure = plots.panels(ordered[ordered["model"].isin(shown)], plots.drop_lines, columns=5)
 plots.caption(figure, f"n = {errors.n[-1]} trajectories over all shifts, {plots.extent(by_shift['n'])} {note}")
 plots.save(figure, layout.figures / "accuracy_drop", ordered)
 
@@ -53,7 +57,7 @@ Markdown(
 # failures
 distribution = stats.failure_distribution(stats.failure_shares(found, settings=settings))
 bars = distribution[(distribution["shift"] != stats.ALL) & (distribution["scale"] != stats.NEVER)]
-figure = plots.panels(bars, plots.failure_bars, columns=2)
+figure = plots.panels(bars[bars["model"].isin(shown)], plots.failure_bars, columns=3)
 plots.caption(figure, f"{plots.extent(bars['n'])} trajectories per shift; lines: {confidence:.0%} bootstrap over (class, seed)")
 plots.save(figure, layout.figures / "failure_points", bars)
 
@@ -139,7 +143,7 @@ order.assign(verdict=np.select(cases, ["undecided", "same order"], "opposite ord
 start, end = (overall.loc[scale] for scale in (first, last))
 said = [f"{row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})" for row in (start, end)]
 text = f"Averaged over {len(found.models)} classifiers, accuracy falls from {said[0]} to {said[1]} at scale {last}"
-Markdown(f"**{text}, and {losses.index[-1]} is the hardest shift.**")
+answer.update(Markdown(f"**{text}, and {losses.index[-1]} is the hardest shift.**"))
 
 # outputs
 ends = stats.records(overall.loc[[first, last]].reset_index(), "scale")

@@ -1,7 +1,11 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import pandas as pd
 import seaborn as sns
-from IPython.display import Markdown
 from matplotlib import pyplot as plt
 
 from cnslib import paths, plots, ranking, stats, tables
@@ -12,15 +16,15 @@ layout = paths.Layout(out)
 settings = Ranking(resamples, confidence, seed)
 
 # data
-parts = [tables.read(path, tables.predictions) for path in sorted(layout.artifacts("evaluation").glob("*.parquet"))]
+predictions = tables.read_answers(sorted(layout.artifacts("evaluation").glob("*.parquet")))
 kept = pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
-errors = stats.error_shares(stats.outcomes(pd.concat(parts, ignore_index=True), kept), settings=settings)
+errors = stats.error_shares(stats.outcomes(predictions, kept), settings=settings)
 first, last = errors.bins[0], errors.bins[-1]
 print(f"{len(errors.models)} classifiers, {errors.n[-1]} trajectories, scales {errors.bins}")
 
 # ranks-figure
 ranks = ranking.ranks(errors)
-figure = plots.panels(ranks, plots.rank_lines, columns=3)
+figure = plots.panels(ranks[ranks["model"].isin(shown)], plots.rank_lines, columns=5)
 note = f"trajectories; bands: {confidence:.0%} bootstrap over (class, seed), paired"
 plots.caption(figure, f"{plots.extent(errors.n)} {note}")
 plots.save(figure, layout.figures / "ranking_ranks", ranks)
@@ -35,18 +39,17 @@ told
 # flips-figure
 flips = ranking.flips(errors)
 ends = flips[(flips["scale"] == first) & (flips["other_scale"] == last)]
-figure, axes = plt.subplots(figsize=(1.2 + 0.5 * len(errors.models), 0.8 + 0.4 * len(errors.models)))
+figure, axes = plt.subplots(figsize=(1.6 + 0.24 * len(errors.models), 1 + 0.22 * len(errors.models)))
 grid = ends.pivot(index="first", columns="second", values="probability")
-sns.heatmap(grid, ax=axes, vmin=0, vmax=1, cmap="vlag", annot=True, fmt=".2f", cbar_kws={"label": "probability of a flip"})
+sns.heatmap(grid, ax=axes, vmin=0, vmax=1, cmap="vlag", cbar_kws={"label": "probability of a flip"})
 axes.set(xlabel="", ylabel="")
 plots.caption(figure, f"n = {errors.n[-1]} trajectories; order at scale {first:g} against scale {last:g}, all shifts")
 plots.save(figure, layout.figures / "ranking_flips", ends)
 
 # agreement-figure
 agreement = ranking.agreement(errors)
-figure, axes = plt.subplots(figsize=(4.5, 2.8))
-plots.estimate_lines(axes, agreement, x="scale", hue="shift", label="Kendall's tau with scale 0")
-axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+named = agreement.assign(order="order of all classifiers")
+figure = plots.panels(named, plots.estimate_lines, columns=5, x="scale", hue="order", label="tau with scale 0")
 plots.caption(figure, f"{len(errors.models)} classifiers; {plots.extent(errors.n)} {note}")
 plots.save(figure, layout.figures / "ranking_agreement", agreement)
 
@@ -63,7 +66,7 @@ end, safe = ours.loc[last], ends["probability"]
 certain = f"{(safe > 0.95).sum()} of {len(ends)} pairs change places with certainty, {(safe < 0.05).sum()} keep their order with certainty"
 value = f"{end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f})"
 agree = f"Kendall's tau of the order at scale {last:g} with that at scale {first:g} is {value}"
-Markdown(f"**{agree}; {certain}, and the other {((safe >= 0.05) & (safe <= 0.95)).sum()} stay open.**")
+answer.update(Markdown(f"**{agree}; {certain}, and the other {((safe >= 0.05) & (safe <= 0.95)).sum()} stay open.**"))
 
 # outputs
 tau = {f"tau_scale_{scale:g}": record for scale, record in stats.records(agreement[agreement["shift"] == stats.ALL], "scale").items()}

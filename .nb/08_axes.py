@@ -1,6 +1,10 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import pandas as pd
-from IPython.display import Markdown, display
 from matplotlib import pyplot as plt
 from matplotlib.ticker import EngFormatter
 
@@ -12,7 +16,6 @@ plots.use_style()
 pd.set_option("display.max_colwidth", None, "display.max_rows", None)  # claims are sentences
 layout = paths.Layout(out)
 settings = Axes(resamples, confidence, seed, members, reference, margin)
-answer = display(Markdown("The answer appears here once all cells have run."), display_id="answer")
 
 # axes-table
 published = pd.read_csv(paths.PUBLISHED / "axes.csv")
@@ -23,11 +26,11 @@ shown.insert(2, "parameters", published["classifier"].map(parameters).astype("In
 shown.set_index(["axis", "classifier"]).fillna("")
 
 # data
-answers = pd.concat([tables.read(path, tables.predictions) for path in sorted(folder.glob("*.parquet"))])
+answers = tables.read_answers(sorted(folder.glob("*.parquet")))
 found = stats.outcomes(answers, pd.read_parquet(layout.artifacts("filtering") / "kept.parquet"))
 errors, failures = stats.error_shares(found, settings=settings), stats.failure_shares(found, settings=settings)
-plain = [tables.read(path, tables.predictions) for path in sorted((folder / "heldout").glob("*.parquet"))]
-heldout = stats.error_shares(stats.outcomes(pd.concat(plain).assign(shift="none")), settings=settings)
+plain = tables.read_answers(sorted((folder / "heldout").glob("*.parquet"))).assign(shift="none")
+heldout = stats.error_shares(stats.outcomes(plain), settings=settings)
 evidence = Evidence(errors, failures, heldout, parameters.to_dict(), settings)
 print(f"{len(errors.models)} classifiers, {errors.n[-1]} trajectories, {heldout.n[-1]} held-out images")
 

@@ -1,6 +1,10 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import torch
-from IPython.display import Markdown
 from torchvision.utils import make_grid
 
 from cnslib import autoencoder, manifest, paths, plots, training, world
@@ -29,9 +33,11 @@ psnr = autoencoder.psnr_by_shift(vae, heldout, images=quality_images, seed=seed)
 table = {name: manifest.mean(values) for name, values in psnr.items()}
 average_psnr = manifest.mean(torch.cat(list(psnr.values())))
 worst = min(table, key=lambda name: table[name]["estimate"])
-Markdown(
-    f"**The VAE keeps {average_psnr['estimate']:.1f} dB on average; its worst shift is {worst} "
-    f"with {table[worst]['estimate']:.1f} dB (n = {table[worst]['n']}).**"
+answer.update(
+    Markdown(
+        f"**The VAE keeps {average_psnr['estimate']:.1f} dB on average; its worst shift is {worst} "
+        f"with {table[worst]['estimate']:.1f} dB (n = {table[worst]['n']}).**"
+    )
 )
 
 # table

@@ -1,6 +1,10 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 from diffusers import AutoencoderKL, StableDiffusionPipeline
-from IPython.display import Markdown
 from torchvision.utils import make_grid
 
 from cnslib import autoencoder, diffusion, manifest, models, paths, plots, training, world
@@ -38,4 +42,4 @@ parameters = sum(p.numel() for part in (pipe.unet, pipe.text_encoder, pipe.vae) 
 entry = manifest.record(
     paths.MODELS, "mini-sd", seed=seed, steps=steps, quality={}, modules=[diffusion, autoencoder, training, *world.RENDERER]
 )
-Markdown(f"**The pipeline has {parameters / 1e6:.1f} million parameters and draws all {len(prompts)} prompts above.**")
+answer.update(Markdown(f"**The pipeline has {parameters / 1e6:.1f} million parameters and draws all {len(prompts)} prompts above.**"))

@@ -1,6 +1,9 @@
-# imports
-from IPython.display import Markdown
+# opening
+from IPython.display import Markdown, display
 
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
+# imports
 from cnslib import contrastive, diffusion, encoders, manifest, paths, training, world
 from cnslib.config import SHIFTS
 
@@ -31,6 +34,10 @@ quality = {"clip_class_accuracy": manifest.share(right), "clip_shift_accuracy": 
 entry = manifest.record(
     paths.MODELS, "mini-clip", seed=seed, steps=steps, quality=quality, modules=[contrastive, diffusion, training, *world.RENDERER]
 )
-Markdown(
-    "**" + "; ".join(f"{key}: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()) + "**"
+answer.update(
+    Markdown(
+        "**"
+        + "; ".join(f"{key}: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items())
+        + "**"
+    )
 )

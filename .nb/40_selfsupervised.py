@@ -1,6 +1,10 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import torch
-from IPython.display import Markdown
 from torchvision.utils import make_grid
 
 from cnslib import manifest, paths, plots, selfsupervised, training, world, zoo
@@ -35,4 +39,8 @@ entry = manifest.record(
     paths.MODELS, "mini-dino", seed=seed, steps=steps, quality=quality, modules=[selfsupervised, training, *world.RENDERER]
 )
 knn = quality["dino_knn_accuracy"]
-Markdown(f"**Neighbours name the class of {knn['estimate']:.3f} of the garments ({knn['low']:.3f} to {knn['high']:.3f}, n = {knn['n']}).**")
+answer.update(
+    Markdown(
+        f"**Neighbours name the class of {knn['estimate']:.3f} of the garments ({knn['low']:.3f} to {knn['high']:.3f}, n = {knn['n']}).**"
+    )
+)

@@ -1,6 +1,9 @@
-# imports
-from IPython.display import Markdown
+# opening
+from IPython.display import Markdown, display
 
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
+# imports
 from cnslib import manifest, models, paths, training, world, zoo
 from cnslib.config import SHIFTS
 
@@ -40,4 +43,6 @@ quality = {
     "text_shift_accuracy": manifest.share([a == s for a, (_, s) in zip(named.tolist(), pairs, strict=True)]),
 }
 entry = manifest.record(paths.MODELS, "oracle", seed=seed, steps=steps, quality=quality, modules=[zoo, training, *world.RENDERER])
-Markdown("\n".join(f"- **{key}**: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()))
+answer.update(
+    Markdown("\n".join(f"- **{key}**: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()))
+)

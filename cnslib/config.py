@@ -49,6 +49,7 @@ class Base:
     shifts: list[str]
     scales: list[float]
     seeds: int
+    shown: list[str]
 
     def __post_init__(self):
         for shift in self.shifts:

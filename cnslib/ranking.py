@@ -4,11 +4,12 @@ Every resample ranks all classifiers on the same garments, so a rank's interval 
 know that the classifiers share their images.
 """
 
-import itertools
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
@@ -30,21 +31,33 @@ def pairs(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
     The correction runs over all pairs of one scale. A p value cannot fall below 2 / (resamples + 1).
     """
     group = errors.groups.index(shift)
-    rows = []
-    for (i, first), (j, second) in itertools.combinations(enumerate(errors.models), 2):
-        difference = errors.samples[:, group, j] - errors.samples[:, group, i]
-        low, high = percentiles(difference[1:], errors.confidence)
-        columns = {"estimate": difference[0], "low": low, "high": high, "p": two_sided(difference[1:])}
-        rows.append(pd.DataFrame({"first": first, "second": second, "scale": errors.bins, "n": errors.n[group], **columns}))
-    table = pd.concat(rows, ignore_index=True)
+    values = differences(errors, group)
+    low, high = percentiles(values[1:], errors.confidence)
+    columns = {"estimate": values[0], "low": low, "high": high, "p": two_sided(values[1:])}
+    table = pair_table(errors, group, {"scale": errors.bins}, columns)
     table["p_holm"] = table.groupby("scale")["p"].transform(lambda p: multipletests(p, method="holm")[1])
     return table
 
 
-def two_sided(resamples: Float[np.ndarray, "resamples scales"]) -> Float[np.ndarray, "scales"]:
+def differences(errors: Shares, group: int) -> Float[np.ndarray, "resamples+1 pairs scales"]:
+    """Accuracy of the first minus that of the second model, for every pair of models in their order."""
+    first, second = np.triu_indices(len(errors.models), 1)
+    return errors.samples[:, group, second] - errors.samples[:, group, first]
+
+
+def pair_table(errors: Shares, group: int, keys: Mapping[str, ArrayLike], columns: dict[str, np.ndarray]) -> pd.DataFrame:
+    """A tidy table (first, second, keys, n, columns) of arrays whose axes are pairs of models and what the keys tell apart."""
+    first, second = (np.array(errors.models, object)[side] for side in np.triu_indices(len(errors.models), 1))
+    size = np.size(next(iter(keys.values())))
+    names = {"first": np.repeat(first, size), "second": np.repeat(second, size)}
+    names |= {key: np.tile(values, len(first)) for key, values in keys.items()}
+    return pd.DataFrame(names | {"n": errors.n[group]} | {name: values.ravel() for name, values in columns.items()})
+
+
+def two_sided(resamples: Float[np.ndarray, "resamples *columns"]) -> Float[np.ndarray, "*columns"]:
     """Twice the smaller share of resamples on either side of zero; the sample itself counts once, so it is never 0."""
     count = len(resamples) + 1
-    below, above = (((side <= 0).sum(0) + 1) / count for side in (resamples, -resamples))
+    below, above = ((side.sum(0) + 1) / count for side in (resamples <= 0, resamples >= 0))
     return np.minimum(1, 2 * np.minimum(below, above))
 
 
@@ -54,14 +67,11 @@ def flips(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
     A resample in which the two are tied at one of the scales counts one half. `flipped` tells what the sample itself shows.
     """
     group = errors.groups.index(shift)
-    rows = []
-    for (i, first), (j, second) in itertools.combinations(enumerate(errors.models), 2):
-        sign = np.sign(errors.samples[:, group, j] - errors.samples[:, group, i])
-        for a, b in itertools.combinations(range(len(errors.bins)), 2):
-            changed = (1 - sign[:, a] * sign[:, b]) / 2
-            keys = {"first": first, "second": second, "scale": errors.bins[a], "other_scale": errors.bins[b]}
-            rows.append({**keys, "n": errors.n[group], "flipped": changed[0] == 1, "probability": np.nanmean(changed[1:])})
-    return pd.DataFrame(rows)
+    sign, scales = np.sign(differences(errors, group)), np.array(errors.bins)
+    one, other = np.triu_indices(len(scales), 1)
+    changed = (1 - sign[..., one] * sign[..., other]) / 2
+    columns = {"flipped": changed[0] == 1, "probability": np.nanmean(changed[1:], axis=0)}
+    return pair_table(errors, group, {"scale": scales[one], "other_scale": scales[other]}, columns)
 
 
 def overlap(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
@@ -73,11 +83,9 @@ def overlap(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
     n = int(errors.n[group])
     right = np.rint((1 - errors.samples[0, group]) * n)
     low, high = proportion_confint(right, n, alpha=1 - ONE_SIGMA, method="normal")
-    rows = []
-    for (i, first), (j, second) in itertools.combinations(enumerate(errors.models), 2):
-        tied = (low[i] <= high[j]) & (low[j] <= high[i])
-        rows.append(pd.DataFrame({"first": first, "second": second, "scale": errors.bins, "n": n, "tied": tied}))
-    return pd.concat(rows, ignore_index=True)
+    first, second = np.triu_indices(len(errors.models), 1)
+    tied = (low[first] <= high[second]) & (low[second] <= high[first])
+    return pair_table(errors, group, {"scale": errors.bins}, {"tied": tied})
 
 
 def agreement(errors: Shares) -> pd.DataFrame:
@@ -85,9 +93,13 @@ def agreement(errors: Shares) -> pd.DataFrame:
 
     NaN where all models are tied at one of the two scales.
     """
-    first, second = np.triu_indices(len(errors.models), 1)
-    signs = np.sign(errors.samples[:, :, second] - errors.samples[:, :, first])
-    products, sizes = (signs * signs[..., :1]).sum(2), (signs**2).sum(2)
-    with np.errstate(invalid="ignore"):
-        tau = products / np.sqrt(sizes * sizes[..., :1])
+    tau = np.stack([order_agreement(errors, group) for group in range(len(errors.groups))], axis=1)
     return tabulate(tau[:, :, None], errors, errors.bins, models=["order"]).drop(columns="model")
+
+
+def order_agreement(errors: Shares, group: int) -> Float[np.ndarray, "resamples+1 scales"]:
+    """Kendall's tau-b with scale 0 of one group's order of the models, one group at a time since pairs of models are many."""
+    signs = np.sign(differences(errors, group))
+    products, sizes = (signs * signs[..., :1]).sum(1), (signs**2).sum(1)
+    with np.errstate(invalid="ignore"):
+        return products / np.sqrt(sizes * sizes[..., :1])

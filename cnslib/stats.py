@@ -50,34 +50,35 @@ def outcomes(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> Out
     Unshifted rows are repeated under every shift. Raises ValueError where a trajectory has no row or more than one for a model
     and scale, where a kept trajectory was not predicted, and where none is left.
     """
-    shifts = sorted(set(predictions["shift"]) - {UNSHIFTED})
-    rows = tables.trajectories(predictions, shifts) if UNSHIFTED in set(predictions["shift"]) else predictions
+    shifts = sorted(set(predictions["shift"].unique()) - {UNSHIFTED})
+    wrong = np.asarray(predictions["top1"]) != np.asarray(predictions["class"])
+    rows = predictions[[*tables.TRAJECTORY, "model", "scale"]].assign(wrong=wrong)
+    rows = tables.trajectories(rows, shifts) if (rows["shift"] == UNSHIFTED).any() else rows
     if kept is not None:
-        wanted = kept.loc[kept["shift"].isin(shifts), tables.TRAJECTORY]
-        rows = rows.merge(wanted, on=tables.TRAJECTORY, validate="many_to_one")
-        tables.complete(rows, wanted.itertuples(index=False, name=None), tables.TRAJECTORY, "predictions of kept trajectories")
+        rows = tables.select(rows, kept[kept["shift"].isin(shifts)], tables.TRAJECTORY, "predictions of kept trajectories")
     if rows.empty:
         raise ValueError("predictions: no trajectory is left; the filter kept none of them")
-    models, scales = sorted(rows["model"].unique()), sorted(rows["scale"].unique().tolist())
-    trajectories = rows[tables.TRAJECTORY].drop_duplicates().sort_values(tables.TRAJECTORY, ignore_index=True)
-    ordered = rows.sort_values([*tables.TRAJECTORY, "model", "scale"])
-    require_grid(ordered, len(trajectories), models, scales)
-    wrong = (ordered["top1"] != ordered["class"]).to_numpy().reshape(len(trajectories), len(models), len(scales))
-    return Outcomes(trajectories, models, scales, wrong)
+    keys = (tables.TRAJECTORY, ["model"], ["scale"])
+    numbers, (trajectories, models, scales) = zip(*(tables.numbered(rows, key) for key in keys), strict=True)
+    wrong = np.zeros([len(trajectories), len(models), len(scales)], bool)
+    found = Outcomes(trajectories, models["model"].tolist(), scales["scale"].tolist(), wrong)
+    cells = np.ravel_multi_index(numbers, wrong.shape)
+    require_grid(rows, cells, found)
+    wrong.flat[cells] = rows["wrong"]
+    return found
 
 
-def require_grid(rows: pd.DataFrame, trajectories: int, models: list[str], scales: list[float]) -> None:
+def require_grid(rows: pd.DataFrame, cells: Int[np.ndarray, "rows"], found: Outcomes) -> None:
     """Raises ValueError unless every trajectory has one row per model and scale; shows a key that is twice, or the counts."""
-    key = [*tables.TRAJECTORY, "model", "scale"]
-    twice = rows[rows.duplicated(key)]
-    if len(twice):
-        raise ValueError(f"predictions: {len(twice)} rows appear twice, first {tuple(twice[key].iloc[0])}")
-    if len(rows) != trajectories * len(models) * len(scales):
-        counts = rows.groupby(["model", "scale"]).size()
-        (model, scale), fewest = counts.idxmin(), counts.min()
-        raise ValueError(
-            f"predictions: {fewest} rows of model {model!r} at scale {scale:g}, one for each of {trajectories} trajectories is needed"
-        )
+    counts = np.bincount(cells, minlength=found.wrong.size)
+    if counts.max() > 1:
+        first = rows[[*tables.TRAJECTORY, "model", "scale"]].iloc[np.argmax(cells == counts.argmax())]
+        raise ValueError(f"predictions: {(counts - 1).clip(0).sum()} rows appear twice, first {tuple(first)}")
+    if counts.min() == 0:
+        fewest = counts.reshape(found.wrong.shape).sum(0)
+        model, scale = np.unravel_index(fewest.argmin(), fewest.shape)
+        named = f"model {found.models[model]!r} at scale {found.scales[scale]:g}"
+        raise ValueError(f"predictions: {fewest.min()} rows of {named}, one for each of {len(found.wrong)} trajectories is needed")
 
 
 def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
@@ -121,15 +122,14 @@ def resample(found: Outcomes, values: Bool[np.ndarray, "trajectories models bins
     """
     cluster = found.trajectories.groupby(CLUSTER).ngroup().to_numpy()
     shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
-    sums = np.zeros((cluster.max() + 1, len(shifts) + 1, *values.shape[1:]))
-    counts = np.zeros(sums.shape[:2])
-    for group in (shift, len(shifts)):
-        np.add.at(sums, (cluster, group), values)
-        np.add.at(counts, (cluster, group), 1)
-    weights = resampling_weights(len(sums), settings=settings)
+    weights = resampling_weights(cluster.max() + 1, settings=settings)
+    parts = [(weights[:, cluster[shift == i]], values[shift == i]) for i in range(len(shifts))]
+    sums = np.stack([np.tensordot(weight, part.astype(float), 1) for weight, part in parts], 1)
+    counts = np.stack([weight.sum(1) for weight, _ in parts], 1)
+    sums, counts = (np.concatenate([array, array.sum(1, keepdims=True)], 1) for array in (sums, counts))
     with np.errstate(invalid="ignore"):
-        shares = np.tensordot(weights, sums, 1) / (weights @ counts)[..., None, None]
-    return Shares(shares, [*shifts, ALL], counts.sum(0).astype(int), found.models, bins, settings.confidence)
+        shares = sums / counts[..., None, None]
+    return Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
 
 
 def resampling_weights(clusters: int, *, settings: Bootstrap) -> Float[np.ndarray, "resamples+1 clusters"]:
@@ -208,11 +208,10 @@ def tabulate(values: np.ndarray, shares: Shares, bins: list, *, groups: list | N
     """A tidy table (shift, model, scale, n, estimate, low, high) of [resamples+1, groups, models, bins], percentile intervals."""
     low, high = percentiles(values[1:], shares.confidence)
     names = [groups or shares.groups, models or shares.models, bins]
-    index = pd.MultiIndex.from_product(names, names=["shift", "model", "scale"])
-    flat = {"estimate": values[0].ravel(), "low": low.ravel(), "high": high.ravel()}
-    table = pd.DataFrame(flat, index=index).reset_index()
-    table.insert(3, "n", np.repeat(shares.n, values[0, 0].size))
-    return table
+    places = np.indices(values.shape[1:]).reshape(3, -1)
+    keys = {key: pd.Index(own)[place] for key, own, place in zip(["shift", "model", "scale"], names, places, strict=True)}
+    columns = {"estimate": values[0].ravel(), "low": low.ravel(), "high": high.ravel()}
+    return pd.DataFrame(keys | {"n": np.repeat(shares.n, values[0, 0].size)} | columns)
 
 
 def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
@@ -221,9 +220,10 @@ def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, n
     NaN resamples do not count; where all are NaN or a bound is infinite it is NaN.
     """
     tail = (1 - confidence) / 2
-    empty = np.isnan(resamples).all(0)
-    filled = np.where(empty, np.inf, resamples)
-    low, high = np.nanquantile(filled, [tail, 1 - tail], axis=0, method="inverted_cdf")  # an order statistic: no inf - inf
+    ordered = np.sort(resamples, axis=0)  # NaN last
+    count = (~np.isnan(ordered)).sum(0, keepdims=True)
+    places = (np.ceil(count * share - 1).clip(0).astype(int) for share in (tail, 1 - tail))  # an order statistic: no inf - inf
+    low, high = (np.take_along_axis(ordered, place, 0)[0] for place in places)
     return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pandera.pandas as pa
 import pyarrow as arrow
 import pyarrow.parquet as parquet
-from jaxtyping import UInt8
+from jaxtyping import Int, UInt8
 from PIL import Image, UnidentifiedImageError
 
 from cnslib import units
@@ -57,6 +57,10 @@ predictions = schema(
         "preprocessing": pa.Column(str),
     },
 )
+TEXTS = ["model", "shift", "class", "top1"]
+answers = pa.DataFrameSchema(
+    {**{name: pa.Column("category") for name in TEXTS}, **{name: IDENTITY[name] for name in ("seed", "scale")}}, strict=True
+)
 catalog = schema(
     ["split", "class", "seed"],
     {
@@ -70,12 +74,17 @@ catalog = schema(
 
 def check(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str = "table") -> pd.DataFrame:
     """Returns the table sorted by its key. ValueError names the table, the column and the rows that break its schema."""
+    valid(table.reset_index(drop=True), kind, name)
+    return table.sort_values(kind.metadata["key"], kind="stable", ignore_index=True)[list(kind.columns)]
+
+
+def valid(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str) -> pd.DataFrame:
+    """Returns the table as it is. ValueError names the table, the column and the rows that break its schema."""
     try:
-        kind.validate(table.reset_index(drop=True), lazy=True)
+        return kind.validate(table, lazy=True)
     except pa.errors.SchemaErrors as error:
         cases = error.failure_cases[["column", "check", "failure_case", "index"]].head(5)
         raise ValueError(f"{name} breaks its schema:\n{cases.to_string(index=False)}") from None
-    return table.sort_values(kind.metadata["key"], kind="stable", ignore_index=True)[list(kind.columns)]
 
 
 def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
@@ -88,13 +97,30 @@ def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
 
 def read(path: Path, kind: pa.DataFrameSchema) -> pd.DataFrame:
     """Reads and checks a table. FileNotFoundError or ValueError name a missing, damaged or wrong file."""
+    table = load(path).to_pandas()
+    return check(table.astype({c: str for c in table.columns if str(table[c].dtype) == "str"}), kind, str(path))
+
+
+def load(path: Path, **choice: list[str]) -> arrow.Table:
+    """A parquet file as it is, or the columns chosen; errors as those of `read`."""
     if not path.exists():
         raise FileNotFoundError(f"table {path} does not exist; `dvc pull` restores it, the step named by its folder makes it")
     try:
-        table = parquet.read_table(path).to_pandas()
+        return parquet.read_table(path, **choice)
     except arrow.ArrowInvalid as error:
         raise ValueError(f"table {path} is not a readable parquet file: {error}") from None
-    return check(table.astype({c: str for c in table.columns if str(table[c].dtype) == "str"}), kind, str(path))
+
+
+def read_answers(paths: Iterable[Path]) -> pd.DataFrame:
+    """The first answers in some tables of predictions: model, key and `top1`, texts as categoricals.
+
+    All that the statistics need, in a twentieth of the whole tables' memory. Whether a key occurs twice is left to
+    `stats.outcomes`. Errors as those of `read`; FileNotFoundError also where there is no table at all.
+    """
+    parts = [load(path, columns=["model", *KEY, "top1"], read_dictionary=TEXTS) for path in paths]
+    if not parts:
+        raise FileNotFoundError("there is no table of predictions; the step evaluation makes them")
+    return valid(arrow.concat_tables(parts).unify_dictionaries().to_pandas(), answers, "predictions")
 
 
 def complete(table: pd.DataFrame, expected: Iterable[tuple], key: list[str], name: str) -> pd.DataFrame:
@@ -109,7 +135,31 @@ def complete(table: pd.DataFrame, expected: Iterable[tuple], key: list[str], nam
 def trajectories(table: pd.DataFrame, shifts: list[str]) -> pd.DataFrame:
     """Repeats the unshifted row (scale 0) of each class and seed under every shift, so that each trajectory has all scales."""
     plain, shifted = table[table["shift"] == UNSHIFTED], table[table["shift"].isin(shifts)]
-    return pd.concat([shifted, *(plain.assign(shift=shift) for shift in shifts)], ignore_index=True)
+    repeated = (plain.assign(shift=shift).astype({"shift": table["shift"].dtype}) for shift in shifts)
+    return pd.concat([shifted, *repeated], ignore_index=True)
+
+
+def select(table: pd.DataFrame, wanted: pd.DataFrame, key: list[str], name: str) -> pd.DataFrame:
+    """The rows whose key is wanted; ValueError counts and shows wanted keys without a row."""
+    number, found = numbered(table, key)
+    keys = set(wanted[key].itertuples(index=False, name=None))
+    chosen = np.array([row in keys for row in found.itertuples(index=False, name=None)], bool)
+    complete(found[chosen], keys, key, name)
+    return table[chosen[number]]
+
+
+def numbered(table: pd.DataFrame, key: list[str]) -> tuple[Int[np.ndarray, "rows"], pd.DataFrame]:
+    """For each row the number of its key among the distinct ones, and these in order; millions of rows are not sorted for it."""
+    number, size, levels = np.zeros(len(table), int), 1, []
+    for column in key:
+        code, level = pd.factorize(table[column])
+        order = np.argsort(np.asarray(level))
+        number, size = number * len(level) + np.argsort(order)[code], size * len(level)
+        levels.append(np.asarray(level)[order])
+    present = np.bincount(number, minlength=size) > 0
+    places = np.unravel_index(np.flatnonzero(present), [len(level) for level in levels])
+    distinct = {column: level[place] for column, level, place in zip(key, levels, places, strict=True)}
+    return (present.cumsum() - 1)[number], pd.DataFrame(distinct)
 
 
 def encode(picture: UInt8[np.ndarray, "height width 3"]) -> bytes:

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from statsmodels.duration.survfunc import SurvfuncRight
+from statsmodels.duration.survfunc import SurvfuncRight, survdiff
+from statsmodels.stats.multitest import multipletests
 from test_stats import HAND, SCALES, SETTINGS, estimates, predictions, random_predictions, shares
 
 from cnslib import failure, stats
@@ -47,6 +48,31 @@ def test_the_log_rank_test_of_one_shift_is_that_of_scipy():
     ]
     row = failure.log_rank(stats.outcomes(table)).iloc[0]
     assert row["p"] == pytest.approx(scipy.stats.logrank(*data).pvalue, rel=1e-6)
+
+
+def test_log_rank_tests_stratified_by_shift_are_those_of_statsmodels():
+    """Shifts of unequal size, failures at scale 0, one model that never fails under one shift."""
+    parts = [random_predictions(seed, shifts=(shift,), trajectories=n) for seed, shift, n in ((1, "heavy fog", 9), (2, "heavy snow", 60))]
+    third = pd.concat(parts).query("model == 'resnet'").assign(model="vit")
+    third.loc[third["shift"] == "heavy fog", "top1"] = "bag"
+    table = pd.concat([*parts, third])
+    points = stats.failure_points(table)
+    points["time"] = points["failure_point"].fillna(SCALES[-1])
+    tests = failure.log_rank(stats.outcomes(table))
+    assert tests[["first", "second"]].to_numpy().tolist() == [["alexnet", "resnet"], ["alexnet", "vit"], ["resnet", "vit"]]
+    for row in tests.itertuples():
+        both = points[points["model"].isin([row.first, row.second])]
+        statistic, p = survdiff(both["time"], both["failed"].astype(int), both["model"], strata=both["shift"])
+        assert (row.chi2, row.p) == pytest.approx((statistic, p), rel=1e-9)
+    assert tests["p_holm"].tolist() == pytest.approx(multipletests(tests["p"], method="holm")[1].tolist())
+
+
+def test_the_median_scale_is_that_of_statsmodels_survival_curve():
+    table = random_predictions(11, trajectories=80).query("model == 'resnet'")
+    found = failure.median_scale(failures(table)).set_index("shift")["estimate"]
+    for shift, part in stats.failure_points(table).groupby("shift"):
+        limit = SurvfuncRight(part["failure_point"].fillna(SCALES[-1]) + 1, part["failed"].astype(int))
+        assert found[shift] == limit.quantile(0.5) - 1
 
 
 def test_a_trajectory_recovers_when_it_is_right_after_its_first_failure():

@@ -35,7 +35,7 @@ def test_the_smoke_overlay_replaces_single_values():
         ("  rank: 4", "  rank: four", r"sliders\.rank is 'four'"),
         ("  rank: 4", "  rank: 4.5", r"sliders\.rank is 4\.5"),
         ("  eta: 4.0 ", "  #", r"missing key sliders\.eta"),
-        ("heavy fog, cartoon", "heavy frog, cartoon", "heavy frog.*accepted: .*heavy fog"),
+        ("- heavy fog", "- heavy frog", "heavy frog.*accepted: .*heavy fog"),
         ("  passes: 2", "  passes: 5", r"filtering\.passes: 5"),
         ("sliders:\n", "slider:\n", "unknown section 'slider'"),
         ("scales: [0.0, 0.5", "scales: [0.5, 0.0", r"base\.scales"),

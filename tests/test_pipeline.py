@@ -72,6 +72,20 @@ def test_one_word_names_a_step_from_parameters_to_notebook():
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=step)
+def test_a_notebook_opens_with_the_answer_that_its_last_cells_compute(notebook):
+    """Under the title comes the place of the answer, and one later cell fills it with what the results say."""
+    title, opening = nbformat.read(notebook, as_version=4).cells[:2]
+    assert title.cell_type == "markdown" and title.source.startswith("# ")
+    assert "answer = display(" in opening.source
+    assert sum("answer.update(" in cell.source for cell in cells(notebook)) == 1
+
+
+def test_every_chain_of_the_makefile_runs_all_steps_in_order():
+    written = re.search(r"^STEPS := (.*)$", paths.resolve("Makefile").read_text(), re.MULTILINE)
+    assert written[1].split() == list(STAGES)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=step)
 def test_run_all_uses_the_committed_parameters(notebook):
     file = "world.yaml" if notebook.parent.name == "world" else "params.yaml"
     written = declared(step(notebook))

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 import scipy.stats
+import statsmodels.api as sm
 from test_stats import HAND, SCALES, estimates, predictions, random_predictions, shares
 
 from cnslib import ranking, stats
+from cnslib.config import Accuracy
+
+MANY = Accuracy(reference="alexnet", resamples=8000, confidence=0.95, seed=1)
 
 
 def test_ranks_of_three_trajectories_by_hand():
@@ -29,6 +33,20 @@ def test_paired_p_values_are_near_an_exact_mcnemar_test():
         only_first = int((part["alexnet"] & ~part["resnet"]).sum())
         only_second = int((~part["alexnet"] & part["resnet"]).sum())
         assert p[scale] == pytest.approx(scipy.stats.binomtest(only_first, only_first + only_second).pvalue, abs=0.12)
+
+
+def test_the_paired_difference_has_the_width_of_regression_with_cluster_robust_errors():
+    table = random_predictions(4, trajectories=300).query("shift == 'heavy snow' or seed > 100")
+    row = ranking.pairs(shares(table, MANY)).set_index("scale").loc[1.0]
+    wide = (
+        table.query("scale == 1")
+        .assign(right=lambda t: (t["top1"] == t["class"]) * 1.0)
+        .pivot(index=["shift", "seed"], columns="model", values="right")
+    )
+    gain = wide["alexnet"] - wide["resnet"]
+    regression = sm.OLS(gain, np.ones(len(gain))).fit(cov_type="cluster", cov_kwds={"groups": gain.index.get_level_values("seed")})
+    assert (row["n"], row["estimate"]) == (len(gain), pytest.approx(regression.params.iloc[0]))
+    assert (row["high"] - row["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse.iloc[0], rel=0.05)
 
 
 def test_agreement_is_the_kendall_tau_of_scipy():

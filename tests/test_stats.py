@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+import statsmodels.api as sm
 
 from cnslib import stats
 from cnslib.config import UNSHIFTED, Accuracy
@@ -200,6 +201,37 @@ def test_row_order_changes_nothing():
     shuffled = table.sample(frac=1, random_state=0)
     pd.testing.assert_frame_equal(stats.accuracy(shares(table)), stats.accuracy(shares(shuffled)))
     pd.testing.assert_frame_equal(stats.failure_points(table), stats.failure_points(shuffled))
+
+
+def test_categoricals_and_texts_give_the_same_outcomes():
+    table = pd.concat([random_predictions(10), predictions({"alexnet": ["x"], "resnet": ["."]}, UNSHIFTED, [0.0])])
+    table = table[(table["shift"] == UNSHIFTED) | (table["scale"] > 0)]
+    kept = pd.DataFrame({"shift": ["heavy fog", "heavy snow"], "class": "bag", "seed": 1})
+    texts, codes = (stats.outcomes(t, kept) for t in (table, table.astype(dict.fromkeys(["model", "shift", "class", "top1"], "category"))))
+    pd.testing.assert_frame_equal(texts.trajectories, codes.trajectories)
+    assert np.array_equal(texts.wrong, codes.wrong) and texts.wrong[:, :, 0].tolist() == [[True, False]] * 2
+    assert (texts.models, texts.scales) == (codes.models, codes.scales) == (["alexnet", "resnet"], SCALES)
+
+
+def test_bounds_are_the_order_statistics_of_numpy_without_the_missing_resamples():
+    rng = np.random.default_rng(4)
+    resamples = rng.normal(size=(1000, 3, 40)).round(2)
+    resamples[rng.random(resamples.shape) < 0.1] = np.nan
+    for confidence in (0.9, 0.95, 0.6827):
+        tail = (1 - confidence) / 2
+        expected = np.nanquantile(resamples, [tail, 1 - tail], axis=0, method="inverted_cdf")
+        assert np.array_equal(stats.percentiles(resamples, confidence), expected)
+    assert np.isnan(stats.percentiles(np.full((9, 2), np.nan), 0.95)).all()
+
+
+def test_the_width_of_a_clustered_share_is_that_of_regression_with_cluster_robust_errors():
+    rng = np.random.default_rng(6)
+    clusters = np.repeat(np.arange(400), rng.integers(1, 9, 400))
+    hits = rng.random(len(clusters)) < rng.beta(0.8, 0.4, 400)[clusters]
+    share = stats.clustered_share(hits, clusters, settings=Accuracy("alexnet", resamples=10_000, confidence=0.95, seed=3))
+    regression = sm.OLS(hits.astype(float), np.ones(len(hits))).fit(cov_type="cluster", cov_kwds={"groups": clusters})
+    assert share["estimate"] == pytest.approx(regression.params[0])
+    assert (share["high"] - share["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse[0], rel=0.05)
 
 
 def test_another_seed_moves_intervals_and_not_estimates():

@@ -77,6 +77,53 @@ def test_the_unshifted_image_joins_every_trajectory():
     assert UNSHIFTED not in set(wide["shift"])
 
 
+def test_rows_are_numbered_as_pandas_groups_them_in_order():
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {"class": rng.choice(["coat", "bag", "a dress"], 50), "seed": rng.choice([10, 2, 1], 50), "scale": rng.random(50).round(1)}
+    )
+    for form in (table, table.astype({"class": pd.CategoricalDtype(["coat", "dress", "bag", "a dress"])})):
+        number, distinct = tables.numbered(form, list(table.columns))
+        assert number.tolist() == table.groupby(list(table.columns)).ngroup().tolist()
+        pd.testing.assert_frame_equal(distinct, table.drop_duplicates().sort_values(list(table.columns), ignore_index=True))
+
+
+def test_wanted_rows_without_a_match_are_shown():
+    wanted = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 7]})
+    assert tables.select(shard(), wanted[:1], tables.TRAJECTORY, "shard")["scale"].tolist() == [1.0, 0.5]
+    with pytest.raises(ValueError, match=r"shard: 1 rows missing .*7.* 0 foreign"):
+        tables.select(shard(), wanted, tables.TRAJECTORY, "shard")
+
+
+def predicted(model: str, answers: list[str]) -> pd.DataFrame:
+    """Predictions of one trajectory of a bag, at scales 0, 0.5 and so on."""
+    table = pd.DataFrame({"model": model, "shift": "heavy snow", "class": "bag", "seed": 1, "top1": answers, "probability": 0.5})
+    table = table.assign(scale=0.5 * np.arange(len(answers)), margin=0.0, preprocessing="none")
+    return table.assign(top5=[[answer] for answer in answers])
+
+
+def test_answers_of_several_tables_are_the_columns_of_the_whole_tables(tmp_path):
+    parts = [predicted("vit", ["bag", "coat"]), predicted("alexnet", ["shirt", "bag"])]
+    for number, part in enumerate(parts):
+        tables.write(part, tmp_path / f"{number}.parquet", tables.predictions)
+    found = tables.read_answers(sorted(tmp_path.glob("*.parquet")))
+    columns = ["model", *tables.KEY, "top1"]
+    assert (found[tables.TEXTS].dtypes == "category").all()
+    pd.testing.assert_frame_equal(found.astype(dict.fromkeys(tables.TEXTS, object)), pd.concat(parts, ignore_index=True)[columns])
+
+
+def test_answers_that_are_missing_or_incomplete_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no table of predictions"):
+        tables.read_answers([])
+    path = tmp_path / "vit.parquet"
+    predicted("vit", ["bag"]).drop(columns="top1").to_parquet(path)
+    with pytest.raises(ValueError, match="top1"):
+        tables.read_answers([path])
+    predicted("vit", ["bag"]).assign(top1=None).to_parquet(path)
+    with pytest.raises(ValueError, match="top1"):
+        tables.read_answers([path])
+
+
 def test_metrics_are_records_with_n_and_interval(tmp_path):
     record = {"n": 3, "estimate": 1 / 3, "low": 0.0, "high": float("nan")}
     tables.write_metrics(tmp_path / "m.json", {"ce": {"vit": record}})

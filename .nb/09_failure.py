@@ -1,7 +1,11 @@
+# opening
+from IPython.display import Markdown, display
+
+answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
+
 # imports
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown
 
 from cnslib import failure, paths, plots, stats, tables
 from cnslib.config import Failure
@@ -11,16 +15,16 @@ layout = paths.Layout(out)
 settings = Failure(resamples, confidence, seed)
 
 # data
-parts = [tables.read(path, tables.predictions) for path in sorted(layout.artifacts("evaluation").glob("*.parquet"))]
+predictions = tables.read_answers(sorted(layout.artifacts("evaluation").glob("*.parquet")))
 kept = pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
-found = stats.outcomes(pd.concat(parts, ignore_index=True), kept)
+found = stats.outcomes(predictions, kept)
 failures, errors = stats.failure_shares(found, settings=settings), stats.error_shares(found, settings=settings)
 kinds = failure.kinds(failure.intervals(found))
 kinds.groupby("model")["kind"].value_counts().unstack().fillna(0).astype(int)
 
 # survival-figure
 survival = failure.curves(failures)
-figure = plots.panels(survival, plots.survival_lines, columns=3)
+figure = plots.panels(survival[survival["model"].isin(shown)], plots.survival_lines, columns=5)
 note = f"trajectories; bands: {confidence:.0%} bootstrap over (class, seed)"
 plots.caption(figure, f"{plots.extent(failures.n)} {note}")
 plots.save(figure, layout.figures / "failure_survival", survival)
@@ -36,7 +40,7 @@ tests.sort_values("p").head(8).round(4)
 # definitions-figure
 named = failure.definitions(failures, errors)
 table = pd.concat([part[part["shift"] == stats.ALL].assign(definition=name) for name, part in named.items()])
-figure = plots.panels(table, plots.failure_bars, by="definition", columns=3)
+figure = plots.panels(table[table["model"].isin(shown)], plots.failure_bars, by="definition", columns=3)
 for axes in figure.axes[::3]:
     axes.set_ylabel("share")  # of what, the panel's name says
 plots.caption(figure, f"n = {failures.n[-1]} {note.replace('bands', 'lines')}")
@@ -65,7 +69,8 @@ span = f"Half of the garments have failed by scale {reached.min():g} to {reached
 text = span if len(reached) else "No classifier loses half of the garments"
 other = f"{len(half) - len(reached)} of {len(half)} classifiers still hold more than half of them at scale {found.scales[-1]:g}"
 again = recovered[recovered["shift"] == stats.ALL]["estimate"]
-Markdown(f"**{text}; {other}, and {again.min():.0%} to {again.max():.0%} of the trajectories recover after their first failure.**")
+sentence = f"**{text}; {other}, and {again.min():.0%} to {again.max():.0%} of the trajectories recover after their first failure.**"
+answer.update(Markdown(sentence))
 
 # outputs
 final = survival[(survival["shift"] == stats.ALL) & (survival["scale"] == found.scales[-1])]
