@@ -43,7 +43,7 @@ for panel, (axis, names) in zip(grid.flat, members.items(), strict=True):
     panel.set_title(axis)
     panel.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 figure.tight_layout()
-note = f"bands: {confidence:.0%} bootstrap over (class, seed)"
+note = f"at the right: {confidence:.0%} bootstrap over (class, seed) at the last scale"
 plots.caption(figure, f"n = {errors.n[-1]} trajectories; {note}")
 plots.save(figure, layout.figures / "axes_drop", pooled)
 
@@ -149,6 +149,8 @@ figure, panel = plt.subplots(figsize=(3.2, 0.2 * len(claims)))
 axisplots.verdict_rows(panel, claims)
 plots.caption(figure, f"verdicts at {confidence:.0%} after Holm's correction within each family; hollow: by average drop instead of rCE")
 plots.save(figure, layout.figures / "axes_claims", claims[["id", "family", *names, *claims.filter(like="drop_").columns.difference(names)]])
+plt.close(figure)  # the table says the same
+print("figures/axes_claims.pdf: all verdicts on one page")
 
 # disagree
 relative = claims[claims["measure"] == "rCE"]

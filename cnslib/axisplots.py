@@ -17,13 +17,18 @@ def looks(order: list[str], *, ordered: bool) -> dict[str, dict]:
 
 
 def axis_lines(axes: Axes, table: pd.DataFrame, *, order: list[str], ordered: bool) -> None:
-    """Accuracy drop against the slider scale with intervals as bands, one curve per classifier in the axis' order (Figs. 9 to 12)."""
-    for name, look in looks(order, ordered=ordered).items():
+    """Accuracy drop against the slider scale, one curve per classifier in the axis' order (Figs. 9 to 12).
+
+    Bands of many classifiers would hide each other, so intervals are drawn for the last scale alone, side by side at the right.
+    """
+    for place, (name, look) in enumerate(looks(order, ordered=ordered).items()):
         part = table[table["model"] == name].sort_values("scale")
         axes.plot(part["scale"], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
-        axes.fill_between(part["scale"], part["low"], part["high"], color=look["color"], alpha=0.08, linewidth=0)
+        end = part.iloc[-1]
+        right = end["scale"] * (1.06 + 0.2 * place / len(order))
+        axes.vlines(right, end["low"], end["high"], color=look["color"], linewidth=1.4)
     axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
-    axes.set(xlabel="slider scale", ylabel="accuracy drop")
+    axes.set(xlabel="slider scale", ylabel="accuracy drop", xticks=sorted(table["scale"].unique())[::2])
 
 
 def axis_dots(axes: Axes, table: pd.DataFrame, *, label: str, reference: float, published: pd.Series | None = None) -> None:

@@ -97,6 +97,25 @@ def test_a_comparable_pair_holds_below_the_margin_and_a_different_one_is_opposit
     assert judged(found, "less", "below margin", first="good", second="twin")["verdict"] == "holds"
 
 
+@pytest.mark.parametrize(
+    ("true", "rule", "direction"),
+    [
+        (0.025, "exists", "holds"),
+        (0.025, "below margin", "holds"),
+        (0.06, "above 0", "holds"),
+        (0.06, "below margin", None),  # surely above 0, perhaps below the margin of 0.05
+        (0.10, "below margin", "opposite"),
+        (-0.06, "above 0", "opposite"),
+        (-0.06, "exists", "opposite"),
+    ],
+)
+def test_a_rule_compares_the_interval_with_zero_or_the_margin(true, rule, direction):
+    values = true + 0.01 * np.vstack([np.zeros((1, 1)), np.random.default_rng(0).normal(size=(500, 1))])[:, :, None, None]
+    found = verdicts.judged(values, rule=rule, margin=0.05, confidence=0.95)
+    assert (found["low"], found["high"]) == pytest.approx((true - 0.0196, true + 0.0196), abs=0.002)
+    assert found["p"] >= 0.05 if direction is None else (found["p"] < 0.05 and found["direction"] == direction)
+
+
 def test_larger_is_better_is_the_slope_of_least_squares_on_doublings():
     words = {"a": BAD, "b": BAD[:20] + GOOD[:20], "c": GOOD}
     found = evidence(words)
