@@ -117,8 +117,8 @@ def order_agreement(
     values: Float[np.ndarray, "resamples+1 models"], errors: Shares, published: pd.DataFrame, *, column: str
 ) -> pd.DataFrame:
     """Spearman's correlation of a measure with the paper's for the counterparts along each axis, with n of classifiers and interval."""
-    rows = []
-    for axis, part in published.dropna(subset=["classifier", column]).groupby("axis", sort=False):
+    rows, known = [], published[published["classifier"].isin(errors.models)]
+    for axis, part in known.dropna(subset=[column]).groupby("axis", sort=False):
         ranks = pd.DataFrame(values[:, columns(errors, part["classifier"].tolist())]).rank(axis=1)
         rho = ranks.corrwith(part[column].rank().set_axis(ranks.columns), axis=1).to_numpy()
         low, high = percentiles(rho[1:], errors.confidence)

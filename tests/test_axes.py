@@ -94,7 +94,7 @@ def test_a_counterpart_agrees_if_its_number_lies_in_our_interval():
 def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same():
     words = {"a": falling([1, 0.9, 0.8], 50), "b": falling([1, 0.6, 0.5], 50), "c": falling([1, 0.3, 0.1], 50)}
     errors = shares(predictions(words))
-    paper = pd.DataFrame({"axis": ["x"] * 3 + ["y"] * 3, "classifier": list("abc") * 2, "drop": [1, 2, 3, 3, 2, 1]})
+    paper = pd.DataFrame({"axis": ["x"] * 4 + ["y"] * 3, "classifier": list("abcd") + list("abc"), "drop": [1, 2, 3, 0, 3, 2, 1]})
     found = axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, paper, column="drop")
     assert found[["estimate", "low", "high"]].to_numpy().tolist() == [[1, 1, 1], [-1, -1, -1]]
     assert found["n"].tolist() == [3, 3]
