@@ -194,7 +194,20 @@ class Failure(Resampling):
     """Failure points as survival data."""
 
 
-STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Axes, Failure)
+@dataclass(frozen=True)
+class Calibration(Resampling):
+    """Severity calibration: the rendered scenes that check the rulers, and the equal perceived steps that are asked for."""
+
+    scenes: int
+    severities: int
+    steps: int
+
+    def __post_init__(self):
+        for key in ("scenes", "severities", "steps"):
+            demand(getattr(self, key) >= 2, f"calibration.{key}", getattr(self, key), "at least 2")
+
+
+STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Axes, Failure, Calibration)
 
 
 def require_evaluated(axes: Axes, evaluation: Evaluation) -> None:

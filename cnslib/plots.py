@@ -44,6 +44,7 @@ def looks(names: Iterable[str]) -> dict[str, dict]:
 
 def caption(figure: Figure, text: str) -> None:
     """A line below everything drawn so far: what n counts, and what the intervals are."""
+    figure.draw_without_rendering()  # a layout engine places its axes when it draws
     bottom = figure.get_tightbbox().y0 - 0.06  # inches
     figure.text(0.01, bottom / figure.get_figheight(), text, ha="left", va="top", fontsize="small", color="0.35")
 
@@ -123,6 +124,33 @@ def survival_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Share of trajectories without failure so far against the slider scale, one curve per model."""
     estimate_lines(axes, table, x="scale", hue="model", label="share without failure")
     axes.set(xlabel="slider scale", ylim=(0, 1))
+
+
+def ruler_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Readings against the true severity, one curve per ruler; a reading that says what it sees lies on the dotted line."""
+    estimate_lines(axes, table, x="scale", hue="ruler", label="reading")
+    axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8, linestyle=":", zorder=0)
+    axes.set(xlabel="true severity")
+
+
+def progress_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of the rise against the slider scale, one curve per ruler; a slider that means what it says is on the dotted line."""
+    estimate_lines(axes, table, x="scale", hue="ruler", label="share of the rise")
+    axes.plot([0, table["scale"].max()], [0, 1], color="0.5", linewidth=0.8, linestyle=":", zorder=0)
+    axes.set(xlabel="slider scale", ylim=(-0.05, 1.05))
+
+
+def step_dots(axes: Axes, table: pd.DataFrame, *, rows: list[str]) -> None:
+    """Scales of equal perceived steps with intervals, a row of dots per shift; on a straight slider they lie on the vertical lines."""
+    for place, shift in enumerate(rows):
+        part = table[table["shift"] == shift].sort_values("step")
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        axes.errorbar(part["estimate"], [place] * len(part), xerr=arms, fmt="o-", markersize=3.5, linewidth=0.6, elinewidth=1.6, alpha=0.8)
+    end, steps = table["estimate"].max(), table["step"].max()
+    for line in np.linspace(0, end, steps + 1) if end > 0 else []:
+        axes.axvline(line, color="0.75", linewidth=0.7, zorder=0)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set(xlabel="slider scale", ylim=(len(rows) - 0.5, -0.5))
 
 
 def failure_bars(axes: Axes, table: pd.DataFrame) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import tables
@@ -115,7 +115,7 @@ def failure_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
     return resample(found, reached, [*found.scales, NEVER], settings=settings)
 
 
-def resample(found: Outcomes, values: Bool[np.ndarray, "trajectories models bins"], bins: list, *, settings: Bootstrap) -> Shares:
+def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bins"], bins: list, *, settings: Bootstrap) -> Shares:
     """Means of `values` per group over bootstrap resamples of (class, seed), drawn as multinomial counts.
 
     A group that a resample does not contain is NaN there.
