@@ -19,6 +19,7 @@ SHIFTS = (
     "heavy sandstorm",
 )
 UNSHIFTED = "unshifted"
+AXES = ("architecture", "convolution size", "transformer size", "pre-training")
 
 
 def identifier(name: str) -> str:
@@ -174,6 +175,21 @@ class Ranking(Resampling):
     """Ranks, ties and changes of order."""
 
 
+@dataclass(frozen=True)
+class Axes(Resampling):
+    """The paper's axes: classifiers along each in order, the classifier of CE and rCE, and the difference that counts as none."""
+
+    members: dict[str, list[str]]
+    reference: str
+    margin: float
+
+    def __post_init__(self):
+        demand(tuple(self.members) == AXES, "axes.members", list(self.members), f"the axes {', '.join(AXES)}, in this order")
+        for axis, names in self.members.items():
+            demand(len(names) > 1 and len(set(names)) == len(names), f"axes.members.{axis}", names, "two or more different classifiers")
+        demand(self.margin > 0, "axes.margin", self.margin, "above 0")
+
+
 class Failure(Resampling):
     """Failure points as survival data."""
 
@@ -191,4 +207,11 @@ class Calibration(Resampling):
             demand(getattr(self, key) >= 2, f"calibration.{key}", getattr(self, key), "at least 2")
 
 
-STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Failure, Calibration)
+STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Axes, Failure, Calibration)
+
+
+def require_evaluated(axes: Axes, evaluation: Evaluation) -> None:
+    """Raises ValueError where an axis holds a classifier, or names a reference, that the evaluation does not know."""
+    wanted = [(f"axes.members.{axis}", name) for axis, names in axes.members.items() for name in names]
+    for key, name in [*wanted, ("axes.reference", axes.reference)]:
+        demand(name in evaluation.classifiers, key, name, f"the keys of evaluation.classifiers: {', '.join(evaluation.classifiers)}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from cnslib.config import STEPS
+from cnslib.config import STEPS, require_evaluated
 from cnslib.recipes import RECIPES
 
 SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*STEPS, *RECIPES)}
@@ -16,7 +16,7 @@ SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
     """Every section of a parameter file as its checked dataclass; an overlay replaces single values.
 
-    Raises FileNotFoundError for a missing file and ValueError for an unknown section or key.
+    Raises FileNotFoundError for a missing file, ValueError for an unknown section or key and for sections that contradict each other.
     """
     table = read(path)
     for section, values in (read(overlay) if overlay else {}).items():
@@ -24,7 +24,10 @@ def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
             if key not in table.get(section, {}):
                 raise ValueError(f"{overlay}: {section}.{key} is not a key of {path}")
             table[section][key] = value
-    return {section: build(section, values, path) for section, values in table.items()}
+    sections = {section: build(section, values, path) for section, values in table.items()}
+    if {"axes", "evaluation"} <= sections.keys():
+        require_evaluated(sections["axes"], sections["evaluation"])
+    return sections
 
 
 def read(path: Path) -> dict[str, dict]:
