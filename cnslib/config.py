@@ -178,4 +178,29 @@ class Failure(Resampling):
     """Failure points as survival data."""
 
 
-STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Failure)
+@dataclass(frozen=True)
+class Bisection(Resampling):
+    """Continuous failure points: whose trajectories are bisected how finely, and how many are scanned in full."""
+
+    shifts: list[str]
+    classes: list[str]
+    seeds: int
+    classifiers: list[str]
+    resolution: float
+    scans: int
+    scan_step: float
+
+    def __post_init__(self):
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "bisection.shifts", shift, ", ".join(SHIFTS))
+        for key in ("shifts", "classes", "classifiers"):
+            values = getattr(self, key)
+            demand(bool(values) and len(set(values)) == len(values), f"bisection.{key}", values, "a list without repetitions")
+        halvings = [0.5 / 2**k for k in range(1, 11)]
+        demand(self.resolution in halvings, "bisection.resolution", self.resolution, "0.5 halved one to ten times")
+        demand(self.scan_step in halvings, "bisection.scan_step", self.scan_step, "0.5 halved one to ten times")
+        demand(self.seeds >= 1, "bisection.seeds", self.seeds, "at least 1")
+        demand(self.scans >= 0, "bisection.scans", self.scans, "0 or more")
+
+
+STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Failure, Bisection)
