@@ -43,7 +43,7 @@ pd.Series(drift, name="a picture of the grid drawn again, alone").to_frame().T.r
 
 # bisect
 points, drawn = bisection.bisect(studio, intervals, scales=scales, settings=settings)
-answers = pd.concat([known, drawn], ignore_index=True)
+answers = closeups.joined(tables.predictions, known, drawn)
 tables.write(points, folder / "points.parquet", bisection.points_schema)
 pictures = drawn[tables.KEY].drop_duplicates()
 requests = bisection.requests(points, resolution=resolution)
@@ -142,7 +142,7 @@ ours |= {"Kendall's tau of Eq. 3 with bisected": pd.Series(tau)}
 claims = pd.DataFrame(ours).T.rename(columns={"estimate": "ours"}).assign(assumed=[0.0, 0.5, 1.0])
 claims["difference"] = claims["ours"] - claims["assumed"]
 inside = claims["assumed"].between(claims["low"] - stats.TINY, claims["high"] + stats.TINY)
-judged = inside.map({True: "holds within our interval", False: "does not hold"}).where(claims["n"] > 0, "nothing to judge")
+judged = inside.map({True: "holds within our interval", False: "does not hold"}).where(claims["low"].notna(), "nothing to judge")
 claims.assign(verdict=judged).round(3)
 
 # paper-abrupt
@@ -157,12 +157,12 @@ abrupt.assign(published="above 0 (section 5.3)", verdict=verdict).round(3)
 # answer
 late, first = columns["delay"].loc[stats.ALL], share["bisected point is the first failure"]
 ratio = cost[cost["resolution"] == cost["resolution"].min()].set_index("method")["images"]
-text = f"To 1/{1 / resolution:g} of the scale, with {ratio['shared']} pictures where a uniform grid of that step needs {ratio['uniform']}"
-delay = f"the six-scale grid reports a failure late by {late['estimate']:.2f} ({late['low']:.2f} to {late['high']:.2f})"
+count = f"{ratio['shared']:,} pictures are enough where a uniform grid of that step needs {ratio['uniform']:,}"
+delay = f"The grid alone reports a failure late by {late['estimate']:.2f} ({late['low']:.2f} to {late['high']:.2f}) of the slider's unit"
+order = f"and its order of the classifiers agrees with the bisected one to Kendall's tau {tau['estimate']:.2f}"
 span = f"{first['estimate']:.0%} ({first['low']:.0%} to {first['high']:.0%})"
 scanned = f"where we drew everything, {span} of {first['n']} bisected points are the first failure"
-order = f"the order of the classifiers on the grid and off it agrees to Kendall's tau {tau['estimate']:.2f}"
-answer.update(Markdown(f"**{text}; {delay}; {scanned}; {order}.**"))
+answer.update(Markdown(f"**To 1/{1 / resolution:g} of the scale, and {count}. {delay}, {order}; {scanned}.**"))
 
 # outputs
 metrics = {name: part.loc[stats.ALL].to_dict() for name, part in columns.items()}

@@ -33,14 +33,17 @@ def refined(found: Outcomes, points: pd.DataFrame, *, resolution: float) -> Outc
 
 
 def mean_record(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean over some rows (shift, class, seed, ...) with its interval over (class, seed), as a record."""
+    """The mean over some rows (shift, class, seed, ...) with its interval over (class, seed), as a record.
+
+    One cluster says nothing about others: then there is no interval.
+    """
     if not len(rows):
         return NOTHING
     codes = rows.groupby(CLUSTER).ngroup().to_numpy()
     sums, counts = np.bincount(codes, weights=values.to_numpy(float)), np.bincount(codes)
     weights = stats.resampling_weights(len(counts), settings=settings)
     means = (weights @ sums) / (weights @ counts)
-    low, high = percentiles(means[1:], settings.confidence)
+    low, high = percentiles(means[1:], settings.confidence) if len(counts) > 1 else (np.nan, np.nan)
     return {"n": len(rows), "estimate": float(means[0]), "low": float(low), "high": float(high)}
 
 

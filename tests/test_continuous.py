@@ -180,3 +180,9 @@ def test_the_showcase_is_a_tie_of_the_grid_that_bisection_sets_apart():
 def test_without_a_bracket_the_showcase_is_a_cell_of_the_grid(ends, cell):
     shown = continuous.showcase(pd.DataFrame([point("a", ends, ends)]), pd.DataFrame(), scales=GRID)
     assert shown[["left", "right"]].iloc[0].tolist() == cell
+
+
+def test_the_mean_of_one_garment_has_no_interval():
+    rows = pd.DataFrame({"shift": ["heavy snow", "heavy fog"], "class": "bag", "seed": 1})
+    record = continuous.mean_record(pd.Series([1.0, 2.0]), rows, settings=SETTINGS)
+    assert record["n"] == 2 and record["estimate"] == 1.5 and np.isnan(record["low"]) and np.isnan(record["high"])
