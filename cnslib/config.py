@@ -195,6 +195,31 @@ class Failure(Resampling):
 
 
 @dataclass(frozen=True)
+class Bisection(Resampling):
+    """Continuous failure points: whose trajectories are bisected how finely, and how many are scanned in full."""
+
+    shifts: list[str]
+    classes: list[str]
+    seeds: int
+    classifiers: list[str]
+    resolution: float
+    scans: int
+    scan_step: float
+
+    def __post_init__(self):
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "bisection.shifts", shift, ", ".join(SHIFTS))
+        for key in ("shifts", "classes", "classifiers"):
+            values = getattr(self, key)
+            demand(bool(values) and len(set(values)) == len(values), f"bisection.{key}", values, "a list without repetitions")
+        halvings = [0.5 / 2**k for k in range(1, 11)]
+        demand(self.resolution in halvings, "bisection.resolution", self.resolution, "0.5 halved one to ten times")
+        demand(self.scan_step in halvings, "bisection.scan_step", self.scan_step, "0.5 halved one to ten times")
+        demand(self.seeds >= 1, "bisection.seeds", self.seeds, "at least 1")
+        demand(self.scans >= 0, "bisection.scans", self.scans, "0 or more")
+
+
+@dataclass(frozen=True)
 class Calibration(Resampling):
     """Severity calibration: the rendered scenes that check the rulers, and the equal perceived steps that are asked for."""
 
@@ -207,7 +232,7 @@ class Calibration(Resampling):
             demand(getattr(self, key) >= 2, f"calibration.{key}", getattr(self, key), "at least 2")
 
 
-STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Axes, Failure, Calibration)
+STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Axes, Failure, Bisection, Calibration)
 
 
 def require_evaluated(axes: Axes, evaluation: Evaluation) -> None:

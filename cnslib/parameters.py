@@ -66,14 +66,17 @@ def matches(value: object, kind: Any) -> bool:
 
 
 def flat(sections: dict[str, Any], names: list[str], section: str) -> dict[str, object]:
-    """The values a notebook asks for: every key of its section, and the base keys it names.
+    """The values a notebook asks for: every key of its section, the base keys it names, and other sections it names, as mappings.
 
-    Raises ValueError for a name that is neither and for a key of the section that the notebook does not declare.
+    Where names coincide, its own key comes first. Raises ValueError for a name that is none of these and for a key of the
+    section that the notebook does not declare.
     """
-    own = dataclasses.asdict(sections[section]) if section in sections else {}
-    shared = dataclasses.asdict(sections["base"])
-    unknown = [name for name in names if name not in own and name not in shared]
+    plain = {name: dataclasses.asdict(values) for name, values in sections.items()}
+    own, shared = plain.pop(section, {}), plain.pop("base")
+    known = plain | shared | own
+    unknown = [name for name in names if name not in known]
     if unknown or (missing := sorted(own.keys() - set(names))):
         listed = f"unknown {unknown}" if unknown else f"undeclared {missing}"
-        raise ValueError(f"parameters cell of notebook {section}: {listed}; accepted: {sorted(own)} and base keys {sorted(shared)}")
-    return {name: own.get(name, shared.get(name)) for name in names}
+        accepted = f"{sorted(own)}, base keys {sorted(shared)} and sections {sorted(plain)}"
+        raise ValueError(f"parameters cell of notebook {section}: {listed}; accepted: {accepted}")
+    return {name: known[name] for name in names}

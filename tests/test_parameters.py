@@ -67,6 +67,14 @@ def test_a_notebook_gets_all_of_its_section_and_the_base_keys_it_names():
     assert values["reference"] == "alexnet" and values["shifts"] == sections["base"].shifts and "device" not in values
 
 
+def test_a_notebook_may_name_another_section_and_its_own_key_hides_one_of_base():
+    sections = parameters.load(PARAMS)
+    names = [*sections["bisection"].__dataclass_fields__, "generation"]
+    values = parameters.flat(sections, names, "bisection")
+    assert values["generation"]["guidance"] == sections["generation"].guidance
+    assert values["seeds"] == sections["bisection"].seeds != sections["base"].seeds
+
+
 @pytest.mark.parametrize(("change", "message"), [(["reference"], "undeclared"), (["sede"], "unknown")])
 def test_undeclared_keys_and_foreign_names_are_refused(change, message):
     sections = parameters.load(PARAMS)
