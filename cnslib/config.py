@@ -177,4 +177,22 @@ class Failure(Resampling):
     """Failure points as survival data."""
 
 
-STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Failure)
+@dataclass(frozen=True)
+class Line(Resampling):
+    """Accuracy on the line: what ID accuracy is measured on, and which classifiers belong together."""
+
+    id_accuracy: str
+    families: dict[str, list[str]]
+    sizes: list[str]
+    pretrained: list[str]
+
+    def __post_init__(self):
+        demand(self.id_accuracy in ("catalog", "scale 0"), "line.id_accuracy", self.id_accuracy, "catalog, scale 0")
+        members = [name for own in self.families.values() for name in own]
+        demand(len(set(members)) == len(members), "line.families", members, "every classifier in at most one family")
+        for key in ("sizes", "pretrained"):
+            for name in getattr(self, key):
+                demand(name in self.families, f"line.{key}", name, ", ".join(self.families))
+
+
+STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Failure, Line)
