@@ -28,7 +28,7 @@ repro: data ## restore the heavy steps, run every analysis anew, compare with th
 
 smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
-	$(RUN) --overlay smoke.yaml world inversion sliders generation filtering evaluation accuracy ranking failure
+	$(RUN) --overlay smoke.yaml world inversion sliders generation filtering evaluation accuracy ranking failure line
 
 test: smoke ## run the whole chain at smoke size, then all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
