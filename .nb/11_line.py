@@ -41,14 +41,15 @@ shown = {(stats.ALL, scale): f"{stats.ALL}, scale {scale:g}" for scale in (first
 points = pd.concat([line.scatter(own, shift=shift, scale=scale) for own in found.values() for shift, scale in shown])
 figure = lineplots.scatter_grid(points, shown)
 note = f"{confidence:.0%} bootstrap over (class, seed)"
-plots.caption(figure, f"a point is a classifier, {plots.extent(points['n'])} trajectories; bars: {note}; dotted: no loss")
+plots.caption(figure, f"a point is a classifier, {plots.extent(points['n'])} trajectories; bars: {note}, cut at the frame; dotted: no loss")
 plots.save(figure, layout.figures / "line_scatter", points)
 
 # slopes-figure
-figure = plots.panels(slopes["linear"], lineplots.slope_lines, columns=5)
+both = pd.concat([table.assign(axes=axes) for axes, table in slopes.items()], ignore_index=True)
+figure = plots.panels(both, lineplots.slope_lines, columns=5)
 bands = f"dark: other images, {note}, the line drawn anew; light: other classifiers, least squares"
 plots.caption(figure, f"{len(models)} classifiers, {plots.extent(errors.n)} trajectories; {bands}")
-plots.save(figure, layout.figures / "line_slopes", slopes["linear"])
+plots.save(figure, layout.figures / "line_slopes", both)
 
 # tests-figure
 free = line.noise_free(linear)
@@ -59,7 +60,7 @@ plots.save(figure, layout.figures / "line_tests", tests)
 
 # gain-figure
 supervised = line.mask(models, [name for family in pretrained for name in families[family]])
-lines = {"line of all": None, "line of supervised": supervised}
+lines = {"line of all classifiers": None, "line of the supervised ones": supervised}
 gains = pd.concat([line.mean_gains(found[a], drawn).assign(line=name, axes=a) for name, drawn in lines.items() for a in found])
 figure = lineplots.gain_panels(gains, by="line")
 plots.caption(figure, f"{plots.extent(gains['n'])} trajectories; bars: {note}, the line drawn anew")
@@ -67,7 +68,7 @@ plots.save(figure, layout.figures / "line_gain", gains)
 
 # gain-map
 single = line.gains(linear).query("scale == @last")
-order = gains[(gains["line"] == "line of all") & (gains["axes"] == "linear")].sort_values("estimate", ascending=False)["model"]
+order = gains[(gains["line"] == "line of all classifiers") & (gains["axes"] == "linear")].sort_values("estimate", ascending=False)["model"]
 figure = lineplots.gain_map(single, order=list(order))
 plots.caption(figure, f"scale {last:g}, linear axes, line of all classifiers; {plots.extent(errors.n)} trajectories; {note}")
 plots.save(figure, layout.figures / "line_gain_by_shift", single)
@@ -94,8 +95,13 @@ lineplots.size_bars(axes, partial[partial["shift"] == stats.ALL])
 plots.caption(figure, f"all shifts, n = {errors.n[-1]} trajectories; size: logarithm of the number of weights; bars: {note}")
 plots.save(figure, layout.figures / "line_size", partial)
 
+# correlation
+correlation = size.noise_free(linear, sized)
+kinds = {"plain": size.pooled(linear, sized), "without noise": correlation}
+pd.concat(kinds, names=["partial correlation"]).droplevel(1).reset_index().round(3)
+
 # doubling
-correlation, doubling = size.pooled(linear, sized), size.per_doubling(linear, sized)
+doubling = size.per_doubling(linear, sized, supervised)
 above = [doubling["of"] != "gain", doubling["low"] > 0, doubling["high"] < 0]
 doubling["advantage"] = np.select(above, ["", "remains", "turns into a loss"], "is no longer seen")
 rest = doubling[doubling["of"] == "gain"].drop(columns="of")
@@ -118,17 +124,22 @@ heads = [["ours", "low", "high"], ["published", "published_low", "published_high
 sides = {name: [side.set_axis(head, axis=1) for side, head in zip(block, heads, strict=True)] for name, block in blocks.items()}
 comparison = pd.concat({name: pd.concat(pair, axis=1) for name, pair in sides.items()}, names=["quantity", "scale"])
 apart = (comparison["low"] > comparison["published_high"]) | (comparison["high"] < comparison["published_low"])
+comparison["difference"] = comparison["ours"] - comparison["published"]
 comparison.assign(n=supervised.sum(), verdict=np.where(apart, "differs", "compatible")).round(3)
 
-# claims
-claims = [("lines that rise with p below 0.05", "Fig. 21", "most", 0.5, 1, line.followed(linear, supervised))]
-claims += [("slope at the last scale minus the first", "Fig. 23", "above 0", 0, 1, line.steeper(linear, supervised))]
+# claims-line
+end, numbers = ours.iloc[-1], ["n", "estimate", "low", "high"]
+relation = dict(zip(numbers, end[["models", "r", "r_low", "r_high"]], strict=True))
+claims = [(f"R at scale {end.name:g}, for other classifiers", "Fig. 22", round(r.loc[end.name].iloc[0], 3), 0, 1, relation)]
+claims += [("lines that rise with p below 0.05", "Fig. 21", "most", 0.5, 1, line.followed(linear, supervised))]
+claims += [(f"growth of the slope, {axes} axes", "Fig. 23", "above 0", 0, 1, line.steeper(own, supervised)) for axes, own in found.items()]
 if {"convnext", "deit"} <= set(models):
     better = line.gain_difference(linear, "convnext", "deit", supervised)
     claims += [("gain of ConvNeXt minus that of DeiT", "Fig. 24", "above 0", 0, 1, better)]
-numbers = ["n", "estimate", "low", "high"]
-claims += [(f"partial correlation, {r['family']}", "suppl. F, DeiT3", -0.358, 0, -1, r[numbers]) for _, r in correlation.iterrows()]
-claims += [(f"gain per doubling, {r['family']}", "suppl. F", "not above 0", 0, -1, r[numbers]) for _, r in rest.iterrows()]
+
+# claims-size
+claims += [(f"partial correlation, {row['family']}", "suppl. F", -0.358, 0, -1, row[numbers]) for _, row in correlation.iterrows()]
+claims += [(f"gain per doubling, {row['family']}", "suppl. F", "not above 0", 0, -1, row[numbers]) for _, row in rest.iterrows()]
 
 # claims-table
 heads = ["claim", "source", "published", "threshold", "sign"]
@@ -148,18 +159,20 @@ print(f"{len(deit3)} models: partial correlation {t / np.sqrt(t**2 + result.df_r
 # answer
 top = slopes["linear"].query("shift == @stats.ALL and scale == @last").iloc[0]
 certain = (slopes["linear"].query("shift != @stats.ALL")["p_holm"] < 1 - confidence).agg(["sum", "size"])
-verb = "follows ID accuracy" if top["r_low"] > 0 else "cannot be said to follow ID accuracy"
-text = f"Under all shifts at scale {last:g}, OOD accuracy {verb}: R = {top['r']:.2f} ({top['r_low']:.2f} to {top['r_high']:.2f}"
-text += f" for other classifiers like these), and {certain['sum']} of {certain['size']} single lines are significant"
+verb = "follows" if top["r_low"] > 0 else "runs against" if top["r_high"] < 0 else "cannot be said to follow"
+text = f"At scale {last:g}, accuracy under the shifts {verb} accuracy without one: R = {top['r']:.2f} ({top['r_low']:.2f} to "
+text += f"{top['r_high']:.2f} for other classifiers like these); {certain['sum']} of {certain['size']} lines of single shifts and scales"
+text += " are significant after Holm's correction." + " Above the line of the supervised, the advantage of size " * (len(rest) > 0)
 left = rest.apply("of {family} {advantage} ({estimate:+.3f}, {low:+.3f} to {high:+.3f} per doubling)".format_map, axis=1)
-answer.update(Markdown(f"**{text}.{' Above the line the advantage of size ' + ', '.join(left) + '.' if len(left) else ''}**"))
+answer.update(Markdown(f"**{text}{', '.join(left)}{'.' * (len(rest) > 0)}**"))
 
 # outputs
 at_end = {"slope": slopes["linear"], "r_noise_free": free}
 metrics = {name: stats.records(table.query("scale == @last"), "shift") for name, table in at_end.items()}
 metrics |= {"r_other_models": {"n": top["models"], "estimate": top["r"], "low": top["r_low"], "high": top["r_high"]}}
-for name, part in gains.query("axes == 'linear'").groupby("line"):
-    metrics[f"gain over {name}".replace(" ", "_")] = stats.records(part, "model")
-metrics |= {"partial_correlation_of_size": stats.records(correlation, "family"), "gain_per_doubling": stats.records(rest, "family")}
+for name, title in zip(["gain", "gain_supervised_line"], lines, strict=True):
+    metrics[name] = stats.records(gains[(gains["axes"] == "linear") & (gains["line"] == title)], "model")
+for name, own in {"partial_correlation": kinds["plain"], "partial_noise_free": correlation, "gain_per_doubling": rest}.items():
+    metrics[name] = stats.records(own, "family")
 tables.write_metrics(layout.metrics / "line.json", metrics)
 print(f"metrics/line.json: {', '.join(metrics)}")

@@ -127,18 +127,23 @@ def along(values: Float[np.ndarray, "resamples+1 groups scales"], found: Points)
     return tabulate(values[:, :, None], found.shares, found.scales, models=["line"]).drop(columns="model")
 
 
-def noise_free(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
-    """R of the accuracies that endless images would show: the noise of the images is taken out of variances and covariance.
+def without_noise(moment: Float[np.ndarray, "resamples+1 ..."]) -> Float[np.ndarray, "resamples+1 ..."]:
+    """A sum of squares or products without what the limited number of images adds: the mean over resamples minus the sample.
 
-    A resample holds the noise twice, the sample once; so the mean over resamples minus the sample is the noise. Too few images leave
-    no variance, and then R is not known (NaN, as is a bound that lies among such resamples).
+    The sample holds that noise once, a resample twice.
     """
-    clean = []
-    for moment in moments(*chosen(found, drawn)):
-        noise = np.nanmean(moment[1:], 0) - moment[0]
-        clean.append(np.concatenate([moment[:1] - noise, moment[1:] - 2 * noise]))
-    r = ratio(clean[1], np.sqrt(clean[0].clip(0) * clean[2].clip(0)))
-    r[1:] = np.where(np.isnan(r[1:]) & ~np.isnan(clean[1][1:]), np.inf, r[1:])
+    noise = np.nanmean(moment[1:], 0) - moment[0]
+    return np.concatenate([moment[:1] - noise, moment[1:] - 2 * noise])
+
+
+def noise_free(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
+    """R of the accuracies that endless images would show. Too few images leave no variance; then R is not known.
+
+    Unknown is NaN, as is a bound that lies among such resamples.
+    """
+    xx, xy, yy = (without_noise(moment) for moment in moments(*chosen(found, drawn)))
+    r = ratio(xy, np.sqrt(xx.clip(0) * yy.clip(0)))
+    r[1:] = np.where(np.isnan(r[1:]) & ~np.isnan(xy[1:]), np.inf, r[1:])
     return along(np.where(np.isinf(r), r, r.clip(-1, 1)), found)
 
 
@@ -231,10 +236,7 @@ def followed(found: Points, drawn: np.ndarray | None = None) -> dict:
 
 
 def scatter(found: Points, *, shift: str, scale: float) -> pd.DataFrame:
-    """The points of one shift and scale with their intervals, as accuracies, and the accuracy that the line through them expects.
-
-    On probit axes shares of 0 and 1 stand half an image from the edge.
-    """
+    """The points of one shift and scale as they stand on the axes, in accuracy, with intervals and what the line expects of them."""
     group, column = found.shares.groups.index(shift), found.scales.index(scale)
     placed = (found.id, found.ood) if found.axes == "linear" else (norm.cdf(found.x), norm.cdf(found.y))
     start, ood = (np.broadcast_to(values, found.ood.shape)[:, group, :, column] for values in placed)

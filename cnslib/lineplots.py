@@ -17,7 +17,8 @@ TICKS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0
 def fitted_points(axes: Axes, table: pd.DataFrame) -> None:
     """OOD against ID accuracy, a marker per model with intervals, the line, and the dotted diagonal of no loss (Fig. 23)."""
     if (table["axes"] == "probit").all():
-        probit_axes(axes, table)
+        probit_axes(axes)
+    fit_limits(axes, table)
     for model, look in looks(table["model"]).items():
         row = table[table["model"] == model].iloc[0]
         across, up = (np.clip([[row[name] - row[f"{name}_low"]], [row[f"{name}_high"] - row[name]]], 0, None) for name in ("id", "ood"))
@@ -46,14 +47,24 @@ def name_outliers(axes: Axes, table: pd.DataFrame) -> None:
             taken.append(place)
 
 
-def probit_axes(axes: Axes, table: pd.DataFrame) -> None:
-    """Scales both axes by the normal distribution's quantiles; ticks stay accuracies."""
-    for name, axis, limits in (("id", axes.xaxis, axes.set_xlim), ("ood", axes.yaxis, axes.set_ylim)):
-        getattr(axes, f"set_{axis.axis_name}scale")("function", functions=(norm.ppf, norm.cdf))
-        low, high = norm.ppf(table[[f"{name}_low", f"{name}_high", name]].stack().agg(["min", "max"]))
-        limits(*norm.cdf([low - 0.1, high + 0.1]))
-        axis.set_major_locator(plt.FixedLocator(TICKS))
-        axis.set_major_formatter(plt.FormatStrFormatter("%g"))
+def probit_axes(axes: Axes) -> None:
+    """Scales both axes by the normal distribution's quantiles; their ticks stay accuracies."""
+    axes.set_xscale("function", functions=(norm.ppf, norm.cdf))
+    axes.set_yscale("function", functions=(norm.ppf, norm.cdf))
+
+
+def fit_limits(axes: Axes, table: pd.DataFrame) -> None:
+    """Ends both axes a little beyond the points, whatever their scale, and cuts longer intervals there; three ticks at least."""
+    for name, axis, limit in (("id", axes.xaxis, axes.set_xlim), ("ood", axes.yaxis, axes.set_ylim)):
+        scale = axis.get_transform()
+        low, high = scale.transform(table[name].agg(["min", "max"]).to_numpy())
+        margin = 0.15 * (high - low) + 1e-3
+        ends = scale.inverted().transform(np.array([low - margin, high + margin]))
+        limit(float(ends[0]), float(ends[1]))
+        if axis.get_scale() != "linear":
+            ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
+            axis.set_major_locator(plt.FixedLocator(ticks if len(ticks) > 2 else plt.MaxNLocator(4).tick_values(*ends)))
+            axis.set_major_formatter(plt.FormatStrFormatter("%g"))
 
 
 def scatter_grid(table: pd.DataFrame, titles: dict[tuple[str, float], str]) -> Figure:
@@ -72,30 +83,35 @@ def scatter_grid(table: pd.DataFrame, titles: dict[tuple[str, float], str]) -> F
 
 
 def slope_lines(axes: Axes, table: pd.DataFrame) -> None:
-    """Slope against the slider scale: dark band for other images, light band for other models (Fig. 20)."""
-    colour = sns.color_palette("colorblind")[0]
-    ordered = table.sort_values("scale")
-    axes.fill_between(
-        ordered["scale"], ordered["models_low"], ordered["models_high"], color=colour, alpha=0.15, linewidth=0, label="models"
-    )
-    axes.fill_between(ordered["scale"], ordered["low"], ordered["high"], color=colour, alpha=0.35, linewidth=0, label="images")
-    axes.plot(ordered["scale"], ordered["estimate"], "o-", color=colour, markersize=3, linewidth=1.2, label="slope")
+    """Slope against the slider scale: dark band for other images, light band for other models; the probit slope as a line (Fig. 20)."""
+    colour, other = sns.color_palette("colorblind")[:2]
+    linear, probit = (table[table["axes"] == kind].sort_values("scale") for kind in ("linear", "probit"))
+    axes.fill_between(linear["scale"], linear["models_low"], linear["models_high"], color=colour, alpha=0.15, linewidth=0, label="models")
+    axes.fill_between(linear["scale"], linear["low"], linear["high"], color=colour, alpha=0.35, linewidth=0, label="images")
+    axes.plot(linear["scale"], linear["estimate"], "o-", color=colour, markersize=3, linewidth=1.2, label="slope")
+    axes.plot(probit["scale"], probit["estimate"], "--", color=other, linewidth=1.2, label="slope, probit axes")
     axes.axhline(1, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.axhline(0, color="0.6", linewidth=0.6, zorder=0)
     axes.set(xlabel="slider scale", ylabel="slope")
 
 
 def maps(table: pd.DataFrame, *, alpha: float) -> Figure:
-    """R, R without the images' noise (column `free`) and corrected p value per shift and scale, as maps (Figs. 21, 22)."""
+    """R, R without the images' noise (`free`) with its lower bound, and corrected p value per shift and scale (Figs. 21, 22)."""
     order = list(table["shift"].unique())
-    titles = {"r": "R", "free": "R without the images' noise", "p_holm": f"p of the slope, Holm; dark: below {alpha:g}"}
-    figure, grid = plt.subplots(1, 3, figsize=(13, 1 + 0.27 * len(order)), sharey=True, layout="constrained")
-    for axes, (name, title) in zip(grid, titles.items(), strict=True):
-        values = table.pivot(index="shift", columns="scale", values=name).loc[order]
-        shown = (values < alpha) * 0.8 if name == "p_holm" else values
-        text = values.map(lambda value, name=name: "<.001" if name == "p_holm" and value < 0.001 else f"{value:.2f}")
-        sns.heatmap(shown, ax=axes, annot=text, fmt="", vmin=0, vmax=1, cmap="crest", annot_kws={"size": 8}, cbar=False)
+    columns = ["r", "free", "free_low", "p_holm"]
+    r, free, low, p = (table.pivot(index="shift", columns="scale", values=name).loc[order] for name in columns)
+    bound = low.map(" ({:.2f})".format).replace(" (nan)", " (?)")
+    small = p.map(lambda value: "<.001" if value < 0.001 else f"{value:.3f}")
+    drawn = {
+        "R": (r, r.map("{:.2f}".format)),
+        "R without the images' noise (lower bound)": (free, free.map("{:.2f}".format) + bound),
+        f"p of the slope, Holm; dark: below {alpha:g}": ((p < alpha) * 0.8, small),
+    }
+    figure, grid = plt.subplots(1, 3, figsize=(14, 1 + 0.27 * len(order)), sharey=True, width_ratios=[1, 1.6, 1])
+    for axes, (title, (values, text)) in zip(grid, drawn.items(), strict=True):
+        sns.heatmap(values, ax=axes, annot=text, fmt="", vmin=0, vmax=1, cmap="crest", annot_kws={"size": 8}, cbar=False)
         axes.set(title=title, ylabel="", xlabel="slider scale")
+    figure.tight_layout()
     return figure
 
 
@@ -104,10 +120,11 @@ def gain_panels(table: pd.DataFrame, *, by: str) -> Figure:
     levels = list(table[by].unique())
     order = table[(table[by] == levels[0]) & (table["axes"] == table["axes"].iloc[0])].sort_values("estimate")["model"].tolist()
     size = (3.6 * len(levels), 0.9 + 0.2 * len(order))
-    figure, grid = plt.subplots(1, len(levels), figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained")
+    figure, grid = plt.subplots(1, len(levels), figsize=size, sharex=True, sharey=True, squeeze=False)
     for axes, level in zip(grid.flat, levels, strict=True):
         gain_dots(axes, table[table[by] == level], order=order)
         axes.set_title(level)
+    figure.tight_layout()
     grid.flat[-1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
@@ -145,10 +162,11 @@ def gain_map(table: pd.DataFrame, *, order: list[str]) -> Figure:
     """Gain per model and shift; the number stands where its interval leaves out zero."""
     shifts = list(table["shift"].unique())
     grid, low, high = (table.pivot(index="model", columns="shift", values=name).loc[order, shifts] for name in ("estimate", "low", "high"))
-    figure, axes = plt.subplots(figsize=(3 + 0.42 * len(shifts), 1.6 + 0.21 * len(order)), layout="constrained")
+    figure, axes = plt.subplots(figsize=(3 + 0.42 * len(shifts), 1.6 + 0.21 * len(order)))
     limit = table["estimate"].abs().max()
     text = grid.map("{:+.2f}".format).where((low > 0) | (high < 0), "")
     settings = {"cmap": "vlag", "vmin": -limit, "vmax": limit, "annot_kws": {"size": 7}, "cbar_kws": {"label": "accuracy above the line"}}
     sns.heatmap(grid, ax=axes, annot=text, fmt="", **settings)
     axes.set(xlabel="", ylabel="")
+    figure.tight_layout()
     return figure

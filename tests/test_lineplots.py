@@ -66,19 +66,22 @@ def test_the_map_of_gains_writes_only_what_is_not_zero():
 
 
 def test_maps_keep_the_order_of_the_shifts_and_mark_small_p_values():
-    table = pd.DataFrame({"shift": ["snow", "fog"], "scale": 1.0, "r": [0.5, np.nan], "free": [0.6, 0.7], "p_holm": [0.0001, 0.2]})
-    figure = lineplots.maps(table, alpha=0.05)
+    columns = {"r": [0.5, np.nan], "free": [0.6, 0.7], "free_low": [0.2, np.nan], "p_holm": [0.0001, 0.2]}
+    figure = lineplots.maps(pd.DataFrame({"shift": ["snow", "fog"], "scale": 1.0, **columns}), alpha=0.05)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["snow", "fog"]
-    assert [text.get_text() for text in figure.axes[2].texts] == ["<.001", "0.20"]
+    assert [text.get_text() for text in figure.axes[1].texts] == ["0.60 (0.20)", "0.70 (?)"]
+    assert [text.get_text() for text in figure.axes[2].texts] == ["<.001", "0.200"]
     assert figure.axes[2].collections[0].get_array().ravel().tolist() == [0.8, 0.0]
 
 
-def test_slope_bands_are_images_inside_models():
+def test_slope_bands_are_images_inside_models_and_the_probit_slope_is_a_line():
     _, axes = plt.subplots()
     row = {"models_low": 0.5, "low": 0.8, "estimate": 1.0, "high": 1.2, "models_high": 1.5}
-    lineplots.slope_lines(axes, pd.DataFrame([{"scale": scale, **row} for scale in (0.0, 1.0)]))
+    table = pd.DataFrame([{"scale": scale, **row} for scale in (0.0, 1.0)])
+    lineplots.slope_lines(axes, pd.concat([table.assign(axes="linear"), table.assign(axes="probit", estimate=0.7)]))
     models, images = (band.get_paths()[0].vertices[:, 1] for band in axes.collections)
     assert (models.min(), models.max()) == (0.5, 1.5) and (images.min(), images.max()) == (0.8, 1.2)
+    assert [curve.get_ydata().tolist() for curve in axes.lines[:2]] == [[1.0, 1.0], [0.7, 0.7]]
 
 
 def test_families_of_several_sizes_stand_side_by_side_and_none_is_no_error():
@@ -97,4 +100,4 @@ def test_a_model_without_errors_is_drawn_half_an_image_from_the_edge_of_probit_a
     assert table["id"].max() == pytest.approx(0.995) and table["ood"].max() == pytest.approx(0.99)
     _, axes = plt.subplots()
     lineplots.fitted_points(axes, table)
-    assert axes.get_xlim()[1] > 0.995 and axes.get_ylim()[1] > 0.99
+    assert 0.995 < axes.get_xlim()[1] < 1 and 0.99 < axes.get_ylim()[1] < 1

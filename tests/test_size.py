@@ -1,16 +1,18 @@
 """Size given ID accuracy: statsmodels and scipy on the same data, exact relations, simulated families."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from test_line import SCALES, catalog, shares, simulated
+from test_line import SCALES, SETTINGS, catalog, shares, simulated
 
 from cnslib import line, size
 from cnslib.line import LEAST
-from cnslib.stats import ALL, percentiles
+from cnslib.stats import ALL, Shares, percentiles, resampling_weights
 
 MODELS = list("abcdefgh")
 PARAMETERS = {name: 1000 * 2**step for name, step in zip(MODELS, (0, 1, 2, 3, 5, 0, 2, 4), strict=True)}
@@ -98,6 +100,29 @@ def test_pooled_correlation_is_that_of_the_residuals_of_all_shifts_and_scales():
     assert size.pooled(found, own)["estimate"].tolist() == pytest.approx([expected])
 
 
+def test_without_noise_the_pooled_correlation_is_the_plain_one():
+    found = noisy(4)  # its resamples are the sample
+    families = size.sized(found, PARAMETERS, FAMILY)
+    pd.testing.assert_frame_equal(size.noise_free(found, families), size.pooled(found, families))
+
+
+def test_a_noisy_id_accuracy_hands_size_a_share_that_taking_out_the_noise_gives_back():
+    ability, rows = np.linspace(1.0, 1.5, 6), []
+    for seed in range(60):
+        rng, samples = np.random.default_rng(seed), []
+        for number, strength, draw in ((1500, ability - 1, 1), (150, ability, 2)):  # few catalog images
+            difficulty = rng.normal(0, 0.75, (number, 1)) + rng.normal(0, 0.66, (number, 6))
+            weights = resampling_weights(number, settings=replace(SETTINGS, seed=draw))
+            samples.append(np.repeat((weights @ (difficulty > strength) / number)[:, None, :, None], 2, 1))
+        names, n = list("abcdef"), np.array([1500, 1500])
+        errors, start = (Shares(sample, ["heavy snow", ALL], n, names, [0.5 * (i == 0)], 0.95) for i, sample in enumerate(samples))
+        found = line.points(errors, start, axes="probit")  # OOD accuracy is a function of ID accuracy alone, straight on these axes
+        families = {"all": size.members(found, PARAMETERS, [names])}
+        rows.append([table.iloc[0]["low"] > 0 for table in (size.pooled(found, families), size.noise_free(found, families))])
+    plain, free = np.mean(rows, 0)
+    assert plain > 0.1 > 0.06 >= free
+
+
 def test_the_interval_over_images_holds_the_partial_correlation_of_each_resample():
     errors, start, _, _ = simulated(np.random.default_rng(5), models=8)
     found = line.points(errors, start)
@@ -112,7 +137,9 @@ def test_the_interval_over_images_holds_the_partial_correlation_of_each_resample
 
 def test_equal_id_accuracies_leave_the_partial_correlation_open():
     found = points(np.full(8, 0.7), np.linspace(0.4, 0.6, 8))
-    assert size.partial(found, size.sized(found, PARAMETERS, FAMILY))[["estimate", "p"]].isna().all(axis=None)
+    families = size.sized(found, PARAMETERS, FAMILY)
+    assert size.partial(found, families)[["estimate", "p"]].isna().all(axis=None)
+    assert pd.concat([size.pooled(found, families), size.noise_free(found, families)])["estimate"].isna().all()
 
 
 def test_without_families_of_several_sizes_the_tables_are_empty():
