@@ -220,6 +220,24 @@ class Bisection(Resampling):
 
 
 @dataclass(frozen=True)
+class Line(Resampling):
+    """Accuracy on the line: what ID accuracy is measured on, and which classifiers belong together."""
+
+    id_accuracy: str
+    families: dict[str, list[str]]
+    sizes: list[str]
+    pretrained: list[str]
+
+    def __post_init__(self):
+        demand(self.id_accuracy in ("catalog", "scale 0"), "line.id_accuracy", self.id_accuracy, "catalog, scale 0")
+        members = [name for own in self.families.values() for name in own]
+        demand(len(set(members)) == len(members), "line.families", members, "every classifier in at most one family")
+        for key in ("sizes", "pretrained"):
+            for name in getattr(self, key):
+                demand(name in self.families, f"line.{key}", name, ", ".join(self.families))
+
+
+@dataclass(frozen=True)
 class Calibration(Resampling):
     """Severity calibration: the rendered scenes that check the rulers, and the equal perceived steps that are asked for."""
 
@@ -232,7 +250,7 @@ class Calibration(Resampling):
             demand(getattr(self, key) >= 2, f"calibration.{key}", getattr(self, key), "at least 2")
 
 
-STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Axes, Failure, Bisection, Calibration)
+STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration)
 
 
 def require_evaluated(axes: Axes, evaluation: Evaluation) -> None:
