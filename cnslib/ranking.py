@@ -95,13 +95,14 @@ def agreement(errors: Shares) -> pd.DataFrame:
 
     NaN where all models are tied at one of the two scales.
     """
-    tau = np.stack([order_agreement(errors, group) for group in range(len(errors.groups))], axis=1)
+    by_scale = np.moveaxis(errors.samples, [1, 2], [0, -1])
+    tau = np.stack([kendall(group, group[:, :1]) for group in by_scale], axis=1)  # one group at a time: pairs of models are many
     return tabulate(tau[:, :, None], errors, errors.bins, models=["order"]).drop(columns="model")
 
 
-def order_agreement(errors: Shares, group: int) -> Float[np.ndarray, "resamples+1 scales"]:
-    """Kendall's tau-b with scale 0 of one group's order of the models, one group at a time since pairs of models are many."""
-    signs = np.sign(differences(errors, group))
-    products, sizes = (signs * signs[..., :1]).sum(1), (signs**2).sum(1)
+def kendall(first: Float[np.ndarray, "*rows items"], second: Float[np.ndarray, "*rows items"]) -> Float[np.ndarray, "*rows"]:
+    """Kendall's tau-b of two orders of the same items, row by row; NaN where all are tied in one of them, or one is not a number."""
+    i, j = np.triu_indices(first.shape[-1], 1)
+    signs, others = (np.sign(values[..., j] - values[..., i]) for values in (first, second))
     with np.errstate(invalid="ignore"):
-        return products / np.sqrt(sizes * sizes[..., :1])
+        return (signs * others).sum(-1) / np.sqrt((signs**2).sum(-1) * (others**2).sum(-1))
