@@ -4,6 +4,7 @@ Every resample ranks all classifiers on the same garments, so a rank's interval 
 know that the classifiers share their images.
 """
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -67,11 +68,12 @@ def flips(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
     A resample in which the two are tied at one of the scales counts one half. `flipped` tells what the sample itself shows.
     """
     group = errors.groups.index(shift)
-    sign, scales = np.sign(differences(errors, group)), np.array(errors.bins)
-    one, other = np.triu_indices(len(scales), 1)
-    changed = (1 - sign[..., one] * sign[..., other]) / 2
-    columns = {"flipped": changed[0] == 1, "probability": np.nanmean(changed[1:], axis=0)}
-    return pair_table(errors, group, {"scale": scales[one], "other_scale": scales[other]}, columns)
+    sign = np.sign(np.moveaxis(differences(errors, group), -1, 0).copy())  # one block of memory per scale
+    scales = list(itertools.combinations(range(len(errors.bins)), 2))
+    changed = [(1 - sign[one] * sign[other]) / 2 for one, other in scales]
+    keys = {"scale": [errors.bins[one] for one, _ in scales], "other_scale": [errors.bins[other] for _, other in scales]}
+    columns = {"flipped": [part[0] == 1 for part in changed], "probability": [np.nanmean(part[1:], axis=0) for part in changed]}
+    return pair_table(errors, group, keys, {name: np.stack(parts, axis=1) for name, parts in columns.items()})
 
 
 def overlap(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
@@ -93,8 +95,8 @@ def agreement(errors: Shares) -> pd.DataFrame:
 
     NaN where all models are tied at one of the two scales.
     """
-    orders = np.moveaxis(errors.samples, [1, 2], [0, -1])
-    tau = np.stack([kendall(order, order[:, :1]) for order in orders], axis=1)  # one group at a time, since pairs of models are many
+    by_scale = np.moveaxis(errors.samples, [1, 2], [0, -1])
+    tau = np.stack([kendall(group, group[:, :1]) for group in by_scale], axis=1)  # one group at a time: pairs of models are many
     return tabulate(tau[:, :, None], errors, errors.bins, models=["order"]).drop(columns="model")
 
 

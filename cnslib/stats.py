@@ -215,14 +215,14 @@ def tabulate(values: np.ndarray, shares: Shares, bins: list, *, groups: list | N
 
 
 def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of the percentile bootstrap along the first axis.
+    """The interval of the percentile bootstrap along the first axis; bounds are order statistics, so no inf - inf between two of them.
 
     NaN resamples do not count; where all are NaN or a bound is infinite it is NaN.
     """
     tail = (1 - confidence) / 2
     ordered = np.sort(resamples, axis=0)  # NaN last
     count = (~np.isnan(ordered)).sum(0, keepdims=True)
-    places = (np.ceil(count * share - 1).clip(0).astype(int) for share in (tail, 1 - tail))  # an order statistic: no inf - inf
+    places = (np.ceil(count * share - 1).clip(0).astype(int) for share in (tail, 1 - tail))
     low, high = (np.take_along_axis(ordered, place, 0)[0] for place in places)
     return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
 
