@@ -11,7 +11,8 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from cnslib import paths, plots, stats, tables
-from cnslib.config import UNSHIFTED, Accuracy, identifier
+from cnslib.analyses import Accuracy
+from cnslib.config import UNSHIFTED, identifier
 
 plots.use_style()
 layout = paths.Layout(out)

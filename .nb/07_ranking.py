@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 
 from cnslib import paths, plots, ranking, stats, tables
-from cnslib.config import Ranking
+from cnslib.analyses import Ranking
 
 plots.use_style()
 layout = paths.Layout(out)

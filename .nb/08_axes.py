@@ -9,8 +9,8 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import EngFormatter
 
 from cnslib import axes, axisplots, paths, plots, stats, tables, verdicts
+from cnslib.analyses import Axes
 from cnslib.claims import Evidence
-from cnslib.config import Axes
 
 plots.use_style()
 pd.set_option("display.max_colwidth", None, "display.max_rows", None)  # claims are sentences

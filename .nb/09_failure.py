@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from cnslib import failure, paths, plots, stats, tables
-from cnslib.config import Failure
+from cnslib.analyses import Failure
 
 plots.use_style()
 layout = paths.Layout(out)

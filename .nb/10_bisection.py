@@ -9,8 +9,9 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from cnslib import bisection, closeups, continuous, encoders, failure, models, paths, plots, stats, tables, zoom
+from cnslib.analyses import Bisection
 from cnslib.classifiers import load
-from cnslib.config import Bisection, Generation, identifier
+from cnslib.config import Generation, identifier
 from cnslib.generation import Sampler
 
 plots.use_style()

@@ -11,7 +11,7 @@ import statsmodels.formula.api as smf
 from matplotlib import pyplot as plt
 
 from cnslib import line, lineplots, paths, plots, size, stats, tables
-from cnslib.config import Line
+from cnslib.analyses import Line
 
 plots.use_style()
 layout = paths.Layout(out)

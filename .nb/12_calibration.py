@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 
 from cnslib import alignment, calibration, encoders, paths, perceived, plots, rulers, stats, tables
-from cnslib.config import Calibration
+from cnslib.analyses import Calibration
 from cnslib.rulers import RULERS
 
 plots.use_style()

@@ -18,7 +18,8 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 
 from cnslib import failure, line, ranking, size, stats, tables
-from cnslib.config import SHIFTS, Accuracy
+from cnslib.analyses import Accuracy
+from cnslib.config import SHIFTS
 from cnslib.paths import resolve
 
 FILE = resolve("build/scale/predictions.parquet")

@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float
 from tqdm.auto import tqdm
 
 from cnslib import closeups, seeds, tables
+from cnslib.analyses import Bisection
 from cnslib.closeups import Closeup, Studio
-from cnslib.config import Bisection
 
 Scales = Float[np.ndarray, "models"]
 POINT = ["model", *tables.TRAJECTORY]

@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from cnslib import axes
+from cnslib.analyses import Axes
 from cnslib.axes import columns, drops
-from cnslib.config import Axes, demand
+from cnslib.config import demand
 from cnslib.stats import Shares
 
 Values = Float[np.ndarray, "resamples+1 some all any"]

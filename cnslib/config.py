@@ -1,4 +1,4 @@
-"""Parameters: one frozen dataclass per section of params.yaml; an unknown, missing or mistyped key is an error with its name."""
+"""Parameters of the steps that make something: one frozen dataclass per section of params.yaml, its values checked when it is built."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,6 @@ SHIFTS = (
     "heavy sandstorm",
 )
 UNSHIFTED = "unshifted"
-AXES = ("architecture", "convolution size", "transformer size", "pre-training")
 
 
 def identifier(name: str) -> str:
@@ -152,109 +151,4 @@ class Evaluation:
         demand(self.preprocessing in ("model", "paper"), "evaluation.preprocessing", self.preprocessing, "model, paper")
 
 
-@dataclass(frozen=True)
-class Resampling:
-    """Resamples of whole (class, seed) and the confidence of the intervals, for the steps that need nothing else."""
-
-    resamples: int
-    confidence: float
-    seed: int
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """Accuracy, CE and rCE: the reference classifier and the bootstrap."""
-
-    reference: str
-    resamples: int
-    confidence: float
-    seed: int
-
-
-class Ranking(Resampling):
-    """Ranks, ties and changes of order."""
-
-
-@dataclass(frozen=True)
-class Axes(Resampling):
-    """The paper's axes: classifiers along each in order, the classifier of CE and rCE, and the difference that counts as none."""
-
-    members: dict[str, list[str]]
-    reference: str
-    margin: float
-
-    def __post_init__(self):
-        demand(tuple(self.members) == AXES, "axes.members", list(self.members), f"the axes {', '.join(AXES)}, in this order")
-        for axis, names in self.members.items():
-            demand(len(names) > 1 and len(set(names)) == len(names), f"axes.members.{axis}", names, "two or more different classifiers")
-        demand(self.margin > 0, "axes.margin", self.margin, "above 0")
-
-
-class Failure(Resampling):
-    """Failure points as survival data."""
-
-
-@dataclass(frozen=True)
-class Bisection(Resampling):
-    """Continuous failure points: whose trajectories are bisected how finely, and how many are scanned in full."""
-
-    shifts: list[str]
-    classes: list[str]
-    seeds: int
-    classifiers: list[str]
-    resolution: float
-    scans: int
-    scan_step: float
-
-    def __post_init__(self):
-        for shift in self.shifts:
-            demand(shift in SHIFTS, "bisection.shifts", shift, ", ".join(SHIFTS))
-        for key in ("shifts", "classes", "classifiers"):
-            values = getattr(self, key)
-            demand(bool(values) and len(set(values)) == len(values), f"bisection.{key}", values, "a list without repetitions")
-        halvings = [0.5 / 2**k for k in range(1, 11)]
-        demand(self.resolution in halvings, "bisection.resolution", self.resolution, "0.5 halved one to ten times")
-        demand(self.scan_step in halvings, "bisection.scan_step", self.scan_step, "0.5 halved one to ten times")
-        demand(self.seeds >= 1, "bisection.seeds", self.seeds, "at least 1")
-        demand(self.scans >= 0, "bisection.scans", self.scans, "0 or more")
-
-
-@dataclass(frozen=True)
-class Line(Resampling):
-    """Accuracy on the line: what ID accuracy is measured on, and which classifiers belong together."""
-
-    id_accuracy: str
-    families: dict[str, list[str]]
-    sizes: list[str]
-    pretrained: list[str]
-
-    def __post_init__(self):
-        demand(self.id_accuracy in ("catalog", "scale 0"), "line.id_accuracy", self.id_accuracy, "catalog, scale 0")
-        members = [name for own in self.families.values() for name in own]
-        demand(len(set(members)) == len(members), "line.families", members, "every classifier in at most one family")
-        for key in ("sizes", "pretrained"):
-            for name in getattr(self, key):
-                demand(name in self.families, f"line.{key}", name, ", ".join(self.families))
-
-
-@dataclass(frozen=True)
-class Calibration(Resampling):
-    """Severity calibration: the rendered scenes that check the rulers, and the equal perceived steps that are asked for."""
-
-    scenes: int
-    severities: int
-    steps: int
-
-    def __post_init__(self):
-        for key in ("scenes", "severities", "steps"):
-            demand(getattr(self, key) >= 2, f"calibration.{key}", getattr(self, key), "at least 2")
-
-
-STEPS = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration)
-
-
-def require_evaluated(axes: Axes, evaluation: Evaluation) -> None:
-    """Raises ValueError where an axis holds a classifier, or names a reference, that the evaluation does not know."""
-    wanted = [(f"axes.members.{axis}", name) for axis, names in axes.members.items() for name in names]
-    for key, name in [*wanted, ("axes.reference", axes.reference)]:
-        demand(name in evaluation.classifiers, key, name, f"the keys of evaluation.classifiers: {', '.join(evaluation.classifiers)}")
+MAKING = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation)

@@ -13,8 +13,8 @@ from scipy.stats import kendalltau
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import failure, stats, tables
+from cnslib.analyses import Bisection
 from cnslib.bisection import between, bracketed, multiples, requests
-from cnslib.config import Bisection
 from cnslib.stats import ALL, CLUSTER, NEVER, Bootstrap, Outcomes, Shares, percentiles
 
 Means = Float[np.ndarray, "resamples+1 models"]

@@ -14,7 +14,8 @@ from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 
 from cnslib import stats
-from cnslib.config import Line, demand
+from cnslib.analyses import Line
+from cnslib.config import demand
 from cnslib.stats import ALL, TINY, Shares, percentiles, tabulate
 
 AXES = ("linear", "probit")

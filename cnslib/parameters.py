@@ -1,4 +1,4 @@
-"""Reads parameter files (YAML 1.2) into the sections of `cnslib.config`; the only code that opens them."""
+"""Reads parameter files (YAML 1.2) into checked sections, one dataclass each; the only code that opens them."""
 
 import dataclasses
 import typing
@@ -7,10 +7,11 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from cnslib.config import STEPS, require_evaluated
+from cnslib.analyses import ANALYSES, require_evaluated
+from cnslib.config import MAKING
 from cnslib.recipes import RECIPES
 
-SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*STEPS, *RECIPES)}
+SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *RECIPES)}
 
 
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from tqdm.auto import tqdm
 
 from cnslib import alignment, encoders, paths, tables, units, world
 from cnslib.alignment import CLASS_PROMPT, SHIFT_PROMPT, Judges
-from cnslib.config import SHIFTS, UNSHIFTED, Calibration, demand, identifier
+from cnslib.analyses import Calibration
+from cnslib.config import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.encoders import Oracle
 
 RULERS = {

@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import tables
-from cnslib.config import UNSHIFTED, Accuracy, Filtering, Resampling, demand
+from cnslib.analyses import Accuracy, Resampling
+from cnslib.config import UNSHIFTED, Filtering, demand
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"

@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from test_stats import HAND, estimates, falling, predictions, random_predictions, shares
 
 from cnslib import axes, axisplots, parameters, paths, plots, stats
-from cnslib.config import AXES, Axes
+from cnslib.analyses import AXES, Axes
 
 PARAMS = paths.ROOT / "params.yaml"
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cnslib import bisection, parameters, paths
-from cnslib.config import Bisection
+from cnslib.analyses import Bisection
 
 GRID = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
 RESOLUTION = 1 / 32

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from cnslib import failure, stats
-from cnslib.config import UNSHIFTED, Resampling
+from cnslib.analyses import Resampling
+from cnslib.config import UNSHIFTED
 
 FEW = Resampling(resamples=2, confidence=0.95, seed=1)  # estimates do not depend on the resamples
 TABLES = 1000

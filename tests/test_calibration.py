@@ -8,7 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 from test_stats import SCALES
 
 from cnslib import calibration, stats
-from cnslib.config import Calibration
+from cnslib.analyses import Calibration
 
 SETTINGS = Calibration(resamples=200, confidence=0.95, seed=1, scenes=2, severities=2, steps=5)
 SIX = np.arange(6) / 2

@@ -7,8 +7,9 @@ import statsmodels.api as sm
 from test_stats import SCALES
 
 from cnslib import failure, parameters, paths, stats, verdicts
+from cnslib.analyses import AXES, Axes
 from cnslib.claims import Evidence
-from cnslib.config import AXES, SHIFTS, Axes
+from cnslib.config import SHIFTS
 
 LIST = paths.PUBLISHED / "claims.csv"
 GOOD, BAD = ["..."] * 37 + ["..x"] * 3, [".xx"] * 30 + ["..x"] * 7 + ["..."] * 3

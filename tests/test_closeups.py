@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from cnslib import adapters, bisection, classifiers, closeups, generation, models, tables
-from cnslib.config import Bisection, Generation
+from cnslib.analyses import Bisection
+from cnslib.config import Generation
 from cnslib.sliders import slider_path
 
 DRAWING = Generation(steps=4, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")

@@ -15,7 +15,7 @@ from scipy.special import expit
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from cnslib import ranking, stats
-from cnslib.config import Accuracy
+from cnslib.analyses import Accuracy
 from cnslib.stats import ALL
 
 DATA_SETS, BATCH, CLUSTERS = 500, 50, 200

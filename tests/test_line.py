@@ -11,7 +11,8 @@ from scipy.stats import norm
 from test_stats import predictions
 
 from cnslib import line
-from cnslib.config import UNSHIFTED, Line
+from cnslib.analyses import Line
+from cnslib.config import UNSHIFTED
 from cnslib.stats import ALL, Shares, error_shares, outcomes, resampling_weights
 
 SCALES = [0.0, 0.5, 1.0]

@@ -13,7 +13,7 @@ from cnslib import config, parameters, paths, runner
 
 # What these modules pass on to a notebook are parameters, which the stages track by value, and places. So a change in them
 # changes no result, and no stage depends on them.
-NEUTRAL = {"config", "parameters", "paths", "runner"}
+NEUTRAL = {"analyses", "config", "parameters", "paths", "runner"}
 PIPELINE = YAML(typ="safe", pure=True).load(paths.resolve("dvc.yaml").read_text())["stages"]
 STAGES = {name: stage for name, stage in PIPELINE.items() if name != "export"}
 BASE = {field.name for field in fields(config.Base)}

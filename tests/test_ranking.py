@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from test_stats import HAND, SCALES, estimates, predictions, random_predictions, shares
 
 from cnslib import ranking, stats
-from cnslib.config import Accuracy
+from cnslib.analyses import Accuracy
 
 MANY = Accuracy(reference="alexnet", resamples=8000, confidence=0.95, seed=1)
 

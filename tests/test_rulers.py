@@ -6,7 +6,8 @@ import torch
 from test_alignment import CHOSEN, GRID, LABELS, images, judges, picture, write_images  # noqa: F401  (fixtures)
 
 from cnslib import alignment, rulers, tables, world
-from cnslib.config import SHIFTS, UNSHIFTED, Calibration
+from cnslib.analyses import Calibration
+from cnslib.config import SHIFTS, UNSHIFTED
 
 SETTINGS = Calibration(resamples=100, confidence=0.95, seed=1, scenes=2, severities=4, steps=5)
 

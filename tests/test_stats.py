@@ -7,7 +7,8 @@ import scipy.stats
 import statsmodels.api as sm
 
 from cnslib import stats
-from cnslib.config import UNSHIFTED, Accuracy
+from cnslib.analyses import Accuracy
+from cnslib.config import UNSHIFTED
 
 SETTINGS = Accuracy(reference="alexnet", resamples=300, confidence=0.95, seed=1)
 SCALES = [0.0, 0.5, 1.0]
