@@ -19,11 +19,11 @@ settings = Line(resamples, confidence, seed, id_accuracy, families, sizes, pretr
 
 # data
 folder = layout.artifacts("evaluation")
-shifted = [tables.read(path, tables.predictions) for path in sorted(folder.glob("*.parquet"))]
-heldout = [tables.read(path, tables.predictions) for path in sorted((folder / "heldout").glob("*.parquet"))]
+shifted = tables.read_answers(sorted(folder.glob("*.parquet")))
+heldout = tables.read_answers(sorted((folder / "heldout").glob("*.parquet")))
 kept = pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
-errors = stats.error_shares(stats.outcomes(pd.concat(shifted, ignore_index=True), kept), settings=settings)
-catalog = line.catalog_shares(pd.concat(heldout, ignore_index=True), settings=settings) if id_accuracy == "catalog" else None
+errors = stats.error_shares(stats.outcomes(shifted, kept), settings=settings)
+catalog = line.catalog_shares(heldout, settings=settings) if id_accuracy == "catalog" else None
 found = {axes: line.points(errors, catalog, axes=axes) for axes in line.AXES}
 
 # leverage

@@ -131,9 +131,9 @@ plots.save(figure, layout.figures / "calibration_strips", shown[["strip", *table
 
 # accuracy
 whole = laid[laid["keep"]]
-parts = [tables.read(path, tables.predictions) for path in sorted(layout.artifacts("evaluation").glob("*.parquet"))]
+predictions = tables.read_answers(sorted(layout.artifacts("evaluation").glob("*.parquet")))
 kept = whole[tables.TRAJECTORY].drop_duplicates()
-errors = stats.error_shares(stats.outcomes(pd.concat(parts), kept), settings=settings)
+errors = stats.error_shares(stats.outcomes(predictions, kept), settings=settings)
 kept_means = calibration.means(calibration.arrange(whole, [perceived.NOMINAL, *RULERS]), settings=settings)
 kept_maps, moving = calibration.monotone(kept_means), calibration.moving(kept_means)
 drawn = perceived.curves(errors, kept_maps, moving)

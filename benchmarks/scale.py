@@ -1,4 +1,4 @@
-"""Scale test: every table of the accuracy, ranking, failure and line analyses at the paper's size, timed in a fresh interpreter.
+"""Scale test: every table of the accuracy, ranking, axes, failure and line analyses at the paper's size, timed in a fresh interpreter.
 
 `python benchmarks/scale.py` simulates the predictions where they are missing, then measures. See README.md in this folder.
 """
@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from cnslib import failure, line, ranking, size, stats, tables
+from cnslib import axes, failure, line, ranking, size, stats, tables
 from cnslib.analyses import Accuracy
 from cnslib.config import SHIFTS
 from cnslib.paths import resolve
@@ -112,6 +112,16 @@ def ranking_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
     return {"ranks": ranking.ranks(errors), "agreement": ranking.agreement(errors), **per_shift}
 
 
+def axes_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
+    """Drop and rCE along four axes of every fourth model, how far each axis spreads, and what rCE divides by."""
+    members = {f"axis {number}": errors.models[number::4] for number in range(4)}
+    measures = {"accuracy": axes.average_accuracy, "drop": axes.average_drop}
+    made = {f"axes {name}": axes.along(measure(errors), members) for name, measure in measures.items()}
+    rce = axes.along(stats.relative_corruption_error(errors, reference=SETTINGS.reference), members)
+    guard = axes.guarded(errors, reference=SETTINGS.reference)
+    return made | {"axes rce": rce, "axes guard": guard, "axes deviations": axes.deviations_along(errors, members)}
+
+
 def failure_tables(found: stats.Outcomes, failures: stats.Shares, errors: stats.Shares) -> dict[str, pd.DataFrame]:
     """Failure points of all trajectories, their distributions by every definition, and failures as survival data."""
     return {
@@ -150,6 +160,8 @@ def analyse(path: Path) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     clocks["accuracy"] = read_clocks()
     made |= ranking_tables(errors)
     clocks["ranking"] = read_clocks()
+    made |= axes_tables(errors)
+    clocks["axes"] = read_clocks()
     made |= failure_tables(found, failures, errors)
     clocks["failure"] = read_clocks()
     made |= line_tables(errors)

@@ -38,4 +38,6 @@ def test_every_analysis_of_the_scale_test_makes_its_tables(scale, file):
     assert not [name for name, table in made.items() if table.empty]
     assert {f"{kind} {shift}" for kind in ("pairs", "flips", "overlap") for shift in ("heavy snow", stats.ALL)} < set(made)
     assert len(made["intervals"]) == 25 * 2 * 30
-    assert list(took.index) == ["read", "resample", "accuracy", "ranking", "failure", "line", "total"] and (took["peak GB"] > 0).all()
+    assert (
+        list(took.index) == ["read", "resample", "accuracy", "ranking", "axes", "failure", "line", "total"] and (took["peak GB"] > 0).all()
+    )
