@@ -67,21 +67,29 @@ def hardness(
         return np.where(others, gaps, 0).sum(2) / others.sum(2)
 
 
-def on_axes(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> dict[str, dict[str, tuple[np.ndarray, np.ndarray]]]:
+def comparable(errors: Shares, maps: Shares, *, ruler: str, shifts: Bool[np.ndarray, "shifts"]) -> Bool[np.ndarray, "shifts"]:
+    """Those of the shifts whose range on the ruler's axis overlaps with that of another; the rest have no hardness."""
+    found = shifts.copy()
+    found[shifts] = ~np.isnan(hardness(errors, maps, ruler=ruler, shifts=shifts)[0])
+    return found
+
+
+def on_axes(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> dict[tuple[str, str], tuple[np.ndarray, ...]]:
     """What is ordered on each ruler's axis, beside the same on the nominal axis: mean accuracy of classifiers, hardness of shifts.
 
-    Only shifts whose reading rises (`moving`) have an axis, so both sides are formed on them. A ruler without enough of them is
-    left out: one for the classifiers, two for the shifts.
+    By (what, ruler): the values on the nominal axis, on the ruler's, and the shifts used. Only shifts whose reading rises (`moving`)
+    have an axis, and only `comparable` ones a hardness; both sides are formed on them. A ruler without enough of them is left out:
+    one for the classifiers, two for the shifts.
     """
     accuracy, nominal = over_axis(errors, maps), maps.models.index(NOMINAL)
-    found: dict = {"classifiers": {}, "shifts": {}}
+    found = {}
     for k, ruler in enumerate(maps.models):
         own = moving[:, k]
         if own.any():
-            found["classifiers"][ruler] = tuple(accuracy[:, own, place].mean(1) for place in (nominal, k))
-        if own.sum() > 1:
-            found["shifts"][ruler] = tuple(hardness(errors, maps, ruler=name, shifts=own) for name in (NOMINAL, ruler))
-    return found
+            found["classifiers", ruler] = (*(accuracy[:, own, place].mean(1) for place in (nominal, k)), own)
+        if own.sum() > 1 and (used := comparable(errors, maps, ruler=ruler, shifts=own)).sum() > 1:
+            found["shifts", ruler] = (*(hardness(errors, maps, ruler=name, shifts=used) for name in (NOMINAL, ruler)), used)
+    return dict(sorted(found.items(), key=lambda item: item[0][0]))
 
 
 def orders(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> pd.DataFrame:
@@ -90,24 +98,20 @@ def orders(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers
     `items` counts what is ordered, `shifts` the shifts that have an axis, n their trajectories.
     """
     rows = []
-    for what, pairs in on_axes(errors, maps, moving).items():
-        for ruler, (nominal, own) in pairs.items():
-            tau = ranking.kendall(nominal.round(9), own.round(9))  # rounding residues are no order
-            used = moving[:, maps.models.index(ruler)]
-            low, high = percentiles(tau[1:], maps.confidence)
-            key = {"ruler": ruler, "order": what, "items": own.shape[1], "shifts": used.sum(), "n": maps.n[used].sum()}
-            rows.append({**key, "estimate": tau[0], "low": float(low), "high": float(high)})
+    for (what, ruler), (nominal, own, used) in on_axes(errors, maps, moving).items():
+        tau = ranking.kendall(nominal.round(9), own.round(9))  # rounding residues are no order
+        low, high = percentiles(tau[1:], maps.confidence)
+        key = {"ruler": ruler, "order": what, "items": own.shape[1], "shifts": used.sum(), "n": maps.n[used].sum()}
+        rows.append({**key, "estimate": tau[0], "low": float(low), "high": float(high)})
     return pd.DataFrame(rows, columns=["ruler", "order", "items", "shifts", "n", "estimate", "low", "high"])
 
 
 def standings(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> pd.DataFrame:
     """What `orders` compares, on each ruler's own axis: mean accuracy of every classifier and hardness of every shift."""
     parts = []
-    for what, pairs in on_axes(errors, maps, moving).items():
-        for ruler, (_, own) in pairs.items():
-            used = moving[:, maps.models.index(ruler)]
-            low, high = percentiles(own[1:], maps.confidence)
-            names, n = (errors.models, maps.n[used].sum()) if what == "classifiers" else (np.array(maps.groups)[used], maps.n[used])
-            columns = {"name": names, "n": n, "estimate": own[0], "low": low, "high": high}
-            parts.append(pd.DataFrame({"order": what, "ruler": ruler, **columns}))
+    for (what, ruler), (_, own, used) in on_axes(errors, maps, moving).items():
+        low, high = percentiles(own[1:], maps.confidence)
+        names, n = (errors.models, maps.n[used].sum()) if what == "classifiers" else (np.array(maps.groups)[used], maps.n[used])
+        columns = {"name": names, "n": n, "estimate": own[0], "low": low, "high": high}
+        parts.append(pd.DataFrame({"order": what, "ruler": ruler, **columns}))
     return pd.concat(parts, ignore_index=True)

@@ -73,6 +73,19 @@ def test_a_ruler_without_a_rising_shift_orders_nothing():
     assert empty.to_dict() == {("scale", "fog"): False, ("scale", "snow"): False, ("distance", "fog"): False, ("distance", "snow"): True}
 
 
+def test_a_shift_that_shares_no_severity_with_another_is_left_out_of_the_order():
+    """Rain runs from 5 to 6, where no other shift is; the two others are ordered as without it."""
+    values = {"fog": [[0, 0.5, 1.0]] * 20, "rain": [[5, 5.5, 6.0]] * 20, "snow": [[0, 0.25, 0.5]] * 20}
+    words = {"fog": ["..."] * 12 + [".xx"] * 4 + ["..x"] * 4, "rain": ["..."] * 20, "snow": ["..."] * 14 + [".xx"] * 3 + ["..x"] * 3}
+    table, answers = readings(values), pd.concat([predictions({"vit": own, "mixer": own}, shift) for shift, own in words.items()])
+    found = [
+        perceived.orders(errors_of(t), map_of(r, ("scale", "oracle")), np.ones((s, 2), bool))
+        for t, r, s in ((answers, table, 3), (answers[answers["shift"] != "rain"], table[table["shift"] != "rain"], 2))
+    ]
+    rows = [t.set_index(["ruler", "order"]).loc[("oracle", "shifts"), ["items", "shifts", "n", "estimate"]].tolist() for t in found]
+    assert rows[0] == rows[1] == [2, 2, 40, -1.0]
+
+
 def test_a_flat_map_has_no_axis_to_average_over():
     maps = map_of(readings({"snow": [[0.3, 0.3, 0.3]] * 3, "fog": [[0.1, 0.2, 0.3]] * 3}))
     errors = errors_of(pd.concat([predictions({"vit": ["..x"] * 3}, shift) for shift in ("fog", "snow")]))
