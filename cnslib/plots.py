@@ -22,7 +22,7 @@ MARKERS = "osD^vPX"
 def use_style() -> None:
     """The look of every figure: seaborn ticks, a colour-blind palette, small type, 72 dpi on screen."""
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
-    mpl.rcParams.update({"figure.dpi": 72, "savefig.dpi": 200, "savefig.bbox": "tight", "pdf.fonttype": 42, "axes.spines.top": False})
+    mpl.rcParams.update({"figure.dpi": 72, "savefig.dpi": 150, "savefig.bbox": "tight", "pdf.fonttype": 42, "axes.spines.top": False})
     mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False, "axes.titlesize": "medium", "axes.titlelocation": "left"})
 
 
