@@ -123,7 +123,7 @@ def joined(kind: pa.DataFrameSchema, *parts: pd.DataFrame) -> pd.DataFrame:
 def replies(classifier: Classifier, pictures: pd.DataFrame, name: str) -> pd.DataFrame:
     """The answers of one classifier, each picture in a batch of its own: a batch of another size may round differently."""
     rows = [pictures[i : i + 1] for i in range(len(pictures))]
-    logits = torch.cat([evaluation.batch_logits(classifier, row, name, size=1) for row in rows])
+    logits = torch.cat([evaluation.batch_logits(classifier, [*tables.pictures(row, name)], size=1) for row in rows])
     return evaluation.answers(classifier, pictures, logits)
 
 

@@ -80,5 +80,5 @@ def test_missing_and_new_results_are_reported_and_the_summary_counts():
 
 
 def test_a_lock_without_results_is_named(tmp_path):
-    with pytest.raises(ValueError, match="filtering, evaluation"):
+    with pytest.raises(ValueError, match="no committed results of filtering"):
         reproduce.locked(tmp_path, json.dumps({"stages": {"world": {"outs": []}}}))
