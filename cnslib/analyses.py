@@ -108,8 +108,9 @@ class Calibration(Resampling):
 ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration)
 
 
-def require_evaluated(axes: Axes, evaluation: Evaluation) -> None:
-    """Raises ValueError where an axis holds a classifier, or names a reference, that the evaluation does not know."""
+def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:
+    """Raises ValueError where an axis, its reference or the bisection names a classifier that the evaluation does not know."""
     wanted = [(f"axes.members.{axis}", name) for axis, names in axes.members.items() for name in names]
-    for key, name in [*wanted, ("axes.reference", axes.reference)]:
+    wanted += [("axes.reference", axes.reference), *(("bisection.classifiers", name) for name in bisection.classifiers)]
+    for key, name in wanted:
         demand(name in evaluation.classifiers, key, name, f"the keys of evaluation.classifiers: {', '.join(evaluation.classifiers)}")

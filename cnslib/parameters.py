@@ -26,8 +26,8 @@ def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
                 raise ValueError(f"{overlay}: {section}.{key} is not a key of {path}")
             table[section][key] = value
     sections = {section: build(section, values, path) for section, values in table.items()}
-    if {"axes", "evaluation"} <= sections.keys():
-        require_evaluated(sections["axes"], sections["evaluation"])
+    if {"axes", "bisection", "evaluation"} <= sections.keys():
+        require_evaluated(sections["axes"], sections["bisection"], sections["evaluation"])
     return sections
 
 

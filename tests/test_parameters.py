@@ -60,6 +60,16 @@ def test_a_missing_file_and_an_unknown_overlay_key_are_named(tmp_path):
         parameters.load(PARAMS, overlay)
 
 
+@pytest.mark.parametrize(
+    ("change", "key"), [("axes: {reference: vgg}", "axes.reference"), ("bisection: {classifiers: [vgg]}", "bisection.classifiers")]
+)
+def test_a_classifier_that_is_not_evaluated_is_named(tmp_path, change, key):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(change)
+    with pytest.raises(ValueError, match=rf"{key}: 'vgg' is not accepted; accepted: the keys of evaluation.classifiers: alexnet"):
+        parameters.load(PARAMS, overlay)
+
+
 def test_a_notebook_gets_all_of_its_section_and_the_base_keys_it_names():
     sections = parameters.load(PARAMS)
     names = [*sections["accuracy"].__dataclass_fields__, "shifts"]
