@@ -11,7 +11,7 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 
-from cnslib import adapters, alexnet, classifiers, encoders, evaluation, generation, models, tables, units
+from cnslib import adapters, alexnet, backbones, classifiers, encoders, evaluation, generation, models, tables, units
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, demand, identifier
 from cnslib.generation import Sampler
@@ -39,7 +39,7 @@ class Studio:
     def jury(self) -> str:
         """A digest of the classifiers: names, files, labels, preprocessing, and the code that asks."""
         members = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
-        return units.digest(members, units.code_digest(evaluation, classifiers, alexnet))
+        return units.digest(members, units.code_digest(evaluation, classifiers, encoders, alexnet, backbones))
 
 
 class Closeup:
