@@ -31,7 +31,7 @@ smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
 	$(RUN) --overlay smoke.yaml $(STEPS)
 
-benchmark: data ## make every slider, image and table from nothing in build/benchmark (3 hours on two cores; continues if killed)
+benchmark: data ## make every slider, image and table from nothing in build/benchmark (under 2 hours on two cores; continues if killed)
 	$(RUN) --overlay benchmark.yaml $(STEPS)
 
 test: smoke ## run the whole chain at smoke size, then all tests

@@ -54,15 +54,8 @@ named = {name.split("/")[-1]: entry["quality"]["accuracy"] for name, entry in en
 pd.DataFrame({name: {"seed": e["seed"], "steps": e["steps"], "code": e["code"][:8]} for name, e in entries.items()}).T
 
 # bounds
-bounds = {
-    "vae_psnr_db": 31.0,
-    "vae_psnr_db_worst_shift": 21.0,
-    "text_class_accuracy": 0.8,
-    "text_shift_accuracy": 0.8,
-    "clip_class_accuracy": 0.8,
-    "clip_shift_accuracy": 0.9,
-    "dino_knn_accuracy": 0.75,
-}
+bounds = {"vae_psnr_db": 31.0, "vae_psnr_db_worst_shift": 21.0, "dino_knn_accuracy": 0.75, "clip_shift_accuracy": 0.9}
+bounds |= dict.fromkeys(["text_class_accuracy", "text_shift_accuracy", "clip_class_accuracy"], 0.8)
 rows = [{"quality": key, "bound": bound, **quality[key]} for key, bound in bounds.items()]
 rows += [{"quality": f"classifier {name}", "bound": 0.8, "at most": 0.95, **record} for name, record in named.items()]
 judged = pd.DataFrame(rows).fillna({"at most": float("inf")})

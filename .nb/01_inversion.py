@@ -13,6 +13,7 @@ from cnslib import catalog as scenes
 from cnslib import classifiers, encoders, inversion, models, paths, plots, realism, samples, stats, tables, units
 from cnslib.config import Inversion
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 compared = {"validation_images": validation_images, "sampling_steps": sampling_steps, "guidance": guidance, "judge": judge}
@@ -74,14 +75,13 @@ shown = frechet[(frechet["class"] != "all") & (frechet["prompt"] != "difference"
 pd.concat([shown, floors]).pivot(index="class", columns="prompt", values="estimate").loc[classes].round(3)
 
 # class-figure
-figure, axes = plt.subplots(figsize=(5.5, 3))
-for place, (prompt, part) in enumerate(shown.groupby("prompt")):
-    spread = [part["estimate"] - part["low"], part["high"] - part["estimate"]]
-    axes.errorbar(np.arange(len(part)) + 0.2 * place - 0.1, part["estimate"], spread, fmt="o", markersize=4, label=spoken[prompt])
-axes.plot(np.arange(len(floors)), floors["estimate"], "x", color="grey", label="real scenes")
-axes.set_xticks(np.arange(len(classes)), classes, rotation=40, ha="right")
-axes.set(ylabel="Frechet distance to held-out scenes", ylim=(0, None))
-axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
+for offset, (prompt, part) in zip((-0.1, 0.1), shown.groupby("prompt"), strict=True):
+    places, spread = np.arange(len(part)) + offset, abs(part[["low", "high"]].T - part["estimate"])
+    axes.errorbar(places, part["estimate"], spread, fmt="o", markersize=4, label=spoken[prompt])
+axes.plot(floors["estimate"].to_numpy(), "x", color="grey", label="real scenes")
+axes.set(ylabel="Frechet distance to held-out scenes", ylim=(0, None), xticks=range(len(classes)), xticklabels=classes)
+figure.legend(loc="outside upper center", ncols=3)
 plots.save(figure, layout.figures / "inversion_frechet", pd.concat([shown, floors]))
 
 # look

@@ -11,6 +11,7 @@ from matplotlib import pyplot as plt
 from cnslib import adapters, encoders, health, models, paths, plots, sliders, tables
 from cnslib.config import Sliders
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 health_keys = {"health_seeds": health_seeds, "health_steps": health_steps, "health_guidance": health_guidance, "least_gain": least_gain}

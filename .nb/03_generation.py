@@ -14,6 +14,7 @@ from cnslib import catalog as pictures_of
 from cnslib import encoders, generation, health, inversion, models, paths, plots, realism, stats, tables, units
 from cnslib.config import Generation
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 settings = Generation(steps, guidance, guidances, start_fraction, negative_prompt)

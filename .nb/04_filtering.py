@@ -13,6 +13,7 @@ from matplotlib import pyplot as plt
 from cnslib import alignment, encoders, filtering, paths, plots, stats, tables
 from cnslib.config import Filtering
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 settings = Filtering(recall=recall, passes=passes, resamples=resamples, confidence=confidence, seed=seed)
@@ -68,6 +69,8 @@ plots.save(figure, layout.figures / "filtering_roc", curves)
 # sweep
 sweep = filtering.sweep(scores, labelled, settings=settings)
 titles = {"tpr": "out of class, dropped", "fpr": "in class, dropped", "kept": "trajectories kept"}
+
+# sweep-figure
 figure, axes = plt.subplots(figsize=(4.2, 3))
 curves = sweep[sweep["measure"].isin(titles)].assign(measure=lambda table: table["measure"].map(titles))
 plots.estimate_lines(axes, curves, x="passes", hue="measure", label="share")

@@ -14,6 +14,7 @@ from cnslib import encoders, evaluation, paths, plots, stats, tables
 from cnslib.classifiers import load
 from cnslib.config import UNSHIFTED, Evaluation, identifier
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 settings = Evaluation(classifiers, batch_size, preprocessing)

@@ -14,6 +14,7 @@ from cnslib import paths, plots, stats, tables
 from cnslib.analyses import Accuracy
 from cnslib.config import UNSHIFTED, identifier
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 settings = Accuracy(reference, resamples, confidence, seed)
@@ -99,7 +100,8 @@ pd.concat({name: table[["estimate", "low", "high"]] for name, table in means.ite
 figure, both = plt.subplots(1, 2, figsize=(6.5, 0.8 + 0.22 * len(found.models)), layout="constrained")
 for axes, (name, table) in zip(both, means.items(), strict=True):
     plots.estimate_dots(axes, table.reset_index(), y="model", label=f"{name} (lower is better)", reference=1.0)
-plots.caption(figure, f"n = {errors.n[-1]} trajectories; lines: {confidence:.0%} bootstrap over (class, seed); dotted: {reference}")
+note = f"{confidence:.0%} bootstrap over (class, seed), none where the interval is open"
+plots.caption(figure, f"n = {errors.n[-1]} trajectories; lines: {note}; dotted: {reference}")
 plots.save(figure, layout.figures / "accuracy_corruption_error", pd.concat(ratios, names=["measure"]).reset_index("measure"))
 
 # paper-curve

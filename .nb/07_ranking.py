@@ -11,6 +11,7 @@ from matplotlib import pyplot as plt
 from cnslib import paths, plots, ranking, stats, tables
 from cnslib.analyses import Ranking
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 settings = Ranking(resamples, confidence, seed)

@@ -12,6 +12,7 @@ from cnslib import axes, axisplots, paths, plots, stats, tables, verdicts
 from cnslib.analyses import Axes
 from cnslib.claims import Evidence
 
+# settings
 plots.use_style()
 pd.set_option("display.max_colwidth", None, "display.max_rows", None)  # claims are sentences
 layout = paths.Layout(out)
@@ -37,13 +38,14 @@ print(f"{len(errors.models)} classifiers, {errors.n[-1]} trajectories, {heldout.
 # drop-figure
 drops = axes.along(stats.accuracy_drop(errors), members)
 pooled = drops[drops["shift"] == stats.ALL]
-figure, grid = plt.subplots(2, 2, figsize=(8, 5), sharex=True, sharey=True)
+note = f"at the right: {confidence:.0%} bootstrap over (class, seed) at the last scale"
+
+# drop-panels
+figure, grid = plt.subplots(2, 2, figsize=(8, 5), sharex=True, sharey=True, layout="constrained")
 for panel, (axis, names) in zip(grid.flat, members.items(), strict=True):
     axisplots.axis_lines(panel, pooled[pooled["axis"] == axis], order=names, ordered="size" in axis)
     panel.set_title(axis)
     panel.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-figure.tight_layout()
-note = f"at the right: {confidence:.0%} bootstrap over (class, seed) at the last scale"
 plots.caption(figure, f"n = {errors.n[-1]} trajectories; {note}")
 plots.save(figure, layout.figures / "axes_drop", pooled)
 
@@ -95,6 +97,8 @@ published["average drop"] = named(table5[0.0] - table5.mean(axis=1))
 measures = {"rCE": stats.relative_corruption_error(errors, reference=reference), "average drop": axes.average_drop(errors)}
 chosen = {name: axes.along(table[table["shift"].isin([stats.MEAN, stats.ALL])], members) for name, table in measures.items()}
 sizes = [len(names) for names in members.values()]
+
+# corruption-panels
 figure, grid = plt.subplots(4, 2, figsize=(7, 1.8 + 0.22 * sum(sizes)), sharex="col", sharey="row", height_ratios=sizes)
 for row, axis in zip(grid, members, strict=True):
     beside = published[published["axis"] == axis].set_index("classifier")["rCE"]
@@ -112,13 +116,14 @@ plots.save(figure, layout.figures / "axes_corruption_error", pd.concat(chosen, n
 # size-figure
 size = pd.concat(chosen, names=["measure"]).reset_index("measure").query("axis.str.contains('size')")
 size = size.assign(parameters=size["model"].map(parameters))
-figure, grid = plt.subplots(1, 2, figsize=(7, 2.6))
+
+# size-panels
+figure, grid = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
 for panel, name in zip(grid, chosen, strict=True):
     plots.estimate_lines(panel, size[size["measure"] == name], x="parameters", hue="axis", label=name)
     panel.set(xlim=(size["parameters"].min() / 1.3, size["parameters"].max() * 1.3), xscale="log")
     panel.xaxis.set_major_formatter(EngFormatter())
 panel.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-figure.tight_layout()
 plots.caption(figure, f"n = {errors.n[-1]} trajectories (rCE: those of the shifts where it is defined); bands: {confidence:.0%} bootstrap")
 plots.save(figure, layout.figures / "axes_size", size)
 

@@ -10,6 +10,7 @@ import pandas as pd
 from cnslib import failure, paths, plots, stats, tables
 from cnslib.analyses import Failure
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 settings = Failure(resamples, confidence, seed)

@@ -16,15 +16,9 @@ plots.show_image(make_grid(sample.image, nrow=12, padding=1))
 
 # train
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
-vae = autoencoder.train(
-    web,
-    channels=channels,
-    latent_channels=latent_channels,
-    kl_weight=kl_weight,
-    schedule=schedule,
-    checkpoint=paths.CHECKPOINTS / "autoencoder.pt",
-    device=device,
-)
+network = {"channels": channels, "latent_channels": latent_channels, "kl_weight": kl_weight}
+checkpoint = paths.CHECKPOINTS / "autoencoder.pt"
+vae = autoencoder.train(web, **network, schedule=schedule, checkpoint=checkpoint, device=device)
 vae.half().save_pretrained(paths.MODELS / "mini-sd" / "vae")
 vae = vae.float()
 
@@ -33,12 +27,9 @@ psnr = autoencoder.psnr_by_shift(vae, heldout, images=quality_images, seed=seed)
 table = {name: manifest.mean(values) for name, values in psnr.items()}
 average_psnr = manifest.mean(torch.cat(list(psnr.values())))
 worst = min(table, key=lambda name: table[name]["estimate"])
-answer.update(
-    Markdown(
-        f"**The VAE keeps {average_psnr['estimate']:.1f} dB on average; its worst shift is {worst} "
-        f"with {table[worst]['estimate']:.1f} dB (n = {table[worst]['n']}).**"
-    )
-)
+lowest, n = table[worst]["estimate"], table[worst]["n"]
+sentence = f"The VAE keeps {average_psnr['estimate']:.1f} dB on average; its worst shift is {worst} with {lowest:.1f} dB (n = {n})."
+answer.update(Markdown(f"**{sentence}**"))
 
 # table
 Markdown(

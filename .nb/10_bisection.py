@@ -14,6 +14,7 @@ from cnslib.classifiers import load
 from cnslib.config import Generation, identifier
 from cnslib.generation import Sampler
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 sample = {"shifts": shifts, "classes": classes, "seeds": seeds, "classifiers": classifiers, "scans": scans, "scan_step": scan_step}

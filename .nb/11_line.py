@@ -13,6 +13,7 @@ from matplotlib import pyplot as plt
 from cnslib import line, lineplots, paths, plots, size, stats, tables
 from cnslib.analyses import Line
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 settings = Line(resamples, confidence, seed, id_accuracy, families, sizes, pretrained)
@@ -124,6 +125,8 @@ slope = pd.DataFrame({s: [fit.params["accuracy"], *fit.conf_int(1 - confidence).
 r = pd.DataFrame({s: [found_r.statistic, *found_r.confidence_interval(confidence)] for s, found_r in close.items()}).T
 blocks = {"slope": [ours[["estimate", "models_low", "models_high"]], slope], "R": [ours[["r", "r_low", "r_high"]], r]}
 heads = [["ours", "low", "high"], ["published", "published_low", "published_high"]]
+
+# paper-sides
 sides = {name: [side.set_axis(head, axis=1) for side, head in zip(block, heads, strict=True)] for name, block in blocks.items()}
 comparison = pd.concat({name: pd.concat(pair, axis=1) for name, pair in sides.items()}, names=["quantity", "scale"])
 apart = (comparison["low"] > comparison["published_high"]) | (comparison["high"] < comparison["published_low"])
@@ -165,9 +168,9 @@ certain = (slopes["linear"].query("shift != @stats.ALL")["p_holm"] < 1 - confide
 verb = "follows" if top["r_low"] > 0 else "runs against" if top["r_high"] < 0 else "cannot be said to follow"
 text = f"At scale {last:g}, accuracy under the shifts {verb} accuracy without one: R = {top['r']:.2f} ({top['r_low']:.2f} to "
 text += f"{top['r_high']:.2f} for other classifiers like these); {certain['sum']} of {certain['size']} lines of single shifts and scales"
-text += " are significant after Holm's correction." + " Above the line of the supervised, the advantage of size " * (len(rest) > 0)
-left = rest.apply("of {family} {advantage} ({estimate:+.3f}, {low:+.3f} to {high:+.3f} per doubling)".format_map, axis=1)
-answer.update(Markdown(f"**{text}{', '.join(left)}{'.' * (len(rest) > 0)}**"))
+text += " are significant after Holm's correction." + " For equal accuracy without a shift, twice the weights change it" * (len(rest) > 0)
+left = rest.apply(" by {estimate:+.3f} ({low:+.3f} to {high:+.3f}) in {family}".format_map, axis=1)
+answer.update(Markdown(f"**{text}{','.join(left)}{'.' * (len(rest) > 0)}**"))
 
 # outputs
 at_end = {"slope": slopes["linear"], "r_noise_free": free}
@@ -175,6 +178,8 @@ metrics = {name: stats.records(table.query("scale == @last"), "shift") for name,
 metrics |= {"r_other_models": {"n": top["models"], "estimate": top["r"], "low": top["r_low"], "high": top["r_high"]}}
 for name, title in zip(["gain", "gain_supervised_line"], lines, strict=True):
     metrics[name] = stats.records(gains[(gains["axes"] == "linear") & (gains["line"] == title)], "model")
+
+# outputs-size
 for name, own in {"partial_correlation": kinds["plain"], "partial_noise_free": correlation, "gain_per_doubling": rest}.items():
     metrics[name] = stats.records(own, "family")
 tables.write_metrics(layout.metrics / "line.json", metrics)

@@ -13,6 +13,7 @@ from cnslib import alignment, calibration, encoders, paths, perceived, plots, ru
 from cnslib.analyses import Calibration
 from cnslib.rulers import RULERS
 
+# settings
 plots.use_style()
 layout = paths.Layout(out)
 settings = Calibration(resamples, confidence, seed, scenes=scenes, severities=severities, steps=steps)

@@ -16,18 +16,9 @@ diffusion.captions()[:3], len(diffusion.captions()), len(diffusion.tokenizer())
 
 # train
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
-pipe = diffusion.train(
-    vae,
-    web,
-    channels=channels,
-    width=width,
-    layers=layers,
-    images=images,
-    device=device,
-    caption_dropout=caption_dropout,
-    schedule=schedule,
-    folder=paths.CHECKPOINTS,
-)
+network = {"channels": channels, "width": width, "layers": layers}
+texts = {"images": images, "caption_dropout": caption_dropout}
+pipe = diffusion.train(vae, web, **network, **texts, schedule=schedule, folder=paths.CHECKPOINTS, device=device)
 diffusion.save(pipe, paths.MODELS / "mini-sd")
 
 # draw

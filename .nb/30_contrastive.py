@@ -31,13 +31,7 @@ named = given.argmax(1) == shifted.shift
 
 # record
 quality = {"clip_class_accuracy": manifest.share(right), "clip_shift_accuracy": manifest.share(named)}
-entry = manifest.record(
-    paths.MODELS, "mini-clip", seed=seed, steps=steps, quality=quality, modules=[contrastive, diffusion, training, *world.RENDERER]
-)
-answer.update(
-    Markdown(
-        "**"
-        + "; ".join(f"{key}: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items())
-        + "**"
-    )
-)
+modules = [contrastive, diffusion, training, *world.RENDERER]
+entry = manifest.record(paths.MODELS, "mini-clip", seed=seed, steps=steps, quality=quality, modules=modules)
+said = [f"{key}: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()]
+answer.update(Markdown(f"**{'; '.join(said)}**"))

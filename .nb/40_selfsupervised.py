@@ -16,16 +16,10 @@ plots.show_image(make_grid(torch.cat(pair), nrow=12, padding=1))
 
 # train
 schedule = training.Schedule(steps, batch_size, learning_rate, average=average, seed=seed)
-backbone = selfsupervised.train(
-    web,
-    architecture=architecture,
-    arguments=arguments,
-    temperature=temperature,
-    schedule=schedule,
-    checkpoint=paths.CHECKPOINTS / "selfsupervised.pt",
-    device=device,
-)
-zoo.save(backbone, paths.MODELS / "mini-dino", architecture=architecture, arguments=arguments)
+network = {"architecture": architecture, "arguments": arguments}
+checkpoint = paths.CHECKPOINTS / "selfsupervised.pt"
+backbone = selfsupervised.train(web, **network, temperature=temperature, schedule=schedule, checkpoint=checkpoint, device=device)
+zoo.save(backbone, paths.MODELS / "mini-dino", **network)
 
 # measure
 catalog, heldout = (world.garments(paths.GARMENTS, pool) for pool in ("catalog", "heldout"))
@@ -35,12 +29,8 @@ right = selfsupervised.knn_correct(backbone, bank, query)
 
 # record
 quality = {"dino_knn_accuracy": manifest.share(right)}
-entry = manifest.record(
-    paths.MODELS, "mini-dino", seed=seed, steps=steps, quality=quality, modules=[selfsupervised, training, *world.RENDERER]
-)
+modules = [selfsupervised, training, *world.RENDERER]
+entry = manifest.record(paths.MODELS, "mini-dino", seed=seed, steps=steps, quality=quality, modules=modules)
 knn = quality["dino_knn_accuracy"]
-answer.update(
-    Markdown(
-        f"**Neighbours name the class of {knn['estimate']:.3f} of the garments ({knn['low']:.3f} to {knn['high']:.3f}, n = {knn['n']}).**"
-    )
-)
+interval = f"{knn['low']:.3f} to {knn['high']:.3f}, n = {knn['n']}"
+answer.update(Markdown(f"**Neighbours name the class of {knn['estimate']:.3f} of the garments ({interval}).**"))

@@ -42,7 +42,9 @@ quality = {
     "text_class_accuracy": manifest.share([a == b for a, b in zip(answers.tolist(), asked, strict=True)]),
     "text_shift_accuracy": manifest.share([a == s for a, (_, s) in zip(named.tolist(), pairs, strict=True)]),
 }
-entry = manifest.record(paths.MODELS, "oracle", seed=seed, steps=steps, quality=quality, modules=[zoo, training, *world.RENDERER])
-answer.update(
-    Markdown("\n".join(f"- **{key}**: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()))
-)
+
+# answer
+modules = [zoo, training, *world.RENDERER]
+entry = manifest.record(paths.MODELS, "oracle", seed=seed, steps=steps, quality=quality, modules=modules)
+said = [f"- **{key}**: {q['estimate']:.3f} ({q['low']:.3f} to {q['high']:.3f}, n = {q['n']})" for key, q in quality.items()]
+answer.update(Markdown("\n".join(said)))

@@ -10,6 +10,7 @@ from matplotlib import pyplot as plt
 from cnslib import manifest, paths, plots, roster, supervised, world, zoo
 from cnslib.recipes import Augmentation
 
+# settings
 plots.use_style()
 settings = Augmentation(
     classifiers, policy, erasing, mixup, cutmix, mixed, smoothing, batch_size, learning_rate, weight_decay, average, quality_images, seed

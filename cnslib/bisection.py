@@ -3,6 +3,7 @@
 All classifiers bisect the same trajectory together. Each asks for the middle of its own bracket; the pictures are shared.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -11,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 from jaxtyping import Bool, Float
-from tqdm.auto import tqdm
 
-from cnslib import closeups, seeds, tables
+from cnslib import closeups, seeds, tables, workers
 from cnslib.analyses import Bisection
 from cnslib.closeups import Closeup, Studio
 
@@ -147,21 +147,17 @@ def bisect(studio: Studio, intervals: pd.DataFrame, *, scales: list[float], sett
     bracket as grid_after and grid_until) and all predictions at scales off the grid. Tables of other trajectories are deleted.
     """
     places, extra = scanned(intervals, settings=settings), between(scales, settings.scan_step)
-    cost_of = bounds(intervals, resolution=settings.resolution)["most"].astype(int).to_dict()
-    parts, asked = [], []
-    with tqdm(total=sum(cost_of.values()) + len(places) * len(extra), unit="image", desc="at most", disable=None) as bar:
-        for key, part in intervals.groupby(tables.TRAJECTORY):
-            found, replies = follow(Closeup(studio, *key), part, extra if key in places else [], resolution=settings.resolution)
-            parts.append(found)
-            asked.append(replies)
-            bar.update(cost_of.get(key, 0) + (key in places) * len(extra))
+    pieces = [(studio, part, extra if key in places else []) for key, part in intervals.groupby(tables.TRAJECTORY)]
+    run = functools.partial(follow, resolution=settings.resolution)
+    parts, asked = zip(*workers.each(run, pieces, device=studio.sampler.pipe.device, desc="trajectories"), strict=True)
     predictions = closeups.joined(tables.predictions, *asked)
     closeups.prune(studio.folder, keys_of(predictions))
     return pd.concat(parts, ignore_index=True), predictions
 
 
-def follow(closeup: Closeup, part: pd.DataFrame, extra: list[float], *, resolution: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+def follow(studio: Studio, part: pd.DataFrame, extra: list[float], *, resolution: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Bisects the failures of all models on one trajectory, then asks for the extra scales; its points and its predictions."""
+    closeup = Closeup(studio, *keys_of(part)[0])
     seen: set[float] = set(extra)
 
     def wrong_at(scales: list[float]) -> Bool[np.ndarray, "scales models"]:

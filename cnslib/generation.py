@@ -13,9 +13,8 @@ import torch
 from diffusers import DDIMScheduler, StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from torch import Tensor
-from tqdm.auto import tqdm
 
-from cnslib import adapters, models, tables, units
+from cnslib import adapters, models, tables, units, workers
 from cnslib.config import UNSHIFTED, Generation, identifier
 from cnslib.inversion import PROMPT, token
 from cnslib.sliders import slider_path
@@ -80,6 +79,12 @@ class Sampler:
             early = self.scheduler.timesteps[: steps_without_slider(self.settings)]
             self.prefixes[name, seed] = self.denoise(models.initial_latent(self.pipe, seed), name, early)
         return self.prefixes[name, seed]
+
+    def prepare(self, classes: list[str], *, seeds: int) -> None:
+        """Draws the latents that all shifts share, where they are not remembered yet."""
+        waiting = [name for name in classes if any((name, seed) not in self.prefixes for seed in range(1, seeds + 1))]
+        for found in workers.each(class_prefixes, [(self, name, seeds) for name in waiting], device=self.pipe.device):
+            self.prefixes |= found
 
     @torch.no_grad()
     def unshifted(self, name: str, seed: int) -> UInt8[Tensor, "1 height width 3"]:
@@ -153,18 +158,34 @@ def shard_digest(
 
 def unshifted_rows(sampler: Sampler, classes: list[str], *, seeds: int) -> Iterator[dict]:
     """One row per class and seed: the image at scale 0."""
-    grid = list(itertools.product(classes, range(1, seeds + 1)))
-    for name, seed in tqdm(grid, desc=UNSHIFTED, disable=None):
-        yield from rows(UNSHIFTED, name, seed, [0.0], sampler.unshifted(name, seed))
+    sampler.prepare(classes, seeds=seeds)
+    pieces = [(sampler, name, seeds) for name in classes]
+    yield from itertools.chain(*workers.each(class_unshifted, pieces, device=sampler.pipe.device, desc=UNSHIFTED))
 
 
 def shift_rows(sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int) -> Iterator[dict]:
     """One row per class, seed and scale above 0, from the slider file of each class."""
+    sampler.prepare(list(files), seeds=seeds)
     above = [scale for scale in scales if scale > 0]
-    for name, path in tqdm(files.items(), desc=shift, disable=None):
-        with adapters.loaded(sampler.pipe, path):
-            for seed in range(1, seeds + 1):
-                yield from rows(shift, name, seed, above, sampler.shifted(name, seed, above))
+    pieces = [(sampler, shift, name, path, above, seeds) for name, path in files.items()]
+    yield from itertools.chain(*workers.each(class_shifted, pieces, device=sampler.pipe.device, desc=shift))
+
+
+@torch.no_grad()
+def class_prefixes(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, int], Tensor]:
+    """The shared latents of one class."""
+    return {(name, seed): sampler.prefix(name, seed) for seed in range(1, seeds + 1)}
+
+
+def class_unshifted(sampler: Sampler, name: str, seeds: int) -> list[dict]:
+    """The rows of one class at scale 0."""
+    return [row for seed in range(1, seeds + 1) for row in rows(UNSHIFTED, name, seed, [0.0], sampler.unshifted(name, seed))]
+
+
+def class_shifted(sampler: Sampler, shift: str, name: str, path: Path, scales: list[float], seeds: int) -> list[dict]:
+    """The rows of one class in one shift."""
+    with adapters.loaded(sampler.pipe, path):
+        return [row for seed in range(1, seeds + 1) for row in rows(shift, name, seed, scales, sampler.shifted(name, seed, scales))]
 
 
 def rows(shift: str, name: str, seed: int, scales: list[float], images: UInt8[Tensor, "scales height width 3"]) -> Iterator[dict]:

@@ -1,5 +1,6 @@
 """Health of the sliders: does a larger scale show more of the shift, and does the picture keep its structure (CNS-Bench, appendix H)."""
 
+import functools
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,9 +14,8 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from scipy import stats
 from torch import Tensor
-from tqdm.auto import tqdm
 
-from cnslib import adapters, generation, models, tables, units
+from cnslib import adapters, generation, models, tables, units, workers
 from cnslib.config import Generation, Sliders
 from cnslib.encoders import Clip, ImageEncoder
 from cnslib.inversion import PROMPT
@@ -74,16 +74,11 @@ def report(
     shared = scales, settings.health_seeds, sampler.settings, origin.base, judge.digest
     code = units.code_digest(sys.modules[__name__], generation, adapters, models)
     prune(list(sliders.values()))
-    parts = []
-    for (shift, name), slider in tqdm(sliders.items(), desc="health", disable=None):
-        path = slider.with_suffix(".parquet")
-        made_from = units.digest(adapters.file_digest(slider), origin.tokens[name], *shared, code)
-        if not units.done(path, made_from):
-            rows = measure(sampler, shift, name, slider, scales=scales, seeds=settings.health_seeds, judge=judge)
-            tables.write(pd.DataFrame(rows), path, schema)
-            units.finish(path, made_from)
-        parts.append(tables.read(path, schema))
-    return pd.concat(parts, ignore_index=True)
+    digests = {key: units.digest(adapters.file_digest(path), origin.tokens[key[1]], *shared, code) for key, path in sliders.items()}
+    waiting = [key for key, path in sliders.items() if not units.done(path.with_suffix(".parquet"), digests[key])]
+    make = functools.partial(measure, sampler, scales=scales, seeds=settings.health_seeds, judge=judge)
+    workers.each(make, [(*key, sliders[key], digests[key]) for key in waiting], device=pipe.device, desc="health")
+    return pd.concat([tables.read(path.with_suffix(".parquet"), schema) for path in sliders.values()], ignore_index=True)
 
 
 def prune(sliders: list[Path]) -> None:
@@ -93,6 +88,23 @@ def prune(sliders: list[Path]) -> None:
 
 
 def measure(
+    sampler: generation.Sampler,
+    shift: str,
+    name: str,
+    slider: Path,
+    made_from: str,
+    *,
+    scales: list[float],
+    seeds: int,
+    judge: Judge,
+) -> None:
+    """Writes the report of one slider and its digest."""
+    path = slider.with_suffix(".parquet")
+    tables.write(pd.DataFrame(rows(sampler, shift, name, slider, scales=scales, seeds=seeds, judge=judge)), path, schema)
+    units.finish(path, made_from)
+
+
+def rows(
     sampler: generation.Sampler, shift: str, name: str, slider: Path, *, scales: list[float], seeds: int, judge: Judge
 ) -> Iterator[dict]:
     """The rows of one slider."""

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -14,9 +15,8 @@ import torch.nn.functional as F
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
-from cnslib import adapters, inversion, models, seeds, units
+from cnslib import adapters, inversion, models, seeds, units, workers
 from cnslib.config import Sliders, identifier
 
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
@@ -43,11 +43,9 @@ def train_all(
     paths = {(shift, name): slider_path(folder, shift, name) for shift, name in itertools.product(shifts, classes)}
     units.prune(folder, {path.relative_to(folder).as_posix() for path in paths.values()}, "*/*.safetensors")
     units.prune(folder, set(), "*/.*.partial")  # what a killed run left half written
-    for (shift, name), path in tqdm(paths.items(), desc="sliders", disable=None):
-        made_from = slider_digest(shift, name, settings=settings, origin=origin)
-        if not units.done(path, made_from):
-            train(pipe, shift, name, settings=settings, origin=origin, path=path)
-            units.finish(path, made_from)
+    waiting = [key for key, path in paths.items() if not units.done(path, slider_digest(*key, settings=settings, origin=origin))]
+    make = functools.partial(train, settings=settings, origin=origin)
+    workers.each(make, [(pipe, *key, paths[key]) for key in waiting], device=pipe.device, desc="sliders")
     return paths
 
 
@@ -62,8 +60,8 @@ def training_settings(settings: Sliders) -> dict[str, int | float]:
     return {key: value for key, value in dataclasses.asdict(settings).items() if key not in HEALTH_KEYS}
 
 
-def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sliders, origin: models.Origin, path: Path) -> None:
-    """Trains and writes one slider; everything random comes from the generator of (shift, class, seed).
+def train(pipe: StableDiffusionPipeline, shift: str, name: str, path: Path, *, settings: Sliders, origin: models.Origin) -> None:
+    """Trains and writes one slider and its digest; everything random comes from the generator of (shift, class, seed).
 
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
     """
@@ -76,6 +74,7 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sli
         entries = {"shift": shift, "class": name, "base": origin.base}
         plain = {"prompts": prompts(shift, name), "settings": training_settings(settings), "curve": curve}
         adapters.save(pipe, path, entries | {key: json.dumps(value) for key, value in plain.items()})
+    units.finish(path, slider_digest(shift, name, settings=settings, origin=origin))
 
 
 def fit(

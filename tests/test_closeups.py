@@ -32,6 +32,14 @@ SETTINGS = Bisection(
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_process():
+    """All work in this process, where the sampler's list counts what is drawn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+        yield
+
+
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):
     pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")

@@ -25,15 +25,15 @@ def test_the_committed_files_are_accepted(name):
 
 def test_the_smoke_overlay_replaces_single_values():
     smoke = parameters.load(PARAMS, paths.ROOT / "smoke.yaml")
-    assert smoke["base"].classes == ["trouser", "ankle boot"] and smoke["sliders"].rank == 4
+    assert smoke["base"].classes == ["trouser", "ankle boot"] and smoke["sliders"].rank == 2
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("  rank: 4", "  rnak: 4", r"key sliders\.(rnak|rank)"),
-        ("  rank: 4", "  rank: four", r"sliders\.rank is 'four'"),
-        ("  rank: 4", "  rank: 4.5", r"sliders\.rank is 4\.5"),
+        ("  rank: 2", "  rnak: 4", r"key sliders\.(rnak|rank)"),
+        ("  rank: 2", "  rank: four", r"sliders\.rank is 'four'"),
+        ("  rank: 2", "  rank: 4.5", r"sliders\.rank is 4\.5"),
         ("  eta: 4.0 ", "  #", r"missing key sliders\.eta"),
         ("- heavy fog", "- heavy frog", "heavy frog.*accepted: .*heavy fog"),
         ("  passes: 2", "  passes: 5", r"filtering\.passes: 5"),
@@ -47,7 +47,7 @@ def test_one_clear_error_names_key_value_and_what_is_accepted(tmp_path, old, new
 
 
 def test_numbers_are_read_as_yaml_1_2(tmp_path):
-    path = edited(tmp_path, "learning_rate: 2.0e-4", "learning_rate: 3e-4")
+    path = edited(tmp_path, "learning_rate: 1.5e-3", "learning_rate: 3e-4")
     assert parameters.load(path)["sliders"].learning_rate == 3e-4
 
 

@@ -108,6 +108,16 @@ def test_notebooks_ask_a_question_first_and_define_nothing(notebook):
     assert not re.search(r"^\s*(def|class) ", code(step(notebook)), re.MULTILINE)
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=step)
+def test_code_cells_are_short_enough_for_a_slide(notebook):
+    """At most eight lines of code, the parameters apart, and at least six words of prose for each line."""
+    shown = [cell for cell in cells(notebook) if "parameters" not in cell.metadata.get("tags", [])]
+    lengths = {cell.id: sum(bool(line.strip()) for line in cell.source.splitlines()) for cell in shown}
+    assert {name: length for name, length in lengths.items() if length > 8} == {}
+    words = sum(len(cell.source.split()) for cell in cells(notebook, "markdown"))
+    assert words >= 6 * sum(lengths.values())
+
+
 @pytest.mark.parametrize("name", STAGES)
 def test_a_stage_tracks_exactly_the_parameters_that_its_notebook_declares(name):
     """Its own section, single keys of `base`, and other sections as a whole; its own key hides one of the same name in `base`."""

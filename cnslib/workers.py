@@ -1,0 +1,31 @@
+"""Pieces of work side by side: one process per core and one thread in each, so that the number of cores does not touch the bits."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import joblib
+import torch
+from tqdm.auto import tqdm
+
+
+def each(function: Callable, pieces: Iterable[tuple], *, device: torch.device | str, desc: str | None = None) -> list[Any]:
+    """The results of `function(*piece)` for every piece, in order; `desc` names a progress bar.
+
+    On a CPU the pieces are spread over the cores this process may use (LOKY_MAX_CPU_COUNT lowers that); on any other device they
+    run here, one after the other. What a piece holds is copied to its process. The first error ends the work and is raised.
+    """
+    pieces = list(pieces)
+    count = min(joblib.cpu_count(), len(pieces)) if torch.device(device).type == "cpu" else 1
+    run = joblib.Parallel(n_jobs=max(count, 1), return_as="generator")
+    results = run(joblib.delayed(alone)(function, piece) for piece in pieces)
+    return list(tqdm(results, total=len(pieces), desc=desc, disable=None if desc else True))
+
+
+def alone(function: Callable, piece: tuple) -> Any:
+    """One piece in one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return function(*piece)
+    finally:
+        torch.set_num_threads(threads)
