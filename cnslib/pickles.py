@@ -53,8 +53,8 @@ def load(path: Path, *, sha256: str | None = None) -> object:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # the unpickler raises whatever damaged bytes lead it to
-        text = " ".join(str(error).split())
-        if foreign := re.search(r"Unsupported (?:global|class|operand|instruction)\S*\s*(?:GLOBAL )?(\S*)", text):
+        text = " ".join(str(error).split()).rpartition("WeightsUnpickler error: ")[2]
+        if foreign := re.search(r"(?:Unsupported global:|unsupported) GLOBAL (\S+)", text):
             needs = f"{path} could only be read by running code in it ({foreign[1]})"
             raise ValueError(f"{needs}, which is refused; accepted: tensors, numbers, texts and containers of these") from None
         raise ValueError(f"{path} is not a complete torch file ({type(error).__name__}: {text[:120]}); copy it again") from None

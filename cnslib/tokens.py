@@ -68,7 +68,7 @@ def read_file(path: Path, number: int) -> Vector:
             text, found = found
         if parse(str(text), path)[1] != number:
             raise ValueError(f"{path} holds the token {text!r}; accepted: the one of class {number}")
-    if not isinstance(found, Tensor) or not found.is_floating_point() or found.numel() != found.shape[-1] or not found.isfinite().all():
+    if not isinstance(found, Tensor) or found.shape[-1:] != (found.numel(),) or not found.isfinite().all():
         raise ValueError(f"{path} holds no vector of finite numbers; accepted: a tensor, {{word: tensor}}, placeholder: (word, tensor)")
     return found.detach().flatten().clone()
 

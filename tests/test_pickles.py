@@ -105,17 +105,26 @@ def test_a_truncated_safetensors_file_is_named(tmp_path):
         pickles.read_weights(path)
 
 
-@pytest.mark.parametrize("by_torch", [True, False])
-def test_a_file_that_needs_code_is_refused_and_runs_nothing(tmp_path, by_torch):
+@pytest.mark.parametrize("write", ["torch", "torch before zip", "pickle"])
+def test_a_file_that_needs_code_is_refused_and_runs_nothing(tmp_path, write):
     path, trace = tmp_path / "evil.pt", tmp_path / "trace"
-    harmful = WEIGHTS | {"x": Runs(trace)}
-    torch.save(harmful, path) if by_torch else path.write_bytes(pickle.dumps(harmful))
+    if write == "pickle":
+        path.write_bytes(pickle.dumps({"x": Runs(trace)}, protocol=2))
+    else:
+        torch.save(WEIGHTS | {"x": Runs(trace)}, path, _use_new_zipfile_serialization=write == "torch")
     with pytest.raises(ValueError, match=r"evil\.pt could only be read by running code in it \(\w+\.mkdir\)"):
         pickles.load(path)
     assert not trace.exists()
-    if not by_torch:
-        pickle.loads(path.read_bytes())
-        assert trace.exists()  # the file was no dud
+    torch.load(path, weights_only=False) if write == "torch" else pickle.loads(pickle.dumps(Runs(trace)))
+    assert trace.exists()  # what the file would have done
+
+
+def test_a_pickle_that_torch_did_not_write_is_refused_and_runs_nothing(tmp_path):
+    path, trace = tmp_path / "other.pt", tmp_path / "trace"
+    path.write_bytes(pickle.dumps({"x": Runs(trace)}, protocol=4))
+    with pytest.raises(ValueError, match=r"other\.pt is not a complete torch file"):
+        pickles.load(path)
+    assert not trace.exists()
 
 
 def test_the_digest_decides_before_anything_is_read(path):
