@@ -23,7 +23,6 @@ from cnslib.config import Sliders
 
 RECIPES = ("paper", "released")
 RESOLUTION = 512  # pixels, whatever the model's own size
-PRECISION = torch.bfloat16  # UNet, text encoder, adapter and the optimiser's state, without a copy in single precision
 
 
 def prompts(shift: str, name: str) -> tuple[str, str]:
@@ -35,13 +34,16 @@ def prompts(shift: str, name: str) -> tuple[str, str]:
 def pipeline(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
     """The pipeline to train on: a copy in bf16 with the released scheduler (no step offset); the given one stays as it is.
 
+    UNet and text encoder are rounded, and with them the adapter and the optimiser's state: nothing is kept in single precision.
     Raises ValueError unless the model predicts v, on which the released loss is defined.
     """
     if (found := pipe.scheduler.config.prediction_type) != "v_prediction":
         raise ValueError(f"sliders.recipe: 'released' trains on v, the pipeline predicts {found}; accepted here: paper")
-    copies = {name: copy.deepcopy(getattr(pipe, name)).to(PRECISION) for name in ("unet", "text_encoder")}
-    schedule = DDIMScheduler.from_config(pipe.scheduler.config, steps_offset=0, set_alpha_to_one=True)
-    return StableDiffusionPipeline(**(pipe.components | copies | {"scheduler": schedule}), requires_safety_checker=False)
+    copies = {name: copy.deepcopy(getattr(pipe, name)).bfloat16() for name in ("unet", "text_encoder")}
+    rounded = StableDiffusionPipeline(**(pipe.components | copies), requires_safety_checker=False)
+    # Put in place afterwards: the constructor sets the offset of any scheduler to 1.
+    rounded.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, steps_offset=0, set_alpha_to_one=True)
+    return rounded
 
 
 def latent_shape(pipe: StableDiffusionPipeline) -> tuple[int, int, int]:

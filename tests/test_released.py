@@ -144,7 +144,7 @@ def test_training_closes_part_of_the_gap(pipe):
     latents, timestep = noise(1, 4, 4, 16, 16).bfloat16(), torch.tensor(499)
     generator = torch.Generator().manual_seed(0)
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
-        settings = dataclasses.replace(SETTINGS, iterations=30, batch_size=4)
+        settings = dataclasses.replace(SETTINGS, iterations=20, batch_size=4)
         released.fit(pipe, parameters, text, settings=settings, generator=generator)
         before, target = sliders.teacher(pipe, latents, timestep, text, eta=4.0)
         with torch.no_grad():
