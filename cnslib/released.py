@@ -21,7 +21,6 @@ from tqdm.auto import tqdm
 from cnslib import adapters, inversion, kohya, models, seeds, sliders, units
 from cnslib.config import Sliders
 
-RECIPES = ("paper", "released")
 RESOLUTION = 512  # pixels, whatever the model's own size
 
 
