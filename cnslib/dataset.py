@@ -66,7 +66,7 @@ class Benchmark(Dataset):
     def __getitem__(self, number: int) -> Item:
         """One image, its class index, and where it comes from."""
         row = self.rows.iloc[number]
-        origin = {"shift": str(row["shift"]), "seed": int(row["seed"]), "scale": float(row["scale"])}
+        origin: dict[str, str | int | float] = {"shift": str(row["shift"]), "seed": int(row["seed"]), "scale": float(row["scale"])}
         data = self.images[int(row["place"])].as_py()
         return self.transform(Image.fromarray(tables.decode(data, f"image {origin}"))), self.targets[number], origin
 

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
@@ -25,7 +26,7 @@ IDENTIFIERS = {shift: identifier(shift) for shift in SHIFTS} | {"design of sculp
 ENDINGS = {"PNG": "png", "JPEG": "jpg"}
 NAME = re.compile(r"seed_(\d{4,})(?:_startnoise_\d{4})?_scale_(\d{4,})m?\.(?:jpe?g|png)", re.IGNORECASE)
 PICTURES = (".jpg", ".jpeg", ".png")
-ENTRY = {"image": str, "seed": int, "scale": (int, float), "shift": str, "class": int}
+ENTRY: dict[str, Any] = {"image": str, "seed": int, "scale": (int, float), "shift": str, "class": int}
 INFO = ("description", "url", "version", "year", "license", "contributor", "date_created")
 
 
@@ -127,8 +128,9 @@ def class_of(name: str, source: Path, labels: list[str], classes: list[str]) -> 
 def require_whole(rows: pd.DataFrame, source: Path) -> None:
     """Raises ValueError unless every trajectory has all scales, 0 among them, as the authors keep nothing else."""
     scales = {0.0, *rows["scale"]}
-    for key, found in rows.groupby(tables.TRAJECTORY)["scale"]:
+    for (shift, name, seed), found in rows.groupby(tables.TRAJECTORY)["scale"]:
         if missing := sorted(scales - set(found)):
+            key = (shift, name, int(seed))
             raise ValueError(f"{source}: an image is missing, {key} at scale {missing[0]:g}; accepted: trajectories with {sorted(scales)}")
 
 
@@ -181,7 +183,7 @@ def ending(data: bytes, name: str) -> str:
     """The file ending that belongs to a picture's bytes."""
     try:
         with Image.open(io.BytesIO(data), formats=list(ENDINGS)) as opened:
-            return ENDINGS[opened.format]
+            return ENDINGS[str(opened.format)]
     except UnidentifiedImageError:
         raise ValueError(f"{name} is not a picture (it begins with {data[:16]!r}); accepted: JPEG and PNG") from None
 
@@ -229,6 +231,7 @@ def exported(images: Path, kept: pd.DataFrame, labels: list[str], info: dict, st
             path = image_name(shift, name, seed, scale, number=number, form=form, startnoise=startnoise)
             listed.append({"image": path, "seed": seed, "scale": scale, "shift": IDENTIFIERS[shift], "class": number})
             yield path, data
+    listed.sort(key=lambda entry: entry["image"])
     distinct = {f"{key}s" if key != "class" else "classes": sorted({entry[key] for entry in listed}) for key in ("scale", "class", "shift")}
     yield ANNOTATIONS, json.dumps({"info": info, **distinct, "images": listed}).encode()
 
