@@ -51,7 +51,7 @@ def test_answers_are_those_counted_by_hand_for_each_exact_model(tmp_path):
     right = (plain["top1"] == plain["class"]).groupby(plain["shift"]).apply(list).to_dict()
     assert right == {"heavy snow": [True, True, False], "heavy fog": [True, False, True]}
     other = found["dinov2_vit_base_patch14_reg"]
-    assert other.loc[other["top1"] == "label 5", ["shift", "seed", "scale"]].values.tolist() == [["heavy snow", 34, 0.0]]
+    assert other.loc[other["top1"] == "label 5", ["shift", "seed", "scale"]].to_numpy().tolist() == [["heavy snow", 34, 0.0]]
     assert sorted(other["scale"]) == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]  # one file had a tenth of it
 
 
@@ -175,7 +175,7 @@ def test_the_sliders_of_the_authors_are_listed_without_opening_them(tmp_path):
         tmp_path / "lora_adapters.zip", dict.fromkeys(names, b"not weights") | {f"{SLIDER}/metadata.yaml": b""}, root="sliders/"
     )
     found = answers.adapters(source, labels=LABELS)
-    assert found.drop(columns="name").values.tolist() == [
+    assert found.drop(columns="name").to_numpy().tolist() == [
         ["cartoon style", "bald eagle", -1, 1.0, 4, "noxattn"],
         ["cartoon style", "bald eagle", 100, 1.0, 4, "noxattn"],
         ["cartoon style", "bald eagle", 300, 1.0, 4, "noxattn"],
