@@ -9,6 +9,7 @@ They repeat the image of scale 0 under every shift; our tables hold it once per 
 import io
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,7 +26,6 @@ ANNOTATIONS = "annotations_cns.json"
 IDENTIFIERS = {shift: identifier(shift) for shift in SHIFTS} | {"design of sculpture": "the_design_of_sculpture"}
 ENDINGS = {"PNG": "png", "JPEG": "jpg"}
 NAME = re.compile(r"seed_(\d{4,})(?:_startnoise_\d{4})?_scale_(\d{4,})m?\.(?:jpe?g|png)", re.IGNORECASE)
-PICTURES = (".jpg", ".jpeg", ".png")
 ENTRY: dict[str, Any] = {"image": str, "seed": int, "scale": (int, float), "shift": str, "class": int}
 INFO = ("description", "url", "version", "year", "license", "contributor", "date_created")
 
@@ -45,25 +45,35 @@ def import_benchmark(
     `source` is the benchmark's zip or folder; a class is labels[index], as the authors' loader takes the number of the class
     folder alone. Image bytes stay as they are; one shift is in memory at a time. `repeated` says what becomes of scale 0:
     "equal" keeps it once and demands that all shifts repeat the same bytes, "any" keeps each shift's own under that shift.
-    Other tables in `folder` are deleted. Errors are those of `index`, and ValueError for bytes that are no JPEG or PNG picture.
+    Other tables in `folder` are deleted. Errors are those of `index`, and ValueError for bytes that are no JPEG or PNG picture;
+    after an error everything is as it was.
     """
     demand(repeated in ("equal", "any"), "repeated", repeated, "equal, any")
-    with archives.opened(source) as archive:
+    folder.mkdir(parents=True, exist_ok=True)
+    with archives.opened(source) as archive, tempfile.TemporaryDirectory(dir=folder, suffix=".partial") as staging:
         rows = index(archive, labels=labels, classes=classes, annotations=annotations)
-        paths, plain = {}, pd.DataFrame(columns=[*tables.KEY, "image"])
-        for shift, part in rows.groupby("shift"):
-            table = part[tables.KEY].assign(image=[picture(archive, name) for name in part["name"]])
-            if repeated == "equal":
-                plain = united(plain, table[table["scale"] == 0], source)
-                table = table[table["scale"] > 0]
-            paths[shift] = folder / f"{identifier(shift)}.parquet"
-            tables.write(table, paths[shift], tables.images)
+        names = {}
+        for shift, table in shards(archive, rows, repeated):
+            names[shift] = f"{identifier(shift)}.parquet"
+            tables.write(table, Path(staging) / names[shift], tables.images)
+        for name in names.values():
+            (Path(staging) / name).replace(folder / name)
+    tables.write(rows[tables.TRAJECTORY].drop_duplicates(), kept, kept_schema)
+    units.prune(folder, set(names.values()), "*.parquet")
+    return {shift: folder / name for shift, name in names.items()}
+
+
+def shards(archive: Archive, rows: pd.DataFrame, repeated: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The image table of each shift, then that of the unshifted images."""
+    plain = pd.DataFrame(columns=[*tables.KEY, "image"])
+    for shift, part in rows.groupby("shift"):
+        table = part[tables.KEY].assign(image=[picture(archive, name) for name in part["name"]])
+        if repeated == "equal":
+            plain = united(plain, table[table["scale"] == 0], archive.path)
+            table = table[table["scale"] > 0]
+        yield shift, table
     if repeated == "equal":
-        paths[UNSHIFTED] = folder / f"{UNSHIFTED}.parquet"
-        tables.write(plain.astype({"seed": int, "scale": float}), paths[UNSHIFTED], tables.images)
-    tables.write(trajectories(rows), kept, kept_schema)
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    return paths
+        yield UNSHIFTED, plain.astype({"seed": int, "scale": float})
 
 
 def united(plain: pd.DataFrame, table: pd.DataFrame, source: Path) -> pd.DataFrame:
@@ -74,8 +84,7 @@ def united(plain: pd.DataFrame, table: pd.DataFrame, source: Path) -> pd.DataFra
         if known.get(pair, data) != data:
             place = f"class {pair[0]!r}, seed {pair[1]} at scale 0 under {table['shift'].iloc[0]!r}"
             raise ValueError(f"{source}: {place} is not the image of the other shifts; accepted: equal bytes, or repeated='any'")
-    fresh = [pair not in known for pair in pairs]
-    return pd.concat([plain, table[fresh].assign(shift=UNSHIFTED)], ignore_index=True) if any(fresh) else plain
+    return pd.concat([plain, table[[pair not in known for pair in pairs]].assign(shift=UNSHIFTED)], ignore_index=True)
 
 
 def index(archive: Archive, *, labels: list[str], classes: list[str], annotations: Path | None = None) -> pd.DataFrame:
@@ -85,7 +94,7 @@ def index(archive: Archive, *, labels: list[str], classes: list[str], annotation
     none of the two forms, an unknown shift or class, an image that is there twice, a trajectory that lacks one of the scales,
     and an annotation that has no image, contradicts its image's name, is there twice or is missing.
     """
-    names = [name for name in archive.names if name.lower().endswith(PICTURES)]
+    names = [name for name in archive.names if name.lower().endswith((".jpg", ".jpeg", ".png"))]
     if not names:
         raise ValueError(f"{archive.path} holds no picture; accepted: <shift>/<class>/seed_0034_scale_1000.jpg")
     keys = [parsed(name, archive.path, labels, classes) for name in names]
@@ -130,8 +139,9 @@ def require_whole(rows: pd.DataFrame, source: Path) -> None:
     scales = {0.0, *rows["scale"]}
     for (shift, name, seed), found in rows.groupby(tables.TRAJECTORY)["scale"]:
         if missing := sorted(scales - set(found)):
-            key = (shift, name, int(seed))
-            raise ValueError(f"{source}: an image is missing, {key} at scale {missing[0]:g}; accepted: trajectories with {sorted(scales)}")
+            raise ValueError(
+                f"{source}: an image is missing, {(shift, name, int(seed))} at scale {missing[0]:g}; accepted: all of {sorted(scales)}"
+            )
 
 
 def annotation_text(archive: Archive, annotations: Path | None) -> tuple[bytes, str] | None:
@@ -174,8 +184,7 @@ def require_annotated(rows: pd.DataFrame, found: list[dict], labels: list[str], 
 
 def picture(archive: Archive, name: str) -> bytes:
     """The bytes of an image; ValueError names one that is no picture, such as a web page saved in its place."""
-    data = archive.read(name)
-    ending(data, f"{archive.path}: {name}")
+    ending(data := archive.read(name), f"{archive.path}: {name}")
     return data
 
 
@@ -186,11 +195,6 @@ def ending(data: bytes, name: str) -> str:
             return ENDINGS[str(opened.format)]
     except UnidentifiedImageError:
         raise ValueError(f"{name} is not a picture (it begins with {data[:16]!r}); accepted: JPEG and PNG") from None
-
-
-def trajectories(rows: pd.DataFrame) -> pd.DataFrame:
-    """The (shift, class, seed) among some rows."""
-    return rows[tables.TRAJECTORY].drop_duplicates().reset_index(drop=True)
 
 
 def image_name(shift: str, name: str, seed: int, scale: float, *, number: int, form: str, startnoise: int | None = None) -> str:
@@ -226,8 +230,7 @@ def exported(images: Path, kept: pd.DataFrame, labels: list[str], info: dict, st
     for shift, part in kept.groupby("shift"):
         for _, name, seed, scale, data in stored(images, shift, part).itertuples(index=False, name=None):
             demand(name in labels, "class", name, f"one of the {len(labels)} labels")
-            number = labels.index(name)
-            form = ending(data, f"image {(shift, name, seed, scale)}")
+            number, form = labels.index(name), ending(data, f"image {(shift, name, seed, scale)}")
             path = image_name(shift, name, seed, scale, number=number, form=form, startnoise=startnoise)
             listed.append({"image": path, "seed": seed, "scale": scale, "shift": IDENTIFIERS[shift], "class": number})
             yield path, data

@@ -301,6 +301,16 @@ def test_a_second_import_deletes_the_tables_of_the_first(tmp_path):
     assert set(images["shift"]) == {"painting style", UNSHIFTED} and len(images) == 3
 
 
+def test_a_source_that_proves_broken_changes_nothing(tmp_path):
+    bring_in(write_folder(tmp_path / "cns", benchmark_files()), tmp_path)
+    before = {path: path.read_bytes() for path in (tmp_path / "images").iterdir()}
+    files = {name: jpeg("other", name) for name in benchmark_files(kept=KEPT[1:])}
+    files[published(*KEPT[1], 1.0)] = b"<html>"
+    with pytest.raises(ValueError, match="is not a picture"):
+        bring_in(write_folder(tmp_path / "broken", files), tmp_path)
+    assert {path: path.read_bytes() for path in (tmp_path / "images").iterdir()} == before
+
+
 def test_a_zip_can_be_unpacked_by_others(tmp_path):
     files = benchmark_files()
     bring_in(write_folder(tmp_path / "cns", files), tmp_path)
