@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -47,19 +46,26 @@ class Match:
         return ", ".join(parts)
 
 
-def tensors(checkpoint: dict[str, Any], *, key: str, path: Path) -> dict[str, Tensor]:
-    """The tensors of a checkpoint under timm's names: containers opened, prefixes and OpenMMLab's names replaced."""
-    for name in CONTAINERS:
-        if isinstance(checkpoint.get(name), dict):
-            checkpoint = checkpoint[name]
-            break
-    found = {name: value for name, value in checkpoint.items() if isinstance(value, Tensor) and not name.startswith(OTHERS)}
+def tensors(path: Path, *, key: str) -> dict[str, Tensor]:
+    """The tensors of a checkpoint file, taken out of the container that a training script put them in.
+
+    Raises ValueError, naming the key, for a file without tensors and for those that `weights.read` refuses.
+    """
+    checkpoint = weights.read(path, key=key)
+    inside = next((checkpoint[name] for name in CONTAINERS if isinstance(checkpoint.get(name), dict)), checkpoint)
+    found = {name: value for name, value in inside.items() if isinstance(value, Tensor)}
     if not found:
         raise ValueError(f"{key}: {path} holds no tensors; accepted: a mapping of names to tensors, bare or under {', '.join(CONTAINERS)}")
-    renamed = {renaming(name): value for name, value in found.items()}
-    if len(renamed) < len(found):
-        raise ValueError(f"{key}: {path} holds {len(found) - len(renamed)} tensors under two names; accepted: one network")
-    return renamed
+    return found
+
+
+def renamed(path: Path, *, key: str) -> dict[str, Tensor]:
+    """The tensors of a checkpoint file under timm's names: prefixes cut, OpenMMLab's names replaced, MoCo's other networks left out."""
+    found = {name: value for name, value in tensors(path, key=key).items() if not name.startswith(OTHERS)}
+    result = {renaming(name): value for name, value in found.items()}
+    if len(result) < len(found):
+        raise ValueError(f"{key}: {path} holds {len(found) - len(result)} tensors under two names; accepted: one network")
+    return result
 
 
 def renaming(name: str) -> str:
@@ -86,7 +92,7 @@ def load(model: nn.Module, path: Path, *, key: str) -> Match:
 
     Raises ValueError, naming the key and counting what differs, where they are not exactly the model's: a partial load is refused.
     """
-    state = tensors(weights.read(path, key=key), key=key, path=path)
+    state = renamed(path, key=key)
     found = match(state, model)
     if not found.complete:
         hint = "; it looks like a backbone without its classification head" if headless(found) else ""
@@ -129,7 +135,7 @@ def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> Probe:
     Raises ValueError, naming the key, for a head that fits neither 1 nor 4 blocks of this backbone (1 where interleaved).
     """
     interleaved = features == "interleaved"
-    state = tensors(weights.read(path, key=key), key=key, path=path)
+    state = renamed(path, key=key)
     width = int(backbone.embed_dim)  # type: ignore[arg-type]
     accepted = [2 * width] if interleaved else [2 * width, 5 * width]
     shapes = {name: tuple(value.shape) for name, value in state.items()}
@@ -140,4 +146,3 @@ def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> Probe:
     head = nn.Linear(inputs, outputs, device="meta")
     load(head, path, key=key)
     return Probe(backbone, head, interleaved=interleaved)
-

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from cnslib import paths, units
