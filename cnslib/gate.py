@@ -43,9 +43,9 @@ measured = tables.schema(
 def count(predictions: pd.DataFrame, preprocessing: str) -> pd.DataFrame:
     """Images and right answers of each model, from one prediction row per (model, image) with `class` and `top1`."""
     demand(preprocessing in PREPROCESSINGS, "preprocessing", preprocessing, ", ".join(PREPROCESSINGS))
-    right = (predictions["top1"] == predictions["class"]).groupby(predictions["model"]).agg(["size", "sum"])
-    found = pd.DataFrame({"model": list(right.index), "preprocessing": preprocessing, "n": right["size"], "right": right["sum"]})
-    return tables.check(found.astype({"n": "int64", "right": "int64"}), measured, "measured accuracies")
+    right = (predictions["top1"] == predictions["class"]).groupby(predictions["model"])
+    found = right.agg(n="size", right="sum").astype("int64").reset_index().assign(preprocessing=preprocessing)
+    return tables.check(found, measured, "measured accuracies")
 
 
 def report(counts: pd.DataFrame) -> pd.DataFrame:
@@ -58,8 +58,8 @@ def report(counts: pd.DataFrame) -> pd.DataFrame:
     wrong = table[table["right"] > table["n"]]
     demand(wrong.empty, "measured accuracies", wrong.to_dict("records"), "at most n right answers")
     found: dict[str, dict[str, tuple[int, int]]] = {}
-    for row in table.to_dict("records"):
-        found.setdefault(row["model"], {})[row["preprocessing"]] = (row["right"], row["n"])
+    for case in table.to_dict("records"):
+        found.setdefault(case["model"], {})[case["preprocessing"]] = (case["right"], case["n"])
     return pd.DataFrame([row(entry(name), cases) for name, cases in found.items()])
 
 

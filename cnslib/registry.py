@@ -39,14 +39,14 @@ registry = tables.schema(
     {
         "model": pa.Column(str),
         "kind": pa.Column(str, pa.Check.isin(KINDS)),
-        "architecture": pa.Column(str, pa.Check.str_length(1)),
+        "architecture": pa.Column(str, pa.Check.str_length(min_value=1)),
         "hub": pa.Column(str),
-        "file": pa.Column(str, pa.Check.str_length(1)),
+        "file": pa.Column(str, pa.Check.str_length(min_value=1)),
         "head": pa.Column(str),
         "features": pa.Column(str, pa.Check.isin(["", "concatenated", "interleaved"])),
         "pooling": pa.Column(str, pa.Check.isin(["", "avg", "token"])),
         "sha256": pa.Column(str, pa.Check.str_matches(r"^([0-9a-f]{8,64})?$")),
-        "family": pa.Column(str, pa.Check.str_length(1)),
+        "family": pa.Column(str, pa.Check.str_length(min_value=1)),
         "axes": pa.Column(str),
         "input_size": pa.Column("int64", pa.Check.isin([224, 336])),
         "crop_pct": pa.Column(float, pa.Check.in_range(0.5, 1)),
@@ -160,8 +160,8 @@ def from_timm(found: Entry, place: Place, key: str) -> nn.Module:
 
 
 def with_file(architecture: str, path: Path, key: str, **arguments) -> nn.Module:
-    """A timm model from a file in any layout that timm converts: position embeddings are resampled to the input size."""
-    overlay = {"state_dict": foreign.tensors(path, key=key)}  # given a file, timm would unpickle it
+    """A timm model from a file, which timm reads with weights_only and strictly; position embeddings are resampled to the input."""
+    overlay = {"file": str(path), "custom_load": False}  # the augreg models' own loader reads nothing but numpy archives
     with encoders.named_errors(key, str(path), f"weights of timm's {architecture}"):
         return timm.create_model(architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
 

@@ -1,4 +1,4 @@
-"""ImageNet's classes agree with two other libraries and the paper; its folder tree is read lazily, and whatever is wrong with it is named."""
+"""ImageNet's classes agree with another library and the paper; its folders are read lazily, and what is wrong with them is named."""
 
 import numpy as np
 import open_clip

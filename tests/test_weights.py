@@ -114,9 +114,9 @@ def test_a_folder_is_resolved_file_by_file(tmp_path):
     digest = hashlib.sha256((tmp_path / "unet" / "model.safetensors").read_bytes()).hexdigest()
     files = {"unet/model.safetensors": digest, "model_index.json": ""}
     assert weights.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files) == tmp_path
-    with pytest.raises(ValueError, match="base.pipeline: .*unet/model.safetensors has the sha256"):
+    with pytest.raises(ValueError, match=r"base\.pipeline: .*unet/model\.safetensors has the sha256"):
         weights.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"unet/model.safetensors": "0" * 64})
-    with pytest.raises(FileNotFoundError, match="base.pipeline: .*vae/config.json does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"base\.pipeline: .*vae/config\.json does not exist"):
         weights.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"vae/config.json": ""})
     with pytest.raises(ValueError, match=r"base.pipeline.sha256: \{\} is not accepted"):
         weights.resolve_folder(str(tmp_path), key="base.pipeline", sha256={})
