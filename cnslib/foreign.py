@@ -112,10 +112,9 @@ class Probe(nn.Module):
     Concatenated as DINOv2 releases it (hub/classifiers.py of its repository: 4 blocks, or 1), or interleaved as DINO does.
     """
 
-    def __init__(self, backbone: nn.Module, head: nn.Linear, *, interleaved: bool):
+    def __init__(self, backbone: nn.Module, head: nn.Linear, *, blocks: int, interleaved: bool):
         super().__init__()
-        self.backbone, self.head, self.interleaved = backbone, head, interleaved
-        self.blocks = head.in_features // backbone.embed_dim - 1
+        self.backbone, self.head, self.blocks, self.interleaved = backbone, head, blocks, interleaved
 
     def features(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch features"]:
         """What the head sees."""
@@ -145,4 +144,4 @@ def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> Probe:
         raise ValueError(f"{key}: {path} holds {dict(list(shapes.items())[:SHOWN])}; accepted: {wanted}")
     head = nn.Linear(inputs, outputs, device="meta")
     load(head, path, key=key)
-    return Probe(backbone, head, interleaved=interleaved)
+    return Probe(backbone, head, blocks=inputs // width - 1, interleaved=interleaved)
