@@ -15,7 +15,6 @@ from cnslib.config import demand
 
 LFS = b"version https://git-lfs.github.com/spec/"
 HTML = (b"<!doctype html", b"<html", b"<?xml")
-SAFE = [argparse.Namespace]  # command-line settings that training scripts store beside their weights; plain values
 WITHDRAWN = "stabilityai/stable-diffusion-2"
 EXPLANATION = (
     "; Stable Diffusion 2 was withdrawn from the hub by its publisher in November 2025: name a directory that holds a copy of it, "
@@ -105,7 +104,7 @@ def read(path: Path, *, key: str) -> dict[str, Any]:
     try:
         if path.suffix == ".safetensors":
             return dict(load_file(path))
-        with torch.serialization.safe_globals(SAFE):
+        with torch.serialization.safe_globals([argparse.Namespace]):  # training scripts store their settings in one; plain values
             found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged archive raises whatever its reader trips over
         short = " ".join(f"{type(error).__name__}: {error}".split())[:200]

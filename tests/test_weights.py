@@ -149,7 +149,7 @@ def test_a_checkpoint_with_code_is_refused_and_not_run(tmp_path):
 
 def test_damaged_and_unnamed_weights_are_refused(file, tmp_path):
     file.write_bytes(file.read_bytes()[:-4])
-    (tmp_path / "cut.pth").write_bytes(pickle.dumps({"model": 1})[:-3])
+    (tmp_path / "cut.pth").write_bytes(pickle.dumps({"model": 1}, protocol=2)[:-3])
     torch.save(torch.ones(2), tmp_path / "bare.pth")
     for name, message in (("model.safetensors", "cannot be read"), ("cut.pth", "cannot be read"), ("bare.pth", "holds a Tensor")):
         with pytest.raises(ValueError, match=f"{KEY}: .*{name} {message}"):
