@@ -10,16 +10,16 @@ from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import paths, tables
 
-SHARE, PERCENT, SIZE = pa.Check.in_range(0, 1), pa.Check.in_range(0, 100), pa.Check.ge(0)
+SHARE, PERCENT, SIZE, TEXT = pa.Check.in_range(0, 1), pa.Check.in_range(0, 100), pa.Check.ge(0), pa.Check.str_length(min_value=1)
 SCALES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
 SCALE = pa.Column(float, pa.Check.isin(SCALES))
-ORIGIN = {"source": pa.Column(str, pa.Check.str_length(1)), "note": pa.Column(str)}
+ORIGIN = {"source": pa.Column(str, TEXT), "note": pa.Column(str)}
 SCENARIOS = ("blur_background", "blur_object", "color_g", "color_b", "color_grey", "color_r", "random_background", "segmented_image")
 
 
 def kind(key: list[str], **columns: pa.Column) -> pa.DataFrameSchema:
     """A schema whose texts are the key, unless a column says otherwise, and that ends in source and note."""
-    return tables.schema(key, {**{name: pa.Column(str, pa.Check.str_length(1)) for name in key}, **columns, **ORIGIN})
+    return tables.schema(key, {**{name: pa.Column(str, TEXT) for name in key}, **columns, **ORIGIN})
 
 
 def numbers(check: pa.Check, *names: str) -> dict[str, pa.Column]:
@@ -37,7 +37,7 @@ FILTERS = kind(["filter"], **numbers(SHARE, "tpr", "fpr", "accuracy"))
 STAGES = kind(["scale", "stage"], scale=SCALE, images=pa.Column(int, SIZE))
 WEATHER = kind(["shift"], images=pa.Column(int, SIZE), accuracy_percent=pa.Column(float, PERCENT))
 SCENES = {"scenario": pa.Column(str, pa.Check.isin(SCENARIOS)), "trained_on": pa.Column(str, pa.Check.isin(["original images", "same scenario"]))}
-FACTS = kind(["id"], value=pa.Column(str, pa.Check.str_length(1)))
+FACTS = kind(["id"], value=pa.Column(str, TEXT))
 TABLES = {
     "cns_table2a": kind(["prompts"], fid=pa.Column(float, SIZE), accuracy=pa.Column(float, SHARE)),
     "cns_table2b": FILTERS,
@@ -85,14 +85,10 @@ def read(name: str) -> pd.DataFrame:
     path = paths.PUBLISHED / f"{name}.csv"
     if not path.exists():
         raise FileNotFoundError(f"published table {path} does not exist; it belongs to the repository")
-    texts = {column: str for column, own in TABLES[name].columns.items() if str(own.dtype) == "str"}
-    rows = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=numeric_gaps(name))
+    types = {column: str(own.dtype) for column, own in TABLES[name].columns.items()}
+    gaps = {column: [""] for column, own in types.items() if own != "str"}  # an empty text is a text
+    rows = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=gaps)
     return tables.valid(rows, TABLES[name], path.name)
-
-
-def numeric_gaps(name: str) -> dict[str, list[str]]:
-    """The empty cells that stand for a missing number, not for an empty text."""
-    return {column: [""] for column, own in TABLES[name].columns.items() if str(own.dtype) != "str"}
 
 
 def facts(name: str) -> dict[str, str]:
