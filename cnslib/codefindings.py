@@ -9,9 +9,8 @@ from cnslib import derived, published, siblings
 from cnslib.analyses import Published
 from cnslib.findings import Finding
 
-HALF_PI = np.pi / 2
 DETECTORS = 4
-VALUE_60 = 0.1 * np.pi  # the angle whose value in the released code is 60: 100 (theta + pi/2) / pi
+VALUE_60 = 0.1 * np.pi  # value 60 in the released code: 100 (theta + pi/2) / pi
 
 
 def share_of_steps(steps: int, *, code: dict[str, str]) -> float:
@@ -46,7 +45,9 @@ def vote(settings: Published) -> Finding:
     tpr = published.read("cns2024_filter").set_index("filter").loc["ours", "tpr"]
     numbers = {"apart": apart, "made": made, "tpr": tpr, "free_paper": rates[0][1], "free_code": rates[1][1]}
     numbers |= {"least_paper": rates[0][0], "least_code": rates[1][0]}
-    return Finding(f"drop if {said} of {DETECTORS} fire", f"{apart} of {len(outcomes)} outcomes are judged differently", said != made, None, numbers)
+    return Finding(
+        f"drop if {said} of {DETECTORS} fire", f"{apart} of {len(outcomes)} outcomes are judged differently", said != made, None, numbers
+    )
 
 
 def failure_bins(settings: Published) -> Finding:
@@ -75,7 +76,9 @@ def guidance(settings: Published) -> Finding:
     scales = [float(code[name]) for name in ("denoising_guidance", "upstream_guidance")]
     guided = [prediction + scale * (prediction - prediction) for scale in scales]
     change = float(np.abs(guided[0] - guided[1]).max())
-    return Finding("not stated", f"{scales[0]:g} and {scales[1]:g} give predictions that differ by {change:g}", change == 0, None, {"change": change})
+    return Finding(
+        "not stated", f"{scales[0]:g} and {scales[1]:g} give predictions that differ by {change:g}", change == 0, None, {"change": change}
+    )
 
 
 def undocumented(settings: Published) -> Finding:
@@ -89,7 +92,13 @@ def scale_name(settings: Published) -> Finding:
     code, cut = published.facts("released_code"), int(published.facts("released_code")["scale_characters_cut"])
     read = [int(code[f"image_name_{kind}"].split("_")[-1][:-cut]) / 1000 for kind in ("written", "published")]
     true = int(code["image_name_published"].split("_")[-1].split(".")[0]) / 1000
-    return Finding(f"{true:g}", f"{read[0]:g} from the names it writes, {read[1]:g} from the published ones", read[1] != true, None, {"factor": true / read[1]})
+    return Finding(
+        f"{true:g}",
+        f"{read[0]:g} from the names it writes, {read[1]:g} from the published ones",
+        read[1] != true,
+        None,
+        {"factor": true / read[1]},
+    )
 
 
 def generation_hours(settings: Published) -> Finding:
@@ -98,7 +107,9 @@ def generation_hours(settings: Published) -> Finding:
     hours = [int(text["sliders"]) * float(text[f"generation_minutes_{end}"]) / 60 for end in ("low", "high")]
     said, before = float(text["gpu_hours_generation"]), float(old["gpu_hours_generation"])
     ours = f"{hours[0]:.0f} to {hours[1]:.0f} from {text['sliders']} runs"
-    return Finding(f"{said:g}, earlier {before:g}", ours, not hours[0] <= before <= hours[1], bool(hours[0] <= said <= hours[1]), {"before": before})
+    return Finding(
+        f"{said:g}, earlier {before:g}", ours, not hours[0] <= before <= hours[1], bool(hours[0] <= said <= hours[1]), {"before": before}
+    )
 
 
 def training_hours(settings: Published) -> Finding:
@@ -122,8 +133,12 @@ def slerp(settings: Published) -> Finding:
     """Where Eqs. 6 and 7 of Control+Shift lead at theta = pi/2, as printed and with z and the target exchanged."""
     text, code = published.facts("control_shift_text"), published.facts("released_code")
     size = int(text["latent_size"])
-    angles = [siblings.extended(HALF_PI, size=size, images=settings.images, seed=settings.seed, printed=way).mean() for way in (True, False)]
-    ours = f"the printed formula gives the target ({angles[0]['z']:.0f} degrees from z), exchanged it gives z ({angles[1]['z']:.0f} degrees)"
+    angles = [
+        siblings.extended(np.pi / 2, size=size, images=settings.images, seed=settings.seed, printed=way).mean() for way in (True, False)
+    ]
+    ours = (
+        f"the printed formula gives the target ({angles[0]['z']:.0f} degrees from z), exchanged it gives z ({angles[1]['z']:.0f} degrees)"
+    )
     same = code["control_shift_slerp_second"] == text["slerp_at_half_pi"]
     return Finding(f"{text['slerp_at_half_pi']} at theta = pi/2", ours, bool(angles[0]["z"] > 1), bool(same and angles[1]["z"] < 1), {})
 
@@ -133,11 +148,17 @@ def latent_norm(settings: Published) -> Finding:
     text = published.facts("control_shift_text")
     size = int(text["latent_size"])
     made = siblings.extended(0, size=size, images=settings.images, seed=settings.seed, printed=True)["norm"].mean()
-    return Finding(text["latent_norm"], f"{made:.0f} by the formula, {np.sqrt(size):.1f} for draws of the prior", bool(made < 0.9 * np.sqrt(size)), None, {"factor": np.sqrt(size) / made})
+    return Finding(
+        text["latent_norm"],
+        f"{made:.0f} by the formula, {np.sqrt(size):.1f} for draws of the prior",
+        bool(made < 0.9 * np.sqrt(size)),
+        None,
+        {"factor": np.sqrt(size) / made},
+    )
 
 
 def support(settings: Published) -> Finding:
-    """Whether the extend shift's sets overlap: angles to the target at theta = 0 and at the released value 60, either way of the formula."""
+    """Whether the extend shift's sets overlap: angles to the target at theta = 0 and at the released value 60."""
     text, spans = published.facts("control_shift_text"), []
     for theta in (0.0, VALUE_60):
         made = siblings.extended(theta, size=int(text["latent_size"]), images=settings.images, seed=settings.seed, printed=False)
@@ -153,7 +174,13 @@ def variance_divisor(settings: Published) -> Finding:
     table, n = siblings.implied_means(), len(published.SCENARIOS)
     near = table["variance"] * (n - 1) - table["sum"]
     fits = int((near.abs() < (n - 1) * 0.5e-4 + n * siblings.ROUNDED).sum())
-    return Finding(f"n = {n}", f"n - 1 = {n - 1} fits {fits} of {len(table)} rows (median {table['divisor'].median():.2f})", fits == len(table), None, {"fits": fits})
+    return Finding(
+        f"n = {n}",
+        f"n - 1 = {n - 1} fits {fits} of {len(table)} rows (median {table['divisor'].median():.2f})",
+        fits == len(table),
+        None,
+        {"fits": fits},
+    )
 
 
 def variance_mean(settings: Published) -> Finding:
@@ -185,7 +212,9 @@ def swin_score(settings: Published) -> Finding:
     """Whether Swin has a higher score and a higher CIFAR-10 accuracy than ViT, as the text says."""
     table, scores = published.read("ximagenet12_table2_scores").set_index("model"), siblings.scores()
     higher = [bool(values["Swin"] > values["ViT"]) for values in (table["score"], table["cifar10_percent"], scores["row_mean"])]
-    ours = f"score {table.loc['Swin', 'score']:.4f} against {table.loc['ViT', 'score']:.4f}, CIFAR-10 {table.loc['Swin', 'cifar10_percent']:.2f} % against {table.loc['ViT', 'cifar10_percent']:.2f} %"
+    swin, vit = table.loc["Swin"], table.loc["ViT"]
+    ours = f"score {swin['score']:.4f} against {vit['score']:.4f}, "
+    ours += f"CIFAR-10 {swin['cifar10_percent']:.2f} % against {vit['cifar10_percent']:.2f} %"
     return Finding("Swin above ViT in both", ours, not all(higher[:2]), all(higher[1:]), {"corrected": scores.loc["Swin", "row_mean"]})
 
 
@@ -196,7 +225,9 @@ def drop_rates(settings: Published) -> Finding:
         found[model] = (float(text[key]), siblings.drop_pairs(model, float(text[key])))
     words = [f"{model}: {', '.join(' to '.join(pair) for pair in pairs)}".replace("_", " ") for model, (_, pairs) in found.items()]
     pair = found["ViT"][1][0]
-    accuracy = dict(zip(published.SCENARIOS, siblings.rows("ximagenet12_table1", "accuracy_percent")["VGG-16", siblings.REGIMES[0]], strict=True))
+    accuracy = dict(
+        zip(published.SCENARIOS, siblings.rows("ximagenet12_table1", "accuracy_percent")["VGG-16", siblings.REGIMES[0]], strict=True)
+    )
     same = 100 * (accuracy[pair[0]] - accuracy[pair[1]])
     paper = " against ".join(f"{value:.2f} %" for value, _ in found.values())
     apart = not set(found["VGG-16"][1]) & set(found["ViT"][1])
@@ -207,7 +238,9 @@ def p_values(settings: Published) -> Finding:
     """p values above 1 in XIMAGENET-12's Table 3."""
     table = published.read("ximagenet12_table3")
     wrong = table[table["p"] > 1]
-    return Finding("p values", f"{len(wrong)} of {len(table)} are above 1", len(wrong) > 0, None, {"low": wrong["p"].min(), "high": wrong["p"].max()})
+    return Finding(
+        "p values", f"{len(wrong)} of {len(table)} are above 1", len(wrong) > 0, None, {"low": wrong["p"].min(), "high": wrong["p"].max()}
+    )
 
 
 def image_total(settings: Published) -> Finding:

@@ -83,7 +83,8 @@ def row_dinov1(settings: Published) -> Finding:
     model = "dinov1_ft_vit_base_patch16"
     accuracies, average = published.by_scale("cns_table5").loc[model], published.averages("cns_table5").loc[model, "accuracy"]
     last = len(accuracies) * average - accuracies.iloc[:-1].sum()
-    paper = f"accuracy {accuracies.iloc[-1]:.2f}, drop {published.by_scale('cns_table5', 'drop').loc[model].iloc[-1]:.2f}, average {average:.2f}"
+    drop = published.by_scale("cns_table5", "drop").loc[model].iloc[-1]
+    paper = f"accuracy {accuracies.iloc[-1]:.2f}, drop {drop:.2f}, average {average:.2f}"
     ours = f"the average asks for {last:.2f} at scale 2.5, a drop of {accuracies.iloc[0] - last:.2f}"
     return Finding(paper, ours, wrong == [model], None, {"wrong": len(wrong), "models": len(table), "names": ", ".join(wrong)})
 
@@ -111,7 +112,12 @@ def failure_shares(settings: Published) -> Finding:
     one = table.loc["resnet18.a1_in1k"]
     paper = f"ResNet-18: {one['error_first']:.2f} wrong at scale 0, {one['error_last']:.2f} at 2.5"
     ours = f"{one['failing']:.2f} fail somewhere, so {one['recovered']:.0%} of the earlier failures recover"
-    numbers = {"median": table["recovered"].median(), "usual": usual, "impossible": int((table["recovered"] > 1).sum()), "models": len(table)}
+    numbers = {
+        "median": table["recovered"].median(),
+        "usual": usual,
+        "impossible": int((table["recovered"] > 1).sum()),
+        "models": len(table),
+    }
     return Finding(paper, ours, bool(table["recovered"].min() > usual), None, numbers)
 
 
@@ -119,7 +125,9 @@ def reference_error(settings: Published) -> Finding:
     """What CE may mean: AlexNet's pooled error with and without scale 0."""
     table = derived.implied_reference()
     texts = [f"{table.loc[name, 'mean']:.2f} (spread {table.loc[name, 'relative_spread']:.1%}) over {name[4:]}" for name in table.index[:2]]
-    return Finding("CE is not defined", f"AlexNet's summed error {' or '.join(texts)}", True, None, {"rce": table.loc["rCE", "relative_spread"]})
+    return Finding(
+        "CE is not defined", f"AlexNet's summed error {' or '.join(texts)}", True, None, {"rce": table.loc["rCE", "relative_spread"]}
+    )
 
 
 def partial_correlation(settings: Published) -> Finding:
@@ -127,7 +135,8 @@ def partial_correlation(settings: Published) -> Finding:
     line = rounding.correlations(starts=settings.starts, confidence=settings.confidence, seed=settings.seed).iloc[0]
     said, alpha = float(published.facts("cns_text")["partial_correlation"]), 1 - settings.confidence
     p = rounding.p_value(said, line["n"])
-    ours = f"{line['estimate']:+.2f}; {settings.confidence:.0%} of roundings {line['low']:+.2f} to {line['high']:+.2f}, all {line['least']:+.2f} to {line['most']:+.2f}"
+    usual, all_of_them = (f"{line[low]:+.2f} to {line[high]:+.2f}" for low, high in (("low", "high"), ("least", "most")))
+    ours = f"{line['estimate']:+.2f}; {settings.confidence:.0%} of roundings {usual}, all {all_of_them}"
     numbers = {"p": p, "below": line["below"], "needed": rounding.models_needed(said, alpha), "n": line["n"]}
     return Finding(f"{said:+.3f}, significant", ours, not line["low"] <= said <= line["high"], bool(p < alpha), numbers)
 
@@ -191,18 +200,25 @@ def weather(settings: Published) -> Finding:
     p = scipy.stats.chi2_contingency(np.array([right, parts["images"] - right])).pvalue
     _, low, high = published.binomial(int(right["Fog"]), int(parts.loc["Fog", "images"]), confidence=settings.confidence)
     numbers = {"p": p, "low": low, "high": high, "n": int(parts.loc["Fog", "images"])}
-    return Finding(f"{table.loc['Total', 'accuracy_percent']:.1f} %", f"{total:.1f} %", bool(round(total, 1) != table.loc["Total", "accuracy_percent"]), None, numbers)
+    return Finding(
+        f"{table.loc['Total', 'accuracy_percent']:.1f} %",
+        f"{total:.1f} %",
+        bool(round(total, 1) != table.loc["Total", "accuracy_percent"]),
+        None,
+        numbers,
+    )
 
 
 def modern_transformer(settings: Published) -> Finding:
     """DeiT3 against ConvNeXt at every scale of Table 5."""
     accuracy, drop = published.by_scale("cns_table5"), published.by_scale("cns_table5", "drop")
     names = ["deit3_base_patch16_224.fb_in1k", "convnext_base.fb_in1k"]
-    smaller = int((drop.loc[names[1]] > drop.loc[names[0]]).sum())
+    smaller, larger = (int(((drop.loc[names[1]] - drop.loc[names[0]]) * sign > 0).sum()) for sign in (1, -1))
     behind = int((accuracy.loc[names[1]] > accuracy.loc[names[0]]).sum())
     printed = int(drop.loc[names[0]].notna().sum())
-    ours = f"a smaller drop at {smaller} of {printed} scales, at the others the same; ConvNeXt is more accurate at {behind} of {accuracy.shape[1]}"
-    return Finding("better at every severity", ours, smaller < printed, smaller == printed, {"smaller": smaller, "behind": behind})
+    ours = f"a smaller drop at {smaller} of {printed} scales, a larger one at {larger}; "
+    ours += f"ConvNeXt is more accurate at {behind} of {accuracy.shape[1]}"
+    return Finding("better at every severity", ours, smaller < printed, False if larger else None, {"smaller": smaller, "behind": behind})
 
 
 def size_order(settings: Published) -> Finding:
@@ -210,7 +226,9 @@ def size_order(settings: Published) -> Finding:
     rce = published.read("cns_table3").query("axis == 'size'")["rce"].to_numpy()
     rises = int((np.diff(rce) > 0).sum())
     tau = scipy.stats.kendalltau(np.arange(len(rce)), rce).statistic
-    return Finding("larger is more robust", f"rCE rises at {rises} of {len(rce) - 1} steps, tau {tau:+.1f}", rises > 0, bool(tau < 0), {"rises": rises})
+    return Finding(
+        "larger is more robust", f"rCE rises at {rises} of {len(rce) - 1} steps, tau {tau:+.1f}", rises > 0, bool(tau < 0), {"rises": rises}
+    )
 
 
 def clip_average(settings: Published) -> Finding:

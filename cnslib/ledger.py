@@ -34,7 +34,9 @@ def find(line, settings: Published) -> Finding:
     own = getattr(codefindings, line.id, getattr(findings, line.id, None))
     if own is not None:
         return own(settings)
-    demand(bool(line.paper_fact and line.code_fact), f"ledger.csv: {line.id}", line.id, "a function of findings, or paper_fact and code_fact")
+    demand(
+        bool(line.paper_fact and line.code_fact), f"ledger.csv: {line.id}", line.id, "a function of findings, or paper_fact and code_fact"
+    )
     said, made = published.facts(line.paper_table)[line.paper_fact], published.facts("released_code")[line.code_fact]
     return Finding(said, "", said != made)
 

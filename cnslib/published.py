@@ -36,7 +36,10 @@ ACCURACIES = kind(
 FILTERS = kind(["filter"], **numbers(SHARE, "tpr", "fpr", "accuracy"))
 STAGES = kind(["scale", "stage"], scale=SCALE, images=pa.Column(int, SIZE))
 WEATHER = kind(["shift"], images=pa.Column(int, SIZE), accuracy_percent=pa.Column(float, PERCENT))
-SCENES = {"scenario": pa.Column(str, pa.Check.isin(SCENARIOS)), "trained_on": pa.Column(str, pa.Check.isin(["original images", "same scenario"]))}
+SCENES = {
+    "scenario": pa.Column(str, pa.Check.isin(SCENARIOS)),
+    "trained_on": pa.Column(str, pa.Check.isin(["original images", "same scenario"])),
+}
 FACTS = kind(["id"], value=pa.Column(str, TEXT))
 TABLES = {
     "cns_table2a": kind(["prompts"], fid=pa.Column(float, SIZE), accuracy=pa.Column(float, SHARE)),
@@ -67,7 +70,11 @@ TABLES = {
         **numbers(PERCENT, "imagenet_percent", "cifar10_percent"),
     ),
     "ximagenet12_table3": kind(
-        ["task", "variable"], **numbers(pa.Check.in_range(-1, 1), "estimate"), p=pa.Column(float), p_is_bound=pa.Column(bool), summary=pa.Column(str)
+        ["task", "variable"],
+        **numbers(pa.Check.in_range(-1, 1), "estimate"),
+        p=pa.Column(float),
+        p_is_bound=pa.Column(bool),
+        summary=pa.Column(str),
     ),
     "ximagenet12_text": FACTS,
     "timm_validation": kind(["model"], accuracy_percent=pa.Column(float, PERCENT), crop=pa.Column(float, SHARE)),

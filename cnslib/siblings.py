@@ -35,10 +35,15 @@ def extended(theta: float, *, size: int, images: int, seed: int, printed: bool) 
 def rows(name: str, column: str) -> dict[tuple[str, str], np.ndarray]:
     """A table of XIMAGENET-12 as one vector per (model, trained on), over the eight scenarios, in [0, 1]."""
     table = published.read(name)
-    return {key: part.set_index("scenario")[column].loc[list(published.SCENARIOS)].to_numpy() / 100 for key, part in table.groupby(["model", "trained_on"])}
+    return {
+        key: part.set_index("scenario")[column].loc[list(published.SCENARIOS)].to_numpy() / 100
+        for key, part in table.groupby(["model", "trained_on"])
+    }
 
 
-def fits(accuracy: Float[np.ndarray, "scenarios"], deviation: Float[np.ndarray, "scenarios"], mean: Float[np.ndarray, "means"]) -> np.ndarray:
+def fits(
+    accuracy: Float[np.ndarray, "scenarios"], deviation: Float[np.ndarray, "scenarios"], mean: Float[np.ndarray, "means"]
+) -> np.ndarray:
     """Whether each printed squared deviation is that of the printed accuracy from each candidate mean, up to rounding."""
     away = np.abs(accuracy - mean[:, None])
     return np.abs(away**2 - deviation) <= ROUNDED * (1 + 2 * away) + 1e-9
@@ -57,7 +62,17 @@ def implied_means() -> pd.DataFrame:
         zero = fits(accuracy[model, regime], cells, np.zeros(1))[0]
         printed = scores.loc[model, "variance_cross" if regime == REGIMES[0] else "variance_inner"]
         names = ", ".join(np.array(published.SCENARIOS)[zero])
-        found.append({"model": model, "trained_on": regime, "mean": mean, "fitting": counts.max(), "zero": names, "variance": printed, "sum": cells.sum()})
+        found.append(
+            {
+                "model": model,
+                "trained_on": regime,
+                "mean": mean,
+                "fitting": counts.max(),
+                "zero": names,
+                "variance": printed,
+                "sum": cells.sum(),
+            }
+        )
     return pd.DataFrame(found).assign(divisor=lambda table: table["sum"] / table["variance"])
 
 
