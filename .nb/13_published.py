@@ -16,7 +16,8 @@ layout = paths.Layout(out)
 settings = Published(confidence, starts, images, seed)
 
 # averages
-rows, check = derived.recomputed(), derived.consistency("cns_table5")
+check = derived.consistency("cns_table5").sort_values("consistent", ascending=False, kind="stable")
+rows = derived.recomputed().loc[check.index]
 wrong = check[~check["consistent"]]
 print(derived.averaging("cns_table5").round(4).to_string())
 wrong.round(3)
@@ -64,7 +65,7 @@ shares.round(4)
 scores = siblings.scores()
 long = scores[["printed", "row_mean", "as_defined"]].reset_index().melt("model", var_name="score", value_name="value")
 figure, axes = plt.subplots(figsize=(5, 2.6))
-sns.stripplot(long, x="value", y="model", hue="score", ax=axes)
+sns.stripplot(long, x="value", y="model", hue="score", jitter=False, dodge=True, ax=axes)
 axes.set(xlabel="robustness score", ylabel="")
 plots.caption(figure, f"n = {len(published.SCENARIOS)} scenarios per model and row; no interval is published")
 plots.save(figure, layout.figures / "published_scores", long)

@@ -61,8 +61,8 @@ def failure_bins(settings: Published) -> Finding:
 def objective(settings: Published) -> Finding:
     """What a loss on v weighs each timestep with, seen as a loss on epsilon: one over alpha-bar."""
     paper, code = published.facts("cns_text"), published.facts("released_code")
-    ends = [float(code[name]) ** 0.5 for name in ("beta_start", "beta_end")]
-    alpha = np.cumprod(1 - np.linspace(*ends, int(code["training_timesteps"])) ** 2)
+    first, last = (float(code[name]) ** 0.5 for name in ("beta_start", "beta_end"))
+    alpha = np.cumprod(1 - np.linspace(first, last, int(code["training_timesteps"])) ** 2)
     stride = int(code["training_timesteps"]) // int(code["denoising_steps"])
     late, early = 1 / alpha[-1 - stride], 1 / alpha[-1 - stride * (int(code["denoising_steps"]) - 1)]
     ours = f"weight {late:.0f} at the noisiest step of training, {early:.1f} at the cleanest"

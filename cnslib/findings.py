@@ -3,6 +3,7 @@
 Every function is named as the line in published/ledger.csv and takes the settings of the notebook.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +28,7 @@ class Finding:
     ours: str
     differs: bool
     holds: bool | None = None
-    numbers: dict[str, object] = field(default_factory=dict)
+    numbers: Mapping[str, object] = field(default_factory=dict)
 
 
 def validation(settings: Published) -> Finding:
