@@ -105,7 +105,22 @@ class Calibration(Resampling):
             demand(getattr(self, key) >= 2, f"calibration.{key}", getattr(self, key), "at least 2")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration)
+@dataclass(frozen=True)
+class Published:
+    """What follows from the published tables: confidence of the intervals, roundings that are tried, simulated latents."""
+
+    confidence: float
+    starts: int
+    images: int
+    seed: int
+
+    def __post_init__(self):
+        demand(0 < self.confidence < 1, "published.confidence", self.confidence, "between 0 and 1")
+        demand(self.starts >= 10, "published.starts", self.starts, "at least 10")
+        demand(self.images >= 2, "published.images", self.images, "at least 2")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

@@ -1,0 +1,105 @@
+"""Folders and zip archives of other people's files, read alike: nothing is unpacked, and no path leaves the archive."""
+
+import contextlib
+import itertools
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+STAMP = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip: equal contents make equal bytes
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The files of a folder or zip by their posix names, sorted, and what reads one of them."""
+
+    path: Path
+    names: list[str]
+    read: Callable[[str], bytes]
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Archive]:
+    """A folder, or a zip archive without unpacking it; hidden files and what macOS adds are left out.
+
+    Raises FileNotFoundError where there is nothing, ValueError for a file that is no zip archive, an unsafe name (absolute,
+    with "..", or a link out of the folder) and a name that is there twice.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; accepted: a folder or a zip archive")
+    if path.is_dir():
+        yield Archive(path, listed(path), lambda name: (path / name).read_bytes())
+        return
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path} is not a zip archive; accepted: a folder or a complete zip archive")
+    with zipfile.ZipFile(path) as file:
+        names = [entry.filename for entry in file.infolist() if not entry.is_dir()]
+        yield Archive(path, visible(path, names), lambda name: member(file, path, name))
+
+
+def listed(folder: Path) -> list[str]:
+    """The files under a folder; ValueError names a link that leads out of it."""
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    for file in files:
+        if file.is_symlink() and not file.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"{folder}: the link {file.relative_to(folder)} leads out of the folder")
+    return visible(folder, [file.relative_to(folder).as_posix() for file in files])
+
+
+def visible(path: Path, names: list[str]) -> list[str]:
+    """Safe names in order, without hidden files; ValueError names an unsafe one and one that is there twice."""
+    for name in names:
+        if unsafe(name):
+            raise ValueError(f"{path}: the entry {name!r} would lie outside; accepted: relative paths without '..'")
+    kept = sorted(name for name in names if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
+    if twice := [first for first, second in itertools.pairwise(kept) if first == second]:
+        raise ValueError(f"{path}: the entry {twice[0]!r} is there twice")
+    return kept
+
+
+def unsafe(name: str) -> bool:
+    """Whether a posix name could point out of the folder that it is relative to."""
+    return name.startswith("/") or "\\" in name or ":" in name.split("/")[0] or ".." in PurePosixPath(name).parts
+
+
+def member(file: zipfile.ZipFile, path: Path, name: str) -> bytes:
+    """The bytes of one entry; ValueError names an entry whose checksum is wrong."""
+    try:
+        return file.read(name)
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise ValueError(f"{path}: the entry {name!r} is damaged ({error})") from None
+
+
+def write(path: Path, files: Iterable[tuple[str, bytes]]) -> Path:
+    """Writes files into a new zip archive (where the name ends in .zip) or folder, which appears when it is complete.
+
+    Raises FileExistsError where there is something already: an export overwrites nothing.
+    """
+    if path.exists():
+        raise FileExistsError(f"{path} exists; accepted: a path where there is nothing yet")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".partial") as folder:
+        whole = Path(folder) / "whole"
+        (write_zip if path.suffix == ".zip" else write_folder)(whole, files)
+        whole.rename(path)
+    return path
+
+
+def write_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Stores files uncompressed, as pictures do not shrink, with fixed dates."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files:
+            entry = zipfile.ZipInfo(name, STAMP)
+            entry.external_attr = 0o644 << 16  # without it some programs unpack unreadable files
+            archive.writestr(entry, data)
+
+
+def write_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Writes files with their folders."""
+    path.mkdir()
+    for name, data in files:
+        target = path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)

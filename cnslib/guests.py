@@ -1,0 +1,85 @@
+"""A classifier of your own as the benchmark asks classifiers: any module, or a timm, open_clip or transformers model by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from PIL import Image
+from timm.data import create_transform, resolve_data_config
+from torch import Tensor, nn
+from transformers import AutoImageProcessor, AutoModelForImageClassification
+
+from cnslib import classifiers, encoders, paths
+from cnslib.classifiers import Classifier
+from cnslib.config import demand
+
+HUGGING_FACE = "transformers:"
+ACCEPTED = "a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>"
+
+
+def guest(
+    model: nn.Module | str,
+    *,
+    name: str,
+    labels: list[str],
+    transform: Callable[[Image.Image], Tensor] | None = None,
+    device: str = "cpu",
+) -> Classifier:
+    """A classifier called `name`, whose outputs are one logit for each of `labels`, in their order.
+
+    `transform` turns a picture into the module's input; timm modules bring their own. Weights are frozen. Raises ValueError for a
+    module without a transform, a transform beside a name, outputs that do not fit the labels, and logits that are no numbers.
+    """
+    if isinstance(model, str):
+        demand(transform is None, "transform", transform, f"none beside the name {model!r}: a named model has its own")
+        found = (
+            hugging_face(model, name, labels, device) if model.startswith(HUGGING_FACE) else classifiers.load(name, model, labels, device)
+        )
+    elif isinstance(model, nn.Module):
+        found = module(model, name, labels, transform, device)
+    else:
+        raise ValueError(f"model: {model!r} is not accepted; accepted: {ACCEPTED}")
+    require_logits(found)
+    return found
+
+
+def module(model: nn.Module, name: str, labels: list[str], transform: Callable | None, device: str) -> Classifier:
+    """A module with its transform."""
+    if transform is not None:
+        settings: dict[str, Any] = {"transform": getattr(transform, "__qualname__", repr(transform))}
+    else:
+        demand(hasattr(model, "pretrained_cfg"), "transform", None, "a function from a PIL picture to the module's input tensor")
+        settings = resolve_data_config({}, model=model)
+        transform = create_transform(**settings)
+    frozen = model.to(device).eval().requires_grad_(False)
+    return Classifier(name, type(model).__name__, list(labels), frozen, transform, settings, classifiers.weights(model), device)
+
+
+def hugging_face(source: str, name: str, labels: list[str], device: str) -> Classifier:
+    """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted."""
+    place = source.removeprefix(HUGGING_FACE)
+    place = str(paths.resolve(place)) if paths.resolve(place).is_dir() else place
+    with encoders.named_errors(name, source, "a directory or id of a transformers image classifier with safetensors weights"):
+        model = AutoModelForImageClassification.from_pretrained(place, use_safetensors=True)
+        processor = AutoImageProcessor.from_pretrained(place, use_fast=False)
+    frozen = model.to(device).eval().requires_grad_(False)
+
+    def transform(image: Image.Image) -> Tensor:
+        return processor(image, return_tensors="pt")["pixel_values"][0]
+
+    def network(pixels: Tensor) -> Tensor:
+        return frozen(pixels).logits
+
+    settings = {key: value for key, value in processor.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
+    return Classifier(name, source, list(labels), network, transform, settings, classifiers.weights(model), device)
+
+
+def require_logits(classifier: Classifier) -> None:
+    """Raises ValueError, naming the classifier, unless it answers a grey picture with one number per label."""
+    grey = torch.full((1, 64, 64, 3), 128, dtype=torch.uint8).numpy()
+    logits = classifier.logits(grey)
+    wanted = (1, len(classifier.labels))
+    if tuple(logits.shape) != wanted:
+        raise ValueError(f"{classifier.name}: outputs of shape {tuple(logits.shape)} for one picture; accepted: {wanted}, one per label")
+    if not torch.isfinite(logits).all():
+        raise ValueError(f"{classifier.name}: outputs {logits.flatten()[:3].tolist()} are not finite; accepted: logits")

@@ -1,0 +1,74 @@
+"""Weight files from outside, read without running anything that is in them: torch files of tensors and plain values, safetensors."""
+
+import re
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from cnslib import units
+
+TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
+WEB_PAGES = (b"<!doctype", b"<html", b"<head", b"<?xml")
+POINTER = b"version https://git-lfs"  # what Git LFS leaves in place of a file that was not fetched
+
+
+def read_weights(path: Path, *, sha256: str | None = None) -> dict[str, Tensor]:
+    """Tensors by name of a .safetensors file or, by any other accepted suffix, of a torch file, on the CPU.
+
+    Errors as those of `read`; ValueError also for a suffix that is none of these.
+    """
+    if path.suffix in TORCH_SUFFIXES:
+        return read(path, sha256=sha256)
+    if path.suffix != ".safetensors":
+        raise ValueError(f"{path}: suffix {path.suffix!r} is not accepted; accepted: .safetensors, {', '.join(TORCH_SUFFIXES)}")
+    require_downloaded(path, sha256=sha256)
+    try:
+        return safetensors.torch.load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a complete safetensors file ({error}); copy it again") from error
+
+
+def read(path: Path, *, sha256: str | None = None) -> dict[str, Tensor]:
+    """Tensors by name of a torch file. Errors as those of `load`; ValueError also where it holds anything else."""
+    found = load(path, sha256=sha256)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds one {type(found).__name__}; accepted: tensors by name")
+    others = [key for key, value in found.items() if not isinstance(key, str) or not isinstance(value, Tensor)]
+    if others:
+        shown = ", ".join(f"{key!r}: {type(found[key]).__name__}" for key in others[:2])
+        raise ValueError(f"{path}: {len(others)} of {len(found)} entries are not tensors by name ({shown}); accepted: tensors by name")
+    return dict(found)
+
+
+def load(path: Path, *, sha256: str | None = None) -> object:
+    """What a torch file holds, on the CPU: tensors, numbers, texts and containers of these; nothing in it is executed.
+
+    Raises FileNotFoundError for a missing file, and ValueError, naming the file, for a web page or a Git LFS pointer in its
+    place, bytes of another sha256 than expected, a truncated file, and one that could only be read by running its code.
+    """
+    require_downloaded(path, sha256=sha256)
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the unpickler raises whatever damaged bytes lead it to
+        text = " ".join(str(error).split()).rpartition("WeightsUnpickler error: ")[2]
+        if foreign := re.search(r"(?:Unsupported global:|unsupported) GLOBAL (\S+)", text):
+            needs = f"{path} could only be read by running code in it ({foreign[1]})"
+            raise ValueError(f"{needs}, which is refused; accepted: tensors, numbers, texts and containers of these") from None
+        raise ValueError(f"{path} is not a complete torch file ({type(error).__name__}: {text[:120]}); copy it again") from None
+
+
+def require_downloaded(path: Path, *, sha256: str | None = None) -> None:
+    """Raises FileNotFoundError or ValueError unless the file is there, holds data rather than a stand-in, and has the digest if given."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist")
+    with open(path, "rb") as stream:
+        start = stream.read(256).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.lower().startswith(WEB_PAGES):
+        raise ValueError(f"{path} is a web page, not weights: the download was answered by a login or error page")
+    if start.startswith(POINTER):
+        raise ValueError(f"{path} is a Git LFS pointer, not weights; `git lfs pull` fetches the file itself")
+    if sha256 is not None and (found := units.file_digest(path)) != sha256.lower():
+        raise ValueError(f"{path} has sha256 {found}; accepted: {sha256.lower()}")
