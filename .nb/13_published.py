@@ -39,6 +39,7 @@ derived.implied_reference().round(3)
 
 # partial
 partial = rounding.correlations(starts=starts, confidence=confidence, seed=seed)
+allowed = partial.drop(columns=["low", "high"]).rename(columns={"least": "low", "most": "high"})  # by any rounding
 said = float(published.facts("cns_text")["partial_correlation"])
 print(f"p of {said} with one value per model: {rounding.p_value(said, 5):.2f}; points it needs: {rounding.models_needed(said, 0.05)}")
 partial.round(3)
@@ -106,7 +107,7 @@ answer.update(Markdown(f"**{text}**"))
 
 # outputs
 numbers = ["n", "estimate", "low", "high"]
-metrics = {"partial_correlation": {row["accuracy"]: dict(row[numbers]) for _, row in partial.iterrows()}}
+metrics = {"partial_correlation": allowed.set_index("accuracy")[numbers].to_dict("index")}
 metrics["shares"] = {row["what"]: dict(row[numbers]) for _, row in shares.iterrows()}
 nothing = {"low": None, "high": None}
 metrics["ledger"] = {name: {"n": len(lines), "estimate": (lines["verdict"] == name).sum(), **nothing} for name in ledger.VERDICTS}
