@@ -1,11 +1,15 @@
 """Work side by side: results in order, one thread each, the same bits on any number of cores."""
 
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
 
-from cnslib import workers
+from cnslib import paths, workers
 
 
 def described(number):
@@ -52,7 +56,7 @@ def test_the_number_of_cores_does_not_touch_the_bits(cores):
 
 
 def gradient_alone(seed):
-    return workers.alone(gradient, (seed,))
+    return workers.alone(gradient, (seed,), os.getpid())
 
 
 def test_the_first_error_ends_the_work(cores):
@@ -62,3 +66,37 @@ def test_the_first_error_ends_the_work(cores):
 
 def test_no_pieces_give_no_results(cores):
     assert workers.each(described, [], device="cpu") == []
+
+
+def lasting(folder):
+    """Notes its process, then works for longer than any test waits."""
+    (folder / str(os.getpid())).touch()
+    time.sleep(600)
+
+
+def alive(process):
+    """Whether a process runs: it has a command line, which one that has ended and waits to be collected lacks."""
+    try:
+        return bool((Path("/proc") / process / "cmdline").read_bytes())
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
+def test_the_processes_end_when_their_parent_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
+    call = f"workers.each(test_workers.lasting, [(Path({str(tmp_path)!r}),)] * 2, device='cpu')"
+    script = f"from pathlib import Path; from cnslib import workers; from tests import test_workers; {call}"
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=paths.ROOT)
+    until(lambda: any(tmp_path.iterdir()))
+    parent.kill()
+    parent.wait()
+    until(lambda: not any(alive(path.name) for path in tmp_path.iterdir()))
+
+
+def until(condition, seconds=60):
+    """Waits for a condition; the bound only keeps a broken test from hanging."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
