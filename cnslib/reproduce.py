@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from ruamel.yaml import YAML
 
-from cnslib import paths, tables
+from cnslib import paths, schedule, tables
 
 # Another processor may round a pixel the other way. That moves a share by a few images and turns the odd verdict around.
 RELATIVE, ABSOLUTE, LABELS = 1e-2, 5e-3, 0.99
@@ -114,18 +113,21 @@ def execute(root: Path) -> None:
     """Executes every stage. The analyses lose their tables first, the steps before them verify their restored units."""
     for step in ANALYSES:
         shutil.rmtree(root / "artifacts" / step, ignore_errors=True)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # DVC's stages call `python`
-    subprocess.run([sys.executable, "-m", "dvc", "repro", "--force"], cwd=root, check=True, env=os.environ | {"PATH": path})
+    schedule.run(root)
 
 
 def main() -> int:
-    """Runs and compares; 0 if everything agrees, 1 if not, 2 if nothing is committed to compare with."""
+    """Runs and compares; 0 if everything agrees, 1 if not or if a stage fails, 2 if nothing is committed to compare with."""
     try:
         old = committed(paths.ROOT)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    execute(paths.ROOT)
+    try:
+        execute(paths.ROOT)
+    except RuntimeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     verdicts = compare(old, current(paths.ROOT))
     bad = {name: text for name, text in verdicts.items() if text not in ("identical", "within tolerance")}
     for name, text in bad.items():
