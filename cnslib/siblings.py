@@ -5,16 +5,11 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib import published
+from cnslib.latents import slerp
 
 GRID = np.linspace(0, 1, 10_001)  # candidate means of a row, accuracies in [0, 1]
 ROUNDED = 0.5e-4  # half of the last digit of a percentage with two decimals
 REGIMES = ("original images", "same scenario")
-
-
-def slerp(first: Float[np.ndarray, "*rows d"], second: Float[np.ndarray, "*rows d"], tau: float) -> Float[np.ndarray, "*rows d"]:
-    """Eq. 6 of Control+Shift as printed: the first vector weighted by sin((1 - tau) Omega), the second by sin(tau Omega)."""
-    omega = np.arccos(np.clip((first * second).sum(-1, keepdims=True), -1, 1))
-    return (np.sin((1 - tau) * omega) * first + np.sin(tau * omega) * second) / np.sin(omega)
 
 
 def extended(theta: float, *, size: int, images: int, seed: int, printed: bool) -> pd.DataFrame:

@@ -119,13 +119,6 @@ def test_rounding_of_the_partial_correlation_nests():
     assert row["estimate"] == pytest.approx(0.687, abs=1e-3) and row["low"] > float(published.facts("cns_text")["partial_correlation"])
 
 
-def test_slerp_ends_at_its_arguments_and_stays_on_the_sphere():
-    first, second = np.eye(3)[0], np.array([0.6, 0.8, 0.0])
-    np.testing.assert_allclose(siblings.slerp(first, second, 0.0), first, atol=1e-12)
-    np.testing.assert_allclose(siblings.slerp(first, second, 1.0), second, atol=1e-12)
-    assert np.linalg.norm(siblings.slerp(first, second, 0.3)) == pytest.approx(1)
-
-
 def test_printed_slerp_ends_at_the_target_and_the_exchanged_one_at_the_latent():
     printed, exchanged = (siblings.extended(np.pi / 2, size=64, images=5, seed=1, printed=way) for way in (True, False))
     assert printed["target"].max() < 1e-3 and exchanged["z"].max() < 1e-3 and printed["z"].min() > 30
