@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
@@ -9,6 +10,9 @@ from safetensors.torch import save_file
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from cnslib.config import identifier
+
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("repeatable")
 
 CAPTIONS = ["a picture of a sneaker", "a picture of a ankle boot in heavy snow", "a picture of a bag in cartoon style"]
 WIDTH = 16  # of the text embeddings
