@@ -29,7 +29,7 @@ repro: data ## restore the heavy steps, run every analysis anew, compare with th
 
 smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
-	$(RUN) --overlay smoke.yaml $(STEPS)
+	$(RUN) --overlay smoke.yaml --together $(STEPS)
 
 benchmark: data ## make every slider, image and table from nothing in build/benchmark (under 2 hours on two cores; continues if killed)
 	$(RUN) --overlay benchmark.yaml $(STEPS)

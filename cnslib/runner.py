@@ -1,4 +1,4 @@
-"""Runs notebooks headless: `python -m cnslib.runner [--params FILE] [--overlay FILE] STEP [STEP ...]`.
+"""Runs notebooks headless: `python -m cnslib.runner [--params FILE] [--overlay FILE] [--together] STEP [STEP ...]`.
 
 The runner is the only caller of papermill. It checks the parameters cell against the section both ways, executes with the python3
 kernel in the repository root, and writes a normalised copy, so that two equal runs leave equal notebooks.
@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 import papermill
 
-from cnslib import parameters, paths, units
+from cnslib import parameters, paths, schedule, units
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 THREADS = "2"  # sums depend on how many threads share them: one number for everybody keeps the bits; OMP_NUM_THREADS overrides it
@@ -95,12 +95,25 @@ def export() -> list[Path]:
     return written
 
 
+def together(names: list[str], settings: list[str]) -> None:
+    """Runs steps in processes of their own, each after those that dvc.yaml makes it wait for.
+
+    Raises ValueError for a step that dvc.yaml lacks, RuntimeError with the output of a step that fails.
+    """
+    waits = schedule.predecessors(paths.ROOT)
+    if missing := sorted(set(names) - waits.keys()):
+        raise ValueError(f"--together: {', '.join(missing)} not in dvc.yaml; accepted: {', '.join(waits)}")
+    chosen = {step: waits[step] for step in names}
+    schedule.run(chosen, lambda step: schedule.finish(step, ["cnslib.runner", *settings, step], paths.ROOT))
+
+
 def main(arguments: list[str]) -> int:
     """Command line: runs the named steps in the given order, or only exports the notebooks' code."""
     parser = argparse.ArgumentParser(prog="python -m cnslib.runner", description=__doc__.splitlines()[0])
     parser.add_argument("steps", nargs="*", metavar="STEP", help="a notebook's name without its number")
     parser.add_argument("--params", default="params.yaml", help="parameter file (default params.yaml)")
     parser.add_argument("--overlay", help="file whose keys replace single parameters (smoke.yaml)")
+    parser.add_argument("--together", action="store_true", help="run steps that do not wait for each other side by side")
     parser.add_argument("--export", action="store_true", help="write the code-only copies in .nb/")
     options = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", THREADS)
@@ -109,12 +122,18 @@ def main(arguments: list[str]) -> int:
     overlay = paths.resolve(options.overlay) if options.overlay else None
     try:
         sections = parameters.load(paths.resolve(options.params), overlay)
+        if options.together:
+            together(options.steps, ["--params", options.params, *(["--overlay", options.overlay] if options.overlay else [])])
+            return 0
         for step in options.steps:
             print(f"{step}: running {find(step).relative_to(paths.ROOT)}", flush=True)
             print(f"{step}: executed copy {run(step, sections).relative_to(paths.ROOT)}", flush=True)
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except RuntimeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except papermill.exceptions.PapermillExecutionError as error:
         print(f"error in {step}: {error.ename}: {error.evalue}", file=sys.stderr)
         return 1

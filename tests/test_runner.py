@@ -91,3 +91,8 @@ def test_exports_follow_the_notebooks(repository):
 def test_the_command_line_reports_one_error_line(capsys):
     assert runner.main(["slider"]) == 2
     assert capsys.readouterr().err.startswith("error: unknown step 'slider'")
+
+
+def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
+    assert runner.main(["--together", "zoo"]) == 2
+    assert "zoo not in dvc.yaml; accepted: export, world" in capsys.readouterr().err

@@ -1,12 +1,13 @@
-"""Stages side by side: each after those it depends on, and the first failure ends the work."""
+"""Stages side by side: each after those it waits for, and the first error ends the work."""
 
 import subprocess
 import sys
+import threading
 
 import pytest
 from ruamel.yaml import YAML
 
-from cnslib import paths, schedule
+from cnslib import paths, reproduce, schedule
 
 STAGES = {
     "export": {"outs": [{".nb": {"cache": False}}]},
@@ -16,41 +17,54 @@ STAGES = {
 }
 
 
-def test_a_stage_waits_for_those_that_make_its_dependencies():
+def test_a_stage_waits_for_those_that_make_its_dependencies(tmp_path):
+    YAML().dump({"stages": STAGES}, tmp_path / "dvc.yaml")
     waits = {"export": set(), "world": {"export"}, "accuracy": {"world"}, "summary": {"accuracy"}}
-    assert schedule.predecessors(STAGES) == waits
+    assert schedule.predecessors(tmp_path) == waits
 
 
 def test_every_stage_of_the_compendium_waits_for_the_exported_code():
-    stages = YAML(typ="safe", pure=True).load((paths.ROOT / "dvc.yaml").read_text())["stages"]
-    found = schedule.predecessors(stages)
+    found = schedule.predecessors(paths.ROOT)
     assert all("export" in waits for name, waits in found.items() if name != "export")
     assert found["filtering"] == {"export", "generation"}
 
 
-@pytest.fixture
-def pipeline(tmp_path):
-    """Two stages that join in a third, in a folder of their own."""
+def test_stages_run_after_those_they_wait_for_and_two_that_do_not_run_together():
+    both = threading.Barrier(2, timeout=60)
+    order = []
 
-    def write(third: str):
-        subprocess.run([sys.executable, "-m", "dvc", "init", "--no-scm", "--quiet"], cwd=tmp_path, check=True)
-        commands = {"left": "echo 1 > left", "right": "echo 2 > right", "both": third}
-        deps = {"left": [], "right": [], "both": ["left", "right"]}
-        stages = {name: {"cmd": command, "deps": deps[name], "outs": [name]} for name, command in commands.items()}
-        YAML().dump({"stages": stages}, tmp_path / "dvc.yaml")
-        return tmp_path
+    def launch(name):
+        if name in ("left", "right"):
+            both.wait()
+        order.append(name)
 
-    return write
+    schedule.run({"left": {"first"}, "right": {"first"}, "first": {"elsewhere"}, "last": {"left", "right"}}, launch)
+    assert order[0] == "first" and set(order[1:3]) == {"left", "right"} and order[3] == "last"
 
 
-def test_stages_run_after_those_they_need_and_are_recorded(pipeline):
-    root = pipeline("cat left right > both")
-    schedule.run(root)
-    assert (root / "both").read_text() == "1\n2\n"
-    assert set(YAML(typ="safe").load((root / "dvc.lock").read_text())["stages"]) == {"left", "right", "both"}
+def test_the_first_error_keeps_later_stages_from_starting():
+    seen = []
+
+    def launch(name):
+        seen.append(name)
+        raise ValueError(name)
+
+    with pytest.raises(ValueError, match="first"):
+        schedule.run({"first": set(), "second": {"first"}}, launch)
+    assert seen == ["first"]
 
 
-def test_a_stage_that_fails_is_named_with_what_it_printed(pipeline):
-    root = pipeline("echo too little snow; exit 3")
-    with pytest.raises(RuntimeError, match=r"(?s)stage both failed:.*too little snow"):
-        schedule.run(root)
+def test_a_command_that_fails_is_named_with_what_it_printed(tmp_path):
+    with pytest.raises(RuntimeError, match=r"(?s)snow failed:.*No module named cnslib.blizzard"):
+        schedule.finish("snow", ["cnslib.blizzard"], tmp_path)
+
+
+def test_dvc_runs_two_stages_at_once_and_records_both(tmp_path):
+    subprocess.run([sys.executable, "-m", "dvc", "init", "--no-scm", "--quiet"], cwd=tmp_path, check=True)
+    commands = {"left": "echo 1 > left", "right": "echo 2 > right", "both": "cat left right > both"}
+    stages = {name: {"cmd": command, "outs": [name]} for name, command in commands.items()}
+    stages["both"]["deps"] = ["left", "right"]
+    YAML().dump({"stages": stages}, tmp_path / "dvc.yaml")
+    reproduce.stages(tmp_path)
+    assert (tmp_path / "both").read_text() == "1\n2\n"
+    assert set(YAML(typ="safe").load((tmp_path / "dvc.lock").read_text())["stages"]) == {"left", "right", "both"}
