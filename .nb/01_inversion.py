@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 
 from cnslib import catalog as scenes
-from cnslib import classifiers, encoders, inversion, models, paths, plots, realism, samples, stats, tables, units
+from cnslib import classifiers, encoders, inversion, models, paths, plots, provision, realism, samples, stats, tables, units
 from cnslib.config import Inversion
 
 # settings
@@ -28,7 +28,8 @@ Markdown(f"{len(classes)} classes of {side}-pixel scenes; {images_per_class} eac
 
 # invert
 base, folder = units.directory_digest(paths.resolve(pipeline)), layout.artifacts("inversion")
-tokens = inversion.invert_all(pipe, classes, settings=settings, pictures=source, base=base, folder=folder)
+given = {"in_star": in_star, "settings": settings, "pictures": source, "base": base}
+tokens = provision.make_tokens(pipe, classes, **given, folder=folder)
 
 # loss
 losses = pd.DataFrame({name: inversion.loss_curve(path) for name, path in tokens.items()}).rename_axis("step")

@@ -41,10 +41,6 @@ class Base:
     out: str
     device: str
     pipeline: str
-    prediction: str
-    sources: dict[str, dict[str, object]]
-    in_star: str
-    recipe: str
     clip: str
     image_encoder: str
     oracle: str
@@ -55,6 +51,10 @@ class Base:
     scales: list[float]
     seeds: int
     shown: list[str]
+    prediction: str
+    sources: dict[str, dict[str, object]]
+    in_star: str
+    recipe: str
 
     def __post_init__(self):
         demand(self.prediction in PREDICTIONS, "base.prediction", self.prediction, ", ".join(PREDICTIONS))
