@@ -36,7 +36,8 @@ losses = pd.DataFrame({name: inversion.loss_curve(path) for name, path in tokens
 smooth = losses.rolling(max(1, steps // 10), min_periods=1).mean().reset_index().melt("step", var_name="class", value_name="loss")
 figure, axes = plt.subplots(figsize=(4.5, 2.8))
 sns.lineplot(smooth, x="step", y="loss", hue="class", ax=axes)
-sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), fontsize=7, title=None)
+if axes.get_legend():
+    sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), fontsize=7, title=None)
 plots.save(figure, layout.figures / "inversion_loss", smooth)
 
 # draw

@@ -47,7 +47,7 @@ def work(sections: dict[str, Any]) -> list[Work]:
     others = [value for value in set(drawing.guidances) if value != drawing.guidance]
     tried = sum(unshifted * drawing.steps * guided(value) for value in others)
     answers = len(sections["evaluation"].classifiers) * images
-    return [
+    found = [
         *token_work(sections),
         *slider_work(sections),
         Work("generation", "images", images, cost, decoded=images),
@@ -56,6 +56,7 @@ def work(sections: dict[str, Any]) -> list[Work]:
         Work("evaluation", "answers of classifiers", answers),
         bisection_work(sections),
     ]
+    return [one for one in found if one.units]
 
 
 def token_work(sections: dict[str, Any]) -> list[Work]:
@@ -115,7 +116,7 @@ def sizes(sections: dict[str, Any], unet: UNet2DConditionModel, vae: Autoencoder
     count = {one.what: one.units for one in work(sections)}
     slider = sum(math.prod(shape) for shape in adapters.factor_shapes(unet, sections["sliders"].rank).values()) * 2
     picture = rates.side_of(unet, vae) ** 2 * 3
-    stored = count["images"] + count["images compared"] + count["images at other guidances"]
+    stored = count["images"] + count["images compared"] + count.get("images at other guidances", 0)
     looked = len(base.classes) * (inversion.images_per_class + 3 * inversion.validation_images)
     found = {
         "disk: sliders": len(base.shifts) * len(base.classes) * slider,
@@ -124,6 +125,11 @@ def sizes(sections: dict[str, Any], unet: UNet2DConditionModel, vae: Autoencoder
         "memory: filtering": len(base.classes) * base.seeds * len(base.scales) * picture,
     }
     return {name: value / GIB for name, value in found.items()}
+
+
+def rounded(value: float) -> str:
+    """A number of hours or GiB as a reader wants it."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def report(sections: dict[str, Any], *, seconds: float) -> str:
@@ -137,13 +143,11 @@ def report(sections: dict[str, Any], *, seconds: float) -> str:
     grid = [f"{len(base.classes)} classes", f"{len(base.shifts)} shifts", f"{len(base.scales)} scales", f"{base.seeds} seeds"]
     lines = [", ".join([*grid, f"{len(sections['evaluation'].classifiers)} classifiers"]), ""]
     lines += [
-        table.to_string(
-            index=False, na_rep="", formatters={"units": "{:,}".format, "UNet passes": "{:,}".format}, float_format="{:,.3g}".format
-        )
+        table.to_string(index=False, na_rep="", formatters={"units": "{:,}".format, "UNet passes": "{:,}".format}, float_format=rounded)
     ]
-    lines += [f"sum: {table['hours'].sum():,.3g} hours of one device" if rate else f"no hours: {base.device} is not here", ""]
-    lines += [f"{name}: {value:,.3g} GiB" for name, value in sizes(sections, unet, vae).items()]
-    lines += [f"memory: device {rate.memory / GIB:,.3g} GiB"] if rate and rate.memory else []
+    lines += [f"sum: {rounded(table['hours'].sum())} hours of one device" if rate else f"no hours: {base.device} is not here", ""]
+    lines += [f"{name}: {rounded(value)} GiB" for name, value in sizes(sections, unet, vae).items()]
+    lines += [f"memory: device {rounded(rate.memory / GIB)} GiB"] if rate and rate.memory else []
     lines += [f"measured on {base.device}: {rate.passing:.3g} s per pass and picture, {source}"] if rate else [f"sizes of {source}"]
     return "\n".join([*lines, "Classifiers and encoders are not timed; hours of the paper are those of its full size."])
 

@@ -54,10 +54,10 @@ def models(pipeline: Path, device: str) -> tuple[UNet2DConditionModel, Autoencod
         parts = [
             kind.from_pretrained(pipeline / name, **options) for kind, name in ((UNet2DConditionModel, "unet"), (AutoencoderKL, "vae"))
         ]
-        return parts[0].to(device), parts[1].to(device), f"the models of {pipeline}"
+        return parts[0].to(device), parts[1].to(device), "its own models"
     with torch.device(device):
         parts = [UNet2DConditionModel(**UNET), AutoencoderKL(**VAE)]  # type: ignore[arg-type]
-    return parts[0], parts[1], f"random models of Stable Diffusion 2's shape ({pipeline} is not there)"
+    return parts[0], parts[1], "random models of Stable Diffusion 2's shape, since base.pipeline is not here"
 
 
 def side_of(unet: UNet2DConditionModel, vae: AutoencoderKL) -> int:
@@ -89,8 +89,8 @@ def measure(unet: UNet2DConditionModel, vae: AutoencoderKL, sections: dict[str, 
     given = min(sections["inversion"].batch_size, batch)
     inverting = timed(lambda: train(unet, given, full, text), given, device, share) if not base.in_star else 0.0
     adapters.attach(unet, rank=settings.rank, alpha=settings.alpha, generator=torch.Generator())
-    kind = torch.bfloat16 if base.recipe == "released" else torch.float32
-    unet.to(kind)
+    if base.recipe == "released":
+        unet.bfloat16()
     slider_passing = timed(lambda: forward(unet, settings.batch_size, small), settings.batch_size, device, share)
     training = timed(lambda: train(unet, settings.batch_size, small), settings.batch_size, device, share)
     memory = torch.cuda.max_memory_allocated() if device.startswith("cuda") else 0
