@@ -4,6 +4,8 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 RUN := $(BIN)/python -m cnslib.runner
 UV_VERSION := 0.13.8
+# `profile=paper` reads paper.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
+profile := params
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published
 export HF_HUB_OFFLINE := 1
 # DVC's stages call `python`.
@@ -31,6 +33,12 @@ smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
 	$(RUN) --overlay smoke.yaml --together $(STEPS)
 
+plan: env ## print what the parameters cost here: units, UNet passes, hours, disk, memory (profile=paper for the paper's scale)
+	$(BIN)/python -m cnslib.plan --params $(profile).yaml
+
+chain: env ## run every step of a profile without DVC: make chain profile=paper (continues if killed)
+	$(RUN) --params $(profile).yaml $(if $(filter paper,$(profile)),$(filter-out world calibration published,$(STEPS)),$(STEPS))
+
 benchmark: data ## make every slider, image and table from nothing in build/benchmark (under 2 hours on two cores; continues if killed)
 	$(RUN) --overlay benchmark.yaml $(STEPS)
 
@@ -51,4 +59,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro smoke benchmark test lint lab world lock
+.PHONY: help env data repro smoke plan chain benchmark test lint lab world lock

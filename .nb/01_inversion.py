@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 
 from cnslib import catalog as scenes
-from cnslib import classifiers, encoders, inversion, models, paths, plots, realism, samples, stats, tables, units
+from cnslib import classifiers, encoders, inversion, models, paths, plots, provision, realism, samples, stats, tables, units
 from cnslib.config import Inversion
 
 # settings
@@ -28,14 +28,16 @@ Markdown(f"{len(classes)} classes of {side}-pixel scenes; {images_per_class} eac
 
 # invert
 base, folder = units.directory_digest(paths.resolve(pipeline)), layout.artifacts("inversion")
-tokens = inversion.invert_all(pipe, classes, settings=settings, pictures=source, base=base, folder=folder)
+given = {"in_star": in_star, "settings": settings, "pictures": source, "base": base}
+tokens = provision.make_tokens(pipe, classes, **given, folder=folder)
 
 # loss
 losses = pd.DataFrame({name: inversion.loss_curve(path) for name, path in tokens.items()}).rename_axis("step")
 smooth = losses.rolling(max(1, steps // 10), min_periods=1).mean().reset_index().melt("step", var_name="class", value_name="loss")
 figure, axes = plt.subplots(figsize=(4.5, 2.8))
 sns.lineplot(smooth, x="step", y="loss", hue="class", ax=axes)
-sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), fontsize=7, title=None)
+if axes.get_legend():
+    sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), fontsize=7, title=None)
 plots.save(figure, layout.figures / "inversion_loss", smooth)
 
 # draw

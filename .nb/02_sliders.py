@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from matplotlib import pyplot as plt
 
-from cnslib import adapters, encoders, health, models, paths, plots, sliders, tables
+from cnslib import adapters, encoders, health, models, paths, plots, provision, sliders, tables
 from cnslib.config import Sliders
 
 # settings
@@ -33,7 +33,8 @@ print(f"{weights} trainable weights beside {sum(p.numel() for p in pipe.unet.par
 kinds.value_counts().rename_axis("kind").to_frame("modules")
 
 # training
-found = sliders.train_all(pipe, shifts, classes, settings=settings, origin=origin, folder=layout.artifacts("sliders"))
+inputs = {"recipe": recipe, "settings": settings, "origin": origin}
+found = provision.make_sliders(pipe, shifts, classes, **inputs, folder=layout.artifacts("sliders"))
 released = 2 * iterations * batch_size * (denoising_steps / 2 + 4)
 cost = {"ours": sliders.evaluations(settings), "released code": released}
 pd.DataFrame({"UNet evaluations per slider": cost, "all sliders": {key: value * len(found) for key, value in cost.items()}}).astype(int)

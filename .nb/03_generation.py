@@ -78,8 +78,7 @@ Markdown(f"The benchmark is drawn at guidance **{guidance}**, which is {said}.")
 inputs = {"origin": origin, "sliders": layout.artifacts("sliders")}
 shards = generation.generate(pipe, shifts, classes, scales=scales, seeds=seeds, settings=settings, **inputs, folder=folder)
 unshifted = tables.read(shards.pop("unshifted"), tables.images)
-images = {shift: tables.read(path, tables.images) for shift, path in shards.items()}
-index = pd.concat([table[tables.KEY] for table in (unshifted, *images.values())])
+index = pd.concat([unshifted[tables.KEY], *(tables.read(path, tables.images)[tables.KEY] for path in shards.values())])
 index.groupby(["shift", "scale"]).size().unstack("scale").fillna(0).astype(int)
 
 # complete
@@ -88,15 +87,21 @@ expected = [("unshifted", *key, 0.0) for key in grid] + [(shift, *key, scale) fo
 total = len(tables.complete(index, expected, tables.KEY, "images"))
 
 # change
-changes = pd.concat([generation.change(table, unshifted) for table in images.values()], ignore_index=True)
+start = dict(list(unshifted.groupby("class")))
+parts = (part for path in shards.values() for part in tables.read(path, tables.images).groupby("class"))
+changes = pd.concat([generation.change(part, start[name]) for name, part in parts], ignore_index=True)
 table = health.curves(changes, "change")
 figure, axes = plt.subplots(figsize=(4.5, 3.6))
 plots.estimate_lines(axes, table, x="scale", hue="shift", label="mean change (grey levels)", named=True)
 plots.caption(figure, f"{plots.extent(table['n'])} classes per shift; bands: 95 % bootstrap over classes")
 plots.save(figure, layout.figures / "generation_change", table)
 
+# strips-data
+ends = [classes[0], classes[-1]]
+chosen = [tables.read(path, tables.images).query("seed == 1 and `class` in @ends") for path in shards.values()]
+full = tables.trajectories(pd.concat([unshifted, *chosen]), shifts)
+
 # strips
-full = tables.trajectories(pd.concat([unshifted, *images.values()]), shifts)
 for stem, name in {"generation_strips_first": classes[0], "generation_strips_last": classes[-1]}.items():
     rows = full[(full["class"] == name) & (full["seed"] == 1)].sort_values(["shift", "scale"])
     sheet = tables.pictures(rows, name).reshape(len(shifts), len(scales), side, side, 3)

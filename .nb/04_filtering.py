@@ -10,7 +10,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot as plt
 
-from cnslib import alignment, encoders, filtering, paths, plots, stats, tables
+from cnslib import alignment, encoders, filtering, oracles, paths, plots, stats, tables
 from cnslib.config import Filtering
 
 # settings
@@ -21,7 +21,7 @@ settings = Filtering(recall=recall, passes=passes, resamples=resamples, confiden
 # align
 names = encoders.read_labels(labels)
 clip_model, dino = encoders.Clip(clip, device=device), encoders.ImageEncoder(image_encoder, device=device)
-judges = alignment.Judges(clip_model, dino, encoders.Oracle(oracle, labels=names, device=device))
+judges = alignment.Judges(clip_model, dino, oracles.load(oracle, labels=names, device=device))
 images, folder = layout.artifacts("generation"), layout.artifacts("filtering")
 aligned = alignment.align(images, shifts, judges=judges, folder=folder / "alignment")
 expected = itertools.product(shifts, classes, range(1, seeds + 1), scales)

@@ -74,8 +74,9 @@ counts.join(never[["estimate", "low", "high"]].add_prefix("never: ")).round(3)
 shuffled = points.sample(frac=1, random_state=seed).assign(late=points["failure_point"] > 0)
 lost = shuffled.sort_values("late", ascending=False, kind="stable").drop_duplicates("shift").sort_values("shift")
 folder = layout.artifacts("generation")
-shards = [tables.read(folder / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, *shifts)]
-rows = tables.trajectories(pd.concat(shards), shifts).merge(lost[tables.TRAJECTORY]).sort_values(tables.KEY)
+files = [folder / f"{identifier(name)}.parquet" for name in (UNSHIFTED, *shifts)]
+some = pd.concat([tables.read(file, tables.images).merge(lost[["class", "seed"]].drop_duplicates()) for file in files])
+rows = tables.trajectories(some, shifts).merge(lost[tables.TRAJECTORY]).sort_values(tables.KEY)
 pictures = tables.pictures(rows, "failures")
 grid = pictures.reshape(len(lost), len(found.scales), *pictures.shape[1:])
 

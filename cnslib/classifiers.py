@@ -1,4 +1,4 @@
-"""Image classifiers at the edge of the library: timm models and zero-shot open_clip models, each with its own preprocessing."""
+"""Image classifiers at the edge of the library: timm, zero-shot open_clip, the paper's 43; each with its own preprocessing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import cnslib.alexnet
 import cnslib.backbones  # noqa: F401  (registers mixer_64 and vit_64)
-from cnslib import encoders, paths, units
+from cnslib import encoders, imagenet, paths, registry, units
 from cnslib.config import demand
 
 PROMPT = "a picture of a {label}"  # of zero-shot classifiers
@@ -33,6 +33,7 @@ class Classifier:
     settings: dict[str, Any]  # of the transform
     parameters: int  # weights that act when an image is classified
     device: str
+    chosen: str = "model"  # whose preprocessing that is: "model" or "paper"
 
     @torch.inference_mode()
     def logits(self, images: UInt8[np.ndarray, "batch height width 3"] | Sequence) -> Float[Tensor, "batch labels"]:
@@ -42,8 +43,8 @@ class Classifier:
 
     @property
     def preprocessing(self) -> str:
-        """A short digest of the preprocessing, stored with every prediction."""
-        return units.digest(self.settings)[:12]
+        """Stored with every prediction: "paper", or a short digest of the model's own preprocessing."""
+        return "paper" if self.chosen == "paper" else units.digest(self.settings)[:12]
 
     def describe(self) -> dict[str, Any]:
         """What a reader wants to know: where the model comes from, its size and its preprocessing."""
@@ -51,7 +52,7 @@ class Classifier:
 
 
 def load(name: str, source: str, labels: list[str], device: str = "cpu", *, preprocessing: str = "model") -> Classifier:
-    """The classifier called `name`: a timm or open_clip directory, "timm:<name>" or "open_clip:<name>/<tag>".
+    """The classifier called `name`: a timm or open_clip directory, "timm:<name>", "open_clip:<name>/<tag>" or "registry:<name>".
 
     `preprocessing` is "model" (the model's own) or "paper" (ImageNet statistics for all, see `paper_settings`). Raises
     FileNotFoundError for a missing directory or file, ValueError for unreadable weights and for a model whose number of
@@ -59,12 +60,23 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     """
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
-    read = zero_shot if is_open_clip(source) else supervised
-    network, transform, settings, size = read(key, source, labels, device)
+    network, transform, settings, size = reader(source)(key, source, labels, device)
     if preprocessing == "paper":
         settings = paper_settings(settings["input_size"])
         transform = create_transform(**settings)
-    return Classifier(name, source, list(labels), network, transform, settings, size, device)
+    return Classifier(name, source, list(labels), network, transform, settings, size, device, preprocessing)
+
+
+def reader(source: str) -> Callable:
+    """What reads such a source."""
+    if source.startswith(registry.PREFIX):
+        return published
+    return zero_shot if is_open_clip(source) else supervised
+
+
+def source_digest(source: str) -> str:
+    """A digest of a classifier: of its files, or of its name where they are not at a path."""
+    return registry.source_digest(source) if source.startswith(registry.PREFIX) else encoders.source_digest(source)
 
 
 def is_open_clip(source: str) -> bool:
@@ -79,6 +91,15 @@ def supervised(key: str, source: str, labels: list[str], device: str) -> tuple[C
         raise ValueError(f"{key}: {source} has {model.num_classes} outputs, labels name {len(labels)}; accepted: as many outputs as labels")
     settings = resolve_data_config({}, model=model)
     return model, create_transform(**settings), settings, weights(model)
+
+
+def published(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
+    """One of the paper's 43 classifiers of ImageNet, as `supervised`."""
+    if labels != list(imagenet.labels()):
+        accepted = "ImageNet's 1000 names, published/imagenet1000.json"
+        raise ValueError(f"{key}: {source} answers with ImageNet's classes, base.labels names {len(labels)} others; accepted: {accepted}")
+    model, settings = registry.build(source, key=key)
+    return model.to(device), create_transform(**settings), settings, weights(model)
 
 
 def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:

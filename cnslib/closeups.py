@@ -38,7 +38,7 @@ class Studio:
     @cached_property
     def jury(self) -> str:
         """A digest of the classifiers: names, files, labels, preprocessing, and the code that asks."""
-        members = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
+        members = [[one.name, classifiers.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(members, units.code_digest(evaluation, classifiers, encoders, alexnet, backbones))
 
 

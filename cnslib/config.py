@@ -19,6 +19,8 @@ SHIFTS = (
     "heavy sandstorm",
 )
 UNSHIFTED = "unshifted"
+PREDICTIONS = ("v_prediction", "epsilon")
+FETCHED = ("pipeline", "clip", "image_encoder", "oracle")
 
 
 def identifier(name: str) -> str:
@@ -34,7 +36,7 @@ def demand(holds: bool, key: str, value: object, accepted: str) -> None:
 
 @dataclass(frozen=True)
 class Base:
-    """What every step shares: folders, models, and the grid of classes, shifts, scales and seeds."""
+    """What every step shares: folders, models and where they come from, and the grid of classes, shifts, scales and seeds."""
 
     out: str
     device: str
@@ -49,8 +51,16 @@ class Base:
     scales: list[float]
     seeds: int
     shown: list[str]
+    prediction: str
+    sources: dict[str, dict[str, object]]
+    in_star: str
+    recipe: str
 
     def __post_init__(self):
+        demand(self.prediction in PREDICTIONS, "base.prediction", self.prediction, ", ".join(PREDICTIONS))
+        for key, place in self.sources.items():
+            demand(key in FETCHED, "base.sources", key, f"keys of base that name a model directory: {', '.join(FETCHED)}")
+            demand(set(place) == {"hub", "revision", "sha256"}, f"base.sources.{key}", place, "hub, revision and sha256 by file")
         for shift in self.shifts:
             demand(shift in SHIFTS, "base.shifts", shift, ", ".join(SHIFTS))
         for key in ("classes", "shifts", "scales"):

@@ -108,7 +108,7 @@ def prediction_digest(name: str, source: str, contents: list, *, labels: list[st
     Architectures are code: those that timm does not bring are in `alexnet` and `backbones`.
     """
     code = units.code_digest(sys.modules[__name__], classifiers, encoders, alexnet, backbones)
-    files = encoders.source_digest(source)
+    files = classifiers.source_digest(source)
     return units.digest(name, files, contents, labels, settings.batch_size, settings.preprocessing, code)
 
 

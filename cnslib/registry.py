@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,14 +17,14 @@ import timm
 import torch
 import torchvision
 from jaxtyping import Float
-from timm.data import create_transform
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 from torch import Tensor, nn
 
-from cnslib import classifiers, encoders, foreign, imagenet, paths, tables, weights
+from cnslib import encoders, foreign, paths, tables, units, weights
 from cnslib.config import demand
 
 REGISTRY = "classifiers43.csv"
+PREFIX = "registry:"  # of a source that names a row
 CLASSES = 1000
 HALF = (0.5, 0.5, 0.5)
 STATISTICS = {  # mean and standard deviation of the pixels
@@ -134,19 +135,31 @@ def entry(name: str) -> Entry:
     return known[name]
 
 
-def load(name: str, place: Place = Place(), *, device: str = "cpu", preprocessing: str = "model", key: str = "") -> classifiers.Classifier:
-    """One of the paper's classifiers, its outputs in the order of ImageNet's classes.
+def parse(source: str, *, key: str) -> tuple[Entry, Place]:
+    """Row and place in "registry:<model>[@<path>][;revision=<tag>][;sha256=<digits>]". ValueError names the key and what is accepted."""
+    body, *options = source.removeprefix(PREFIX).split(";")
+    name, _, local = body.partition("@")
+    given = dict(option.partition("=")[::2] for option in options)
+    demand(given.keys() <= {"revision", "sha256"}, key, source, f"{PREFIX}<model>[@<path>][;revision=<tag>][;sha256=<digits>]")
+    return entry(name), Place(local, **given)
 
-    `preprocessing` is "model" (its own) or "paper" (ImageNet statistics for all). Raises ValueError for an unknown name, and
-    FileNotFoundError or ValueError, naming the parameter `key`, for missing, damaged or other weights.
+
+def build(source: str, *, key: str) -> tuple[nn.Module, dict[str, Any]]:
+    """One of the paper's classifiers, its outputs in the order of ImageNet's classes, and its own preprocessing.
+
+    Raises ValueError for an unknown name, and FileNotFoundError or ValueError, naming the parameter `key`, for missing, damaged
+    or other weights.
     """
-    found, key = entry(name), key or f"evaluation.classifiers.{name}"
-    demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
-    network = BUILDERS[found.kind](found, place, key).eval().requires_grad_(False).to(device)
-    settings = found.settings if preprocessing == "model" else classifiers.paper_settings(found.settings["input_size"])
-    source = f"registry:{name}" + (f"@{place.local}" if place.local else "")
-    size = classifiers.weights(network)
-    return classifiers.Classifier(name, source, list(imagenet.labels()), network, create_transform(**settings), settings, size, device)
+    found, place = parse(source, key=key)
+    return BUILDERS[found.kind](found, place, key).eval().requires_grad_(False), found.settings
+
+
+def source_digest(source: str) -> str:
+    """What such a source names: its text, the files at its path, and the code that builds the model."""
+    local = parse(source, key="classifier")[1].local
+    path = paths.resolve(local)
+    files = units.directory_digest(path) if path.is_dir() else units.file_digest(path) if path.is_file() else ""
+    return units.digest(source, files if local else "", units.code_digest(sys.modules[__name__], foreign))
 
 
 def pinned(found: Entry, place: Place, key: str, *, local: str) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 import papermill
 
-from cnslib import parameters, paths, schedule, units
+from cnslib import parameters, paths, schedule, sources, units
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 THREADS = "2"  # sums depend on how many threads share them: one number for everybody keeps the bits; OMP_NUM_THREADS overrides it
@@ -48,13 +48,14 @@ def declared(notebook: nbformat.NotebookNode, name: str) -> dict[str, object]:
 
 
 def run(step: str, sections: dict[str, Any]) -> Path:
-    """Executes one step's notebook with its parameters; returns the executed copy.
+    """Executes one step's notebook with its parameters, after a look at the models it names; returns the executed copy.
 
     A failing notebook is left in executed/ for reading, and its error is raised.
     """
     source = find(step)
     notebook = nbformat.read(source, as_version=4)
-    values = parameters.flat(sections, list(declared(notebook, source.name)), step)
+    names = list(declared(notebook, source.name))
+    values = parameters.flat(sections | {"base": sources.provide(sections["base"], names)}, names, step)
     target = paths.Layout(sections["base"].out).executed / source.name
     try:
         papermill.execute_notebook(source, target, values, kernel_name="python3", cwd=paths.ROOT, progress_bar=False, record_timing=False)

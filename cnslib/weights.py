@@ -1,20 +1,18 @@
 """Files of weights that others made: a local path first, then a hub id with its revision; each is checked before anything reads it."""
 
 import argparse
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
-from safetensors.torch import load_file
 
-from cnslib import paths, units
+from cnslib import paths, pickles, units
 from cnslib.config import demand
 
-LFS = b"version https://git-lfs.github.com/spec/"
-HTML = (b"<!doctype html", b"<html", b"<?xml")
 WITHDRAWN = "stabilityai/stable-diffusion-2"
 EXPLANATION = (
     "; Stable Diffusion 2 was withdrawn from the hub by its publisher in November 2025: name a directory that holds a copy of it, "
@@ -75,14 +73,10 @@ def explanation(*names: str) -> str:
 
 def check(path: Path, sha256: str, *, key: str) -> None:
     """Raises ValueError for a file that is no weights at all, or not those whose digest is given."""
-    with open(path, "rb") as stream:
-        start = stream.read(512).lstrip().lower()
-    if not start:
+    if not path.stat().st_size:
         raise ValueError(f"{key}: {path} is empty; accepted: a file of weights")
-    if start.startswith(HTML):
-        raise ValueError(f"{key}: {path} is an HTML page, not weights; a download ended at a web page: fetch the file itself")
-    if start.startswith(LFS):
-        raise ValueError(f"{key}: {path} is a Git-LFS pointer, not weights; `git lfs pull` fetches the file itself")
+    with named(key):
+        pickles.require_downloaded(path)
     if sha256:
         check_digest(path, sha256.lower(), key=key)
 
@@ -101,15 +95,20 @@ def read(path: Path, *, key: str) -> dict[str, Any]:
 
     Raises ValueError, naming the key, for a damaged file and for a checkpoint that holds more than tensors and plain values.
     """
-    try:
+    with named(key):
         if path.suffix == ".safetensors":
-            return dict(load_file(path))
+            return dict(pickles.read_weights(path))
         with torch.serialization.safe_globals([argparse.Namespace]):  # training scripts store their settings in one; plain values
-            found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged archive raises whatever its reader trips over
-        short = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        accepted = "a whole safetensors file, or a torch checkpoint of tensors and plain values (weights_only)"
-        raise ValueError(f"{key}: {path} cannot be read ({short}); accepted: {accepted}") from error
+            found = pickles.load(path)
     if not isinstance(found, dict):
         raise ValueError(f"{key}: {path} holds a {type(found).__name__}; accepted: a mapping of names to tensors")
     return found
+
+
+@contextlib.contextmanager
+def named(key: str) -> Iterator[None]:
+    """Puts the parameter in front of the errors of reading a file."""
+    try:
+        yield
+    except (ValueError, FileNotFoundError) as error:
+        raise type(error)(f"{key}: {error}") from error

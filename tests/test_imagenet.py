@@ -1,12 +1,13 @@
-"""ImageNet's classes agree with another library and the paper; its folders are read lazily, and what is wrong with them is named."""
+"""ImageNet's classes agree with another library and the paper; the catalog reads its folders, and names what is wrong with them."""
 
-import numpy as np
+import json
+
 import open_clip
 import pandas as pd
 import pytest
 from PIL import Image
 
-from cnslib import imagenet, tables
+from cnslib import catalog, imagenet
 
 
 @pytest.fixture
@@ -73,45 +74,38 @@ def test_a_wrong_row_of_the_hundred_classes_is_named(tmp_path, column, value, me
         imagenet.paper_classes(tmp_path / "classes.csv")
 
 
-def test_files_come_class_by_class_in_the_order_asked_for(tree):
-    found = [(name, path.name[-6:]) for name, path in imagenet.files(tree, "val", ["lion", "hen"])]
-    assert found == [("lion", "0.JPEG"), ("hen", "0.JPEG"), ("hen", "1.JPEG"), ("hen", "2.JPEG")]
+def test_the_catalog_reads_imagenet_by_name_and_by_wnid(tree):
+    """Three hens by file name and one lion; each is a flat grey."""
+    found = {name: (seeds, [round(picture.mean()) for picture in pictures]) for name, seeds, pictures in whole(tree, "hen", "n02129165")}
+    assert found == {"hen": ([0, 1, 2], [10, 20, 30]), "n02129165": ([0], [40])}
+    assert catalog.images(tree, "heldout", "hen", count=2, side=8).shape == (2, 8, 8, 3)
+    before = catalog.digest(tree, "heldout", ["hen"])
+    (tree / "val" / "n01514859" / "ILSVRC2012_val_00000002.JPEG").unlink()
+    assert catalog.digest(tree, "heldout", ["hen"]) != before
 
 
-def test_pictures_are_read_one_at_a_time_as_rgb(tree):
-    (tree / "val" / "n01514859" / "ILSVRC2012_val_00000002.JPEG").write_bytes(b"no picture")
-    found = imagenet.pictures(tree, "val", ["hen"])
-    first, second = next(found), next(found)
-    assert (first[:2], second[:2]) == (("hen", 0), ("hen", 1))
-    assert first[2].shape == (24, 32, 3) and second[2].shape == (24, 33, 3)
-    assert abs(int(second[2].mean()) - 20) <= 1
-    with pytest.raises(ValueError, match=r"00000002\.JPEG is not a picture"):
-        next(found)
-
-
-def test_a_table_holds_the_first_pictures_of_each_class(tree):
-    table = imagenet.table(tree, "val", ["hen", "n02129165"], count=2)
-    assert table[["split", "class", "seed"]].to_numpy().tolist() == [
-        ["heldout", "hen", 0],
-        ["heldout", "hen", 1],
-        ["heldout", "n02129165", 0],
-    ]
-    assert abs(np.mean(tables.decode(table["image"].iloc[2], "lion")) - 40) <= 1
+def whole(tree, *names):
+    return catalog.whole(tree, "heldout", list(names))
 
 
 def test_missing_and_empty_folders_and_unknown_names_are_named(tree):
-    with pytest.raises(ValueError, match="unknown split 'test' of ImageNet; accepted: train, val"):
-        imagenet.files(tree, "test", ["hen"])
     with pytest.raises(ValueError, match="ImageNet class 'hens' is not known"):
-        imagenet.files(tree, "val", ["hens"])
+        list(whole(tree, "hens"))
     with pytest.raises(FileNotFoundError, match=r"n01518878 of class 'ostrich' does not exist$"):
-        imagenet.files(tree, "val", ["hen", "ostrich"])
+        list(whole(tree, "ostrich"))
     (tree / "val" / "n01518878").mkdir()
-    with pytest.raises(ValueError, match="n01518878 of class 'ostrich' holds no images"):
-        list(imagenet.files(tree, "val", ["ostrich"]))
+    with pytest.raises(ValueError, match="no heldout pictures of class 'ostrich'"):
+        list(whole(tree, "ostrich"))
+    (tree / "val" / "n01514859" / "ILSVRC2012_val_00000002.JPEG").write_bytes(b"no picture")
+    with pytest.raises(ValueError, match=r"00000002\.JPEG is not a picture"):
+        list(whole(tree, "hen"))
 
 
 def test_a_flat_validation_folder_is_explained(tree):
     Image.new("RGB", (8, 8)).save(tree / "val" / "ILSVRC2012_val_00000009.JPEG", format="JPEG")
     with pytest.raises(FileNotFoundError, match="side by side: sort them into one folder per class"):
-        imagenet.files(tree, "val", ["ostrich"])
+        list(whole(tree, "ostrich"))
+
+
+def test_the_file_of_labels_is_what_the_registry_answers_with():
+    assert json.loads((imagenet.paths.PUBLISHED / "imagenet1000.json").read_text()) == list(imagenet.labels())

@@ -16,7 +16,6 @@ from tiny_encoders import VIT, write_clip
 
 from cnslib import classifiers, encoders, foreign, imagenet, registry
 from cnslib.paths import PUBLISHED
-from cnslib.registry import Place
 
 KEY = "evaluation.classifiers.x"
 PICTURE = np.random.default_rng(0).integers(0, 256, (1, 224, 224, 3), dtype=np.uint8)
@@ -31,6 +30,12 @@ OPENMMLAB = {
     "cls_token": "backbone.cls_token",
     "pos_embed": "backbone.pos_embed",
 }
+
+
+def load(name, path="", options="", **settings):
+    """As the evaluation step loads it, from the text in its parameters."""
+    source = f"registry:{name}" + (f"@{path}" if path else "") + options
+    return classifiers.load(name, source, list(imagenet.labels()), **settings)
 
 
 def of_kind(kind):
@@ -234,13 +239,13 @@ def test_the_mae_checkpoint_is_loaded_whole_in_its_own_layout(tmp_path):
         state = flat(timm.create_model("vit_base_patch16_224", num_classes=1000, global_pool="avg"))
     assert {"fc_norm.weight", "fc_norm.bias"} <= state.keys() and "norm.weight" not in state
     torch.save({"model": state}, tmp_path / "mae_finetuned_vit_base.pth")
-    found = registry.load("mae_vit_base_patch16", Place(local=str(tmp_path)))
+    found = load("mae_vit_base_patch16", tmp_path)
     assert found.parameters == 86_567_656 and found.labels == list(imagenet.labels())
     torch.save(
         {"model": {name: value for name, value in state.items() if not name.startswith(("head", "fc_norm"))}}, tmp_path / "pretrain.pth"
     )
     with pytest.raises(ValueError, match=r"classifiers.mae_vit_base_patch16: .*pretrain.pth does not fit .*4 missing .*without its class"):
-        registry.load("mae_vit_base_patch16", Place(local=str(tmp_path / "pretrain.pth")))
+        load("mae_vit_base_patch16", tmp_path / "pretrain.pth")
 
 
 def test_alexnet_answers_with_the_weights_of_its_file_under_either_preprocessing(tmp_path):
@@ -248,49 +253,49 @@ def test_alexnet_answers_with_the_weights_of_its_file_under_either_preprocessing
         state = flat(torchvision.models.alexnet())
     torch.save(state | {"classifier.6.bias": torch.arange(1000.0)}, tmp_path / "alexnet-owt-7be5be79.pth")
     with pytest.raises(ValueError, match=r"classifiers.alexnet: .*7be5be79.pth has the sha256 .*; accepted: 7be5be79"):
-        registry.load("alexnet", Place(local=str(tmp_path)))
+        load("alexnet", tmp_path)
     digest = hashlib.sha256((tmp_path / "alexnet-owt-7be5be79.pth").read_bytes()).hexdigest()
-    own, paper = (registry.load("alexnet", Place(str(tmp_path), sha256=digest), preprocessing=how) for how in ("model", "paper"))
+    own, paper = (load("alexnet", tmp_path, f";sha256={digest}", preprocessing=how) for how in ("model", "paper"))
     assert own.logits(PICTURE).tolist() == [list(range(1000))]
     assert (own.settings["interpolation"], paper.settings) == ("bilinear", classifiers.paper_settings((3, 224, 224)))
     assert own.preprocessing != paper.preprocessing
     with pytest.raises(ValueError, match=r"evaluation\.preprocessing: 'own' is not accepted; accepted: model, paper"):
-        registry.load("alexnet", preprocessing="own")
+        load("alexnet", preprocessing="own")
 
 
 def test_a_timm_model_gives_the_outputs_of_the_file_and_refuses_another_models(tmp_path):
     saved = timm.create_model("resnet18").eval()
     save_file(saved.state_dict(), tmp_path / "model.safetensors")
-    found = registry.load("resnet18.a1_in1k", Place(local=str(tmp_path)))
+    found = load("resnet18.a1_in1k", tmp_path)
     with torch.no_grad():
         expected = saved(found.transform(classifiers.Image.fromarray(PICTURE[0]))[None])
     assert torch.allclose(found.logits(PICTURE), expected, atol=1e-5)
     with pytest.raises(ValueError, match=r"classifiers.resnet34.a1_in1k: .*model.safetensors cannot be loaded .*Missing key"):
-        registry.load("resnet34.a1_in1k", Place(local=str(tmp_path)))
+        load("resnet34.a1_in1k", tmp_path)
 
 
 def test_an_augreg_model_is_read_from_a_file_of_tensors(tmp_path):
     with torch.device("meta"):
         state = flat(timm.create_model("vit_base_patch16_224"))
     torch.save(state, tmp_path / "augreg.pth")
-    found = registry.load("vit_base_patch16_224.augreg_in1k", Place(local=str(tmp_path / "augreg.pth")))
+    found = load("vit_base_patch16_224.augreg_in1k", tmp_path / "augreg.pth")
     assert found.parameters == 86_567_656 and found.settings["mean"] == (0.5, 0.5, 0.5)
 
 
 def test_dinov2_needs_its_head_and_resamples_its_position_embedding(tmp_path):
     found = registry.entry("dinov2_vit_small_patch14")
     with pytest.raises(FileNotFoundError, match=r"dinov2_vits14_linear4_head.pth does not exist"):
-        registry.load(found.model, Place(local=str(tmp_path)))
+        load(found.model, tmp_path)
     with torch.device("meta"):
         state = timm.create_model(found.architecture).state_dict()
     save_file({name: torch.zeros(value.shape, dtype=torch.float16) for name, value in state.items()}, tmp_path / found.file)
     torch.save({"weight": torch.zeros(1).expand(1000, 1920), "bias": torch.zeros(1000)}, tmp_path / found.head)
-    network = registry.load(found.model, Place(local=str(tmp_path))).network
+    network = load(found.model, tmp_path).network
     assert state["pos_embed"].shape == (1, 1 + 37**2, 384)
     assert network.backbone.pos_embed.shape == (1, 1 + 16**2, 384) and network.blocks == 4
     torch.save({"weight": torch.zeros(10, 1920), "bias": torch.zeros(10)}, tmp_path / found.head)
     with pytest.raises(ValueError, match=r"outputs of .*head.pth: 10 is not accepted; accepted: 1000"):
-        registry.load(found.model, Place(local=str(tmp_path)))
+        load(found.model, tmp_path)
 
 
 def test_zero_shot_scores_are_cosines_with_the_mean_of_eighty_templates(tmp_path):
@@ -307,19 +312,38 @@ def test_zero_shot_scores_are_cosines_with_the_mean_of_eighty_templates(tmp_path
 
 def test_a_clip_directory_without_weights_or_with_other_ones_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"classifiers.clip_resnet50: .*open_clip_model.safetensors does not exist"):
-        registry.load("clip_resnet50", Place(local=str(tmp_path)))
+        load("clip_resnet50", tmp_path)
     write_clip(tmp_path / "clip")
     with pytest.raises(ValueError, match=r"classifiers.clip_resnet50: .*open_clip_model.safetensors has the sha256"):
-        registry.load("clip_resnet50", Place(str(tmp_path / "clip"), sha256="00000000"))
+        load("clip_resnet50", tmp_path / "clip", ";sha256=00000000")
 
 
 def test_vmamba_is_built_where_its_module_can_be_imported(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"classifiers.vssm_base_v0: vssm_base_v0 needs the module vmamba, which cannot be imported"):
-        registry.load("vssm_base_v0")
+        load("vssm_base_v0")
     (tmp_path / "vmamba.py").write_text("import torch\n\ndef vanilla_vmamba_base():\n    return torch.nn.Linear(2, 1000)\n")
     monkeypatch.syspath_prepend(tmp_path)
     torch.save({"model": dict(torch.nn.Linear(2, 1000).state_dict())}, tmp_path / "vssmbase_dp06_ckpt_epoch_241.pth")
-    assert registry.load("vssm_base_v0", Place(local=str(tmp_path))).parameters == 3000
+    assert load("vssm_base_v0", tmp_path).parameters == 3000
+
+
+def test_the_source_names_path_revision_and_digest():
+    found, place = registry.parse("registry:alexnet@weights/a.pth;revision=v1;sha256=7be5be79", key=KEY)
+    assert (found.model, place) == ("alexnet", registry.Place("weights/a.pth", "v1", "7be5be79"))
+    with pytest.raises(ValueError, match=rf"{KEY}: 'registry:alexnet;md5=1' is not accepted; accepted: registry:<model>\[@<path>\]"):
+        registry.parse("registry:alexnet;md5=1", key=KEY)
+
+
+def test_the_digest_of_a_source_is_that_of_its_files(tmp_path):
+    (tmp_path / "a.pth").write_bytes(b"1")
+    before = classifiers.source_digest(f"registry:alexnet@{tmp_path}")
+    (tmp_path / "a.pth").write_bytes(b"2")
+    assert classifiers.source_digest(f"registry:alexnet@{tmp_path}") != before
+
+
+def test_another_data_sets_labels_are_refused():
+    with pytest.raises(ValueError, match=r"classifiers.alexnet: registry:alexnet answers with ImageNet's classes, base.labels names 2"):
+        classifiers.load("alexnet", "registry:alexnet", ["bag", "coat"])
 
 
 def test_paper_preprocessing_is_the_same_for_all_but_the_336_px_model():

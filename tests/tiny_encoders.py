@@ -21,13 +21,13 @@ def save(model: torch.nn.Module, path: Path, config: dict) -> None:
     (path.parent / name).write_text(json.dumps(config))
 
 
-def write_clip(folder: Path, *, custom_text: bool = True, seed: int = 0) -> torch.nn.Module:
+def write_clip(folder: Path, *, custom_text: bool = True, seed: int = 0, context: int = 24) -> torch.nn.Module:
     """An open_clip directory for 32-px pictures with its own tokenizer; returns the model that was saved."""
     folder.mkdir(parents=True)
-    tokenizer = CLIPTokenizer(model_max_length=24).train_new_from_iterator(TEXTS, vocab_size=300, show_progress=False)
+    tokenizer = CLIPTokenizer(model_max_length=context).train_new_from_iterator(TEXTS, vocab_size=300, show_progress=False)
     tokenizer.save_pretrained(folder)
     text = {
-        "context_length": 24,
+        "context_length": context,
         "vocab_size": len(tokenizer),
         "hf_tokenizer_name": "own",
         "width": 16,

@@ -1,0 +1,173 @@
+"""What a parameter file costs, before anything runs: `python -m cnslib.plan [--params FILE] [--overlay FILE]`.
+
+Units of work and passes of the UNet follow from the parameters. Hours come from a rate that is measured here, on the UNet that the
+parameters name, or on one of Stable Diffusion 2's shape with random weights where its directory is empty.
+"""
+
+import argparse
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from diffusers import AutoencoderKL, UNet2DConditionModel
+
+from cnslib import adapters, bisection, generation, health, parameters, paths, provision, rates, sliders
+from cnslib.rates import Rate, guided
+
+PNG = 0.48  # bytes of a stored picture over those of its pixels: the mini world's 8,520 images; a photograph may need more
+PAPER_HOURS = {"sliders": 2000, "generation": 350, "evaluation": 1000}  # CNS-Bench (ICCV 2025), supplement G.3; A40, A100, RTX 8000
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Work:
+    """One step's units and what they cost: passes of the UNet for single samples, without and with gradient, and decoded pictures."""
+
+    step: str
+    what: str
+    units: int
+    passes: float = 0
+    training: float = 0
+    decoded: int = 0
+
+
+def work(sections: dict[str, Any]) -> list[Work]:
+    """The steps that cost something, in order; what the figures draw beside the benchmark is left out.
+
+    The bisection's images are an upper bound: how many it asks for depends on the answers.
+    """
+    base, drawing = sections["base"], sections["generation"]
+    unshifted = len(base.classes) * base.seeds
+    images = unshifted * (1 + len(base.shifts) * (len(base.scales) - 1))
+    cost = generation.evaluations(drawing, shifts=len(base.shifts), images=unshifted, scales=len(base.scales))["shared"]
+    others = [value for value in set(drawing.guidances) if value != drawing.guidance]
+    tried = sum(unshifted * drawing.steps * guided(value) for value in others)
+    answers = len(sections["evaluation"].classifiers) * images
+    found = [
+        *token_work(sections),
+        *slider_work(sections),
+        Work("generation", "images", images, cost, decoded=images),
+        Work("generation", "images at other guidances", unshifted * len(others), tried, decoded=unshifted * len(others)),
+        Work("filtering", "images judged by three encoders", images),
+        Work("evaluation", "answers of classifiers", answers),
+        bisection_work(sections),
+    ]
+    return [one for one in found if one.units]
+
+
+def token_work(sections: dict[str, Any]) -> list[Work]:
+    """Textual inversion, unless the tokens are given, and the images that compare token and name."""
+    base, settings = sections["base"], sections["inversion"]
+    learned = 0 if base.in_star else len(base.classes) * settings.steps * settings.batch_size
+    images = 2 * len(base.classes) * settings.validation_images
+    return [
+        Work("inversion", "tokens, given" if base.in_star else "tokens", len(base.classes), training=learned),
+        Work("inversion", "images compared", images, images * settings.sampling_steps * guided(settings.guidance), decoded=images),
+    ]
+
+
+def slider_work(sections: dict[str, Any]) -> list[Work]:
+    """Training of the sliders, unless they are given, and the images of their health report."""
+    base, settings = sections["base"], sections["sliders"]
+    count = len(base.shifts) * len(base.classes)
+    trained = count * settings.iterations * settings.batch_size if base.recipe in provision.RECIPES else 0
+    passes = count * sliders.evaluations(settings) - trained if trained else 0
+    drawn = count * settings.health_seeds
+    report = generation.evaluations(health.drawing(settings), shifts=1, images=drawn, scales=len(base.scales))["shared"]
+    return [
+        Work("sliders", "sliders" if trained else "sliders, given", count, passes, trained),
+        Work("sliders", "images of the health report", drawn * len(base.scales), report, decoded=drawn * len(base.scales)),
+    ]
+
+
+def bisection_work(sections: dict[str, Any]) -> Work:
+    """Pictures between the grid's scales, at most: each classifier halves one cell of a trajectory by itself."""
+    base, drawing, settings = (sections[name] for name in ("base", "generation", "bisection"))
+    halvings = [bisection.rounds(cell, settings.resolution) for cell in np.diff(base.scales)]
+    most = min(len(settings.classifiers) * max(halvings), sum(2**number - 1 for number in halvings))
+    trajectories = len(settings.shifts) * len(settings.classes) * settings.seeds
+    images = trajectories * most + len(settings.shifts) * settings.scans * len(bisection.between(base.scales, settings.scan_step))
+    late = drawing.steps - generation.steps_without_slider(drawing)
+    early = trajectories * (drawing.steps - late)
+    return Work("bisection", "images at most", images, guided(drawing.guidance) * (images * late + early), decoded=images)
+
+
+def hours(works: list[Work], rate: Rate | None) -> pd.DataFrame:
+    """One row per kind of work with its hours on one device; not a number where nothing was measured or the UNet is not what works."""
+    rows = []
+    for one in works:
+        passing, training = (rate.passing, rate.inversion_training) if rate else (np.nan, np.nan)
+        if rate and one.what.startswith("sliders"):
+            passing, training = rate.slider_passing, rate.slider_training
+        seconds = one.passes * passing + one.training * training + one.decoded * (rate.decoding if rate else np.nan)
+        known = rate is not None and one.step not in ("filtering", "evaluation")
+        rows.append({"step": one.step, "work": one.what, "units": one.units, "UNet passes": round(one.passes + one.training)})
+        rows[-1] |= {"hours": seconds / 3600 if known else np.nan}
+    return pd.DataFrame(rows)
+
+
+def sizes(sections: dict[str, Any], unet: UNet2DConditionModel, vae: AutoencoderKL) -> dict[str, float]:
+    """GiB on disk of sliders and pictures, and of the largest arrays of pictures that a step holds in memory at once."""
+    base, inversion = sections["base"], sections["inversion"]
+    count = {one.what: one.units for one in work(sections)}
+    slider = sum(math.prod(shape) for shape in adapters.factor_shapes(unet, sections["sliders"].rank).values()) * 2
+    picture = rates.side_of(unet, vae) ** 2 * 3
+    stored = count["images"] + count["images compared"] + count.get("images at other guidances", 0)
+    looked = len(base.classes) * (inversion.images_per_class + 3 * inversion.validation_images)
+    found = {
+        "disk: sliders": len(base.shifts) * len(base.classes) * slider,
+        "disk: images": stored * picture * PNG,
+        "memory: inversion": looked * picture,
+        "memory: filtering": len(base.classes) * base.seeds * len(base.scales) * picture,
+    }
+    return {name: value / GIB for name, value in found.items()}
+
+
+def rounded(value: float) -> str:
+    """A number of hours or GiB as a reader wants it."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def report(sections: dict[str, Any], *, seconds: float) -> str:
+    """The plan as text. Where the device of the parameters is not here, hours stay open."""
+    base = sections["base"]
+    here = not base.device.startswith("cuda") or torch.cuda.is_available()
+    unet, vae, source = rates.models(paths.resolve(base.pipeline), base.device if here else "meta")
+    rate = rates.measure(unet, vae, sections, device=base.device, seconds=seconds) if here else None
+    table = hours(work(sections), rate)
+    table["paper, hours"] = table["step"].map(PAPER_HOURS).where(table["step"] != table["step"].shift(), np.nan)
+    grid = [f"{len(base.classes)} classes", f"{len(base.shifts)} shifts", f"{len(base.scales)} scales", f"{base.seeds} seeds"]
+    lines = [", ".join([*grid, f"{len(sections['evaluation'].classifiers)} classifiers"]), ""]
+    lines += [
+        table.to_string(index=False, na_rep="", formatters={"units": "{:,}".format, "UNet passes": "{:,}".format}, float_format=rounded)
+    ]
+    lines += [f"sum: {rounded(table['hours'].sum())} hours of one device" if rate else f"no hours: {base.device} is not here", ""]
+    lines += [f"{name}: {rounded(value)} GiB" for name, value in sizes(sections, unet, vae).items()]
+    lines += [f"memory: device {rounded(rate.memory / GIB)} GiB"] if rate and rate.memory else []
+    lines += [f"measured on {base.device}: {rate.passing:.3g} s per pass and picture, {source}"] if rate else [f"sizes of {source}"]
+    return "\n".join([*lines, "Classifiers and encoders are not timed; hours of the paper are those of its full size."])
+
+
+def main(arguments: list[str]) -> int:
+    """Command line; returns 2, with one line, for parameters that are not accepted."""
+    parser = argparse.ArgumentParser(prog="python -m cnslib.plan", description=__doc__.splitlines()[0])
+    parser.add_argument("--params", default="params.yaml", help="parameter file (default params.yaml)")
+    parser.add_argument("--overlay", help="file whose keys replace single parameters")
+    parser.add_argument("--seconds", type=float, default=40, help="time for the measurement (default 40)")
+    options = parser.parse_args(arguments)
+    overlay = paths.resolve(options.overlay) if options.overlay else None
+    try:
+        sections = parameters.load(paths.resolve(options.params), overlay)
+    except (ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(report(sections, seconds=options.seconds))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

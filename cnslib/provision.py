@@ -1,0 +1,85 @@
+"""Tokens and sliders of a benchmark, made here or by others: `base.in_star` and `base.recipe` choose."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from diffusers import StableDiffusionPipeline
+
+from cnslib import imagenet, inversion, kohya, models, paths, released, sliders, tokens, units
+from cnslib.config import Inversion, Sliders, demand, identifier
+
+RECIPES: dict[str, Callable[..., dict[tuple[str, str], Path]]] = {"paper": sliders.train_all, "released": released.train_all}
+UNKNOWN = [float("nan")]  # the loss curve of what others trained
+
+
+def make_tokens(
+    pipe: StableDiffusionPipeline, classes: list[str], *, in_star: str, settings: Inversion, pictures: Path, base: str, folder: Path
+) -> dict[str, Path]:
+    """The token file of each class: learned by `inversion.invert_all`, or taken from the IN* tokens at the path `in_star`.
+
+    That is a folder of dataset interfaces (token files, or text_encoder/ with tokens.pt) or the published text encoder's file;
+    classes are then ImageNet's. Raises FileNotFoundError or ValueError, naming the path, where a token is missing or unfit.
+    """
+    if not in_star:
+        return inversion.invert_all(pipe, classes, settings=settings, pictures=pictures, base=base, folder=folder)
+    inversion.require_distinct(classes)
+    vectors = read_tokens(pipe, paths.resolve(in_star), {name: imagenet.index(name) for name in classes})
+    targets = {name: folder / f"{identifier(name)}.safetensors" for name in classes}
+    units.prune(folder, {path.name for path in targets.values()}, "*.safetensors")
+    for name, path in targets.items():
+        made_from = units.digest("in_star", name, inversion.token(name), vectors[name].double().tolist())
+        if not units.done(path, made_from):
+            path.unlink(missing_ok=True)
+            tokens.to_ours({name: vectors[name]}, folder, source=in_star)
+            units.finish(path, made_from)
+    return targets
+
+
+def read_tokens(pipe: StableDiffusionPipeline, source: Path, numbers: dict[str, int]) -> dict[str, tokens.Vector]:
+    """The vectors of the classes, from whichever form lies at the path. ValueError names vectors of another width than the model's."""
+    if not source.exists():
+        raise FileNotFoundError(
+            f"base.in_star: {source} does not exist; accepted: a folder of dataset interfaces, or a text encoder's file"
+        )
+    if source.is_file():
+        vectors = tokens.read_rows(source, numbers, vocabulary=len(pipe.tokenizer))
+    elif (source / "tokens.pt").exists():
+        vectors = tokens.read_encoder(source, numbers)
+    else:
+        vectors = tokens.read_files(source, numbers)
+    width, found = pipe.text_encoder.config.hidden_size, len(next(iter(vectors.values())))
+    demand(found == width, f"base.in_star, width of the tokens in {source}", found, f"{width}, that of the pipeline's text encoder")
+    return vectors
+
+
+def make_sliders(
+    pipe: StableDiffusionPipeline,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    recipe: str,
+    settings: Sliders,
+    origin: models.Origin,
+    folder: Path,
+) -> dict[tuple[str, str], Path]:
+    """The file of each slider: trained by the paper's recipe or that of the released code, or taken from the folder `recipe`.
+
+    Such a folder is what the authors' training leaves (lora_adapters.zip, unpacked); classes are then ImageNet's.
+    """
+    if recipe in RECIPES:
+        return RECIPES[recipe](pipe, shifts, classes, settings=settings, origin=origin, folder=folder)
+    source = paths.resolve(recipe)
+    demand(source.is_dir(), "base.recipe", recipe, f"{', '.join(RECIPES)}, or a folder of the authors' sliders")
+    targets = {(shift, name): sliders.slider_path(folder, shift, name) for shift in shifts for name in classes}
+    units.prune(folder, {path.relative_to(folder).as_posix() for path in targets.values()}, "*/*.safetensors")
+    for (shift, name), path in targets.items():
+        given = kohya.released_path(source, shift, imagenet.index(name), rank=settings.rank, alpha=settings.alpha)
+        made_from = units.digest("imported", shift, name, units.file_digest(given), origin.base, origin.tokens[name])
+        if not units.done(path, made_from):
+            plain = {"prompts": released.prompts(shift, name), "settings": {}, "curve": {"loss": UNKNOWN, "untrained": UNKNOWN}}
+            entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "imported"}
+            told = entries | {key: json.dumps(value) for key, value in plain.items()}
+            kohya.import_slider(pipe.unet, given, path, entries=told)
+            units.finish(path, made_from)
+    return targets

@@ -1,0 +1,164 @@
+"""The paper's profile: its values are the paper's, and a tiny model of Stable Diffusion 2's kind runs its whole chain."""
+
+import shutil
+
+import nbformat
+import pandas as pd
+import pytest
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from matplotlib import pyplot as plt
+from paper_files import CLASSES, write_all
+from ruamel.yaml import YAML
+from safetensors.torch import load_file
+
+from cnslib import adapters, config, imagenet, kohya, models, parameters, paths, registry, runner, sources, tables
+
+PAPER = paths.resolve("paper.yaml")
+pytestmark = pytest.mark.filterwarnings("ignore:No artists with labels found")  # so few pictures leave some legends empty
+CHAIN = ("inversion", "sliders", "generation", "filtering", "evaluation", "accuracy")
+
+
+def execute(step, sections):
+    """Runs a notebook's cells with its parameters as `runner.run` does, but in this process: a kernel each would take minutes."""
+    source = runner.find(step)
+    notebook = nbformat.read(source, as_version=4)
+    names = list(runner.declared(notebook, source.name))
+    values = parameters.flat(sections | {"base": sources.provide(sections["base"], names)}, names, step)
+    shell = InteractiveShell.instance()
+    shell.reset(new_session=False)
+    shell.push(values)
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and "parameters" not in cell.metadata.get("tags", []):
+            shell.run_cell(cell.source).raise_error()
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def overlay(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("paper"))
+
+
+@pytest.fixture(scope="module")
+def sections(overlay):
+    return parameters.load(PAPER, overlay)
+
+
+@pytest.fixture(scope="module")
+def layout(sections):
+    """The folder in which the whole chain has run."""
+    with plt.rc_context(), pytest.MonkeyPatch.context() as patch:
+        patch.chdir(paths.ROOT)
+        patch.setenv("LOKY_MAX_CPU_COUNT", "1")  # starting a second process costs more than the work
+        for step in CHAIN:
+            execute(step, sections)
+    return paths.Layout(sections["base"].out)
+
+
+def changed(sections, section, **values):
+    """The same parameters with other values in one section."""
+    return sections | {section: type(sections[section])(**{**vars(sections[section]), **values})}
+
+
+def test_the_profile_has_the_keys_of_the_default_one():
+    ours, theirs = (parameters.read(paths.resolve(name)) for name in ("params.yaml", "paper.yaml"))
+    assert {name: set(section) for name, section in ours.items()} == {name: set(section) for name, section in theirs.items()}
+
+
+def test_the_profile_is_the_papers_benchmark():
+    found = parameters.load(PAPER)
+    base, training = found["base"], found["sliders"]
+    assert base.classes == list(imagenet.paper_classes()["class"]) and base.shifts == list(config.SHIFTS)
+    assert (base.scales, base.seeds, found["generation"].steps) == ([0, 0.5, 1, 1.5, 2, 2.5], 50, 100)
+    assert (training.rank, training.alpha, training.eta, training.learning_rate) == (4, 1, 4, 2e-4)
+    assert (training.iterations, training.batch_size, training.denoising_steps, base.recipe) == (400, 16, 50, "released")
+    entries = {name: registry.parse(source, key=name)[0].model for name, source in found["evaluation"].classifiers.items()}
+    assert entries == {name: name for name in registry.entries()}
+
+
+def test_every_classifier_has_a_hub_or_a_path():
+    """Checkpoints that no hub carries have a path, the others a hub id."""
+    for name, source in parameters.load(PAPER)["evaluation"].classifiers.items():
+        found, place = registry.parse(source, key=name)
+        assert found.hub or place.local.startswith("weights/")
+
+
+def test_the_chain_draws_judges_and_counts_every_image(layout):
+    drawn = pd.concat([tables.read(path, tables.images) for path in layout.artifacts("generation").glob("*.parquet")])
+    assert drawn.groupby(["shift", "scale"]).size().to_dict() == {("unshifted", 0): 6, ("heavy snow", 1): 6, ("heavy snow", 2.5): 6}
+    answers = pd.read_parquet(layout.artifacts("evaluation") / "alexnet.parquet")
+    assert len(answers) == 18 and set(answers["preprocessing"]) == {"paper"}
+    right = answers["top1"] == answers["class"]
+    assert right.groupby(answers["class"]).mean().to_dict() == {"hen": 1, "ostrich": 0}  # of equal logits the first label wins
+    assert {path.stem for path in layout.metrics.glob("*.json")} == set(CHAIN)
+
+
+def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another_user(layout, sections, tmp_path):
+    """Exported in the authors' layout and named as `base.recipe`, they come back bit for bit."""
+    sliders = layout.artifacts("sliders")
+    pipe = models.load_pipeline(paths.resolve(sections["base"].pipeline), "cpu")
+    for name in CLASSES:
+        source = sliders / "heavy_snow" / f"{name}.safetensors"
+        assert adapters.header(source)["recipe"] == "released"
+        stem = f"heavy_snow_class_{imagenet.index(name):03d}_alpha1.0_rank4_noxattn"
+        kohya.export_slider(pipe.unet, source, tmp_path / stem / f"{stem}_last.pt")
+    given = changed(sections, "base", recipe=str(tmp_path), out=str(tmp_path / "out"))
+    shutil.copytree(layout.artifacts("inversion"), tmp_path / "out" / "artifacts" / "inversion")
+    with plt.rc_context():
+        execute("sliders", given)
+    for name in CLASSES:
+        ours, back = (
+            kohya.to_released(pipe.unet, folder / "heavy_snow" / f"{name}.safetensors")
+            for folder in (sliders, tmp_path / "out/artifacts/sliders")
+        )
+        assert ours.keys() == back.keys() and all(torch.equal(ours[key], back[key]) for key in ours)
+    torch.save({key: value for key, value in ours.items() if "mid_block" not in key}, tmp_path / stem / f"{stem}_last.pt")
+    with pytest.raises(ValueError, match=r"_last\.pt does not fit this UNet: \d+ tensors matched; \d+ missing"):
+        execute("sliders", given)
+
+
+def test_the_tokens_are_rows_of_the_published_text_encoder(layout, sections):
+    rows = load_file(sections["base"].in_star)["text_model.embeddings.token_embedding.weight"]
+    for name in CLASSES:
+        (vector,) = load_file(layout.artifacts("inversion") / f"{name}.safetensors").values()
+        assert torch.equal(vector, rows[len(rows) - 1000 + imagenet.index(name)])
+
+
+def failing(capsys, overlay, step, tmp_path, **base):
+    """The one line that the command prints where the shared parameters are these."""
+    table = YAML(typ="safe").load(overlay.read_text())
+    table["base"] |= base
+    YAML().dump(table, tmp_path / "broken.yaml")
+    assert runner.main(["--params", "paper.yaml", "--overlay", str(tmp_path / "broken.yaml"), step]) == 2
+    return capsys.readouterr().err
+
+
+def test_a_pipeline_that_is_not_the_one_named_stops_before_the_notebook(capsys, overlay, sections, tmp_path):
+    shutil.copytree(sections["base"].pipeline, tmp_path / "pipeline")
+    place = {"pipeline": str(tmp_path / "pipeline")}
+    assert "v_prediction" in (tmp_path / "pipeline" / sources.SCHEDULER).read_text()
+    told = failing(capsys, overlay, "sliders", tmp_path, **place, prediction="epsilon")
+    assert "scheduler_config.json says prediction_type v_prediction, timestep_spacing leading; accepted: epsilon (base.prediction)" in told
+    weights = tmp_path / "pipeline" / "unet" / "diffusion_pytorch_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    assert "error: base.pipeline: " in (told := failing(capsys, overlay, "sliders", tmp_path, **place)) and "has the sha256" in told
+    weights.write_text("<!DOCTYPE html><html>Sign in</html>")
+    assert "diffusion_pytorch_model.safetensors is a web page, not weights" in failing(capsys, overlay, "sliders", tmp_path, **place)
+    told = failing(capsys, overlay, "sliders", tmp_path, pipeline=str(tmp_path / "absent"))
+    assert "was withdrawn from the hub by its publisher" in told and "name a directory that holds a copy" in told
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("registry:resnet", r"classifier of the paper: 'resnet' is not accepted; accepted: .*resnet"),
+        ("registry:mae_vit_base_patch16@{}/absent.pth", r"evaluation\.classifiers\.x: .*absent\.pth does not exist"),
+        ("registry:alexnet@{}/alexnet.pth", r"evaluation\.classifiers\.x: .*alexnet\.pth has the sha256 \w+; accepted: 7be5be79"),
+        ("registry:resnet18.a1_in1k@{}/page.safetensors", r"evaluation\.classifiers\.x: .*page\.safetensors is a web page, not weights"),
+    ],
+)
+def test_a_classifier_without_its_weights_is_named(layout, sections, overlay, tmp_path, source, message):
+    (overlay.parent / "page.safetensors").write_text("<html>404</html>")
+    broken = changed(sections, "evaluation", classifiers={"x": source.format(overlay.parent)})
+    with plt.rc_context(), pytest.raises((ValueError, FileNotFoundError), match=message):
+        execute("evaluation", broken)
