@@ -1,0 +1,54 @@
+"""The photo set's images: a cut-out in a random pose on a background, as a scene of the mini world's renderer, under its shifts.
+
+Every cut-out owns one generator (seed, class, number), so its pose and background do not depend on what else is drawn.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor
+
+from cnslib import backgrounds, shifts, world
+from cnslib.config import UNSHIFTED
+from cnslib.cutouts import CutOut
+from cnslib.textures import blur, lerp, shift_by
+from cnslib.world import Draws, Scene
+
+SIDE = 256  # pixels
+EXTENT = (0.6, 0.85)  # longer side of the placed cut-out, as a share of the image's side
+TILT = 12.0  # degrees to either side
+
+
+def scene(cutout: CutOut, *, seed: int) -> tuple[Scene, Draws]:
+    """The unshifted scene of one cut-out (a batch of one) and the random numbers that its shifts will use."""
+    draws = world.draw([("photos", seed, cutout.label, cutout.seed)])
+    placed = torch.from_numpy(np.array(posed(cutout.picture, draws.uniforms[0]))).permute(2, 0, 1)[None].float() / 255
+    body, mask = placed.split([3, 1], dim=1)
+    ground = backgrounds.background(draws, SIDE)
+    ground = ground * (1 - 0.4 * blur(shift_by(mask, 2.0, 1.5), 2.0))  # a soft shadow
+    return Scene(lerp(ground, body, mask), mask, body, ground), draws
+
+
+def posed(picture: Image.Image, uniforms: Float[Tensor, "32"]) -> Image.Image:
+    """The cut-out mirrored or not, tilted, scaled and shifted on a transparent square, whole."""
+    mirror, tilt, extent, right, down = uniforms[:5].tolist()
+    picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirror < 0.5 else picture
+    picture = picture.rotate((2 * tilt - 1) * TILT, Image.Resampling.BICUBIC, expand=True)
+    picture = picture.crop(picture.getchannel("A").getbbox())
+    factor = SIDE * (EXTENT[0] + (EXTENT[1] - EXTENT[0]) * extent) / max(picture.size)
+    picture = picture.resize([max(1, round(length * factor)) for length in picture.size], Image.Resampling.BICUBIC)
+    canvas = Image.new("RGBA", (SIDE, SIDE))
+    rooms = [(SIDE - length) / 2 for length in picture.size]
+    canvas.paste(picture, tuple(round(room + (share - 0.5) * room) for room, share in zip(rooms, (right, down), strict=True)))
+    return canvas
+
+
+def shifted(cutout: CutOut, shift: str, severities: list[float], *, seed: int) -> UInt8[np.ndarray, "severities 256 256 3"]:
+    """One cut-out under one shift (or "unshifted") at each severity."""
+    (whole, draws), count = scene(cutout, seed=seed), len(severities)
+    if shift == UNSHIFTED:
+        return world.to_uint8(whole.image).numpy()
+    many = Scene(*(getattr(whole, name).expand(count, -1, -1, -1) for name in ("image", "mask", "object", "background")))
+    repeated = Draws(draws.uniforms.expand(count, -1), draws.fields.expand(count, -1, -1, -1))
+    return world.to_uint8(shifts.apply(shift, many, torch.tensor(severities), repeated)).numpy()
