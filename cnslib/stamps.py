@@ -39,13 +39,13 @@ chosen = tables.schema(
 )
 
 
-def mapping(path: Path = MAPPING) -> pd.DataFrame:
+def mapping() -> pd.DataFrame:
     """The stamps near an ImageNet class: index, wnid, class, file in the package, sha256, and why it was left out ("" where not).
 
     Raises ValueError where the file breaks its schema, or index, wnid and class are not one class of ImageNet.
     """
-    table = pd.read_csv(path, keep_default_na=False, dtype={"index": "int64"})
-    return cutouts.require_classes(tables.check(table, chosen, path.name), path.name)
+    table = pd.read_csv(MAPPING, keep_default_na=False, dtype={"index": "int64"})
+    return cutouts.require_classes(tables.check(table, chosen, MAPPING.name), MAPPING.name)
 
 
 def listed() -> pd.DataFrame:
