@@ -87,6 +87,7 @@ measures = {"CE": stats.corruption_error, "rCE": stats.relative_corruption_error
 ratios = pd.concat({name: measure(errors, reference=reference) for name, measure in measures.items()}, names=["measure"])
 ratios = ratios.reset_index("measure").reset_index(drop=True)
 print("left out:", ratios[~ratios["defined"] & (ratios["shift"] != stats.MEAN)][["measure", "shift"]].drop_duplicates().to_dict("records"))
+print("most errors:", ratios.query("measure == 'CE' and shift == @stats.MEAN").set_index("model")["estimate"].idxmax())
 figure = plots.panels(ratios.query("shift == @stats.MEAN"), plots.estimate_dots, by="measure", y="model", label="ratio", reference=1.0)
 plots.caption(figure, f"{plots.extent(ratios.query('shift == @stats.MEAN')['n'])} trajectories; {note.replace('bands', 'lines')}")
 plots.save(figure, layout.figures / "photos_rce", ratios)
