@@ -120,7 +120,23 @@ class Published:
         demand(self.images >= 2, "published.images", self.images, "at least 2")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published)
+@dataclass(frozen=True)
+class Photos(Resampling):
+    """The photo set: ImageNet classifiers by name and source, the one of CE and rCE, how many cut-outs, at which severities."""
+
+    classifiers: dict[str, str]
+    reference: str
+    cutouts: int
+    severities: list[float]
+
+    def __post_init__(self):
+        demand(self.reference in self.classifiers, "photos.reference", self.reference, ", ".join(self.classifiers))
+        demand(self.cutouts >= 2, "photos.cutouts", self.cutouts, "at least 2")
+        rising = self.severities == sorted(set(self.severities)) and len(self.severities) > 1
+        demand(rising and self.severities[0] == 0 and self.severities[-1] <= 1, "photos.severities", self.severities, "from 0.0 up to 1.0")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Photos)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

@@ -9,12 +9,14 @@ from timm.data import create_transform, resolve_data_config
 from torch import Tensor, nn
 from transformers import AutoImageProcessor, AutoModelForImageClassification
 
-from cnslib import classifiers, encoders, paths
+from cnslib import classifiers, encoders, lite, paths, units
 from cnslib.classifiers import Classifier
 from cnslib.config import demand
 
 HUGGING_FACE = "transformers:"
-ACCEPTED = "a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>"
+ACCEPTED = (
+    f"a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>, {lite.ACCEPTED}"
+)
 
 
 def guest(
@@ -32,15 +34,29 @@ def guest(
     """
     if isinstance(model, str):
         demand(transform is None, "transform", transform, f"none beside the name {model!r}: a named model has its own")
-        found = (
-            hugging_face(model, name, labels, device) if model.startswith(HUGGING_FACE) else classifiers.load(name, model, labels, device)
-        )
+        found = named(model, name, labels, device)
     elif isinstance(model, nn.Module):
         found = module(model, name, labels, transform, device)
     else:
         raise ValueError(f"model: {model!r} is not accepted; accepted: {ACCEPTED}")
     require_logits(found)
     return found
+
+
+def named(source: str, name: str, labels: list[str], device: str) -> Classifier:
+    """A classifier by the name of its source."""
+    if source.startswith(lite.PREFIX):
+        return module(lite.network(source), name, labels, None, device)
+    if source.startswith(HUGGING_FACE):
+        return hugging_face(source, name, labels, device)
+    return classifiers.load(name, source, labels, device)
+
+
+def digest(source: str) -> str:
+    """A digest of a named model: of its weights where they lie on this machine, else of its name."""
+    if source.startswith(lite.PREFIX):
+        return units.file_digest(lite.weights_file(source.removeprefix(lite.PREFIX)))
+    return encoders.source_digest(source.removeprefix(HUGGING_FACE))
 
 
 def module(model: nn.Module, name: str, labels: list[str], transform: Callable | None, device: str) -> Classifier:

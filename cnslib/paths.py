@@ -10,6 +10,7 @@ PUBLISHED = ROOT / "published"
 CHECKPOINTS = ROOT / "checkpoints"
 GARMENTS = ROOT / "data" / "fashion-mnist"
 MODELS = ROOT / "data" / "models"
+PHOTOS = ROOT / "data" / "photos"
 
 
 def resolve(path: str) -> Path:

@@ -16,29 +16,13 @@ from PIL import Image
 from statsmodels.stats.multitest import multipletests
 from torch import Tensor, nn
 
-from cnslib import encoders, evaluation, failure, guests, parameters, paths, plots, ranking, stats, tables, units
+from cnslib import encoders, evaluation, failure, guests, paths, plots, ranking, stats, tables, units
 from cnslib.analyses import Accuracy
+from cnslib.benchmarks import Benchmark, benchmark
 from cnslib.config import demand, identifier
 from cnslib.stats import ALL, MEAN, NEVER, Outcomes
 
 COLUMNS = ["n", "estimate", "low", "high"]
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """What a classifier is asked and compared with: image tables with their keys, kept trajectories, and the others' answers."""
-
-    shards: dict[Path, list[tuple]]
-    kept: pd.DataFrame
-    answers: pd.DataFrame
-    labels: list[str]
-    batch_size: int
-    settings: Accuracy
-
-    @property
-    def models(self) -> list[str]:
-        """The classifiers that have answered already."""
-        return sorted(self.answers["model"].unique())
 
 
 @dataclass(frozen=True)
@@ -99,39 +83,28 @@ class Report:
         return folder
 
 
-def benchmark(params: str = "params.yaml", overlay: str | None = None) -> Benchmark:
-    """The benchmark of a parameter file, as its steps have left it. FileNotFoundError names what has not been made or restored."""
-    sections = parameters.load(paths.resolve(params), paths.resolve(overlay) if overlay else None)
-    base, layout = sections["base"], paths.Layout(sections["base"].out)
-    shards = evaluation.grid(layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
-    kept = layout.artifacts("filtering") / "kept.parquet"
-    files = [layout.artifacts("evaluation") / f"{identifier(name)}.parquet" for name in sections["evaluation"].classifiers]
-    evaluation.shard_digests(shards)
-    chosen = tables.load(kept).to_pandas()[tables.TRAJECTORY]
-    others = tables.read_answers(files).astype(dict.fromkeys(tables.TEXTS, str))
-    return Benchmark(shards, chosen, others, encoders.read_labels(base.labels), sections["evaluation"].batch_size, sections["accuracy"])
-
-
 def report(
     model: nn.Module | str,
     *,
     name: str = "yours",
     labels: list[str] | None = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
+    data: str = "images",
     on: Benchmark | None = None,
     device: str = "cpu",
 ) -> Report:
     """Asks a classifier about every image of a benchmark and compares it with the others on the kept trajectories.
 
     `model` is a module (with the `transform` of its pictures) or a name, see `guests.guest`; `labels` names its outputs, those of
-    the benchmark unless given, and must hold every class. Raises ValueError for a name that is taken and a class without label.
+    the benchmark unless given, and must hold every class; `data` is "images", what the generator drew, or "photos" for a model with
+    ImageNet's outputs, unless a benchmark `on` is given. Raises ValueError for a name that is taken and a class without label.
     """
-    on = on or benchmark()
+    on = on or benchmark(data=data)
     demand(name not in on.models, "name", name, f"a name that is not one of {', '.join(on.models)}")
     labels = labels or on.labels
     evaluation.require_labels(sorted(on.answers["class"].unique()), labels)
     classifier = guests.guest(model, name=name, labels=labels, transform=transform, device=device)
-    return compare(evaluation.predict(classifier, on.shards, batch_size=on.batch_size), on)
+    return compare(on.ask(classifier), on)
 
 
 def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
@@ -224,6 +197,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("source", help=guests.ACCEPTED.removeprefix("a torch module, "))
     parser.add_argument("--name", default="yours", help="what the report calls it (default yours)")
     parser.add_argument("--labels", help="JSON list with the name of each output (default: those of the benchmark)")
+    parser.add_argument("--data", default="images", help="images (generated, default) or photos (for ImageNet's 1,000 outputs)")
     parser.add_argument("--params", default="params.yaml", help="parameter file of the benchmark (default params.yaml)")
     parser.add_argument("--overlay", help="file whose keys replace single parameters")
     parser.add_argument("--device", default="cpu", help="torch device (default cpu)")
@@ -232,7 +206,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(options.folder or paths.resolve(f"build/report/{identifier(options.name)}"))
     try:
         labels = encoders.read_labels(options.labels) if options.labels else None
-        on = benchmark(options.params, options.overlay)
+        on = benchmark(options.params, options.overlay, data=options.data)
         found = report(options.source, name=options.name, labels=labels, on=on, device=options.device)
         print(found.text())
         print(f"written to {found.save(folder)}")

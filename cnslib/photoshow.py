@@ -1,0 +1,126 @@
+"""What notebook 14 shows of the photo set: contact sheets, accuracy without a shift, falls from step to step, the paper's claims."""
+
+import numpy as np
+import pandas as pd
+from jaxtyping import UInt8
+from matplotlib.figure import Figure
+
+from cnslib import composition, published, stats
+from cnslib.analyses import Photos
+from cnslib.config import UNSHIFTED
+from cnslib.cutouts import CutOut
+from cnslib.stats import Shares
+
+SHRUNK = 2  # contact sheets show half of the pixels
+
+
+def samples(objects: list[CutOut], *, columns: int, seed: int) -> tuple[UInt8[np.ndarray, "rows columns side side 3"], pd.DataFrame]:
+    """All unshifted images row by row, the last row filled up with white, and which object stands where."""
+    images = np.concatenate([shrunk(composition.shifted(own, UNSHIFTED, [0.0], seed=seed)) for own in objects])
+    columns = min(columns, len(objects))
+    rows = -(-len(objects) // columns)
+    white = np.full((rows * columns - len(objects), *images.shape[1:]), 255, np.uint8)
+    sheet = np.concatenate([images, white]).reshape(rows, columns, *images.shape[1:])
+    places = [(place // columns + 1, place % columns + 1, own.label, own.seed) for place, own in enumerate(objects)]
+    return sheet, pd.DataFrame(places, columns=["row", "column", "class", "seed"])
+
+
+def strips(
+    objects: list[CutOut], shifts: list[str], predictions: pd.DataFrame, *, model: str, settings: Photos
+) -> tuple[UInt8[np.ndarray, "shifts severities side side 3"], pd.DataFrame]:
+    """One object per shift at every severity, and where `model` fails on it; objects it misses without a shift are passed over."""
+    points = stats.failure_points(predictions).query("model == @model").set_index(["shift", "class", "seed"])
+    sheet, rows = [], []
+    for number, shift in enumerate(shifts):
+        start = number * len(objects) // len(shifts)
+        turned = [*objects[start:], *objects[:start]]
+        own = next((one for one in turned if points.loc[(shift, one.label, one.seed), "failure_point"] != 0), turned[0])
+        sheet.append(shrunk(composition.shifted(own, shift, settings.severities, seed=settings.seed)))
+        found = points.loc[(shift, own.label, own.seed)]
+        rows.append([shift, own.label, own.seed, model, found["failure_point"], found["failed"]])
+    return np.stack(sheet), pd.DataFrame(rows, columns=["shift", "class", "seed", "model", "failure_point", "failed"])
+
+
+def shrunk(images: UInt8[np.ndarray, "images side side 3"]) -> UInt8[np.ndarray, "images half half 3"]:
+    """Images at half their side: means of 2 x 2 pixels."""
+    count, side = len(images), images.shape[1] // SHRUNK
+    blocks = images.reshape(count, side, SHRUNK, side, SHRUNK, 3).astype(float)
+    return blocks.mean((2, 4)).round().astype(np.uint8)
+
+
+def clean(predictions: pd.DataFrame, *, settings: Photos) -> pd.DataFrame:
+    """Share of the unshifted images that each classifier names right at once (top-1) or among five (top-5), Wilson intervals."""
+    rows = predictions[predictions["shift"] == UNSHIFTED]
+    rows = rows.assign(
+        first=rows["top1"] == rows["class"], five=[name in own for name, own in zip(rows["class"], rows["top5"], strict=True)]
+    )
+    records = [
+        {"measure": measure, "model": model, **stats.independent_share(part[column], confidence=settings.confidence)}
+        for measure, column in {"top-1": "first", "top-5": "five"}.items()
+        for model, part in rows.groupby("model")
+    ]
+    return pd.DataFrame(records)
+
+
+def rename_severity(figure: Figure) -> None:
+    """Calls the horizontal axes severity: the renderer's, in place of a slider's scale."""
+    for axes in figure.axes:
+        if axes.get_xlabel():
+            axes.set_xlabel("severity")
+
+
+def steps(errors: Shares) -> pd.DataFrame:
+    """Change of the mean accuracy over models and shifts from each severity to the next, paired; `scale` is where the step ends."""
+    change = -np.diff(errors.samples[:, -1].mean(1), axis=-1)
+    low, high = stats.percentiles(change[1:], errors.confidence)
+    return pd.DataFrame({"scale": errors.bins[1:], "n": errors.n[-1], "estimate": change[0], "low": low, "high": high})
+
+
+def against_paper(errors: Shares) -> pd.DataFrame:
+    """Ours beside the published values on generated images (Table 5, section 5.3); the last severity stands beside scale 2.5."""
+    mean = stats.mean_accuracy(errors).query("shift == @stats.ALL").set_index("scale")
+    table = published.by_scale("cns_table5")
+    loss = -(table[2.5] - table[0.0]).mean()
+    smallest, largest = errors.models[0], errors.models[-1]
+    saved = stats.drop_against(errors, reference=smallest).query("shift == @stats.ALL and model == @largest").set_index("scale")
+    last = errors.bins[-1]
+    rows = [
+        {"quantity": "mean accuracy without a shift", **record(mean.loc[0.0]), "published": table[0.0].mean(), "source": "Table 5"},
+        {"quantity": "mean accuracy drop at the end", **record(total_drop(errors).loc[last]), "published": loss, "source": "Table 5"},
+    ]
+    numbers = pd.DataFrame(rows)
+    numbers["difference"] = numbers["ours"] - numbers["published"]
+    cases = [numbers["low"] > numbers["published"], numbers["high"] < numbers["published"]]
+    numbers["verdict"] = np.select(cases, ["higher", "lower"], "agrees")
+    size = record(saved.loc[last])
+    verdict = "same direction" if size["high"] < 0 else "opposite direction" if size["low"] > 0 else "undecided"
+    claim = {"quantity": f"drop of {largest} minus that of {smallest}", **size, "published": "below 0", "verdict": verdict}
+    return pd.concat([numbers, pd.DataFrame([{**claim, "source": "section 5.3, size"}, order_claim(errors)])], ignore_index=True)
+
+
+def total_drop(errors: Shares) -> pd.DataFrame:
+    """Mean accuracy drop over models and shifts along the severity."""
+    drop = (errors.samples - errors.samples[..., :1])[:, -1].mean(1)
+    low, high = stats.percentiles(drop[1:], errors.confidence)
+    return pd.DataFrame({"n": errors.n[-1], "estimate": drop[0], "low": low, "high": high}, index=errors.bins)
+
+
+def order_claim(errors: Shares) -> dict:
+    """Under how many shifts the summed errors order the models otherwise than over all shifts; the interval is the bootstrap's."""
+    order = errors.samples.sum(-1).argsort(axis=-1, kind="stable")
+    changed = (order[:, :-1] != order[:, -1:]).any(-1).sum(-1)
+    low, high = stats.percentiles(changed[1:].astype(float), errors.confidence)
+    size = {"n": int(errors.n[-1]), "ours": float(changed[0]), "low": float(low), "high": float(high)}
+    verdict = "same direction" if low > 0 else "undecided"
+    return {
+        "quantity": f"shifts of {len(errors.groups) - 1} with another order",
+        **size,
+        "published": "above 0",
+        "verdict": verdict,
+        "source": "section 5.3, shifts",
+    }
+
+
+def record(row: pd.Series) -> dict:
+    """n, estimate and interval of one row, the estimate as ours."""
+    return {"n": int(row["n"]), "ours": float(row["estimate"]), "low": float(row["low"]), "high": float(row["high"])}
