@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cnslib.config import SHIFTS, Evaluation, demand
+from cnslib.config import SHIFTS, Evaluation, Filtering, demand
 
 AXES = ("architecture", "convolution size", "transformer size", "pre-training")
 
@@ -120,7 +120,30 @@ class Published:
         demand(self.images >= 2, "published.images", self.images, "at least 2")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published)
+@dataclass(frozen=True)
+class Labels(Filtering):
+    """The labelled set: the shifts that people label, who decides what is easy, the annotators' files, and the user study."""
+
+    pair: list[str]
+    expert: str
+    peers: list[str]
+    clear: float
+    files: list[str]
+    study: int
+    study_files: list[str]
+    annotator: str
+
+    def __post_init__(self):
+        super().__post_init__()
+        for shift in self.pair:
+            demand(shift in SHIFTS, "labels.pair", shift, ", ".join(SHIFTS))
+        demand(0 < self.clear < 1, "labels.clear", self.clear, "between 0 and 1")
+        demand(self.study >= 1, "labels.study", self.study, "at least 1")
+        for key in ("files", "study_files"):
+            demand(len(getattr(self, key)) in (0, 2), f"labels.{key}", getattr(self, key), "none, or two VIA projects, one per annotator")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Labels)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:
