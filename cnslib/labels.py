@@ -4,18 +4,30 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
+import torch
 from jaxtyping import Float
 from sklearn.metrics import cohen_kappa_score
 
-from cnslib import alignment, stats, tables, via
+from cnslib import alignment, catalog, paths, stats, tables, via
+from cnslib.alignment import CLASS_PROMPT
 from cnslib.config import UNSHIFTED, Filtering, demand
-from cnslib.encoders import Oracle
+from cnslib.encoders import Clip, Oracle
 from cnslib.filtering import PAIR
 
 CLASS, PARTIAL, NOT = via.ANSWERS
 IN, PARTLY, OUT = KINDS = ("in class", "partly in class", "out of class")  # what two answers make of an image (Fig. 28)
 DROPPED, EASY, HARD = "dropped", "easy", "hard"  # in stage (ii), in stage (iii), for annotators
 ANNOTATORS = ["first", "second"]
+schema = tables.schema(
+    tables.KEY,
+    {
+        **tables.IDENTITY,
+        "stage": pa.Column(str, pa.Check.isin([EASY, HARD])),
+        "kind": pa.Column(str, pa.Check.isin(KINDS)),
+        "out_of_class": pa.Column(bool),
+    },
+)
 
 
 def text_cut(cosines: Float[np.ndarray, "images"], share: float) -> float:
@@ -46,6 +58,14 @@ def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: st
     starts = unshifted.groupby([aligned[key] for key in tables.TRAJECTORY]).transform("any")
     easy = good & known[peers].any(axis=1)
     return pd.Series(np.select([~starts, easy], [DROPPED, EASY], HARD), index=aligned.index)
+
+
+def catalog_alignment(pictures: Path, classes: list[str], clip: Clip) -> Float[np.ndarray, "images"]:
+    """CLIP's text alignment of the catalog's held-out pictures with their own class (ImageNet's validation images in the paper)."""
+    texts = clip.text_features([CLASS_PROMPT.format(name=name) for name in classes])
+    held = catalog.whole(pictures, "heldout", classes)
+    found = [clip.image_features(np.stack(own)) @ texts[classes.index(name)] for name, _, own in held]
+    return torch.cat(found).double().numpy()
 
 
 def parts(table: pd.DataFrame, pair: list[str]) -> dict[str, pd.Series]:
@@ -102,6 +122,17 @@ def joined(answers: pd.DataFrame) -> pd.Series:
     return pd.Series(np.select([out, inside], [OUT, IN], PARTLY), index=answers.index)
 
 
+def labelled_table(aligned: pd.DataFrame) -> pd.DataFrame:
+    """The images whose seed stays, with their label in the column `oracle_ooc`, where the filter looks for it, whoever gave it."""
+    stays = aligned[aligned["stage"] != DROPPED]
+    return stays.assign(oracle_ooc=stays["kind"] == OUT)
+
+
+def write(labelled: pd.DataFrame, path: Path) -> None:
+    """Writes the labelled set: key, stage, kind, and whether the image counts as out of class."""
+    tables.write(labelled.rename(columns={"oracle_ooc": "out_of_class"})[list(schema.columns)], path, schema)
+
+
 def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Filtering) -> dict:
     """Cohen's kappa of the two annotators with a bootstrap interval over (class, seed), as a record.
 
@@ -134,3 +165,20 @@ def sample(rows: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
     count = min(size, len(rows))
     places = ((np.arange(count) + rng.uniform()) * len(rows) / max(count, 1)).astype(int)
     return shuffled.iloc[places].sort_values(tables.KEY)
+
+
+def study_shares(
+    kinds: pd.Series, asked: pd.DataFrame, benchmark: pd.DataFrame, *, who: str, chance: float, confidence: float
+) -> pd.DataFrame:
+    """The share of out-of-class images in the user study with Wilson intervals, beside the paper's and what the oracle says by itself.
+
+    `benchmark` holds all images that `asked` was drawn from: its share is counted, so its interval is the share itself.
+    """
+    text = pd.read_csv(paths.PUBLISHED / "cns_text.csv").set_index("id")["value"]
+    paper = np.arange(int(text["user_study_images"])) < int(text["user_study_ooc"])
+    once = [(table["class_probability"] < chance).to_numpy() for table in (asked, benchmark)]
+    cases = {"paper (people)": paper, f"sample ({who})": (kinds == OUT).to_numpy(), "sample (oracle, once)": once[0]}
+    rows = {what: stats.independent_share(case, confidence=confidence) for what, case in cases.items()}
+    share = float(once[1].mean())
+    rows["whole benchmark (oracle, once)"] = {"n": len(benchmark), "estimate": share, "low": share, "high": share}
+    return pd.DataFrame([{"what": what, **row} for what, row in rows.items()])
