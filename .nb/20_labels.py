@@ -73,6 +73,7 @@ for panel, name in zip(axes, both, strict=True):
 
 # stages-save
 axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
+figure.tight_layout()
 plots.caption(figure, f"n = {len(labelled):,} images of {len(labelled) // len(counted.loc['the pair'])} trajectories; {source}")
 plots.save(figure, layout.figures / "labels_stages", counted.rename_axis(["part", "scale"]).reset_index())
 easy = labelled[labelled["stage"] == labelset.EASY]
@@ -98,10 +99,10 @@ areas.pivot(index="detector", columns="part", values=["estimate", "low", "high"]
 # roc-figure
 curves = pd.concat([filtering.roc(labelled[chosen]).assign(part=part) for part, chosen in both.items()], ignore_index=True)
 figure, panels = plt.subplots(1, 2, figsize=(6.8, 3.4))
+dots = quality[(quality["measure"] != "accuracy") & quality["rule"].isin([screening.RELEASED, screening.TEXT])]
 for axes, (part, chosen) in zip(panels, both.items(), strict=True):
-    points = quality[(quality["part"] == part) & (quality["measure"] != "accuracy") & quality["rule"].isin(screening.COMPARED[1:])]
-    wide = points.pivot(index="rule", columns="measure", values="estimate").dropna().rename_axis("name").reset_index()
-    plots.roc_curves(axes, curves[curves["part"] == part], hue="detector", points=wide)
+    wide = dots[dots["part"] == part].pivot(index="rule", columns="measure", values="estimate").dropna()
+    plots.roc_curves(axes, curves[curves["part"] == part], hue="detector", points=wide.rename_axis("name").reset_index())
     axes.set_title(f"{part}: {int(labelled.loc[chosen, 'oracle_ooc'].sum())} of {int(chosen.sum())} out of class")
 
 # roc-save
@@ -137,10 +138,11 @@ fitted = screening.judged(labelled, tuned.loc[labelled.index], by_shift, setting
 both_ways = pd.concat([carried.assign(thresholds="from the pair"), fitted.assign(thresholds="from its own labels")], ignore_index=True)
 
 # transfer-figure
-figure, panels = plt.subplots(1, 2, figsize=(7, 4.2), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for axes, measure in zip(panels, ["tpr", "fpr"], strict=True):
     chosen = both_ways[(both_ways["rule"] == rule) & (both_ways["measure"] == measure)].dropna(subset="estimate")
-    plots.estimate_pairs(axes, chosen, y="part", hue="thresholds", label=titles[measure])
+    if len(chosen):
+        plots.estimate_pairs(axes, chosen, y="part", hue="thresholds", label=titles[measure])
 panels[0].axvline(recall, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
 plots.caption(figure, f"rule: {rule}; dotted: {recall:.0%}; {confidence:.0%} bootstrap over (class, seed); {source}")
 plots.save(figure, layout.figures / "labels_transfer", both_ways)
