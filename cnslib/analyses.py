@@ -143,7 +143,29 @@ class Labels(Filtering):
             demand(len(getattr(self, key)) in (0, 2), f"labels.{key}", getattr(self, key), "none, or two VIA projects, one per annotator")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Labels)
+@dataclass(frozen=True)
+class Corruptions(Resampling):
+    """ImageNet-C's corruptions: pictures per class, and the parameter of each severity, mild to heavy."""
+
+    images: int
+    contrast: list[float]
+    contrast_severities: list[float]
+    noise: list[float]
+    blur: list[float]
+    jpeg: list[float]
+    reference: str
+
+    def __post_init__(self):
+        demand(self.images >= 1, "corruptions.images", self.images, "at least 1")
+        ordered = self.contrast_severities == sorted(set(self.contrast_severities)) and self.contrast_severities[0] > 0
+        demand(ordered, "corruptions.contrast_severities", self.contrast_severities, "ascending, above 0")
+        same = len(self.contrast) == len(self.contrast_severities)
+        demand(same, "corruptions.contrast", self.contrast, f"one value for each of {len(self.contrast_severities)} severities")
+        lengths = {len(self.noise), len(self.blur), len(self.jpeg)}
+        demand(len(lengths) == 1, "corruptions.noise", self.noise, "as many values as blur and jpeg have")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Labels, Corruptions)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:
