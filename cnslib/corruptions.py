@@ -3,8 +3,10 @@
 Rows take the form of the benchmark's: the corruption is the shift, its severity the scale, and severity 0 the picture as it is.
 """
 
+import functools
 import io
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 from torchvision.transforms.v2 import functional as transforms
+from tqdm.auto import tqdm
 
 from cnslib import catalog, evaluation, units
 from cnslib.analyses import Corruptions
@@ -96,26 +99,23 @@ def evaluate(
     graded = levels(settings)
     made_from = [catalog.digest(pictures, "heldout", classes), settings.images, [[name, *own.items()] for name, own in graded.items()]]
     made_from.append(units.code_digest(catalog, sys.modules[__name__]))
-    rows, plain = originals(pictures, classes, settings.images)
-    answer = partial(predict, rows=rows, plain=plain, graded=graded, batch_size=classifiers.batch_size)
+    made = functools.cache(lambda: corrupted(*originals(pictures, classes, settings.images), graded))  # once, if anybody must be asked
+    answer = partial(predict, made=made, batch_size=classifiers.batch_size)
     return evaluation.answered(made_from, answer, labels=labels, settings=classifiers, device=device, folder=folder)
 
 
-def predict(
-    classifier: Classifier, rows: pd.DataFrame, plain: Pictures, graded: dict[str, dict[float, float]], *, batch_size: int
-) -> pd.DataFrame:
-    """One row per corrupted picture, and one per original (shift "unshifted", scale 0); batches begin anew with every severity."""
+def corrupted(rows: pd.DataFrame, plain: Pictures, graded: dict[str, dict[float, float]]) -> tuple[pd.DataFrame, Pictures]:
+    """The originals (shift "unshifted", scale 0), then every corruption at every severity: the key of each picture, and the pictures."""
     keys = list(rows[["class", "seed"]].itertuples(index=False, name=None))
-    parts = [asked(classifier, rows.assign(shift=UNSHIFTED, scale=0.0), plain, batch_size=batch_size)]
-    for name, own in graded.items():
-        for severity, value in own.items():
-            made = corrupt(name, plain, value, keys=keys)
-            parts.append(asked(classifier, rows.assign(shift=name, scale=float(severity)), made, batch_size=batch_size))
-    return pd.concat(parts, ignore_index=True)
+    grid = [(name, severity, value) for name, own in graded.items() for severity, value in own.items()]
+    tables_of = [rows.assign(shift=UNSHIFTED, scale=0.0), *(rows.assign(shift=name, scale=severity) for name, severity, _ in grid)]
+    made = [plain, *(corrupt(name, plain, value, keys=keys) for name, _, value in grid)]
+    return pd.concat(tables_of, ignore_index=True), np.concatenate(made)
 
 
-def asked(classifier: Classifier, rows: pd.DataFrame, pictures: Pictures, *, batch_size: int) -> pd.DataFrame:
-    """A classifier's answers to some pictures."""
-    starts = range(0, len(pictures), batch_size)
+def predict(classifier: Classifier, made: Callable[[], tuple[pd.DataFrame, Pictures]], *, batch_size: int) -> pd.DataFrame:
+    """One row per picture, as `evaluation.predict`: batches of a fixed order and size, the last filled up."""
+    rows, pictures = made()
+    starts = tqdm(range(0, len(pictures), batch_size), desc=classifier.name, disable=None)
     logits = [evaluation.batch_logits(classifier, list(pictures[start : start + batch_size]), size=batch_size) for start in starts]
     return evaluation.answers(classifier, rows, torch.cat(logits))
