@@ -87,7 +87,7 @@ def evaluate(
     *,
     labels: list[str],
     settings: Corruptions,
-    evaluation_settings: Evaluation,
+    classifiers: Evaluation,
     device: str,
     folder: Path,
 ) -> dict[str, Path]:
