@@ -13,7 +13,7 @@ from cnslib import config, parameters, paths, tables
 SMOKE = paths.Layout("build/smoke")
 STEPS = [path.stem.split("_", 1)[1] for path in sorted(paths.NOTEBOOKS.glob("*.ipynb"))]
 # At smoke size the oracle may call no image out of class, and two sizes of a family leave no partial correlation.
-MAY_BE_EMPTY = {"filtering_roc", "line_size"}
+MAY_BE_EMPTY = {"filtering_roc", "labels_roc", "line_size"}
 pytestmark = pytest.mark.skipif(not (SMOKE.root / "metrics" / "accuracy.json").exists(), reason="run `make smoke` first")
 
 

@@ -1,0 +1,184 @@
+"""The labelled set of CNS-Bench (sections I.1 and J): stages of images, two annotators, the rule that joins them, the user study."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from jaxtyping import Float
+from sklearn.metrics import cohen_kappa_score
+
+from cnslib import alignment, catalog, paths, stats, tables, via
+from cnslib.alignment import CLASS_PROMPT
+from cnslib.config import UNSHIFTED, Filtering, demand
+from cnslib.encoders import Clip, Oracle
+from cnslib.filtering import PAIR
+
+CLASS, PARTIAL, NOT = via.ANSWERS
+IN, PARTLY, OUT = KINDS = ("in class", "partly in class", "out of class")  # what two answers make of an image (Fig. 28)
+DROPPED, EASY, HARD = "dropped", "easy", "hard"  # in stage (ii), in stage (iii), for annotators
+ANNOTATORS = ["first", "second"]
+schema = tables.schema(
+    tables.KEY,
+    {
+        **tables.IDENTITY,
+        "stage": pa.Column(str, pa.Check.isin([EASY, HARD])),
+        "kind": pa.Column(str, pa.Check.isin(KINDS)),
+        "out_of_class": pa.Column(bool),
+    },
+)
+
+
+def text_cut(cosines: Float[np.ndarray, "images"], share: float) -> float:
+    """The largest text alignment that at least a share of the images reaches (24 on the paper's scale of 100, for 90 %)."""
+    return float(np.quantile(cosines, 1 - share, method="lower"))
+
+
+def hits(predictions: pd.DataFrame, shifts: list[str], models: list[str]) -> pd.DataFrame:
+    """Whether each of some classifiers is right: a column per classifier, an image per row, scale 0 under every shift.
+
+    ValueError names a classifier that gave no answers.
+    """
+    for name in models:
+        demand(name in set(predictions["model"]), "labels.expert and labels.peers", name, "classifiers of evaluation.classifiers")
+    rows = tables.trajectories(predictions[predictions["model"].isin(models)], shifts).astype(dict.fromkeys(tables.TEXTS, str))
+    return rows.assign(right=rows["top1"] == rows["class"]).pivot(index=tables.KEY, columns="model", values="right")
+
+
+def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: str, peers: list[str]) -> pd.Series:
+    """The stage that decides about each image: "dropped" in (ii), "easy" in (iii), "hard" for the annotators in (iv).
+
+    A seed stays if the expert knows its unshifted image and the text alignment reaches the cut. A shifted image is easy, and in
+    class, if the same holds for it and one of the peers knows it too.
+    """
+    known = right.loc[pd.MultiIndex.from_frame(aligned[tables.KEY])].set_axis(aligned.index)
+    good = known[expert] & (aligned["clip_class"] >= cut)
+    unshifted = good.where(aligned["scale"] == 0, False)
+    starts = unshifted.groupby([aligned[key] for key in tables.TRAJECTORY]).transform("any")
+    easy = good & known[peers].any(axis=1)
+    return pd.Series(np.select([~starts, easy], [DROPPED, EASY], HARD), index=aligned.index)
+
+
+def catalog_alignment(pictures: Path, classes: list[str], clip: Clip) -> Float[np.ndarray, "images"]:
+    """CLIP's text alignment of the catalog's held-out pictures with their own class (ImageNet's validation images in the paper)."""
+    texts = clip.text_features([CLASS_PROMPT.format(name=name) for name in classes])
+    held = catalog.whole(pictures, "heldout", classes)
+    found = [clip.image_features(np.stack(own)) @ texts[classes.index(name)] for name, _, own in held]
+    return torch.cat(found).double().numpy()
+
+
+def parts(table: pd.DataFrame, pair: list[str]) -> dict[str, pd.Series]:
+    """Which rows belong to the labelled shifts of the paper, and which to the others; ValueError names a shift without images."""
+    for shift in pair:
+        demand(shift in set(table["shift"]), "labels.pair", shift, ", ".join(sorted(set(table["shift"]))))
+    inside = table["shift"].isin(pair)
+    return {"the pair": inside, "the other shifts": ~inside}
+
+
+def with_pictures(images: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the PNG bytes of their images; a row of scale 0 finds its picture among the unshifted ones."""
+    source = rows["shift"].where(rows["scale"] > 0, UNSHIFTED)
+    shards = [tables.read(alignment.shard(images, shift), tables.images) for shift in sorted(set(source))]
+    stored = pd.concat(shards).set_index(tables.KEY)["image"] if shards else pd.Series(dtype=object)
+    keys = pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=source))
+    return rows.assign(image=stored.reindex(keys).to_numpy())
+
+
+def oracle_answers(rows: pd.DataFrame, oracle: Oracle) -> pd.DataFrame:
+    """Both "annotators" where no people are asked: the oracle's verdict on each picture, and a second one on its mirror image.
+
+    `rows` hold `class_probability`, which the filtering step knows, and `image`. The answer is "class" where the oracle gives the
+    class at least one half, "not class" below chance, and "partial class properties" in between.
+    """
+    views, chance = [rows["class_probability"].to_numpy(), mirrored_probability(rows, oracle)], 1 / len(oracle.labels)
+    said = [np.select([view >= 0.5, view < chance], [CLASS, NOT], PARTIAL) for view in views]
+    return pd.DataFrame(dict(zip(ANNOTATORS, said, strict=True)), index=rows.index)
+
+
+def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray, "rows"]:
+    """The oracle's probability of each row's own class when it sees the picture turned round from left to right."""
+    if rows.empty:
+        return np.zeros(0)
+    own = [oracle.labels.index(name) for name in rows["class"]]
+    pictures = np.ascontiguousarray(tables.pictures(rows, "images to label")[:, :, ::-1])
+    return oracle.class_probability(pictures).numpy()[np.arange(len(own)), own]
+
+
+def annotated(files: list[Path], rows: pd.DataFrame) -> pd.DataFrame:
+    """What two annotators said about each row, from their VIA projects; errors name the file (see `via.read`).
+
+    Raises ValueError for any other number of files: agreement needs two.
+    """
+    demand(len(files) == 2, "labels.files", [str(file) for file in files], "two VIA projects, one per annotator")
+    names = via.file_names(rows)
+    said = [via.read(file, rows) for file in files]
+    return pd.DataFrame({who: [answers[name] for name in names] for who, answers in zip(ANNOTATORS, said, strict=True)}, index=rows.index)
+
+
+def joined(answers: pd.DataFrame) -> pd.Series:
+    """The paper's rule: out of class if one annotator says "not class"; else in class if one says "class"; else partly."""
+    out, inside = ((answers[ANNOTATORS] == said).any(axis=1) for said in (NOT, CLASS))
+    return pd.Series(np.select([out, inside], [OUT, IN], PARTLY), index=answers.index)
+
+
+def labelled_table(aligned: pd.DataFrame) -> pd.DataFrame:
+    """The images whose seed stays, with their label in the column `oracle_ooc`, where the filter looks for it, whoever gave it."""
+    stays = aligned[aligned["stage"] != DROPPED]
+    return stays.assign(oracle_ooc=stays["kind"] == OUT)
+
+
+def write(labelled: pd.DataFrame, path: Path) -> None:
+    """Writes the labelled set: key, stage, kind, and whether the image counts as out of class."""
+    tables.write(labelled.rename(columns={"oracle_ooc": "out_of_class"})[list(schema.columns)], path, schema)
+
+
+def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Filtering) -> dict:
+    """Cohen's kappa of the two annotators with a bootstrap interval over (class, seed), as a record.
+
+    Not a number where nothing was asked or all answers are the same.
+    """
+    if answers.empty or answers[ANNOTATORS].stack().nunique() == 1:
+        return {"n": len(answers), "estimate": np.nan, "low": np.nan, "high": np.nan}
+    counted = answers.assign(cluster=rows.groupby(PAIR).ngroup()).value_counts(["cluster", *ANNOTATORS]).reset_index(name="count")
+    weights = stats.resampling_weights(counted["cluster"].max() + 1, settings=settings)[:, counted["cluster"]] * counted["count"].to_numpy()
+    first, second = (counted[who] for who in ANNOTATORS)
+    values = np.array([cohen_kappa_score(first, second, labels=via.ANSWERS, sample_weight=weight) for weight in weights])
+    low, high = stats.percentiles(values[1:], settings.confidence)
+    return {"n": len(answers), "estimate": values[0], "low": float(low), "high": float(high)}
+
+
+def stage_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Table 8: images of each scale that were drawn (i), whose seed stays (ii), that are easy (iii), that are in class in the end (iv)."""
+    stays = table["stage"] != DROPPED
+    cases = {"i": table["stage"] != "", "ii": stays, "iii": table["stage"] == EASY, "iv": stays & (table["kind"] == IN)}
+    return pd.DataFrame({stage: case.groupby(table["scale"]).sum() for stage, case in cases.items()})
+
+
+def sample(rows: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
+    """A seeded sample in which every (shift, scale) has its proportional place, up to one image (section J).
+
+    Rows are put in random order within their stratum, and every N/n-th is taken from a random start. All rows where there are no more.
+    """
+    rng = np.random.default_rng(seed)
+    shuffled = rows.sort_values(tables.KEY).iloc[rng.permutation(len(rows))].sort_values(["shift", "scale"], kind="stable")
+    count = min(size, len(rows))
+    places = ((np.arange(count) + rng.uniform()) * len(rows) / max(count, 1)).astype(int)
+    return shuffled.iloc[places].sort_values(tables.KEY)
+
+
+def study_shares(
+    kinds: pd.Series, asked: pd.DataFrame, benchmark: pd.DataFrame, *, who: str, chance: float, confidence: float
+) -> pd.DataFrame:
+    """The share of out-of-class images in the user study with Wilson intervals, beside the paper's and what the oracle says by itself.
+
+    `benchmark` holds all images that `asked` was drawn from: its share is counted, so its interval is the share itself.
+    """
+    text = pd.read_csv(paths.PUBLISHED / "cns_text.csv").set_index("id")["value"]
+    paper = np.arange(int(text["user_study_images"])) < int(text["user_study_ooc"])
+    once = [(table["class_probability"] < chance).to_numpy() for table in (asked, benchmark)]
+    cases = {"paper (people)": paper, f"sample ({who})": (kinds == OUT).to_numpy(), "sample (oracle, once)": once[0]}
+    rows = {what: stats.independent_share(case, confidence=confidence) for what, case in cases.items()}
+    share = float(once[1].mean())
+    rows["whole benchmark (oracle, once)"] = {"n": len(benchmark), "estimate": share, "low": share, "high": share}
+    return pd.DataFrame([{"what": what, **row} for what, row in rows.items()])

@@ -1,0 +1,94 @@
+"""Projects of the VGG Image Annotator (VIA 2, Dutta and Zisserman 2019): pictures with one question each, and the answers read back.
+
+One project file is one annotator's. VIA knows a picture by its file name followed by its size in bytes.
+"""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from cnslib import tables, units
+from cnslib.config import identifier
+
+ANSWERS = ("class", "partial class properties", "not class")  # section I.1
+ATTRIBUTE = "answer"
+QUESTION = "Does the picture show the class that its file name gives?"
+VERSION = "2.0.10"  # of VIA's data format
+PARTS = ("_via_settings", "_via_img_metadata", "_via_attributes")  # without them VIA opens no project
+
+
+def file_names(rows: pd.DataFrame) -> list[str]:
+    """The picture file of each row (shift, class, seed, scale), in the style of the published data set."""
+    keys = rows[tables.KEY].itertuples(index=False, name=None)
+    return [
+        f"{identifier(name)}-{identifier(shift)}-seed_{seed:04d}-scale_{round(1000 * scale):04d}.png" for shift, name, seed, scale in keys
+    ]
+
+
+def project(rows: pd.DataFrame, *, name: str, answers: dict[str, str] | None = None) -> dict:
+    """A VIA 2 project of some images (key and PNG bytes) with a radio button for the three answers; `answers` by file name, if any."""
+    given = answers or {}
+    pictures = {}
+    for file, data in zip(file_names(rows), rows["image"], strict=True):
+        attributes = {ATTRIBUTE: given[file]} if file in given else {}
+        pictures[f"{file}{len(data)}"] = {"filename": file, "size": len(data), "regions": [], "file_attributes": attributes}
+    question = {"type": "radio", "description": QUESTION, "options": dict.fromkeys(ANSWERS, ""), "default_options": {}}
+    core = {"buffer_size": 18, "filepath": {}, "default_filepath": ""}
+    return {
+        "_via_settings": {"core": core, "project": {"name": name}},
+        "_via_img_metadata": pictures,
+        "_via_attributes": {"region": {}, "file": {ATTRIBUTE: question}},
+        "_via_data_format_version": VERSION,
+        "_via_image_id_list": list(pictures),
+    }
+
+
+def write(rows: pd.DataFrame, path: Path, *, answers: dict[str, str] | None = None) -> None:
+    """Writes a project file, atomically; its name is that of the file."""
+    units.write_bytes(path, (json.dumps(project(rows, name=path.stem, answers=answers), indent=1) + "\n").encode())
+
+
+def export(rows: pd.DataFrame, path: Path) -> None:
+    """Writes a project without answers and its pictures beside it, where VIA looks for them."""
+    write(rows, path)
+    for file, data in zip(file_names(rows), rows["image"], strict=True):
+        units.write_bytes(path.parent / file, data)
+
+
+def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, str]:
+    """One annotator's answers by file name; `rows` are the images that were asked for, with their key alone.
+
+    Raises FileNotFoundError for a missing file; ValueError, naming file and picture, for what is no VIA 2 project, a picture
+    that is missing or that nobody asked for, an unknown answer, and, in a finished project, a picture without an answer.
+    """
+    pictures = {entry["filename"]: entry["file_attributes"].get(ATTRIBUTE, "") for entry in load(path).values()}
+    asked = file_names(rows)
+    require(path, [file for file in asked if file not in pictures], "missing", "a project with every picture that was asked for")
+    require(path, sorted(set(pictures) - set(asked)), "not part of this project", "the pictures that were asked for")
+    unknown = [f"{file} ({answer!r})" for file, answer in pictures.items() if answer and answer not in ANSWERS]
+    require(path, unknown, "answered by an unknown label", f"the labels {', '.join(ANSWERS)}")
+    if finished:
+        require(path, [file for file in asked if not pictures[file]], "without an answer", "one answer per picture")
+    return {file: pictures[file] for file in asked if pictures[file]}
+
+
+def load(path: Path) -> dict[str, dict]:
+    """The pictures of a VIA 2 project file."""
+    if not path.exists():
+        raise FileNotFoundError(f"labels: project {path} does not exist; accepted: a VIA 2 project file (json)")
+    try:
+        content = json.loads(path.read_text())
+        missing = [part for part in PARTS if part not in content]
+    except (ValueError, TypeError):
+        missing = list(PARTS)
+    if missing:
+        raise ValueError(f"{path}: {', '.join(missing)} missing; accepted: a VIA 2 project file (json)")
+    return content["_via_img_metadata"]
+
+
+def require(path: Path, wrong: list[str], problem: str, accepted: str) -> None:
+    """Raises ValueError that counts the wrong pictures and shows the first, if there are any."""
+    if wrong:
+        verb = "picture is" if len(wrong) == 1 else "pictures are"
+        raise ValueError(f"{path}: {len(wrong)} {verb} {problem}, first {wrong[0]}; accepted: {accepted}")
