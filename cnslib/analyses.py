@@ -120,7 +120,21 @@ class Published:
         demand(self.images >= 2, "published.images", self.images, "at least 2")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published)
+@dataclass(frozen=True)
+class Directions(Resampling):
+    """Shifts by text: under which shifts, and how many seeds of each class, the baselines are drawn."""
+
+    shifts: list[str]
+    seeds: int
+
+    def __post_init__(self):
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "directions.shifts", shift, ", ".join(SHIFTS))
+        demand(len(set(self.shifts)) == len(self.shifts) > 0, "directions.shifts", self.shifts, "a list without repetitions")
+        demand(self.seeds >= 1, "directions.seeds", self.seeds, "at least 1")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Directions)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:
