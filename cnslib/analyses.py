@@ -134,7 +134,25 @@ class Directions(Resampling):
         demand(self.seeds >= 1, "directions.seeds", self.seeds, "at least 1")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Directions)
+@dataclass(frozen=True)
+class Composition(Resampling):
+    """Two sliders in one image: which pairs of shifts, at which weights of each, and how many seeds of each class."""
+
+    pairs: list[list[str]]
+    weights: list[float]
+    seeds: int
+
+    def __post_init__(self):
+        for pair in self.pairs:
+            demand(len(set(pair)) == len(pair) == 2, "composition.pairs", pair, "two different shifts")
+            for shift in pair:
+                demand(shift in SHIFTS, "composition.pairs", shift, ", ".join(SHIFTS))
+        ordered = self.weights == sorted(set(self.weights)) and self.weights[0] == 0 and len(self.weights) > 1
+        demand(ordered, "composition.weights", self.weights, "two or more of base.scales, ascending from 0.0")
+        demand(self.seeds >= 1, "composition.seeds", self.seeds, "at least 1")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Directions, Composition)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

@@ -18,6 +18,13 @@ SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.7
 BOOTSTRAP = Resampling(resamples=200, confidence=0.95, seed=1)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_process():
+    """The images are too few to start processes for."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+
+
 @pytest.fixture(scope="module")
 def sampler(tiny_pipeline_dir, tiny_tokens_dir):
     pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
