@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from cnslib.config import SHIFTS, Evaluation, demand
 
+# Deterministic, and fed with latents as they are; the Euler and Heun ones rescale them.
+SCHEDULERS = ("DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler")
 AXES = ("architecture", "convolution size", "transformer size", "pre-training")
 
 
@@ -152,7 +154,31 @@ class Composition(Resampling):
         demand(self.seeds >= 1, "composition.seeds", self.seeds, "at least 1")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Directions, Composition)
+@dataclass(frozen=True)
+class Ablation(Resampling):
+    """Samplers (a diffusers scheduler and its steps each), what is drawn by all of them, and numbers of classes."""
+
+    samplers: dict[str, dict]
+    reference: str
+    rce_reference: str
+    shifts: list[str]
+    seeds: int
+    counts: list[int]
+
+    def __post_init__(self):
+        for name, one in self.samplers.items():
+            key = f"ablation.samplers.{name}"
+            demand(one.keys() == {"scheduler", "steps"}, key, one, "the keys scheduler and steps")
+            demand(one["scheduler"] in SCHEDULERS, f"{key}.scheduler", one["scheduler"], ", ".join(SCHEDULERS))
+            demand(isinstance(one["steps"], int) and one["steps"] >= 2, f"{key}.steps", one["steps"], "at least 2")
+        demand(self.reference in self.samplers, "ablation.reference", self.reference, ", ".join(self.samplers))
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "ablation.shifts", shift, ", ".join(SHIFTS))
+        demand(self.seeds >= 1, "ablation.seeds", self.seeds, "at least 1")
+        demand(self.counts == sorted(set(self.counts)), "ablation.counts", self.counts, "numbers of classes, ascending")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Directions, Composition, Ablation)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:
