@@ -31,6 +31,7 @@ looks_schema = tables.schema(
     ["sampler", *tables.KEY],
     {**NAME, **tables.IDENTITY, "alignment": pa.Column(float), "change": pa.Column(float), "likeness": pa.Column(float, tables.COSINE)},
 )
+pictures_schema = tables.schema(["sampler", *tables.KEY], {**NAME, **tables.IDENTITY, "image": pa.Column(object)})
 Pictures = UInt8[np.ndarray, "scales height width 3"]
 
 
@@ -178,3 +179,17 @@ def look(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
     both["change"] = [abs(one.astype(int) - other).mean().round(6) for one, other in pairs]
     both["likeness"] = [float((one * other).sum().round(6)) for one, other in zip(both["feature"], both["feature_reference"], strict=True)]
     return both[list(looks_schema.columns)]
+
+
+def films(bench: Bench, shift: str, name: str, seed: int, scales: list[float]) -> dict[str, Pictures]:
+    """The pictures of one trajectory by every sampler, scale 0 first; kept on file, since a figure shows them."""
+    path = bench.folder / "pictures" / f"{identifier(shift)}_{identifier(name)}_{seed}.parquet"
+    units.prune(path.parent, {path.name}, "*.parquet")
+    made_from = unit_digest(bench, [shift], name, seed, scales)
+    if not units.done(path, made_from):
+        drawn = draw(bench, [shift], name, seed, scales)
+        drawn["image"] = [tables.encode(picture) for picture in drawn["picture"]]
+        tables.write(drawn.drop(columns="picture"), path, pictures_schema)
+        units.finish(path, made_from)
+    stored = tables.read(path, pictures_schema).sort_values("scale", kind="stable")
+    return {sampler: tables.pictures(stored[stored["sampler"] == sampler], path.name) for sampler in bench.steppers}

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from cnslib import ranking, stats
 from cnslib.config import demand
@@ -101,6 +103,17 @@ def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
         record = {"n": len(values), "estimate": np.median(values) if len(values) else np.nan, "low": low[0], "high": high[0]}
         rows.append({"classes": count, "measure": measure, **record})
     return pd.DataFrame(rows)
+
+
+def range_figure(table: pd.DataFrame) -> Figure:
+    """One panel per measure with an axis of its own: median and range over the subsets against the number of classes."""
+    figure, columns = plt.subplots(1, len(MEASURES), figsize=(2.4 * len(MEASURES), 2.3), layout="constrained")
+    for axes, measure in zip(columns, MEASURES, strict=True):
+        part = table[table["measure"] == measure]
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        axes.errorbar(part["classes"], part["estimate"], arms, fmt="o", markersize=4, elinewidth=1)
+        axes.set(xlabel="classes", title=measure, xticks=part["classes"])
+    return figure
 
 
 def curves(found: Outcomes, counts: list[int], *, confidence: float) -> pd.DataFrame:
