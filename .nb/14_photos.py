@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from cnslib import failure, imagenet, paths, photos, photoshow, plots, ranking, stamps, stats, tables
-from cnslib.analyses import Photos
+from cnslib.studies import Photos
 
 # settings
 plots.use_style()

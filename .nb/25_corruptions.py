@@ -11,8 +11,8 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from cnslib import corruptions, encoders, orders, paths, plots, ranking, stats, tables
-from cnslib.analyses import Corruptions
 from cnslib.config import UNSHIFTED, Evaluation
+from cnslib.studies import Corruptions
 
 # settings
 plots.use_style()

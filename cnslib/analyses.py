@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cnslib.config import SHIFTS, Evaluation, Filtering, demand
+from cnslib.config import SHIFTS, Evaluation, demand
 
 AXES = ("architecture", "convolution size", "transformer size", "pre-training")
 
@@ -120,68 +120,7 @@ class Published:
         demand(self.images >= 2, "published.images", self.images, "at least 2")
 
 
-@dataclass(frozen=True)
-class Photos(Resampling):
-    """The photo set: ImageNet classifiers by name and source, the one of CE and rCE, how many cut-outs, at which severities."""
-
-    classifiers: dict[str, str]
-    reference: str
-    cutouts: int
-    severities: list[float]
-
-    def __post_init__(self):
-        demand(self.reference in self.classifiers, "photos.reference", self.reference, ", ".join(self.classifiers))
-        demand(self.cutouts >= 2, "photos.cutouts", self.cutouts, "at least 2")
-        rising = self.severities == sorted(set(self.severities)) and len(self.severities) > 1
-        demand(rising and self.severities[0] == 0 and self.severities[-1] <= 1, "photos.severities", self.severities, "from 0.0 up to 1.0")
-
-
-@dataclass(frozen=True)
-class Labels(Filtering):
-    """The labelled set: the shifts that people label, who decides what is easy, the annotators' files, and the user study."""
-
-    pair: list[str]
-    expert: str
-    peers: list[str]
-    clear: float
-    files: list[str]
-    study: int
-    study_files: list[str]
-    annotator: str
-
-    def __post_init__(self):
-        super().__post_init__()
-        for shift in self.pair:
-            demand(shift in SHIFTS, "labels.pair", shift, ", ".join(SHIFTS))
-        demand(0 < self.clear < 1, "labels.clear", self.clear, "between 0 and 1")
-        demand(self.study >= 1, "labels.study", self.study, "at least 1")
-        for key in ("files", "study_files"):
-            demand(len(getattr(self, key)) in (0, 2), f"labels.{key}", getattr(self, key), "none, or two VIA projects, one per annotator")
-
-
-@dataclass(frozen=True)
-class Corruptions(Resampling):
-    """ImageNet-C's corruptions: pictures per class, and the parameter of each severity, mild to heavy."""
-
-    images: int
-    contrast: list[float]
-    contrast_severities: list[float]
-    noise: list[float]
-    blur: list[float]
-    jpeg: list[float]
-    reference: str
-
-    def __post_init__(self):
-        demand(self.images >= 1, "corruptions.images", self.images, "at least 1")
-        ordered = self.contrast_severities == sorted(set(self.contrast_severities)) and self.contrast_severities[0] > 0
-        demand(ordered, "corruptions.contrast_severities", self.contrast_severities, "ascending, above 0")
-        same = len(self.contrast) == len(self.contrast_severities)
-        demand(same, "corruptions.contrast", self.contrast, f"one value for each of {len(self.contrast_severities)} severities")
-        lengths = {len(self.noise), len(self.blur), len(self.jpeg)}
-        demand(len(lengths) == 1, "corruptions.noise", self.noise, "as many values as blur and jpeg have")
-
-
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Photos, Labels, Corruptions)
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

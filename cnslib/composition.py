@@ -1,79 +1,185 @@
-"""The photo set's images: a cut-out in a random pose on a background, as a scene of the mini world's renderer, under its shifts.
-
-Every cut-out owns one generator (seed, class, number), so its pose and background do not depend on what else is drawn.
-"""
+"""Several sliders in one image: their adapters are added, each with a weight of its own (CNS-Bench supplement K, Fig. 29)."""
 
 import contextlib
-from collections.abc import Iterator
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pandera.pandas as pa
 import torch
-from jaxtyping import Float, UInt8
-from PIL import Image
-from torch import Tensor
+from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from jaxtyping import UInt8
+from peft.tuners.lora import LoraLayer
+from torch import Tensor, nn
 
-from cnslib import backgrounds, shifts, textures, world
-from cnslib.config import UNSHIFTED
-from cnslib.cutouts import CutOut
-from cnslib.textures import blur, lerp, shift_by
-from cnslib.world import Draws, Scene
+from cnslib import adapters, directions, generation, models, tables, units, workers
+from cnslib.config import identifier
+from cnslib.directions import Pictures, Study
+from cnslib.generation import Sampler
+from cnslib.sliders import slider_path
 
-SIDE = 256  # pixels
-EXTENT = (0.6, 0.85)  # longer side of the placed cut-out, as a share of the image's side
-TILT = 12.0  # degrees to either side
-FINENESS = 160  # lengths of the renderer are this fraction of the side; 64 is right for garments at 64 px, too coarse for a photograph
-REACH = {  # the renderer's severity at severity 1: what most people can still name, judged by eye; 1.0 where none is told
-    "plush toy style": 0.9,
-    "video game renditions style": 0.5,  # its blocks are literal 64ths: beyond, a picture has 8 x 8 of them
-    "heavy snow": 0.85,
-    "heavy fog": 0.8,
-    "heavy smog": 0.9,
-    "heavy dust": 0.9,
-    "heavy sandstorm": 0.65,
-}
-
-
-def scene(cutout: CutOut, *, seed: int) -> tuple[Scene, Draws]:
-    """The unshifted scene of one cut-out (a batch of one) and the random numbers that its shifts will use."""
-    draws = world.draw([("photos", seed, cutout.label, cutout.seed)])
-    placed = torch.from_numpy(np.array(posed(cutout.picture, draws.uniforms[0]))).permute(2, 0, 1)[None].float() / 255
-    body, mask = placed.split([3, 1], dim=1)
-    ground = backgrounds.background(draws, SIDE)
-    ground = ground * (1 - 0.4 * blur(shift_by(mask, 2.0, 1.5), 2.0))  # a soft shadow
-    return Scene(lerp(ground, body, mask), mask, body, ground), draws
-
-
-def posed(picture: Image.Image, uniforms: Float[Tensor, "32"]) -> Image.Image:
-    """The cut-out mirrored or not, tilted, scaled and shifted on a transparent square, whole."""
-    mirror, tilt, extent, right, down = uniforms[:5].tolist()
-    picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirror < 0.5 else picture
-    picture = picture.rotate((2 * tilt - 1) * TILT, Image.Resampling.BICUBIC, expand=True)
-    picture = picture.crop(picture.getchannel("A").getbbox())
-    factor = SIDE * (EXTENT[0] + (EXTENT[1] - EXTENT[0]) * extent) / max(picture.size)
-    picture = picture.resize([max(1, round(length * factor)) for length in picture.size], Image.Resampling.BICUBIC)
-    canvas = Image.new("RGBA", (SIDE, SIDE))
-    rooms = [(SIDE - length) / 2 for length in picture.size]
-    canvas.paste(picture, tuple(round(room + (share - 0.5) * room) for room, share in zip(rooms, (right, down), strict=True)))
-    return canvas
-
-
-def shifted(cutout: CutOut, shift: str, severities: list[float], *, seed: int) -> UInt8[np.ndarray, "severities 256 256 3"]:
-    """One cut-out under one shift (or "unshifted") at each severity."""
-    (whole, draws), count = scene(cutout, seed=seed), len(severities)
-    if shift == UNSHIFTED:
-        return world.to_uint8(whole.image).numpy()
-    many = Scene(*(getattr(whole, name).expand(count, -1, -1, -1) for name in ("image", "mask", "object", "background")))
-    repeated = Draws(draws.uniforms.expand(count, -1), draws.fields.expand(count, -1, -1, -1))
-    with fine_lengths():
-        images = shifts.apply(shift, many, REACH.get(shift, 1.0) * torch.tensor(severities), repeated)
-    return world.to_uint8(images).numpy()
+PAIR = ["first", "second"]
+WEIGHTS = ["first_weight", "second_weight"]
+KEY = [*PAIR, "class", "seed", *WEIGHTS]
+WEIGHT = pa.Column(float, pa.Check.ge(0))
+schema = tables.schema(
+    KEY,
+    {
+        **dict.fromkeys(PAIR, pa.Column(str)),
+        **{key: tables.IDENTITY[key] for key in ("class", "seed")},
+        **dict.fromkeys(WEIGHTS, WEIGHT),
+        **dict.fromkeys(("alignment_first", "alignment_second"), pa.Column(float)),
+        "structure": pa.Column(float, tables.COSINE),
+        "class_probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
+    },
+)
+pictures_schema = tables.schema(WEIGHTS, {**dict.fromkeys(WEIGHTS, WEIGHT), "image": pa.Column(object)})
+Weights = Sequence[Sequence[float]]  # one list per image, one weight per slider
 
 
 @contextlib.contextmanager
-def fine_lengths() -> Iterator[None]:
-    """Lets the renderer draw flakes, strokes and outlines in 160ths of the side instead of 64ths, as long as the context lasts."""
-    usual, textures.FIELD = textures.FIELD, FINENESS
+def loaded(pipe: StableDiffusionPipeline, files: list[Path]) -> Iterator[list[str]]:
+    """The pipeline with the adapters of several files, all active at scale 1; yields their names.
+
+    The base model is restored bit for bit afterwards. Raises ValueError, naming the file, as `adapters.loaded` does.
+    """
+    names = [f"{adapters.NAME}_{number}" for number in range(len(files))]
+    for path in files:
+        adapters.require_complete(pipe.unet, path)
+    try:
+        for name, path in zip(names, files, strict=True):
+            pipe.unet.load_lora_adapter(path, prefix="unet", adapter_name=name, use_safetensors=True, local_files_only=True)
+        pipe.unet.set_adapters(names)
+        yield names
+    finally:
+        pipe.unload_lora_weights()
+
+
+@contextlib.contextmanager
+def weighted(unet: UNet2DConditionModel, weights: dict[str, list[float]]) -> Iterator[None]:
+    """Gives every sample of a batch its own weight of each adapter: sample i gets `weights[adapter][i]`.
+
+    What `adapters.scaled` does for one adapter; its factor alpha / rank stays.
+    """
+    factors = {name: torch.tensor(values, dtype=torch.float32) for name, values in weights.items()}
+
+    def hook(name: str):
+        def scale(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
+            return output * factors[name].to(output).reshape(-1, *[1] * (output.ndim - 1))
+
+        return scale
+
+    layers = [module for module in unet.modules() if isinstance(module, LoraLayer)]
+    handles = [layer.lora_B[name].register_forward_hook(hook(name)) for layer in layers for name in weights if name in layer.lora_B]
     try:
         yield
     finally:
-        textures.FIELD = usual
+        for handle in handles:
+            handle.remove()
+
+
+@torch.no_grad()
+def shifted(sampler: Sampler, names: list[str], name: str, seed: int, weights: Weights) -> UInt8[Tensor, "images height width 3"]:
+    """The images of one class and seed with the adapters that are loaded, in one batch; each image has a weight per adapter."""
+    with adapters.switched_off(sampler.pipe.unet):
+        start = sampler.prefix(name, seed)
+    late = sampler.scheduler.timesteps[generation.steps_without_slider(sampler.settings) :]
+    passes = len(sampler.text(name))
+    columns = {adapter: [row[place] for row in weights] * passes for place, adapter in enumerate(names)}
+    with weighted(sampler.pipe.unet, columns):
+        return models.decode(sampler.pipe, sampler.denoise(start.repeat(len(weights), 1, 1, 1), name, late))
+
+
+def score(study: Study, sliders: Path, pairs: list[list[str]], classes: list[str], *, weights: list[float], seeds: int) -> pd.DataFrame:
+    """One row per pair, class, seed and two weights; draws what is missing or outdated, a unit per (pair, class).
+
+    Where a weight is 0 the image is the benchmark's own, of the other slider alone. Raises FileNotFoundError for a missing slider,
+    ValueError where the benchmark lacks an image.
+    """
+    paths = {(*pair, name): unit_path(study.folder / "scores", *pair, name) for pair, name in itertools.product(pairs, classes)}
+    prune(study.folder / "scores", list(paths.values()))
+    stored = {shift: directions.benchmark(study.images, shift) for shift in {*itertools.chain(*pairs)}}
+    pieces = []
+    for (first, second, name), path in paths.items():
+        own = {shift: directions.own_rows(stored[shift], name, scales=weights, seeds=seeds) for shift in (first, second)}
+        made_from = unit_digest(study, sliders, own, name)
+        if not units.done(path, made_from):
+            pieces.append((study, sliders, own, name, made_from))
+    study.sampler.prepare(sorted({name for *_, name, _ in pieces}), seeds=seeds)
+    workers.each(measure, pieces, device=study.sampler.pipe.device, desc="composition")
+    return pd.concat([tables.read(path, schema) for path in paths.values()], ignore_index=True)
+
+
+def unit_path(folder: Path, first: str, second: str, name: str) -> Path:
+    """Where a pair and a class are kept."""
+    return folder / f"{identifier(first)}_{identifier(second)}_{identifier(name)}.parquet"
+
+
+def prune(folder: Path, paths: list[Path]) -> None:
+    """Deletes units that are no longer asked for, and what a killed run left half written."""
+    units.prune(folder, {path.name for path in paths}, "*.parquet")
+    units.prune(folder, set(), ".*.partial")
+
+
+def unit_digest(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str) -> str:
+    """What a unit depends on: both sliders, the benchmark's images of each alone, and the code."""
+    parts = [
+        [directions.unit_digest(study, shift, name, rows), adapters.file_digest(slider_path(sliders, shift, name))]
+        for shift, rows in own.items()
+    ]
+    return units.digest(parts, units.code_digest(sys.modules[__name__], adapters))
+
+
+def measure(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str, made_from: str) -> None:
+    """Writes the scores of one pair and class and their digest."""
+    first, second = own
+    path = unit_path(study.folder / "scores", first, second, name)
+    seeds = sorted(own[first]["seed"].unique())
+    rows = [looks(study, sheet(study, sliders, own, name, int(seed)), first, second, name, int(seed)) for seed in seeds]
+    tables.write(pd.concat(rows), path, schema)
+    units.finish(path, made_from)
+
+
+def sheet(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str, seed: int) -> dict[tuple[float, float], np.ndarray]:
+    """The picture of each two weights: the benchmark's where one of them is 0, the others drawn."""
+    single = {shift: rows[rows["seed"] == seed] for shift, rows in own.items()}
+    left, right = (dict(zip(rows["scale"], tables.pictures(rows, "benchmark"), strict=True)) for rows in single.values())
+    cells = list(itertools.product(left, right))
+    both = [cell for cell in cells if min(cell) > 0]
+    with loaded(study.sampler.pipe, [slider_path(sliders, shift, name) for shift in own]) as names:
+        drawn = dict(zip(both, shifted(study.sampler, names, name, seed, both).numpy(), strict=True))
+    return {cell: drawn[cell] if cell in drawn else right[cell[1]] if cell[0] == 0 else left[cell[0]] for cell in cells}
+
+
+def looks(study: Study, pictures: dict[tuple[float, float], np.ndarray], first: str, second: str, name: str, seed: int) -> pd.DataFrame:
+    """What the judges see in the pictures of one class and seed: alignment with both shifts, structure kept, and the class."""
+    stacked: Pictures = np.stack(list(pictures.values()))  # the first has both weights 0
+    seen = {side: directions.looks(study, stacked, shift, name) for side, shift in zip(PAIR, (first, second), strict=True)}
+    alignments = {f"alignment_{side}": columns["alignment"] for side, columns in seen.items()}
+    rest = {key: seen["first"][key] for key in ("structure", "class_probability")}
+    weights = pd.DataFrame(list(pictures), columns=WEIGHTS)
+    return weights.assign(first=first, second=second, **{"class": name, "seed": seed}, **alignments, **rest)
+
+
+def films(
+    study: Study, sliders: Path, pairs: list[list[str]], name: str, *, weights: list[float], seed: int
+) -> dict[tuple[str, str], UInt8[np.ndarray, "first second height width 3"]]:
+    """A grid of pictures per pair, the first slider's weight along the rows; kept on file, since a figure shows them."""
+    paths = {tuple(pair): unit_path(study.folder / "pictures", *pair, name) for pair in pairs}
+    prune(study.folder / "pictures", list(paths.values()))
+    found = {}
+    for (first, second), path in paths.items():
+        rows = {shift: directions.benchmark(study.images, shift) for shift in (first, second)}
+        own = {shift: directions.own_rows(part, name, scales=weights, seeds=seed).query("seed == @seed") for shift, part in rows.items()}
+        made_from = unit_digest(study, sliders, own, name)
+        if not units.done(path, made_from):
+            drawn = sheet(study, sliders, own, name, seed)
+            rows_of = [{**dict(zip(WEIGHTS, cell, strict=True)), "image": tables.encode(picture)} for cell, picture in drawn.items()]
+            tables.write(pd.DataFrame(rows_of), path, pictures_schema)
+            units.finish(path, made_from)
+        pictures = tables.pictures(tables.read(path, pictures_schema), path.name)
+        found[first, second] = pictures.reshape(len(weights), len(weights), *pictures.shape[1:])
+    return found

@@ -20,10 +20,10 @@ from torchvision.transforms.v2 import functional as transforms
 from tqdm.auto import tqdm
 
 from cnslib import catalog, evaluation, units
-from cnslib.analyses import Corruptions
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, Evaluation
 from cnslib.seeds import seed_of
+from cnslib.studies import Corruptions
 
 CONTRAST, NOISE, BLUR, JPEG = NAMES = ("contrast", "gaussian noise", "gaussian blur", "jpeg compression")
 Pictures = UInt8[np.ndarray, "images height width 3"]

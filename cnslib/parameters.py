@@ -10,8 +10,9 @@ from ruamel.yaml import YAML
 from cnslib.analyses import ANALYSES, require_evaluated
 from cnslib.config import MAKING
 from cnslib.recipes import RECIPES
+from cnslib.studies import STUDIES
 
-SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *RECIPES)}
+SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *RECIPES)}
 
 
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:

@@ -12,13 +12,13 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from cnslib import backgrounds, classifiers, composition, cutouts, evaluation, guests, imagenet, lite, paths, tables, units, workers, world
-from cnslib.analyses import Photos
+from cnslib import backgrounds, classifiers, cutouts, evaluation, guests, imagenet, lite, paths, placement, tables, units, workers, world
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, demand, identifier
 from cnslib.cutouts import CutOut
+from cnslib.studies import Photos
 
-CODE = (sys.modules[__name__], backgrounds, composition, cutouts, evaluation, classifiers, guests, lite, imagenet, *world.RENDERER)
+CODE = (sys.modules[__name__], backgrounds, placement, cutouts, evaluation, classifiers, guests, lite, imagenet, *world.RENDERER)
 
 
 def answer(shifts: list[str], *, settings: Photos, device: str, folder: Path, photos: Path = paths.PHOTOS) -> dict[str, Path]:
@@ -71,7 +71,7 @@ def ask(found: list[Classifier], objects: list[CutOut], shifts: Iterable[str], *
         keys = [(shift, own.label, own.seed, value) for own in objects for value in values]
         logits: dict[str, list] = {classifier.name: [] for classifier in found}
         for own in tqdm(objects, desc=shift, disable=None, leave=False):
-            images = composition.shifted(own, shift, values, seed=settings.seed)
+            images = placement.shifted(own, shift, values, seed=settings.seed)
             for classifier in found:
                 logits[classifier.name].append(classifier.logits(images))
         table = pd.DataFrame(keys, columns=tables.KEY)

@@ -5,18 +5,18 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.figure import Figure
 
-from cnslib import composition, published, stats
-from cnslib.analyses import Photos
+from cnslib import placement, published, stats
 from cnslib.config import UNSHIFTED
 from cnslib.cutouts import CutOut
 from cnslib.stats import Shares
+from cnslib.studies import Photos
 
 SHRUNK = 2  # contact sheets show half of the pixels
 
 
 def samples(objects: list[CutOut], *, columns: int, seed: int) -> tuple[UInt8[np.ndarray, "rows columns side side 3"], pd.DataFrame]:
     """All unshifted images row by row, the last row filled up with white, and which object stands where."""
-    images = np.concatenate([shrunk(composition.shifted(own, UNSHIFTED, [0.0], seed=seed)) for own in objects])
+    images = np.concatenate([shrunk(placement.shifted(own, UNSHIFTED, [0.0], seed=seed)) for own in objects])
     columns = min(columns, len(objects))
     rows = -(-len(objects) // columns)
     white = np.full((rows * columns - len(objects), *images.shape[1:]), 255, np.uint8)
@@ -35,7 +35,7 @@ def strips(
         start = number * len(objects) // len(shifts)
         turned = [*objects[start:], *objects[:start]]
         own = next((one for one in turned if points.loc[(shift, one.label, one.seed), "failure_point"] != 0), turned[0])
-        sheet.append(shrunk(composition.shifted(own, shift, settings.severities, seed=settings.seed)))
+        sheet.append(shrunk(placement.shifted(own, shift, settings.severities, seed=settings.seed)))
         found = points.loc[(shift, own.label, own.seed)]
         rows.append([shift, own.label, own.seed, model, found["failure_point"], found["failed"]])
     return np.stack(sheet), pd.DataFrame(rows, columns=["shift", "class", "seed", "model", "failure_point", "failed"])

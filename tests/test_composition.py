@@ -1,82 +1,162 @@
-"""Composed photographs: exact masks, seeds that belong to images, the mini world's shifts drawn finer."""
+"""Composition: one weight at zero is the single slider, all at zero the base model, and gains are counted as by hand."""
+
+import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from PIL import Image
+from tiny_encoders import write_clip, write_timm
 
-from cnslib import backgrounds, composition, textures, world
-from cnslib.config import SHIFTS, UNSHIFTED
-from cnslib.cutouts import CutOut
+from cnslib import adapters, composition, directions, encoders, generation, health, mixtures, models, studies, tables
+from cnslib.analyses import Resampling
+from cnslib.config import SHIFTS, Generation
+from cnslib.sliders import slider_path
+
+CLASSES = ["sneaker", "ankle boot"]
+LABELS = [*CLASSES, "bag"]
+FIRST, SECOND = "heavy snow", "cartoon style"
+WEIGHTS = [0.0, 1.0, 2.0]
+SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
+BOOTSTRAP = Resampling(resamples=200, confidence=0.95, seed=1)
 
 
-def disc(label: str = "basketball", side: int = 120) -> CutOut:
-    """A red disc on nothing."""
-    y, x = np.mgrid[:side, :side] - (side - 1) / 2
-    inside = (x**2 + y**2 < (side / 2 - 2) ** 2).astype(np.uint8)
-    return CutOut(label, 1, Image.fromarray(np.stack([220 * inside, 20 * inside, 20 * inside, 255 * inside], -1), "RGBA"))
+@pytest.fixture(scope="module", autouse=True)
+def one_process():
+    """The images are too few to start processes for."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
 
 
 @pytest.fixture(scope="module")
-def scene() -> world.Scene:
-    return composition.scene(disc(), seed=1)[0]
+def sampler(tiny_pipeline_dir, tiny_tokens_dir):
+    pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
+    models.load_tokens(pipe, tiny_tokens_dir, CLASSES)
+    return generation.Sampler(pipe, settings=SETTINGS)
 
 
-def test_the_image_is_object_where_the_mask_is_one_and_background_where_it_is_zero(scene):
-    inside, outside = (scene.mask == value for value in (1, 0))
-    assert inside.any() and outside.any()
-    for mask, source in ((inside, scene.object), (outside, scene.background)):
-        torch.testing.assert_close(scene.image * mask, source * mask, atol=1e-6, rtol=0)
+@pytest.fixture(scope="module")
+def sliders(sampler, tmp_path_factory):
+    """Random sliders, strong enough to change every image; their factor alpha / rank is no power of two."""
+    folder, pipe = tmp_path_factory.mktemp("sliders"), sampler.pipe
+    for number, (shift, name) in enumerate((shift, name) for shift in (FIRST, SECOND) for name in CLASSES):
+        generator = torch.Generator().manual_seed(number)
+        with adapters.fresh(pipe, rank=3, alpha=1.0, generator=generator) as parameters:
+            for parameter in parameters:
+                parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
+            adapters.save(pipe, slider_path(folder, shift, name), {"shift": shift, "class": name})
+    return folder
 
 
-def test_the_object_is_whole_and_keeps_its_colour(scene):
-    """A disc of diameter d covers pi d^2 / 4; nothing of it touches the rim of the image."""
-    rows = scene.mask[0, 0].amax(1) > 0.5
-    diameter = int(rows.sum())
-    assert composition.EXTENT[0] * 256 - 8 <= diameter <= composition.EXTENT[1] * 256
-    assert scene.mask.sum().item() == pytest.approx(np.pi * diameter**2 / 4, rel=0.03)
-    assert not any(edge.any() for edge in (scene.mask[..., 0, :], scene.mask[..., -1, :], scene.mask[..., 0], scene.mask[..., -1]))
-    middle = scene.object[0, :, scene.mask[0, 0] == 1].median(1).values * 255
-    assert middle.tolist() == pytest.approx([220, 20, 20], abs=2)
+@pytest.fixture(scope="module")
+def draw(sampler, sliders):
+    def call(weights, *, shifts=(FIRST, SECOND)):
+        with composition.loaded(sampler.pipe, [slider_path(sliders, shift, "sneaker") for shift in shifts]) as names:
+            return composition.shifted(sampler, names, "sneaker", 5, weights)
+
+    return call
 
 
-@pytest.mark.parametrize("shift", SHIFTS)
-def test_severity_zero_is_the_unshifted_image_and_one_is_another(shift):
-    plain = composition.shifted(disc(), UNSHIFTED, [0.0], seed=1)[0]
-    none, full = composition.shifted(disc(), shift, [0.0, 1.0], seed=1)
-    assert np.array_equal(none, plain)
-    assert np.abs(full.astype(int) - plain).mean() > 5
+@pytest.fixture(scope="module")
+def study(sampler, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    write_clip(folder / "clip")
+    write_timm(folder / "dino", outputs=0)
+    write_timm(folder / "oracle", outputs=len(LABELS) + len(SHIFTS) + 2)
+    origin = models.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    drawn = {"scales": WEIGHTS, "seeds": 1, "settings": SETTINGS, "origin": origin, "sliders": sliders, "folder": folder / "images"}
+    generation.generate(sampler.pipe, [FIRST, SECOND], CLASSES, **drawn)
+    judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
+    oracle = encoders.Oracle(str(folder / "oracle"), labels=LABELS)
+    return directions.Study(sampler, origin, judge, oracle, folder / "images", folder / "composition")
 
 
-def test_an_image_does_not_depend_on_which_severities_are_asked():
-    many = composition.shifted(disc(), "heavy rain", [0.25, 0.5, 1.0], seed=1)
-    alone = composition.shifted(disc(), "heavy rain", [0.5], seed=1)
-    assert np.abs(many[1].astype(int) - alone[0]).max() <= 1
+@pytest.mark.parametrize(("place", "shift"), enumerate([FIRST, SECOND]))
+def test_one_weight_at_zero_is_the_single_slider_bit_for_bit(sampler, sliders, draw, place, shift):
+    scales = [0.5, 1.0, 2.5]
+    together = draw([np.roll([scale, 0.0], place).tolist() for scale in scales])
+    with adapters.loaded(sampler.pipe, slider_path(sliders, shift, "sneaker")):
+        assert torch.equal(together, sampler.shifted("sneaker", 5, scales))
 
 
-def test_pose_and_scenery_belong_to_the_cut_out_and_the_seed():
-    images = [composition.shifted(disc(label), UNSHIFTED, [0.0], seed=seed)[0] for label, seed in (("a", 1), ("a", 1), ("b", 1), ("a", 2))]
-    assert np.array_equal(images[0], images[1])
-    assert all(np.abs(images[0].astype(int) - other).mean() > 5 for other in images[2:])
+def test_both_weights_at_zero_are_the_base_model_bit_for_bit(sampler, draw):
+    assert torch.equal(draw([[0.0, 0.0]]), sampler.unshifted("sneaker", 5))
+    assert not adapters.layers(sampler.pipe.unet)
 
 
-def test_the_renderers_own_length_is_restored():
-    with pytest.raises(ValueError, match="unknown shift"):
-        composition.shifted(disc(), "heavy hail", [0.5], seed=1)
-    assert textures.FIELD == 64
+def test_two_sliders_differ_from_either_and_their_order_does_not_matter(draw):
+    both, first, second = draw([[1.0, 2.0], [1.0, 0.0], [0.0, 2.0]]).int()
+    assert (both - first).abs().max() > 10 and (both - second).abs().max() > 10
+    exchanged = draw([[2.0, 1.0], [0.0, 1.0], [2.0, 0.0]], shifts=(SECOND, FIRST)).int()
+    assert (exchanged[0] - both).abs().max() <= 1  # a sum in another order rounds differently
 
 
-def test_lines_are_finer_than_the_renderers_own():
-    """A pencil outline around a disc: the share of dark pixels falls with the width of the line."""
-    fine = composition.shifted(disc(), "pencil sketch style", [1.0], seed=1)[0]
-    scene, draws = composition.scene(disc(), seed=1)
-    coarse = world.to_uint8(composition.shifts.apply("pencil sketch style", scene, torch.ones(1), draws)).numpy()[0]
-    assert (fine.mean(-1) < 100).mean() < 0.7 * (coarse.mean(-1) < 100).mean()
+def test_a_slider_added_to_itself_is_the_slider_at_the_summed_weight(sampler, sliders, draw):
+    with adapters.loaded(sampler.pipe, slider_path(sliders, FIRST, "sneaker")):
+        expected = sampler.shifted("sneaker", 5, [2.0]).int()
+    assert (draw([[0.5, 1.5]], shifts=(FIRST, FIRST)).int() - expected).abs().max() <= 1
 
 
-def test_every_kind_of_scenery_is_drawn_and_is_a_picture():
-    for place, _ in enumerate(backgrounds.KINDS):
-        draws = world.draw([("scenery", place)])
-        draws.uniforms[0, 8] = (place + 0.5) / len(backgrounds.KINDS)
-        ground = backgrounds.background(draws, 64)
-        assert ground.shape == (1, 3, 64, 64) and ground.min() >= 0 and ground.max() <= 1 and ground.std() > 0.01
+def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study, sliders):
+    scores = composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
+    wanted = {(FIRST, SECOND, name, 1, one, other) for name in CLASSES for one in WEIGHTS for other in WEIGHTS}
+    tables.complete(scores, wanted, composition.KEY, "composition")
+    film = composition.films(study, sliders, [[FIRST, SECOND]], "sneaker", weights=WEIGHTS, seed=1)[FIRST, SECOND]
+    for shift, strip in ((FIRST, film[:, 0]), (SECOND, film[0])):
+        own = directions.own_rows(directions.benchmark(study.images, shift), "sneaker", scales=WEIGHTS, seeds=1)
+        assert np.array_equal(strip, tables.pictures(own, shift))
+    before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")}
+    composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
+    assert {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")} == before
+
+
+def test_a_missing_slider_is_named(study, sliders):
+    with (
+        pytest.raises(FileNotFoundError, match=r"slider .*heavy_fog.sneaker\.safetensors"),
+        composition.loaded(study.sampler.pipe, [slider_path(sliders, "heavy fog", "sneaker")]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": [[FIRST, FIRST]]}, "composition.pairs: .*two different shifts"),
+        ({"pairs": [[FIRST, "heavy frog"]]}, "composition.pairs: 'heavy frog'"),
+        ({"weights": [1.0, 2.0]}, "composition.weights"),
+        ({"seeds": 0}, "composition.seeds: 0"),
+    ],
+)
+def test_bad_settings_are_named(change, message):
+    plain = {"pairs": [[FIRST, SECOND]], "weights": WEIGHTS, "seeds": 1}
+    with pytest.raises(ValueError, match=message):
+        studies.Composition(**dataclasses.asdict(BOOTSTRAP), **(plain | change))
+
+
+def known(first: dict[tuple[float, float], float], second: dict[tuple[float, float], float], *, seed: int = 1) -> pd.DataFrame:
+    """Scores of one garment with known alignments at each two weights."""
+    cells = pd.DataFrame(list(first), columns=composition.WEIGHTS)
+    shown = {"alignment_first": list(first.values()), "alignment_second": [second[cell] for cell in first]}
+    rest = {"first": FIRST, "second": SECOND, "class": "bag", "seed": seed, "structure": 1.0, "class_probability": 1.0}
+    return cells.assign(**shown, **rest)
+
+
+def test_gains_together_alone_and_lent_are_those_counted_by_hand():
+    first = {(0, 0): 0.1, (1, 0): 0.5, (0, 1): 0.2, (1, 1): 0.4}
+    second = {(0, 0): -0.2, (1, 0): -0.3, (0, 1): 0.3, (1, 1): 0.0}
+    found = mixtures.effects(known(first, second).sample(frac=1, random_state=0)).set_index("shift")
+    columns = ["alone", "together", "lent", "interaction"]
+    assert found.loc[FIRST, columns].tolist() == pytest.approx([0.4, 0.3, 0.1, -0.2])
+    assert found.loc[SECOND, columns].tolist() == pytest.approx([0.5, 0.2, -0.1, -0.2])
+    shown = mixtures.both_show(mixtures.effects(known(first, second)))
+    assert shown["shows"].tolist() == [0.0]  # the second keeps 0.2 of 0.5
+
+
+def test_gains_that_add_up_do_not_interact():
+    first = {(one, other): 0.3 * one + 0.1 * other for one in (0, 1, 2) for other in (0, 1, 2)}
+    second = {(one, other): 0.2 * other for one, other in first}
+    found = mixtures.effects(pd.concat([known(first, second, seed=seed) for seed in (1, 2)]))
+    assert len(found) == 2 * 4 * 2 and np.allclose(found["interaction"], 0)
+    assert mixtures.both_show(found)["shows"].tolist() == [1.0] * 8
+    table = mixtures.summary(found, settings=BOOTSTRAP).query("measure == 'alone' and shift == @FIRST and weight == 2")
+    assert table["n"].tolist() == [2, 2] and np.allclose(table[["estimate", "low", "high"]], 0.6)

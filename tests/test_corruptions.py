@@ -8,8 +8,8 @@ import pytest
 from tiny_encoders import write_timm
 
 from cnslib import corruptions, tables
-from cnslib.analyses import Corruptions
 from cnslib.config import Evaluation
+from cnslib.studies import Corruptions
 
 SETTINGS = Corruptions(
     resamples=50,

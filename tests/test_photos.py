@@ -9,8 +9,8 @@ from torch import nn
 from torchvision.transforms import v2
 
 from cnslib import benchmarks, guests, parameters, paths, photos, photoshow, report, stats, tables
-from cnslib.analyses import Photos
 from cnslib.config import UNSHIFTED
+from cnslib.studies import Photos
 
 SETTINGS = Photos(100, 0.95, 1, classifiers={"lite0": "lite:0"}, reference="lite0", cutouts=3, severities=[0.0, 0.5, 1.0])
 TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])

@@ -1,0 +1,224 @@
+"""Shifts by text, the baselines of the sliders: two prompts, and directions in the space of text embeddings (section 3.2, suppl. H).
+
+A text-based shift replaces the embedding c of the class prompt by c + w (t - c), where t is the embedding with the shift in it and w
+the weight. The methods differ in t, and in when the walk begins.
+"""
+
+import dataclasses
+import itertools
+import sys
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from cnslib import alignment, encoders, generation, health, models, sliders, tables, units, workers
+from cnslib.config import UNSHIFTED, demand, identifier
+from cnslib.encoders import Oracle
+from cnslib.generation import Sampler
+from cnslib.health import Judge
+
+SLIDER, PROMPTS, CLASS, END, WHOLE = "slider", "two prompts", "class token", "end tokens", "whole text"
+TEXTUAL = (PROMPTS, CLASS, END, WHOLE)
+METHODS = (SLIDER, *TEXTUAL)
+Pictures = UInt8[np.ndarray, "scales height width 3"]
+schema = tables.schema(
+    ["method", *tables.KEY],
+    {
+        "method": pa.Column(str, pa.Check.isin(METHODS)),
+        **tables.IDENTITY,
+        "alignment": pa.Column(float),
+        "structure": pa.Column(float, tables.COSINE),
+        "step": pa.Column(float, pa.Check.in_range(0, 2.0001)),
+        "class_probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
+    },
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """What text-based shifts are drawn with, the benchmark's images they are compared with, and who looks at them."""
+
+    sampler: Sampler
+    origin: models.Origin
+    judge: Judge
+    oracle: Oracle
+    images: Path  # of the generation step
+    folder: Path
+
+    @cached_property
+    def digest(self) -> str:
+        """What all units have in common: sampling settings, base model, judges, and the code."""
+        drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
+        judges = self.judge.digest, self.oracle.digest, self.oracle.labels
+        code = units.code_digest(sys.modules[__name__], generation, health, encoders, models, sliders)
+        return units.digest(drawn, self.origin.base, judges, code)
+
+
+def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor, "tokens width"]:
+    """The text embedding at weight 1: what each method makes of the two prompts "c" and "c in shift".
+
+    "two prompts" and "whole text" take the second one. "class token" adds, to the word of the class alone, the difference between
+    the last words of both (Baumann et al. 2024, the naive direction); "end tokens" does so with the end tokens and the padding.
+    """
+    demand(method in TEXTUAL, "method", method, ", ".join(TEXTUAL))
+    texts = sliders.prompts(shift, name)
+    plain, shifted = models.embed(sampler.pipe, list(texts))
+    if method in (PROMPTS, WHOLE):
+        return shifted
+    end, other_end = (len(sampler.pipe.tokenizer(text).input_ids) - 1 for text in texts)
+    moved = plain.clone()
+    if method == CLASS:
+        moved[end - 1] += shifted[other_end - 1] - plain[end - 1]
+    else:
+        moved[end:] += shifted[other_end] - plain[end]
+    return moved
+
+
+def contexts(sampler: Sampler, shift: str, name: str, method: str, weights: list[float]) -> Float[Tensor, "contexts tokens width"]:
+    """Embeddings of the negative prompt, once per weight (only with guidance), then of the class prompt moved by each weight.
+
+    Weight 0 is the class prompt and weight 1 the target, both bit for bit.
+    """
+    *negative, plain = sampler.text(name)
+    end = target(sampler, shift, name, method)
+    moved = [torch.lerp(plain, end, weight) for weight in weights]
+    return torch.stack([row for row in negative for _ in weights] + moved)
+
+
+def denoise(sampler: Sampler, latents: Tensor, context: Tensor, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
+    """`Sampler.denoise` with a text of its own for every sample of the batch."""
+    passes = len(context) // len(latents)
+    for timestep in timesteps:
+        output = sampler.pipe.unet(latents.repeat(passes, 1, 1, 1), timestep, context).sample
+        plain, *guided = output.chunk(passes)
+        for conditional in guided:
+            plain = plain + sampler.settings.guidance * (conditional - plain)
+        latents = sampler.scheduler.step(plain, timestep, latents).prev_sample
+    return latents
+
+
+@torch.no_grad()
+def shifted(
+    sampler: Sampler, shift: str, name: str, seed: int, method: str, weights: list[float]
+) -> UInt8[Tensor, "weights height width 3"]:
+    """The images of one trajectory at several weights, in one batch.
+
+    "two prompts" has the shift in the prompt from the first step on, as the paper has it; the others begin where a slider does.
+    """
+    early = 0 if method == PROMPTS else generation.steps_without_slider(sampler.settings)
+    start = sampler.prefix(name, seed) if early else models.initial_latent(sampler.pipe, seed)
+    latents = start.repeat(len(weights), 1, 1, 1)
+    context = contexts(sampler, shift, name, method, weights)
+    return models.decode(sampler.pipe, denoise(sampler, latents, context, sampler.scheduler.timesteps[early:]))
+
+
+def grid(method: str, scales: list[float]) -> list[float]:
+    """The scales above 0 at which a method is looked at: two prompts know but one."""
+    return [1.0] if method == PROMPTS else [scale for scale in scales if scale > 0]
+
+
+def score(study: Study, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> pd.DataFrame:
+    """One row per method, trajectory and scale, 0 included; draws what is missing or outdated, a unit per (shift, class).
+
+    The sliders' images are the benchmark's own. Raises FileNotFoundError or ValueError where they lack one.
+    """
+    stored = {shift: benchmark(study.images, shift) for shift in shifts}
+    paths = {key: unit_path(study, *key) for key in itertools.product(shifts, classes)}
+    units.prune(study.folder, {path.relative_to(study.folder).as_posix() for path in paths.values()}, "scores/*/*.parquet")
+    units.prune(study.folder, set(), "*/*/.*.partial")
+    own = {key: own_rows(stored[key[0]], key[1], scales=scales, seeds=seeds) for key in paths}
+    digests = {key: unit_digest(study, *key, own[key]) for key in paths}
+    waiting = [key for key, path in paths.items() if not units.done(path, digests[key])]
+    study.sampler.prepare(sorted({name for _, name in waiting}), seeds=seeds)
+    pieces = [(study, *key, own[key], digests[key]) for key in waiting]
+    workers.each(measure, pieces, device=study.sampler.pipe.device, desc="directions")
+    return pd.concat([tables.read(path, schema) for path in paths.values()], ignore_index=True)
+
+
+def benchmark(images: Path, shift: str) -> pd.DataFrame:
+    """The benchmark's images of one shift, scale 0 included."""
+    parts = [tables.read(alignment.shard(images, name), tables.images) for name in (UNSHIFTED, shift)]
+    return tables.trajectories(pd.concat(parts), [shift])
+
+
+def own_rows(stored: pd.DataFrame, name: str, *, scales: list[float], seeds: int) -> pd.DataFrame:
+    """The stored images of one class at these scales and the first seeds, ordered; ValueError names what is missing."""
+    chosen = stored["class"].eq(name) & stored["seed"].le(seeds) & stored["scale"].isin(scales)
+    rows = stored[chosen].sort_values(["seed", "scale"], ignore_index=True)
+    wanted = itertools.product(range(1, seeds + 1), scales)
+    return tables.complete(rows, wanted, ["seed", "scale"], f"images of {name!r}")
+
+
+def unit_path(study: Study, shift: str, name: str) -> Path:
+    """Where the scores of a shift and a class are kept."""
+    return study.folder / "scores" / identifier(shift) / f"{identifier(name)}.parquet"
+
+
+def unit_digest(study: Study, shift: str, name: str, own: pd.DataFrame) -> str:
+    """What a unit depends on: the study, its prompts and class token, and the benchmark's images beside it."""
+    seen = [[int(row.seed), float(row.scale), units.digest(row.image.hex())] for row in own.itertuples()]
+    return units.digest(study.digest, sliders.prompts(shift, name), study.origin.tokens[name], seen)
+
+
+def measure(study: Study, shift: str, name: str, own: pd.DataFrame, made_from: str) -> None:
+    """Writes the scores of one shift and class and their digest."""
+    path = unit_path(study, shift, name)
+    rows = [rows for seed, part in own.groupby("seed") for rows in trajectories(study, shift, name, int(seed), part)]
+    tables.write(pd.concat(rows), path, schema)
+    units.finish(path, made_from)
+
+
+def trajectories(study: Study, shift: str, name: str, seed: int, own: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The scores of one trajectory by every method."""
+    stored, scales = tables.pictures(own, "benchmark"), own["scale"].tolist()
+    key = {"shift": shift, "class": name, "seed": seed}
+    for method in METHODS:
+        found = [0.0, *grid(method, scales)]
+        drawn = stored[1:] if method == SLIDER else shifted(study.sampler, shift, name, seed, method, found[1:]).numpy()
+        pictures = np.concatenate([stored[:1], drawn])
+        yield pd.DataFrame({"method": method, **key, "scale": found, **looks(study, pictures, shift, name)})
+
+
+def looks(study: Study, pictures: Pictures, shift: str, name: str) -> dict[str, np.ndarray]:
+    """What the judges see along a trajectory that begins with its unshifted picture.
+
+    `alignment` with the shift, `structure` kept (cosine with the first picture), `step` from the picture before (distance of the
+    features of length 1), and the oracle's probability of the class.
+    """
+    features = study.judge.image_encoder.features(pictures)
+    step = torch.cat([torch.zeros(1), (features[1:] - features[:-1]).norm(dim=1)])
+    probability = study.oracle.class_probability(pictures)[:, study.oracle.labels.index(name)]
+    columns = {"alignment": study.judge.alignment(pictures, shift, name), "structure": features @ features[0], "step": step}
+    columns["class_probability"] = probability
+    return {key: value.double().numpy().round(6) for key, value in columns.items()}
+
+
+def films(study: Study, asked: list[tuple[str, str, str, int]], *, scales: list[float]) -> dict[tuple[str, str, str, int], Pictures]:
+    """Pictures of some (method, shift, class, seed) from scale 0 on, as `score` saw them; kept on file, since figures show them."""
+    paths = {key: study.folder / "pictures" / f"{identifier('_'.join(map(str, key)))}.parquet" for key in asked}
+    units.prune(study.folder / "pictures", {path.name for path in paths.values()}, "*.parquet")
+    for (method, *key), path in paths.items():
+        shift, name, seed = key
+        own = own_rows(benchmark(study.images, shift), name, scales=scales, seeds=seed).query("seed == @seed")
+        made_from = units.digest(method, unit_digest(study, shift, name, own))
+        if not units.done(path, made_from):
+            tables.write(film(study, method, own), path, tables.images)
+            units.finish(path, made_from)
+    return {key: tables.pictures(tables.read(path, tables.images), path.name) for key, path in paths.items()}
+
+
+def film(study: Study, method: str, own: pd.DataFrame) -> pd.DataFrame:
+    """The images of one trajectory by one method, given the benchmark's."""
+    if method == SLIDER:
+        return own
+    shift, name, seed = own[tables.TRAJECTORY].iloc[0]
+    found = grid(method, own["scale"].tolist())
+    drawn = shifted(study.sampler, shift, name, int(seed), method, found)
+    return pd.concat([own[:1], pd.DataFrame(generation.rows(shift, name, int(seed), found, drawn))], ignore_index=True)

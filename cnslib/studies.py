@@ -1,0 +1,126 @@
+"""Parameters of the studies beyond the main analyses: one frozen dataclass per section of params.yaml, checked when it is built."""
+
+from dataclasses import dataclass
+
+from cnslib.analyses import Resampling
+from cnslib.config import SHIFTS, Filtering, demand
+
+
+@dataclass(frozen=True)
+class Photos(Resampling):
+    """The photo set: ImageNet classifiers by name and source, the one of CE and rCE, how many cut-outs, at which severities."""
+
+    classifiers: dict[str, str]
+    reference: str
+    cutouts: int
+    severities: list[float]
+
+    def __post_init__(self):
+        demand(self.reference in self.classifiers, "photos.reference", self.reference, ", ".join(self.classifiers))
+        demand(self.cutouts >= 2, "photos.cutouts", self.cutouts, "at least 2")
+        rising = self.severities == sorted(set(self.severities)) and len(self.severities) > 1
+        demand(rising and self.severities[0] == 0 and self.severities[-1] <= 1, "photos.severities", self.severities, "from 0.0 up to 1.0")
+
+
+@dataclass(frozen=True)
+class Labels(Filtering):
+    """The labelled set: the shifts that people label, who decides what is easy, the annotators' files, and the user study."""
+
+    pair: list[str]
+    expert: str
+    peers: list[str]
+    clear: float
+    files: list[str]
+    study: int
+    study_files: list[str]
+    annotator: str
+
+    def __post_init__(self):
+        super().__post_init__()
+        for shift in self.pair:
+            demand(shift in SHIFTS, "labels.pair", shift, ", ".join(SHIFTS))
+        demand(0 < self.clear < 1, "labels.clear", self.clear, "between 0 and 1")
+        demand(self.study >= 1, "labels.study", self.study, "at least 1")
+        for key in ("files", "study_files"):
+            demand(len(getattr(self, key)) in (0, 2), f"labels.{key}", getattr(self, key), "none, or two VIA projects, one per annotator")
+
+
+@dataclass(frozen=True)
+class Corruptions(Resampling):
+    """ImageNet-C's corruptions: pictures per class, and the parameter of each severity, mild to heavy."""
+
+    images: int
+    contrast: list[float]
+    contrast_severities: list[float]
+    noise: list[float]
+    blur: list[float]
+    jpeg: list[float]
+    reference: str
+
+    def __post_init__(self):
+        demand(self.images >= 1, "corruptions.images", self.images, "at least 1")
+        ordered = self.contrast_severities == sorted(set(self.contrast_severities)) and self.contrast_severities[0] > 0
+        demand(ordered, "corruptions.contrast_severities", self.contrast_severities, "ascending, above 0")
+        same = len(self.contrast) == len(self.contrast_severities)
+        demand(same, "corruptions.contrast", self.contrast, f"one value for each of {len(self.contrast_severities)} severities")
+        lengths = {len(self.noise), len(self.blur), len(self.jpeg)}
+        demand(len(lengths) == 1, "corruptions.noise", self.noise, "as many values as blur and jpeg have")
+
+
+@dataclass(frozen=True)
+class Directions(Resampling):
+    """Shifts by text: under which shifts, and how many seeds of each class, the baselines are drawn."""
+
+    shifts: list[str]
+    seeds: int
+
+    def __post_init__(self):
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "directions.shifts", shift, ", ".join(SHIFTS))
+        demand(len(set(self.shifts)) == len(self.shifts) > 0, "directions.shifts", self.shifts, "a list without repetitions")
+        demand(self.seeds >= 1, "directions.seeds", self.seeds, "at least 1")
+
+
+@dataclass(frozen=True)
+class Composition(Resampling):
+    """Two sliders in one image: which pairs of shifts, at which weights of each, and how many seeds of each class."""
+
+    pairs: list[list[str]]
+    weights: list[float]
+    seeds: int
+
+    def __post_init__(self):
+        for pair in self.pairs:
+            demand(len(set(pair)) == len(pair) == 2, "composition.pairs", pair, "two different shifts")
+            for shift in pair:
+                demand(shift in SHIFTS, "composition.pairs", shift, ", ".join(SHIFTS))
+        ordered = self.weights == sorted(set(self.weights)) and self.weights[0] == 0 and len(self.weights) > 1
+        demand(ordered, "composition.weights", self.weights, "two or more of base.scales, ascending from 0.0")
+        demand(self.seeds >= 1, "composition.seeds", self.seeds, "at least 1")
+
+
+@dataclass(frozen=True)
+class Ablation(Resampling):
+    """Samplers (a diffusers scheduler and its steps each), what is drawn by all of them, and numbers of classes."""
+
+    samplers: dict[str, dict]
+    reference: str
+    rce_reference: str
+    shifts: list[str]
+    seeds: int
+    counts: list[int]
+
+    def __post_init__(self):
+        for name, one in self.samplers.items():
+            key = f"ablation.samplers.{name}"
+            demand(one.keys() == {"scheduler", "steps"}, key, one, "the keys scheduler and steps")
+            demand(one["scheduler"] in SCHEDULERS, f"{key}.scheduler", one["scheduler"], ", ".join(SCHEDULERS))
+            demand(isinstance(one["steps"], int) and one["steps"] >= 2, f"{key}.steps", one["steps"], "at least 2")
+        demand(self.reference in self.samplers, "ablation.reference", self.reference, ", ".join(self.samplers))
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "ablation.shifts", shift, ", ".join(SHIFTS))
+        demand(self.seeds >= 1, "ablation.seeds", self.seeds, "at least 1")
+        demand(self.counts == sorted(set(self.counts)), "ablation.counts", self.counts, "numbers of classes, ascending")
+
+
+STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation)
