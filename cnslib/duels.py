@@ -1,14 +1,22 @@
 """The diffusion classifier beside the discriminative ones on the same images: which images, its answers, and the differences."""
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
-from cnslib import denoiser, pruning, tables, units, workers
+from cnslib import axes, denoiser, pruning, stats, tables, units, workers
 from cnslib.analyses import Denoiser
 from cnslib.config import UNSHIFTED, identifier
 from cnslib.denoiser import Judge
+from cnslib.stats import Shares
+
+
+def model(loss: str) -> str:
+    """What the diffusion classifier with one of its losses is called among the classifiers."""
+    return f"denoiser_{loss}"
 
 
 def choose(kept: pd.DataFrame, classes: list[str], *, settings: Denoiser) -> pd.DataFrame:
@@ -55,7 +63,7 @@ def answers(errors: pd.DataFrame, classes: list[str], loss: str, *, size: int, s
         answer(own, classes, loss, size=size, settings=settings).assign(**dict(zip(tables.KEY, key, strict=True)))
         for key, own in errors.groupby(tables.KEY)
     ]
-    named = pd.concat(parts, ignore_index=True).assign(model=f"denoiser_{loss}", preprocessing="latent mean")
+    named = pd.concat(parts, ignore_index=True).assign(model=model(loss), preprocessing="latent mean")
     return tables.check(named, tables.predictions, f"answers by {loss}")
 
 
@@ -69,3 +77,114 @@ def answer(errors: pd.DataFrame, classes: list[str], loss: str, *, size: int, se
     probability = np.exp(logits[true]) / np.exp(logits).sum()
     top5 = [classes[place] for place in order[:5]]
     return pd.DataFrame({"top1": top5[:1], "top5": [top5], "probability": probability, "margin": margin})
+
+
+def costs(plan: dict[Path, pd.DataFrame], waiting: int, *, classes: int, seconds: float, settings: Denoiser) -> pd.DataFrame:
+    """What judging costs, before it is done: network evaluations of single samples and minutes on one core.
+
+    `waiting` images of the plan are not judged yet; `seconds` is the time of one evaluation.
+    """
+    images = {"all images": sum(map(len, plan.values())), "still to judge": waiting}
+    bounds = pruning.cost(settings, classes=classes)
+    rows = {(what, way): {"images": count, "evaluations": count * each} for what, count in images.items() for way, each in bounds.items()}
+    table = pd.DataFrame(rows).T.rename_axis(["what", "stages"])
+    return table.assign(minutes=(table["evaluations"] * seconds / 60).round(1))
+
+
+def seconds_per_evaluation(judge: Judge, picture: np.ndarray, *, settings: Denoiser) -> float:
+    """The time of one network evaluation, from the first stage's last timestep of one picture with all classes in the pass."""
+    clean, everybody = denoiser.latent(judge.parts, picture), list(range(len(judge.classes)))
+    noise = denoiser.noise_like(clean, "speed")
+    start = time.perf_counter()
+    denoiser.errors(judge, clean, noise, pruning.timesteps(settings, len(judge.parts.scheduler.alphas_cumprod))[-1], everybody)
+    return (time.perf_counter() - start) / len(everybody)
+
+
+def rivals(folder: Path, wanted: pd.DataFrame) -> pd.DataFrame:
+    """The answers of all evaluated classifiers to some images; ValueError where one of the images has none."""
+    found = tables.read_answers(sorted(folder.glob("*.parquet"))).astype(dict.fromkeys(tables.TEXTS, str))
+    return tables.select(found, wanted, tables.KEY, "predictions of the chosen images")
+
+
+def lead(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """How much more accuracy the reference loses than each other model on the same images, averaged over the scales as in Table 5."""
+    behind = behind_reference(errors, reference).mean(-1, keepdims=True)
+    return without(stats.tabulate(behind, errors, [0]), reference)
+
+
+def widening(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """How much the reference's lead in accuracy drop grows from the first scale above 0 to the last one (Fig. 14)."""
+    behind = behind_reference(errors, reference)
+    return without(stats.tabulate(behind[..., [-1]] - behind[..., [1]], errors, [0]), reference)
+
+
+def behind_reference(errors: Shares, reference: str) -> Float[np.ndarray, "resamples+1 groups models scales"]:
+    """Accuracy drop of the reference minus that of each model, in every resample: paired, since all see the same images."""
+    drops = axes.drops(errors)
+    return drops[:, :, [stats.model_index(errors, reference)]] - drops
+
+
+def without(table: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """The rows of all models but the reference, which does not differ from itself."""
+    return table[table["model"] != reference].drop(columns="scale").reset_index(drop=True)
+
+
+def tried_by_all(errors: pd.DataFrame, *, classes: list[str]) -> pd.DataFrame:
+    """The errors at the timesteps at which every class was tried, that is before any was dropped: image, timestep, loss, error."""
+    tried = errors.groupby([*tables.KEY, "timestep"])["candidate"].transform("size") == len(classes)
+    return errors[tried].melt([*tables.KEY, "candidate", "timestep"], var_name="loss", value_name="error")
+
+
+def spaces(errors: pd.DataFrame, signal: Float[np.ndarray, "timesteps"], *, settings: Denoiser) -> pd.DataFrame:
+    """Accuracy with errors of the noise and with errors of v, per loss; `errors` is `tried_by_all`, `signal` abar of every timestep.
+
+    The error of v is that of the noise times 1 / sqrt(abar), so only the weights of the timesteps differ.
+    """
+    power = errors["loss"].map({"l1": 0.5, "l2": 1.0})
+    of_v = errors.assign(error=errors["error"] / signal[errors["timestep"]] ** power)
+    both = pd.concat([errors.assign(space="noise"), of_v.assign(space="v")])
+    return hits_by(both, ["loss", "space"], settings=settings)
+
+
+def hits_by(errors: pd.DataFrame, columns: list[str], *, settings: Denoiser) -> pd.DataFrame:
+    """Accuracy per value of some columns where the candidate with the smallest mean error answers; intervals over (class, seed)."""
+    rows = []
+    for values, part in errors.groupby(columns):
+        means = part.groupby([*tables.KEY, "candidate"])["error"].mean().reset_index()
+        first = means.loc[means.groupby(tables.KEY)["error"].idxmin()]
+        hits, clusters = (first["candidate"] == first["class"]).to_numpy(), first.groupby(stats.CLUSTER).ngroup().to_numpy()
+        rows.append(dict(zip(columns, values, strict=True)) | stats.clustered_share(hits, clusters, settings=settings))
+    return pd.DataFrame(rows)
+
+
+def margins(answers: pd.DataFrame, chosen: pd.DataFrame, *, settings: Denoiser) -> pd.DataFrame:
+    """Mean margin per model, shift and scale; the interval is a bootstrap over (class, seed), of which each trajectory is one here."""
+    rows = tables.trajectories(answers, settings.shifts).merge(chosen)
+    found = []
+    for (model, shift, scale), part in rows.groupby(["model", "shift", "scale"]):
+        weights = stats.resampling_weights(len(part), settings=settings)
+        means = (weights @ part["margin"].to_numpy()) / len(part)
+        low, high = stats.percentiles(means[1:], settings.confidence)
+        place = {"model": model, "shift": shift, "scale": scale, "n": len(part)}
+        found.append(place | {"estimate": means[0], "low": float(low), "high": float(high)})
+    return pd.DataFrame(found)
+
+
+def published(errors: Shares, printed: pd.DataFrame, *, reference: str) -> pd.DataFrame:
+    """The paper's average drops and their differences beside ours: ours with n and interval, published, difference, verdict.
+
+    `printed` has the columns model (the paper's), counterpart (ours) and drop; the first row is the diffusion classifier.
+    """
+    drop = axes.average_drop(errors).query("shift == @stats.ALL").set_index("model")
+    ahead = lead(errors, reference=reference).query("shift == @stats.ALL").set_index("model")
+    known = printed[printed["counterpart"].isin(drop.index)]
+    rows = [{"what": f"average drop, {row.model}", **drop.loc[row.counterpart], "published": row.drop} for row in known.itertuples()]
+    first, others = known.iloc[0], known.iloc[1:]
+    for row in others.itertuples():
+        rows.append({"what": f"{first['model']} minus {row.model}", **ahead.loc[row.counterpart], "published": first["drop"] - row.drop})
+    table = pd.DataFrame(rows)[["what", "n", "estimate", "low", "high", "published"]].rename(columns={"estimate": "ours"})
+    table["difference"] = table["ours"] - table["published"]
+    inside = table["published"].between(table["low"], table["high"])
+    unsure = table["low"] * table["high"] <= 0
+    cases = [unsure, inside, table["ours"] * table["published"] > 0]
+    return table.assign(verdict=np.select(cases, ["undecided", "agrees", "same direction"], "opposite direction"))
