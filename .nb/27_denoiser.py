@@ -30,10 +30,8 @@ wanted.groupby(["shift", "scale"]).size().rename("pictures").to_frame().T
 # cost
 folder = layout.artifacts("denoiser") / "errors"
 plan = denoiser.plan(images, folder)
-waiting = sum(len(part) for path, part in plan.items() if not denoiser.done(judge, part, path, settings))
-probe = tables.pictures(images[:1], "probe")[0]
-seconds = duels.seconds_per_evaluation(judge, probe, settings=settings)
-duels.costs(plan, waiting, classes=len(classes), seconds=seconds, settings=settings)
+duels.announce(judge, plan, settings=settings)
+duels.costs(len(images), classes=len(classes), settings=settings)
 
 # judge
 errors = duels.judge_all(judge, plan, folder=folder, settings=settings)
@@ -119,7 +117,7 @@ rivals = pooled[pooled["model"] != second]
 worse, better = int((rivals["low"] > 0).sum()), int((rivals["high"] < 0).sum())
 text = f"Its accuracy falls from {start:.2f} to {end:.2f} at scale {scales[-1]} ({shares.n[-1]} trajectories)"
 told = f"it loses more than {worse} of {len(rivals)} classifiers and less than {better}, and the other comparisons stay open"
-verdict = "No sign of it" if better <= worse else "Against some of them"
+verdict = "No sign of it" if better <= worse else "More than some of them"
 answer.update(Markdown(f"**{verdict}. {text}; {told}.**"))
 
 # outputs

@@ -1,11 +1,12 @@
 """The diffusion classifier beside the discriminative ones on the same images: which images, its answers, and the differences."""
 
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
 from cnslib import axes, denoiser, pruning, stats, tables, units, workers
 from cnslib.analyses import Denoiser
@@ -79,24 +80,30 @@ def answer(errors: pd.DataFrame, classes: list[str], loss: str, *, size: int, se
     return pd.DataFrame({"top1": top5[:1], "top5": [top5], "probability": probability, "margin": margin})
 
 
-def costs(plan: dict[Path, pd.DataFrame], waiting: int, *, classes: int, seconds: float, settings: Denoiser) -> pd.DataFrame:
-    """What judging costs, before it is done: network evaluations of single samples and minutes on one core.
+def costs(images: int, *, classes: int, settings: Denoiser) -> pd.DataFrame:
+    """Network evaluations of single samples, per image and for all, before any is made: without stages, and bounds with them."""
+    per_image = pd.Series(pruning.cost(settings, classes=classes), name="per image").rename_axis("stages").to_frame()
+    return per_image.assign(evaluations=per_image["per image"] * images)
 
-    `waiting` images of the plan are not judged yet; `seconds` is the time of one evaluation.
+
+def announce(judge: Judge, plan: dict[Path, pd.DataFrame], *, settings: Denoiser) -> None:
+    """Says how many images wait and how many minutes they will take on one core, by the time of one forward pass.
+
+    On stderr, which the executed copy of a notebook does not keep: equal runs leave equal copies, whatever was restored.
     """
-    images = {"all images": sum(map(len, plan.values())), "still to judge": waiting}
-    bounds = pruning.cost(settings, classes=classes)
-    rows = {(what, way): {"images": count, "evaluations": count * each} for what, count in images.items() for way, each in bounds.items()}
-    table = pd.DataFrame(rows).T.rename_axis(["what", "stages"])
-    return table.assign(minutes=(table["evaluations"] * seconds / 60).round(1))
+    waiting = pd.concat([part for path, part in plan.items() if not denoiser.done(judge, part, path, settings)] or [pd.DataFrame()])
+    if len(waiting):
+        seconds = seconds_per_evaluation(judge, tables.pictures(waiting[:1], "first")[0])
+        most = len(waiting) * pruning.cost(settings, classes=len(judge.classes))["most"]
+        print(f"{len(waiting)} images wait: at most {most:,} evaluations, {most * seconds / 60:.0f} minutes on one core", file=sys.stderr)
 
 
-def seconds_per_evaluation(judge: Judge, picture: np.ndarray, *, settings: Denoiser) -> float:
-    """The time of one network evaluation, from the first stage's last timestep of one picture with all classes in the pass."""
+def seconds_per_evaluation(judge: Judge, picture: UInt8[np.ndarray, "height width 3"]) -> float:
+    """The time of one network evaluation: one timestep of one picture with all classes in the pass."""
     clean, everybody = denoiser.latent(judge.parts, picture), list(range(len(judge.classes)))
-    noise = denoiser.noise_like(clean, "speed")
+    noise, place = denoiser.noise_like(clean, "speed"), len(judge.parts.scheduler.alphas_cumprod) // 2
     start = time.perf_counter()
-    denoiser.errors(judge, clean, noise, pruning.timesteps(settings, len(judge.parts.scheduler.alphas_cumprod))[-1], everybody)
+    denoiser.errors(judge, clean, noise, place, everybody)
     return (time.perf_counter() - start) / len(everybody)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2DModel
 
-from cnslib import denoiser, duels, parameters, paths, pruning, tables
+from cnslib import denoiser, duels, parameters, paths, pruning, stats, tables
 from cnslib.analyses import Denoiser
 from cnslib.config import UNSHIFTED
 from cnslib.denoiser import Judge
@@ -268,3 +268,54 @@ def test_one_clear_error_names_what_stages_may_be(changes, message):
 def test_the_scales_of_the_committed_section_are_on_the_grid():
     sections = parameters.load(paths.resolve("params.yaml"))
     assert set(sections["denoiser"].scales) <= set(sections["base"].scales)
+
+
+def shares_of(wrong: dict[str, list[list[int]]]) -> stats.Shares:
+    """Error shares of some models on two garments under snow; per garment whether each of three scales is wrong."""
+    rows = [
+        {"model": model, "shift": "heavy snow", "class": "bag", "seed": seed, "scale": scale, "top1": "coat" if bad else "bag"}
+        for model, garments in wrong.items()
+        for seed, own in enumerate(garments)
+        for scale, bad in zip(SETTINGS.scales, own, strict=True)
+    ]
+    return stats.error_shares(stats.outcomes(pd.DataFrame(rows)), settings=SETTINGS)
+
+
+def test_lead_and_widening_are_differences_of_drops_by_hand():
+    """Drops of 0, 0.5, 1 and of 0, 0, 0.5: on average 0.5 and 1/6; the gap is 0.5 at both scales above 0."""
+    shares = shares_of({"denoiser_l1": [[0, 1, 1], [0, 0, 1]], "vit": [[0, 0, 1], [0, 0, 0]], "mae": [[1, 1, 1], [0, 0, 0]]})
+    ahead = duels.lead(shares, reference="denoiser_l1").query("shift == @stats.ALL").set_index("model")["estimate"]
+    assert ahead.to_dict() == pytest.approx({"vit": 1 / 3, "mae": 1 / 2})
+    growth = duels.widening(shares, reference="denoiser_l1").query("shift == @stats.ALL").set_index("model")["estimate"]
+    assert growth.to_dict() == pytest.approx({"vit": 0, "mae": 0.5})
+    beside = duels.published(shares, pd.read_csv(paths.PUBLISHED / "denoiser.csv").query("scale.isna()"), reference="denoiser_l1")
+    assert beside["ours"].tolist() == pytest.approx([1 / 2, 1 / 6, 0, 1 / 3, 1 / 2])
+    assert beside["published"].tolist() == pytest.approx([0.106, 0.07, 0.05, 0.036, 0.056])  # 0.036 is what the list of claims says
+
+
+def test_only_timesteps_at_which_all_were_tried_vote_and_errors_of_v_weigh_the_noisy_ones_more():
+    """The bag is behind by 2 at the first timestep and ahead by 1 at the second, where abar is a tenth: 10 as an error of v."""
+    keys = {"shift": UNSHIFTED, "class": "bag", "seed": 1, "scale": 0.0}
+    values = {("bag", 100): 3.0, ("coat", 100): 1.0, ("bag", 900): 1.0, ("coat", 900): 2.0, ("bag", 500): 0.0}
+    table = pd.DataFrame([{**keys, "candidate": c, "timestep": t, "l1": e, "l2": e} for (c, t), e in values.items()])
+    tried = duels.tried_by_all(table, classes=["bag", "coat"])
+    assert set(tried["timestep"]) == {100, 900}
+    single = duels.hits_by(tried, ["loss", "timestep"], settings=SETTINGS).set_index(["loss", "timestep"])["estimate"]
+    assert single["l2"].to_dict() == {100: 0, 900: 1}
+    signal = np.ones(1000)
+    signal[900] = 0.1
+    found = duels.spaces(tried, signal, settings=SETTINGS).set_index(["loss", "space"])["estimate"]
+    assert found["l2"].to_dict() == {"noise": 0, "v": 1} and found["l1"].to_dict() == {"noise": 0, "v": 1}
+
+
+def test_mean_margins_count_the_unshifted_image_under_its_shift():
+    keys = [(UNSHIFTED, "bag", 1, 0.0), ("heavy snow", "bag", 1, 1.0), ("heavy snow", "bag", 1, 2.5)]
+    answers = pd.DataFrame(keys, columns=tables.KEY).assign(model="denoiser_l1", margin=[3.0, 2.0, -1.0])
+    chosen = pd.DataFrame([("heavy snow", "bag", 1)], columns=tables.TRAJECTORY)
+    found = duels.margins(answers, chosen, settings=SETTINGS)
+    assert found["estimate"].tolist() == [3, 2, -1] and (found["n"] == 1).all() and (found["low"] == found["estimate"]).all()
+
+
+def test_the_bill_is_the_cost_of_an_image_times_their_number():
+    bill = duels.costs(7, classes=10, settings=settings(keep=[1], trials=[4]))
+    assert bill["evaluations"].to_dict() == {"whole": 280, "least": 280, "most": 280}
