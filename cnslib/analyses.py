@@ -120,7 +120,31 @@ class Published:
         demand(self.images >= 2, "published.images", self.images, "at least 2")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published)
+@dataclass(frozen=True)
+class Denoiser(Resampling):
+    """Diffusion classifier: whose trajectories it judges at which scales, and its stages (classes kept, timesteps tried)."""
+
+    shifts: list[str]
+    seeds: int
+    scales: list[float]
+    keep: list[int]
+    trials: list[int]
+
+    def __post_init__(self):
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "denoiser.shifts", shift, ", ".join(SHIFTS))
+        for key in ("shifts", "scales"):
+            values = getattr(self, key)
+            demand(bool(values) and len(set(values)) == len(values), f"denoiser.{key}", values, "a list without repetitions")
+        demand(self.scales == sorted(self.scales) and self.scales[0] == 0, "denoiser.scales", self.scales, "ascending from 0.0")
+        demand(self.seeds >= 1, "denoiser.seeds", self.seeds, "at least 1")
+        falling = self.keep[-1:] == [1] and self.keep == sorted(self.keep, reverse=True)
+        demand(falling, "denoiser.keep", self.keep, "one number of classes per stage, falling to 1")
+        rising = len(self.trials) == len(self.keep) and self.trials == sorted(set(self.trials)) and self.trials[0] >= 1
+        demand(rising, "denoiser.trials", self.trials, "as many numbers of timesteps as denoiser.keep has, rising from 1 or more")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from cnslib.analyses import Resampling
 from cnslib.config import SHIFTS, Filtering, demand
 
+SCHEDULERS = ("DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler")
+
 
 @dataclass(frozen=True)
 class Photos(Resampling):

@@ -14,7 +14,6 @@ from tiny_encoders import write_clip, write_timm
 from cnslib import (
     ablation,
     adapters,
-    analyses,
     conclusions,
     encoders,
     generation,
@@ -122,7 +121,7 @@ def plain_pipeline(pipe, scheduler: str, seed: int, scales: dict[int, float]) ->
     return (images * 255).round().astype(int)
 
 
-@pytest.mark.parametrize("scheduler", analyses.SCHEDULERS)
+@pytest.mark.parametrize("scheduler", studies.SCHEDULERS)
 def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway(pipe, sliders, scheduler):
     """Several scales share the memory of their prefix; each must be what the pipeline draws alone, but for rounding."""
     stepper = ablation.Stepper(pipe, settings=SETTINGS, scheduler=scheduler)
@@ -134,7 +133,7 @@ def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway
             assert abs(image - plain_pipeline(pipe, scheduler, 5, {2: scale})[0]).max() <= 1
 
 
-@pytest.mark.parametrize("scheduler", analyses.SCHEDULERS)
+@pytest.mark.parametrize("scheduler", studies.SCHEDULERS)
 def test_an_image_does_not_know_what_was_drawn_before(pipe, scheduler):
     fresh, used = (ablation.Stepper(pipe, settings=SETTINGS, scheduler=scheduler) for _ in range(2))
     for seed in (1, 2, 1):

@@ -1,0 +1,106 @@
+"""Slider training, exact: the released code's iteration against ours, which leaves out what cancels. `python benchmarks/sliders.py`."""
+
+import copy
+import sys
+from dataclasses import replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import turns
+from diffusers import StableDiffusionPipeline
+from torch import nn
+
+from cnslib import adapters, models, parameters, paths, seeds, sliders
+from cnslib.config import Sliders
+
+SHIFT, NAME = "heavy snow", "sneaker"
+GUIDANCE = 7.5  # of the partial denoise; both of its predictions have the same prompt
+RELEASED = {"iterations": 1, "batch_size": 16, "denoising_steps": 50}
+
+
+def guided(
+    pipe: StableDiffusionPipeline, latents: torch.Tensor, timestep: torch.Tensor, text: torch.Tensor, guidance: float
+) -> torch.Tensor:
+    """A prediction as the released code makes all of its own: a doubled batch, then classifier-free guidance."""
+    context = text.expand(2 * len(latents), -1, -1)
+    plain, conditional = pipe.unet(torch.cat([latents, latents]), timestep, context).sample.chunk(2)
+    return plain + guidance * (conditional - plain)
+
+
+def reference_fit(pipe, weights, text, *, settings: Sliders, generator: torch.Generator) -> list[float]:
+    """The loss of every iteration by the released procedure: k guided steps, three guided teachers, one guided student.
+
+    One thing is ours: the timestep of the last four is the noise level of the latents, 19 steps below the released one.
+    """
+    optimizer, losses = torch.optim.AdamW(weights, settings.learning_rate), []
+    scheduler = copy.deepcopy(pipe.scheduler)
+    scheduler.set_timesteps(settings.denoising_steps)
+    neutral, positive = text[:1], text[1:]
+    for _ in range(settings.iterations):
+        k = int(torch.randint(1, settings.denoising_steps, (), generator=generator))
+        latents = torch.randn((settings.batch_size, *models.latent_shape(pipe)), generator=generator) * scheduler.init_noise_sigma
+        with torch.no_grad():
+            for timestep in scheduler.timesteps[:k]:
+                latents = scheduler.step(guided(pipe, latents, timestep, neutral, GUIDANCE), timestep, latents).prev_sample
+            with adapters.switched_off(pipe.unet):
+                teachers = [guided(pipe, latents, scheduler.timesteps[k], own, 1.0) for own in (positive, neutral, neutral)]
+        target = teachers[1] + settings.eta * (teachers[0] - teachers[2])
+        loss = F.mse_loss(guided(pipe, latents, scheduler.timesteps[k], neutral, 1.0), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+class Training:
+    """One slider from the same weights and noise by either procedure; counts the samples that pass the UNet."""
+
+    def __init__(self, settings: Sliders):
+        """Loads the mini model with its class token."""
+        base = parameters.load(paths.resolve("params.yaml"))["base"]
+        self.settings, self.samples = settings, 0
+        self.pipe = models.load_pipeline(paths.resolve(base.pipeline), "cpu")
+        models.load_tokens(self.pipe, paths.Layout(base.out).artifacts("inversion"), [NAME])
+        self.text = models.embed(self.pipe, list(sliders.prompts(SHIFT, NAME)))
+        self.pipe.unet.register_forward_pre_hook(self.count)
+
+    def count(self, module: nn.Module, inputs: tuple) -> None:
+        """Adds a forward pass's samples."""
+        self.samples += len(inputs[0])
+
+    def losses(self, fit) -> list[float]:
+        """The loss of every iteration."""
+        generator = seeds.generator("benchmark", SHIFT, NAME)
+        self.samples = 0
+        with adapters.fresh(self.pipe, rank=self.settings.rank, alpha=self.settings.alpha, generator=generator) as weights:
+            found = fit(self.pipe, weights, self.text, settings=self.settings, generator=generator)
+        return found["loss"] if isinstance(found, dict) else found
+
+    def reference(self) -> list[float]:
+        """By the released procedure."""
+        return self.losses(reference_fit)
+
+    def ours(self) -> list[float]:
+        """As the sliders step trains."""
+        return self.losses(sliders.fit)
+
+
+def main() -> int:
+    """The measured ratio at reduced size, and the evaluations of an iteration at the released settings."""
+    settings = replace(parameters.load(paths.resolve("params.yaml"))["sliders"], iterations=6, batch_size=4, denoising_steps=10)
+    training, counts = Training(settings), {}
+    for side in ("reference", "ours"):
+        getattr(training, side)()
+        counts[side] = training.samples
+    per_iteration = sliders.evaluations(replace(settings, **RELEASED))
+    doubled = 2 * RELEASED["batch_size"] * (RELEASED["denoising_steps"] / 2 + 4)
+    notes = f"samples through the UNet here: {counts['reference']} and {counts['ours']}, {counts['reference'] / counts['ours']:.2f} times\n"
+    notes += f"expected per iteration at the released settings: {doubled:.0f} and {per_iteration:.0f}, {doubled / per_iteration:.2f} times"
+    contest = turns.Contest("slider training", training.reference, training.ours, lambda a, b: np.abs(np.subtract(a, b)).max(), 1e-5)
+    return turns.report(contest, notes=notes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

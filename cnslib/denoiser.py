@@ -1,0 +1,154 @@
+"""Diffusion classifier (CNS-Bench section 5.3; Li et al. 2023): the class under which a denoiser best predicts the noise that was added.
+
+`denoiser` is the compendium's word for it, in parameters, stage, notebook and artifacts: a generative model, asked as a classifier.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from cnslib import models, pruning, seeds, tables, units
+from cnslib.analyses import Denoiser
+from cnslib.config import identifier
+
+PROMPT = "a picture of a {name}"  # the words that the base model was trained on: no token that was fitted to the catalog
+Latents = Float[Tensor, "batch channels height width"]
+Epsilon = Callable[[Any, Latents, int, Tensor], Latents]
+errors_schema = tables.schema(
+    [*tables.KEY, "candidate", "timestep"],
+    {
+        **tables.IDENTITY,
+        "candidate": pa.Column(str),
+        "timestep": pa.Column("int64", pa.Check.ge(0)),
+        **{loss: pa.Column(float, pa.Check.ge(0)) for loss in pruning.LOSSES},
+    },
+)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A generative model as a classifier: its parts (vae, scheduler, network), how it predicts noise, and its classes.
+
+    `conditions` has what the network is told in each class: text embeddings for `text_epsilon`, numbers for `label_epsilon`.
+    """
+
+    parts: Any
+    epsilon: Epsilon
+    classes: list[str]
+    conditions: Tensor
+    origin: str  # digest of the model's files
+
+
+def text_judge(directory: Path, classes: list[str], *, device: str) -> Judge:
+    """A text-to-image model that is told the classes' names (zero-shot); errors are those of `models.load_pipeline`."""
+    pipe = models.load_pipeline(directory, device)
+    conditions = models.embed(pipe, [PROMPT.format(name=name) for name in classes])
+    return Judge(pipe, text_epsilon, classes, conditions, units.directory_digest(directory))
+
+
+def text_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Float[Tensor, "batch tokens width"]) -> Latents:
+    """The noise that a UNet with text embeddings predicts; no guidance."""
+    return as_epsilon(parts, parts.unet(noisy, timestep, conditions).sample, noisy, timestep)
+
+
+def label_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Int[Tensor, "batch"]) -> Latents:
+    """The noise that a class-conditional transformer predicts, as the paper's DiT (parts of a diffusers DiTPipeline); no guidance.
+
+    The second half of its output channels is the learned variance, which takes no part in the error.
+    """
+    steps = torch.full((len(noisy),), timestep, device=noisy.device)
+    output = parts.transformer(noisy, timestep=steps, class_labels=conditions).sample
+    return as_epsilon(parts, output[:, : noisy.shape[1]], noisy, timestep)
+
+
+def as_epsilon(parts: Any, output: Latents, noisy: Latents, timestep: int) -> Latents:
+    """The noise that follows from a network's output: itself, or sqrt(abar) v + sqrt(1 - abar) x_t where the network predicts v.
+
+    Errors are taken of the noise, as Li et al. and the paper's DiT do, so a score means the same for both kinds of network. An error
+    of v would be larger by 1 / sqrt(abar), that is, it would let the noisiest timesteps decide. Raises ValueError for another kind.
+    """
+    kind = parts.scheduler.config.prediction_type
+    if kind not in models.PREDICTIONS:
+        raise ValueError(f"scheduler: prediction_type {kind!r} is not accepted; accepted: {', '.join(models.PREDICTIONS)}")
+    if kind == "epsilon":
+        return output
+    signal = parts.scheduler.alphas_cumprod[timestep].to(output.device)
+    return signal.sqrt() * output + (1 - signal).sqrt() * noisy
+
+
+@torch.no_grad()
+def latent(parts: Any, picture: UInt8[np.ndarray, "height width 3"]) -> Float[Tensor, "1 channels h w"]:
+    """The mean of a picture's latent distribution, scaled as the network expects it."""
+    pixels = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].to(parts.vae.device) / 127.5 - 1
+    return parts.vae.encode(pixels).latent_dist.mean * parts.vae.config.scaling_factor
+
+
+@torch.no_grad()
+def errors(judge: Judge, clean: Latents, noise: Latents, timestep: int, chosen: list[int]) -> Float[np.ndarray, "losses classes"]:
+    """Mean absolute and mean squared error (L1, L2) of the predicted noise under some classes, all with the same noise.
+
+    One forward pass holds one image at one timestep, so no error depends on another image.
+    """
+    signal = judge.parts.scheduler.alphas_cumprod[timestep].to(clean.device)
+    noisy = signal.sqrt() * clean + (1 - signal).sqrt() * noise
+    predicted = judge.epsilon(judge.parts, noisy.expand(len(chosen), -1, -1, -1), timestep, judge.conditions[chosen])
+    away = (predicted - noise).flatten(1).double()
+    return torch.stack([away.abs().mean(1), away.square().mean(1)]).cpu().numpy()
+
+
+def noise_like(clean: Latents, *key: str | int) -> Latents:
+    """Noise that belongs to a class, seed and timestep: the same for every candidate, scale and shift, so drops are paired."""
+    return torch.randn(clean.shape, generator=seeds.generator("denoiser", *key)).to(clean.device)
+
+
+def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str | int, settings: Denoiser) -> pd.DataFrame:
+    """All errors of one picture that its elimination asked for: candidate, timestep, l1, l2. `key` is its class and seed."""
+    clean = latent(judge.parts, picture)
+    steps = pruning.timesteps(settings, len(judge.parts.scheduler.alphas_cumprod))
+
+    def ask(place: int, chosen: list[int]) -> Float[np.ndarray, "losses classes"]:
+        noise = noise_like(clean, *key, steps[place], settings.seed)
+        return errors(judge, clean, noise, steps[place], chosen)
+
+    found = pruning.eliminate(ask, len(judge.classes), settings)
+    places, chosen = np.nonzero(~np.isnan(found[0]))
+    columns = dict(zip(pruning.LOSSES, found[:, places, chosen], strict=True))
+    return pd.DataFrame({"candidate": np.array(judge.classes)[chosen], "timestep": np.array(steps)[places], **columns})
+
+
+def unit(judge: Judge, images: pd.DataFrame, path: Path, settings: Denoiser) -> None:
+    """Makes the table of errors of some images."""
+    parts = []
+    for row in images.to_dict("records"):
+        own = {key: row[key] for key in tables.KEY}
+        found = judged(judge, tables.decode(row["image"], str(own)), row["class"], row["seed"], settings=settings)
+        parts.append(found.assign(**own))
+    tables.write(pd.concat(parts, ignore_index=True), path, errors_schema)
+    units.finish(path, unit_digest(judge, images, settings))
+
+
+def done(judge: Judge, images: pd.DataFrame, path: Path, settings: Denoiser) -> bool:
+    """Whether the table of errors of some images is there and was made from what it would be made from now."""
+    return units.done(path, unit_digest(judge, images, settings))
+
+
+def unit_digest(judge: Judge, images: pd.DataFrame, settings: Denoiser) -> str:
+    """What a table of errors depends on: model, classes, pictures, stages, seed, and the code that asks."""
+    pictures = [[*row[:-1], units.digest(row[-1].hex())] for row in images[[*tables.KEY, "image"]].itertuples(index=False, name=None)]
+    code = units.code_digest(sys.modules[__name__], pruning, seeds)
+    return units.digest(judge.origin, judge.classes, PROMPT, pictures, settings.keep, settings.trials, settings.seed, code)
+
+
+def plan(images: pd.DataFrame, folder: Path) -> dict[Path, pd.DataFrame]:
+    """The images of every unit, one per trajectory and one per unshifted image, by the path of its table."""
+    groups = images.groupby(tables.TRAJECTORY)
+    return {folder / identifier(shift) / f"{identifier(name)}_{seed}.parquet": part for (shift, name, seed), part in groups}
