@@ -120,7 +120,41 @@ class Published:
         demand(self.images >= 2, "published.images", self.images, "at least 2")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published)
+@dataclass(frozen=True)
+class Oodcv(Resampling):
+    """OOD-CV comparison: the generated grid, the rendered reference and its ladder of severities, and the classifiers' training."""
+
+    shifts: list[str]
+    scales: list[float]
+    seeds: int
+    start_fraction: float
+    unknown: str
+    reference_images: int
+    ladder_images: int
+    severities: int
+    networks: dict[str, str]
+    training_images: int
+    validation_images: int
+    epochs: int
+    patience: int
+    batch_size: int
+    learning_rate: float
+    rotation: float
+    zoom: float
+
+    def __post_init__(self):
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "oodcv.shifts", shift, ", ".join(SHIFTS))
+        rising = self.scales == sorted(set(self.scales)) and len(self.scales) > 1 and self.scales[0] == 0
+        demand(rising, "oodcv.scales", self.scales, "two or more, ascending from 0.0")
+        demand("{name}" in self.unknown, "oodcv.unknown", self.unknown, "a text with {name} in the place of the class")
+        demand(self.zoom >= 1, "oodcv.zoom", self.zoom, "at least 1")
+        for key in ("seeds", "ladder_images", "severities", "training_images", "validation_images", "epochs", "patience"):
+            demand(getattr(self, key) >= 1, f"oodcv.{key}", getattr(self, key), "at least 1")
+        demand(self.reference_images >= 2, "oodcv.reference_images", self.reference_images, "at least 2")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Oodcv)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:
