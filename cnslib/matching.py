@@ -16,9 +16,9 @@ from cnslib.stats import Bootstrap, Shares
 MEAN = "mean over classifiers"
 
 
-def second(settings: Bootstrap) -> Bootstrap:
-    """Settings with another seed, for the second of two independent samples: equal seeds would draw equal resamples."""
-    return dataclasses.replace(settings, seed=settings.seed + 1)
+def independent(settings: Bootstrap, number: int) -> Bootstrap:
+    """Settings with another seed, for a sample that is independent of the first: equal seeds would draw equal resamples."""
+    return dataclasses.replace(settings, seed=settings.seed + number)
 
 
 def with_mean(errors: Shares) -> Shares:

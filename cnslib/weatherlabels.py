@@ -5,9 +5,10 @@ import pandas as pd
 import torch
 from jaxtyping import Float, Int
 
-from cnslib import stats
+from cnslib import stats, tables
 from cnslib.alignment import SHIFT_PROMPT
 from cnslib.encoders import Clip
+from cnslib.stats import Bootstrap
 
 UNKNOWN = "unknown"
 NEIGHBOURS = 5  # as in Figs. 4 and 31
@@ -48,3 +49,26 @@ def nearest(
     cosines = np.asarray(real, float) @ np.asarray(drawn, float).T
     places = np.argsort(-cosines, axis=1, kind="stable")[:, :NEIGHBOURS]
     return places, np.take_along_axis(cosines, places, 1)
+
+
+def agreement(real: pd.DataFrame, drawn: pd.DataFrame, places: Int[np.ndarray, "rows 5"], *, settings: Bootstrap) -> pd.DataFrame:
+    """Share of nearest neighbours of the same class and of the same weather, and both; `chance` is that of any generated image.
+
+    The neighbours of one real image are resampled together.
+    """
+    clusters = np.repeat(np.arange(len(real)), places.shape[1])
+    rows = []
+    for name, keys in {"class": ["class"], "weather": ["shift"], "both": ["class", "shift"]}.items():
+        same = np.all([real[key].to_numpy()[:, None] == drawn[key].to_numpy()[None] for key in keys], axis=0)
+        hits = np.take_along_axis(same, places, 1).ravel()
+        rows.append({"same": name, **stats.clustered_share(hits, clusters, settings=settings), "chance": same.mean()})
+    return pd.DataFrame(rows)
+
+
+def typical(real: pd.DataFrame, cosines: Float[np.ndarray, "rows 5"]) -> pd.DataFrame:
+    """One light and one heavy example of each weather, whose neighbours are as close as the median one's: neither best nor worst."""
+    table = real[tables.KEY].assign(cosine=cosines.mean(1), place=np.arange(len(real)))
+    table["amount"] = np.where(table["scale"] < 0.5, "light", "heavy")
+    ordered = table.sort_values(["shift", "amount", "cosine"], ascending=[True, False, True])
+    groups = ordered.groupby(["shift", "amount"], sort=False)
+    return ordered[groups.cumcount() == (groups["cosine"].transform("size") - 1) // 2].reset_index(drop=True)
