@@ -154,7 +154,28 @@ class Oodcv(Resampling):
         demand(self.reference_images >= 2, "oodcv.reference_images", self.reference_images, "at least 2")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Oodcv)
+@dataclass(frozen=True)
+class Synthetic(Resampling):
+    """Fine-tuning with generated images: the network, its training, runs per arm, and the style reference."""
+
+    network: str
+    share: float
+    runs: int
+    steps: int
+    batch_size: int
+    learning_rate: float
+    average: float
+    style_images: int
+    lowest: float
+
+    def __post_init__(self):
+        demand(0 < self.share < 1, "synthetic.share", self.share, "between 0 and 1")
+        demand(0 <= self.lowest <= 1, "synthetic.lowest", self.lowest, "in [0, 1]")
+        for key in ("runs", "steps", "batch_size", "style_images"):
+            demand(getattr(self, key) >= 1, f"synthetic.{key}", getattr(self, key), "at least 1")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Oodcv, Synthetic)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:
