@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 RUN := $(BIN)/python -m cnslib.runner
 UV_VERSION := 0.13.8
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published oodcv
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published oodcv synthetic
 export HF_HUB_OFFLINE := 1
 # DVC's stages call `python`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
