@@ -14,7 +14,7 @@ def cosines(rows: list[tuple[int, float, float, float]]) -> pd.DataFrame:
     """Rows (seed, scale, cosine of all four detectors, probability of the class) of one class in fog."""
     table = pd.DataFrame(rows, columns=["seed", "scale", "cosine", "class_probability"]).assign(shift="heavy fog")
     table["class"] = "bag"
-    return table.assign(**{name: table["cosine"] for name in DETECTORS}).drop(columns="cosine")
+    return table.assign(**dict.fromkeys(DETECTORS, table["cosine"])).drop(columns="cosine")
 
 
 @pytest.fixture
