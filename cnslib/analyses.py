@@ -144,7 +144,62 @@ class Denoiser(Resampling):
         demand(rising, "denoiser.trials", self.trials, "as many numbers of timesteps as denoiser.keep has, rising from 1 or more")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser)
+@dataclass(frozen=True)
+class Oodcv(Resampling):
+    """OOD-CV comparison: the generated grid, the rendered reference and its ladder of severities, and the classifiers' training."""
+
+    shifts: list[str]
+    scales: list[float]
+    seeds: int
+    start_fraction: float
+    unknown: str
+    reference_images: int
+    ladder_images: int
+    severities: int
+    networks: dict[str, str]
+    training_images: int
+    validation_images: int
+    epochs: int
+    patience: int
+    batch_size: int
+    learning_rate: float
+    rotation: float
+    zoom: float
+
+    def __post_init__(self):
+        for shift in self.shifts:
+            demand(shift in SHIFTS, "oodcv.shifts", shift, ", ".join(SHIFTS))
+        rising = self.scales == sorted(set(self.scales)) and len(self.scales) > 1 and self.scales[0] == 0
+        demand(rising, "oodcv.scales", self.scales, "two or more, ascending from 0.0")
+        demand("{name}" in self.unknown, "oodcv.unknown", self.unknown, "a text with {name} in the place of the class")
+        demand(self.zoom >= 1, "oodcv.zoom", self.zoom, "at least 1")
+        for key in ("seeds", "ladder_images", "severities", "training_images", "validation_images", "epochs", "patience"):
+            demand(getattr(self, key) >= 1, f"oodcv.{key}", getattr(self, key), "at least 1")
+        demand(self.reference_images >= 2, "oodcv.reference_images", self.reference_images, "at least 2")
+
+
+@dataclass(frozen=True)
+class Synthetic(Resampling):
+    """Fine-tuning with generated images: the network, its training, runs per arm, and the style reference."""
+
+    network: str
+    share: float
+    runs: int
+    steps: int
+    batch_size: int
+    learning_rate: float
+    average: float
+    style_images: int
+    lowest: float
+
+    def __post_init__(self):
+        demand(0 < self.share < 1, "synthetic.share", self.share, "between 0 and 1")
+        demand(0 <= self.lowest <= 1, "synthetic.lowest", self.lowest, "in [0, 1]")
+        for key in ("runs", "steps", "batch_size", "style_images"):
+            demand(getattr(self, key) >= 1, f"synthetic.{key}", getattr(self, key), "at least 1")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser, Oodcv, Synthetic)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

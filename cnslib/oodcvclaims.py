@@ -1,0 +1,99 @@
+"""Against the paper: what CNS-Bench section 4.3, supplement L and Table 10 say about OOD-CV, on our reference and images."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool
+
+from cnslib import stats
+from cnslib.config import demand
+from cnslib.stats import Shares
+from cnslib.weatherlabels import UNKNOWN
+
+WORDS = {"Snow": "heavy snow", "Fog": "heavy fog", "Rain": "heavy rain", "Unknown": UNKNOWN}
+STEADY = 1.5  # up to here the paper sees no loss
+THIRDS = ["light", "middling", "heavy"]
+MARGIN = 0.05  # differences of accuracy below this count as none
+BEYOND = "none of the shifts"
+
+
+def starts(parts: dict[str, pd.DataFrame], models: list[str], *, confidence: float) -> pd.DataFrame:
+    """Accuracy of every classifier on some sets of independent pictures, with Wilson intervals."""
+    return pd.DataFrame(
+        [
+            {"model": model, "of": kind, **stats.independent_share((table[model] == table["class"]).to_numpy(), confidence=confidence)}
+            for kind, table in parts.items()
+            for model in models
+        ]
+    )
+
+
+def doubt(reference: pd.DataFrame, hits: dict[str, Bool[np.ndarray, "rows"]], *, shifts: list[str], confidence: float) -> pd.DataFrame:
+    """Shares of some kinds of labels by third of the severity; pictures of none of the shifts make a row of their own."""
+    thirds = pd.cut(reference["scale"], [-1, 1 / 3, 2 / 3, 1], labels=THIRDS).astype(str).where(reference["shift"].isin(shifts), BEYOND)
+    rows = []
+    for name in [*THIRDS, BEYOND]:
+        own = (thirds == name).to_numpy()
+        if own.any():
+            rows += [
+                {"severity": name, "label": kind, **stats.independent_share(hit[own], confidence=confidence)} for kind, hit in hits.items()
+            ]
+    return pd.DataFrame(rows)
+
+
+def table10(correct: Bool[np.ndarray, "rows"], label: pd.Series, path: Path, *, confidence: float) -> pd.DataFrame:
+    """Accuracy by CLIP's label beside Table 10; a label that no picture gets has no row."""
+    published = pd.read_csv(path).set_index("shift")
+    rows = {}
+    for word in published.index:
+        demand(word in (*WORDS, "Total"), f"{path.name}: shift", word, ", ".join((*WORDS, "Total")))
+        own = (label == WORDS[word]).to_numpy() if word in WORDS else np.ones(len(label), bool)
+        if own.any():
+            rows[word] = stats.independent_share(correct[own], confidence=confidence)
+    table = pd.DataFrame(rows).T.rename(columns={"estimate": "ours"}).join(published["images"].rename("published n"))
+    table["published"] = published["accuracy_percent"] / 100
+    table["difference"] = table["ours"] - table["published"]
+    inside = table["published"].between(table["low"], table["high"])
+    return table.assign(verdict=np.where(inside, "within our interval", "differs"))
+
+
+def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series) -> pd.DataFrame:
+    """Four statements about one classifier with intervals and verdicts; `named` is the share of images labelled as asked at the end.
+
+    Where there is one shift alone, or no fog, nothing is said about the hardest.
+    """
+    place, shifts = drawn.models.index(model), drawn.groups[:-1]
+    wrong = drawn.samples[:, :-1, place]
+    half = int(np.argmin(np.abs(np.array(drawn.bins) - STEADY)))
+    early, lost = (wrong[..., half] - wrong[..., 0]).mean(1), wrong[..., -1] - wrong[..., 0]
+    easier = (reference.samples[:, :-1, reference.models.index(model), 0] - wrong[..., -1]).mean(1)
+    fog = np.array([name == "heavy fog" for name in shifts])
+    others = lost[:, ~fog].max(1) if fog.any() and not fog.all() else np.full(len(lost), np.nan)
+    hardest = lost[:, fog].sum(1) - others
+    values = {f"lost from scale 0 to {STEADY:g}": early, "fog's loss minus the largest other": hardest, "easier than the reference": easier}
+    rows = [{"statement": name, "n": int(drawn.n[-1]), **interval(value, drawn.confidence)} for name, value in values.items()]
+    rows.append({"statement": "labelled as asked at the last scale", **named[["n", "estimate", "low", "high"]].to_dict()})
+    table = pd.DataFrame(rows).set_index("statement").rename(columns={"estimate": "ours"})
+    table["published"] = ["about 0", "above 0", "above 0", "close to 1"]
+    return table.assign(difference=table["ours"] - [0.0, 0.0, 0.0, 1.0], verdict=verdicts(table))
+
+
+def interval(values: np.ndarray, confidence: float) -> dict:
+    """A number with the percentile interval of its resamples."""
+    low, high = stats.percentiles(values[1:], confidence)
+    return {"estimate": float(values[0]), "low": float(low), "high": float(high)}
+
+
+def verdicts(table: pd.DataFrame) -> list[str]:
+    """One word for each statement: the first and last are about sizes, the two between about signs."""
+    low, high = table["low"].to_numpy(), table["high"].to_numpy()
+    signs = np.select([np.isnan(low), low > 0, high < 0], ["not measured here", "holds", "opposite"], "undecided")
+    steady = "holds" if high[0] < MARGIN else "does not hold" if low[0] > MARGIN else "undecided"
+    near = "holds" if low[3] > 1 - MARGIN else "does not hold" if high[3] < 1 - MARGIN else "undecided"
+    return [steady, *signs[1:3], near]
+
+
+def span(record) -> str:
+    """An estimate with its interval in words."""
+    return f"{record['estimate']:.2f} ({record['low']:.2f} to {record['high']:.2f})"

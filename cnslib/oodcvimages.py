@@ -1,0 +1,120 @@
+"""Generated images of the OOD-CV comparison: scales up to 3, 85 % of the steps with the slider (CNS-Bench supplement L).
+
+Pictures are drawn, looked at and let go: a table per class keeps what was seen in them. The few that a figure shows are drawn again.
+"""
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from torch import Tensor
+
+from cnslib import adapters, alignment, encoders, generation, models, oodcv, tables, units, workers
+from cnslib.alignment import DETECTORS, Views
+from cnslib.config import UNSHIFTED, identifier
+from cnslib.generation import Sampler
+from cnslib.inversion import PROMPT
+from cnslib.oodcv import FEATURES, Panel
+from cnslib.sliders import slider_path
+
+
+@dataclass(frozen=True)
+class Studio:
+    """What images are drawn from, where the sliders are, and who looks at the images."""
+
+    sampler: Sampler
+    origin: models.Origin
+    sliders: Path
+    panel: Panel
+
+    def drawing(self, name: str) -> str:
+        """What the images of a class depend on: base model, token, sliders, sampling settings, scales, seeds and code."""
+        settings = self.panel.school.settings
+        drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
+        sliders = [adapters.file_digest(slider_path(self.sliders, shift, name)) for shift in settings.shifts]
+        grid = settings.shifts, settings.scales, settings.seeds
+        code = units.code_digest(generation, adapters, models)
+        return units.digest(name, PROMPT, grid, drawn, self.origin.base, self.origin.tokens[name], sliders, code)
+
+    def looking(self, name: str) -> str:
+        """What the table of a class depends on: its images and everybody who looks at them."""
+        judges = self.panel.judges
+        seen = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, self.panel.digest]
+        return units.digest(self.drawing(name), seen, units.code_digest(sys.modules[__name__], alignment, encoders))
+
+
+def schema(names: list[str]) -> pa.DataFrameSchema:
+    """Answers and features of every image, scale 0 under each shift, with the filter's four cosines and the oracle's probability."""
+    cosines = {name: pa.Column(float, tables.COSINE) for name in DETECTORS}
+    return oodcv.schema(names, **cosines, class_probability=pa.Column(float), **{FEATURES: pa.Column(object)})
+
+
+def generated(studio: Studio, classes: list[str], *, folder: Path) -> pd.DataFrame:
+    """What was seen in the generated images; draws the classes that are missing or outdated, each a resumable unit."""
+    files = {name: folder / f"{identifier(name)}.parquet" for name in classes}
+    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
+    units.prune(folder, set(), ".*.partial")
+    waiting = [name for name, path in files.items() if not units.done(path, studio.looking(name))]
+    if waiting:
+        _ = studio.panel.school.graduates  # trained once, before the work is spread
+        pieces = [(studio, name, files[name]) for name in waiting]
+        workers.each(draw_and_look, pieces, device=studio.sampler.pipe.device, desc="generated")
+    kind = schema(studio.panel.models)
+    return pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
+
+
+def draw_and_look(studio: Studio, name: str, path: Path) -> None:
+    """Draws all images of a class and writes what is seen in them."""
+    settings = studio.panel.school.settings
+    start = look(draw(studio, UNSHIFTED, name, list(range(1, settings.seeds + 1))), studio.panel)
+    parts = []
+    for shift in settings.shifts:
+        views, replies = look(draw(studio, shift, name, list(range(1, settings.seeds + 1))), studio.panel)
+        measured = alignment.measure(shift, views, start[0], studio.panel.judges.clip)
+        both = pd.concat([start[1], replies], ignore_index=True)
+        features = oodcv.rounded(alignment.join(start[0], views).clip)
+        parts.append(measured.join(both).assign(**{FEATURES: features}))
+    tables.write(pd.concat(parts, ignore_index=True), path, schema(studio.panel.models))
+    units.finish(path, studio.looking(name))
+
+
+def draw(studio: Studio, shift: str, name: str, seeds: list[int]) -> pd.DataFrame:
+    """Images of one class in one shift at all scales above 0, or unshifted, as a table of pictures."""
+    scales = [scale for scale in studio.panel.school.settings.scales if scale > 0]
+    found: list[dict] = []
+    if shift == UNSHIFTED:
+        for seed in seeds:
+            found += generation.rows(shift, name, seed, [0.0], studio.sampler.unshifted(name, seed))
+        return pd.DataFrame(found)
+    with adapters.loaded(studio.sampler.pipe, slider_path(studio.sliders, shift, name)):
+        for seed in seeds:
+            found += generation.rows(shift, name, seed, scales, studio.sampler.shifted(name, seed, scales))
+    return pd.DataFrame(found)
+
+
+def look(table: pd.DataFrame, panel: Panel) -> tuple[Views, pd.DataFrame]:
+    """What the filter's judges see in the pictures of a table, and the first answer of every classifier."""
+    pictures, judges = tables.pictures(table, "drawn"), panel.judges
+    own = [judges.oracle.labels.index(name) for name in table["class"]]
+    probability = judges.oracle.class_probability(pictures).numpy()[np.arange(len(own)), own]
+    features: tuple[Tensor, Tensor] = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
+    return Views(table.drop(columns="image"), *features, probability), oodcv.answers(pictures, panel)
+
+
+def shown(studio: Studio, wanted: pd.DataFrame, *, path: Path) -> pd.DataFrame:
+    """The pictures of some rows, drawn again with their whole trajectory, as it was when they were looked at."""
+    rows = wanted[tables.KEY].drop_duplicates().assign(shift=lambda t: t["shift"].where(t["scale"] > 0, UNSHIFTED)).drop_duplicates()
+    keys = sorted(rows.itertuples(index=False, name=None))
+    drawn_from = {name: studio.drawing(name) for name in sorted(set(rows["class"]))}
+    made_from = units.digest(keys, drawn_from, units.code_digest(sys.modules[__name__]))
+    if not units.done(path, made_from):
+        groups = rows.groupby(["shift", "class"])["seed"].unique()
+        pieces = [(studio, *key, sorted(map(int, seeds))) for key, seeds in groups.items()]
+        parts = workers.each(draw, pieces, device=studio.sampler.pipe.device, desc="shown")
+        tables.write(tables.select(pd.concat(parts), rows, tables.KEY, "shown"), path, tables.images)
+        units.finish(path, made_from)
+    return tables.read(path, tables.images)

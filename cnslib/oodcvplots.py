@@ -1,0 +1,58 @@
+"""Figures of the OOD-CV comparison: curves against horizontal lines (Fig. 5), label maps, severities of equal accuracy."""
+
+import pandas as pd
+import seaborn as sns
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cnslib import plots
+
+
+def against_reference(curves: pd.DataFrame, lines: pd.DataFrame, *, models: list[str], shifts: list[str]) -> Figure:
+    """Accuracy over the slider scale beside the reference's one accuracy, each with its band; a row per classifier (Fig. 5)."""
+    size = 2.3 * len(shifts), 1.9 * len(models)
+    figure, grid = plt.subplots(len(models), len(shifts), sharex=True, sharey=True, squeeze=False, figsize=size, layout="constrained")
+    for model, row in zip(models, grid, strict=True):
+        for shift, axes in zip(shifts, row, strict=True):
+            curve, line = (table[(table["shift"] == shift) & (table["model"] == model)] for table in (curves, lines))
+            one_panel(axes, curve.sort_values("scale"), line.iloc[0])
+            axes.set_title(f"{model}: {shift}")
+    for axes in grid[-1]:
+        axes.set_xlabel("slider scale")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("accuracy")
+    grid[0, 0].legend(loc="lower left")
+    return figure
+
+
+def one_panel(axes: Axes, curve: pd.DataFrame, line: pd.Series) -> None:
+    """One curve with its band, and one horizontal line with its own."""
+    blue, orange, *_ = sns.color_palette("colorblind")
+    axes.plot(curve["scale"], curve["estimate"], "o-", color=blue, markersize=3.5, linewidth=1.2, label="generated")
+    axes.fill_between(curve["scale"], curve["low"], curve["high"], color=blue, alpha=0.15, linewidth=0)
+    axes.axhline(line["estimate"], color=orange, linewidth=1.2, linestyle="--", label="reference")
+    axes.axhspan(line["low"], line["high"], color=orange, alpha=0.15, linewidth=0)
+    axes.set(ylim=(0, 1))
+
+
+def label_map(axes: Axes, table: pd.DataFrame, *, labels: list[str]) -> None:
+    """Shares of labels (columns) per true weather (rows), written with their number of pictures."""
+    wide = table.pivot(index="truth", columns="label", values="estimate").reindex(index=table["truth"].unique(), columns=labels)
+    counts = table.drop_duplicates("truth").set_index("truth")["n"]
+    sns.heatmap(wide, annot=True, fmt=".2f", vmin=0, vmax=1, cmap="crest", cbar=False, ax=axes)
+    axes.set_yticks(axes.get_yticks(), [f"{name} (n = {counts[name]})" for name in wide.index], rotation=0)
+    axes.set(xlabel="label by CLIP", ylabel="")
+
+
+def label_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of generated images that get the label of their shift, over the slider scale."""
+    plots.estimate_lines(axes, table, x="scale", hue="shift", label="labelled as asked")
+    axes.set(xlabel="slider scale", ylim=(0, 1))
+    axes.legend(loc="lower right")
+
+
+def severity_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """The rendered severity of equal accuracy over the slider scale, one curve per way of comparing."""
+    plots.estimate_lines(axes, table, x="scale", hue="compared", label="severity of equal accuracy")
+    axes.set(xlabel="slider scale", ylim=(-0.05, 1.05))
