@@ -45,7 +45,7 @@ by_contrast = stats.error_shares(stats.outcomes(predictions[mild]), settings=set
 print(f"{len(errors.models)} classifiers, {errors.n[0]} pictures under {len(errors.groups) - 1} corruptions")
 
 # drop-figure
-drops = stats.accuracy_drop(errors)
+drops = stats.accuracy_drop(errors).replace({"shift": {stats.ALL: "all corruptions"}})
 figure = plots.panels(drops[drops["model"].isin(shown)], plots.drop_lines, columns=5)
 for axes in figure.axes:
     axes.set_xlabel("severity")
