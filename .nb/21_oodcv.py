@@ -117,8 +117,8 @@ named = stats.accuracy(stats.error_shares(calibration.arrange(asked.assign(readi
 # labels-figure
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.9), layout="constrained")
 oodcvplots.label_map(left, confused, labels=[*compared, weatherlabels.UNKNOWN])
-oodcvplots.label_lines(right, named[named["shift"] != stats.ALL])
-plots.caption(figure, f"right: {plots.extent(named['n'][:-1])} kept trajectories; bands: {confidence:.0%} bootstrap over (class, seed)")
+oodcvplots.label_lines(right, drawn_named := named[named["shift"] != stats.ALL])
+plots.caption(figure, f"right: {plots.extent(drawn_named['n'])} kept trajectories; bands: {confidence:.0%} bootstrap over (class, seed)")
 label_table = pd.concat({"reference": confused, "generated": named.drop(columns="model")}, names=["source"]).reset_index("source")
 plots.save(figure, layout.figures / "oodcv_labels", label_table)
 
@@ -158,9 +158,8 @@ sides = {"absolute": (errors, rungs), "relative": (matching.relative(errors), ma
 matched = {name: matching.severities(*[matching.with_mean(side) for side in pair]) for name, pair in sides.items()}
 worth = pd.concat(matched, names=["compared"]).reset_index("compared")
 mean_worth = worth[worth["model"] == matching.MEAN]
-mean_worth.pivot(index=["shift", "scale"], columns="compared", values=["estimate", "low", "high"]).swaplevel(axis=1).sort_index(
-    axis=1
-).round(2)
+texted = mean_worth.assign(text=mean_worth.apply(oodcvclaims.span, axis=1))
+texted.pivot(index=["shift", "compared"], columns="scale", values="text")
 
 # severity-figure
 figure = plots.panels(mean_worth, oodcvplots.severity_lines, columns=3)
@@ -173,10 +172,11 @@ line_mean, drawn_mean, rung_mean = (matching.with_mean(side) for side in (line_e
 crossing = matching.scales(drawn_mean, line_mean)
 envelope = matching.scales(rung_mean, line_mean)
 opened = mixed.groupby("shift")["scale"].mean().rename("true mean severity")
-rows = [t[t["model"] == matching.MEAN].set_index("shift")[["estimate", "low", "high", "beyond"]] for t in (crossing, envelope)]
-pd.concat(dict(zip(["scale of equal accuracy", "severity by the ladder"], rows, strict=True)), axis=1).join(
-    pd.concat({"": opened}, axis=1)
-).round(2)
+means = {key: t[t["model"] == matching.MEAN].set_index("shift") for key, t in {"scale": crossing, "severity": envelope}.items()}
+read = {
+    key: t.apply(oodcvclaims.span, axis=1) + t["beyond"].replace({"below": ", at most", "above": ", at least"}) for key, t in means.items()
+}
+pd.DataFrame(read).join(opened.round(2))
 
 # layout
 words = {"heavy snow": "snow", "heavy fog": "fog", "heavy rain": "rain"}
