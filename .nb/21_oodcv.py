@@ -117,8 +117,8 @@ named = stats.accuracy(stats.error_shares(calibration.arrange(asked.assign(readi
 # labels-figure
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.9), layout="constrained")
 oodcvplots.label_map(left, confused, labels=[*compared, weatherlabels.UNKNOWN])
-oodcvplots.label_lines(right, named[named["shift"] != stats.ALL])
-plots.caption(figure, f"right: {plots.extent(named['n'][:-1])} kept trajectories; bands: {confidence:.0%} bootstrap over (class, seed)")
+oodcvplots.label_lines(right, drawn_named := named[named["shift"] != stats.ALL])
+plots.caption(figure, f"right: {plots.extent(drawn_named['n'])} kept trajectories; bands: {confidence:.0%} bootstrap over (class, seed)")
 label_table = pd.concat({"reference": confused, "generated": named.drop(columns="model")}, names=["source"]).reset_index("source")
 plots.save(figure, layout.figures / "oodcv_labels", label_table)
 

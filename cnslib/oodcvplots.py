@@ -38,7 +38,9 @@ def one_panel(axes: Axes, curve: pd.DataFrame, line: pd.Series) -> None:
 
 def label_map(axes: Axes, table: pd.DataFrame, *, labels: list[str]) -> None:
     """Shares of labels (columns) per true weather (rows), written with their number of pictures."""
-    wide = table.pivot(index="truth", columns="label", values="estimate").reindex(index=table["truth"].unique(), columns=labels)
+    found = list(table["truth"].unique())
+    rows = [*(name for name in labels if name in found), *(name for name in found if name not in labels)]
+    wide = table.pivot(index="truth", columns="label", values="estimate").reindex(index=rows, columns=labels)
     counts = table.drop_duplicates("truth").set_index("truth")["n"]
     sns.heatmap(wide, annot=True, fmt=".2f", vmin=0, vmax=1, cmap="crest", cbar=False, ax=axes)
     axes.set_yticks(axes.get_yticks(), [f"{name} (n = {counts[name]})" for name in wide.index], rotation=0)
@@ -49,7 +51,7 @@ def label_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Share of generated images that get the label of their shift, over the slider scale."""
     plots.estimate_lines(axes, table, x="scale", hue="shift", label="labelled as asked")
     axes.set(xlabel="slider scale", ylim=(0, 1))
-    axes.legend(loc="lower right")
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def severity_lines(axes: Axes, table: pd.DataFrame) -> None:
