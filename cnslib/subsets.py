@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from cnslib import ranking, stats
 from cnslib.config import demand
-from cnslib.stats import NEVER, TINY, Bootstrap, Outcomes, first_failure, percentiles
+from cnslib.stats import TINY, Bootstrap, Outcomes, first_failure, percentiles
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
 
@@ -126,7 +126,7 @@ def curves(found: Outcomes, counts: list[int], *, confidence: float) -> pd.DataF
 def failures(found: Outcomes, counts: list[int], *, confidence: float) -> pd.DataFrame:
     """Fig. 25b: share of failure points at each scale among all failures (mean over the models), over the subsets of each size."""
     bins = np.arange(len(found.scales) + 1)
-    reached = Outcomes(found.trajectories, found.models, [*found.scales, NEVER], first_failure(found.wrong)[..., None] == bins)
+    reached = Outcomes(found.trajectories, found.models, [*found.scales, np.inf], first_failure(found.wrong)[..., None] == bins)
     total, table = sums(reached), {}
     for count in counts:
         shares = errors(total, members(len(total.classes), count)).mean(1)[:, :-1]
