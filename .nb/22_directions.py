@@ -117,13 +117,16 @@ ours |= {"stable": level["class token", "class_kept"]}
 claims = clustered.judged(ours, pd.read_csv(paths.PUBLISHED / "directions.csv"))
 claims.round(3)
 
-# answer
+# answer-parts
 largest, share = (summary[summary["measure"] == name].set_index("method")["estimate"] for name in ("largest", "rising"))
 gap = ours["structure"]
 word = "No" if gap["low"] > 0 else "Perhaps"
+kept = "the slider's minus theirs is {estimate:+.2f} ({low:+.2f} to {high:+.2f}, n = {n})".format(**gap)
+
+# answer
 text = f"{word}: two prompts make the whole way in one step, a slider {largest['slider']:.0%} of it in its largest"
-text += f"; at equal gain the slider keeps {gap['estimate']:+.2f} ({gap['low']:+.2f} to {gap['high']:+.2f}) of structure more"
-text += f", and {share['slider']:.0%} of its steps raise the shift, against {share['class token']:.0%} of the class token's."
+text += f"; of the structure kept at equal gain, {kept if gap['n'] else 'nothing can be said, since no slider gains as much'}"
+text += f"; and {share['slider']:.0%} of a slider's steps raise the shift, against {share['class token']:.0%} of the class token's."
 answer.update(Markdown(f"**{text}**"))
 
 # outputs

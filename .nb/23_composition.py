@@ -93,7 +93,7 @@ clustered.judged(ours, pd.read_csv(paths.PUBLISHED / "composition.csv")).round(3
 
 # answer
 corner = shares[f"{max(weights):g}, {max(weights):g}"]
-half = "Yes, mostly" if corner["low"] > 0.5 else "Seldom" if corner["high"] < 0.5 else "About every other time"
+half = "Yes, mostly" if corner["low"] > 0.5 else "Seldom" if corner["high"] < 0.5 else "Sometimes"
 text = f"{half}: with both sliders at {max(weights):g}, {corner['estimate']:.0%} ({corner['low']:.0%} to {corner['high']:.0%})"
 text += f" of {corner['n']} pictures show both shifts, and together they gain {ours['interaction']['estimate']:+.2f}"
 text += f" ({ours['interaction']['low']:+.2f} to {ours['interaction']['high']:+.2f}) of alignment beyond the sum of each alone."

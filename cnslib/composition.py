@@ -99,7 +99,8 @@ def score(study: Study, sliders: Path, pairs: list[list[str]], classes: list[str
     Where a weight is 0 the image is the benchmark's own, of the other slider alone. Raises FileNotFoundError for a missing slider,
     ValueError where the benchmark lacks an image.
     """
-    paths = {(*pair, name): unit_path(study.folder / "scores", *pair, name) for pair, name in itertools.product(pairs, classes)}
+    keys = [(first, second, name) for (first, second), name in itertools.product(pairs, classes)]
+    paths = {key: unit_path(study.folder / "scores", *key) for key in keys}
     prune(study.folder / "scores", list(paths.values()))
     stored = {shift: directions.benchmark(study.images, shift) for shift in {*itertools.chain(*pairs)}}
     pieces = []
@@ -168,7 +169,7 @@ def films(
     study: Study, sliders: Path, pairs: list[list[str]], name: str, *, weights: list[float], seed: int
 ) -> dict[tuple[str, str], UInt8[np.ndarray, "first second height width 3"]]:
     """A grid of pictures per pair, the first slider's weight along the rows; kept on file, since a figure shows them."""
-    paths = {tuple(pair): unit_path(study.folder / "pictures", *pair, name) for pair in pairs}
+    paths = {(first, second): unit_path(study.folder / "pictures", first, second, name) for first, second in pairs}
     prune(study.folder / "pictures", list(paths.values()))
     found = {}
     for (first, second), path in paths.items():

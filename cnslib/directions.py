@@ -206,8 +206,8 @@ def films(study: Study, asked: list[tuple[str, str, str, int]], *, scales: list[
     units.prune(study.folder / "pictures", {path.name for path in paths.values()}, "*.parquet")
     for (method, *key), path in paths.items():
         shift, name, seed = key
-        own = own_rows(benchmark(study.images, shift), name, scales=scales, seeds=seed).query("seed == @seed")
-        made_from = units.digest(method, unit_digest(study, shift, name, own))
+        own = own_rows(benchmark(study.images, shift), name, scales=scales, seeds=seed).query("seed == @seed")  # type: ignore[arg-type]
+        made_from = units.digest(method, unit_digest(study, shift, name, own))  # type: ignore[arg-type]
         if not units.done(path, made_from):
             tables.write(film(study, method, own), path, tables.images)
             units.finish(path, made_from)

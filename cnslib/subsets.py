@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from cnslib import ranking, stats
 from cnslib.config import demand
-from cnslib.stats import NEVER, TINY, Bootstrap, Outcomes, first_failure, percentiles
+from cnslib.stats import TINY, Bootstrap, Outcomes, first_failure, percentiles
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
 
@@ -124,20 +124,25 @@ def curves(found: Outcomes, counts: list[int], *, confidence: float) -> pd.DataF
 
 
 def failures(found: Outcomes, counts: list[int], *, confidence: float) -> pd.DataFrame:
-    """Fig. 25b: share of failure points at each scale among all failures (mean over the models), over the subsets of each size."""
+    """Fig. 25b: share of failure points at each scale among all failures (mean over the models), over the subsets of each size.
+
+    Subsets without any failure do not count.
+    """
     bins = np.arange(len(found.scales) + 1)
-    reached = Outcomes(found.trajectories, found.models, [*found.scales, NEVER], first_failure(found.wrong)[..., None] == bins)
+    reached = Outcomes(found.trajectories, found.models, [*found.scales, np.inf], first_failure(found.wrong)[..., None] == bins)
     total, table = sums(reached), {}
     for count in counts:
         shares = errors(total, members(len(total.classes), count)).mean(1)[:, :-1]
-        table[count] = shares / shares.sum(1, keepdims=True)
+        whole = shares.sum(1, keepdims=True)
+        table[count] = np.divide(shares, whole, out=np.full(shares.shape, np.nan), where=whole > 0)
     return ranges(table, found.scales, confidence=confidence)
 
 
 def ranges(values: dict[int, Float[np.ndarray, "subsets scales"]], scales: list[float], *, confidence: float) -> pd.DataFrame:
     """Median and middle range over the subsets at each scale."""
     parts = []
-    for count, rows in values.items():
+    for count, every in values.items():
+        rows = every[np.isfinite(every).all(1)]
         low, high = percentiles(rows, confidence)
         columns = {"scale": scales, "n": len(rows), "estimate": np.median(rows, axis=0), "low": low, "high": high}
         parts.append(pd.DataFrame({"classes": f"{count:2d} classes", **columns}))

@@ -240,6 +240,13 @@ def test_curves_and_failure_points_of_all_classes_are_those_of_the_sample():
     assert np.allclose(bars["estimate"], counts / counts.sum())
 
 
+def test_a_subset_without_failures_has_no_failure_points():
+    found = outcomes({"bag": {"m": [[0, 0]]}, "coat": {"m": [[0, 1]]}})
+    bars = subsets.failures(found, [1, 2], confidence=0.95)
+    assert bars.groupby("classes")["n"].first().tolist() == [1, 1]
+    assert bars["estimate"].tolist() == [0, 1, 0, 1]
+
+
 def test_the_drop_is_steadier_where_classes_differ_only_in_their_start():
     """Classes that are right 1/5 to 4/5 of the time at scale 0 and lose the same: all the spread is in the start."""
     rows = {f"c{i}": {"m": [[int(seed >= i), int(seed >= i - 1)] for seed in range(5)]} for i in (2, 3, 4, 5)}
