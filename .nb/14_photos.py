@@ -100,7 +100,7 @@ axes.set_xlabel("severity")
 axes.legend()
 plots.caption(figure, f"n = {errors.n[-1]:,} trajectories; {note}")
 plots.save(figure, layout.figures / "photos_ranks", ranks)
-ranking.pairs(errors).query("scale == @severities[-1]").round(3)
+ranking.pairs(errors).query("scale > 0").round(3)
 
 # paper
 photoshow.against_paper(errors).round(3)
