@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 RUN := $(BIN)/python -m cnslib.runner
 UV_VERSION := 0.13.8
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published dataset
 export HF_HUB_OFFLINE := 1
 # DVC's stages call `python`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -34,6 +34,12 @@ smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 benchmark: data ## make every slider, image and table from nothing in build/benchmark (under 2 hours on two cores; continues if killed)
 	$(RUN) --overlay benchmark.yaml $(STEPS)
 
+official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH]
+	$(BIN)/python -m cnslib.exchange official $(results) $(if $(images),--images $(images))
+
+export: data ## write images and answers in the authors' layout into build/export
+	$(BIN)/python -m cnslib.exchange export build/export
+
 test: smoke ## run the whole chain at smoke size, then all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
@@ -51,4 +57,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro smoke benchmark test lint lab world lock
+.PHONY: help env data repro smoke benchmark official export test lint lab world lock

@@ -10,9 +10,13 @@ import pyarrow.parquet as parquet
 import pytest
 
 from cnslib import croissant, filtering, tables
+from cnslib.analyses import Dataset
 from cnslib.config import UNSHIFTED, identifier
 
-ABOUT = croissant.About(
+ABOUT = Dataset(
+    resamples=100,
+    confidence=0.95,
+    seed=1,
     name="CNS-Bench mini",
     description="Garments under continuous nuisance shifts.",
     version="1.0.0",
@@ -22,6 +26,7 @@ ABOUT = croissant.About(
     date_published="2026-01-02",
     cite_as="@inproceedings{cns, title={CNS-Bench}}",
     keywords=["robustness"],
+    parts={"code": "MIT", "Fashion-MNIST": "MIT, Zalando SE"},
 )
 PYTHON = {"sc:Text": str, "sc:Integer": int, "sc:Float": float, "sc:ImageObject": bytes}
 
@@ -134,14 +139,19 @@ def test_equal_tables_give_equal_bytes_and_a_changed_one_another_checksum(folder
     [("version", "1.0"), ("url", "example"), ("date_published", "2026"), ("license", []), ("name", ""), ("creator", "")],
 )
 def test_metadata_that_the_specification_would_refuse_cannot_be_described(key, value):
-    with pytest.raises(ValueError, match=rf"about\.{key}"):
+    with pytest.raises(ValueError, match=rf"dataset\.{key}"):
         dataclasses.replace(ABOUT, **{key: value})
 
 
-def test_missing_tables_and_tables_elsewhere_are_named(folder, tmp_path):
+def test_missing_tables_are_named(folder, tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no image table"):
         croissant.metadata(folder / "none", folder / "kept.parquet", about=ABOUT, root=folder)
     with pytest.raises(FileNotFoundError, match=r"none\.parquet"):
         croissant.metadata(folder / "images", folder / "none.parquet", about=ABOUT, root=folder)
-    with pytest.raises(ValueError, match="a table under"):
-        croissant.metadata(folder / "images", folder / "kept.parquet", about=ABOUT, root=folder / "images")
+
+
+def test_tables_in_other_folders_are_found_from_where_the_metadata_lie(folder):
+    croissant.write(folder / "about" / "croissant.json", folder / "images", folder / "kept.parquet", about=ABOUT)
+    found = json.loads((folder / "about" / "croissant.json").read_text())["distribution"]
+    assert [file["contentUrl"] for file in found] == ["../images/unshifted.parquet", "../images/heavy_snow.parquet", "../kept.parquet"]
+    assert all((folder / "about" / file["contentUrl"]).exists() for file in found)

@@ -1,0 +1,84 @@
+"""What a classifier of one's own is asked: a benchmark of this compendium, or any folder or zip in the layout of the published one."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pandas as pd
+
+from cnslib import answers, archives, encoders, evaluation, imagenet, official, parameters, paths, tables
+from cnslib.analyses import Accuracy
+from cnslib.config import demand, identifier
+from cnslib.filtering import kept_schema
+
+RESULTS = "results.zip"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What a classifier is asked and compared with: image tables with their keys, kept trajectories, and the others' answers."""
+
+    shards: dict[Path, list[tuple]]
+    kept: pd.DataFrame
+    answers: pd.DataFrame
+    labels: list[str]
+    batch_size: int
+    settings: Accuracy
+
+    @property
+    def models(self) -> list[str]:
+        """The classifiers that have answered already."""
+        return sorted(self.answers["model"].unique())
+
+
+def benchmark(params: str = "params.yaml", overlay: str | None = None) -> Benchmark:
+    """The benchmark of a parameter file, as its steps have left it. FileNotFoundError names what has not been made or restored."""
+    sections = parameters.load(paths.resolve(params), paths.resolve(overlay) if overlay else None)
+    base, layout = sections["base"], paths.Layout(sections["base"].out)
+    shards = evaluation.grid(layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
+    kept = layout.artifacts("filtering") / "kept.parquet"
+    files = [layout.artifacts("evaluation") / f"{identifier(name)}.parquet" for name in sections["evaluation"].classifiers]
+    evaluation.shard_digests(shards)
+    chosen = tables.load(kept).to_pandas()[tables.TRAJECTORY]
+    others = tables.read_answers(files).astype(dict.fromkeys(tables.TEXTS, str))
+    return Benchmark(shards, chosen, others, encoders.read_labels(base.labels), sections["evaluation"].batch_size, sections["accuracy"])
+
+
+def exported(data: Path, *, results: Path | None = None, params: str = "params.yaml", overlay: str | None = None) -> Benchmark:
+    """A folder or zip in the layout of the published benchmark, with the answers of others to the same images.
+
+    `results` is a results.zip or a folder of its csv files; unless given, it is looked for beside `data`, and without one there
+    are no others. What is imported goes to build/data. Raises ValueError for a damaged source, class folders that fit
+    neither the labels of the parameters nor ImageNet's, and answers to other images.
+    """
+    sections = parameters.load(paths.resolve(params), paths.resolve(overlay) if overlay else None)
+    with archives.opened(data) as archive:
+        labels = labels_of(archive, encoders.read_labels(sections["base"].labels))
+    place = paths.resolve("build/data") / data.resolve().stem
+    kept = place / "kept.parquet"
+    found = official.import_benchmark(data, labels=labels, classes=labels, folder=place / "images", kept=kept, repeated="any")
+    trajectories = tables.read(kept, kept_schema)
+    shards = {path: tables.load(path, columns=tables.KEY).to_pandas() for path in found.values()}
+    keys = {path: list(rows[tables.KEY].itertuples(index=False, name=None)) for path, rows in shards.items()}
+    results = results or (data.parent / RESULTS if (data.parent / RESULTS).exists() else None)
+    others = given(results, trajectories, labels, place / "answers") if results else pd.DataFrame(columns=["model", *tables.KEY, "top1"])
+    return Benchmark(keys, trajectories, others, labels, sections["evaluation"].batch_size, sections["accuracy"])
+
+
+def labels_of(archive: archives.Archive, own: list[str]) -> list[str]:
+    """The labels that the class folders ("022_bald eagle") number: those given if names and numbers fit, else ImageNet's."""
+    folders = sorted({PurePosixPath(name).parts[-2] for name in archive.names if official.NAME.fullmatch(PurePosixPath(name).name)})
+    numbered = [re.fullmatch(r"(\d+)_(.*)", folder) for folder in folders]
+    demand(bool(folders) and all(numbered), "class folders", folders[:3], "folders such as 022_bald eagle with images in them")
+    places = {int(match[1]): match[2] for match in numbered if match}
+    if all(number < len(own) and own[number] == name for number, name in places.items()):
+        return own
+    demand(max(places) < len(imagenet.labels()), "class folders", folders[:3], f"numbers of {own} or of ImageNet's 1,000 classes")
+    return list(imagenet.labels())
+
+
+def given(results: Path, trajectories: pd.DataFrame, labels: list[str], folder: Path) -> pd.DataFrame:
+    """The answers of others to the images of these trajectories."""
+    found = answers.import_answers(results, labels=labels, classes=labels, folder=folder)
+    others = tables.read_answers(found.values()).astype(dict.fromkeys(tables.TEXTS, str))
+    return tables.select(others, trajectories, tables.TRAJECTORY, f"answers of {results} to the images")
