@@ -26,7 +26,8 @@ from cnslib.stats import ALL, MEAN, NEVER, Outcomes
 COLUMNS = ["n", "estimate", "low", "high"]
 NOTE = (
     "n counts trajectories, one image seen at all scales; place 1 is best. CE and rCE are errors and accuracy drops divided by the "
-    "reference's, below 1 is better than it. The failure point is the first scale with a wrong answer. Intervals: bootstrap over (class, seed)."
+    "reference's, below 1 is better than it. The failure point is the first scale with a wrong answer. Intervals: a bootstrap over "
+    "(class, seed)."
 )
 
 
