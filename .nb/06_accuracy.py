@@ -87,7 +87,8 @@ print("shifts left out:", left_out)
 pd.concat({name: table[["estimate", "low", "high"]] for name, table in means.items()}, axis=1).round(3)
 
 # ce-figure
-figure, both = plt.subplots(1, 2, figsize=(6.5, 0.8 + 0.22 * len(found.models)), layout="constrained")
+width = 6.5 + 0.15 * max(0, max(map(len, found.models)) - 14)  # inches; names of timm are long
+figure, both = plt.subplots(1, 2, figsize=(width, 0.8 + 0.22 * len(found.models)), layout="constrained")
 for axes, (name, table) in zip(both, means.items(), strict=True):
     plots.estimate_dots(axes, table.reset_index(), y="model", label=f"{name} (lower is better)", reference=1.0)
 note = f"{confidence:.0%} bootstrap over (class, seed), none where the interval is open"

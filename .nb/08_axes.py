@@ -42,7 +42,8 @@ pooled = drops[drops["shift"] == stats.ALL]
 note = f"at the right: {confidence:.0%} bootstrap over (class, seed) at the last scale"
 
 # drop-panels
-figure, grid = plt.subplots(2, 2, figsize=(8, 5), sharex=True, sharey=True, layout="constrained")
+width = 8 + 0.15 * max(0, max(map(len, errors.models)) - 14)  # inches; names of timm are long
+figure, grid = plt.subplots(2, 2, figsize=(width, 5), sharex=True, sharey=True, layout="constrained")
 for panel, (axis, names) in zip(grid.flat, members.items(), strict=True):
     axisplots.axis_lines(panel, pooled[pooled["axis"] == axis], order=names, ordered="size" in axis)
     panel.set_title(axis)

@@ -16,8 +16,33 @@ from cnslib.config import UNSHIFTED, demand
 
 VERSION = "http://mlcommons.org/croissant/1.0"
 ALIASES = (
-    *("citeAs", "column", "extract", "field", "fileObject", "fileProperty", "fileSet", "format", "includes", "isLiveDataset"),
-    *("jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "separator"),
+    *(
+        "citeAs",
+        "column",
+        "equivalentProperty",
+        "extract",
+        "field",
+        "fileObject",
+        "fileProperty",
+        "fileSet",
+        "format",
+        "includes",
+        "isLiveDataset",
+    ),
+    *(
+        "jsonPath",
+        "key",
+        "md5",
+        "parentField",
+        "path",
+        "recordSet",
+        "references",
+        "regex",
+        "repeated",
+        "replace",
+        "samplingRate",
+        "separator",
+    ),
     *("source", "subField", "transform"),
 )
 CONTEXT = {
@@ -25,6 +50,7 @@ CONTEXT = {
     "@vocab": "https://schema.org/",
     "sc": "https://schema.org/",
     "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
     "dct": "http://purl.org/dc/terms/",
     "conformsTo": "dct:conformsTo",
     "data": {"@id": "cr:data", "@type": "@json"},

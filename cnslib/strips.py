@@ -46,7 +46,7 @@ def rows(path: Path, trajectories: pd.DataFrame) -> pd.DataFrame:
 
 def failures(grid: UInt8[np.ndarray, "trajectories scales height width 3"] | None, lost: pd.DataFrame, scales: list[float]) -> Figure:
     """One strip per row of `lost` (shift, class, model, failed, failure_point), its failure point framed; one sentence without pictures."""
-    figure, axes = plt.subplots(figsize=(5, 0.9 * len(lost) + 0.3))
+    figure, axes = plt.subplots(figsize=(5, 1.2 if grid is None else 0.9 * len(lost) + 0.3))
     if grid is None:
         axes.set_axis_off()
         axes.text(0.5, 0.5, ABSENT, ha="center", va="center", wrap=True)

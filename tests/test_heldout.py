@@ -1,6 +1,5 @@
 """Accuracy without a shift, from answers or from published accuracies."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
