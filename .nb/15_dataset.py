@@ -43,14 +43,15 @@ plots.caption(figure, f"n = {grid.sum().sum()} trajectories kept of {drawn.sum()
 plots.save(figure, layout.figures / "dataset_kept", grid.stack().rename("kept").reset_index())
 
 # licences
-datasheet.licences(facts, about).set_index("part")
+with pd.option_context("display.max_colwidth", None):
+    display(datasheet.licences(facts, about).set_index("part"))
 
 # files
 folder = layout.artifacts("dataset")
 metadata = croissant.write(folder / "croissant.json", images, kept, about=about)
 text = datasheet.write(folder / "datasheet.md", facts, about=about)
 print(f"croissant.json: {len(metadata['distribution'])} files, {len(metadata['recordSet'])} sets of records")
-Markdown(text.split("## How it was made")[0].replace("\n#", "\n###"))
+Markdown(f"\n{text}".split("## How it was made")[0].replace("\n#", "\n###"))
 
 # paper
 said, rows = published.facts("cns_text"), facts.rows
@@ -71,7 +72,7 @@ comparison.assign(verdict=words).round(3)
 outside = tables.select(facts.scores, facts.kept, tables.TRAJECTORY, "scores of kept trajectories")
 wrong = stats.clustered_share(outside["oracle_ooc"].to_numpy(), outside.groupby(["class", "seed"]).ngroup(), settings=about)
 text = f"{len(whole):,} pictures of {rows['class'].nunique()} classes under {grid.shape[1]} shifts, free to use ({', '.join(license)})"
-caution = f"{wrong['estimate']:.0%} ({wrong['low']:.0%} to {wrong['high']:.0%}) of them show no longer what their label says"
+caution = f"{wrong['estimate']:.0%} ({wrong['low']:.0%} to {wrong['high']:.0%}) of them no longer show what their label says"
 answer.update(Markdown(f"**{text}; by the oracle's verdict {caution}.**"))
 
 # outputs

@@ -105,7 +105,7 @@ def test_what_does_not_suffice_for_an_analysis_is_passed_over_with_its_reason():
     wish = parameters.read(paths.resolve("official.yaml"))
     assert exchange.missing(wish, list(official_results.STEADY), reference="alexnet") == {}
     few = exchange.missing(wish, ["resnet18.a1_in1k", "resnet152.a1_in1k", "mae_vit_base_patch16"], reference="alexnet")
-    assert set(few) == {"accuracy", "axes", "line"} and "alexnet" in few["accuracy"] and "axis 'architecture'" in few["axes"]
+    assert set(few) == {"accuracy", "axes", "line"} and "alexnet" in few["accuracy"] and "axis 'pre-training'" in few["axes"]
 
 
 def unknown_model(files: dict[str, bytes]) -> None:
