@@ -61,7 +61,7 @@ def share(model: str, scale: float) -> float:
 
 
 def test_one_command_rebuilds_the_figures_from_the_authors_answers(foreign, overlay, monkeypatch, capsys):
-    monkeypatch.setattr(exchange, "ANALYSES", ("accuracy", "axes"))  # the longest two; the others read the same tables
+    monkeypatch.setattr(exchange, "ANALYSES", ("accuracy", "axes"))  # the others read the same tables
     results, images, annotations = foreign
     arguments = ["official", str(results), "--images", str(images), "--annotations", str(annotations), "--overlay", str(overlay)]
     assert exchange.main(arguments) == 0
