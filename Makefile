@@ -6,7 +6,7 @@ RUN := $(BIN)/python -m cnslib.runner
 UV_VERSION := 0.13.8
 # `profile=paper` reads paper.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
 profile := params
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos labels oodcv directions composition ablation corruptions synthetic denoiser
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset labels oodcv directions composition ablation corruptions synthetic denoiser
 export HF_HUB_OFFLINE := 1
 # DVC's stages call `python`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -42,6 +42,12 @@ chain: env ## run every step of a profile without DVC: make chain profile=paper 
 benchmark: data ## make every slider, image and table from nothing in build/benchmark (under 2 hours on two cores; continues if killed)
 	$(RUN) --overlay benchmark.yaml $(STEPS)
 
+official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH]
+	$(BIN)/python -m cnslib.exchange official $(results) $(if $(images),--images $(images))
+
+export: data ## write images and answers in the authors' layout into build/export
+	$(BIN)/python -m cnslib.exchange export build/export
+
 test: smoke ## run the whole chain at smoke size, then all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
@@ -59,4 +65,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro smoke plan chain benchmark test lint lab world lock
+.PHONY: help env data repro smoke plan chain benchmark test lint lab world lock official export

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from cnslib import paths, plots, stats, tables
+from cnslib import counterparts, paths, plots, stats, strips, tables
 from cnslib.analyses import Accuracy
-from cnslib.config import UNSHIFTED, identifier
 
 # settings
 plots.use_style()
@@ -73,20 +72,10 @@ counts.join(never[["estimate", "low", "high"]].add_prefix("never: ")).round(3)
 # strips
 shuffled = points.sample(frac=1, random_state=seed).assign(late=points["failure_point"] > 0)
 lost = shuffled.sort_values("late", ascending=False, kind="stable").drop_duplicates("shift").sort_values("shift")
-folder = layout.artifacts("generation")
-files = [folder / f"{identifier(name)}.parquet" for name in (UNSHIFTED, *shifts)]
-some = pd.concat([tables.read(file, tables.images).merge(lost[["class", "seed"]].drop_duplicates()) for file in files])
-rows = tables.trajectories(some, shifts).merge(lost[tables.TRAJECTORY]).sort_values(tables.KEY)
-pictures = tables.pictures(rows, "failures")
-grid = pictures.reshape(len(lost), len(found.scales), *pictures.shape[1:])
+grid = strips.pictures(layout.artifacts("generation"), lost[tables.TRAJECTORY], found.scales)
 
 # strips-figure
-figure, axes = plt.subplots(figsize=(5, 0.9 * len(lost) + 0.3))
-names = (lost["shift"] + ": " + lost["class"] + "\n(" + lost["model"] + ")").tolist()
-plots.contact_sheet(axes, grid, rows=names, columns=[str(scale) for scale in found.scales])
-for row in np.flatnonzero(lost["failed"]):
-    point = lost["failure_point"].iloc[row]
-    plots.frame_picture(axes, grid, row=row, column=found.scales.index(point))
+figure = strips.failures(grid, lost, found.scales)
 plots.save(figure, layout.figures / "failure_strips", lost)
 
 # ce
@@ -98,7 +87,8 @@ print("shifts left out:", left_out)
 pd.concat({name: table[["estimate", "low", "high"]] for name, table in means.items()}, axis=1).round(3)
 
 # ce-figure
-figure, both = plt.subplots(1, 2, figsize=(6.5, 0.8 + 0.22 * len(found.models)), layout="constrained")
+width = 6.5 + 0.15 * max(0, max(map(len, found.models)) - 14)  # inches; names of timm are long
+figure, both = plt.subplots(1, 2, figsize=(width, 0.8 + 0.22 * len(found.models)), layout="constrained")
 for axes, (name, table) in zip(both, means.items(), strict=True):
     plots.estimate_dots(axes, table.reset_index(), y="model", label=f"{name} (lower is better)", reference=1.0)
 note = f"{confidence:.0%} bootstrap over (class, seed), none where the interval is open"
@@ -108,15 +98,16 @@ plots.save(figure, layout.figures / "accuracy_corruption_error", pd.concat(ratio
 # paper-curve
 table5 = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy")
 published = table5.reindex(columns=found.scales)
-curves = pd.DataFrame({"ours": overall["estimate"], "published": published.mean()}).reindex([first, 1.0, last])
+own = accuracy[accuracy["shift"] == stats.ALL].pivot(index="model", columns="scale", values="estimate")
+sides = dict(zip(["ours", "published"], counterparts.alike(own, published), strict=True))
+curves = pd.DataFrame({side: table.mean() for side, table in sides.items()}).reindex([first, 1.0, last])
 fall, early = curves.loc[first] - curves.loc[last], curves.loc[first] - curves.loc[1.0]
 shape = {"accuracy at scale 0": curves.loc[first], "drop at the last scale": fall, "share of it by scale 1": early / fall}
 
 # paper-shape
-both = {
-    "ours": pd.DataFrame({name: table["estimate"] for name, table in means.items()}),
-    "published": pd.read_csv(paths.PUBLISHED / "corruption_error.csv")[["ce", "rce"]],
-}
+table4 = pd.read_csv(paths.PUBLISHED / "corruption_error.csv").set_index("model")[["ce", "rce"]]
+own = pd.DataFrame({name: table["estimate"] for name, table in means.items()})
+both = dict(zip(["ours", "published"], counterparts.alike(own, table4), strict=True))
 shape["rank correlation of CE and rCE"] = pd.Series({side: table.corr("spearman").iloc[0, 1] for side, table in both.items()})
 comparison = pd.DataFrame(shape).T.assign(difference=lambda t: t["ours"] - t["published"])
 cases = [comparison["difference"].abs() <= 0.1, comparison["ours"] * comparison["published"] > 0]
@@ -126,12 +117,16 @@ comparison.assign(verdict=np.select(cases, ["close", "same direction"], "differs
 digitised = pd.read_csv(paths.PUBLISHED / "accuracy_by_shift.csv").pivot(index=["shift", "model"], columns="scale", values="accuracy")
 digitised = digitised.reindex(columns=found.scales)
 single = (digitised[first] - digitised[last]).rename("published").reset_index("model")
-hardest = single.join(losses.rename("ours"), how="inner").assign(difference=lambda t: t["ours"] - t["published"])
+each = drops.query("scale == @last").set_index(["shift", "model"])["estimate"]
+hardest = counterparts.beside(single, each, losses)
+hardest["difference"] = hardest["ours"] - hardest["published"]
 cases = [hardest["difference"].abs() <= 0.1, hardest["ours"] * hardest["published"] > 0]
 hardest.assign(verdict=np.select(cases, ["close", "same direction"], "differs")).round(3)
 
 # paper-order
-claims = pd.read_csv(paths.PUBLISHED / "orderings.csv").query("first in @found.models and second in @found.models")
+names = {"first": "paper_first", "second": "paper_second"}  # where the paper's own classifiers were evaluated, they take part
+claims = counterparts.themselves(pd.read_csv(paths.PUBLISHED / "orderings.csv"), found.models, names)
+claims = claims.query("first in @found.models and second in @found.models")
 chosen = "shift == @stats.ALL and scale == @last and model == @row.first"
 paired = [stats.drop_against(errors, reference=row.second).query(chosen) for row in claims.itertuples()] or [drops.head(0)]
 order = pd.concat(paired).set_axis(claims["claim"])[["estimate", "low", "high"]].rename(columns={"estimate": "ours"})

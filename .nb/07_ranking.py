@@ -8,7 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot as plt
 
-from cnslib import paths, plots, ranking, stats, tables
+from cnslib import counterparts, paths, plots, ranking, stats, tables
 from cnslib.analyses import Ranking
 
 # settings
@@ -56,14 +56,16 @@ plots.save(figure, layout.figures / "ranking_agreement", agreement)
 
 # paper-table
 published = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy")
-ours = agreement[agreement["shift"] == stats.ALL].set_index("scale")[["estimate", "low", "high"]]
-comparison = ours.rename(columns={"estimate": "ours"}).assign(published=published.corr("kendall")[first]).loc[first + 0.1 :]
+_, beside = counterparts.alike(pd.DataFrame(index=errors.models), published)
+tau = ranking.agreement(counterparts.same(errors, published)).query("shift == @stats.ALL").set_index("scale")
+comparison = tau[["estimate", "low", "high"]].rename(columns={"estimate": "ours"})
+comparison = comparison.assign(published=beside.corr("kendall")[first]).loc[first + 0.1 :]
 comparison["difference"] = comparison["ours"] - comparison["published"]
 inside = comparison["published"].between(comparison["low"], comparison["high"])
 comparison.assign(verdict=inside.map({True: "agrees", False: "differs"})).round(3)
 
 # answer
-end, safe = ours.loc[last], ends["probability"]
+end, safe = agreement.query("shift == @stats.ALL and scale == @last").iloc[0], ends["probability"]
 certain = f"{(safe > 0.95).sum()} of {len(ends)} pairs change places with certainty, {(safe < 0.05).sum()} keep their order with certainty"
 value = f"{end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f})"
 agree = f"Kendall's tau of the order at scale {last:g} with that at scale {first:g} is {value}"

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.ticker import EngFormatter
 
-from cnslib import axes, axisplots, paths, plots, stats, tables, verdicts
+from cnslib import axes, axisplots, counterparts, heldout, paths, plots, stats, tables, verdicts
 from cnslib.analyses import Axes
 from cnslib.claims import Evidence
 
@@ -19,21 +19,22 @@ layout = paths.Layout(out)
 settings = Axes(resamples, confidence, seed, members, reference, margin)
 
 # axes-table
-published = pd.read_csv(paths.PUBLISHED / "axes.csv")
 folder = layout.artifacts("evaluation")
 parameters = pd.read_csv(folder / "models.csv").set_index("model")["parameters"]
-shown = published[["axis", "classifier", "paper_model", "parameters_millions", "note"]]
-shown.insert(2, "parameters", published["classifier"].map(parameters).astype("Int64").astype(str).replace("<NA>", ""))
+relatives = pd.read_csv(paths.PUBLISHED / "axes.csv")
+published = counterparts.themselves(relatives, list(parameters.index), {"classifier": "paper_model"})
+here = published["classifier"].isna() | published["classifier"].isin(parameters.index)
+shown = published.loc[here, ["axis", "classifier", "paper_model", "parameters_millions", "note"]]
+shown.insert(2, "parameters", shown["classifier"].map(parameters).astype("Int64").astype(str).replace("<NA>", ""))
 shown.set_index(["axis", "classifier"]).fillna("")
 
 # data
 answers = tables.read_answers(sorted(folder.glob("*.parquet")))
 found = stats.outcomes(answers, pd.read_parquet(layout.artifacts("filtering") / "kept.parquet"))
 errors, failures = stats.error_shares(found, settings=settings), stats.failure_shares(found, settings=settings)
-plain = tables.read_answers(sorted((folder / "heldout").glob("*.parquet"))).assign(shift="none")
-heldout = stats.error_shares(stats.outcomes(plain), settings=settings)
-evidence = Evidence(errors, failures, heldout, parameters.to_dict(), settings)
-print(f"{len(errors.models)} classifiers, {errors.n[-1]} trajectories, {heldout.n[-1]} held-out images")
+plain = heldout.spread(heldout.shares(folder, settings=settings), errors.models)
+evidence = Evidence(errors, failures, plain, parameters.to_dict(), settings)
+print(f"{len(errors.models)} classifiers, {errors.n[-1]} trajectories, {plain.n[-1]} held-out images")
 
 # drop-figure
 drops = axes.along(stats.accuracy_drop(errors), members)
@@ -41,7 +42,8 @@ pooled = drops[drops["shift"] == stats.ALL]
 note = f"at the right: {confidence:.0%} bootstrap over (class, seed) at the last scale"
 
 # drop-panels
-figure, grid = plt.subplots(2, 2, figsize=(8, 5), sharex=True, sharey=True, layout="constrained")
+width = 8 + 0.15 * max(0, max(map(len, errors.models)) - 14)  # inches; names of timm are long
+figure, grid = plt.subplots(2, 2, figsize=(width, 5), sharex=True, sharey=True, layout="constrained")
 for panel, (axis, names) in zip(grid.flat, members.items(), strict=True):
     axisplots.axis_lines(panel, pooled[pooled["axis"] == axis], order=names, ordered="size" in axis)
     panel.set_title(axis)
@@ -144,7 +146,8 @@ order = [axes.order_agreement(table, errors, published, column=name) for name, t
 pd.concat(order).set_index(["measure", "axis"]).round(2)
 
 # claims
-claims = verdicts.judge(verdicts.read(paths.PUBLISHED / "claims.csv"), evidence)
+listed = verdicts.read(paths.PUBLISHED / "claims.csv")
+claims = verdicts.judge(counterparts.claims(listed, counterparts.roles(relatives, errors.models)), evidence)
 named = {"rule": "holds if", "source": "where", "drop_verdict": "by drop", "details": "more in"}
 names = ["claim", "source", "quantity", "rule", "published", "n", "estimate", "low", "high", "verdict", "drop_verdict", "details"]
 claims[names].set_index("claim").rename(columns=named).round(3).fillna("")

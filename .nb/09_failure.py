@@ -66,8 +66,8 @@ table.assign(published="above 0", verdict=np.select(cases, ["same direction", "o
 # answer
 half = median[median["shift"] == stats.ALL].set_index("model")["estimate"]
 reached = half[half < float("inf")]
-span = f"Half of the garments have failed by scale {reached.min():g} to {reached.max():g}, depending on the classifier"
-text = span if len(reached) else "No classifier loses half of the garments"
+span = f"Half of the trajectories have failed by scale {reached.min():g} to {reached.max():g}, depending on the classifier"
+text = span if len(reached) else "No classifier loses half of the trajectories"
 other = f"{len(half) - len(reached)} of {len(half)} classifiers still hold more than half of them at scale {found.scales[-1]:g}"
 again = recovered[recovered["shift"] == stats.ALL]["estimate"]
 sentence = f"**{text}; {other}, and {again.min():.0%} to {again.max():.0%} of the trajectories recover after their first failure.**"

@@ -4,13 +4,15 @@ from IPython.display import Markdown, display
 answer = display(Markdown("*The answer appears here when the last cell has run.*"), display_id="answer")
 
 # imports
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import scipy.stats
 import statsmodels.formula.api as smf
 from matplotlib import pyplot as plt
 
-from cnslib import line, lineplots, paths, plots, size, stats, tables
+from cnslib import counterparts, heldout, line, lineplots, paths, plots, size, stats, tables
 from cnslib.analyses import Line
 
 # settings
@@ -21,10 +23,11 @@ settings = Line(resamples, confidence, seed, id_accuracy, families, sizes, pretr
 # data
 folder = layout.artifacts("evaluation")
 shifted = tables.read_answers(sorted(folder.glob("*.parquet")))
-heldout = tables.read_answers(sorted((folder / "heldout").glob("*.parquet")))
 kept = pd.read_parquet(layout.artifacts("filtering") / "kept.parquet")
 errors = stats.error_shares(stats.outcomes(shifted, kept), settings=settings)
-catalog = line.catalog_shares(heldout, settings=settings) if id_accuracy == "catalog" else None
+unshifted = replace(settings, seed=seed + 1)  # its images are not those of the benchmark, nor is its luck
+catalog = heldout.shares(folder, settings=unshifted) if id_accuracy == "catalog" else None
+errors = errors if catalog is None else counterparts.restricted(errors, catalog.models)
 found = {axes: line.points(errors, catalog, axes=axes) for axes in line.AXES}
 
 # leverage
@@ -115,6 +118,7 @@ doubling.round(4)
 accuracies = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy")
 validation = pd.read_csv(paths.PUBLISHED / "validation.csv").set_index("model")
 published = validation[validation["supervised"]].join(accuracies)
+_, published = counterparts.alike(pd.DataFrame(index=models), published)
 ours = line.slopes(linear, supervised).query("shift == @stats.ALL").set_index("scale")
 ours = ours.loc[ours.index.intersection(accuracies.columns)]
 fits = {scale: smf.ols("ood ~ accuracy", published.assign(ood=published[scale])).fit() for scale in ours.index}
@@ -133,14 +137,18 @@ apart = (comparison["low"] > comparison["published_high"]) | (comparison["high"]
 comparison["difference"] = comparison["ours"] - comparison["published"]
 comparison.assign(n=supervised.sum(), verdict=np.where(apart, "differs", "compatible")).round(3)
 
-# claims-line
+# claims-roles
+played = counterparts.roles(pd.read_csv(paths.PUBLISHED / "axes.csv"), models)
+modern = [played[name] for name in ("convnext", "deit")]
 end, numbers = ours.iloc[-1], ["n", "estimate", "low", "high"]
 relation = dict(zip(numbers, end[["models", "r", "r_low", "r_high"]], strict=True))
+
+# claims-line
 claims = [(f"R at scale {end.name:g}, for other classifiers", "Fig. 22", round(r.loc[end.name].iloc[0], 3), 0, 1, relation)]
 claims += [("lines that rise with p below 0.05", "Fig. 21", "most", 0.5, 1, line.followed(linear, supervised))]
 claims += [(f"growth of the slope, {axes} axes", "Fig. 23", "above 0", 0, 1, line.steeper(own, supervised)) for axes, own in found.items()]
-if {"convnext", "deit"} <= set(models):
-    better = line.gain_difference(linear, "convnext", "deit", supervised)
+if set(modern) <= set(models):
+    better = line.gain_difference(linear, *modern, supervised)
     claims += [("gain of ConvNeXt minus that of DeiT", "Fig. 24", "above 0", 0, 1, better)]
 
 # claims-size
@@ -156,7 +164,7 @@ cases = [sides.min(axis=1, skipna=False) > 0, sides.max(axis=1, skipna=False) < 
 table.assign(verdict=np.select(cases, ["agrees", "differs"], "undecided")).drop(columns=["threshold", "sign"]).round(3)
 
 # deit
-deit3 = published[published.index.str.startswith("deit3")].assign(weights=lambda t: np.log2(t["parameters_millions"]))
+deit3 = validation[validation.index.str.startswith("deit3")].join(accuracies).assign(weights=lambda t: np.log2(t["parameters_millions"]))
 deit3["ood"] = deit3[[scale for scale in accuracies if scale > 0]].mean(axis=1)
 result = smf.ols("ood ~ weights + accuracy", deit3).fit()
 t = result.tvalues["weights"]

@@ -9,8 +9,18 @@ import pandas as pd
 from PIL import Image, UnidentifiedImageError
 
 from cnslib import dataset, filtering, manifest, tables, units
-from cnslib.config import UNSHIFTED, Base, Filtering, Generation, Sliders
-from cnslib.croissant import About
+from cnslib.config import UNSHIFTED, Filtering, Generation, Sliders
+from cnslib.studies import Dataset
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that a benchmark was made with."""
+
+    pipeline: str
+    sliders: Sliders
+    generation: Generation
+    filtering: Filtering
 
 
 @dataclass(frozen=True)
@@ -23,21 +33,18 @@ class Facts:
     scores: pd.DataFrame
     kept: pd.DataFrame
     models: dict[str, dict]
-    base: Base
-    sliders: Sliders
-    generation: Generation
-    filtering: Filtering
+    settings: Settings
 
 
-def write(path: Path, facts: Facts, *, about: About, licences: dict[str, str]) -> str:
-    """Writes the datasheet and returns it; `licences` has one line per part that is no base model."""
-    text = render(facts, about=about, licences=licences)
+def write(path: Path, facts: Facts, *, about: Dataset) -> str:
+    """Writes the datasheet and returns it."""
+    text = render(facts, about=about)
     units.write_bytes(path, text.encode())
     return text
 
 
-def gather(images: Path, scores: Path, kept: Path, models: Path, sections: dict) -> Facts:
-    """Reads what there is. `sections` are the checked parameters.
+def gather(images: Path, scores: Path, kept: Path, models: Path, settings: Settings) -> Facts:
+    """Reads what there is.
 
     Raises FileNotFoundError and ValueError for missing and damaged tables, and for kept trajectories that were never scored.
     """
@@ -46,8 +53,7 @@ def gather(images: Path, scores: Path, kept: Path, models: Path, sections: dict)
     sizes = sum((picture_sizes(path) for path in paths), Counter())
     found, whole = tables.read(scores, tables.scores), tables.read(kept, filtering.kept_schema)
     tables.select(found, whole, tables.TRAJECTORY, "scores of kept trajectories")
-    settings = [sections[name] for name in ("base", "sliders", "generation", "filtering")]
-    return Facts(rows, sizes, sum(path.stat().st_size for path in paths), found, whole, manifest.read(models), *settings)
+    return Facts(rows, sizes, sum(path.stat().st_size for path in paths), found, whole, manifest.read(models), settings)
 
 
 def picture_sizes(path: Path) -> Counter:
@@ -62,14 +68,14 @@ def picture_sizes(path: Path) -> Counter:
     return found
 
 
-def render(facts: Facts, *, about: About, licences: dict[str, str]) -> str:
+def render(facts: Facts, *, about: Dataset) -> str:
     """The whole datasheet."""
     parts = {
         "Motivation": [about.description],
         "Composition": [*composition(facts), "", *by_shift(facts), "", *by_class(facts)],
         "How it was made": made(facts),
         "Known limits": limits(facts),
-        "Licences": licence_table(facts, about, licences),
+        "Licences": table(["part", "licence"], licences(facts, about).to_numpy().tolist()),
         "Distribution": [f"Version {about.version}, {about.date_published}, {about.url}.", "", f"Cite as: {about.cite_as}"],
     }
     return (
@@ -130,10 +136,11 @@ def percent(part: int, whole: int) -> str:
 
 def made(facts: Facts) -> list[str]:
     """How the images came to be, from the settings in force."""
-    sliders, drawing, filtered = facts.sliders, facts.generation, facts.filtering
+    sliders, drawing, filtered = facts.settings.sliders, facts.settings.generation, facts.settings.filtering
     drawn = f"{drawing.steps} DDIM steps at guidance {drawing.guidance:g}, slider on for the last {100 * drawing.start_fraction:g} %"
     return [
-        f"- base model `{facts.base.pipeline}`, one token per class (IN*), one initial noise per seed for all scales, shifts and classes",
+        f"- base model `{facts.settings.pipeline}`, one token per class (IN*), one initial noise per seed for all scales, shifts "
+        "and classes",
         f"- one slider per shift and class: rank {sliders.rank}, alpha {sliders.alpha:g}, {sliders.iterations} iterations of "
         f"{sliders.batch_size}, learning rate {sliders.learning_rate:g}, eta {sliders.eta:g}",
         f"- images: {drawn}; negative prompt {drawing.negative_prompt!r}",
@@ -171,8 +178,8 @@ def limits(facts: Facts) -> list[str]:
     ]
 
 
-def licence_table(facts: Facts, about: About, licences: dict[str, str]) -> list[str]:
-    """The licence of every part: the benchmark itself, what was passed, and the base models by what their manifest says."""
+def licences(facts: Facts, about: Dataset) -> pd.DataFrame:
+    """The licence of every part: the benchmark itself, the parts that `about` names, and the base models by what their manifest says."""
     models = Counter(entry["licence"] for entry in facts.models.values())
-    rows = [["benchmark", ", ".join(about.license)], *map(list, licences.items())]
-    return table(["part", "licence"], [*rows, *([f"{n} base models", licence] for licence, n in sorted(models.items()))])
+    rows = [("benchmark", ", ".join(about.license)), *about.parts.items()]
+    return pd.DataFrame([*rows, *((f"{n} base models", licence) for licence, n in sorted(models.items()))], columns=["part", "licence"])

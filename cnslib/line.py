@@ -4,7 +4,7 @@ A point is a model: ID accuracy without a shift, OOD accuracy under one. `low` a
 given (the line is drawn anew in every resample); `models_low` and `models_high` say what other models of the same kinds would change.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,6 @@ from jaxtyping import Bool, Float, Int
 from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 
-from cnslib import stats
-from cnslib.analyses import Line
 from cnslib.config import demand
 from cnslib.stats import ALL, TINY, Shares, percentiles, tabulate
 
@@ -35,12 +33,6 @@ class Points:
     ood: Float[np.ndarray, "resamples+1 groups models scales"]
     x: Float[np.ndarray, "resamples+1 #groups models #scales"]
     y: Float[np.ndarray, "resamples+1 groups models scales"]
-
-
-def catalog_shares(predictions: pd.DataFrame, *, settings: Line) -> Shares:
-    """Errors on the held-out catalog with their resamples, drawn with a seed of their own: its images are not those of the benchmark."""
-    found = stats.outcomes(predictions.assign(shift="catalog"))
-    return stats.error_shares(found, settings=replace(settings, seed=settings.seed + 1))
 
 
 def points(errors: Shares, catalog: Shares | None = None, *, axes: str = "linear") -> Points:

@@ -1,6 +1,7 @@
 """Your own classifier on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank among the others.
 
-In a notebook `report.report(model, name="mine", transform=...)`; on the command line `python -m cnslib.report SOURCE`.
+In a notebook `report.report(model, name="mine", transform=...)`; on the command line `python -m cnslib.report SOURCE`. It is asked
+about the benchmark of this compendium unless told otherwise: `--data` takes any folder or zip in the layout of the published one.
 """
 
 import argparse
@@ -16,13 +17,18 @@ from PIL import Image
 from statsmodels.stats.multitest import multipletests
 from torch import Tensor, nn
 
-from cnslib import encoders, evaluation, failure, guests, paths, plots, ranking, stats, tables, units
+from cnslib import encoders, evaluation, failure, guests, paths, plots, ranking, reportplots, stats, tables, units
 from cnslib.analyses import Accuracy
-from cnslib.benchmarks import Benchmark, benchmark
+from cnslib.benchmarks import MAKERS, Benchmark, benchmark, exported
 from cnslib.config import demand, identifier
 from cnslib.stats import ALL, MEAN, NEVER, Outcomes
 
 COLUMNS = ["n", "estimate", "low", "high"]
+NOTE = (
+    "n counts trajectories, one image seen at all scales; place 1 is best. CE and rCE are errors and accuracy drops divided by the "
+    "reference's, below 1 is better than it. The failure point is the first scale with a wrong answer. Intervals: a bootstrap over "
+    "(class, seed)."
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Report:
     name: str
     tables: dict[str, pd.DataFrame]
     predictions: pd.DataFrame
+    confidence: float
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -41,34 +48,16 @@ class Report:
 
     def text(self) -> str:
         """The report in words and one table (markdown)."""
-        pairs = self.tables["pairs"]
-        scale = pairs["scale"].max()
-        last = pairs[pairs["scale"] == scale]
-        better, worse = ((last["p_holm"] < 0.05) & (last["estimate"] * sign > 0) for sign in (1, -1))
-        rest = len(last) - better.sum() - worse.sum()
-        counts = f"more accurate than {better.sum()} of {len(last)} classifiers, less than {worse.sum()}, undecided against {rest}"
         rows = ["| quantity | n | estimate | interval | others, median | place |", "|---|---|---|---|---|---|"]
         rows += [line(row) for row in self.summary.itertuples(index=False)]
-        return "\n".join([f"# {self.name}", "", f"At scale {scale:g} {self.name} is {counts} (Holm, 5 %).", "", *rows, ""])
+        return "\n".join([f"# {self.name}", "", *words(self.tables, self.name), "", *rows, "", NOTE, ""])
 
     def _repr_markdown_(self) -> str:
         return self.text()
 
     def figure(self) -> Figure:
         """Accuracy, rank and survival along the scale, and the drop per shift, with the others in grey."""
-        figure, grid = plt.subplots(2, 2, figsize=(8, 6), layout="constrained")
-        kinds = {"accuracy": "accuracy", "rank": "rank", "survival": "share without failure"}
-        for axes, (kind, label) in zip(grid.flat, kinds.items(), strict=False):
-            table = self.tables[kind]
-            curves(axes, table[table["shift"] == ALL], self.name, label=label)
-        grid[0, 1].invert_yaxis()
-        drops = self.tables["drop"]
-        drop_dots(grid[1, 1], drops[(drops["shift"] != ALL) & (drops["scale"] == drops["scale"].max())], self.name)
-        n = self.tables["accuracy"].query("shift == @ALL")["n"].max()
-        plots.caption(
-            figure, f"{self.name} in colour, the others in grey; n = {n} trajectories; bands and lines: bootstrap over (class, seed)"
-        )
-        return figure
+        return reportplots.draw(self.tables, self.name, confidence=self.confidence)
 
     def save(self, folder: Path) -> Path:
         """Writes report.md, the figure, every table as csv and the predictions; returns the folder."""
@@ -110,25 +99,26 @@ def report(
 def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
     """The report of one classifier's predictions beside the answers of the others."""
     (name,) = predictions["model"].unique()
-    found = stats.outcomes(pd.concat([on.answers, predictions[on.answers.columns]], ignore_index=True), on.kept)
-    return Report(name, measured(found, name, settings=on.settings), predictions)
+    parts = [part for part in (on.answers, predictions[on.answers.columns]) if len(part)]
+    found = stats.outcomes(pd.concat(parts, ignore_index=True), on.kept)
+    return Report(name, measured(found, name, settings=on.settings), predictions, on.settings.confidence)
 
 
 def measured(found: Outcomes, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
-    """Every table of the report, all models in each; "pairs" holds the differences from `name` alone."""
+    """Every table of the report, all models in each; "pairs" holds the differences from `name` alone.
+
+    CE and rCE need the answers of the reference classifier, ranks and differences those of at least one other.
+    """
     errors, failures = stats.error_shares(found, settings=settings), stats.failure_shares(found, settings=settings)
     distribution = stats.failure_distribution(failures)
-    return {
-        "accuracy": stats.accuracy(errors),
-        "drop": stats.accuracy_drop(errors),
-        "ce": stats.corruption_error(errors, reference=settings.reference),
-        "rce": stats.relative_corruption_error(errors, reference=settings.reference),
-        "rank": ranking.ranks(errors),
-        "survival": failure.curves(failures),
-        "median": failure.median_scale(failures),
-        "never": distribution[distribution["scale"] == NEVER].drop(columns="scale"),
-        "pairs": differences(ranking.pairs(errors), name),
-    }
+    result = {"accuracy": stats.accuracy(errors), "drop": stats.accuracy_drop(errors)}
+    if settings.reference in found.models:
+        result["ce"] = stats.corruption_error(errors, reference=settings.reference)
+        result["rce"] = stats.relative_corruption_error(errors, reference=settings.reference)
+    if len(found.models) > 1:
+        result |= {"rank": ranking.ranks(errors), "pairs": differences(ranking.pairs(errors), name)}
+    result |= {"survival": failure.curves(failures), "median": failure.median_scale(failures)}
+    return result | {"never": distribution[distribution["scale"] == NEVER].drop(columns="scale")}
 
 
 def differences(pairs: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -144,16 +134,14 @@ def headlines(found: dict[str, pd.DataFrame]) -> dict[str, tuple[pd.DataFrame, i
     """The tables behind the summary, over all shifts, and whether more (1) or less (-1) is better."""
     whole = {kind: table[table["shift"].isin([ALL, MEAN])] for kind, table in found.items() if "shift" in table}
     last = whole["accuracy"]["scale"].max()
-    at = {kind: whole[kind][whole[kind]["scale"] == last] for kind in ("accuracy", "drop")}
-    return {
+    at = {kind: table[table["scale"] == last] for kind, table in whole.items() if "scale" in table}
+    rows = {
         "accuracy at scale 0": (whole["accuracy"].query("scale == 0"), 1),
         f"accuracy at scale {last:g}": (at["accuracy"], 1),
         f"accuracy drop at scale {last:g}": (at["drop"], -1),
-        "CE": (whole["ce"], -1),
-        "rCE": (whole["rce"], -1),
-        "never failed": (whole["never"], 1),
-        "median failure scale": (whole["median"], 1),
     }
+    rows |= {name: (whole[kind], -1) for name, kind in {"CE": "ce", "rCE": "rce"}.items() if kind in whole}
+    return rows | {"never failed": (whole["never"], 1), "median failure scale": (whole["median"], 1)}
 
 
 def placed(table: pd.DataFrame, name: str, *, better: int) -> dict:
@@ -165,30 +153,42 @@ def placed(table: pd.DataFrame, name: str, *, better: int) -> dict:
     return columns | {"others": others.median(), "place": place, "of": len(own)}
 
 
+def words(found: dict[str, pd.DataFrame], name: str) -> list[str]:
+    """What the tables say, in three sentences."""
+    accuracy, drops = (found[kind][found[kind]["model"] == name] for kind in ("accuracy", "drop"))
+    pooled = accuracy[accuracy["shift"] == ALL].set_index("scale")
+    first, last = pooled.index[0], pooled.index[-1]
+    right = [f"{row['estimate']:.0%} ({row['low']:.0%} to {row['high']:.0%})" for row in (pooled.loc[first], pooled.loc[last])]
+    single = drops[(drops["shift"] != ALL) & (drops["scale"] == last)].set_index("shift")["estimate"]
+    hardest, mildest = single.idxmax(), single.idxmin()
+    lost = f"*{hardest}* costs it most, {single[hardest]:.2f}, and *{mildest}* least, {single[mildest]:.2f}."
+    known = f"{name} names {right[0]} of the images without a shift, and {right[1]} at scale {last:g}. {lost}"
+    return [known, "", compared(found, name, last)] if "pairs" in found else [known]
+
+
+def compared(found: dict[str, pd.DataFrame], name: str, last: float) -> str:
+    """Its rank at the last scale, and whom it beats there with certainty."""
+    ranks, pairs = (found[kind][found[kind]["scale"] == last] for kind in ("rank", "pairs"))
+    own = ranks[(ranks["shift"] == ALL) & (ranks["model"] == name)].iloc[0]
+    better, worse = ((pairs["p_holm"] < 0.05) & (pairs["estimate"] * sign > 0) for sign in (1, -1))
+    rest = len(pairs) - better.sum() - worse.sum()
+    rank = f"At scale {last:g} its rank is {own['estimate']:g} ({own['low']:g} to {own['high']:g}) of {len(pairs) + 1}"
+    return (
+        f"{rank}: {name} is more accurate than {better.sum()} of {len(pairs)} classifiers{listed(pairs[better])}, less than "
+        f"{worse.sum()}{listed(pairs[worse])}, undecided against {rest} (paired differences, Holm, 5 %)."
+    )
+
+
+def listed(pairs: pd.DataFrame) -> str:
+    """The names of some others in brackets, where they are few."""
+    return f" ({', '.join(pairs['second'])})" if 0 < len(pairs) <= 6 else ""
+
+
 def line(row) -> str:
     """One row of the summary in markdown."""
     interval = "open" if pd.isna(row.low) or pd.isna(row.high) else f"{row.low:.3f} to {row.high:.3f}"
-    return f"| {row.quantity} | {row.n} | {row.estimate:.3f} | {interval} | {row.others:.3f} | {row.place} of {row.of} |"
-
-
-def curves(axes: plt.Axes, table: pd.DataFrame, name: str, *, label: str) -> None:
-    """One curve per model against the scale: the others grey, the named one in colour with its band."""
-    for _, part in table[table["model"] != name].groupby("model"):
-        axes.plot(part["scale"], part["estimate"], color="0.8", linewidth=0.8, zorder=0)
-    plots.estimate_lines(axes, table[table["model"] == name], x="scale", hue="model", label=label)
-    axes.set(xlabel="slider scale")
-
-
-def drop_dots(axes: plt.Axes, table: pd.DataFrame, name: str) -> None:
-    """The accuracy drop per shift: every other model a grey dot, the named one with its interval."""
-    own = table[table["model"] == name].sort_values("estimate", ascending=False)
-    order = own["shift"].tolist()
-    others = table[table["model"] != name]
-    axes.plot(others["estimate"], others["shift"].map(order.index), "o", color="0.8", markersize=3, zorder=0)
-    arms = own[["low", "high"]].sub(own["estimate"], axis=0).abs().T
-    axes.errorbar(own["estimate"], range(len(order)), xerr=arms, fmt="o", markersize=4, elinewidth=1)
-    axes.set_yticks(range(len(order)), order)
-    axes.set(xlabel="accuracy drop at the last scale")
+    others = ["", ""] if row.of == 1 else [f"{row.others:.3f}", f"{row.place} of {row.of}"]
+    return f"| {row.quantity} | {row.n} | {row.estimate:.3f} | {interval} | {others[0]} | {others[1]} |"
 
 
 def main(arguments: list[str]) -> int:
@@ -197,16 +197,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("source", help=guests.ACCEPTED.removeprefix("a torch module, "))
     parser.add_argument("--name", default="yours", help="what the report calls it (default yours)")
     parser.add_argument("--labels", help="JSON list with the name of each output (default: those of the benchmark)")
-    parser.add_argument("--data", default="images", help="images (generated, default) or photos (for ImageNet's 1,000 outputs)")
     parser.add_argument("--params", default="params.yaml", help="parameter file of the benchmark (default params.yaml)")
     parser.add_argument("--overlay", help="file whose keys replace single parameters")
+    parser.add_argument(
+        "--data", default="images", help="images (generated), photos (ImageNet models), or a folder or zip as published"
+    )
+    parser.add_argument("--results", type=Path, help="answers of others to --data (default: results.zip beside it, if there is one)")
     parser.add_argument("--device", default="cpu", help="torch device (default cpu)")
     parser.add_argument("--folder", help="where the report goes (default build/report/<name>)")
     options = parser.parse_args(arguments)
     folder = Path(options.folder or paths.resolve(f"build/report/{identifier(options.name)}"))
     try:
         labels = encoders.read_labels(options.labels) if options.labels else None
-        on = benchmark(options.params, options.overlay, data=options.data)
+        where = {"params": options.params, "overlay": options.overlay}
+        own = options.data in MAKERS
+        on = benchmark(data=options.data, **where) if own else exported(Path(options.data), results=options.results, **where)
         found = report(options.source, name=options.name, labels=labels, on=on, device=options.device)
         print(found.text())
         print(f"written to {found.save(folder)}")

@@ -125,4 +125,29 @@ class Ablation(Resampling):
         demand(self.counts == sorted(set(self.counts)), "ablation.counts", self.counts, "numbers of classes, ascending")
 
 
-STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation)
+@dataclass(frozen=True)
+class Dataset(Resampling):
+    """What the tables of the benchmark cannot tell about it: all required entries of Croissant and the licence of every other part."""
+
+    name: str
+    description: str
+    version: str
+    url: str
+    license: list[str]
+    creator: str
+    date_published: str
+    cite_as: str
+    keywords: list[str]
+    parts: dict[str, str]
+
+    def __post_init__(self):
+        for key in ("name", "description", "creator", "cite_as", "license"):
+            demand(bool(getattr(self, key)), f"dataset.{key}", getattr(self, key), "something")
+        demand(self.url.startswith(("http://", "https://")), "dataset.url", self.url, "a web address")
+        numbers = self.version.split(".")
+        demand(len(numbers) == 3 and all(n.isdecimal() for n in numbers), "dataset.version", self.version, "MAJOR.MINOR.PATCH")
+        days = [len(part) for part in self.date_published.split("-") if part.isdecimal()]
+        demand(days == [4, 2, 2], "dataset.date_published", self.date_published, "YYYY-MM-DD")
+
+
+STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset)

@@ -109,3 +109,11 @@ def test_all_shards_are_one_table_for_any_reader_of_parquet(folder):
     assert len(rows) == 20
     for row in rows:
         assert np.array_equal(tables.decode(row["image"], "row"), picture(*(row[name] for name in tables.KEY)))
+
+
+def test_the_datasets_library_reads_the_shards(folder, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    files = sorted(map(str, folder.glob("*.parquet")))
+    found = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache"))
+    assert len(found) == 20 and found.column_names == [*tables.KEY, "image"]
+    assert all(np.array_equal(tables.decode(row["image"], "row"), picture(*(row[name] for name in tables.KEY))) for row in found)

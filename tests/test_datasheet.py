@@ -14,7 +14,7 @@ from cnslib.config import UNSHIFTED, identifier
 SECTIONS = parameters.load(paths.resolve("params.yaml"))
 PICTURE = tables.encode(np.zeros((6, 8, 3), np.uint8))
 KEPT = [("heavy snow", "bag", 1), ("heavy snow", "coat", 1), ("heavy fog", "bag", 1)]
-LICENCES = {"code": "MIT", "Fashion-MNIST": "MIT, Zalando SE"}
+SETTINGS = datasheet.Settings(SECTIONS["base"].pipeline, *(SECTIONS[name] for name in ("sliders", "generation", "filtering")))
 
 
 def scored(shift: str, name: str, scale: float) -> dict:
@@ -42,8 +42,8 @@ def folder(tmp_path) -> Path:
 
 def written(folder: Path) -> list[str]:
     """The lines of the datasheet."""
-    facts = datasheet.gather(folder / "images", folder / "scores.parquet", folder / "kept.parquet", folder, SECTIONS)
-    datasheet.write(folder / "DATASHEET.md", facts, about=ABOUT, licences=LICENCES)
+    facts = datasheet.gather(folder / "images", folder / "scores.parquet", folder / "kept.parquet", folder, SETTINGS)
+    datasheet.write(folder / "DATASHEET.md", facts, about=ABOUT)
     return (folder / "DATASHEET.md").read_text().splitlines()
 
 
@@ -91,7 +91,7 @@ def test_a_benchmark_of_which_nothing_is_kept_is_described_as_well(folder):
 
 
 def test_trajectories_that_were_never_scored_and_pictures_that_are_none_are_named(folder):
-    facts = [folder / "images", folder / "scores.parquet", folder / "kept.parquet", folder, SECTIONS]
+    facts = [folder / "images", folder / "scores.parquet", folder / "kept.parquet", folder, SETTINGS]
     tables.write(pd.DataFrame([("heavy rain", "bag", 1)], columns=tables.TRAJECTORY), folder / "kept.parquet", filtering.kept_schema)
     with pytest.raises(ValueError, match="scores of kept trajectories: 1 rows missing"):
         datasheet.gather(*facts)

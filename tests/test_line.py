@@ -8,12 +8,10 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 from scipy.stats import norm
-from test_stats import predictions
 
 from cnslib import line
 from cnslib.analyses import Line
-from cnslib.config import UNSHIFTED
-from cnslib.stats import ALL, Shares, error_shares, outcomes, resampling_weights
+from cnslib.stats import ALL, Shares, resampling_weights
 
 SCALES = [0.0, 0.5, 1.0]
 FAMILIES = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}
@@ -184,15 +182,6 @@ def test_models_of_one_accuracy_draw_no_line_and_break_nothing():
     assert table[["estimate", "low", "r", "p", "p_holm"]].isna().all(axis=None) and line.mean_gains(found)["estimate"].isna().all()
     level = line.slopes(line.points(shares(np.full((6, 3), 0.5)), catalog(ID)))
     assert level["estimate"].abs().max() < 1e-12 and level["r"].isna().all()
-
-
-def test_the_catalog_is_resampled_by_itself():
-    words = {name: ["."] * 3 + ["x"] * 2 for name in "abc"}
-    table = predictions(words, UNSHIFTED, [0.0])
-    found = line.catalog_shares(table, settings=SETTINGS)
-    assert found.samples[0, -1, :, 0].tolist() == [0.4] * 3 and found.n.tolist() == [5, 5]
-    benchmark = error_shares(outcomes(table.assign(shift="heavy snow")), settings=SETTINGS)
-    assert abs(np.corrcoef(found.samples[1:, 0, 0, 0], benchmark.samples[1:, 0, 0, 0])[0, 1]) < 0.2
 
 
 def test_intervals_of_slope_and_gain_and_the_noise_free_r_cover_the_truth():

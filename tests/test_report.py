@@ -1,5 +1,6 @@
 """The report of one's own classifier: any kind of model, the same numbers as the benchmark's, clear errors."""
 
+import dataclasses
 import itertools
 import json
 
@@ -12,7 +13,7 @@ from torch import nn
 from torchvision.transforms import v2
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
-from cnslib import evaluation, guests, report, stats, tables
+from cnslib import answers, archives, benchmarks, evaluation, guests, imagenet, official, paths, report, stats, tables
 from cnslib.analyses import Accuracy
 
 CLASSES = ["sneaker", "bag"]
@@ -119,7 +120,9 @@ def test_the_labels_may_stand_in_another_order(benchmark, found):
 def test_the_report_is_written_and_says_what_the_tables_say(found, tmp_path):
     folder = found.save(tmp_path / "mine")
     text = (folder / "report.md").read_text()
-    assert "At scale 2 mine is more accurate than 1 of 2 classifiers, less than 1, undecided against 0" in text
+    assert "mine names 100% (100% to 100%) of the images without a shift, and 50% (" in text
+    assert "mine is more accurate than 1 of 2 classifiers (reference), less than 1 (perfect), undecided against 0" in text
+    assert "At scale 2 its rank is 2 (2 to 2) of 3" in text
     assert "| accuracy at scale 2 | 24 | 0.500 |" in text and "2 of 3 |" in text
     assert {path.name for path in folder.iterdir()} >= {"report.png", "report.csv", "accuracy.csv", "predictions.parquet"}
     assert len(tables.read(folder / "predictions.parquet", tables.predictions)) == 2 * 6 * (1 + 2 * 2)
@@ -167,3 +170,70 @@ def test_the_command_line_names_what_is_missing(tmp_path, capsys):
     wrong.write_text(json.dumps(["bag", "bag"]))
     assert report.main(["timm:resnet10t", "--labels", str(wrong)]) == 2
     assert "not a list of distinct names" in capsys.readouterr().err
+
+
+OUTPUTS = json.loads(paths.resolve("data/models/labels.json").read_text())
+INFO = dict.fromkeys(official.INFO, "tiny")
+
+
+@pytest.fixture(scope="module")
+def folder(benchmark, tmp_path_factory):
+    """The benchmark in the published layout, numbered by the mini world's labels, with the others' answers beside it."""
+    place = tmp_path_factory.mktemp("exported")
+    images = next(iter(benchmark.shards)).parent
+    official.export_benchmark(images, benchmark.kept, place / "tiny_bench", labels=OUTPUTS, info=INFO)
+    answers.export_answers(benchmark.answers, benchmark.kept, place / "results.zip", labels=OUTPUTS, form="png")
+    return place / "tiny_bench"
+
+
+def mine() -> Brightness:
+    """The same answers with one output for each label of the mini world."""
+
+    class Wide(Brightness):
+        def forward(self, pixels):
+            few = super().forward(pixels)
+            return torch.stack([few[:, LABELS.index(name)] if name in CLASSES else few[:, 2] - 1 for name in OUTPUTS], dim=1)
+
+    return Wide(0.5)
+
+
+def test_an_exported_folder_gives_the_numbers_of_the_benchmark_itself(folder, found):
+    on = dataclasses.replace(benchmarks.exported(folder), settings=SETTINGS)
+    other = report.report(mine(), name="mine", transform=TRANSFORM, on=on)
+    assert on.models == ["perfect", "reference"] and on.labels == OUTPUTS
+    for kind, table in found.tables.items():
+        pd.testing.assert_frame_equal(other.tables[kind], table)
+
+
+def test_without_the_answers_of_others_the_report_speaks_of_one_classifier_alone(folder, tmp_path):
+    alone = tmp_path / "alone"
+    folder.rename(alone)
+    try:
+        on = dataclasses.replace(benchmarks.exported(alone), settings=SETTINGS)
+        single = report.report(mine(), name="mine", transform=TRANSFORM, on=on)
+    finally:
+        alone.rename(folder)
+    assert on.models == [] and not {"rank", "pairs", "ce", "rce"} & set(single.tables)
+    assert "rank" not in single.text() and "| accuracy at scale 2 | 24 | 0.500 |" in single.text()
+    assert (single.save(tmp_path / "report") / "report.png").exists()
+
+
+def named(folder, *names: str) -> archives.Archive:
+    """An archive with one image in each class folder."""
+    return archives.Archive(folder, [f"heavy_snow/{name}/seed_0001_scale_0000.jpg" for name in names], lambda name: b"")
+
+
+def test_class_folders_are_numbered_by_the_labels_that_fit(tmp_path):
+    assert benchmarks.labels_of(named(tmp_path, "000_t-shirt", "009_ankle boot"), OUTPUTS) == OUTPUTS
+    assert benchmarks.labels_of(named(tmp_path, "000_tench", "009_ostrich"), OUTPUTS) == list(imagenet.labels())
+    for folder, said in (("ostrich", "022_bald eagle"), ("1000_nobody", "1,000 classes")):
+        with pytest.raises(ValueError, match=f"class folders.*{said}"):
+            benchmarks.labels_of(named(tmp_path, folder), OUTPUTS)
+
+
+def test_answers_to_other_images_are_named(folder, benchmark, tmp_path):
+    fewer = benchmark.kept[benchmark.kept["seed"] > 1]
+    answers.export_answers(benchmark.answers, fewer, tmp_path / "results.zip", labels=OUTPUTS, form="png")
+    with pytest.raises(ValueError, match=r"answers of .*results\.zip to the images: 4 rows missing"):
+        benchmarks.exported(folder, results=tmp_path / "results.zip")
+    assert report.main(["timm:resnet10t", "--data", str(tmp_path / "nothing")]) == 2
