@@ -39,6 +39,9 @@ plan: env ## print what the parameters cost here: units, UNet passes, hours, dis
 chain: env ## run every step of a profile without DVC: make chain profile=paper (continues if killed)
 	$(RUN) --params $(profile).yaml $(if $(filter paper,$(profile)),$(filter-out world calibration published,$(STEPS)),$(STEPS))
 
+gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
+	$(BIN)/python -m cnslib.gate
+
 benchmark: data ## make every slider, image and table from nothing in build/benchmark (under 2 hours on two cores; continues if killed)
 	$(RUN) --overlay benchmark.yaml $(STEPS)
 
@@ -65,4 +68,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro smoke plan chain benchmark test lint lab world lock official export
+.PHONY: help env data repro smoke plan chain benchmark test lint lab world lock official export gate

@@ -1,9 +1,13 @@
 """The clean-accuracy gate: whether a classifier reaches, on IN/val, the accuracy that its makers and the paper's Table 7 publish.
 
+`python -m cnslib.gate --params paper.yaml` asks the classifiers of the parameters about all of IN/val and writes the report.
 Each is measured under its own preprocessing ("model") and the authors' ("paper", ImageNet statistics and one crop for all), and the
 gate says which of them explains the paper's value.
 """
 
+import argparse
+import dataclasses
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +16,7 @@ import pandas as pd
 import pandera.pandas as pa
 from statsmodels.stats.proportion import proportion_confint
 
-from cnslib import tables
+from cnslib import evaluation, imagenet, parameters, paths, tables, units
 from cnslib.classifiers import paper_settings
 from cnslib.config import demand
 from cnslib.registry import Entry, entry
@@ -126,3 +130,37 @@ def differences(known: Entry) -> list[str]:
     statistics = own["mean"] != theirs["mean"] or own["std"] != theirs["std"]
     parts = {"statistics of the pixels": statistics, "crop": own["crop_pct"] != theirs["crop_pct"]}
     return [name for name, differs in parts.items() if differs] or ["interpolation"]
+
+
+def measure(sections: dict[str, Any], classes: list[str]) -> pd.DataFrame:
+    """The counts of the classifiers of some parameters on IN/val under both preprocessings; answers are kept, one unit per classifier."""
+    base, layout = sections["base"], paths.Layout(sections["base"].out)
+    parts = []
+    for preprocessing in PREPROCESSINGS:
+        settings = dataclasses.replace(sections["evaluation"], preprocessing=preprocessing)
+        shared = {"labels": list(imagenet.labels()), "settings": settings, "device": base.device}
+        folder = layout.artifacts("gate") / preprocessing
+        files = evaluation.evaluate_catalog(layout.locate(base.catalog), classes, **shared, folder=folder)
+        parts += [count(tables.read(path, tables.predictions), preprocessing) for path in files.values()]
+    return pd.concat(parts, ignore_index=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Command line; returns 2, with one line, where parameters, weights or pictures are not what they should be."""
+    parser = argparse.ArgumentParser(prog="python -m cnslib.gate", description=__doc__.splitlines()[0])
+    parser.add_argument("--params", default="paper.yaml", help="parameter file (default paper.yaml)")
+    options = parser.parse_args(arguments)
+    try:
+        sections = parameters.load(paths.resolve(options.params))
+        found = report(measure(sections, list(imagenet.labels())))
+    except (ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    path = paths.Layout(sections["base"].out).artifacts("gate") / "gate.csv"
+    units.write_bytes(path, found.to_csv(index=False, lineterminator="\n").encode())
+    print(found[["model", "accuracy_model", "accuracy_paper", "library_top1", "table7_top1", "verdict"]].to_string(index=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

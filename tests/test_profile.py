@@ -12,7 +12,8 @@ from paper_files import CLASSES, write_all
 from ruamel.yaml import YAML
 from safetensors.torch import load_file
 
-from cnslib import adapters, config, imagenet, kohya, models, parameters, paths, registry, runner, sources, tables
+from cnslib import adapters, config, gate, imagenet, kohya, models, parameters, paths, provision, registry, runner, sources, tables
+from cnslib.sliders import loss_curve
 
 PAPER = paths.resolve("paper.yaml")
 pytestmark = pytest.mark.filterwarnings("ignore:No artists with labels found")  # so few pictures leave some legends empty
@@ -102,19 +103,18 @@ def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another
         assert adapters.header(source)["recipe"] == "released"
         stem = f"heavy_snow_class_{imagenet.index(name):03d}_alpha1.0_rank4_noxattn"
         kohya.export_slider(pipe.unet, source, tmp_path / stem / f"{stem}_last.pt")
-    given = changed(sections, "base", recipe=str(tmp_path), out=str(tmp_path / "out"))
-    shutil.copytree(layout.artifacts("inversion"), tmp_path / "out" / "artifacts" / "inversion")
-    with plt.rc_context():
-        execute("sliders", given)
-    for name in CLASSES:
-        ours, back = (
-            kohya.to_released(pipe.unet, folder / "heavy_snow" / f"{name}.safetensors")
-            for folder in (sliders, tmp_path / "out/artifacts/sliders")
-        )
+    tokens = layout.artifacts("inversion")
+    given = {"settings": sections["sliders"], "origin": models.origin(paths.resolve(sections["base"].pipeline), tokens, CLASSES)}
+    shared = {"recipe": str(tmp_path), **given, "folder": tmp_path / "back"}
+    for name, path in zip(CLASSES, provision.make_sliders(pipe, ["heavy snow"], CLASSES, **shared).values(), strict=True):
+        ours, back = (kohya.to_released(pipe.unet, file) for file in (sliders / "heavy_snow" / f"{name}.safetensors", path))
         assert ours.keys() == back.keys() and all(torch.equal(ours[key], back[key]) for key in ours)
+        assert loss_curve(path)["loss"].isna().all()  # nobody kept it
     torch.save({key: value for key, value in ours.items() if "mid_block" not in key}, tmp_path / stem / f"{stem}_last.pt")
     with pytest.raises(ValueError, match=r"_last\.pt does not fit this UNet: \d+ tensors matched; \d+ missing"):
-        execute("sliders", given)
+        provision.make_sliders(pipe, ["heavy snow"], CLASSES, **shared)
+    with pytest.raises(ValueError, match=r"base\.recipe: 'paperr' is not accepted; accepted: paper, released, or a folder"):
+        provision.make_sliders(pipe, ["heavy snow"], CLASSES, **{**shared, "recipe": "paperr"})
 
 
 def test_the_tokens_are_rows_of_the_published_text_encoder(layout, sections):
@@ -122,6 +122,14 @@ def test_the_tokens_are_rows_of_the_published_text_encoder(layout, sections):
     for name in CLASSES:
         (vector,) = load_file(layout.artifacts("inversion") / f"{name}.safetensors").values()
         assert torch.equal(vector, rows[len(rows) - 1000 + imagenet.index(name)])
+
+
+def test_the_gate_asks_the_profiles_classifiers_about_imagenet_under_both_preprocessings(sections, layout):
+    """AlexNet names every picture a hen: 4 of 8 right, whatever the preprocessing; the paper's Table 7 leaves it out."""
+    counts = gate.measure(changed(sections, "base", out=str(layout.root / "gate")), CLASSES).set_index(["model", "preprocessing"])
+    assert counts.loc["alexnet"].to_dict("index") == {how: {"n": 8, "right": 4} for how in ("model", "paper")}
+    verdicts = gate.report(counts.reset_index()).set_index("model")
+    assert verdicts.loc["alexnet", ["library", "verdict"]].tolist() == ["compatible", "not published"]
 
 
 def failing(capsys, overlay, step, tmp_path, **base):

@@ -1,0 +1,96 @@
+"""The plan: its counts are those of the papers and of hands, and its rate is that of real passes."""
+
+import dataclasses
+
+import pandas as pd
+import pytest
+import torch
+
+from cnslib import parameters, paths, plan, rates
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return parameters.load(paths.resolve("params.yaml"))
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return parameters.load(paths.resolve("paper.yaml"))
+
+
+def found(sections):
+    return {one.what: one for one in plan.work(sections)}
+
+
+def test_the_default_benchmark_has_140_sliders_and_8520_images(mini):
+    """10 classes x 14 shifts; 120 unshifted images and 5 more for each of 1,680 trajectories. 16 steps, 12 of them with slider."""
+    works = found(mini)
+    assert (works["sliders"].units, works["images"].units, works["tokens"].units) == (140, 8520, 10)
+    assert works["answers of classifiers"].units == 23 * 8520
+    assert works["images"].passes == 2 * (120 * 16 + 120 * 14 * 5 * 12)
+    assert works["images at other guidances"].units == 3 * 120
+    assert works["tokens"].training == 10 * 120 * 16
+    assert (works["sliders"].training, works["sliders"].passes) == (140 * 40 * 8, 140 * 40 * 8 * 4.5)
+
+
+def test_the_papers_benchmark_has_its_sliders_and_the_images_that_are_not_drawn_twice(paper):
+    """1,400 sliders; 420,000 images less the 13 copies of each of 5,000 unshifted ones. 448 passes and one training pass of 16 each
+    (reference sheet, 1.4), that is 25 x 16 + 2 x 16 without gradient and 16 with it."""
+    works = found(paper)
+    assert (works["sliders"].units, works["images"].units) == (1400, 420_000 - 13 * 5000)
+    assert works["images"].passes == 2 * 26_750_000  # reference sheet, section 2: step-images shared across shifts
+    assert (works["sliders"].passes, works["sliders"].training) == (1400 * 400 * 432, 1400 * 400 * 16)
+    assert works["answers of classifiers"].units == 43 * 355_000
+    assert works["tokens, given"].training == 0
+
+
+def test_what_others_give_costs_nothing_but_its_report(paper):
+    given = paper | {"base": dataclasses.replace(paper["base"], recipe="weights/sliders", in_star="")}
+    works = found(given)
+    assert (works["sliders, given"].passes, works["sliders, given"].training) == (0, 0)
+    assert works["images of the health report"].passes == found(paper)["images of the health report"].passes > 0
+    assert works["tokens"].training == 100 * 3000
+
+
+def test_the_bisection_asks_for_no_more_than_its_bound(mini):
+    """Each of 8 classifiers halves one cell of 0.5 four times: 32 pictures of 60 trajectories; scans add the 35 multiples of 1/16 off the
+    grid in 6 shifts."""
+    assert found(mini)["images at most"].units == 60 * 32 + 6 * 35
+
+
+def test_hours_are_passes_times_rate():
+    rate = rates.Rate(passing=3.6, slider_passing=36.0, slider_training=360.0, inversion_training=7.2, decoding=0.36, memory=0)
+    works = [
+        plan.Work("generation", "images", 10, passes=1000, decoded=10),
+        plan.Work("sliders", "sliders", 1, passes=100, training=10),
+        plan.Work("inversion", "tokens", 1, training=500),
+        plan.Work("evaluation", "answers of classifiers", 5),
+    ]
+    table = plan.hours(works, rate)
+    assert table["hours"].tolist()[:3] == pytest.approx([1.001, 2.0, 1.0]) and pd.isna(table["hours"][3])
+    assert plan.hours(works, None)["hours"].isna().all()
+
+
+def test_the_plan_of_a_pipeline_that_is_here_measures_that_one(mini, tiny_pipeline_dir):
+    """The tiny pipeline: pictures of 64 px, so 8,520 + 400 + 360 of 12,288 bytes of pixels, at 0.48 of these on disk."""
+    here = mini | {"base": dataclasses.replace(mini["base"], pipeline=str(tiny_pipeline_dir))}
+    text = plan.report(here, seconds=0)
+    assert "10 classes, 14 shifts, 6 scales, 12 seeds, 23 classifiers" in text and "its own models" in text
+    unet, vae, _ = rates.models(tiny_pipeline_dir, "cpu")
+    sizes = plan.sizes(here, unet, vae)
+    assert sizes["disk: images"] == pytest.approx(9280 * 12288 * 0.48 / 2**30)
+    rate = rates.measure(unet, vae, here, device="cpu", seconds=0)
+    assert min(rate.passing, rate.slider_passing, rate.slider_training, rate.inversion_training, rate.decoding) > 0
+
+
+def test_without_the_device_units_disk_and_memory_are_told(paper):
+    """Stable Diffusion 2's adapter has 2,906,880 weights less its 150 alphas (reference tables): 1,400 of them in 16 bits are 7.6 GiB.
+    The UNet has 865,910,724 weights."""
+    if torch.cuda.is_available():
+        pytest.skip("the device is here")
+    text = plan.report(paper, seconds=0)
+    assert "no hours: cuda is not here" in text and "355,000" in text and "250,880,000" in text
+    assert "disk: sliders: 7.6 GiB" in text
+    unet, _, _ = rates.models(paths.resolve("absent"), "meta")
+    assert sum(parameter.numel() for parameter in unet.parameters()) == 865_910_724
