@@ -69,25 +69,28 @@ images = oodcvimages.generated(studio, classes, folder=folder / "generated")
 cosines = layout.artifacts("filtering") / "alignment"
 kept = oodcvkept.filtered(images, cosines, labels=len(names), settings=Filtering(**filtering))
 drawn = tables.select(images, kept, tables.TRAJECTORY, "generated images of kept trajectories")
+sets = {"all": images[images["shift"].isin(kept["shift"])], "kept": drawn}
 every = images.drop_duplicates(tables.TRAJECTORY)["shift"].value_counts().rename("trajectories")
 pd.DataFrame(every).join(kept["shift"].value_counts().rename("kept"))
 
 # accuracy
 models_asked = list(networks)
 other, third = (matching.independent(settings, number) for number in (1, 2))
-errors = stats.error_shares(stats.outcomes(oodcv.answers_by_model(drawn, models_asked)), settings=settings)
+found = {name: stats.outcomes(oodcv.answers_by_model(table, models_asked)) for name, table in sets.items()}
+both_errors = {name: stats.error_shares(own, settings=settings) for name, own in found.items()}
+errors = both_errors["all"]
 mixed = reference[reference["shift"].isin(kept["shift"])]
 line_errors = stats.error_shares(stats.outcomes(oodcv.answers_by_model(mixed.assign(scale=0.0), models_asked)), settings=other)
-curves, lines = stats.accuracy(errors), stats.accuracy(line_errors)
-gaps = matching.differences(errors, line_errors)
+lines = stats.accuracy(line_errors)
 
 # accuracy-figure
 compared = sorted(kept["shift"].unique())
+curves = pd.concat({name: stats.accuracy(own) for name, own in both_errors.items()}, names=["images"]).reset_index("images")
 figure = oodcvplots.against_reference(curves, lines, models=models_asked, shifts=compared)
-sizes = f"generated {plots.extent(errors.n[:-1])} trajectories, reference {plots.extent(line_errors.n[:-1])} garments per shift"
+counts = [plots.extent(own.n[:-1]) for own in (both_errors["kept"], errors, line_errors)]
+sizes = "kept {} trajectories, all {}, reference {} garments per shift".format(*counts)
 plots.caption(figure, f"{sizes}; bands: {confidence:.0%} bootstrap over (class, seed)")
-both = pd.concat({"generated": curves, "reference": lines.assign(scale=np.nan)}, names=["source"]).reset_index("source")
-plots.save(figure, layout.figures / "oodcv_accuracy", both)
+plots.save(figure, layout.figures / "oodcv_accuracy", pd.concat([curves, lines.assign(images="reference", scale=np.nan)]))
 
 # start
 foot = ladder[(ladder["scale"] == 0) & (ladder["shift"] == ladder["shift"].iloc[0])]
@@ -98,27 +101,25 @@ begin = oodcvclaims.starts(parts, list(networks), confidence=confidence)
 begin.pivot(index="model", columns="of", values="estimate")[list(parts)].round(3)
 
 # failure
-distribution = stats.failure_distribution(
-    stats.failure_shares(stats.outcomes(oodcv.answers_by_model(drawn, models_asked)), settings=settings)
-)
+distribution = stats.failure_distribution(stats.failure_shares(found["all"], settings=settings))
 bars = distribution[(distribution["shift"] != stats.ALL) & (distribution["scale"] != stats.NEVER)]
 figure = plots.panels(bars, plots.failure_bars, columns=3)
-plots.caption(figure, f"{plots.extent(bars['n'])} kept trajectories per shift; lines: {confidence:.0%} bootstrap over (class, seed)")
+plots.caption(figure, f"{plots.extent(bars['n'])} trajectories per shift; lines: {confidence:.0%} bootstrap over (class, seed)")
 plots.save(figure, layout.figures / "oodcv_failure", bars)
 
 # labels
 texts = {"clip": judges.clip, "shifts": compared, "unknown": unknown}
 said = weatherlabels.probabilities(np.stack(reference["features"]), reference["class"], **texts).idxmax(axis=1)
 confused = weatherlabels.confusion(reference["shift"], said, [*compared, weatherlabels.UNKNOWN], confidence=confidence)
-given = weatherlabels.probabilities(np.stack(drawn["features"]), drawn["class"], **texts).idxmax(axis=1).to_numpy()
-asked = drawn.assign(named=given, top1=drawn["class"])
-named = stats.accuracy(stats.error_shares(calibration.arrange(asked.assign(reading=0.0), ["reading"]).naming, settings=settings))
+given = weatherlabels.probabilities(np.stack(sets["all"]["features"]), sets["all"]["class"], **texts).idxmax(axis=1)
+asked = sets["all"].assign(named=given.to_numpy(), reading=0.0)
+named = stats.accuracy(stats.error_shares(calibration.arrange(asked, ["reading"]).naming, settings=settings))
 
 # labels-figure
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.9), layout="constrained")
 oodcvplots.label_map(left, confused, labels=[*compared, weatherlabels.UNKNOWN])
 oodcvplots.label_lines(right, drawn_named := named[named["shift"] != stats.ALL])
-plots.caption(figure, f"right: {plots.extent(drawn_named['n'])} kept trajectories; bands: {confidence:.0%} bootstrap over (class, seed)")
+plots.caption(figure, f"right: {plots.extent(drawn_named['n'])} trajectories; bands: {confidence:.0%} bootstrap over (class, seed)")
 label_table = pd.concat({"reference": confused, "generated": named.drop(columns="model")}, names=["source"]).reset_index("source")
 plots.save(figure, layout.figures / "oodcv_labels", label_table)
 
@@ -130,7 +131,8 @@ label_right = stats.independent_share(right, confidence=confidence)
 doubt.round(3)
 
 # neighbours
-shifted = drawn[drawn["scale"] > 0].reset_index(drop=True)
+found_near = sets["all"]
+shifted = found_near[found_near["scale"] > 0].reset_index(drop=True)
 real = mixed.reset_index(drop=True)
 places, closeness = weatherlabels.nearest(np.stack(real["features"]), np.stack(shifted["features"]))
 alike = weatherlabels.agreement(real, shifted, places, settings=settings)
@@ -138,9 +140,9 @@ chosen = weatherlabels.typical(real, closeness)
 alike.round(3)
 
 # neighbours-figure
-found = shifted.iloc[places[chosen["place"]].ravel()].reset_index(drop=True)
-stock = oodcvimages.shown(studio, found, path=folder / "shown.parquet").set_index(tables.KEY)["image"]
-near = np.stack([tables.decode(stock[key], "shown") for key in found[tables.KEY].itertuples(index=False, name=None)])
+near_rows = shifted.iloc[places[chosen["place"]].ravel()].reset_index(drop=True)
+stock = oodcvimages.shown(studio, near_rows, path=folder / "shown.parquet").set_index(tables.KEY)["image"]
+near = np.stack([tables.decode(stock[key], "shown") for key in near_rows[tables.KEY].itertuples(index=False, name=None)])
 originals = oodcv.rendered(oodcv.heldout(classes), real.iloc[chosen["place"]].reset_index(drop=True), seed=seed)
 sheet = np.concatenate([originals[:, None], near.reshape(len(chosen), -1, *near.shape[1:])], axis=1)
 names_shown = [f"{row.amount} {row.shift.split()[-1]}" for row in chosen.itertuples()]
@@ -149,7 +151,7 @@ names_shown = [f"{row.amount} {row.shift.split()[-1]}" for row in chosen.itertup
 figure, axes = plt.subplots(figsize=(4.6, 0.85 * len(chosen)))
 plots.contact_sheet(axes, sheet, rows=names_shown, columns=["real", *[f"{i + 1}." for i in range(sheet.shape[1] - 1)]])
 plots.caption(figure, f"nearest of {len(shifted):,} generated images by CLIP; real: the picture of median closeness")
-listed = found[tables.KEY].assign(real=np.repeat(names_shown, sheet.shape[1] - 1), cosine=closeness[chosen["place"]].ravel().round(4))
+listed = near_rows[tables.KEY].assign(real=np.repeat(names_shown, sheet.shape[1] - 1), cosine=closeness[chosen["place"]].ravel().round(4))
 plots.save(figure, layout.figures / "oodcv_neighbours", listed)
 
 # severity
@@ -170,12 +172,11 @@ plots.save(figure, layout.figures / "oodcv_severity", worth)
 # scale
 line_mean, drawn_mean, rung_mean = (matching.with_mean(side) for side in (line_errors, errors, rungs))
 crossing = matching.scales(drawn_mean, line_mean)
-envelope = matching.scales(rung_mean, line_mean)
 opened = mixed.groupby("shift")["scale"].mean().rename("true mean severity")
-means = {key: t[t["model"] == matching.MEAN].set_index("shift") for key, t in {"scale": crossing, "severity": envelope}.items()}
-read = {
-    key: t.apply(oodcvclaims.span, axis=1) + t["beyond"].replace({"below": ", at most", "above": ", at least"}) for key, t in means.items()
-}
+looked_up = {"scale": crossing, "severity": matching.scales(rung_mean, line_mean)}
+means = {key: t[t["model"] == matching.MEAN].set_index("shift") for key, t in looked_up.items()}
+ends = {"below": ", at most", "above": ", at least"}
+read = {key: t.apply(oodcvclaims.span, axis=1) + t["beyond"].replace(ends) for key, t in means.items()}
 pd.DataFrame(read).join(opened.round(2))
 
 # layout
@@ -195,23 +196,26 @@ table10.round(3)
 
 # claims
 last_named = named[(named["shift"] == stats.ALL) & (named["scale"] == scales[-1])].iloc[0]
-oodcvclaims.statements(errors, line_errors, model=first, named=last_named).round(3)
+gaps = {name: matching.differences(own, line_errors).query("scale == @scales[-1]") for name, own in both_errors.items()}
+said_of = {name: oodcvclaims.statements(own, line_errors, model=first, named=last_named) for name, own in both_errors.items()}
+pd.concat(said_of, names=["images"]).round(3)
 
 # answer
-at_end = gaps[(gaps["shift"] == stats.ALL) & (gaps["scale"] == scales[-1]) & (gaps["model"] == first)].iloc[0]
+at_end = {name: table[(table["shift"] == stats.ALL) & (table["model"] == first)].iloc[0] for name, table in gaps.items()}
 span = oodcvclaims.span
 relative_end = mean_worth[(mean_worth["compared"] == "relative") & (mean_worth["scale"] == scales[-1])]
 ends = "; ".join(f"{row['shift'].split()[-1]} {span(row)}" for _, row in relative_end.iterrows())
-text = f"At scale {scales[-1]:g} accuracy ({first}, all shifts) minus that on the reference is {span(at_end)}"
+minus = " and ".join(f"{span(row)} on {name} generated images" for name, row in at_end.items())
+text = f"At scale {scales[-1]:g} accuracy ({first}, all shifts) minus that on the reference is {minus}"
 text += f". Counted from the start of each, the last scale costs as much as the rendered severity: {ends}"
 answer.update(Markdown(f"**{text}. CLIP names the true weather of {span(label_right)} of {label_right['n']} reference pictures.**"))
 
 # outputs
-parts = {"reference": lines, "generated_last": curves[curves["scale"] == scales[-1]], "minus_reference": gaps[gaps["scale"] == scales[-1]]}
+parts = {"reference": lines} | {f"minus_reference_{name}": table for name, table in gaps.items()}
+parts |= {f"last_scale_{name}": part[part["scale"] == scales[-1]] for name, part in curves.groupby("images")}
 metrics = {key: {name: stats.records(part, "shift") for name, part in table.groupby("model")} for key, table in parts.items()}
-metrics["labels"] = {"right": label_right} | stats.records(named[named["scale"] == scales[-1]], "shift")
-metrics["neighbours"] = stats.records(alike, "same")
+metrics |= {"neighbours": stats.records(alike, "same"), "labels": stats.records(named[named["scale"] == scales[-1]], "shift")}
+metrics["labels"]["reference"] = label_right
 metrics["severity"] = {f"{way} {shift}": stats.records(part, "scale") for (way, shift), part in mean_worth.groupby(["compared", "shift"])}
 metrics["scale_of_reference"] = stats.records(crossing[crossing["model"] == matching.MEAN], "shift")
 tables.write_metrics(layout.metrics / "oodcv.json", metrics)
-print(f"metrics/oodcv.json: {', '.join(metrics)}")

@@ -182,7 +182,7 @@ def answers(model: nn.Module, course: Course) -> list[str]:
     model.eval()
     found = []
     for start in range(0, len(course.exam.pictures), encoders.BATCH):
-        part = torch.from_numpy(course.exam.pictures[start : start + encoders.BATCH]).permute(0, 3, 1, 2).float() / 255
+        part = torch.tensor(course.exam.pictures[start : start + encoders.BATCH]).permute(0, 3, 1, 2).float() / 255
         found += model(zoo.normalise(part).to(course.device)).argmax(1).tolist()
     return [course.labels[i] for i in found]
 
