@@ -37,7 +37,7 @@ plan: env ## print what the parameters cost here: units, UNet passes, hours, dis
 	$(BIN)/python -m cnslib.plan --params $(profile).yaml
 
 chain: env ## run every step of a profile without DVC: make chain profile=paper (continues if killed)
-	$(RUN) --params $(profile).yaml $(if $(filter paper,$(profile)),$(filter-out world calibration published,$(STEPS)),$(STEPS))
+	$(RUN) --params $(profile).yaml $(if $(filter paper,$(profile)),$(filter-out world calibration published photos oodcv synthetic,$(STEPS)),$(STEPS))
 
 gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
 	$(BIN)/python -m cnslib.gate
