@@ -114,7 +114,7 @@ def scenario(
         return on_background(image, COLOURS[name](image, severity, generator), mask)
     if name == "segmented":
         return segmented(image, mask, severity)
-    if name == "random background":
+    if background is not None and name == "random background":
         return replaced(image, mask, severity, background=background)
     change, part = name.split()
     changed = {"bright": bright, "blurred": blur}[change](image, severity)
