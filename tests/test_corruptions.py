@@ -147,7 +147,7 @@ def test_every_picture_is_answered_once_per_severity(answered):
     table = tables.read(answered(), tables.predictions)
     graded = [(name, severity) for name, own in corruptions.levels(SETTINGS).items() for severity in own]
     wanted = [(shift, name, seed, scale) for shift, scale in [("unshifted", 0.0), *graded] for name in LABELS[:2] for seed in range(2)]
-    tables.complete(table, wanted, tables.KEY, "answers")
+    assert len(tables.complete(table, wanted, tables.KEY, "answers")) == len(table) == len(wanted)
 
 
 def test_answers_are_kept_until_a_level_changes(answered):

@@ -92,6 +92,7 @@ def test_the_processes_end_when_their_parent_is_killed(tmp_path, monkeypatch):
     parent.kill()
     parent.wait()
     until(lambda: not any(alive(path.name) for path in tmp_path.iterdir()))
+    assert not any(alive(path.name) for path in tmp_path.iterdir())
 
 
 def until(condition, seconds=60):
