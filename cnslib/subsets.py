@@ -1,6 +1,7 @@
 """How many classes a benchmark needs: its numbers on every subset of the classes (CNS-Bench supplement G.4, Fig. 25)."""
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,12 @@ from jaxtyping import Bool, Float
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from cnslib import ranking, stats
+from cnslib import ranking, seeds, stats
 from cnslib.config import demand
 from cnslib.stats import TINY, Bootstrap, Outcomes, first_failure, percentiles
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
+MOST = 1000  # subsets of one size; the 252 halves of ten classes are all taken, those of a hundred could not be
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,20 @@ def sums(found: Outcomes) -> Sums:
 
 
 def members(classes: int, count: int) -> Bool[np.ndarray, "subsets classes"]:
-    """Every subset of this size, one row each. ValueError for a size that no subset has."""
+    """Every subset of this size, one row each, or `MOST` drawn ones if there are more. ValueError for a size that no subset has."""
     demand(1 <= count <= classes, "ablation.counts", count, f"1 to the {classes} classes")
+    if math.comb(classes, count) > MOST:
+        return drawn(classes, count)
     chosen = list(itertools.combinations(range(classes), count))
     rows = np.zeros((len(chosen), classes), bool)
     np.put_along_axis(rows, np.array(chosen), True, axis=1)
     return rows
+
+
+def drawn(classes: int, count: int) -> Bool[np.ndarray, "subsets classes"]:
+    """`MOST` subsets of this size, drawn with equal chances; the same for the same numbers."""
+    generator = np.random.default_rng(seeds.seed_of("subsets", classes, count))
+    return generator.permuted(np.tile(np.arange(classes) < count, (MOST, 1)), axis=1)
 
 
 def errors(total: Sums, chosen: Bool[np.ndarray, "subsets classes"]) -> Float[np.ndarray, "subsets models scales"]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 import diffusers
 import numpy as np
@@ -222,6 +223,14 @@ def test_there_is_every_subset_of_a_size_and_all_classes_agree_with_themselves()
 def test_a_size_that_no_subset_has_is_named():
     with pytest.raises(ValueError, match=r"ablation.counts: 5 is not accepted; accepted: 1 to the 4 classes"):
         subsets.measures(random_outcomes(), [5], reference="m0")
+
+
+def test_subsets_too_many_to_list_are_drawn_with_equal_chances():
+    few, many = subsets.members(10, 5), subsets.members(100, 30)
+    assert len(few) == math.comb(10, 5) == len(np.unique(few, axis=0))
+    assert len(many) == 1000 and (many.sum(1) == 30).all()
+    assert abs(many.mean(0) - 0.3).max() < 4.5 * np.sqrt(0.3 * 0.7 / 1000)
+    assert np.array_equal(many, subsets.members(100, 30))
 
 
 def test_a_shift_that_costs_the_reference_nothing_does_not_count():
