@@ -18,9 +18,14 @@ def resolve(path: str) -> Path:
     return ROOT / path
 
 
+def shown(path: Path) -> str:
+    """A path as a message names it: from the repository root if it lies there, else in full."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+
+
 @dataclass(frozen=True)
 class Layout:
-    """The output folders of a run; `out` is relative to the root ("." for the committed results)."""
+    """The output folders of a run; `out` is relative to the root ("." for the committed results) or a full path."""
 
     out: str
 

@@ -127,8 +127,8 @@ def main(arguments: list[str]) -> int:
             together(options.steps, ["--params", options.params, *(["--overlay", options.overlay] if options.overlay else [])])
             return 0
         for step in options.steps:
-            print(f"{step}: running {find(step).relative_to(paths.ROOT)}", flush=True)
-            print(f"{step}: executed copy {run(step, sections).relative_to(paths.ROOT)}", flush=True)
+            print(f"{step}: running {paths.shown(find(step))}", flush=True)
+            print(f"{step}: executed copy {paths.shown(run(step, sections))}", flush=True)
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -22,6 +22,7 @@ from tiny_encoders import write_clip, write_timm
 from cnslib import imagenet
 
 CLASSES = ["hen", "ostrich"]
+RESNETS = ("resnet18", "resnet34")
 TOKENS = "text_model.embeddings.token_embedding.weight"
 
 
@@ -41,11 +42,12 @@ def write_pipeline(folder: Path) -> dict[str, str]:
 
 
 def write_classifiers(folder: Path) -> str:
-    """A ResNet-18 with random weights, and an AlexNet that finds hen and ostrich equally likely everywhere; returns its sha256."""
-    (folder / "resnet18").mkdir()
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        save_file(timm.create_model("resnet18").state_dict(), folder / "resnet18" / "model.safetensors")
+    """Two ResNets with random weights, and an AlexNet that finds hen and ostrich equally likely everywhere; returns its sha256."""
+    for seed, name in enumerate(RESNETS):
+        (folder / name).mkdir()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            save_file(timm.create_model(name).state_dict(), folder / name / "model.safetensors")
     with torch.device("meta"):
         state = torchvision.models.alexnet().state_dict()
     flat = {name: torch.zeros(()).expand(value.shape) for name, value in state.items()}
@@ -74,7 +76,7 @@ def write_all(folder: Path) -> Path:
     write_timm(folder / "dino", outputs=0)
     write_imagenet(folder / "imagenet", pictures=4)
     alexnet = f"registry:alexnet@{folder / 'alexnet.pth'};sha256={digest}"
-    resnet = f"registry:resnet18.a1_in1k@{folder / 'resnet18'}"
+    resnets = {f"{name}.a1_in1k": f"registry:{name}.a1_in1k@{folder / name}" for name in RESNETS}
     base = {
         "out": str(folder / "out"),
         "device": "cpu",
@@ -94,14 +96,17 @@ def write_all(folder: Path) -> Path:
     axes = {axis: ["alexnet", "resnet18.a1_in1k"] for axis in ("architecture", "convolution size", "transformer size", "pre-training")}
     overlay = {
         "base": base,
-        "inversion": {"images_per_class": 3, "validation_images": 3, "sampling_steps": 2, "judge": resnet},
+        "inversion": {"images_per_class": 3, "validation_images": 3, "sampling_steps": 2, "judge": resnets["resnet18.a1_in1k"]},
         "sliders": {"iterations": 2, "batch_size": 2, "denoising_steps": 4, "health_seeds": 1, "health_steps": 4},
         "generation": {"steps": 4, "negative_prompt": "ugly"},
         "filtering": {"resamples": 20},
-        "evaluation": {"classifiers": {"alexnet": alexnet, "resnet18.a1_in1k": resnet}, "batch_size": 4},
+        "evaluation": {"classifiers": {"alexnet": alexnet, **resnets}, "batch_size": 4},
         "accuracy": {"resamples": 20},
-        "axes": {"members": axes},
-        "bisection": {"classifiers": ["alexnet"]},
+        "ranking": {"resamples": 20},
+        "axes": {"members": axes, "resamples": 20},
+        "failure": {"resamples": 20},
+        "bisection": {"shifts": ["heavy snow"], "classes": CLASSES, "classifiers": ["alexnet"], "resolution": 0.25, "scan_step": 0.5, "resamples": 20},
+        "line": {"resamples": 20},
     }
     YAML().dump(overlay, folder / "overlay.yaml")
     return folder / "overlay.yaml"
