@@ -23,6 +23,7 @@ settings = Inversion(learning_rate, steps, batch_size, images_per_class, **compa
 pipe = models.load_pipeline(paths.resolve(pipeline), device)
 source, side = layout.locate(catalog), inversion.side(pipe)
 heldout = {name: scenes.images(source, "heldout", name, count=images_per_class, side=side) for name in classes}
+learned = {name: scenes.images(source, "train", name, count=images_per_class, side=side) for name in classes}
 real = {name: scenes.images(source, "train", name, count=validation_images, side=side) for name in classes}
 Markdown(f"{len(classes)} classes of {side}-pixel scenes; {images_per_class} each to learn from and {images_per_class} others to compare.")
 
@@ -91,16 +92,34 @@ wide = min(4, validation_images)
 rows = {name: (drawn["class"] == name) for name in classes}
 by_prompt = {prompt: drawn["prompt"] == prompt for prompt in samples.WORDS}
 chosen = [[heldout[name][:wide], *(pictures[own & asked][:wide] for asked in by_prompt.values())] for name, own in rows.items()]
-titles = [title for title in ("catalog", *spoken.values()) for _ in range(wide)]
+titles = [title if i == 0 else "" for title in ("catalog", *spoken.values()) for i in range(wide)]
 figure, axes = plt.subplots(figsize=(8, 6.5))
 plots.contact_sheet(axes, np.stack([np.concatenate(parts) for parts in chosen]), rows=classes, columns=titles)
 plots.save(figure, layout.figures / "inversion_samples", drawn.loc[drawn["seed"] <= wide, ["prompt", "class", "seed"]])
 
+# nearest
+sides = {"learned": {name: encoder.features(images).numpy() for name, images in learned.items()}, "heldout": references}
+near = realism.neighbours(drawn, encoder.features(pictures).numpy(), sides)
+nearer_learned = {prompt: realism.nearer(own, "learned", "heldout") for prompt, own in near.groupby("prompt", sort=False)}
+pd.DataFrame(nearer_learned).T.rename(index=spoken).rename_axis("share nearer to a learned scene").round(3)
+
+# pairs
+shown_pairs = near[(near["prompt"] == "in_star") & (near["seed"] <= wide)]
+pairs = {name: [] for name in classes}
+for row, name, place in shown_pairs[["class", "learned_place"]].itertuples():
+    pairs[name] += [pictures[row], learned[name][place]]
+figure, axes = plt.subplots(figsize=(6, 6.5))
+plots.contact_sheet(axes, np.stack([np.stack(own) for own in pairs.values()]), rows=classes, columns=["drawn", "nearest"] * wide)
+plots.save(figure, layout.figures / "inversion_nearest", near)
+
 # paper
+published = pd.read_csv(paths.PUBLISHED / "cns_table2a.csv", index_col=0)
 by_name, by_token = ({quantity: records[prompt]["estimate"] for quantity, records in found.items()} for prompt in samples.WORDS)
 ratio = by_token["frechet"] / by_name["frechet"]
 ours = [by_name["accuracy"], by_token["accuracy"], gain["estimate"], ratio]
-table = pd.DataFrame({"ours": ours, "published (Table 2a)": [0.68, 0.74, 0.06, 27.1 / 33.8]})
+fid, right = published["fid"], published["accuracy"]
+theirs = [right["SD"], right["IN*"], right["IN*"] - right["SD"], fid["IN*"] / fid["SD"]]
+table = pd.DataFrame({"ours": ours, "published (Table 2a)": theirs})
 table.index = ["accuracy by name", "accuracy by token", "accuracy, token minus name", "Frechet distance, token / name"]
 
 # verdict
@@ -110,5 +129,6 @@ table.assign(verdict=["another world"] * 2 + agree).round(3)
 
 # outputs
 metrics = {f"{quantity}_{prompt}": record for quantity, records in found.items() for prompt, record in records.items()}
-tables.write_metrics(layout.metrics / "inversion.json", metrics | {"classes_improved": improved})
-print(f"{len(tokens)} tokens, {len(drawn)} compared images, {len(metrics) + 1} metrics")
+metrics |= {"classes_improved": improved} | {f"nearer_learned_{prompt}": record for prompt, record in nearer_learned.items()}
+tables.write_metrics(layout.metrics / "inversion.json", metrics)
+print(f"{len(tokens)} tokens, {len(drawn)} compared images, {len(metrics)} metrics")

@@ -1,4 +1,4 @@
-"""How close generated images come to the catalog: Frechet distance and a classifier's accuracy (CNS-Bench section 4.1, Table 2a)."""
+"""How close drawn images come to the catalog: Frechet distance, accuracy, nearest real images (CNS-Bench section 4.1, Table 2a)."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from scipy import stats
+from sklearn.neighbors import NearestNeighbors
 
 from cnslib import encoders
 from cnslib.classifiers import Classifier
@@ -39,6 +40,39 @@ def distance(
 ) -> Float[np.ndarray, "values"]:
     """The Frechet distance of all rows to the reference, followed by its values without each seed in turn."""
     return left_out(lambda rows: frechet_distance(features[rows], reference), seeds)
+
+
+def nearest(features: Float[np.ndarray, "n features"], reference: Float[np.ndarray, "m features"]) -> tuple[np.ndarray, np.ndarray]:
+    """For every row the place of its nearest reference and its distance, 1 - cosine. ValueError for an empty reference."""
+    if not len(reference):
+        raise ValueError("nearest images: the reference is empty; accepted: at least one image")
+    away, place = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(reference).kneighbors(features)
+    return place[:, 0], away[:, 0]
+
+
+def neighbours(
+    drawn: pd.DataFrame, features: Float[np.ndarray, "rows features"], sides: dict[str, dict[str, Float[np.ndarray, "m features"]]]
+) -> pd.DataFrame:
+    """Nearest real images of every drawn one within its class: `<side>` is the distance and `<side>_place` the image.
+
+    `sides` holds reference features by side and class, such as the scenes learned from and held-out ones.
+    """
+    table = drawn[["prompt", "class", "seed"]].copy()
+    for side, known in sides.items():
+        for name, rows in table.groupby("class", sort=False).groups.items():
+            place, away = nearest(features[rows], known[name])
+            table.loc[rows, side], table.loc[rows, f"{side}_place"] = away, place
+        table[f"{side}_place"] = table[f"{side}_place"].astype(int)
+    return table
+
+
+def nearer(table: pd.DataFrame, side: str, other: str) -> dict:
+    """Share of images that lie nearer to `side` than to `other`, ties as a half, with a jackknife interval over the seeds.
+
+    With as many references on both sides it is one half where nothing is learned by heart.
+    """
+    score = (1 + np.sign(table[other] - table[side]).to_numpy()) / 2
+    return jackknife(left_out(lambda rows: score[rows].mean(), table["seed"].to_numpy()), len(table))
 
 
 def left_out(statistic: Callable[[np.ndarray], float], seeds: Int[np.ndarray, "rows"]) -> Float[np.ndarray, "values"]:

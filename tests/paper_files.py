@@ -105,7 +105,14 @@ def write_all(folder: Path) -> Path:
         "ranking": {"resamples": 20},
         "axes": {"members": axes, "resamples": 20},
         "failure": {"resamples": 20},
-        "bisection": {"shifts": ["heavy snow"], "classes": CLASSES, "classifiers": ["alexnet"], "resolution": 0.25, "scan_step": 0.5, "resamples": 20},
+        "bisection": {
+            "shifts": ["heavy snow"],
+            "classes": CLASSES,
+            "classifiers": ["alexnet"],
+            "resolution": 0.25,
+            "scan_step": 0.25,
+            "resamples": 20,
+        },
         "line": {"resamples": 20},
     }
     YAML().dump(overlay, folder / "overlay.yaml")

@@ -88,3 +88,35 @@ def test_accuracy_is_counted_by_class_and_its_interval_by_seed():
     low, high = stats.t.interval(0.95, 3, loc=0.5, scale=np.std([1, 1, 0, 0], ddof=1) / 2)
     assert table.loc[("all", "difference"), ["low", "high"]].tolist() == pytest.approx([low, high])
     assert table.loc[("all", "text"), ["low", "high"]].tolist() == [max(1 - high, 0), min(1 - low, 1)]
+
+
+def drawn_table(prompts, classes, seeds):
+    rows = [(prompt, name, seed) for prompt in prompts for name in classes for seed in range(1, seeds + 1)]
+    return pd.DataFrame(rows, columns=["prompt", "class", "seed"])
+
+
+def test_the_nearest_real_image_is_that_of_the_class_with_the_largest_cosine():
+    table = drawn_table(["in_star"], CLASSES, 2)
+    features = np.array([[1.0, 0], [0, 2], [3, 3], [-1, 0]])
+    learned = {"sneaker": np.array([[0.0, 1], [1, 1]]), "ankle boot": np.array([[0.0, 5], [4, 4], [-2, 0]])}
+    found = realism.neighbours(table, features, {"learned": learned})
+    assert found["learned_place"].tolist() == [1, 0, 1, 2]
+    assert found["learned"].tolist() == pytest.approx([1 - np.sqrt(0.5), 0, 0, 0], abs=1e-12)
+    with pytest.raises(ValueError, match="the reference is empty"):
+        realism.nearest(features, np.empty((0, 2)))
+
+
+def test_copies_lie_nearer_to_what_they_copy_and_strangers_to_neither_side():
+    table = drawn_table(["in_star"], ["sneaker"], 400)
+    learned, heldout = normal(50, 16, 1), normal(50, 16, 2)
+    copies = np.tile(learned, (8, 1)) + 0.01 * normal(400, 16, 3)
+    for features, low, high in ((copies, 1, 1), (normal(400, 16, 4), 0.4, 0.6)):
+        found = realism.neighbours(table, features, {"learned": {"sneaker": learned}, "heldout": {"sneaker": heldout}})
+        record = realism.nearer(found, "learned", "heldout")
+        assert low <= record["estimate"] <= high and record["n"] == 400
+        assert record["low"] <= record["estimate"] <= record["high"]
+
+
+def test_an_image_as_near_to_both_sides_counts_half():
+    found = drawn_table(["in_star"], ["sneaker"], 4).assign(learned=[0.1, 0.2, 0.3, 0.1], heldout=[0.1, 0.1, 0.4, 0.3])
+    assert realism.nearer(found, "learned", "heldout")["estimate"] == (0.5 + 0 + 1 + 1) / 4
