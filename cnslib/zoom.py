@@ -113,7 +113,7 @@ def scan_maps(scan: pd.DataFrame, points: pd.DataFrame, *, grid: list[float], li
     )
     for axes, (key, part) in zip(places.flat, groups, strict=False):
         margins = part.pivot(index="model", columns="scale", values="margin")
-        own = points.set_index(tables.TRAJECTORY).sort_index().loc[key].set_index("model")["until"]
+        own = points.set_index(tables.TRAJECTORY).sort_index().loc[[key]].set_index("model")["until"]
         image = scan_map(axes, margins, own.reindex(margins.index), limit=limit)
         axes.vlines(grid, *axes.get_ylim(), color="white", linewidth=0.6, zorder=1)
         axes.set_title("{}: {} {}".format(*key), fontsize="small")

@@ -22,7 +22,7 @@ from tiny_encoders import write_clip, write_timm
 from cnslib import imagenet
 
 CLASSES = ["hen", "ostrich"]
-RESNETS = ("resnet18", "resnet34")
+NETWORKS = ("resnet18.a1_in1k", "resnet34.a1_in1k", "deit3_small_patch16_224.fb_in1k")
 TOKENS = "text_model.embeddings.token_embedding.weight"
 
 
@@ -42,12 +42,12 @@ def write_pipeline(folder: Path) -> dict[str, str]:
 
 
 def write_classifiers(folder: Path) -> str:
-    """Two ResNets with random weights, and an AlexNet that finds hen and ostrich equally likely everywhere; returns its sha256."""
-    for seed, name in enumerate(RESNETS):
+    """Three networks with random weights, and an AlexNet that finds hen and ostrich equally likely everywhere; returns its sha256."""
+    for seed, name in enumerate(NETWORKS):
         (folder / name).mkdir()
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            save_file(timm.create_model(name).state_dict(), folder / name / "model.safetensors")
+            save_file(timm.create_model(name.split(".")[0]).state_dict(), folder / name / "model.safetensors")
     with torch.device("meta"):
         state = torchvision.models.alexnet().state_dict()
     flat = {name: torch.zeros(()).expand(value.shape) for name, value in state.items()}
@@ -76,7 +76,7 @@ def write_all(folder: Path) -> Path:
     write_timm(folder / "dino", outputs=0)
     write_imagenet(folder / "imagenet", pictures=4)
     alexnet = f"registry:alexnet@{folder / 'alexnet.pth'};sha256={digest}"
-    resnets = {f"{name}.a1_in1k": f"registry:{name}.a1_in1k@{folder / name}" for name in RESNETS}
+    networks = {name: f"registry:{name}@{folder / name}" for name in NETWORKS}
     base = {
         "out": str(folder / "out"),
         "device": "cpu",
@@ -96,11 +96,11 @@ def write_all(folder: Path) -> Path:
     axes = {axis: ["alexnet", "resnet18.a1_in1k"] for axis in ("architecture", "convolution size", "transformer size", "pre-training")}
     overlay = {
         "base": base,
-        "inversion": {"images_per_class": 3, "validation_images": 3, "sampling_steps": 2, "judge": resnets["resnet18.a1_in1k"]},
+        "inversion": {"images_per_class": 3, "validation_images": 3, "sampling_steps": 2, "judge": networks[NETWORKS[0]]},
         "sliders": {"iterations": 2, "batch_size": 2, "denoising_steps": 4, "health_seeds": 1, "health_steps": 4},
         "generation": {"steps": 4, "negative_prompt": "ugly"},
         "filtering": {"resamples": 20},
-        "evaluation": {"classifiers": {"alexnet": alexnet, **resnets}, "batch_size": 4},
+        "evaluation": {"classifiers": {"alexnet": alexnet, **networks}, "batch_size": 4},
         "accuracy": {"resamples": 20},
         "ranking": {"resamples": 20},
         "axes": {"members": axes, "resamples": 20},
@@ -113,7 +113,7 @@ def write_all(folder: Path) -> Path:
             "scan_step": 0.25,
             "resamples": 20,
         },
-        "line": {"resamples": 20},
+        "line": {"families": {"ResNet": list(NETWORKS[:1])}, "sizes": ["ResNet"], "pretrained": [], "resamples": 20},
     }
     YAML().dump(overlay, folder / "overlay.yaml")
     return folder / "overlay.yaml"

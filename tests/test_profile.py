@@ -16,8 +16,9 @@ from cnslib import adapters, config, gate, imagenet, kohya, models, parameters, 
 from cnslib.sliders import loss_curve
 
 PAPER = paths.resolve("paper.yaml")
-pytestmark = pytest.mark.filterwarnings("ignore:No artists with labels found")  # so few pictures leave some legends empty
-CHAIN = ("inversion", "sliders", "generation", "filtering", "evaluation", "accuracy")
+# So few pictures leave some legends empty and some numbers undefined.
+pytestmark = pytest.mark.filterwarnings("ignore:No artists with labels found", "ignore::RuntimeWarning")
+CHAIN = ("inversion", "sliders", "generation", "filtering", "evaluation", "accuracy", "ranking", "axes", "failure", "bisection", "line")
 
 
 def execute(step, sections):

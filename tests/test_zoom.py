@@ -45,3 +45,10 @@ def test_a_closeup_shows_every_picture_and_a_map_every_margin():
     assert axes.collections[0].get_array().ravel().tolist() == [1, -1, 2, 3]
     assert [line.get_xdata()[0] for line in axes.lines] == [0.5]
     assert axes.get_ylim() == (2, 0) and [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
+
+
+def test_a_map_of_one_classifier_has_one_line():
+    key = {"shift": "heavy snow", "class": "bag", "seed": 1}
+    scan = pd.DataFrame({"model": ["a", "a"], **key, "scale": [0.0, 1.0], "margin": [1.0, -1.0]})
+    figure = zoom.scan_maps(scan, pd.DataFrame({"model": ["a"], **key, "until": [0.5]}), grid=[0.0, 1.0], limit=2.0)
+    assert [line.get_xdata()[0] for line in figure.axes[0].lines] == [0.5]
