@@ -123,6 +123,7 @@ def table3(found: pd.DataFrame) -> pd.DataFrame:
 def miou_beside(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The mIoU of single networks beside the published one (Figure 7), over all images of all scenarios at their ends."""
     printed = pd.read_csv(path).set_index("network")
+    printed = printed[printed.index.isin(rows["model"])]
     own = rows[(rows["scenario"] == "all scenarios") & (rows["severity"] == 1)].set_index("model").loc[printed.index]
     own = own.rename(columns={"estimate": "ours"})[["n", "ours", "low", "high"]].assign(published=printed["miou"])
     inside = own["published"].between(own["low"], own["high"])
