@@ -74,10 +74,14 @@ def on_photographs(rows: pd.DataFrame, *, settings: Segmentation) -> dict:
 
 
 def cloud(axes: Axes, points: pd.DataFrame, *, reference: float) -> None:
-    """Lost accuracy against the share on the foreground, a named point per classifier with both intervals."""
+    """Lost accuracy against the share on the foreground, a point per classifier with both intervals, named where there is room."""
+    taken: list[tuple[float, float]] = []
     arms = {name: np.abs(points[[f"{name} low", f"{name} high"]].sub(points[name], axis=0)).T for name in ("share", "drop")}
     axes.errorbar(points["share"], points["drop"], arms["drop"], arms["share"], fmt="o", markersize=4, elinewidth=0.5, ecolor="0.75")
     for row in points.itertuples():
+        if any(abs(row.share - x) < 0.09 and abs(row.drop - y) < 0.009 for x, y in taken):
+            continue
+        taken.append((row.share, row.drop))
         axes.annotate(row.model, (row.share, row.drop), (3, 3), textcoords="offset points", fontsize="x-small", color="0.3")
     axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel="share of the attribution on the garment", ylabel="accuracy lost to backgrounds")
