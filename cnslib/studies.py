@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from cnslib.analyses import Resampling
 from cnslib.config import SHIFTS, Filtering, demand
 
+NETWORKS = ("DeepLabV3Plus", "FPN", "PSPNet")  # of XIMAGENET-12's Table 3; its reference first
 SCHEDULERS = ("DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler")
 
 
@@ -150,4 +151,37 @@ class Dataset(Resampling):
         demand(days == [4, 2, 2], "dataset.date_published", self.date_published, "YYYY-MM-DD")
 
 
-STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset)
+@dataclass(frozen=True)
+class Segmentation(Resampling):
+    """Segmentation and saliency under scenarios: networks, their encoder and training, and what is asked at which severities."""
+
+    networks: list[str]
+    encoder: str
+    steps: int
+    batch_size: int
+    learning_rate: float
+    average: float
+    images: int
+    severities: list[float]
+    overlap: float
+    photographs: int
+    photo_classifiers: dict[str, str]
+
+    def __post_init__(self):
+        for name in self.networks:
+            demand(name in NETWORKS, "segmentation.networks", name, ", ".join(NETWORKS))
+        demand(
+            self.networks[:1] == list(NETWORKS[:1]),
+            "segmentation.networks",
+            self.networks,
+            f"{NETWORKS[0]} first: others are set beside it",
+        )
+        rising = self.severities == sorted(set(self.severities)) and len(self.severities) > 1
+        full = rising and self.severities[0] == 0 and self.severities[-1] == 1
+        demand(full, "segmentation.severities", self.severities, "ascending from 0.0 to 1.0")
+        demand(0 < self.overlap < 1, "segmentation.overlap", self.overlap, "between 0 and 1")
+        for key in ("steps", "batch_size", "images", "photographs"):
+            demand(getattr(self, key) >= 1, f"segmentation.{key}", getattr(self, key), "at least 1")
+
+
+STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Segmentation)

@@ -1,0 +1,187 @@
+"""Segmentation and saliency: counts and shares by hand, known observers, the same bytes again, and what is refused."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+from torchvision.transforms import Compose, Normalize, PILToTensor
+
+from cnslib import backgrounds, classifiers, overlap, parameters, paths, saliency, scenarios, scenes, segmentation, stats, tables, world
+from cnslib.config import UNSHIFTED
+
+CLASSES = ["trouser", "bag"]
+SETTINGS = dataclasses.replace(
+    parameters.load(paths.resolve("params.yaml"))["segmentation"],
+    **{"encoder": "data/models/classifiers/resnet_xs", "steps": 2, "batch_size": 2, "images": 1, "severities": [0.0, 1.0], "resamples": 50},
+)
+TROUSER, BAG = (segmentation.LABELS.index(name) for name in CLASSES)
+
+
+@pytest.fixture(scope="module")
+def garment() -> scenes.Subject:
+    return scenes.garments(world.garments(paths.GARMENTS, "heldout"), ["trouser"], images=1, seed=1)[0]
+
+
+def key(scenario=UNSHIFTED, name="trouser", seed=0, severity=0.0) -> dict:
+    return dict(zip(tables.KEY, (scenario, name, seed, severity), strict=True))
+
+
+def counted(predicted: list, true: list) -> pd.DataFrame:
+    return segmentation.rows(np.array([predicted], np.uint8), np.array(true, np.uint8), [key()]).assign(model="FPN")
+
+
+def test_intersection_and_union_are_those_of_a_hand():
+    """Of four trouser pixels two are found, one is called bag and one background; one background pixel is called trouser."""
+    true = [[TROUSER, TROUSER, 0], [TROUSER, TROUSER, 0], [0, 0, 0]]
+    predicted = [[TROUSER, TROUSER, TROUSER], [BAG, 0, 0], [0, 0, 0]]
+    table = counted(predicted, true)
+    found = table.set_index("label")[["intersection", "union"]].apply(tuple, axis=1).to_dict()
+    assert found == {"background": (4, 6), "trouser": (2, 5), "bag": (0, 1)}
+    image = overlap.images(table, settings=SETTINGS).iloc[0]
+    assert image["iou"] == 2 / 5 and image["foreground"] == 3 / 5 and image["top1"] == "background"
+
+
+def test_a_perfect_map_has_iou_one_and_is_no_failure():
+    true = [[TROUSER, 0], [0, 0]]
+    image = overlap.images(counted(true, true), settings=SETTINGS).iloc[0]
+    assert image["iou"] == image["foreground"] == 1 and image["top1"] == "trouser"
+
+
+def test_miou_divides_sums_and_not_images():
+    """Trousers: 1 of 1 and 0 of 9 pixels, so 1/10 and not 1/2; the background 8 of 9 and 0 of 9; their mean."""
+    rows = [("trouser", 0, 1, 1), ("background", 0, 8, 9), ("trouser", 1, 0, 9), ("background", 1, 0, 9)]
+    counts = [
+        {**key(scenario, seed=seed, severity=severity), "model": "FPN", "label": label, "intersection": hit, "union": union}
+        for (label, seed, hit, union), (scenario, severity) in itertools.product(rows, [(UNSHIFTED, 0.0), ("grey", 1.0)])
+    ]
+    counts = pd.DataFrame(counts)
+    found = stats.outcomes(overlap.images(counts, settings=SETTINGS))
+    miou = overlap.table(overlap.miou(found, counts, settings=SETTINGS))
+    assert miou["estimate"].tolist() == pytest.approx([(1 / 10 + 8 / 18) / 2] * len(miou))
+
+
+def test_the_share_is_that_of_a_hand_and_of_the_area_where_a_map_points_nowhere():
+    mask = torch.tensor([[1.0, 0.5], [0.0, 0.0]])
+    maps = torch.tensor([[[3.0, 2.0], [1.0, 2.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    assert saliency.share(maps, mask).tolist() == pytest.approx([(3 + 1) / 8, 1.5 / 4])
+
+
+def observer(weights: torch.Tensor) -> classifiers.Classifier:
+    """A linear classifier of two labels: its gradient is its weights."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(weights.numel(), 2, bias=False))
+    network[1].weight.data = torch.stack([weights.flatten(), -weights.flatten()])
+    transform = Compose([PILToTensor(), lambda picture: picture.float() / 255, Normalize([0.5] * 3, [0.25] * 3)])
+    return classifiers.Classifier("observer", "test", CLASSES, network.requires_grad_(False), transform, {}, 0, "cpu")
+
+
+def test_who_looks_at_the_object_alone_has_share_one_and_who_looks_elsewhere_has_none(garment):
+    whole = torch.from_numpy((garment.mask == 1).astype(np.float32))
+    for weights, expected in ((whole, 1.0), (torch.from_numpy((garment.mask == 0).astype(np.float32)), 0.0)):
+        rows = saliency.ask(observer(weights.expand(3, -1, -1).contiguous()), garment, seed=1)
+        assert len(rows) == 1 + len(scenarios.NAMES) and set(rows["method"]) == {saliency.GRADIENT}
+        assert rows["share"].tolist() == pytest.approx([expected] * len(rows))
+
+
+def test_who_looks_everywhere_alike_has_the_share_of_the_area(garment):
+    rows = saliency.ask(observer(torch.ones(3, 64, 64)), garment, seed=1)
+    assert rows["share"].tolist() == pytest.approx(rows["area"].tolist())
+    assert rows["area"].iloc[0] == pytest.approx(garment.mask.mean(), abs=1 / 255)
+
+
+def test_states_begin_with_the_image_itself_and_every_scenario_changes_it(garment):
+    pictures = scenes.pictures(garment, [0.0, 1.0], seed=1)
+    assert scenes.keys(garment, [0.0, 1.0])[0] == key()
+    assert np.array_equal(pictures[0], np.round(garment.image * 255).astype(np.uint8))
+    assert all((picture != pictures[0]).any() for picture in pictures[1:])
+
+
+def test_a_random_background_belongs_to_its_image(garment):
+    draws = world.draw([("scenes", "background", 1, "trouser", 0)])
+    ground = backgrounds.background(draws, 64)[0].permute(1, 2, 0).double().numpy()
+    made = scenes.under(garment, "random background", 1.0, seed=1)
+    assert np.array_equal(made[garment.mask == 0], np.round(ground * 255).astype(np.uint8)[garment.mask == 0])
+
+
+def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path):
+    """The smallest unit twice; another seed gives another answer."""
+    written = []
+    for number, seed in enumerate((1, 1, 2)):
+        folder = tmp_path / str(number)
+        files = {kind: folder / f"{kind}.parquet" for kind in ("maps", "overlaps")}
+        settings = dataclasses.replace(SETTINGS, seed=seed)
+        segmentation.sit("PSPNet", ["bag"], settings, "cpu", files, folder / "checkpoints", "digest")
+        written.append(files["overlaps"].read_bytes())
+        assert not list((folder / "checkpoints").glob("*.pt"))
+    assert written[0] == written[1] != written[2]
+    maps = tables.read(tmp_path / "0" / "maps.parquet", tables.images)
+    assert len(maps) == 1 + len(scenarios.NAMES)
+
+
+def test_the_encoder_starts_from_the_given_weights():
+    model = segmentation.network("FPN", SETTINGS.encoder)
+    trained = segmentation.encoders.timm_model("test", SETTINGS.encoder, "cpu")[0].state_dict()
+    own = model.encoder.model.state_dict()
+    assert set(own) <= set(trained) and all(torch.equal(own[name], trained[name]) for name in own)
+
+
+def test_effects_are_differences_of_means():
+    """In grey the reference loses 0.3 and PSPNet 0.1, on average 0.2; PSPNet is ahead by 0.2 then, by 0 before, on average by 0.1."""
+    values = {("DeepLabV3Plus", 0.0): 0.9, ("DeepLabV3Plus", 1.0): 0.6, ("PSPNet", 0.0): 0.9, ("PSPNet", 1.0): 0.8}
+    rows = pd.DataFrame(
+        [{**key("grey", severity=s), "model": model, "iou": value, "top1": "trouser"} for (model, s), value in values.items()]
+    )
+    found = stats.outcomes(rows)
+    table = overlap.table3(overlap.effects(overlap.means(found, rows, "iou", settings=SETTINGS), settings=SETTINGS)).set_index("name")
+    assert table["ours"].to_dict() == pytest.approx({"grey": -0.2, "PSPNet": 0.1})
+    assert table["published"].to_dict() == {"grey": -0.01929, "PSPNet": -0.045}
+    assert table["verdict"].to_dict() == {"grey": "same direction", "PSPNet": "opposite direction"}
+
+
+def test_a_perfect_order_correlates_fully():
+    values = np.tile(np.arange(8.0), (SETTINGS.resamples + 1, 1))
+    found = overlap.correlation(values, -values, settings=SETTINGS)
+    assert found == pytest.approx({"n": 8, "estimate": -1, "low": -1, "high": -1})
+
+
+@pytest.mark.parametrize(
+    ("maps", "mask", "message"),
+    [
+        (torch.ones(1, 4, 4), torch.ones(3, 4), r"mask of shape \(3, 4\) for maps of \(4, 4\)"),
+        (torch.ones(1, 4, 4), torch.zeros(4, 4), "mask is empty; accepted: at least one pixel"),
+        (-torch.ones(1, 4, 4), torch.ones(4, 4), "negative or infinite values; accepted: 0 or more"),
+    ],
+)
+def test_a_mask_that_does_not_fit_its_map_is_refused(maps, mask, message):
+    with pytest.raises(ValueError, match=message):
+        saliency.share(maps, mask)
+
+
+def test_a_mask_without_an_object_or_of_another_size_has_no_iou():
+    with pytest.raises(ValueError, match="mask of 'bag' exceeds one half nowhere"):
+        segmentation.truth(np.full((4, 4), 0.5), "bag")
+    with pytest.raises(ValueError, match=r"maps of shape \(2, 2\) for a mask of \(3, 2\)"):
+        segmentation.rows(np.zeros((1, 2, 2), np.uint8), np.zeros((3, 2), np.uint8), [key()])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"networks": ["UNet"]}, r"segmentation\.networks: 'UNet'.*DeepLabV3Plus, FPN, PSPNet"),
+        ({"networks": ["FPN"]}, r"segmentation\.networks.*DeepLabV3Plus first"),
+        ({"severities": [0.0, 0.5]}, r"segmentation\.severities.*from 0.0 to 1.0"),
+        ({"overlap": 1.5}, r"segmentation\.overlap: 1.5"),
+        ({"images": 0}, r"segmentation\.images: 0"),
+    ],
+)
+def test_one_clear_error_names_what_the_section_may_hold(changes, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(SETTINGS, **changes)
+
+
+def test_more_photographs_than_there_are_are_refused():
+    with pytest.raises(ValueError, match=r"segmentation\.photographs: 999.*at most 88"):
+        saliency.cut_out(paths.PHOTOS, dataclasses.replace(SETTINGS, photographs=999))
