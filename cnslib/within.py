@@ -6,6 +6,7 @@ garments under its scenario at severity 1. The exam is that of EX1: the same hel
 
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -80,10 +81,16 @@ def lesson(
     course: Course, name: str, part: str, count: int
 ) -> tuple[list[Subject], UInt8[np.ndarray, "images side side 3"], Int[Tensor, "images"]]:
     """Garments of one pool under a scenario at severity 1: the subjects, their pictures and the index of their class."""
-    pool, seed = world.garments(paths.GARMENTS, part), course.settings.seed
+    pool, seed = read(part), course.settings.seed
     found = subjects.garments(pool, part, course.classes, count=count, seed=seed)
     pictures = np.stack([subjects.shown(own, name, 1.0, seed=seed) for own in found])
     return found, pictures, torch.tensor([course.labels.index(own.label) for own in found])
+
+
+@cache
+def read(part: str) -> world.Garments:
+    """The garments of one pool, read once per process."""
+    return world.garments(paths.GARMENTS, part)
 
 
 def finetune(model: nn.Module, course: Course, name: str, *, checkpoint: Path) -> nn.Module:
