@@ -31,7 +31,7 @@ there = [name for name in names if name != surroundings.NAME]
 sheet, places = scenarioshow.sheet(photographs[:: -(-cutouts // 5)], there, side=128, seed=seed)
 figure, axes = plt.subplots(figsize=(9, 0.6 + 9 * len(sheet) / len(there)))
 plots.contact_sheet(axes, sheet, rows=list(places["class"]), columns=there)
-axes.tick_params(axis="x", labelrotation=60)
+axes.tick_params(axis="x", labelrotation=90)
 plots.save(figure, layout.figures / "scenarios_samples", places)
 
 # garments
@@ -42,7 +42,7 @@ garments = surroundings.draw_all(plain, **drawing)
 sheet, places = scenarioshow.sheet(garments[::images], names, side=64, seed=seed)
 figure, axes = plt.subplots(figsize=(9, 0.6 + 9 * len(sheet) / len(names)))
 plots.contact_sheet(axes, sheet, rows=list(places["class"]), columns=names)
-axes.tick_params(axis="x", labelrotation=60)
+axes.tick_params(axis="x", labelrotation=90)
 
 # garments-save
 plots.save(figure, layout.figures / "scenarios_classes", places)
@@ -78,7 +78,7 @@ photo_ex1 = robustness.accuracies(photo_replies, within.TRAINED, settings=settin
 print(f"{len(ex2.models)} backbones, {len(ex2.models) * len(ex2.names)} trainings of {steps} steps")
 
 # table1
-table1 = pd.concat([robustness.table1({"EX1": photo_ex1}), robustness.table1({"EX1": ex1, "EX2": ex2})], ignore_index=True)
+table1 = pd.concat([robustness.table1({"EX1": ex1, "EX2": ex2}), robustness.table1({"EX1": photo_ex1})], ignore_index=True)
 robustness.printed_form(table1)
 
 # accuracy
@@ -121,10 +121,10 @@ pd.concat({"clustered": linear["garments"].set_index("variable"), "mixed": mixed
 # regression-figure
 told = {name: {"clustered": linear[name], "mixed": mixed[name][0]} for name in linear}
 rows = pd.concat([own.assign(regression=way, set=name) for name, ways_of in told.items() for way, own in ways_of.items()])
-rows = rows[rows["variable"].str.startswith(("model", "scenario"))].reset_index(drop=True)
-figure = plots.panels(rows, scenarioshow.coefficient_dots, by="set", columns=2)
+rows["scenario"] = rows["variable"].str.extract(r"scenario\[(.*)\]", expand=False)
+figure = plots.panels(rows.dropna(), scenarioshow.coefficient_dots, by="set", columns=2)
 figure.set_size_inches(8, 4.5)
-plots.save(figure, layout.figures / "scenarios_regression", rows)
+plots.save(figure, layout.figures / "scenarios_regression", rows.dropna())
 print({name: f"{parts['group'] / (parts['group'] + parts['residual']):.0%} of the variance" for name, (_, parts) in mixed.items()})
 
 # table3

@@ -43,7 +43,9 @@ CODE = (sys.modules[__name__], subjects, scenarios, classifiers, *world.RENDERER
 replies = tables.schema(["model", *tables.KEY], {"model": pa.Column(str), **tables.IDENTITY, "top1": pa.Column(str)})
 
 
-def garments(classes: list[str], *, labels: list[str], settings: Scenarios, device: str, folder: Path, drawn: Path, pipeline: Path):
+def garments(
+    classes: list[str], *, labels: list[str], settings: Scenarios, device: str, folder: Path, drawn: Path, pipeline: Path
+) -> pd.DataFrame:
     """The backbones' answers about held-out garments, one row per model, scenario, garment and severity."""
     pool = world.garments(paths.GARMENTS, "heldout")
     plain = subjects.garments(pool, "heldout", classes, count=settings.images, seed=settings.seed)

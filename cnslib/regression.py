@@ -83,5 +83,5 @@ def against_table3(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
         parts.append(rows[["set", "scenario", "n", "ours", "low", "high", "published"]])
     table = pd.concat(parts, ignore_index=True)
     table["difference"] = table["ours"] - table["published"]
-    cases_of = [table["low"] > table["published"], table["high"] < table["published"]]
-    return table.assign(verdict=np.select(cases_of, ["smaller loss", "larger loss"], "agrees"))
+    cases_of = [table["low"].isna(), table["low"] > table["published"], table["high"] < table["published"]]
+    return table.assign(verdict=np.select(cases_of, ["undecided", "smaller loss", "larger loss"], "agrees"))

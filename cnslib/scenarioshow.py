@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.axes import Axes
 
-from cnslib import plots, scenarios, stats, subjects
+from cnslib import plots, scenarios, stats, subjects, within
 from cnslib.robustness import Accuracies
 from cnslib.subjects import Subject
 
@@ -37,25 +37,24 @@ def picture(subject: Subject, name: str, *, seed: int) -> UInt8[np.ndarray, "hei
 
 
 def scenario_dots(axes: Axes, table: pd.DataFrame) -> None:
-    """Accuracy per scenario with its interval, a row per scenario in the order of the table, a colour per experiment (Fig. 5)."""
-    dots(axes, table, y="scenario", hue="experiment", levels=["EX1", "EX2"])
+    """Accuracy per scenario of Table 1 with its interval, a colour per experiment (Fig. 5)."""
+    dots(axes, table, y="scenario", hue="experiment", levels=["EX1", "EX2"], order=list(within.TRAINED))
     axes.set(xlabel="top-1 accuracy", xlim=(0, 1))
 
 
 def coefficient_dots(axes: Axes, table: pd.DataFrame) -> None:
-    """Coefficients with their intervals, a row per variable and a colour per kind of regression, beside a line at 0."""
-    dots(axes, table, y="variable", hue="regression", levels=["clustered", "mixed"])
+    """Coefficients of the scenarios with their intervals, a colour per kind of regression, beside a line at 0."""
+    dots(axes, table, y="scenario", hue="regression", levels=["clustered", "mixed"], order=list(scenarios.NAMES))
     axes.axvline(0, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel="change of accuracy")
 
 
-def dots(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, levels: list[str]) -> None:
-    """Estimates with intervals, rows in the order of the table, the two levels of `hue` side by side in each row."""
-    order = list(dict.fromkeys(table[y]))
+def dots(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, levels: list[str], order: list[str]) -> None:
+    """Estimates with intervals, a row for each of `order` in every panel, the two levels of `hue` side by side."""
     for offset, (name, look) in zip((-0.15, 0.15), plots.looks(levels).items(), strict=True):
         part = table[table[hue] == name]
         places = np.array([order.index(row) for row in part[y]]) + offset
-        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T.to_numpy()
         axes.errorbar(part["estimate"], places, xerr=arms, fmt="none", ecolor=look["color"], elinewidth=1)
         axes.plot(part["estimate"], places, linestyle="", markersize=3.5, label=name, **look)
     axes.set_yticks(range(len(order)), order)
