@@ -78,7 +78,9 @@ def test_a_photograph_is_the_photo_sets_scene_and_another_one_stands_behind_it()
     first, second = subjects.photographs(paths.PHOTOS, count=2, seed=1)
     assert np.array_equal(first.other, second.image) and np.array_equal(second.other, first.image)
     objects = cutouts.read(paths.PHOTOS, count=1)
-    assert np.array_equal(subjects.shown(first, UNSHIFTED, 1.0, seed=1), placement.shifted(objects[0], UNSHIFTED, [0.0], seed=1)[0])
+    ours, theirs = subjects.shown(first, UNSHIFTED, 1.0, seed=1), placement.shifted(objects[0], UNSHIFTED, [0.0], seed=1)[0]
+    apart = np.abs(ours.astype(int) - theirs)
+    assert apart.max() <= 1 and (apart > 0).mean() < 0.01  # ties of rounding: double precision here, single there
 
 
 @pytest.mark.parametrize("name", [*scenarios.NAMES, scenarios.SUMMED])
