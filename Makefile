@@ -6,7 +6,7 @@ RUN := $(BIN)/python -m cnslib.runner
 UV_VERSION := 0.13.8
 # `profile=paper` reads paper.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
 profile := params
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset labels oodcv directions composition ablation corruptions synthetic denoiser segmentation
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset labels oodcv directions composition ablation corruptions synthetic denoiser scenarios segmentation
 export HF_HUB_OFFLINE := 1
 # DVC's stages call `python`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -37,7 +37,7 @@ plan: env ## print what the parameters cost here: units, UNet passes, hours, dis
 	$(BIN)/python -m cnslib.plan --params $(profile).yaml
 
 chain: env ## run every step of a profile without DVC: make chain profile=paper (continues if killed)
-	$(RUN) --params $(profile).yaml $(if $(filter paper,$(profile)),$(filter-out world calibration published photos oodcv synthetic segmentation,$(STEPS)),$(STEPS))
+	$(RUN) --params $(profile).yaml $(if $(filter paper,$(profile)),$(filter-out world calibration published photos oodcv synthetic scenarios segmentation,$(STEPS)),$(STEPS))
 
 gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
 	$(BIN)/python -m cnslib.gate

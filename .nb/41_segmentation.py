@@ -7,7 +7,7 @@ answer = display(Markdown("*The answer appears here when the last cell has run.*
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from cnslib import classifiers, encoders, failure, guests, mapsheets, paths, photos, plots, saliency, scenarios, segmentation, stats, tables
+from cnslib import classifiers, encoders, failure, guests, mapsheets, paths, photos, plots, saliency, scenes, segmentation, stats, tables
 from cnslib import overlap as overlaps
 from cnslib.config import Evaluation
 from cnslib.studies import Segmentation
@@ -29,7 +29,7 @@ files = segmentation.answer(
 counts = pd.concat([tables.read(own["overlaps"], segmentation.overlaps) for own in files.values()], ignore_index=True)
 rows = overlaps.images(counts, settings=settings)
 found = stats.outcomes(rows)
-print(f"{len(networks)} networks, {len(classes) * images} garments, {len(scenarios.NAMES)} scenarios, {len(rows):,} maps")
+print(f"{len(networks)} networks, {len(classes) * images} garments, {len(scenes.NAMES)} scenarios, {len(rows):,} maps")
 
 # maps-figure
 subjects = saliency.held_out(classes, settings)

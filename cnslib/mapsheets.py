@@ -10,14 +10,14 @@ from jaxtyping import UInt8
 from matplotlib.axes import Axes
 from PIL import Image
 
-from cnslib import overlap, photoshow, saliency, scenarios, scenes, segmentation, stats, tables
+from cnslib import overlap, photoshow, saliency, scenes, segmentation, stats, tables
 from cnslib.classifiers import Classifier
 from cnslib.scenes import ENDS, Subject
 from cnslib.stats import Shares
 from cnslib.studies import Segmentation
 
 ORIGINAL = "original"
-COLUMNS = [ORIGINAL, *scenarios.NAMES]
+COLUMNS = [ORIGINAL, *scenes.NAMES]
 Sheet = UInt8[np.ndarray, "rows columns height width 3"]
 
 
@@ -62,7 +62,7 @@ def over_models(shares: Shares) -> pd.DataFrame:
     """The mean over classifiers, for the originals and at the end of each scenario (scenario, n, estimate, low, high)."""
     rows = overlap.named(stats.tabulate(shares.samples.mean(2, keepdims=True), shares, shares.bins, models=["mean"]))
     plain = rows[rows["severity"] == 0].iloc[:1].assign(scenario=ORIGINAL)
-    changed = rows[(rows["severity"] == 1) & rows["scenario"].isin(scenarios.NAMES)]
+    changed = rows[(rows["severity"] == 1) & rows["scenario"].isin(scenes.NAMES)]
     return pd.concat([plain, changed], ignore_index=True).drop(columns=["model", "severity"])
 
 

@@ -8,11 +8,12 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from cnslib.analyses import ANALYSES, require_evaluated
+from cnslib.chapters import CHAPTERS
 from cnslib.config import MAKING
 from cnslib.recipes import RECIPES
 from cnslib.studies import STUDIES
 
-SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *RECIPES)}
+SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *CHAPTERS, *RECIPES)}
 
 
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ SIGMA, RADIUS = 3.0, 7  # a 15 x 15 Gaussian, as in the released code
 BANDS = {"red": [(0, 29), (150, 180)], "green": [(30, 89)], "blue": [(90, 149)]}  # hues in units of two degrees, as in the released code
 RAINBOW = 90  # largest shift of the hue in the same unit, as in the released code
 GREY = np.array([0.299, 0.587, 0.114])  # luma, Rec. 601
-GAIN, LIFT, SHARPEN = 1.5, 0.1, 1.0  # brightness: the paper gives no amounts; these are ours
+GAIN, LIFT, SHARPEN = 1.5, 0.1, 1.0  # brightness is ours: the paper gives no amounts, and those of the released code saturate
 
 
 def grey(image: Image, severity: float) -> Image:
@@ -99,13 +99,17 @@ COLOURS: dict[str, Callable] = {
     "blue": lambda image, severity, generator: hue(image, severity, band="blue", generator=generator),
     "rainbow": lambda image, severity, generator: rainbow(image, severity, generator=generator),
 }
-NAMES = (*COLOURS, "bright background", "bright object", "blurred background", "blurred object", "segmented", "random background")
+COMPOSED = ("random background", "drawn background")
+SUMMED = "summed background"  # the random background of the released code
+NAMES = (*COLOURS, "bright background", "bright object", "blurred background", "blurred object", "segmented", *COMPOSED)  # keep a part
 
 
 def scenario(
     name: str, image: Image, mask: Mask, severity: float, *, generator: np.random.Generator, background: Image | None = None
 ) -> Image:
-    """An image under a scenario of `NAMES`; colours change the background. `random background` needs a background of the same size.
+    """An image under a scenario of `NAMES`, or under `SUMMED`; colours change the background.
+
+    A background of the same size is needed where another one comes in: a random picture, or one drawn around the object.
 
     Raises ValueError for an unknown scenario, a severity outside [0, 1], and an image, mask or background of the wrong form.
     """
@@ -114,8 +118,8 @@ def scenario(
         return on_background(image, COLOURS[name](image, severity, generator), mask)
     if name == "segmented":
         return segmented(image, mask, severity)
-    if background is not None and name == "random background":
-        return replaced(image, mask, severity, background=background)
+    if background is not None and name in (*COMPOSED, SUMMED):
+        return (summed if name == SUMMED else replaced)(image, mask, severity, background=background)
     change, part = name.split()
     changed = {"bright": bright, "blurred": blur}[change](image, severity)
     return (on_object if part == "object" else on_background)(image, changed, mask)
@@ -123,8 +127,8 @@ def scenario(
 
 def check(name: str, image: np.ndarray, mask: np.ndarray, severity: float, background: np.ndarray | None) -> None:
     """Raises ValueError for what a scenario cannot be made from."""
-    if name not in NAMES:
-        raise ValueError(f"scenario {name!r}; accepted: {', '.join(NAMES)}")
+    if name not in (*NAMES, SUMMED):
+        raise ValueError(f"scenario {name!r}; accepted: {', '.join((*NAMES, SUMMED))}")
     if not 0 <= severity <= 1:
         raise ValueError(f"scenario {name!r}: severity is {severity}; accepted: 0 to 1")
     if image.ndim != 3 or image.shape[-1] != 3 or not np.issubdtype(image.dtype, np.floating) or image.min() < 0 or image.max() > 1:
@@ -133,6 +137,6 @@ def check(name: str, image: np.ndarray, mask: np.ndarray, severity: float, backg
         raise ValueError(f"mask of shape {mask.shape} for an image of {image.shape[:2]}; accepted: the same height and width")
     if not mask.any():
         raise ValueError("mask is empty; accepted: at least one pixel of the object")
-    if name == "random background" and (background is None or background.shape != image.shape):
+    if name in (*COMPOSED, SUMMED) and (background is None or background.shape != image.shape):
         found = "none" if background is None else f"of shape {background.shape}"
-        raise ValueError(f"scenario 'random background': background is {found}; accepted: one of shape {image.shape}")
+        raise ValueError(f"scenario {name!r}: background is {found}; accepted: one of shape {image.shape}")

@@ -11,6 +11,7 @@ from cnslib.config import UNSHIFTED, demand
 from cnslib.cutouts import CutOut
 from cnslib.world import Draws, Scene
 
+NAMES = tuple(name for name in scenarios.NAMES if name != "drawn background")  # which asks for a text-to-image model
 ENDS = [0.0, 1.0]  # an image without a scenario, and at its end
 
 
@@ -62,7 +63,7 @@ def under(own: Subject, scenario: str, severity: float, *, seed: int) -> UInt8[n
 
 def states(severities: list[float]) -> list[tuple[str, float]]:
     """The unshifted image once, and every scenario at every severity above 0."""
-    return [(UNSHIFTED, 0.0), *((name, severity) for name in scenarios.NAMES for severity in severities if severity > 0)]
+    return [(UNSHIFTED, 0.0), *((name, severity) for name in NAMES for severity in severities if severity > 0)]
 
 
 def pictures(own: Subject, severities: list[float], *, seed: int) -> UInt8[np.ndarray, "states height width 3"]:

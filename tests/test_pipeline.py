@@ -13,7 +13,7 @@ from cnslib import config, parameters, paths, runner
 
 # What these modules pass on to a notebook are parameters, which the stages track by value, and places. So a change in them
 # changes no result, and no stage depends on them.
-NEUTRAL = {"analyses", "config", "parameters", "paths", "runner", "studies"}
+NEUTRAL = {"analyses", "chapters", "config", "parameters", "paths", "runner", "studies"}
 PIPELINE = YAML(typ="safe", pure=True).load(paths.resolve("dvc.yaml").read_text())["stages"]
 STAGES = {name: stage for name, stage in PIPELINE.items() if name != "export"}
 BASE = {field.name for field in fields(config.Base)}
@@ -161,7 +161,18 @@ def test_figures_and_metrics_of_a_notebook_are_kept_in_git(name):
 def test_only_steps_that_resume_keep_their_old_output():
     kept = {name for name, stage in STAGES.items() for flags in entries(stage, "outs").values() if flags.get("persist")}
     resuming = {"inversion", "sliders", "generation", "filtering", "evaluation", "bisection", "calibration"}
-    studied = {"photos", "corruptions", "directions", "composition", "ablation", "denoiser", "oodcv", "segmentation", "synthetic"}
+    studied = {
+        "photos",
+        "corruptions",
+        "directions",
+        "composition",
+        "ablation",
+        "denoiser",
+        "oodcv",
+        "scenarios",
+        "segmentation",
+        "synthetic",
+    }
     assert kept == resuming | studied
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torchvision.transforms import Compose, Normalize, PILToTensor
 
-from cnslib import backgrounds, classifiers, overlap, parameters, paths, saliency, scenarios, scenes, segmentation, stats, tables, world
+from cnslib import backgrounds, classifiers, overlap, parameters, paths, saliency, scenes, segmentation, stats, tables, world
 from cnslib.config import UNSHIFTED
 
 CLASSES = ["trouser", "bag"]
@@ -82,7 +82,7 @@ def test_who_looks_at_the_object_alone_has_share_one_and_who_looks_elsewhere_has
     whole = torch.from_numpy((garment.mask == 1).astype(np.float32))
     for weights, expected in ((whole, 1.0), (torch.from_numpy((garment.mask == 0).astype(np.float32)), 0.0)):
         rows = saliency.ask(observer(weights.expand(3, -1, -1).contiguous()), garment, seed=1)
-        assert len(rows) == 1 + len(scenarios.NAMES) and set(rows["method"]) == {saliency.GRADIENT}
+        assert len(rows) == 1 + len(scenes.NAMES) and set(rows["method"]) == {saliency.GRADIENT}
         assert rows["share"].tolist() == pytest.approx([expected] * len(rows))
 
 
@@ -118,7 +118,7 @@ def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path):
         assert not list((folder / "checkpoints").glob("*.pt"))
     assert written[0] == written[1] != written[2]
     maps = tables.read(tmp_path / "0" / "maps.parquet", tables.images)
-    assert len(maps) == 1 + len(scenarios.NAMES)
+    assert len(maps) == 1 + len(scenes.NAMES)
 
 
 def test_the_encoder_starts_from_the_given_weights():

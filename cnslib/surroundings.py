@@ -1,0 +1,93 @@
+"""Backgrounds that the text-to-image model draws around an object (XIMAGENET-12, section 3.1): inpainting, the object kept.
+
+The paper sends transparent images to Stable Diffusion XL. Here the base model repaints what the mask leaves free, as diffusers'
+inpainting pipeline does for a UNet without extra channels; that pipeline itself accepts latents of four channels alone.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from diffusers import StableDiffusionPipeline
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from cnslib import models, scenarios, seeds, subjects, tables, units, workers, world
+from cnslib.chapters import Scenarios
+from cnslib.config import identifier
+from cnslib.subjects import Subject
+
+NAME = "drawn background"
+CHUNK = 12  # pictures per pipeline call
+CODE = (sys.modules[__name__], subjects, scenarios, models, *world.RENDERER)
+
+
+def draw_all(found: list[Subject], *, pipeline: Path, settings: Scenarios, device: str, folder: Path) -> list[Subject]:
+    """The subjects, each with its drawn scene; what is missing or outdated is drawn, one file per class."""
+    by_class = {name: [own for own in found if own.label == name] for name in dict.fromkeys(own.label for own in found)}
+    files = {name: folder / f"{identifier(name)}.parquet" for name in by_class}
+    made_from = digest(pipeline, settings)
+    waiting = [name for name, path in files.items() if not units.done(path, units.digest(name, made_from))]
+    pieces = [(by_class[name], pipeline, settings, device, files[name], units.digest(name, made_from)) for name in waiting]
+    workers.each(write, pieces, device=device, desc=NAME)
+    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
+    return [own for name, path in files.items() for own in added(by_class[name], path)]
+
+
+def digest(pipeline: Path, settings: Scenarios) -> str:
+    """What the drawn scenes depend on besides their class."""
+    asked = [settings.images, settings.drawing_steps, settings.guidance, settings.seed]
+    return units.digest(asked, units.directory_digest(pipeline), units.code_digest(*CODE))
+
+
+def write(found: list[Subject], pipeline: Path, settings: Scenarios, device: str, path: Path, made_from: str) -> None:
+    """One unit: the scenes drawn around the subjects of one class."""
+    pipe = models.load_pipeline(pipeline, device)
+    parts = [draw(pipe, found[start : start + CHUNK], settings=settings) for start in range(0, len(found), CHUNK)]
+    pngs = [tables.encode(picture) for part in parts for picture in part.numpy()]
+    keys = [(NAME, own.label, own.seed, 1.0) for own in found]
+    tables.write(pd.DataFrame(keys, columns=tables.KEY).assign(image=pngs), path, tables.images)
+    units.finish(path, made_from)
+
+
+def added(found: list[Subject], path: Path) -> list[Subject]:
+    """The subjects with the scenes of a table. ValueError names missing and foreign rows."""
+    table = tables.complete(tables.read(path, tables.images), [(NAME, own.label, own.seed, 1.0) for own in found], tables.KEY, str(path))
+    pictures = dict(zip(table["seed"], tables.pictures(table, path.name), strict=True))
+    return [replace(own, drawn=pictures[own.seed] / 255) for own in found]
+
+
+@torch.no_grad()
+def draw(pipe: StableDiffusionPipeline, found: list[Subject], *, settings: Scenarios) -> UInt8[Tensor, "images height width 3"]:
+    """Scenes drawn from pure noise around some objects, prompted by their class; the noise belongs to (class, number, seed)."""
+    image = torch.from_numpy(np.stack([own.image for own in found])).permute(0, 3, 1, 2).float().to(pipe.device)
+    known = pipe.vae.encode(2 * image - 1).latent_dist.mode() * pipe.vae.config.scaling_factor
+    mask = torch.from_numpy(np.stack([own.mask for own in found]))[:, None].float().to(pipe.device)
+    kept = (F.adaptive_avg_pool2d(mask, known.shape[-2:]) > 0.5).float()
+    keys = [("scenarios", settings.seed, "drawn", own.label, own.seed) for own in found]
+    noise = torch.cat([torch.randn((1, *known.shape[1:]), generator=seeds.generator(*key)) for key in keys]).to(pipe.device)
+    words = models.embed(pipe, [""] * len(found) + [world.caption(own.label) for own in found])
+    return models.decode(pipe, repaint(pipe, known, kept, noise, words, settings=settings))
+
+
+def repaint(
+    pipe: StableDiffusionPipeline,
+    known: Float[Tensor, "batch channels h w"],
+    kept: Float[Tensor, "batch 1 h w"],
+    noise: Float[Tensor, "batch channels h w"],
+    words: Float[Tensor, "twice tokens width"],
+    *,
+    settings: Scenarios,
+) -> Float[Tensor, "batch channels h w"]:
+    """Latents denoised where they are free; where they are kept, the known ones enter every step at its noise level."""
+    pipe.scheduler.set_timesteps(settings.drawing_steps)
+    latents = noise * pipe.scheduler.init_noise_sigma
+    for step in pipe.scheduler.timesteps:
+        latents = kept * pipe.scheduler.add_noise(known, noise, step[None]) + (1 - kept) * latents
+        without, told = pipe.unet(torch.cat([latents] * 2), step, encoder_hidden_states=words).sample.chunk(2)
+        latents = pipe.scheduler.step(without + settings.guidance * (told - without), step, latents).prev_sample
+    return kept * known + (1 - kept) * latents

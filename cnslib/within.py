@@ -1,0 +1,131 @@
+"""EX2 of XIMAGENET-12 (section 5.1): a backbone trained and tested within one scenario, and once on originals for comparison.
+
+Every training starts from the zoo's weights, which know the original catalog, and takes the same steps at the same pace on catalog
+garments under its scenario at severity 1. The exam is that of EX1: the same held-out garments under the same scenario.
+"""
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int, UInt8
+from torch import Tensor, nn
+
+from cnslib import crossing, encoders, paths, scenarios, seeds, subjects, supervised, tables, training, units, workers, world, zoo
+from cnslib.chapters import Scenarios
+from cnslib.config import UNSHIFTED, identifier
+from cnslib.subjects import Subject
+from cnslib.training import Schedule
+
+# The scenarios of the paper's Table 1 by ours, in its order.
+PRINTED = {
+    "blurred background": "blur_background",
+    "blurred object": "blur_object",
+    "green": "color_g",
+    "blue": "color_b",
+    "grey": "color_grey",
+    "red": "color_r",
+    "random background": "random_background",
+    "segmented": "segmented_image",
+}
+TRAINED = (UNSHIFTED, *PRINTED)
+CODE = (sys.modules[__name__], crossing, subjects, scenarios, supervised, training, zoo, *world.RENDERER)
+
+
+@dataclass(frozen=True)
+class Course:
+    """What every training has in common: settings, classes, what outputs are called, and where weights in the making are kept."""
+
+    settings: Scenarios
+    classes: list[str]
+    labels: list[str]
+    checkpoints: Path
+    device: str
+
+    def digest(self, backbone: str, name: str) -> str:
+        """What the answers of one trained backbone depend on."""
+        keys = ("images", "training_images", "steps", "batch_size", "learning_rate", "average", "seed")
+        own = {key: getattr(self.settings, key) for key in keys}
+        source = encoders.source_digest(self.settings.backbones[backbone])
+        return units.digest(backbone, name, source, own, self.classes, self.labels, units.code_digest(*CODE))
+
+
+def outcome(course: Course, *, folder: Path) -> pd.DataFrame:
+    """The answers of every backbone within every scenario of Table 1; trains what is missing or outdated, one file each."""
+    files = {(own, name): folder / f"{own}_{identifier(name)}.parquet" for own in course.settings.backbones for name in TRAINED}
+    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
+    waiting = [key for key, path in files.items() if not units.done(path, course.digest(*key))]
+    workers.each(sit, [(course, *key, files[key]) for key in waiting], device=course.device, desc="trainings")
+    return pd.concat([tables.read(path, crossing.replies) for path in files.values()], ignore_index=True)
+
+
+def sit(course: Course, backbone: str, name: str, path: Path) -> None:
+    """One training, its exam, and the answers written."""
+    model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", course.settings.backbones[backbone], course.device)
+    checkpoint = course.checkpoints / f"{path.stem}-{course.digest(backbone, name)[:12]}.pt"
+    model = finetune(model, course, name, checkpoint=checkpoint)
+    found, pictures, _ = lesson(course, name, "heldout", course.settings.images)
+    severity = 0.0 if name == UNSHIFTED else 1.0
+    keys = pd.DataFrame([(name, own.label, own.seed, severity) for own in found], columns=tables.KEY)
+    tables.write(keys.assign(model=backbone, top1=answers(model, pictures, course)), path, crossing.replies)
+    units.finish(path, course.digest(backbone, name))
+    checkpoint.unlink(missing_ok=True)
+
+
+def lesson(
+    course: Course, name: str, part: str, count: int
+) -> tuple[list[Subject], UInt8[np.ndarray, "images side side 3"], Int[Tensor, "images"]]:
+    """Garments of one pool under a scenario at severity 1: the subjects, their pictures and the index of their class."""
+    pool, seed = read(part), course.settings.seed
+    found = subjects.garments(pool, part, course.classes, count=count, seed=seed)
+    pictures = np.stack([subjects.shown(own, name, 1.0, seed=seed) for own in found])
+    return found, pictures, torch.tensor([course.labels.index(own.label) for own in found])
+
+
+@cache
+def read(part: str) -> world.Garments:
+    """The garments of one pool, read once per process."""
+    return world.garments(paths.GARMENTS, part)
+
+
+def finetune(model: nn.Module, course: Course, name: str, *, checkpoint: Path) -> nn.Module:
+    """All weights, cross-entropy with the zoo's smoothing and mirror; resumes from its checkpoint.
+
+    Which garments a step sees depends on the step alone: all scenarios teach the same ones in the same order.
+    """
+    settings = course.settings
+    _, pictures, label = lesson(course, name, "catalog", settings.training_images)
+    supervised.begin(settings.seed)
+    model.requires_grad_(True)
+    schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+
+    def loss(step: int) -> Tensor:
+        key = ("scenarios", settings.seed, step)
+        supervised.reseed(*key)
+        rows = torch.randint(len(label), (settings.batch_size,), generator=seeds.generator(*key))
+        image = zoo.flip(batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip"))
+        with torch.autocast(torch.device(course.device).type, torch.bfloat16):
+            logits = model(zoo.normalise(image).to(course.device))
+        return F.cross_entropy(logits.float(), label[rows].to(course.device), label_smoothing=0.1)
+
+    return training.fit(model, loss, schedule=schedule, checkpoint=checkpoint)
+
+
+def batch_of(pictures: UInt8[np.ndarray, "images side side 3"]) -> Tensor:
+    """Pictures as a batch in [0, 1], channels first."""
+    return torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
+
+
+@torch.no_grad()
+def answers(model: nn.Module, pictures: UInt8[np.ndarray, "images side side 3"], course: Course) -> list[str]:
+    """The first answer to every picture."""
+    model.eval()
+    parts = [batch_of(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
+    best = torch.cat([model(zoo.normalise(part).to(course.device)).argmax(1) for part in parts])
+    return [course.labels[place] for place in best.tolist()]
