@@ -150,4 +150,53 @@ class Dataset(Resampling):
         demand(days == [4, 2, 2], "dataset.date_published", self.date_published, "YYYY-MM-DD")
 
 
-STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset)
+@dataclass(frozen=True)
+class Controlshift:
+    """Data sets under shifts of latents: what each step sets the shifts to, step 0 being what is trained on, their sizes, the drawing.
+
+    `factors` are those of a truncation, `angles` those of extend and overlap in degrees. Images are per class and set.
+    """
+
+    factors: list[float]
+    angles: list[float]
+    train_images: int
+    validation_images: int
+    test_images: int
+    steps: int
+    guidance: float
+    side: int
+    draws: int
+    confidence: float
+    seed: int
+
+    def __post_init__(self):
+        rising = [values == sorted(set(values)) and len(values) > 1 for values in (self.factors, self.angles)]
+        demand(rising[0] and self.factors[0] > 0, "controlshift.factors", self.factors, "two or more, rising, above 0")
+        demand(rising[1] and self.angles[0] == 0 and self.angles[-1] <= 90, "controlshift.angles", self.angles, "rising from 0.0 to 90.0")
+        demand(len(self.factors) == len(self.angles), "controlshift.factors", self.factors, f"{len(self.angles)}, as many as angles")
+        for key in ("train_images", "validation_images", "test_images", "side", "draws"):
+            demand(getattr(self, key) >= 1, f"controlshift.{key}", getattr(self, key), "at least 1")
+        demand(self.steps >= 2, "controlshift.steps", self.steps, "at least 2")
+
+
+@dataclass(frozen=True)
+class Degradation(Resampling):
+    """Classifiers of the shifted data sets: which, trained how; how often where runs are compared; and who answers beside them."""
+
+    networks: list[str]
+    runs: int
+    steps: int
+    batch_size: int
+    learning_rate: float
+    penalties: list[float]
+    reference: str
+
+    def __post_init__(self):
+        demand(len(set(self.networks)) == len(self.networks) > 0, "degradation.networks", self.networks, "a list without repetitions")
+        demand(self.reference in self.networks, "degradation.reference", self.reference, ", ".join(self.networks))
+        demand(len(self.penalties) > 0 and min(self.penalties) > 0, "degradation.penalties", self.penalties, "one or more, above 0")
+        for key in ("runs", "steps", "batch_size"):
+            demand(getattr(self, key) >= 1, f"degradation.{key}", getattr(self, key), "at least 1")
+
+
+STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Degradation)
