@@ -151,7 +151,7 @@ class Dataset(Resampling):
 
 
 @dataclass(frozen=True)
-class Controlshift:
+class Controlshift(Resampling):
     """Data sets under shifts of latents: what each step sets the shifts to, step 0 being what is trained on, their sizes, the drawing.
 
     `factors` are those of a truncation, `angles` those of extend and overlap in degrees. Images are per class and set.
@@ -166,8 +166,6 @@ class Controlshift:
     guidance: float
     side: int
     draws: int
-    confidence: float
-    seed: int
 
     def __post_init__(self):
         rising = [values == sorted(set(values)) and len(values) > 1 for values in (self.factors, self.angles)]
@@ -181,7 +179,7 @@ class Controlshift:
 
 @dataclass(frozen=True)
 class Degradation(Resampling):
-    """Classifiers of the shifted data sets: which, trained how; how often where runs are compared; and who answers beside them."""
+    """Classifiers of the shifted data sets: which, trained how, and how often where training sets are compared."""
 
     networks: list[str]
     runs: int
@@ -190,6 +188,7 @@ class Degradation(Resampling):
     learning_rate: float
     penalties: list[float]
     reference: str
+    rce_reference: str
 
     def __post_init__(self):
         demand(len(set(self.networks)) == len(self.networks) > 0, "degradation.networks", self.networks, "a list without repetitions")
