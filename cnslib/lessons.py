@@ -121,9 +121,10 @@ def sit(course: Course, lesson: Lesson, path: Path) -> None:
 
 
 def stock(course: Course, names: list[str]) -> tuple[Pictures, Int[np.ndarray, "images"]]:
-    """Pictures of some files, and the places of their classes. ValueError for an empty set."""
+    """Pictures of some files, and the places of their classes. ValueError for an empty set and for pictures of another size."""
     table = latentsets.load(course.sets, *names)
     demand(len(table) > 0, "controlshift: data set", names, "at least one image")
+    demand(course.shifted.side == smallnets.SIDE, "controlshift.side", course.shifted.side, f"{smallnets.SIDE}, for these networks")
     return tables.pictures(table, "training set"), np.array([course.classes.index(name) for name in table["class"]])
 
 

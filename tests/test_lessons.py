@@ -223,6 +223,8 @@ def test_an_unknown_network_and_an_empty_set_are_named(course, tmp_path):
     tables.write(empty.astype({"seed": int, "scale": float}), tmp_path / "train_extend.parquet", tables.images)
     with pytest.raises(ValueError, match=r"data set: .*at least one image"):
         lessons.stock(dataclasses.replace(course, sets=tmp_path), ["train_extend"])
+    with pytest.raises(ValueError, match=r"controlshift\.side: 64 is not accepted; accepted: 32"):
+        lessons.stock(dataclasses.replace(course, shifted=dataclasses.replace(SHIFTED, side=64)), ["train_extend"])
 
 
 def test_kinds_of_shifts_are_those_of_the_latents():
