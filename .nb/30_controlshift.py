@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from cnslib import controlshift, latents, latentsets, models, paths, plots, siblings, stats, tables
+from cnslib import controlshift, latents, latentsets, models, paths, plots, siblings, stats, tables, workers
 from cnslib.studies import Controlshift
 
 # settings
@@ -78,9 +78,10 @@ both = pd.concat({decoder.size: strength, 4: few}, names=["dimensions"]).reset_i
 plots.save(figure, layout.figures / "controlshift_intensity", both)
 
 # start
-again = pd.DataFrame(controlshift.class_rows(decoder, controlshift.plan(settings)[1], classes[0]))
-stored = latentsets.load(sets, "train_extend").query("`class` == @classes[0]")
-same = np.mean([a == b for a, b in zip(again.sort_values("seed")["image"], stored.sort_values("seed")["image"], strict=True)])
+zero = controlshift.Piece("again", "train", "extend", 0, 1, min(train_images, controlshift.TOGETHER))
+again = pd.DataFrame(workers.each(list, [(controlshift.class_rows(decoder, zero, classes[0]),)], device=device)[0])
+stored = latentsets.load(sets, "train_extend").merge(again, on=tables.KEY)
+same = (stored["image_x"] == stored["image_y"]).mean()
 print(f"{same:.0%} of {len(stored)} images of {classes[0]} are the same bytes")
 
 # paper

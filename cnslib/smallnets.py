@@ -33,5 +33,5 @@ def build(name: str, outputs: int) -> nn.Module:
     if hasattr(network, "maxpool"):
         network.maxpool, network.layer4 = nn.Identity(), nn.Identity()
     if name == "densenet":
-        network.features.pool0 = nn.Identity()
+        network.get_submodule("features").pool0 = nn.Identity()
     return network
