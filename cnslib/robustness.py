@@ -74,11 +74,21 @@ def mean_slope(slopes: Shares, models: list[str]) -> Values:
     return slopes.samples[:, slopes.groups.index(ALL), axes.columns(slopes, models), 0].mean(1)
 
 
-def findings(errors: Shares, slopes: Shares, sets: Shares) -> dict[str, dict]:
-    """Every finding as a record, oriented so that the paper's direction is positive; n counts trajectories."""
-    single = [name for name in errors.models if AUGMENTED not in name]
+def learned(errors: Shares, least: float) -> list[str]:
+    """Classifiers with at least this accuracy at step 0, all shifts: who has learned nothing can lose nothing."""
+    start = 1 - errors.samples[0, errors.groups.index(ALL), :, 0]
+    return [name for name, accuracy in zip(errors.models, start, strict=True) if accuracy >= least]
+
+
+def findings(errors: Shares, slopes: Shares, sets: Shares, *, least: float) -> dict[str, dict]:
+    """Every finding as a record, oriented so that the paper's direction is positive; n counts trajectories.
+
+    Classifiers below `least` take no part, see `learned`; an augmented one takes part only beside its partner.
+    """
+    able = learned(errors, least)
+    single = [name for name in able if AUGMENTED not in name]
     strong, weak = ([name for name in single if (name in CONVOLUTIONAL) == holds] for holds in (True, False))
-    partners, augmented = arms(errors.models).values()
+    partners, augmented = arms([name for name in able if name.removesuffix(AUGMENTED) in single]).values()
     values = {
         "decline": last_drop(errors, single),
         "augmented": last_drop(errors, augmented),

@@ -187,6 +187,7 @@ class Degradation(Resampling):
     batch_size: int
     learning_rate: float
     penalties: list[float]
+    least: float
     reference: str
     rce_reference: str
 
@@ -194,6 +195,7 @@ class Degradation(Resampling):
         demand(len(set(self.networks)) == len(self.networks) > 0, "degradation.networks", self.networks, "a list without repetitions")
         demand(self.reference in self.networks, "degradation.reference", self.reference, ", ".join(self.networks))
         demand(len(self.penalties) > 0 and min(self.penalties) > 0, "degradation.penalties", self.penalties, "one or more, above 0")
+        demand(0 <= self.least < 1, "degradation.least", self.least, "in [0, 1)")
         for key in ("runs", "steps", "batch_size"):
             demand(getattr(self, key) >= 1, f"degradation.{key}", getattr(self, key), "at least 1")
 

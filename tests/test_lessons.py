@@ -38,6 +38,7 @@ SETTINGS = Degradation(
     batch_size=8,
     learning_rate=5e-3,
     penalties=[1.0, 10.0],
+    least=0.0,
 )
 CLASSES = ["bag", "coat"]
 LEVELS = {"bag": 60, "coat": 190}
@@ -149,10 +150,12 @@ def shares(curves: dict[str, list[float]], shift: str = "overlap") -> stats.Shar
 
 
 def test_findings_are_differences_that_a_hand_can_take():
-    errors = shares({"resnet20": [0.1, 0.2, 0.3], "vit": [0.1, 0.3, 0.5], "resnet20 + RandAugment": [0.1, 0.1, 0.2]})
+    mixer = {"mixer": [0.9, 0.9, 0.9], "mixer + RandAugment": [0.2, 0.9, 0.9]}  # the first has learned nothing
+    curves = {"resnet20": [0.1, 0.2, 0.3], "vit": [0.1, 0.3, 0.5], "resnet20 + RandAugment": [0.1, 0.1, 0.2]}
+    errors = shares(curves | mixer)
     slopes = dataclasses.replace(errors, samples=-(errors.samples[..., -1:] - errors.samples[..., :1]), bins=[0.0])
     sets = shares({"full support": [0.1, 0.1, 0.1], "half sphere": [0.1, 0.2, 0.3], "large": [0.1, 0.2, 0.2]})
-    found = {name: row["estimate"] for name, row in robustness.findings(errors, slopes, sets).items()}
+    found = {name: row["estimate"] for name, row in robustness.findings(errors, slopes, sets, least=0.2).items()}
     expected = {"decline": 0.3, "augmented": 0.1, "augmentation": 0.1, "size": 0.05, "support": 0.1, "bias": 0.2}
     assert found == pytest.approx(expected)
 
