@@ -152,6 +152,56 @@ class Dataset(Resampling):
 
 
 @dataclass(frozen=True)
+class Controlshift(Resampling):
+    """Data sets under shifts of latents: what each step sets the shifts to, step 0 being what is trained on, their sizes, the drawing.
+
+    `factors` are those of a truncation, `angles` those of extend and overlap in degrees. Images are per class and set.
+    """
+
+    factors: list[float]
+    angles: list[float]
+    train_images: int
+    validation_images: int
+    test_images: int
+    steps: int
+    guidance: float
+    side: int
+    draws: int
+
+    def __post_init__(self):
+        rising = [values == sorted(set(values)) and len(values) > 1 for values in (self.factors, self.angles)]
+        demand(rising[0] and self.factors[0] > 0, "controlshift.factors", self.factors, "two or more, rising, above 0")
+        demand(rising[1] and self.angles[0] == 0 and self.angles[-1] <= 90, "controlshift.angles", self.angles, "rising from 0.0 to 90.0")
+        demand(len(self.factors) == len(self.angles), "controlshift.factors", self.factors, f"{len(self.angles)}, as many as angles")
+        for key in ("train_images", "validation_images", "test_images", "side", "draws"):
+            demand(getattr(self, key) >= 1, f"controlshift.{key}", getattr(self, key), "at least 1")
+        demand(self.steps >= 2, "controlshift.steps", self.steps, "at least 2")
+
+
+@dataclass(frozen=True)
+class Degradation(Resampling):
+    """Classifiers of the shifted data sets: which, trained how, and how often where training sets are compared."""
+
+    networks: list[str]
+    runs: int
+    steps: int
+    batch_size: int
+    learning_rate: float
+    penalties: list[float]
+    least: float
+    reference: str
+    rce_reference: str
+
+    def __post_init__(self):
+        demand(len(set(self.networks)) == len(self.networks) > 0, "degradation.networks", self.networks, "a list without repetitions")
+        demand(self.reference in self.networks, "degradation.reference", self.reference, ", ".join(self.networks))
+        demand(len(self.penalties) > 0 and min(self.penalties) > 0, "degradation.penalties", self.penalties, "one or more, above 0")
+        demand(0 <= self.least < 1, "degradation.least", self.least, "in [0, 1)")
+        for key in ("runs", "steps", "batch_size"):
+            demand(getattr(self, key) >= 1, f"degradation.{key}", getattr(self, key), "at least 1")
+
+
+@dataclass(frozen=True)
 class Segmentation(Resampling):
     """Segmentation and saliency under scenarios: networks, their encoder and training, and what is asked at which severities."""
 
@@ -184,4 +234,4 @@ class Segmentation(Resampling):
             demand(getattr(self, key) >= 1, f"segmentation.{key}", getattr(self, key), "at least 1")
 
 
-STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Segmentation)
+STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Degradation, Segmentation)

@@ -1,0 +1,145 @@
+"""Data sets under a controlled shift: images drawn from latents of chosen regions (Control+Shift sections 3.2 and 4.1, appendix A).
+
+A text-to-image model under DDIM without noise maps a latent from the standard normal, of norm sqrt(d), to one image. Shifts stand in
+the shared tables: `shift` is the kind, `seed` the number of the image in its class, and `scale` the step of the shift, of which 0 is
+the training distribution. A class, a seed and a split belong to one unshifted latent, whatever is done to it afterwards.
+"""
+
+import copy
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from diffusers import StableDiffusionPipeline
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor
+
+from cnslib import latents, models, seeds, tables, units, workers
+from cnslib.config import demand
+from cnslib.inversion import PROMPT, token
+from cnslib.studies import Controlshift
+
+TOGETHER = 10  # images of one class per forward pass, always as many: the last pass draws some that are thrown away
+TRAINED = ("truncation", "extend")  # overlap is trained on the half sphere of extend
+FULL = "full"  # training set from the whole sphere
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One file: so many images per class of a split, numbered from `first`, of one shift at one step."""
+
+    name: str
+    split: str
+    kind: str
+    step: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """What draws: a pipeline whose vocabulary holds the classes' tokens, where it comes from, its classes, and the settings."""
+
+    pipe: StableDiffusionPipeline
+    origin: models.Origin
+    classes: list[str]
+    settings: Controlshift
+
+    @property
+    def size(self) -> int:
+        """Dimensions of the latent space."""
+        return math.prod(models.latent_shape(self.pipe))
+
+    def digest(self, piece: Piece) -> str:
+        """What the images of a piece depend on; its step enters by its value."""
+        drawn = {key: getattr(self.settings, key) for key in ("steps", "guidance", "side", "seed")}
+        tokens = {name: self.origin.tokens[name] for name in self.classes}
+        code = units.code_digest(sys.modules[__name__], latents, models, seeds)
+        return units.digest(piece, value(piece.kind, piece.step, self.settings), drawn, self.classes, self.origin.base, tokens, code)
+
+
+def value(kind: str, step: int, settings: Controlshift) -> float:
+    """What a shift is set to at a step: R of a truncation, else theta in radians."""
+    return settings.factors[step] if kind == "truncation" else math.radians(settings.angles[step])
+
+
+def plan(settings: Controlshift) -> list[Piece]:
+    """Every file of the data sets: training, its second half, full support, validation, and the test at every step.
+
+    The test of overlap at step 0 is that of extend, and is stored once.
+    """
+    last, many = len(settings.angles) - 1, settings.train_images
+    pieces = [Piece(f"train_{kind}", "train", kind, 0, 1, many) for kind in TRAINED]
+    pieces += [Piece("train_more", "train", "extend", 0, many + 1, many), Piece(f"train_{FULL}", "train", "extend", last, 1, many)]
+    pieces += [Piece(f"validation_{kind}", "validation", kind, 0, 1, settings.validation_images) for kind in TRAINED]
+    steps = [(kind, step) for kind in latents.KINDS for step in range(last + 1) if kind in TRAINED or step > 0]
+    return pieces + [Piece(f"test_{kind}_{step}", "test", kind, step, 1, settings.test_images) for kind, step in steps]
+
+
+def make(decoder: Decoder, folder: Path) -> dict[str, Path]:
+    """Draws the files that are missing or outdated, one after the other on every core; deletes those that are not asked for."""
+    paths = {piece.name: folder / f"{piece.name}.parquet" for piece in plan(decoder.settings)}
+    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    units.prune(folder, set(), ".*.partial")  # what a killed run left half written
+    waiting = [piece for piece in plan(decoder.settings) if not units.done(paths[piece.name], decoder.digest(piece))]
+    workers.each(store, [(decoder, piece, paths[piece.name]) for piece in waiting], device=decoder.pipe.device, desc="data sets")
+    return paths
+
+
+def store(decoder: Decoder, piece: Piece, path: Path) -> None:
+    """Draws one file."""
+    rows = [row for name in decoder.classes for row in class_rows(decoder, piece, name)]
+    tables.write(pd.DataFrame(rows), path, tables.images)
+    units.finish(path, decoder.digest(piece))
+
+
+def class_rows(decoder: Decoder, piece: Piece, name: str) -> Iterator[dict]:
+    """Rows of the images table of one class, in passes of ten images."""
+    for first in range(piece.first, piece.first + piece.count, TOGETHER):
+        numbers = range(first, min(first + TOGETHER, piece.first + piece.count))
+        z = shifted(decoder, piece, name, range(first, first + TOGETHER))
+        for number, picture in zip(numbers, draw(decoder, name, z), strict=False):
+            own = {"shift": piece.kind, "class": name, "seed": number, "scale": float(piece.step)}
+            yield own | {"image": tables.encode(shrunk(picture, decoder.settings.side))}
+
+
+def shifted(decoder: Decoder, piece: Piece, name: str, numbers: range) -> latents.Latents:
+    """The latents of some images of a class, shifted, of norm sqrt(d) (near it for a truncation)."""
+    seed, size = decoder.settings.seed, decoder.size
+    z = latents.start(f"{piece.split} {name}", numbers, size, seed=seed)
+    return latents.shifted(z, piece.kind, value(piece.kind, piece.step, decoder.settings), latents.targets(size, seed=seed))
+
+
+@torch.no_grad()
+def draw(decoder: Decoder, name: str, z: latents.Latents) -> UInt8[np.ndarray, "images height width 3"]:
+    """Images of a class from given latents by DDIM with classifier-free guidance; no noise is added on the way.
+
+    Raises ValueError for no latents and for latents of another size than the decoder's.
+    """
+    demand(len(z) > 0, "controlshift: latents", len(z), "at least one")
+    demand(z.shape[1] == decoder.size, "controlshift: latents", z.shape[1], f"the {decoder.size} dimensions of this decoder")
+    pipe, guidance = decoder.pipe, decoder.settings.guidance
+    scheduler = copy.deepcopy(pipe.scheduler)
+    scheduler.set_timesteps(decoder.settings.steps, device=pipe.device)
+    text = texts(pipe, name).repeat_interleave(len(z), dim=0)
+    noisy = torch.from_numpy(z).float().reshape(-1, *models.latent_shape(pipe)).to(pipe.device)
+    for timestep in scheduler.timesteps:
+        plain, conditional = pipe.unet(noisy.repeat(2, 1, 1, 1), timestep, text).sample.chunk(2)
+        noisy = scheduler.step(plain + guidance * (conditional - plain), timestep, noisy).prev_sample
+    return models.decode(pipe, noisy).numpy()
+
+
+def texts(pipe: StableDiffusionPipeline, name: str) -> Float[Tensor, "2 tokens width"]:
+    """Embeddings of no text and of the class's IN* token."""
+    return models.embed(pipe, ["", PROMPT.format(token=token(name))])
+
+
+def shrunk(picture: UInt8[np.ndarray, "height width 3"], side: int) -> UInt8[np.ndarray, "side side 3"]:
+    """A picture at another size, each pixel the mean of those that it covers."""
+    return np.asarray(Image.fromarray(picture).resize((side, side), Image.Resampling.BOX))

@@ -1,0 +1,119 @@
+"""What Control+Shift found (sections 4.2 and 4.3), each finding one number with its interval and what it says about the paper's.
+
+All numbers come from the same resamples of (class, seed), which all classifiers share, so differences of classifiers are paired.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from cnslib import axes, degradation, stats, tables
+from cnslib.stats import ALL, Bootstrap, Outcomes, Shares, percentiles
+
+AUGMENTED = " + RandAugment"
+ARMS = ("plain", "RandAugment")
+CONVOLUTIONAL = ("resnet20", "vgg", "densenet", "resnext")
+Values = Float[np.ndarray, "resamples+1"]
+
+
+def standard(answers: pd.DataFrame) -> Outcomes:
+    """The first run of every classifier on the standard training sets; those with augmentation have names of their own."""
+    rows = answers[(answers["run"] == 1) & answers["training"].isin(["truncation", "half sphere"])]
+    model = rows["network"] + np.where(rows["augmented"], AUGMENTED, "")
+    return stats.outcomes(rows[[*tables.KEY, "top1"]].assign(model=model))
+
+
+def averaged(shares: Shares, groups: dict[str, list[str]]) -> Shares:
+    """The same shares averaged over groups of classifiers."""
+    samples = np.stack([shares.samples[:, :, axes.columns(shares, names)].mean(2) for names in groups.values()], 2)
+    return replace(shares, models=list(groups), samples=samples)
+
+
+def arms(models: list[str]) -> dict[str, list[str]]:
+    """Networks that were trained in both ways: without and with augmentation."""
+    augmented = [name for name in models if name.endswith(AUGMENTED)]
+    return dict(zip(ARMS, ([name.removesuffix(AUGMENTED) for name in augmented], augmented), strict=True))
+
+
+def by_set(answers: pd.DataFrame, reference: str, *, settings: Bootstrap) -> Shares:
+    """Errors of one network trained on the half sphere, on twice as many images of it, and on the whole sphere; runs are averaged."""
+    rows = answers[(answers["network"] == reference) & ~answers["augmented"] & (answers["training"] != "truncation")]
+    model = rows["training"] + " " + rows["run"].astype(str)
+    errors = stats.error_shares(stats.outcomes(rows[[*tables.KEY, "top1"]].assign(model=model)), settings=settings)
+    return averaged(errors, {name: sorted(set(model[rows["training"] == name])) for name in sorted(set(rows["training"]))})
+
+
+def steepness(found: Outcomes, away: pd.DataFrame, *, space: str, settings: Bootstrap) -> Shares:
+    """Robustness slopes with their resamples, one bin; `away` holds the distances of the images, `space` says in what."""
+    change, distance, errors = degradation.along(found, away.rename(columns={space: "distance"}), settings=settings)
+    return replace(errors, samples=degradation.slope(distance, change)[..., None], bins=[0.0])
+
+
+def against_distance(errors: Shares, means: pd.DataFrame, *, space: str) -> pd.DataFrame:
+    """Change of accuracy from step 0 with its interval, beside the 1-NN distance of the step (Fig. 6)."""
+    table = stats.tabulate(errors.samples[..., :1] - errors.samples, errors, errors.bins)
+    return table.merge(means[["shift", "scale", space]].rename(columns={space: "distance"}), on=["shift", "scale"])
+
+
+def last_drop(errors: Shares, models: list[str]) -> Values:
+    """Accuracy drop at the last step, all shifts, averaged over some classifiers."""
+    samples = errors.samples[:, errors.groups.index(ALL), axes.columns(errors, models)]
+    return (samples[..., -1] - samples[..., 0]).mean(1)
+
+
+def average_drop(errors: Shares, model: str) -> Values:
+    """Accuracy drop of one classifier, all shifts, averaged over the steps above 0."""
+    samples = errors.samples[:, errors.groups.index(ALL), errors.models.index(model)]
+    return (samples[:, 1:] - samples[:, :1]).mean(1)
+
+
+def mean_slope(slopes: Shares, models: list[str]) -> Values:
+    """Slopes over all shifts, averaged over some classifiers."""
+    return slopes.samples[:, slopes.groups.index(ALL), axes.columns(slopes, models), 0].mean(1)
+
+
+def learned(errors: Shares, least: float) -> list[str]:
+    """Classifiers with at least this accuracy at step 0, all shifts: who has learned nothing can lose nothing."""
+    start = 1 - errors.samples[0, errors.groups.index(ALL), :, 0]
+    return [name for name, accuracy in zip(errors.models, start, strict=True) if accuracy >= least]
+
+
+def findings(errors: Shares, slopes: Shares, sets: Shares, *, least: float) -> dict[str, dict]:
+    """Every finding as a record, oriented so that the paper's direction is positive; n counts trajectories.
+
+    Classifiers below `least` take no part, see `learned`; an augmented one takes part only beside its partner.
+    """
+    able = learned(errors, least)
+    single = [name for name in able if AUGMENTED not in name]
+    strong, weak = ([name for name in single if (name in CONVOLUTIONAL) == holds] for holds in (True, False))
+    partners, augmented = arms([name for name in able if name.removesuffix(AUGMENTED) in single]).values()
+    values = {
+        "decline": last_drop(errors, single),
+        "augmented": last_drop(errors, augmented),
+        "augmentation": mean_slope(slopes, augmented) - mean_slope(slopes, partners),
+        "size": average_drop(sets, "half sphere") - average_drop(sets, "large"),
+        "support": average_drop(sets, "large") - average_drop(sets, "full support"),
+        "bias": mean_slope(slopes, strong) - mean_slope(slopes, weak),
+    }
+    return {name: record(own, sets if name in ("size", "support") else errors) for name, own in values.items()}
+
+
+def record(values: Values, errors: Shares) -> dict:
+    """A number with its resamples as a record."""
+    low, high = percentiles(values[1:], errors.confidence)
+    return {"n": int(errors.n[-1]), "estimate": float(values[0]), "low": float(low), "high": float(high)}
+
+
+def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
+    """Our numbers beside the paper's statements (id, finding, quantity, published): a number, "above 0" or "no effect".
+
+    "No effect" can be contradicted or not; how small an effect may be that nobody saw is what the interval says.
+    """
+    table, ours = published.set_index("id").loc[list(found)], pd.DataFrame(found).T
+    difference = ours["estimate"] - pd.to_numeric(table["published"], errors="coerce").fillna(0.0)
+    none, around = table["published"] == "no effect", (ours["low"] <= 0) & (ours["high"] >= 0)
+    cases = [none & around, none, around, ours["low"] > 0]
+    verdict = np.select(cases, ["not contradicted", "contradicted", "undecided", "holds"], "opposite")
+    return table[["finding", "quantity", "published"]].join(ours).assign(difference=difference, verdict=verdict)
