@@ -31,7 +31,7 @@ repro: data ## restore the heavy steps, run every analysis anew, compare with th
 
 smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
-	$(RUN) --overlay smoke.yaml --together $(STEPS)
+	LOKY_MAX_CPU_COUNT=1 $(RUN) --overlay smoke.yaml --together $(STEPS)
 
 plan: env ## print what the parameters cost here: units, UNet passes, hours, disk, memory (profile=paper for the paper's scale)
 	$(BIN)/python -m cnslib.plan --params $(profile).yaml
