@@ -42,7 +42,7 @@ chain: env ## run every step of a profile without DVC: make chain profile=paper 
 gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
 	$(BIN)/python -m cnslib.gate
 
-benchmark: data ## make every slider, image and table from nothing in build/benchmark (about 2 hours on two cores; continues if killed)
+benchmark: data ## make every slider, image and table from nothing in build/benchmark (about 3 hours on two cores; continues if killed)
 	$(RUN) --overlay benchmark.yaml $(STEPS)
 
 official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH]
