@@ -6,25 +6,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_shifts import SHIFTED as SETTINGS
 
 from cnslib import controlshift, latents, latentsets, models, tables, workers
 from cnslib.controlshift import Decoder, Piece
-from cnslib.studies import Controlshift
 
-SETTINGS = Controlshift(
-    resamples=50,
-    confidence=0.95,
-    seed=1,
-    factors=[0.9, 1.1],
-    angles=[0.0, 90.0],
-    train_images=3,
-    validation_images=1,
-    test_images=2,
-    steps=2,
-    guidance=2.0,
-    side=32,
-    draws=100,
-)
 CLASSES = ["sneaker", "ankle boot"]
 
 

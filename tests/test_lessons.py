@@ -5,27 +5,15 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+import tiny_shifts
 import torch
 
 from cnslib import bridge, controlshift, degradation, latents, lessons, neighbours, shiftfindings, smallnets, stats, tables
 from cnslib.config import UNSHIFTED
 from cnslib.lessons import Course, Lesson
-from cnslib.studies import Controlshift, Degradation
+from cnslib.studies import Degradation
 
-SHIFTED = Controlshift(
-    resamples=50,
-    confidence=0.95,
-    seed=1,
-    factors=[0.9, 1.1],
-    angles=[0.0, 90.0],
-    train_images=6,
-    validation_images=2,
-    test_images=2,
-    steps=2,
-    guidance=2.0,
-    side=32,
-    draws=100,
-)
+SHIFTED = dataclasses.replace(tiny_shifts.SHIFTED, train_images=6, validation_images=2)
 SETTINGS = Degradation(
     resamples=100,
     confidence=0.95,
