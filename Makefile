@@ -19,7 +19,7 @@ env: .venv/.done ## create .venv with the exact versions of requirements.lock
 .venv/.done: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --requirement requirements.lock
+	VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --compile-bytecode --requirement requirements.lock
 	VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet --no-deps --editable .
 	touch $@
 
