@@ -31,11 +31,22 @@ def measure(contest: Contest, *, rounds: int) -> tuple[pd.DataFrame, float]:
     for number in range(rounds):
         results = {}
         for side in ("reference", "ours")[:: 1 if number % 2 == 0 else -1]:
-            wall, cpu = time.perf_counter(), time.process_time()
-            results[side] = getattr(contest, side)()
-            rows.append({"round": number, "side": side, "wall s": time.perf_counter() - wall, "CPU s": time.process_time() - cpu})
+            results[side], taken = seconds(getattr(contest, side))
+            rows.append({"round": number, "side": side, **taken})
         apart = max(apart, float(contest.apart(results["reference"], results["ours"])))
     return pd.DataFrame(rows), apart
+
+
+def seconds(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+    """The result of some work, and its wall and CPU seconds, those of the processes it started and waited for included."""
+    wall, cpu = time.perf_counter(), sum(os.times()[:4])
+    result = work()
+    return result, {"wall s": time.perf_counter() - wall, "CPU s": sum(os.times()[:4]) - cpu}
+
+
+def one_thread() -> dict[str, str]:
+    """The environment of a process that computes in one thread."""
+    return os.environ | {"OMP_NUM_THREADS": "1"}
 
 
 def ratios(times: pd.DataFrame, column: str) -> pd.Series:
