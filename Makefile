@@ -6,7 +6,7 @@ RUN := $(BIN)/python -m cnslib.runner
 UV_VERSION := 0.13.8
 # `profile=paper` reads paper.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
 profile := params
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset labels oodcv directions composition ablation corruptions synthetic denoiser controlshift degradation scenarios segmentation
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset report labels oodcv directions composition ablation corruptions synthetic denoiser controlshift degradation scenarios segmentation
 export HF_HUB_OFFLINE := 1
 # DVC's stages call `python`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)

@@ -199,7 +199,24 @@ class Synthetic(Resampling):
             demand(getattr(self, key) >= 1, f"synthetic.{key}", getattr(self, key), "at least 1")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser, Oodcv, Synthetic)
+@dataclass(frozen=True)
+class Report(Resampling):
+    """A classifier of one's own: a network of timm behind a blur, what it is called and set beside, the classifier of CE and rCE."""
+
+    model: str
+    plain: str
+    blur: float
+    name: str
+    batch_size: int
+    reference: str
+
+    def __post_init__(self):
+        demand(self.blur > 0, "report.blur", self.blur, "above 0")
+        demand(self.batch_size >= 1, "report.batch_size", self.batch_size, "at least 1")
+        demand(self.name != self.plain, "report.name", self.name, f"another name than that of {self.plain!r}")
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser, Oodcv, Synthetic, Report)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

@@ -60,13 +60,30 @@ def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: 
 def generated(sections: dict) -> Benchmark:
     """The generated images of every kept trajectory."""
     base, layout = sections["base"], paths.Layout(sections["base"].out)
-    shards = evaluation.grid(layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
-    kept = layout.artifacts("filtering") / "kept.parquet"
-    files = [layout.artifacts("evaluation") / f"{identifier(name)}.parquet" for name in sections["evaluation"].classifiers]
+    others = [layout.artifacts("evaluation") / f"{identifier(name)}.parquet" for name in sections["evaluation"].classifiers]
+    grid = {"scales": base.scales, "seeds": base.seeds, "labels": encoders.read_labels(base.labels)}
+    asked = {"batch_size": sections["evaluation"].batch_size, "settings": sections["accuracy"]}
+    return of_images(layout, base.shifts, base.classes, **grid, **asked, others=others)
+
+
+def of_images(
+    layout: paths.Layout,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    scales: list[float],
+    seeds: int,
+    labels: list[str],
+    batch_size: int,
+    settings: Accuracy,
+    others: list[Path],
+) -> Benchmark:
+    """The generated images of a layout, its kept trajectories, and the tables of the others' answers. Errors as `benchmark`."""
+    shards = evaluation.grid(layout.artifacts("generation"), shifts, classes, scales=scales, seeds=seeds)
     evaluation.shard_digests(shards)
-    chosen = tables.load(kept).to_pandas()[tables.TRAJECTORY]
-    others = tables.read_answers(files).astype(dict.fromkeys(tables.TEXTS, str))
-    return Benchmark(shards, chosen, others, encoders.read_labels(base.labels), sections["evaluation"].batch_size, sections["accuracy"])
+    kept = tables.load(layout.artifacts("filtering") / "kept.parquet").to_pandas()[tables.TRAJECTORY]
+    answered = tables.read_answers(others).astype(dict.fromkeys(tables.TEXTS, str))
+    return Benchmark(shards, kept, answered, labels, batch_size, settings)
 
 
 def photo_set(sections: dict) -> Drawn:

@@ -108,6 +108,12 @@ def test_the_others_keep_the_numbers_they_have_without_the_guest(found, benchmar
     )
 
 
+def test_a_blur_before_the_network_changes_nothing_on_pictures_without_structure(benchmark, found):
+    behind = nn.Sequential(v2.GaussianBlur(7, sigma=1.0), Brightness(0.5))
+    blurred = report.report(behind, name="mine", transform=TRANSFORM, on=benchmark)
+    pd.testing.assert_series_equal(blurred.predictions["top1"], found.predictions["top1"])
+
+
 def test_the_labels_may_stand_in_another_order(benchmark, found):
     class Turned(Brightness):
         def forward(self, pixels):
