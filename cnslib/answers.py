@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 from jaxtyping import Int
+from tqdm.auto import tqdm
 
 from cnslib import archives, tables, units
 from cnslib.config import UNSHIFTED, demand
@@ -42,7 +43,7 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
     demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
     paths = {}
     with archives.opened(source) as archive:
-        for model, files in by_model(archive.names, source).items():
+        for model, files in tqdm(by_model(archive.names, source).items(), desc="answers", disable=None):
             parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in files]
             table = pd.concat(parts, ignore_index=True)
             paths[model] = folder / f"{model}.parquet"

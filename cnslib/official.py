@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
+from tqdm.auto import tqdm
 
 from cnslib import archives, tables, units
 from cnslib.archives import Archive
@@ -67,7 +68,7 @@ def shards(archive: Archive, rows: pd.DataFrame, repeated: str) -> Iterator[tupl
     """The image table of each shift, then that of the unshifted images."""
     plain = pd.DataFrame(columns=[*tables.KEY, "image"])
     for shift, part in rows.groupby("shift"):
-        table = part[tables.KEY].assign(image=[picture(archive, name) for name in part["name"]])
+        table = part[tables.KEY].assign(image=[picture(archive, name) for name in tqdm(part["name"], desc=shift, disable=None)])
         if repeated == "equal":
             plain = united(plain, table[table["scale"] == 0], archive.path)
             table = table[table["scale"] > 0]
@@ -204,10 +205,8 @@ def image_name(shift: str, name: str, seed: int, scale: float, *, number: int, f
     """
     thousandths = round(scale * 1000)
     demand(abs(thousandths / 1000 - scale) < 1e-9, "scale", scale, "whole thousandths")
-    file = f"seed_{seed:04d}_scale_{thousandths:04d}.{form}"
-    if startnoise is not None:
-        file = f"seed_{seed:04d}_startnoise_{startnoise:04d}_scale_{thousandths:04d}m.{form}"
-    return f"{IDENTIFIERS[shift]}/{number:03d}_{name}/{file}"
+    middle, end = ("", "") if startnoise is None else (f"_startnoise_{startnoise:04d}", "m")
+    return f"{IDENTIFIERS[shift]}/{number:03d}_{name}/seed_{seed:04d}{middle}_scale_{thousandths:04d}{end}.{form}"
 
 
 def export_benchmark(
