@@ -15,15 +15,19 @@ NAME, SEED, STEPS = "sneaker", 1, 8
 
 
 def reference_image(pipe: StableDiffusionPipeline, scale: float, settings) -> np.ndarray:
-    """One plain pipeline call: text encoded anew, adapter attached throughout, its weight 0 until it starts."""
+    """One plain pipeline call: text encoded anew, adapter attached throughout and switched off until it starts.
+
+    The released code runs it at weight 0 instead; so did this one, but peft costs a small model more per layer than their own layers.
+    """
     early = generation.steps_without_slider(settings)
 
     def start(pipe, step: int, timestep, values: dict) -> dict:
-        if step == early - 1:
-            pipe.unet.set_adapters(adapters.NAME, weights=scale)
+        if step == early - 1 and scale > 0:
+            pipe.unet.enable_adapters()
         return values
 
-    pipe.unet.set_adapters(adapters.NAME, weights=0.0)
+    pipe.unet.set_adapters(adapters.NAME, weights=scale)
+    pipe.unet.disable_adapters()
     prompt = inversion.PROMPT.format(token=inversion.token(NAME))
     latents = models.initial_latent(pipe, SEED)
     wanted = {"num_inference_steps": settings.steps, "guidance_scale": settings.guidance, "negative_prompt": settings.negative_prompt}
