@@ -1,9 +1,11 @@
 """Alignment scores of the filter: three passes that embed an image four times against one. `python benchmarks/filtering.py`."""
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+import torch
 import turns
 from torch import nn
 
@@ -25,33 +27,35 @@ class Scoring:
         self.clip, self.image_encoder = encoders.Clip(base.clip), encoders.ImageEncoder(base.image_encoder)
         self.tables = [tables.read(folder / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, SHIFT)]
         self.tables = [table[table["seed"] <= SEEDS].reset_index(drop=True) for table in self.tables]
-        self.groups = list(tables.trajectories(pd.concat(self.tables), [SHIFT]).sort_values(tables.KEY).groupby(tables.TRAJECTORY))
+        self.groups = list(tables.trajectories(pd.concat(self.tables), [SHIFT]).sort_values(tables.KEY).groupby("class"))
 
     def reference(self) -> np.ndarray:
-        """As the released code: a pass per kind of score, a batch per trajectory, each picture decoded twice in each.
+        """As the released code: a pass per kind of score, a batch per class, each picture decoded twice in each pass."""
+        passes = [self.by_text, self.by_reference(self.clip.image_features), self.by_reference(self.image_encoder.features)]
+        return np.concatenate([np.concatenate([scored(name, rows) for name, rows in self.groups]) for scored in passes], axis=1)
 
-        The first pass embeds every picture once per prompt, and every prompt once per picture.
-        """
-        found = []
-        for (_, name, _), rows in self.groups:
-            texts = [prompt.format(name=name, shift=SHIFT) for prompt in PROMPTS]
-            seen, _ = self.decoded(rows), self.decoded(rows)
-            by_prompt = [np.concatenate([self.aligned(picture, text) for picture in seen]) for text in texts]
-            found.append(by_prompt[:2])
-        for features in (self.clip.image_features, self.image_encoder.features):
-            for place, (_, rows) in enumerate(self.groups):
-                seen, _ = self.decoded(rows), self.decoded(rows)
-                embedded = features(seen)
-                found[place].append(nn.functional.cosine_similarity(embedded, embedded[:1]).numpy())
-        return np.concatenate([np.stack(own, axis=1) for own in found])
+    def by_text(self, name: str, rows: pd.DataFrame) -> np.ndarray:
+        """Cosines with each prompt: every picture embedded once per prompt, and every prompt once per picture."""
+        seen, found = self.decoded(rows), []
+        for prompt in PROMPTS:
+            tokens = self.clip.tokenizer([prompt.format(name=name, shift=SHIFT)] * len(seen))
+            with torch.no_grad():
+                text = self.clip.model.encode_text(tokens)
+            found.append(nn.functional.cosine_similarity(self.clip.image_features(seen), text).numpy())
+        return np.stack(found[:2], axis=1)
+
+    def by_reference(self, features: Callable[[np.ndarray], torch.Tensor]) -> Callable[[str, pd.DataFrame], np.ndarray]:
+        """Cosines with the first picture of the same trajectory."""
+
+        def scored(name: str, rows: pd.DataFrame) -> np.ndarray:
+            embedded = features(self.decoded(rows)).unflatten(0, (rows["seed"].nunique(), -1))
+            return nn.functional.cosine_similarity(embedded, embedded[:, :1], dim=2).reshape(-1, 1).numpy()
+
+        return scored
 
     def decoded(self, rows: pd.DataFrame) -> np.ndarray:
-        """The pictures of a trajectory."""
-        return tables.pictures(rows, SHIFT)
-
-    def aligned(self, picture: np.ndarray, text: str) -> np.ndarray:
-        """Cosine of one picture and one text, both embedded for it."""
-        return (self.clip.image_features(picture[None]) * self.clip.text_features([text])).sum(1).numpy()
+        """The pictures of a class, of which the first decoding is thrown away."""
+        return [tables.pictures(rows, SHIFT) for _ in range(2)][1]
 
     def ours(self) -> np.ndarray:
         """As the filtering step measures, without the oracle, which the released code does not have."""

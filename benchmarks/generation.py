@@ -1,6 +1,7 @@
-"""Images of one class and seed under every shift: a pipeline call per shift and scale against ours. `python benchmarks/generation.py`."""
+"""Images of one class under every shift: a pipeline call per shift and scale against ours. `python benchmarks/generation.py`."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,28 +12,33 @@ from diffusers import StableDiffusionPipeline
 from cnslib import adapters, generation, inversion, models, parameters, paths
 from cnslib.sliders import slider_path
 
-NAME, SEED, STEPS = "sneaker", 1, 8
+NAME, SEEDS, STEPS = "sneaker", 5, 8
 
 
-def reference_image(pipe: StableDiffusionPipeline, scale: float, settings) -> np.ndarray:
-    """One plain pipeline call: text encoded anew, adapter attached throughout, its weight 0 until it starts."""
+def reference_images(pipe: StableDiffusionPipeline, seeds: Sequence[int], scale: float, settings) -> np.ndarray:
+    """One plain pipeline call for all seeds: text encoded anew, adapter attached throughout and switched off until it starts.
+
+    The released code runs the adapter at weight 0 instead of switching it off.
+    """
     early = generation.steps_without_slider(settings)
 
     def start(pipe, step: int, timestep, values: dict) -> dict:
-        if step == early - 1:
-            pipe.unet.set_adapters(adapters.NAME, weights=scale)
+        if step == early - 1 and scale > 0:
+            pipe.unet.enable_adapters()
         return values
 
-    pipe.unet.set_adapters(adapters.NAME, weights=0.0)
-    prompt = inversion.PROMPT.format(token=inversion.token(NAME))
-    latents = models.initial_latent(pipe, SEED)
-    wanted = {"num_inference_steps": settings.steps, "guidance_scale": settings.guidance, "negative_prompt": settings.negative_prompt}
-    output = pipe(prompt, latents=latents, output_type="pt", callback_on_step_end=start, **wanted).images
-    return (output * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()[0]
+    pipe.unet.set_adapters(adapters.NAME, weights=scale)
+    pipe.unet.disable_adapters()
+    prompts = [inversion.PROMPT.format(token=inversion.token(NAME))] * len(seeds)
+    latents = torch.cat([models.initial_latent(pipe, seed) for seed in seeds])
+    wanted = {"num_inference_steps": settings.steps, "guidance_scale": settings.guidance}
+    wanted["negative_prompt"] = [settings.negative_prompt] * len(seeds)
+    output = pipe(prompts, latents=latents, output_type="pt", callback_on_step_end=start, **wanted).images
+    return (output * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
 
 
 class Drawing:
-    """All pictures of one class and seed, by either procedure."""
+    """All pictures of one class, by either procedure."""
 
     def __init__(self):
         """Loads the mini model and finds its sliders."""
@@ -42,31 +48,33 @@ class Drawing:
         self.pipe = models.load_pipeline(paths.resolve(self.base.pipeline), "cpu")
         models.load_tokens(self.pipe, layout.artifacts("inversion"), [NAME])
         self.files = {shift: slider_path(layout.artifacts("sliders"), shift, NAME) for shift in self.base.shifts}
+        self.seeds = range(1, SEEDS + 1)
 
     def reference(self) -> np.ndarray:
-        """Every shift and scale from the beginning, scale 0 too: shifts x scales pictures."""
+        """Every shift and scale from the beginning, scale 0 too, all seeds in one batch: shifts x scales x seeds pictures."""
         found = []
         for file in self.files.values():
             with adapters.loaded(self.pipe, file):
-                found.append([reference_image(self.pipe, scale, self.settings) for scale in self.base.scales])
+                found.append([reference_images(self.pipe, self.seeds, scale, self.settings) for scale in self.base.scales])
         return np.array(found)
 
     def ours(self) -> np.ndarray:
-        """As the generation step draws: what shifts and scales share is drawn once, all scales in one batch."""
-        sampler, found = generation.Sampler(self.pipe, settings=self.settings), []
-        plain = sampler.unshifted(NAME, SEED).numpy()
+        """As the generation step draws: what shifts and scales share is drawn once, all scales of a seed in one batch."""
+        sampler, scales = generation.Sampler(self.pipe, settings=self.settings), self.base.scales[1:]
+        plain, found = [sampler.unshifted(NAME, seed).numpy() for seed in self.seeds], []
         for file in self.files.values():
             with adapters.loaded(self.pipe, file):
-                found.append(np.concatenate([plain, sampler.shifted(NAME, SEED, self.base.scales[1:]).numpy()]))
-        return np.array(found)
+                shifted = [sampler.shifted(NAME, seed, scales).numpy() for seed in self.seeds]
+            found.append([np.concatenate(pair) for pair in zip(plain, shifted, strict=True)])
+        return np.array(found).swapaxes(1, 2)
 
     def alone(self) -> tuple[float, float]:
         """Share of values that differ from the reference, one shift at scale 1: drawn alone, and in the batch of its trajectory."""
         sampler, scales, file = generation.Sampler(self.pipe, settings=self.settings), self.base.scales[1:], next(iter(self.files.values()))
         with adapters.loaded(self.pipe, file):
-            wanted = reference_image(self.pipe, 1.0, self.settings)
+            wanted = reference_images(self.pipe, [1], 1.0, self.settings)[0]
             self.pipe.unet.set_adapters(adapters.NAME, weights=1.0)
-            single, batch = sampler.shifted(NAME, SEED, [1.0])[0].numpy(), sampler.shifted(NAME, SEED, scales)[scales.index(1.0)].numpy()
+            single, batch = sampler.shifted(NAME, 1, [1.0])[0].numpy(), sampler.shifted(NAME, 1, scales)[scales.index(1.0)].numpy()
         return float((single != wanted).mean()), float((batch != wanted).mean())
 
 
@@ -79,7 +87,7 @@ def main() -> int:
     shapes = {"shifts": len(drawing.base.shifts), "images": 1, "scales": len(drawing.base.scales)}
     counts = {steps: generation.evaluations(replace(drawing.settings, steps=steps), **shapes) for steps in (STEPS, 100)}
     lines = [f"{steps} steps: {own['separate']} and {own['shared']}" for steps, own in counts.items()]
-    notes = f"UNet evaluations, {'; '.join(lines)}: a share of {counts[100]['shared'] / counts[100]['separate']:.3f}"
+    notes = f"UNet evaluations per seed, {'; '.join(lines)}: a share of {counts[100]['shared'] / counts[100]['separate']:.3f}"
     single, batch = drawing.alone()
     notes += f"\nvalues of a picture that differ from the reference: {single:.3%} drawn alone, {batch:.3%} in the batch of its trajectory"
     contest = turns.Contest("generation", drawing.reference, drawing.ours, lambda a, b: np.abs(a.astype(int) - b).max(), 1)
