@@ -177,12 +177,13 @@ def write(path: Path, weights: Mapping[str, Tensor], *, rank: int, alpha: float,
 def released_path(folder: Path, shift: str, number: int, *, rank: int, alpha: float) -> Path:
     """Where the released training leaves the slider of a shift and an ImageNet index, once it is finished.
 
-    Raises FileNotFoundError, naming earlier checkpoints where there are some: the released loader takes the last of these silently.
+    The published results name one shift with its article, the_design_of_sculpture; either form is taken. Raises FileNotFoundError,
+    naming earlier checkpoints where there are some: the released loader takes the last of these silently.
     """
-    name = f"{identifier(shift)}_class_{number:03d}_alpha{float(alpha)}_rank{rank}_{METHOD}"
-    path = folder / name / f"{name}_last.pt"
-    if not path.exists():
-        earlier = sorted(found.name for found in path.parent.glob("*.pt"))
-        told = f"its training stopped at {', '.join(earlier)}" if earlier else "accepted: the folders of the released training"
-        raise FileNotFoundError(f"slider {path} does not exist; {told}")
-    return path
+    names = [f"{start}{identifier(shift)}_class_{number:03d}_alpha{float(alpha)}_rank{rank}_{METHOD}" for start in ("", "the_")]
+    paths = [folder / name / f"{name}_last.pt" for name in names]
+    if finished := [path for path in paths if path.exists()]:
+        return finished[0]
+    earlier = sorted(found.name for path in paths for found in path.parent.glob("*.pt"))
+    told = f"its training stopped at {', '.join(earlier)}" if earlier else "accepted: the folders of the released training"
+    raise FileNotFoundError(f"slider {paths[0]} does not exist; {told}")

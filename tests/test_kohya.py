@@ -230,3 +230,10 @@ def test_an_unfinished_training_is_told_from_a_finished_one(tmp_path):
         kohya.released_path(tmp_path, "cartoon style", 2, rank=4, alpha=1)
     (folder / f"{name}_last.pt").write_bytes(b"")
     assert kohya.released_path(tmp_path, "cartoon style", 2, rank=4, alpha=1).name == f"{name}_last.pt"
+
+
+def test_a_shift_may_be_named_with_its_article_as_the_published_results_do(tmp_path):
+    name = "the_design_of_sculpture_class_022_alpha1.0_rank4_noxattn"
+    (folder := tmp_path / name).mkdir()
+    (folder / f"{name}_last.pt").write_bytes(b"")
+    assert kohya.released_path(tmp_path, "design of sculpture", 22, rank=4, alpha=1) == folder / f"{name}_last.pt"
