@@ -32,7 +32,7 @@ found = stats.outcomes(rows)
 print(f"{len(networks)} networks, {len(classes) * images} garments, {len(scenes.NAMES)} scenarios, {len(rows):,} maps")
 
 # maps-figure
-subjects = saliency.held_out(classes, settings)
+subjects = scenes.garments(classes, settings=settings)
 own = subjects[0]
 sheet, columns = mapsheets.segmentations(own, files, seed=seed)
 figure, axes = plt.subplots(figsize=(9.5, 4.2))
@@ -105,7 +105,7 @@ photo_shares.pivot(index="scenario", columns=["method"], values="estimate").roun
 # photos-figure
 name, source = next(iter(photo_classifiers.items()))
 guest = guests.guest(source, name=name, labels=photos.labels(), device=device)
-photo = saliency.cut_out(paths.PHOTOS, settings)[0]
+photo = scenes.photographs(paths.PHOTOS, settings=settings)[0]
 sheet, columns = mapsheets.photograph(photo, guest, seed=seed)
 figure, axes = plt.subplots(figsize=(9.5, 2.9))
 plots.contact_sheet(axes, sheet, rows=["picture", saliency.GRADIENT, saliency.GRAD_CAM], columns=columns)

@@ -12,9 +12,10 @@ from PIL import Image
 
 from cnslib import overlap, photoshow, saliency, scenes, segmentation, stats, tables
 from cnslib.classifiers import Classifier
-from cnslib.scenes import ENDS, Subject
+from cnslib.scenes import ENDS
 from cnslib.stats import Shares
 from cnslib.studies import Segmentation
+from cnslib.subjects import Subject
 
 ORIGINAL = "original"
 COLUMNS = [ORIGINAL, *scenes.NAMES]

@@ -30,17 +30,19 @@ from cnslib import (
     placement,
     scenarios,
     scenes,
+    subjects,
     tables,
     units,
     workers,
     world,
 )
 from cnslib.classifiers import Classifier
-from cnslib.scenes import ENDS, Subject
+from cnslib.scenes import ENDS
 from cnslib.studies import Segmentation
+from cnslib.subjects import Subject
 
 GRADIENT, GRAD_CAM = "gradient", "Grad-CAM"
-CODE = (sys.modules[__name__], scenes, scenarios, backgrounds, placement, cutouts, classifiers, guests, lite, *world.RENDERER)
+CODE = (sys.modules[__name__], scenes, subjects, scenarios, backgrounds, placement, cutouts, classifiers, guests, lite, *world.RENDERER)
 Pictures = UInt8[np.ndarray, "n height width 3"]
 looks = tables.schema(
     ["model", *tables.KEY, "method"],
@@ -60,52 +62,35 @@ def garments(
 ) -> dict[str, Path]:
     """The tables `looks` of classifiers of garments, one file each; makes what is missing or outdated."""
     asked = [labels, classes, settings.images, settings.seed]
-    return answer(
-        sources, labels, partial(held_out, classes, settings), asked, device=device, folder=folder / "garments", seed=settings.seed
-    )
+    found = partial(scenes.garments, classes, settings=settings)
+    return answer(sources, labels, found, asked, device=device, folder=folder / "garments", seed=settings.seed)
 
 
 def photographs(labels: list[str], *, settings: Segmentation, device: str, folder: Path, photos: Path = paths.PHOTOS) -> dict[str, Path]:
     """The same of ImageNet classifiers on the photo set."""
     asked = [settings.photographs, settings.seed, units.directory_digest(photos)]
-    subjects = partial(cut_out, photos, settings)
-    return answer(settings.photo_classifiers, labels, subjects, asked, device=device, folder=folder / "photographs", seed=settings.seed)
-
-
-def held_out(classes: list[str], settings: Segmentation) -> list[Subject]:
-    """The garments that the segmentation networks are asked about."""
-    return scenes.garments(world.garments(paths.GARMENTS, "heldout"), classes, images=settings.images, seed=settings.seed)
-
-
-def cut_out(photos: Path, settings: Segmentation) -> list[Subject]:
-    """Photographs spread evenly over the photo set, in the order of ImageNet's classes. ValueError for more than there are."""
-    found = cutouts.read(photos)
-    if len(found) < settings.photographs:
-        raise ValueError(
-            f"segmentation.photographs: {settings.photographs} is not accepted; accepted: at most {len(found)}, as {photos} has"
-        )
-    rows = np.linspace(0, len(found) - 1, settings.photographs).round().astype(int)
-    return scenes.photographs([found[row] for row in rows], seed=settings.seed)
+    found = partial(scenes.photographs, photos, settings=settings)
+    return answer(settings.photo_classifiers, labels, found, asked, device=device, folder=folder / "photographs", seed=settings.seed)
 
 
 def answer(
-    sources: dict[str, str], labels: list[str], subjects: Callable, asked: list, *, device: str, folder: Path, seed: int
+    sources: dict[str, str], labels: list[str], found: Callable, asked: list, *, device: str, folder: Path, seed: int
 ) -> dict[str, Path]:
     """Makes the tables that are missing or outdated. A unit depends on its classifier's weights, on what is asked, and on the code."""
     files = {name: folder / f"{name}.parquet" for name in sources}
     code = units.code_digest(*CODE)
     made_from = {name: units.digest(name, guests.digest(source), asked, code) for name, source in sources.items()}
     waiting = [name for name, path in files.items() if not units.done(path, made_from[name])]
-    pieces = [(name, sources[name], labels, subjects, device, files[name], seed, made_from[name]) for name in waiting]
+    pieces = [(name, sources[name], labels, found, device, files[name], seed, made_from[name]) for name in waiting]
     workers.each(write, pieces, device=device, desc=folder.name)
     units.prune(folder, {path.name for path in files.values()}, "*.parquet")
     return files
 
 
-def write(name: str, source: str, labels: list[str], subjects: Callable, device: str, path: Path, seed: int, made_from: str) -> None:
+def write(name: str, source: str, labels: list[str], found: Callable, device: str, path: Path, seed: int, made_from: str) -> None:
     """One unit: a classifier's shares on all subjects, without a scenario and at the end of each."""
     classifier = guests.guest(source, name=name, labels=labels, device=device)
-    tables.write(pd.concat([ask(classifier, own, seed=seed) for own in subjects()], ignore_index=True), path, looks)
+    tables.write(pd.concat([ask(classifier, own, seed=seed) for own in found()], ignore_index=True), path, looks)
     units.finish(path, made_from)
 
 
@@ -156,7 +141,7 @@ def sheet(
     classifier: Classifier, own: Subject, method: str, *, states: list[tuple[str, float]], seed: int
 ) -> UInt8[np.ndarray, "n rows columns 3"]:
     """One method's maps as pictures: the brighter, the more; each is scaled to its own 99th percentile."""
-    images = np.stack([scenes.under(own, name, severity, seed=seed) for name, severity in states])
+    images = np.stack([subjects.shown(own, name, severity, seed=seed) for name, severity in states])
     found = maps(classifier, images, own.label)[method]
     top = torch.quantile(found.flatten(1), 0.99, dim=1).clamp(min=1e-12)[:, None, None]
     grey = (found / top).clamp(max=1).mul(255).round().to(torch.uint8).numpy()

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from cnslib import backgrounds, encoders, paths, scenarios, scenes, seeds, supervised, tables, training, units, workers, world, zoo
+from cnslib import encoders, paths, scenarios, scenes, seeds, subjects, supervised, tables, training, units, workers, world, zoo
 from cnslib.config import identifier
 from cnslib.studies import Segmentation
 from cnslib.training import Schedule
@@ -30,7 +30,7 @@ DECODERS: dict[str, dict] = {  # narrower than the library's, for 64 px; its dil
     "FPN": {"decoder_pyramid_channels": 48, "decoder_segmentation_channels": 32},
     "PSPNet": {"psp_out_channels": 96},
 }
-CODE = (sys.modules[__name__], scenes, scenarios, backgrounds, supervised, training, zoo, *world.RENDERER)
+CODE = (sys.modules[__name__], scenes, subjects, scenarios, supervised, training, zoo, *world.RENDERER)
 overlaps = tables.schema(
     ["model", *tables.KEY, "label"],
     {
@@ -71,9 +71,8 @@ def sit(
     """One unit: trains a network, lets it segment every held-out garment in every state, and writes what came out."""
     checkpoint = checkpoints / f"{identifier(name)}-{made_from[:12]}.pt"
     model = train(name, settings=settings, checkpoint=checkpoint, device=device)
-    subjects = scenes.garments(world.garments(paths.GARMENTS, "heldout"), classes, images=settings.images, seed=settings.seed)
     found, maps = [], []
-    for own in subjects:
+    for own in scenes.garments(classes, settings=settings):
         predicted = segment(model, scenes.pictures(own, settings.severities, seed=settings.seed), device=device)
         keys = scenes.keys(own, settings.severities)
         found.append(rows(predicted, truth(own.mask, own.label), keys).assign(model=name))

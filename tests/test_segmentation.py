@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torchvision.transforms import Compose, Normalize, PILToTensor
 
-from cnslib import backgrounds, classifiers, overlap, parameters, paths, saliency, scenes, segmentation, stats, tables, world
+from cnslib import classifiers, overlap, parameters, paths, saliency, scenes, segmentation, stats, subjects, tables, world
 from cnslib.config import UNSHIFTED
 
 CLASSES = ["trouser", "bag"]
@@ -22,8 +22,8 @@ TROUSER, BAG = (segmentation.LABELS.index(name) for name in CLASSES)
 
 
 @pytest.fixture(scope="module")
-def garment() -> scenes.Subject:
-    return scenes.garments(world.garments(paths.GARMENTS, "heldout"), ["trouser"], images=1, seed=1)[0]
+def garment() -> subjects.Subject:
+    return scenes.garments(["trouser"], settings=SETTINGS)[0]
 
 
 def key(scenario=UNSHIFTED, name="trouser", seed=0, severity=0.0) -> dict:
@@ -99,11 +99,13 @@ def test_states_begin_with_the_image_itself_and_every_scenario_changes_it(garmen
     assert all((picture != pictures[0]).any() for picture in pictures[1:])
 
 
-def test_a_random_background_belongs_to_its_image(garment):
-    draws = world.draw([("scenes", "background", 1, "trouser", 0)])
-    ground = backgrounds.background(draws, 64)[0].permute(1, 2, 0).double().numpy()
-    made = scenes.under(garment, "random background", 1.0, seed=1)
-    assert np.array_equal(made[garment.mask == 0], np.round(ground * 255).astype(np.uint8)[garment.mask == 0])
+def test_the_garments_are_those_of_the_scenarios_and_the_random_background_is_their_other_picture(garment):
+    pool = world.garments(paths.GARMENTS, "heldout")
+    (same,) = subjects.garments(pool, "heldout", ["trouser"], count=1, seed=1)
+    assert np.array_equal(garment.image, same.image) and np.array_equal(garment.other, same.other)
+    place = scenes.states([0.0, 1.0]).index(("random background", 1.0))
+    made = scenes.pictures(garment, [0.0, 1.0], seed=1)[place]
+    assert np.array_equal(made[garment.mask == 0], np.round(garment.other * 255).astype(np.uint8)[garment.mask == 0])
 
 
 def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path):
@@ -184,4 +186,4 @@ def test_one_clear_error_names_what_the_section_may_hold(changes, message):
 
 def test_more_photographs_than_there_are_are_refused():
     with pytest.raises(ValueError, match=r"segmentation\.photographs: 999.*at most 88"):
-        saliency.cut_out(paths.PHOTOS, dataclasses.replace(SETTINGS, photographs=999))
+        scenes.photographs(paths.PHOTOS, settings=dataclasses.replace(SETTINGS, photographs=999))
