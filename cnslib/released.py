@@ -35,7 +35,7 @@ def pipeline(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
     Raises ValueError unless the model predicts v, on which the released loss is defined.
     """
     if (found := pipe.scheduler.config.prediction_type) != "v_prediction":
-        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {found}; accepted here: paper")
+        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {found}; accepted here: paper, fast")
     copies = {name: copy.deepcopy(getattr(pipe, name)).bfloat16() for name in ("unet", "text_encoder")}
     rounded = StableDiffusionPipeline(**(pipe.components | copies), requires_safety_checker=False)
     # Put in place afterwards: the constructor sets the offset of any scheduler to 1.
