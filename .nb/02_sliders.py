@@ -36,7 +36,7 @@ kinds.value_counts().rename_axis("kind").to_frame("modules")
 inputs = {"recipe": recipe, "settings": settings, "origin": origin}
 found = provision.make_sliders(pipe, shifts, classes, **inputs, folder=layout.artifacts("sliders"))
 released = 2 * iterations * batch_size * (denoising_steps / 2 + 4)
-cost = {"ours": sliders.evaluations(settings), "released code": released}
+cost = {"ours": provision.evaluations(recipe, settings), "released code": released}
 pd.DataFrame({"UNet evaluations per slider": cost, "all sliders": {key: value * len(found) for key, value in cost.items()}}).astype(int)
 
 # loss

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from diffusers import AutoencoderKL, UNet2DConditionModel
 
-from cnslib import adapters, bisection, generation, health, parameters, paths, provision, rates, sliders
+from cnslib import adapters, bisection, generation, health, parameters, paths, provision, rates
 from cnslib.rates import Rate, guided
 
 PNG = 0.48  # bytes of a stored picture over those of its pixels: the mini world's 8,520 images; a photograph may need more
@@ -75,7 +75,7 @@ def slider_work(sections: dict[str, Any]) -> list[Work]:
     base, settings = sections["base"], sections["sliders"]
     count = len(base.shifts) * len(base.classes)
     trained = count * settings.iterations * settings.batch_size if base.recipe in provision.RECIPES else 0
-    passes = count * sliders.evaluations(settings) - trained if trained else 0
+    passes = count * provision.evaluations(base.recipe, settings) - trained
     drawn = count * settings.health_seeds
     report = generation.evaluations(health.drawing(settings), shifts=1, images=drawn, scales=len(base.scales))["shared"]
     return [

@@ -2,15 +2,30 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from diffusers import StableDiffusionPipeline
 
-from cnslib import imagenet, inversion, kohya, models, paths, released, sliders, tokens, units
+from cnslib import fastsliders, imagenet, inversion, kohya, models, paths, released, sliders, tokens, units
 from cnslib.config import Inversion, Sliders, demand, identifier
 
-RECIPES: dict[str, Callable[..., dict[tuple[str, str], Path]]] = {"paper": sliders.train_all, "released": released.train_all}
 UNKNOWN = [float("nan")]  # the loss curve of what others trained
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How sliders are trained: what makes their files, and the expected UNet evaluations of single samples for one of them."""
+
+    train_all: Callable[..., dict[tuple[str, str], Path]]
+    evaluations: Callable[[Sliders], float]
+
+
+RECIPES = {
+    "paper": Recipe(sliders.train_all, sliders.evaluations),
+    "released": Recipe(released.train_all, sliders.evaluations),
+    "fast": Recipe(fastsliders.train_all, fastsliders.evaluations),
+}
 
 
 def make_tokens(
@@ -53,6 +68,11 @@ def read_tokens(pipe: StableDiffusionPipeline, source: Path, numbers: dict[str, 
     return vectors
 
 
+def evaluations(recipe: str, settings: Sliders) -> float:
+    """Expected UNet evaluations of single samples for the training of one slider: none where sliders are taken from a folder."""
+    return RECIPES[recipe].evaluations(settings) if recipe in RECIPES else 0.0
+
+
 def make_sliders(
     pipe: StableDiffusionPipeline,
     shifts: list[str],
@@ -63,12 +83,12 @@ def make_sliders(
     origin: models.Origin,
     folder: Path,
 ) -> dict[tuple[str, str], Path]:
-    """The file of each slider: trained by the paper's recipe or that of the released code, or taken from the folder `recipe`.
+    """The file of each slider: trained by the paper's recipe, that of the released code or the fast one, or taken from the folder `recipe`.
 
     Such a folder is what the authors' training leaves (lora_adapters.zip, unpacked); classes are then ImageNet's.
     """
     if recipe in RECIPES:
-        return RECIPES[recipe](pipe, shifts, classes, settings=settings, origin=origin, folder=folder)
+        return RECIPES[recipe].train_all(pipe, shifts, classes, settings=settings, origin=origin, folder=folder)
     source = paths.resolve(recipe)
     demand(source.is_dir(), "base.recipe", recipe, f"{', '.join(RECIPES)}, or a folder of the authors' sliders")
     targets = {(shift, name): sliders.slider_path(folder, shift, name) for shift in shifts for name in classes}

@@ -5,20 +5,18 @@ guidance of 7.5 in the partial denoise: it mixes two predictions of one prompt, 
 """
 
 import copy
-import json
-import math
+import itertools
 import sys
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from diffusers import DDIMScheduler, StableDiffusionPipeline
 from jaxtyping import Float
 from peft.utils import get_peft_model_state_dict
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from cnslib import adapters, inversion, kohya, models, seeds, sliders, units
+from cnslib import adapters, descent, inversion, kohya, models, seeds, sliders, units
 from cnslib.config import Sliders
 
 RESOLUTION = 512  # pixels, whatever the model's own size
@@ -37,7 +35,7 @@ def pipeline(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
     Raises ValueError unless the model predicts v, on which the released loss is defined.
     """
     if (found := pipe.scheduler.config.prediction_type) != "v_prediction":
-        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {found}; accepted here: paper")
+        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {found}; accepted here: paper, fast")
     copies = {name: copy.deepcopy(getattr(pipe, name)).bfloat16() for name in ("unet", "text_encoder")}
     rounded = StableDiffusionPipeline(**(pipe.components | copies), requires_safety_checker=False)
     # Put in place afterwards: the constructor sets the offset of any scheduler to 1.
@@ -89,18 +87,8 @@ def fit(
     generator: torch.Generator,
 ) -> dict[str, list[float]]:
     """As `sliders.fit`, on latents and timesteps of the released code: AdamW on the mean squared error of the v prediction."""
-    optimizer = torch.optim.AdamW(parameters, settings.learning_rate)
-    curve: dict[str, list[float]] = {"loss": [], "untrained": []}
-    for _ in range(settings.iterations):
-        latents, timestep = partial_denoise(pipe, text[:1], settings=settings, generator=generator)
-        plain, target = sliders.teacher(pipe, latents, timestep, text, eta=settings.eta)
-        loss = F.mse_loss(pipe.unet(latents, timestep, text[:1].expand(len(latents), -1, -1)).sample, target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        curve["loss"].append(round(loss.item(), 8))
-        curve["untrained"].append(round(F.mse_loss(plain, target).item(), 8))
-    return curve
+    points = (partial_denoise(pipe, text[:1], settings=settings, generator=generator) for _ in range(settings.iterations))
+    return descent.descend(pipe, parameters, text, points, settings=settings)
 
 
 def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sliders, origin: models.Origin, path: Path) -> None:
@@ -113,12 +101,10 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sli
     text = models.embed(pipe, list(prompts(shift, name)))
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
         curve = fit(pipe, parameters, text, settings=settings, generator=generator)
-        if not all(map(math.isfinite, curve["loss"])):
-            raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
-        weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
         entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "released"}
-        plain = {"prompts": prompts(shift, name), "settings": sliders.training_settings(settings), "curve": curve}
-        told = entries | {key: json.dumps(value) for key, value in plain.items()}
+        used = sliders.training_settings(settings)
+        told = descent.told(entries, prompts=prompts(shift, name), settings=used, curve=curve)
+        weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
         kohya.write(path, weights, rank=settings.rank, alpha=settings.alpha, entries=told)
 
 
@@ -126,19 +112,16 @@ def train_all(
     pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: models.Origin, folder: Path
 ) -> dict[tuple[str, str], Path]:
     """As `sliders.train_all`, by the released recipe; `pipe` is the plain pipeline, which stays as it is."""
-    paths = {(shift, name): sliders.slider_path(folder, shift, name) for shift in shifts for name in classes}
-    units.prune(folder, {path.relative_to(folder).as_posix() for path in paths.values()}, "*/*.safetensors")
-    units.prune(folder, set(), "*/.*.partial")  # what a killed run left half written
-    digests = {pair: slider_digest(*pair, settings=settings, origin=origin) for pair in paths}
-    todo = {pair: made_from for pair, made_from in digests.items() if not units.done(paths[pair], made_from)}
-    rounded = pipeline(pipe) if todo else None
-    for (shift, name), made_from in tqdm(todo.items(), desc="sliders", disable=None):
+    digests = {pair: slider_digest(*pair, settings=settings, origin=origin) for pair in itertools.product(shifts, classes)}
+    paths, waiting = descent.missing(digests, folder)
+    rounded = pipeline(pipe) if waiting else None
+    for shift, name in tqdm(waiting, desc="sliders", disable=None):
         train(rounded, shift, name, settings=settings, origin=origin, path=paths[shift, name])
-        units.finish(paths[shift, name], made_from)
+        units.finish(paths[shift, name], digests[shift, name])
     return paths
 
 
 def slider_digest(shift: str, name: str, *, settings: Sliders, origin: models.Origin) -> str:
     """What one slider depends on; never that of the paper's recipe."""
-    code = units.code_digest(sys.modules[__name__], sliders, adapters, models)
+    code = units.code_digest(sys.modules[__name__], descent, sliders, adapters, models)
     return units.digest("released", prompts(shift, name), sliders.training_settings(settings), origin.base, origin.tokens[name], code)

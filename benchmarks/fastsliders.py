@@ -1,0 +1,98 @@
+"""Slider training, fast mode: the released code's iteration against ours, and the health of sliders of both recipes.
+
+`python benchmarks/fastsliders.py [health | time]`
+"""
+
+import argparse
+import functools
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+import sliders as exact_row
+import turns
+
+from cnslib import encoders, fastsliders, health, models, parameters, paths, sliders, units, workers
+from cnslib.config import Base, Sliders
+
+ITERATIONS = 8  # of the contest: two trajectories of four points
+COMPARED = 20  # sliders by each recipe: every shift, and each class twice
+REDUCED = {"iterations": 20, "batch_size": 4}  # of their training, half of the benchmark's own: an exact one takes a minute then
+RECIPES: dict[str, ModuleType] = {"exact": sliders, "fast": fastsliders}
+MEASURES = {"rising": "share of rising steps", "gain": "alignment gain", "structure": "structure kept"}
+
+
+def trained(recipe: str, pipe, *, base: Base, settings: Sliders, origin: models.Origin) -> dict[tuple[str, str], Path]:
+    """The compared sliders by one recipe; those that are there already are kept."""
+    pairs = [(base.shifts[n % len(base.shifts)], base.classes[n % len(base.classes)]) for n in range(COMPARED)]
+    module, folder = RECIPES[recipe], paths.resolve("build/fastsliders") / recipe
+    found = {pair: sliders.slider_path(folder, *pair) for pair in pairs}
+    digests = {pair: module.slider_digest(*pair, settings=settings, origin=origin) for pair in pairs}
+    waiting = [pair for pair, path in found.items() if not units.done(path, digests[pair])]
+    make = functools.partial(module.train, settings=settings, origin=origin)
+    workers.each(make, [(pipe, *pair, found[pair]) for pair in waiting], device=pipe.device, desc=recipe)
+    return found
+
+
+def reports() -> dict[str, pd.DataFrame]:
+    """Gain, share of rising steps and structure of every compared slider by each recipe, from the same number of updates."""
+    sections = parameters.load(paths.resolve("params.yaml"))
+    base = sections["base"]
+    settings = replace(sections["sliders"], denoising_steps=exact_row.RELEASED["denoising_steps"], **REDUCED)
+    tokens = paths.Layout(base.out).artifacts("inversion")
+    pipe = models.load_pipeline(paths.resolve(base.pipeline), base.device)
+    models.load_tokens(pipe, tokens, base.classes)
+    origin = models.origin(paths.resolve(base.pipeline), tokens, base.classes)
+    judge = health.Judge(encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device))
+    shared, found = {"settings": settings, "origin": origin}, {}
+    for recipe in RECIPES:
+        made = trained(recipe, pipe, base=base, **shared)
+        found[recipe] = health.per_slider(health.report(pipe, made, scales=base.scales, **shared, judge=judge)).set_index(health.SLIDER)
+    return found
+
+
+def compare(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Each measure by each recipe and the paired difference, with intervals over sliders. Not worse: not below the exact interval."""
+    rows = []
+    for column, name in MEASURES.items():
+        exact, fast = (found[recipe][column] for recipe in ("exact", "fast"))
+        named = {"exact": exact, "fast": fast, "fast - exact": fast - exact}
+        records = {side: health.over_sliders(values) for side, values in named.items()}
+        verdict = "not worse" if records["fast"]["estimate"] >= records["exact"]["low"] else "WORSE"
+        rows += [{"measure": name, "of": side, **record, "verdict": verdict} for side, record in records.items()]
+    return pd.DataFrame(rows)
+
+
+def compared() -> int:
+    """Prints the comparison; 1 where the fast mode's monotone share or alignment gain is worse."""
+    table = compare(reports())
+    print(table.round(4).to_string(index=False))
+    judged = table[table["measure"].isin([MEASURES["rising"], MEASURES["gain"]])]
+    return int((judged["verdict"] == "WORSE").any())
+
+
+def timed() -> int:
+    """Prints seconds and samples of the same number of updates by both; there is no equal result to check."""
+    settings = replace(parameters.load(paths.resolve("params.yaml"))["sliders"], iterations=ITERATIONS, **exact_row.RELEASED)
+    training = exact_row.Training(settings)
+    fast = functools.partial(training.losses, fastsliders.fit)
+    fast()
+    expected = exact_row.doubled(settings), fastsliders.evaluations(settings)
+    notes = f"samples through the UNet per iteration: {training.samples / ITERATIONS:.0f}, expected {expected[1] / ITERATIONS:.1f}"
+    notes += f" and by the reference {expected[0] / ITERATIONS:.0f}, {expected[0] / expected[1]:.2f} times"
+    updates = turns.Contest("slider training, fast (results: updates made)", training.reference, fast, lambda a, b: abs(len(a) - len(b)), 0)
+    return turns.report(updates, notes=notes)
+
+
+def main(arguments: list[str]) -> int:
+    """Command line: the comparison, the times, or both."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="?", choices=("health", "time"), help="one of the two (default both)")
+    part = parser.parse_args(arguments).part
+    return max(run() for name, run in (("health", compared), ("time", timed)) if part in (None, name))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
