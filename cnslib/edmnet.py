@@ -154,7 +154,7 @@ def skip_widths(sizes: Architecture) -> list[int]:
 
 def norm(sizes: Architecture, channels: int) -> nn.GroupNorm:
     """Normalisation by groups of channels."""
-    return nn.GroupNorm(max(min(GROUPS, channels // LEAST), 1), channels, eps=1e-6 if sizes.family == PLUS else 1e-5)
+    return nn.GroupNorm(min(GROUPS, channels // LEAST), channels, eps=1e-6 if sizes.family == PLUS else 1e-5)
 
 
 class Block(nn.Module):
@@ -170,11 +170,10 @@ class Block(nn.Module):
         self.conv0 = ResampledConv(outside, 3, resample) if resample else nn.Conv2d(inside, outside, 3, padding=1)
         self.affine = nn.Linear(sizes.embedding, outside if self.plus else 2 * outside)
         self.conv1 = nn.Conv2d(outside, outside, 3, padding=1)
+        self.skip: nn.Module = nn.Conv2d(inside, outside, 1) if inside != outside else nn.Identity()
         if resample:
             self.skip = ResampledConv(outside, 1, resample) if self.plus else Resample(resample)
-        else:
-            self.skip = nn.Conv2d(inside, outside, 1) if inside != outside else nn.Identity()
-        self.heads = (1 if self.plus else max(outside // HEAD, 1)) if attention else 0
+        self.heads = (1 if self.plus else outside // HEAD) if attention else 0
         if attention:
             self.norm2, self.qkv, self.proj = norm(sizes, outside), nn.Conv2d(outside, 3 * outside, 1), nn.Conv2d(outside, outside, 1)
 
@@ -204,6 +203,8 @@ class Block(nn.Module):
 class Resample(nn.Module):
     """Half or twice the side with the filter of the file, a box of 2 x 2 pixels."""
 
+    resample_filter: Tensor
+
     def __init__(self, way: str):
         super().__init__()
         self.way = way
@@ -216,6 +217,8 @@ class Resample(nn.Module):
 
 class ResampledConv(nn.Conv2d):
     """A convolution at half or twice the side of its input; the filter is the file's, a box of 2 x 2 pixels."""
+
+    resample_filter: Tensor
 
     def __init__(self, channels: int, kernel: int, way: str):
         super().__init__(channels, channels, kernel, padding=kernel // 2)
