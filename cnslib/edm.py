@@ -3,7 +3,8 @@
 Of the same random weights, networks and sampler give in single precision what the code of EDM's authors gives, to within 2e-6 of
 images in [-1, 1], and the same bytes. The checkpoints `edm-cifar10-32x32-cond-vp.pkl` and `edm-imagenet-64x64-cond-adm.pkl` have a
 non-commercial licence of their own. They are pickles, which run code when they are read, and nothing here reads these: RECIPE turns
-one into tensors, once, in a checkout of that code. Notebook 30 then has another decoder, with `controlshift.guidance` set to 1:
+one into tensors, once, in a checkout of that code. Notebook 30 then has another decoder; its classes are `list(edm.CIFAR10)`, its
+guidance is 1:
 
     decoder = edm.decoder(Path("weights/edm-cifar10-32x32-cond-vp.safetensors"), edm.CIFAR10, settings, device=device)
     files = controlshift.make(decoder, layout.artifacts("controlshift"))
