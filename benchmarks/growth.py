@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import os
 import resource
 import subprocess
 import sys
@@ -19,7 +20,9 @@ from cnslib.sliders import slider_path
 STEPS, ROUNDS = 4, 3
 COUNTS = [1, 2, 4, 8]  # of classes, shifts and seeds, the other two being 1
 SIDES = [8, 16, 24, 32]  # of the latents; pictures are four times as wide
-BATCHES = [1, 2, 4, 8, 16, 32]  # images that pass the UNet together, twice each because of guidance
+BATCHES = [32, 64, 96, 128]  # images in one pass of the UNet, twice each because of guidance; fewer hide behind what loading took
+
+PROMPT_FREEING = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}  # glibc gives back at once what is freed
 
 
 class Drawing:
@@ -36,9 +39,13 @@ class Drawing:
         self.side = self.pipe.unet.config.sample_size
 
     def draw(self, *, classes: int = 1, shifts: int = 1, seeds: int = 1, side: int | None = None) -> float:
-        """Seconds for all images of so many of each, as the generation step draws them."""
+        """Seconds for all images of so many of each, as the generation step draws them: of CPU time, which other programs leave alone.
+
+        On any other device of wall time; the pictures end on the CPU, so it is done by then.
+        """
         self.pipe.unet.register_to_config(sample_size=side or self.side)
-        sampler, start = generation.Sampler(self.pipe, settings=self.settings), time.perf_counter()
+        clock = time.process_time if self.pipe.device.type == "cpu" else time.perf_counter
+        sampler, start = generation.Sampler(self.pipe, settings=self.settings), clock()
         for name in self.base.classes[:classes]:
             for seed in range(1, seeds + 1):
                 sampler.unshifted(name, seed)
@@ -46,7 +53,7 @@ class Drawing:
                 with adapters.loaded(self.pipe, slider_path(self.sliders, shift, name)):
                     for seed in range(1, seeds + 1):
                         sampler.shifted(name, seed, self.above)
-        return time.perf_counter() - start  # the pictures are on the CPU, so a device is done by then
+        return clock() - start
 
     def peak(self, images: int) -> float:
         """Most MB that were held at once while so many images of one trajectory were drawn in one batch; everything else included."""
@@ -61,7 +68,8 @@ class Drawing:
 def timed(drawing: Drawing) -> pd.DataFrame:
     """Seconds of every size in every round: (measure, size, round, seconds)."""
     sizes = {"classes": COUNTS, "shifts": COUNTS, "seeds": COUNTS, "side": SIDES}
-    drawing.draw()  # the first run prepares what later ones find
+    for side in SIDES:
+        drawing.draw(side=side)  # the first pass of a size prepares what later ones find
     rows = [
         {"measure": measure, "size": size, "round": number, "seconds": drawing.draw(**{measure: size})}
         for number in range(ROUNDS)
@@ -94,9 +102,9 @@ def table(times: pd.DataFrame) -> pd.DataFrame:
 
 
 def peaks(device: str) -> pd.Series:
-    """Most MB by batch size, each in a process of its own, since a process does not give back what it once held."""
+    """Most MB by batch size, each in a process of its own, since the peak of a process never falls."""
     command = [sys.executable, __file__, "--device", device, "--images"]
-    run = functools.partial(subprocess.run, check=True, capture_output=True, text=True)
+    run = functools.partial(subprocess.run, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | PROMPT_FREEING)
     return pd.Series({images: float(run([*command, str(images)]).stdout.split()[-1]) for images in BATCHES}, name="peak MB")
 
 

@@ -149,7 +149,7 @@ def mini(sections: dict) -> dict[str, tuple[nn.Module, int]]:
 def large(device: str) -> dict[str, tuple[nn.Module, int]]:
     """Random weights in the shapes of the paper's encoders and two of its classifiers."""
     with torch.device(device):
-        clip = open_clip.create_model("ViT-B-16", pretrained=None).visual
+        clip = open_clip.create_model("ViT-B-16", pretrained=None, device=device).visual
         found = {"CLIP": (clip, 224)}
         for name in ("vit_large_patch14_reg4_dinov2", "resnet50", "vit_base_patch16_224"):
             model = timm.create_model(name)
