@@ -62,7 +62,6 @@ class Drawing:
         found = [sampler.unshifted(name, seed)]
         for shift in SHIFTS:
             with adapters.loaded(pipe, slider_path(self.layout.artifacts("sliders"), shift, name)):
-                pipe.unet.to(pipe.unet.conv_in.weight.dtype)  # the adapter comes in fp32
                 found.append(sampler.shifted(name, seed, self.above))
         return torch.cat(found).numpy()
 
