@@ -20,7 +20,7 @@ from cnslib.sliders import slider_path
 STEPS, ROUNDS = 4, 3
 COUNTS = [1, 2, 4, 8]  # of classes, shifts and seeds, the other two being 1
 SIDES = [8, 16, 24, 32]  # of the latents; pictures are four times as wide
-BATCHES = [32, 64, 96, 128]  # images in one pass of the UNet, twice each because of guidance; fewer hide behind what loading took
+BATCHES = [96, 128, 160, 192]  # images in one pass of the UNet, twice each because of guidance; fewer hide behind what loading took
 
 PROMPT_FREEING = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}  # glibc gives back at once what is freed
 

@@ -4,6 +4,7 @@ What the classifiers conclude is compared on the ablation's answers to two seeds
 """
 
 import argparse
+import copy
 import itertools
 import shutil
 import sys
@@ -13,19 +14,54 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import turns
+from diffusers import StableDiffusionPipeline
 from generation import NAME, SEED, Drawing
 from jaxtyping import Float
 
-from cnslib import ablation, adapters, classifiers, conclusions, encoders, generation, health, models, parameters, paths, ranking, stats
-from cnslib.config import UNSHIFTED
+from cnslib import (
+    ablation,
+    adapters,
+    classifiers,
+    conclusions,
+    encoders,
+    generation,
+    health,
+    models,
+    parameters,
+    paths,
+    ranking,
+    stats,
+    tables,
+    units,
+)
+from cnslib.config import UNSHIFTED, Generation
 from cnslib.stats import ALL, Outcomes, Shares, percentiles
 from cnslib.studies import Ablation
-from cnslib.tables import read_answers
 
-FAST = "UniPC 20"
+BASE, FAST, SPACING = "UniPC 20", "UniPC 20, linspace", "linspace"  # the ablation's steps, and those of the row
 TAU, WITHIN = 0.95, 0.95  # of the order, and share of accuracies within the reference's intervals
 LEVELS = 10  # mean grey levels between the pictures; those of another seed are 33 away
 SPLITS = 200
+
+
+class Spaced(ablation.Stepper):
+    """The sharing sampler with steps from the noisiest level on, as a solver of high order wants them.
+
+    The pipeline's own spacing ("leading") is made for DDIM: in 20 steps it takes pure noise for a latent of t = 941.
+    """
+
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str):
+        """As `Stepper`."""
+        super().__init__(pipe, settings=settings, scheduler=scheduler)
+        self.unused = type(self.unused).from_config(pipe.scheduler.config, timestep_spacing=SPACING)
+        self.unused.set_timesteps(settings.steps, device=pipe.device)
+        self.scheduler = copy.deepcopy(self.unused)
+
+
+def spaced(pipe: StableDiffusionPipeline, study: Ablation, settings: Generation) -> Spaced:
+    """The row's sampler."""
+    fast = study.samplers[BASE]
+    return Spaced(pipe, settings=replace(settings, steps=fast["steps"]), scheduler=fast["scheduler"])
 
 
 class Contestants(Drawing):
@@ -36,11 +72,11 @@ class Contestants(Drawing):
         super().__init__()
         self.settings = replace(self.settings, steps=study.samplers[study.reference]["steps"])
         self.files = {shift: self.files[shift] for shift in study.shifts}
-        self.fast = study.samplers[FAST]
+        self.study = study
 
     def ours(self) -> np.ndarray:
         """As the ablation draws: what shifts and scales share is drawn once, all scales in one batch, by few steps."""
-        stepper = ablation.steppers(self.pipe, {FAST: self.fast}, settings=self.settings)[FAST]
+        stepper = spaced(self.pipe, self.study, self.settings)
         plain, found = stepper.unshifted(NAME, SEED).numpy(), []
         for file in self.files.values():
             with adapters.loaded(self.pipe, file):
@@ -51,7 +87,7 @@ class Contestants(Drawing):
         """UNet evaluations of single samples by either procedure."""
         shape = {"shifts": shifts, "images": 1, "scales": len(self.base.scales)}
         before = generation.evaluations(self.settings, **shape)["separate"]
-        after = generation.evaluations(replace(self.settings, steps=self.fast["steps"]), **shape)["shared"]
+        after = generation.evaluations(replace(self.settings, steps=self.study.samplers[BASE]["steps"]), **shape)["shared"]
         return f"{shifts} shifts: {before} and {after}, {before / after:.2f} times"
 
 
@@ -71,7 +107,21 @@ def answers(study: Ablation, seeds: int) -> pd.DataFrame:
     steppers = ablation.steppers(pipe, study.samplers, settings=sections["generation"])
     origin = models.origin(paths.resolve(base.pipeline), tokens, base.classes)
     bench = ablation.Bench(steppers, study.reference, origin, judge, jurors, layout.artifacts("sliders"), folder)
-    return ablation.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
+    stored = ablation.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
+    own = replace(bench, steppers={FAST: spaced(pipe, study, sections["generation"])}, folder=folder.with_name(SPACING))
+    keys = itertools.product(base.classes, range(1, seeds + 1))
+    return pd.concat([stored, *(fast_answers(own, study.shifts, *key, base.scales) for key in keys)], ignore_index=True)
+
+
+def fast_answers(bench: ablation.Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> pd.DataFrame:
+    """Every classifier's answer to one class and seed by the row's sampler, drawn where they are not on file."""
+    path = ablation.unit_path(bench, "answers", name, seed)
+    made_from = units.digest(SPACING, ablation.unit_digest(bench, shifts, name, seed, scales))
+    if not units.done(path, made_from):
+        drawn = ablation.draw(bench, shifts, name, seed, scales)
+        tables.write(ablation.answer(bench, drawn), path, ablation.answers_schema)
+        units.finish(path, made_from)
+    return tables.read(path, ablation.answers_schema)
 
 
 def errors(found: Outcomes, seeds: Sequence[int]) -> Float[np.ndarray, "models"]:
