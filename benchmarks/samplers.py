@@ -1,4 +1,4 @@
-"""Generation, fast sampler: DDIM 100 by a call per shift and scale against UniPC 20. `python benchmarks/samplers.py --seeds 6`.
+"""Generation, fast sampler: DDIM 100 by a call per shift and scale against UniPC 20. `python benchmarks/samplers.py [--seeds 3]`.
 
 What the classifiers conclude is compared on the ablation's answers to two seeds, and on those to further seeds, drawn once.
 """
@@ -147,6 +147,13 @@ def by_size(sampled: dict[str, Outcomes], own: Outcomes, reference: str, seeds: 
     return pd.DataFrame(rows).T.rename_axis("seeds")
 
 
+def tau(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
+    """Kendall's tau of every sampler's order with the reference's, with its interval; rounded, so that equal shares are ties."""
+    scored = {name: conclusions.overall(one)[..., 1:].mean(-1).round(9) for name, one in shares.items()}
+    others = {name: ranking.kendall(rows, scored[reference]) for name, rows in scored.items() if name != reference}
+    return pd.DataFrame({name: conclusions.record(rows, shares[name]) for name, rows in others.items()}).T
+
+
 def within(fast: Shares, reference: Shares) -> pd.Series:
     """How many accuracies, one per model, shift and scale, lie in the reference's interval; how many paired differences exclude 0."""
     both = stats.accuracy(fast).merge(stats.accuracy(reference), on=["shift", "model", "scale"], suffixes=("", "_reference"))
@@ -165,7 +172,7 @@ def compare(study: Ablation, seeds: int) -> bool:
     found = answers(study, seeds)
     sampled = {name: stats.outcomes(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
     shares = conclusions.by_sampler(found, settings=study)
-    orders = pd.DataFrame(conclusions.orders(shares, study.reference)).T
+    orders = tau(shares, study.reference)
     counts = pd.DataFrame({name: within(shares[name], shares[study.reference]) for name in orders.index}).T
     predictions = read_answers(
         sorted(paths.Layout(parameters.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))
