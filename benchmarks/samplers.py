@@ -174,7 +174,7 @@ def compare(study: Ablation, seeds: int) -> bool:
     shares = conclusions.by_sampler(found, settings=study)
     orders = tau(shares, study.reference)
     counts = pd.DataFrame({name: within(shares[name], shares[study.reference]) for name in orders.index}).T
-    predictions = read_answers(
+    predictions = tables.read_answers(
         sorted(paths.Layout(parameters.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))
     )
     own = stats.outcomes(predictions[predictions["shift"].isin([*study.shifts, UNSHIFTED])])
