@@ -1,0 +1,205 @@
+"""Generation, fast sampler: DDIM 100 by a call per shift and scale against UniPC 20. `python benchmarks/samplers.py [--seeds 3]`.
+
+What the classifiers conclude is compared on the ablation's answers to two seeds, and on those to further seeds, drawn once.
+"""
+
+import argparse
+import copy
+import itertools
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import turns
+from diffusers import StableDiffusionPipeline
+from generation import NAME, Drawing
+from jaxtyping import Float
+
+from cnslib import (
+    ablation,
+    adapters,
+    classifiers,
+    conclusions,
+    encoders,
+    generation,
+    health,
+    models,
+    parameters,
+    paths,
+    ranking,
+    stats,
+    tables,
+    units,
+)
+from cnslib.config import UNSHIFTED, Generation
+from cnslib.sliders import slider_path
+from cnslib.stats import ALL, Outcomes, Shares, percentiles
+from cnslib.studies import Ablation
+
+BASE, FAST, SPACING = "UniPC 20", "UniPC 20, linspace", "linspace"  # the ablation's steps, and those of the row
+TAU, WITHIN = 0.95, 0.95  # of the order, and share of accuracies within the reference's intervals
+LEVELS = 10  # mean grey levels between the pictures; those of another seed are 33 away
+SPLITS = 200
+
+
+class Spaced(ablation.Stepper):
+    """The sharing sampler with steps from the noisiest level on, as a solver of high order wants them.
+
+    The pipeline's own spacing ("leading") is made for DDIM: in 20 steps it takes pure noise for a latent of t = 941.
+    """
+
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str):
+        """As `Stepper`."""
+        super().__init__(pipe, settings=settings, scheduler=scheduler)
+        self.unused = type(self.unused).from_config(pipe.scheduler.config, timestep_spacing=SPACING)
+        self.unused.set_timesteps(settings.steps, device=pipe.device)
+        self.scheduler = copy.deepcopy(self.unused)
+
+
+def spaced(pipe: StableDiffusionPipeline, study: Ablation, settings: Generation) -> Spaced:
+    """The row's sampler."""
+    fast = study.samplers[BASE]
+    return Spaced(pipe, settings=replace(settings, steps=fast["steps"]), scheduler=fast["scheduler"])
+
+
+class Contestants(Drawing):
+    """The pictures of one class under the ablation's shifts by either procedure."""
+
+    def __init__(self, study: Ablation):
+        """The reference's steps for the plain calls, and the sharing sampler with the fast scheduler."""
+        super().__init__()
+        self.settings = replace(self.settings, steps=study.samplers[study.reference]["steps"])
+        folder = paths.Layout(self.base.out).artifacts("sliders")
+        self.files = {shift: slider_path(folder, shift, NAME) for shift in study.shifts}
+        self.study = study
+
+    def ours(self) -> np.ndarray:
+        """As the ablation draws: what shifts and scales share is drawn once, all scales in one batch, by few steps."""
+        stepper, scales = spaced(self.pipe, self.study, self.settings), self.base.scales[1:]
+        plain, found = [stepper.unshifted(NAME, seed).numpy() for seed in self.seeds], []
+        for file in self.files.values():
+            with adapters.loaded(self.pipe, file):
+                shifted = [stepper.shifted(NAME, seed, scales).numpy() for seed in self.seeds]
+            found.append([np.concatenate(pair) for pair in zip(plain, shifted, strict=True)])
+        return np.array(found).swapaxes(1, 2)
+
+    def evaluations(self, shifts: int) -> str:
+        """UNet evaluations of single samples by either procedure."""
+        shape = {"shifts": shifts, "images": 1, "scales": len(self.base.scales)}
+        before = generation.evaluations(self.settings, **shape)["separate"]
+        after = generation.evaluations(replace(self.settings, steps=self.study.samplers[BASE]["steps"]), **shape)["shared"]
+        return f"{shifts} shifts: {before} and {after}, {before / after:.2f} times"
+
+
+def answers(study: Ablation, seeds: int) -> pd.DataFrame:
+    """Every classifier's answer to so many seeds by every sampler of the ablation; draws those that neither it nor a run before drew."""
+    sections = parameters.load(paths.resolve("params.yaml"))
+    base, asked, layout = sections["base"], sections["evaluation"], paths.Layout(sections["base"].out)
+    folder, tokens = paths.resolve(f"build/samplers/{seeds}"), layout.artifacts("inversion")
+    for source in layout.artifacts("ablation").glob("[al]*/*"):
+        (folder / source.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, folder / source.parent.name)
+    pipe = models.load_pipeline(paths.resolve(base.pipeline), base.device)
+    models.load_tokens(pipe, tokens, base.classes)
+    jury = {"labels": encoders.read_labels(base.labels), "device": base.device, "preprocessing": asked.preprocessing}
+    jurors = [classifiers.load(name, source, **jury) for name, source in asked.classifiers.items()]
+    judge = health.Judge(encoders.Clip(base.clip), encoders.ImageEncoder(base.image_encoder))
+    steppers = ablation.steppers(pipe, study.samplers, settings=sections["generation"])
+    origin = models.origin(paths.resolve(base.pipeline), tokens, base.classes)
+    bench = ablation.Bench(steppers, study.reference, origin, judge, jurors, layout.artifacts("sliders"), folder)
+    stored = ablation.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
+    own = replace(bench, steppers={FAST: spaced(pipe, study, sections["generation"])}, folder=folder.with_name(SPACING))
+    keys = itertools.product(base.classes, range(1, seeds + 1))
+    return pd.concat([stored, *(fast_answers(own, study.shifts, *key, base.scales) for key in keys)], ignore_index=True)
+
+
+def fast_answers(bench: ablation.Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> pd.DataFrame:
+    """Every classifier's answer to one class and seed by the row's sampler, drawn where they are not on file."""
+    path = ablation.unit_path(bench, "answers", name, seed)
+    made_from = units.digest(SPACING, ablation.unit_digest(bench, shifts, name, seed, scales))
+    if not units.done(path, made_from):
+        drawn = ablation.draw(bench, shifts, name, seed, scales)
+        tables.write(ablation.answer(bench, drawn), path, ablation.answers_schema)
+        units.finish(path, made_from)
+    return tables.read(path, ablation.answers_schema)
+
+
+def errors(found: Outcomes, seeds: Sequence[int]) -> Float[np.ndarray, "models"]:
+    """Error rate of every model over the pictures of some seeds at scales above 0."""
+    return found.wrong[found.trajectories["seed"].isin(seeds)][..., 1:].mean((0, 2))
+
+
+def by_size(sampled: dict[str, Outcomes], own: Outcomes, reference: str, seeds: int) -> pd.DataFrame:
+    """Kendall's tau with the reference's order for fewer seeds, the mean over all choices of them: one row per number of seeds.
+
+    The last column is what other garments change at the same size: two disjoint sets of the benchmark's own pictures, by one sampler.
+    """
+    generator, everyone, rows = np.random.default_rng(0), sorted(own.trajectories["seed"].unique()), {}
+    for count in range(1, seeds + 1):
+        chosen = list(itertools.combinations(range(1, seeds + 1), count))
+        pairs = {name: [(errors(one, few), errors(sampled[reference], few)) for few in chosen] for name, one in sampled.items()}
+        drawn = [generator.permutation(everyone)[: 2 * count] for _ in range(SPLITS)] if 2 * count <= len(everyone) else []
+        pairs["other garments"] = [(errors(own, both[:count]), errors(own, both[count:])) for both in drawn]
+        del pairs[reference]
+        rows[count] = {
+            name: ranking.kendall(*map(np.array, zip(*own_pairs, strict=True))).mean() for name, own_pairs in pairs.items() if own_pairs
+        }
+    return pd.DataFrame(rows).T.rename_axis("seeds")
+
+
+def tau(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
+    """Kendall's tau of every sampler's order with the reference's, with its interval; rounded, so that equal shares are ties."""
+    scored = {name: conclusions.overall(one)[..., 1:].mean(-1).round(9) for name, one in shares.items()}
+    others = {name: ranking.kendall(rows, scored[reference]) for name, rows in scored.items() if name != reference}
+    return pd.DataFrame({name: conclusions.record(rows, shares[name]) for name, rows in others.items()}).T
+
+
+def within(fast: Shares, reference: Shares) -> pd.Series:
+    """How many accuracies, one per model, shift and scale, lie in the reference's interval; how many paired differences exclude 0."""
+    both = stats.accuracy(fast).merge(stats.accuracy(reference), on=["shift", "model", "scale"], suffixes=("", "_reference"))
+    low, high = percentiles((fast.samples - reference.samples)[1:], fast.confidence)
+    both["differs"] = ((low > 0) | (high < 0)).ravel()
+    shifted = both[(both["shift"] != ALL) & ((both["scale"] > 0) | (both["shift"] == fast.groups[0]))]  # unshifted pictures count once
+    inside = shifted["estimate"].between(shifted["low_reference"], shifted["high_reference"])
+    overlap = (shifted["low"] <= shifted["high_reference"]) & (shifted["low_reference"] <= shifted["high"])
+    return pd.Series(
+        {"accuracies": len(shifted), "within": inside.sum(), "overlapping": overlap.sum(), "differing": shifted["differs"].sum()}
+    )
+
+
+def compare(study: Ablation, seeds: int) -> bool:
+    """Prints how the classifiers' order and accuracies change with the sampler; whether the fast one's stay as the reference's."""
+    found = answers(study, seeds)
+    sampled = {name: stats.outcomes(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
+    shares = conclusions.by_sampler(found, settings=study)
+    orders = tau(shares, study.reference)
+    counts = pd.DataFrame({name: within(shares[name], shares[study.reference]) for name in orders.index}).T
+    predictions = tables.read_answers(
+        sorted(paths.Layout(parameters.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))
+    )
+    own = stats.outcomes(predictions[predictions["shift"].isin([*study.shifts, UNSHIFTED])])
+    print(f"Kendall's tau with the order of {len(own.models)} classifiers by {study.reference}, n trajectories; their accuracies")
+    print(orders.join(counts).round(3).to_string())
+    print("tau by number of seeds per class, mean over all choices of them")
+    print(by_size(sampled, own, study.reference, seeds).round(3).to_string())
+    return bool(orders.loc[FAST, "estimate"] >= TAU and counts.loc[FAST, "within"] >= WITHIN * counts.loc[FAST, "accuracies"])
+
+
+def main() -> int:
+    """Whether the fast pictures lead to the same order and accuracies, then the measured ratio. 1 where they do not."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=2, help="of the comparison; each beyond the ablation's takes minutes of a core, once")
+    study = parameters.load(paths.resolve("params.yaml"))["ablation"]
+    same = compare(study, parser.parse_args().seeds)
+    print(f"conclusions: {'same' if same else 'NOT THE SAME'}; tau of {TAU} and {WITHIN:.0%} of the accuracies within are wanted")
+    drawing = Contestants(study)
+    notes = "UNet evaluations, " + "; ".join(drawing.evaluations(count) for count in (len(study.shifts), len(drawing.base.shifts)))
+    contest = turns.Contest(f"generation by {FAST}", drawing.reference, drawing.ours, lambda a, b: np.abs(a.astype(int) - b).mean(), LEVELS)
+    return turns.report(contest, notes=notes) or int(not same)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
