@@ -6,25 +6,9 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
+from tiny_sliders import CLASSES, SETTINGS
 
 from cnslib import adapters, models, released, sliders
-from cnslib.config import Sliders
-
-SETTINGS = Sliders(
-    rank=4,
-    alpha=1.0,
-    eta=4.0,
-    learning_rate=1e-2,
-    iterations=2,
-    batch_size=2,
-    denoising_steps=4,
-    health_seeds=1,
-    health_steps=4,
-    health_guidance=2.0,
-    least_gain=0.0,
-    seed=1,
-)
-CLASSES = ["sneaker", "ankle boot"]
 
 
 @pytest.fixture(scope="module")
