@@ -63,7 +63,7 @@ print(f"{len(looks)} pictures seen, {len(answers)} answers of {len(asked)} class
 
 # strips
 film = ablation.films(bench, shifts[0], classes[-1], 1, scales)
-figure, axes = plt.subplots(figsize=(5, 3.6))
+figure, axes = plt.subplots(figsize=(5, 4.4))
 plots.contact_sheet(axes, np.stack(list(film.values())), rows=list(film), columns=[f"{scale:g}" for scale in scales])
 plots.caption(figure, f"{shifts[0]}: {classes[-1]}, seed 1; columns: slider scale")
 plots.save(figure, layout.figures / "ablation_strips", looks[(looks["class"] == classes[-1]) & (looks["seed"] == 1)])

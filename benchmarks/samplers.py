@@ -4,7 +4,6 @@ What the classifiers conclude is compared on the ablation's answers to two seeds
 """
 
 import argparse
-import copy
 import itertools
 import shutil
 import sys
@@ -14,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import turns
-from diffusers import StableDiffusionPipeline
 from generation import NAME, Drawing
 from jaxtyping import Float
 
@@ -32,37 +30,16 @@ from cnslib import (
     ranking,
     stats,
     tables,
-    units,
 )
-from cnslib.config import UNSHIFTED, Generation
+from cnslib.config import UNSHIFTED
 from cnslib.sliders import slider_path
 from cnslib.stats import ALL, Outcomes, Shares, percentiles
 from cnslib.studies import Ablation
 
-BASE, FAST, SPACING = "UniPC 20", "UniPC 20, linspace", "linspace"  # the ablation's steps, and those of the row
+FAST = "UniPC 20"  # the row's, of the ablation's samplers
 TAU, WITHIN = 0.95, 0.95  # of the order, and share of accuracies within the reference's intervals
 LEVELS = 10  # mean grey levels between the pictures; those of another seed are 33 away
 SPLITS = 200
-
-
-class Spaced(ablation.Stepper):
-    """The sharing sampler with steps from the noisiest level on, as a solver of high order wants them.
-
-    The pipeline's own spacing ("leading") is made for DDIM: in 20 steps it takes pure noise for a latent of t = 941.
-    """
-
-    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str):
-        """As `Stepper`."""
-        super().__init__(pipe, settings=settings, scheduler=scheduler)
-        self.unused = type(self.unused).from_config(pipe.scheduler.config, timestep_spacing=SPACING)
-        self.unused.set_timesteps(settings.steps, device=pipe.device)
-        self.scheduler = copy.deepcopy(self.unused)
-
-
-def spaced(pipe: StableDiffusionPipeline, study: Ablation, settings: Generation) -> Spaced:
-    """The row's sampler."""
-    fast = study.samplers[BASE]
-    return Spaced(pipe, settings=replace(settings, steps=fast["steps"]), scheduler=fast["scheduler"])
 
 
 class Contestants(Drawing):
@@ -78,7 +55,8 @@ class Contestants(Drawing):
 
     def ours(self) -> np.ndarray:
         """As the ablation draws: what shifts and scales share is drawn once, all scales in one batch, by few steps."""
-        stepper, scales = spaced(self.pipe, self.study, self.settings), self.base.scales[1:]
+        stepper = ablation.steppers(self.pipe, {FAST: self.study.samplers[FAST]}, settings=self.settings)[FAST]
+        scales = self.base.scales[1:]
         plain, found = [stepper.unshifted(NAME, seed).numpy() for seed in self.seeds], []
         for file in self.files.values():
             with adapters.loaded(self.pipe, file):
@@ -90,7 +68,7 @@ class Contestants(Drawing):
         """UNet evaluations of single samples by either procedure."""
         shape = {"shifts": shifts, "images": 1, "scales": len(self.base.scales)}
         before = generation.evaluations(self.settings, **shape)["separate"]
-        after = generation.evaluations(replace(self.settings, steps=self.study.samplers[BASE]["steps"]), **shape)["shared"]
+        after = generation.evaluations(replace(self.settings, steps=self.study.samplers[FAST]["steps"]), **shape)["shared"]
         return f"{shifts} shifts: {before} and {after}, {before / after:.2f} times"
 
 
@@ -110,21 +88,7 @@ def answers(study: Ablation, seeds: int) -> pd.DataFrame:
     steppers = ablation.steppers(pipe, study.samplers, settings=sections["generation"])
     origin = models.origin(paths.resolve(base.pipeline), tokens, base.classes)
     bench = ablation.Bench(steppers, study.reference, origin, judge, jurors, layout.artifacts("sliders"), folder)
-    stored = ablation.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
-    own = replace(bench, steppers={FAST: spaced(pipe, study, sections["generation"])}, folder=folder.with_name(SPACING))
-    keys = itertools.product(base.classes, range(1, seeds + 1))
-    return pd.concat([stored, *(fast_answers(own, study.shifts, *key, base.scales) for key in keys)], ignore_index=True)
-
-
-def fast_answers(bench: ablation.Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> pd.DataFrame:
-    """Every classifier's answer to one class and seed by the row's sampler, drawn where they are not on file."""
-    path = ablation.unit_path(bench, "answers", name, seed)
-    made_from = units.digest(SPACING, ablation.unit_digest(bench, shifts, name, seed, scales))
-    if not units.done(path, made_from):
-        drawn = ablation.draw(bench, shifts, name, seed, scales)
-        tables.write(ablation.answer(bench, drawn), path, ablation.answers_schema)
-        units.finish(path, made_from)
-    return tables.read(path, ablation.answers_schema)
+    return ablation.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
 
 
 def errors(found: Outcomes, seeds: Sequence[int]) -> Float[np.ndarray, "models"]:
@@ -150,13 +114,6 @@ def by_size(sampled: dict[str, Outcomes], own: Outcomes, reference: str, seeds: 
     return pd.DataFrame(rows).T.rename_axis("seeds")
 
 
-def tau(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
-    """Kendall's tau of every sampler's order with the reference's, with its interval; rounded, so that equal shares are ties."""
-    scored = {name: conclusions.overall(one)[..., 1:].mean(-1).round(9) for name, one in shares.items()}
-    others = {name: ranking.kendall(rows, scored[reference]) for name, rows in scored.items() if name != reference}
-    return pd.DataFrame({name: conclusions.record(rows, shares[name]) for name, rows in others.items()}).T
-
-
 def within(fast: Shares, reference: Shares) -> pd.Series:
     """How many accuracies, one per model, shift and scale, lie in the reference's interval; how many paired differences exclude 0."""
     both = stats.accuracy(fast).merge(stats.accuracy(reference), on=["shift", "model", "scale"], suffixes=("", "_reference"))
@@ -175,7 +132,7 @@ def compare(study: Ablation, seeds: int) -> bool:
     found = answers(study, seeds)
     sampled = {name: stats.outcomes(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
     shares = conclusions.by_sampler(found, settings=study)
-    orders = tau(shares, study.reference)
+    orders = pd.DataFrame(conclusions.orders(shares, study.reference)).T
     counts = pd.DataFrame({name: within(shares[name], shares[study.reference]) for name in orders.index}).T
     predictions = tables.read_answers(
         sorted(paths.Layout(parameters.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))

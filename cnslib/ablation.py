@@ -42,10 +42,13 @@ class Stepper(Sampler):
     what the prefix left. As a scheduler's memory of one image is that of the whole batch, it is broadcast over the scales.
     """
 
-    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str):
-        """`scheduler` is the class's name in diffusers; it takes the noise schedule of the pipeline's own."""
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str, spacing: str):
+        """`scheduler` is the class's name in diffusers; it takes the noise schedule of the pipeline's own, but not its `spacing`.
+
+        "leading" is made for DDIM: in 20 steps of UniPC it takes pure noise for a latent of t = 941.
+        """
         super().__init__(pipe, settings=settings)
-        self.unused = getattr(diffusers, scheduler).from_config(pipe.scheduler.config)
+        self.unused = getattr(diffusers, scheduler).from_config(pipe.scheduler.config, timestep_spacing=spacing)
         self.unused.set_timesteps(settings.steps, device=pipe.device)
         self.scheduler = copy.deepcopy(self.unused)
         self.states: dict[tuple[str, int], diffusers.SchedulerMixin] = {}
@@ -76,7 +79,10 @@ class Bench:
     @cached_property
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge, classifiers, and the code."""
-        drawn = [[name, type(one.unused).__name__, dataclasses.asdict(one.settings)] for name, one in self.steppers.items()]
+        drawn = [
+            [name, type(one.unused).__name__, one.unused.config.timestep_spacing, dataclasses.asdict(one.settings)]
+            for name, one in self.steppers.items()
+        ]
         jury = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         drawing = units.code_digest(sys.modules[__name__], generation, adapters, models, health)
         answering = units.code_digest(evaluation, classifiers, encoders, alexnet, backbones)
@@ -84,11 +90,12 @@ class Bench:
 
 
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, dict], *, settings: Generation) -> dict[str, Stepper]:
-    """The samplers of params.yaml, each a scheduler and its steps; all else as the benchmark is drawn."""
-    return {
-        name: Stepper(pipe, settings=dataclasses.replace(settings, steps=one["steps"]), scheduler=one["scheduler"])
-        for name, one in samplers.items()
-    }
+    """The samplers of params.yaml, each a scheduler, its steps and their spacing; all else as the benchmark is drawn."""
+    found = {}
+    for name, one in samplers.items():
+        steps = dataclasses.replace(settings, steps=one["steps"])
+        found[name] = Stepper(pipe, settings=steps, scheduler=one["scheduler"], spacing=one["spacing"])
+    return found
 
 
 def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> tuple[pd.DataFrame, pd.DataFrame]:

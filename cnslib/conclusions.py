@@ -43,8 +43,11 @@ def drop_differences(shares: dict[str, Shares], reference: str) -> dict[str, dic
 
 
 def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
-    """Kendall's tau of the models' order by accuracy over all scales above 0 with the reference's order, as records."""
-    scored = {name: overall(one)[..., 1:].mean(-1) for name, one in shares.items()}
+    """Kendall's tau of the models' order by accuracy over all scales above 0 with the reference's order, as records.
+
+    Shares are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
+    """
+    scored = {name: overall(one)[..., 1:].mean(-1).round(9) for name, one in shares.items()}
     return {name: record(ranking.kendall(rows, scored[reference]), shares[name]) for name, rows in scored.items() if name != reference}
 
 

@@ -7,6 +7,7 @@ from cnslib.config import SHIFTS, Filtering, demand
 
 NETWORKS = ("DeepLabV3Plus", "FPN", "PSPNet")  # of XIMAGENET-12's Table 3; its reference first
 SCHEDULERS = ("DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler")
+SPACINGS = ("leading", "linspace", "trailing")  # those of diffusers; its DDIM takes equal strides, whatever the spacing
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,11 @@ class Ablation(Resampling):
     def __post_init__(self):
         for name, one in self.samplers.items():
             key = f"ablation.samplers.{name}"
-            demand(one.keys() == {"scheduler", "steps"}, key, one, "the keys scheduler and steps")
+            demand(one.keys() == {"scheduler", "steps", "spacing"}, key, one, "the keys scheduler, steps and spacing")
             demand(one["scheduler"] in SCHEDULERS, f"{key}.scheduler", one["scheduler"], ", ".join(SCHEDULERS))
             demand(isinstance(one["steps"], int) and one["steps"] >= 2, f"{key}.steps", one["steps"], "at least 2")
+            spacings = SPACINGS[:1] if one["scheduler"] == "DDIMScheduler" else SPACINGS
+            demand(one["spacing"] in spacings, f"{key}.spacing", one["spacing"], ", ".join(spacings))
         demand(self.reference in self.samplers, "ablation.reference", self.reference, ", ".join(self.samplers))
         for shift in self.shifts:
             demand(shift in SHIFTS, "ablation.shifts", shift, ", ".join(SHIFTS))

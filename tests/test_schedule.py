@@ -59,6 +59,16 @@ def test_a_command_that_fails_is_named_with_what_it_printed(tmp_path):
         schedule.finish("snow", ["cnslib.blizzard"], tmp_path)
 
 
+def test_threads_of_stages_that_share_the_cores_sleep_while_they_wait_unless_the_user_wants_otherwise(tmp_path, monkeypatch):
+    (tmp_path / "told.py").write_text("import os, sys; sys.exit(os.environ['OMP_WAIT_POLICY'])")
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    with pytest.raises(RuntimeError, match="failed:\npassive"):
+        schedule.finish("told", ["told"], tmp_path)
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    with pytest.raises(RuntimeError, match="failed:\nactive"):
+        schedule.finish("told", ["told"], tmp_path)
+
+
 def test_dvc_runs_two_stages_at_once_and_records_both(tmp_path):
     subprocess.run([sys.executable, "-m", "dvc", "init", "--no-scm", "--quiet"], cwd=tmp_path, check=True)
     commands = {"left": "echo 1 > left", "right": "echo 2 > right", "both": "cat left right > both"}
