@@ -10,6 +10,7 @@ from matplotlib import pyplot as plt
 
 from cnslib import adapters, encoders, health, models, paths, plots, provision, sliders, tables
 from cnslib.config import Sliders
+from cnslib.sliderstrips import strips
 
 # settings
 plots.use_style()
@@ -63,7 +64,8 @@ plots.save(figure, layout.figures / "sliders_health", measured)
 
 # strips
 shown = classes[-1]
-pictures = health.strips(pipe, [found[shift, shown] for shift in shifts], shown, scales=scales, settings=settings, seed=1)
+own, path = {shift: found[shift, shown] for shift in shifts}, layout.artifacts("sliders") / "strips.parquet"
+pictures = strips(pipe, own, shown, scales=scales, settings=settings, seed=1, origin=origin, path=path)
 figure, axes = plt.subplots(figsize=(5, 1.0 * len(shifts) + 0.4))
 plots.contact_sheet(axes, pictures, rows=shifts, columns=[str(scale) for scale in scales])
 plots.save(figure, layout.figures / "sliders_strips", report[(report["class"] == shown) & (report["seed"] == 1)])

@@ -107,7 +107,8 @@ def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list
     keys = list(itertools.product(classes, range(1, seeds + 1)))
     paths = {key: [unit_path(bench, kind, *key) for kind in ("answers", "looks")] for key in keys}
     kept = {path.relative_to(bench.folder).as_posix() for pair in paths.values() for path in pair}
-    units.prune(bench.folder, kept, "*/*.parquet")
+    for kind in ("answers", "looks"):  # the pictures beside them are those of `films`
+        units.prune(bench.folder, kept, f"{kind}/*.parquet")
     units.prune(bench.folder, set(), "*/.*.partial")
     digests = {key: unit_digest(bench, shifts, *key, scales) for key in keys}
     waiting = [key for key in keys if not all(units.done(path, digests[key]) for path in paths[key])]

@@ -3,6 +3,7 @@
 All classifiers bisect the same trajectory together. Each asks for the middle of its own bracket; the pictures are shared.
 """
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -15,9 +16,10 @@ from jaxtyping import Bool, Float
 
 from cnslib import closeups, seeds, tables, workers
 from cnslib.analyses import Bisection
-from cnslib.closeups import Closeup, Studio
+from cnslib.closeups import Closeup, NotOnFile, Studio
 
 Scales = Float[np.ndarray, "models"]
+Followed = tuple[pd.DataFrame, pd.DataFrame]  # points and predictions of one trajectory
 POINT = ["model", *tables.TRAJECTORY]
 points_schema = tables.schema(
     POINT,
@@ -148,14 +150,28 @@ def bisect(studio: Studio, intervals: pd.DataFrame, *, scales: list[float], sett
     """
     places, extra = scanned(intervals, settings=settings), between(scales, settings.scan_step)
     pieces = [(studio, part, extra if key in places else []) for key, part in intervals.groupby(tables.TRAJECTORY)]
-    run = functools.partial(follow, resolution=settings.resolution)
-    parts, asked = zip(*workers.each(run, pieces, device=studio.sampler.pipe.device, desc="trajectories"), strict=True)
+    run, shut = functools.partial(follow, resolution=settings.resolution), dataclasses.replace(studio, draws=False)
+    found = [on_file(run, shut, *piece[1:]) for piece in pieces]
+    waiting = [piece for piece, one in zip(pieces, found, strict=True) if one is None]
+    made = iter(workers.each(run, waiting, device=studio.sampler.pipe.device, desc="trajectories"))
+    parts, asked = zip(*(next(made) if one is None else one for one in found), strict=True)
     predictions = closeups.joined(tables.predictions, *asked)
     closeups.prune(studio.folder, keys_of(predictions))
     return pd.concat(parts, ignore_index=True), predictions
 
 
-def follow(studio: Studio, part: pd.DataFrame, extra: list[float], *, resolution: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+def on_file(run: Callable[..., Followed], studio: Studio, part: pd.DataFrame, extra: list[float]) -> Followed | None:
+    """What `run` finds where the studio, which does not draw, has all answers on file, else None.
+
+    Looking here first is faster than copying a studio with its models to another process for every trajectory.
+    """
+    try:
+        return run(studio, part, extra)
+    except NotOnFile:
+        return None
+
+
+def follow(studio: Studio, part: pd.DataFrame, extra: list[float], *, resolution: float) -> Followed:
     """Bisects the failures of all models on one trajectory, then asks for the extra scales; its points and its predictions."""
     closeup = Closeup(studio, *keys_of(part)[0])
     seen: set[float] = set(extra)

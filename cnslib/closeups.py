@@ -19,6 +19,10 @@ from cnslib.inversion import PROMPT
 from cnslib.sliders import slider_path
 
 
+class NotOnFile(LookupError):
+    """An answer that is asked of a studio which does not draw."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Studio:
     """What close-ups are drawn from, who is asked about them, and where pictures and answers are kept."""
@@ -28,6 +32,7 @@ class Studio:
     sliders: Path
     classifiers: list[Classifier]
     folder: Path
+    draws: bool = True  # whether a picture that is not on file is drawn; else asking for it raises NotOnFile
 
     @cached_property
     def drawing(self) -> str:
@@ -64,8 +69,10 @@ class Closeup:
         return units.digest(self.studio.jury, self.drawn_from, seen)
 
     def ask(self, scales: list[float]) -> pd.DataFrame:
-        """The predictions of all classifiers at these scales; draws the pictures that are missing."""
+        """The predictions of all classifiers at these scales; draws the pictures that are missing, if the studio draws."""
         missing = sorted(set(scales) - set(self.answers["scale"]))
+        if missing and not self.studio.draws:
+            raise NotOnFile(f"{self.answer_path.name} holds no answers at scale {', '.join(map(str, missing))}")
         if missing:
             self.draw(missing)
             rows = self.pictures[self.pictures["scale"].isin(missing)]

@@ -161,7 +161,9 @@ def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
     own = looks[looks["sampler"] == "DDIM"]
     assert (own["change"] == 0).all() and np.allclose(own["likeness"], 1, atol=1e-5)
     assert (looks[looks["sampler"] != "DDIM"]["change"] > 0).any()
+    ablation.films(bench, SHIFTS[0], CLASSES[0], 1, SCALES)
     before = {path: path.stat().st_mtime_ns for path in bench.folder.rglob("*.parquet")}
+    assert len(before) == 5  # answers and looks of two classes, and the pictures of a figure
     ablation.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
     assert {path: path.stat().st_mtime_ns for path in bench.folder.rglob("*.parquet")} == before
 

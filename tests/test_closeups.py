@@ -165,6 +165,21 @@ def test_a_second_run_draws_nothing_and_finds_the_same(studio, undisturbed, fini
     assert second.sampler.drawn == [] and contents(finished) == contents(own.folder)
 
 
+def test_a_studio_that_does_not_draw_answers_what_is_on_file_and_nothing_else(studio, finished):
+    shut = dataclasses.replace(studio(finished), draws=False)
+    before, shot = contents(finished), closeups.Closeup(shut, *KEYS[0])
+    known = sorted(set(shot.answers["scale"]))
+    pd.testing.assert_frame_equal(shot.ask(known), shot.answers)
+    with pytest.raises(closeups.NotOnFile, match=r"no answers at scale 0\.123"):
+        shot.ask([known[0], 0.123])
+    assert shut.sampler.drawn == [] and contents(finished) == before
+
+
+def test_trajectories_on_file_are_followed_without_another_process(studio, finished, monkeypatch):
+    monkeypatch.setattr("cnslib.workers.alone", None)  # nothing may be handed out
+    run(studio(finished))
+
+
 def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(studio, undisturbed, tmp_path):
     whole, killed, resumed = undisturbed[0], studio(tmp_path), studio(tmp_path)
     killed.sampler.limit = 5

@@ -1,0 +1,47 @@
+"""The pictures of many sliders: drawn once, and anew when a slider changes."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_sliders import CLASSES, SETTINGS, SHIFTS
+
+from cnslib import adapters, health, models, sliderstrips
+from cnslib.sliders import slider_path
+
+SCALES = [0.0, 1.0, 2.0]
+NAME = CLASSES[0]
+
+
+@pytest.fixture(scope="module")
+def pipe(tiny_pipeline_dir, tiny_tokens_dir):
+    pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
+    models.load_tokens(pipe, tiny_tokens_dir, CLASSES)
+    return pipe
+
+
+def write(pipe, path, seed):
+    """A random slider, strong enough to change every image."""
+    generator = torch.Generator().manual_seed(seed)
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
+        for parameter in parameters:
+            parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
+        adapters.save(pipe, path, {"class": NAME})
+
+
+def test_pictures_are_those_of_the_report_and_drawn_once_until_a_slider_changes(
+    pipe, tiny_pipeline_dir, tiny_tokens_dir, tmp_path, monkeypatch
+):
+    own = {shift: slider_path(tmp_path, shift, NAME) for shift in SHIFTS}
+    for number, path in enumerate(own.values()):
+        write(pipe, path, number)
+    place = {"origin": models.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), "path": tmp_path / "strips.parquet"}
+    plain = {"scales": SCALES, "settings": SETTINGS, "seed": 3}
+    first = sliderstrips.strips(pipe, own, NAME, **plain, **place)
+    assert first.shape == (2, 3, 64, 64, 3) and (first[0, 1:] != first[1, 1:]).any()
+    assert np.array_equal(first, health.strips(pipe, list(own.values()), NAME, **plain))
+    with monkeypatch.context() as patch:
+        patch.setattr("cnslib.health.strips", None)  # a second drawing would fail
+        assert np.array_equal(sliderstrips.strips(pipe, own, NAME, **plain, **place), first)
+    write(pipe, own[SHIFTS[1]], 7)
+    second = sliderstrips.strips(pipe, own, NAME, **plain, **place)
+    assert np.array_equal(second[0], first[0]) and (second[1] != first[1]).any()
