@@ -175,9 +175,10 @@ def test_a_studio_that_does_not_draw_answers_what_is_on_file_and_nothing_else(st
     assert shut.sampler.drawn == [] and contents(finished) == before
 
 
-def test_trajectories_on_file_are_followed_without_another_process(studio, finished, monkeypatch):
-    monkeypatch.setattr("cnslib.workers.alone", None)  # nothing may be handed out
-    run(studio(finished))
+def test_trajectories_on_file_are_followed_without_another_process(studio, undisturbed, finished, monkeypatch):
+    monkeypatch.setattr("cnslib.workers.alone", None)  # nothing can be handed out
+    for one, other in zip(undisturbed[1:], run(studio(finished)), strict=True):
+        pd.testing.assert_frame_equal(one, other)
 
 
 def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(studio, undisturbed, tmp_path):
