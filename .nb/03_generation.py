@@ -11,13 +11,14 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from cnslib import catalog as pictures_of
-from cnslib import encoders, generation, health, inversion, models, paths, plots, realism, stats, tables, units
+from cnslib import drawings, encoders, generation, health, inversion, models, paths, plots, realism, stats, tables, units
 from cnslib.config import Generation
 
 # settings
 plots.use_style()
 layout = paths.Layout(out)
-settings = Generation(steps, guidance, guidances, start_fraction, negative_prompt)
+way = drawings.chosen(drawing)
+settings = way.settings(Generation(steps, guidance, guidances, start_fraction, negative_prompt))
 
 # drawing
 pipe = models.load_pipeline(paths.resolve(pipeline), device)
@@ -25,7 +26,7 @@ tokens, folder = layout.artifacts("inversion"), layout.artifacts("generation")
 models.load_tokens(pipe, tokens, classes)
 origin = models.origin(paths.resolve(pipeline), tokens, classes)
 cost = generation.evaluations(settings, shifts=len(shifts), images=len(classes) * seeds, scales=len(scales))
-print(f"slider off for {generation.steps_without_slider(settings)} of {steps} steps")
+print(f"slider off for {generation.steps_without_slider(settings)} of {settings.steps} steps")
 pd.DataFrame({"UNet evaluations": cost})
 
 # candidates
@@ -33,9 +34,9 @@ grid = [(name, seed) for name in classes for seed in range(1, seeds + 1)]
 units.prune(folder, {f"guidance/{value}.parquet" for value in guidances if value != guidance}, "guidance/*.parquet")
 drawn = {}
 for value in sorted({*guidances, guidance}):
-    sampler = generation.Sampler(pipe, settings=dataclasses.replace(settings, guidance=value))
+    sampler = way.sampler(pipe, settings=dataclasses.replace(settings, guidance=value))
     path = folder / ("unshifted.parquet" if value == guidance else f"guidance/{value}.parquet")
-    drawn[value] = generation.unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=path)
+    drawn[value] = way.unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=path)
 
 # judges
 eye, reader = encoders.ImageEncoder(image_encoder, device=device), encoders.Clip(clip, device=device)
@@ -76,7 +77,7 @@ Markdown(f"The benchmark is drawn at guidance **{guidance}**, which is {said}.")
 
 # images
 inputs = {"origin": origin, "sliders": layout.artifacts("sliders")}
-shards = generation.generate(pipe, shifts, classes, scales=scales, seeds=seeds, settings=settings, **inputs, folder=folder)
+shards = way.generate(pipe, shifts, classes, scales=scales, seeds=seeds, settings=settings, **inputs, folder=folder)
 unshifted = tables.read(shards.pop("unshifted"), tables.images)
 index = pd.concat([unshifted[tables.KEY], *(tables.read(path, tables.images)[tables.KEY] for path in shards.values())])
 index.groupby(["shift", "scale"]).size().unstack("scale").fillna(0).astype(int)
@@ -111,8 +112,8 @@ for stem, name in {"generation_strips_first": classes[0], "generation_strips_las
 
 # paper
 quantities = ["scales", "largest scale", "DDIM steps", "guidance", "share of steps with slider", "shifts", "classes", "seeds", "images"]
-active = 1 - generation.steps_without_slider(settings) / steps
-ours = [len(scales), max(scales), steps, guidance, active, len(shifts), len(classes), seeds, len(shifts) * len(grid) * len(scales)]
+active = 1 - generation.steps_without_slider(settings) / settings.steps
+ours = [len(scales), max(scales), settings.steps, guidance, active, len(shifts), len(classes), seeds, len(shifts) * len(grid) * len(scales)]
 published = [6, 2.5, 100, 7.5, 0.75, 14, 100, 50, 420_000]
 comparison = pd.DataFrame({"ours": ours, "published": published}, index=quantities)
 comparison["difference"] = comparison["ours"] - comparison["published"]

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from cnslib import bisection, closeups, continuous, encoders, failure, models, paths, plots, stats, tables, zoom
+from cnslib import bisection, closeups, continuous, drawings, encoders, failure, models, paths, plots, stats, tables, zoom
 from cnslib.analyses import Bisection
 from cnslib.classifiers import load
 from cnslib.config import Generation, identifier
-from cnslib.generation import Sampler
 
 # settings
 plots.use_style()
@@ -34,12 +33,13 @@ pipe, tokens = models.load_pipeline(paths.resolve(pipeline), device), layout.art
 models.load_tokens(pipe, tokens, classes)
 jury = {"labels": encoders.read_labels(labels), "device": device, "preprocessing": evaluation["preprocessing"]}
 asked = [load(name, evaluation["classifiers"][name], **jury) for name in classifiers]
-origin, sampler = models.origin(paths.resolve(pipeline), tokens, classes), Sampler(pipe, settings=Generation(**generation))
+origin, way = models.origin(paths.resolve(pipeline), tokens, classes), drawings.chosen(drawing)
+sampler = way.single(pipe, settings=way.settings(Generation(**generation)))
 folder, images = layout.artifacts("bisection"), layout.artifacts("generation")
 studio = closeups.Studio(sampler, origin, layout.artifacts("sliders"), asked, folder)
-known = tables.trajectories(predictions, shifts).merge(chosen, on=tables.TRAJECTORY)
 
 # drift
+known = tables.trajectories(predictions, shifts).merge(chosen, on=tables.TRAJECTORY)
 drift = closeups.drift(studio, images, known, bisection.keys_of(chosen)[0], scale=scales[1])
 pd.Series(drift, name="a picture of the grid drawn again, alone").to_frame().T.round(4)
 

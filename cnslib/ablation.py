@@ -1,27 +1,38 @@
 """The same trajectories by several samplers (diffusers schedulers and numbers of steps), and the classifiers' answers to them (G.4)."""
 
-import copy
 import dataclasses
 import itertools
 import sys
 from functools import cached_property
 from pathlib import Path
 
-import diffusers
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 from diffusers import StableDiffusionPipeline
-from jaxtyping import Float, UInt8
-from torch import Tensor
+from jaxtyping import UInt8
 
-from cnslib import adapters, alexnet, backbones, classifiers, encoders, evaluation, generation, health, models, tables, units, workers
+from cnslib import (
+    adapters,
+    alexnet,
+    backbones,
+    classifiers,
+    encoders,
+    evaluation,
+    generation,
+    health,
+    models,
+    stepping,
+    tables,
+    units,
+    workers,
+)
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, Generation, identifier
-from cnslib.generation import Sampler
 from cnslib.health import Judge
 from cnslib.inversion import PROMPT
 from cnslib.sliders import slider_path
+from cnslib.stepping import Stepper
 
 NAME = {"sampler": pa.Column(str)}
 answers_schema = tables.schema(
@@ -33,35 +44,6 @@ looks_schema = tables.schema(
 )
 pictures_schema = tables.schema(["sampler", *tables.KEY], {**NAME, **tables.IDENTITY, "image": pa.Column(object)})
 Pictures = UInt8[np.ndarray, "scales height width 3"]
-
-
-class Stepper(Sampler):
-    """A `Sampler` with another scheduler of diffusers, also one that remembers its last steps.
-
-    The memory belongs to a trajectory: every prefix begins with a scheduler that has seen nothing, and every image continues with
-    what the prefix left. As a scheduler's memory of one image is that of the whole batch, it is broadcast over the scales.
-    """
-
-    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str, spacing: str):
-        """`scheduler` is the class's name in diffusers; it takes the noise schedule of the pipeline's own, but not its `spacing`.
-
-        "leading" is made for DDIM: in 20 steps of UniPC it takes pure noise for a latent of t = 941.
-        """
-        super().__init__(pipe, settings=settings)
-        self.unused = getattr(diffusers, scheduler).from_config(pipe.scheduler.config, timestep_spacing=spacing)
-        self.unused.set_timesteps(settings.steps, device=pipe.device)
-        self.scheduler = copy.deepcopy(self.unused)
-        self.states: dict[tuple[str, int], diffusers.SchedulerMixin] = {}
-
-    def prefix(self, name: str, seed: int) -> Float[Tensor, "1 channels height width"]:
-        """Latent of (class, seed) when the slider starts; the scheduler is left as it was then."""
-        if (name, seed) not in self.states:
-            self.prefixes.pop((name, seed), None)
-            self.scheduler = copy.deepcopy(self.unused)
-            super().prefix(name, seed)
-            self.states[name, seed] = self.scheduler
-        self.scheduler = copy.deepcopy(self.states[name, seed])
-        return self.prefixes[name, seed]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,10 +61,7 @@ class Bench:
     @cached_property
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge, classifiers, and the code."""
-        drawn = [
-            [name, type(one.unused).__name__, one.unused.config.timestep_spacing, dataclasses.asdict(one.settings)]
-            for name, one in self.steppers.items()
-        ]
+        drawn = [[name, stepping.identity(one), dataclasses.asdict(one.settings)] for name, one in self.steppers.items()]
         jury = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         drawing = units.code_digest(sys.modules[__name__], generation, adapters, models, health)
         answering = units.code_digest(evaluation, classifiers, encoders, alexnet, backbones)

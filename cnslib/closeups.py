@@ -11,7 +11,7 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 
-from cnslib import adapters, alexnet, backbones, classifiers, encoders, evaluation, generation, models, tables, units
+from cnslib import adapters, alexnet, backbones, classifiers, encoders, evaluation, generation, models, stepping, tables, units
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, demand, identifier
 from cnslib.generation import Sampler
@@ -38,6 +38,7 @@ class Studio:
     def drawing(self) -> str:
         """A digest of what all pictures have in common: sampling settings, base model, and the code that draws."""
         drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
+        drawn |= stepping.identity(self.sampler)
         return units.digest(PROMPT, drawn, self.origin.base, units.code_digest(generation, adapters, models))
 
     @cached_property

@@ -20,6 +20,7 @@ SHIFTS = (
 )
 UNSHIFTED = "unshifted"
 PREDICTIONS = ("v_prediction", "epsilon")
+DRAWINGS = ("exact", "fused", "fast")
 FETCHED = ("pipeline", "clip", "image_encoder", "oracle")
 
 
@@ -55,9 +56,11 @@ class Base:
     sources: dict[str, dict[str, object]]
     in_star: str
     recipe: str
+    drawing: str
 
     def __post_init__(self):
         demand(self.prediction in PREDICTIONS, "base.prediction", self.prediction, ", ".join(PREDICTIONS))
+        demand(self.drawing in DRAWINGS, "base.drawing", self.drawing, ", ".join(DRAWINGS))
         for key, place in self.sources.items():
             demand(key in FETCHED, "base.sources", key, f"keys of base that name a model directory: {', '.join(FETCHED)}")
             demand(set(place) == {"hub", "revision", "sha256"}, f"base.sources.{key}", place, "hub, revision and sha256 by file")

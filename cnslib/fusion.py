@@ -1,27 +1,28 @@
 """Images of (shift, class, seed, scale) with the slider merged into the weights: quicker than generation, and not bit for bit the same.
 
-A named option beside the exact default, called as `fusion.generate` with the arguments of `generation.generate`. An adapter that is
+A named option beside the exact default (`base.drawing`, see `drawings`). An adapter that is
 attached costs every layer two more products; merged, it costs nothing, but the sum W + scale * change is rounded once more and a
 batch holds the seeds of one scale instead of the scales of one seed. Values on the edge are then rounded the other way: pictures
 are apart by one grey level here and there.
 """
 
 import contextlib
+import copy
 import itertools
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import torch
-from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from diffusers import SchedulerMixin, StableDiffusionPipeline, UNet2DConditionModel
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib import adapters, generation, models, tables, units, workers
+from cnslib import adapters, generation, models, stepping, tables, units, workers
 from cnslib.config import UNSHIFTED, Generation, identifier
 from cnslib.sliders import slider_path
+from cnslib.stepping import Stepper
 
 PASS = 5  # seeds in one forward pass
 
@@ -53,32 +54,45 @@ def merged(unet: UNet2DConditionModel, change: dict[str, Tensor], scale: float) 
             weight.data = kept[name]
 
 
-class Sampler(generation.Sampler):
+class Sampler(Stepper):
     """Draws the seeds of one class at one scale, `PASS` of them in a forward pass; their starts, too, are drawn in passes.
 
     A pass always holds the seeds 5 k + 1 to 5 k + 5, and those that nobody asked for are thrown away: an image does not depend on
     how many seeds, scales, shifts or classes are drawn. It may depend, in its last bits, on `PASS` and on the machine, since a
-    batch of another size is added up in another order.
+    batch of another size is added up in another order. The memory of a scheduler that has one belongs to a pass.
     """
 
-    @torch.no_grad()
-    def prefix(self, name: str, seed: int) -> Float[Tensor, "1 channels height width"]:
-        """Latent of (class, seed) when the slider starts, drawn and remembered together with the other seeds of its pass."""
-        if (name, seed) not in self.prefixes:
-            members = passes(seed)[-1]
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str = "DDIMScheduler", spacing: str = "leading"):
+        """As a `Stepper`; by default with the scheduler that the exact default has."""
+        super().__init__(pipe, settings=settings, scheduler=scheduler, spacing=spacing)
+        self.starts: dict[tuple[str, range], tuple[Tensor, SchedulerMixin]] = {}
+
+    def prepare(self, classes: list[str], *, seeds: int) -> None:
+        """Draws the latents that all shifts share, where they are not remembered yet."""
+        waiting = [name for name in classes if any((name, members) not in self.starts for members in passes(seeds))]
+        for found in workers.each(class_starts, [(self, name, seeds) for name in waiting], device=self.pipe.device):
+            self.starts |= found
+
+    def start(self, name: str, members: range) -> Float[Tensor, "seeds channels height width"]:
+        """Latents of a pass when the slider starts, drawn once; the scheduler is left as it was then."""
+        if (name, members) not in self.starts:
+            self.scheduler = copy.deepcopy(self.unused)
             latents = torch.cat([models.initial_latent(self.pipe, member) for member in members])
             early = self.scheduler.timesteps[: generation.steps_without_slider(self.settings)]
-            starts = self.denoise(latents, name, early).split(1)
-            self.prefixes |= {(name, member): start for member, start in zip(members, starts, strict=True)}
-        return self.prefixes[name, seed]
+            self.starts[name, members] = self.denoise(latents, name, early), self.scheduler
+        latents, scheduler = self.starts[name, members]
+        self.scheduler = copy.deepcopy(scheduler)
+        return latents
 
     @torch.no_grad()
     def images(self, name: str, seeds: int, change: dict[str, Tensor], scale: float) -> UInt8[Tensor, "seeds height width 3"]:
         """The images of one class at one scale of a change of the weights; without a change the unshifted ones."""
-        late = self.scheduler.timesteps[generation.steps_without_slider(self.settings) :]
-        starts = [torch.cat([self.prefix(name, seed) for seed in members]) for members in passes(seeds)]
-        with merged(self.pipe.unet, change, scale):
-            drawn = [models.decode(self.pipe, self.denoise(start, name, late)) for start in starts]
+        late = self.unused.timesteps[generation.steps_without_slider(self.settings) :]
+        drawn = []
+        for members in passes(seeds):
+            start = self.start(name, members)
+            with merged(self.pipe.unet, change, scale):
+                drawn.append(models.decode(self.pipe, self.denoise(start, name, late)))
         return torch.cat(drawn)[:seeds]
 
 
@@ -98,16 +112,24 @@ def generate(
     origin: models.Origin,
     sliders: Path,
     folder: Path,
+    **scheduler: str,
 ) -> dict[str, Path]:
-    """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
+    """Makes the shards that are missing or outdated, as `generation.generate`; `scheduler` is that of a `Sampler`, and its spacing."""
     paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
     units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
     units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
-    sampler = Sampler(pipe, settings=settings)
-    for shift, path in paths.items():
-        files = {name: slider_path(sliders, shift, name) for name in classes} if shift != UNSHIFTED else {}
-        shard(sampler, shift, classes, files, scales=scales, seeds=seeds, origin=origin, path=path)
+    sampler = Sampler(pipe, settings=settings, **scheduler)
+    unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
+    for shift in shifts:
+        files = {name: slider_path(sliders, shift, name) for name in classes}
+        shard(sampler, shift, classes, files, scales=scales, seeds=seeds, origin=origin, path=paths[shift])
     return paths
+
+
+def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: models.Origin, path: Path) -> pd.DataFrame:
+    """The table of all scale-0 images, drawn where the file is missing or outdated."""
+    shard(sampler, UNSHIFTED, classes, {}, scales=[0.0], seeds=seeds, origin=origin, path=path)
+    return tables.read(path, tables.images)
 
 
 def shard(
@@ -136,16 +158,24 @@ def shard_digest(
     """What a shard depends on: all that one of generation does, that its weights were merged, and the code of this module."""
     sliders = [adapters.file_digest(file) for file in files.values()]
     exact = generation.shard_digest(sampler, classes, seeds=seeds, origin=origin, scales=scales, sliders=sliders)
-    return units.digest("fused", exact, units.code_digest(sys.modules[__name__]))
+    return units.digest("fused", exact, stepping.identity(sampler), units.code_digest(sys.modules[__name__]))
 
 
 def shift_rows(
     sampler: Sampler, shift: str, classes: list[str], files: dict[str, Path], *, scales: list[float], seeds: int
 ) -> Iterator[dict]:
     """One row per class, seed and scale."""
-    sampler.prepare(classes, seeds=math.ceil(seeds / PASS) * PASS)
+    sampler.prepare(classes, seeds=seeds)
     pieces = [(sampler, shift, name, files.get(name), scales, seeds) for name in classes]
     yield from itertools.chain(*workers.each(class_rows, pieces, device=sampler.pipe.device, desc=shift))
+
+
+@torch.no_grad()
+def class_starts(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, range], tuple[Tensor, SchedulerMixin]]:
+    """The shared latents of one class, with what the scheduler remembers of them."""
+    for members in passes(seeds):
+        sampler.start(name, members)
+    return {key: start for key, start in sampler.starts.items() if key[0] == name}
 
 
 def class_rows(sampler: Sampler, shift: str, name: str, path: Path | None, scales: list[float], seeds: int) -> list[dict]:

@@ -22,6 +22,7 @@ from cnslib import (
     inversion,
     models,
     stats,
+    stepping,
     studies,
     subsets,
     tables,
@@ -146,7 +147,7 @@ def test_an_image_does_not_know_what_was_drawn_before(pipe, name):
 def test_unipc_with_20_steps_starts_its_slider_where_the_released_code_does(pipe):
     """Its start_noise of 750 leaves 5 of 20 steps without the slider; it runs from 999 down by 50, as SD 2's own file has it."""
     settings = dataclasses.replace(SETTINGS, steps=20)
-    stepper = ablation.Stepper(pipe, settings=settings, scheduler="UniPCMultistepScheduler", spacing="linspace")
+    stepper = stepping.Stepper(pipe, settings=settings, scheduler="UniPCMultistepScheduler", spacing="linspace")
     assert stepper.scheduler.timesteps[:3].tolist() == [999, 949, 899]
     assert (stepper.scheduler.timesteps > 750).sum() == generation.steps_without_slider(settings) == 5
 

@@ -1,0 +1,52 @@
+"""How the benchmark is drawn: `base.drawing` is the exact default, or a quicker way whose pictures are not the same bit for bit."""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from cnslib import fusion, generation, stepping
+from cnslib.config import Generation, demand
+
+# Of the samplers compared in the ablation, the one whose classifiers are ordered most as by DDIM in 100 steps.
+STEPS, UNIPC = 20, {"scheduler": "UniPCMultistepScheduler", "spacing": "linspace"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """A way to draw: what makes all tables of images and the one of scale 0, and a sampler of single trajectories that agrees with them.
+
+    `sampler` is that of the tables, `single` draws one trajectory in its own pass, within rounding the same pictures. `steps` replace
+    `generation.steps`, unless they are 0.
+    """
+
+    generate: Callable[..., dict[str, Path]]
+    unshifted_shard: Callable[..., pd.DataFrame]
+    sampler: Callable[..., generation.Sampler]
+    single: Callable[..., generation.Sampler]
+    steps: int = 0
+
+    def settings(self, settings: Generation) -> Generation:
+        """The settings of `generation` with the number of steps that this way takes."""
+        return dataclasses.replace(settings, steps=self.steps or settings.steps)
+
+
+WAYS = {
+    "exact": Drawing(generation.generate, generation.unshifted_shard, generation.Sampler, generation.Sampler),
+    "fused": Drawing(fusion.generate, fusion.unshifted_shard, fusion.Sampler, generation.Sampler),
+    "fast": Drawing(
+        partial(fusion.generate, **UNIPC),
+        fusion.unshifted_shard,
+        partial(fusion.Sampler, **UNIPC),
+        partial(stepping.Stepper, **UNIPC),
+        STEPS,
+    ),
+}
+
+
+def chosen(name: str) -> Drawing:
+    """The way of that name; ValueError names `base.drawing` and what it accepts."""
+    demand(name in WAYS, "base.drawing", name, ", ".join(WAYS))
+    return WAYS[name]
