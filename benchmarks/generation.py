@@ -1,5 +1,6 @@
-"""Images of one class: a pipeline call per shift and scale against ours, exact and fused. `python benchmarks/generation.py`."""
+"""Images of one class: a pipeline call per shift and scale against ours. `python benchmarks/generation.py [--drawing fused]`."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,10 +10,10 @@ import torch
 import turns
 from diffusers import StableDiffusionPipeline
 
-from cnslib import adapters, fusion, generation, inversion, models, parameters, paths
+from cnslib import adapters, drawings, fusion, generation, inversion, models, parameters, paths
 from cnslib.sliders import slider_path
 
-NAME, SHIFTS, SEEDS, STEPS = "sneaker", 3, 5, 8
+NAME, SEEDS = "sneaker", 5
 
 
 def reference_images(pipe: StableDiffusionPipeline, seeds: Sequence[int], scale: float, settings) -> np.ndarray:
@@ -43,11 +44,11 @@ class Drawing:
     def __init__(self):
         """Loads the mini model and finds its sliders."""
         sections = parameters.load(paths.resolve("params.yaml"))
-        self.base, self.settings = sections["base"], replace(sections["generation"], steps=STEPS)
+        self.base, self.settings = sections["base"], sections["generation"]
         layout = paths.Layout(self.base.out)
         self.pipe = models.load_pipeline(paths.resolve(self.base.pipeline), "cpu")
         models.load_tokens(self.pipe, layout.artifacts("inversion"), [NAME])
-        self.files = {shift: slider_path(layout.artifacts("sliders"), shift, NAME) for shift in self.base.shifts[:SHIFTS]}
+        self.files = {shift: slider_path(layout.artifacts("sliders"), shift, NAME) for shift in self.base.shifts}
         self.seeds = range(1, SEEDS + 1)
         self.differing: list[float] = []
 
@@ -59,7 +60,7 @@ class Drawing:
                 found.append([reference_images(self.pipe, self.seeds, scale, self.settings) for scale in self.base.scales])
         return np.array(found)
 
-    def ours(self) -> np.ndarray:
+    def exact(self) -> np.ndarray:
         """As the generation step draws: what shifts and scales share is drawn once, all scales of a seed in one batch."""
         sampler, scales = generation.Sampler(self.pipe, settings=self.settings), self.base.scales[1:]
         plain, found = [sampler.unshifted(NAME, seed).numpy() for seed in self.seeds], []
@@ -69,9 +70,10 @@ class Drawing:
             found.append([np.concatenate(pair) for pair in zip(plain, shifted, strict=True)])
         return np.array(found).swapaxes(1, 2)
 
-    def fused(self) -> np.ndarray:
-        """The named option: each slider merged into the weights once per scale, all seeds of a scale in one batch."""
-        sampler, found = fusion.Sampler(self.pipe, settings=self.settings), []
+    def fused(self, drawing: str = "fused") -> np.ndarray:
+        """By a named option: each slider merged into the weights once per scale, all seeds of a scale in one batch."""
+        way, found = drawings.chosen(drawing), []
+        sampler = way.sampler(self.pipe, settings=way.settings(self.settings))
         plain = sampler.images(NAME, SEEDS, {}, 0.0).numpy()
         for file in self.files.values():
             change = fusion.changes(self.pipe, file)
@@ -94,31 +96,28 @@ class Drawing:
 
 
 def counts(drawing: Drawing) -> str:
-    """UNet evaluations of the reference and of ours, exact or fused: as measured here, and for all shifts at 8 and at 100 steps."""
-    lines = []
-    for shifts, steps in ((SHIFTS, STEPS), (len(drawing.base.shifts), STEPS), (len(drawing.base.shifts), 100)):
-        shapes = {"shifts": shifts, "images": 1, "scales": len(drawing.base.scales)}
+    """UNet evaluations of the reference and of ours for all shifts, at the benchmark's steps and at the paper's 100."""
+    lines, shapes = [], {"shifts": len(drawing.files), "images": 1, "scales": len(drawing.base.scales)}
+    for steps in (drawing.settings.steps, 100):
         own = generation.evaluations(replace(drawing.settings, steps=steps), **shapes)
-        share = own["shared"] / own["separate"]
-        lines.append(f"{shifts} shifts, {steps} steps: {own['separate']} and {own['shared']}, a share of {share:.3f}")
-    return "UNet evaluations per seed, " + "; ".join(lines)
+        lines.append(f"{steps} steps: {own['separate']} and {own['shared']}, a share of {own['shared'] / own['separate']:.3f}")
+    return f"UNet evaluations per seed under {shapes['shifts']} shifts, " + "; ".join(lines)
 
 
 def main() -> int:
-    """The measured ratios of the exact default and of the fused option; results are apart by the largest difference in grey levels.
+    """The measured ratio of the exact default or of merged sliders; results are apart by the largest difference in grey levels.
 
     One level is allowed: a batch of another size adds in another order, and a value on the edge is rounded the other way.
     """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--drawing", choices=("exact", "fused"), default="exact", help="way to draw (default exact)")
+    name = parser.parse_args().drawing
     drawing = Drawing()
     single, batch = drawing.alone()
-    notes = f"values of a picture that differ from the reference: {single:.3%} drawn alone, {batch:.3%} in the batch of its trajectory"
-    failed = 0
-    for name, ours in (("generation", drawing.ours), ("generation, fused", drawing.fused)):
-        contest = turns.Contest(name, drawing.reference, ours, drawing.apart, 1)
-        failed |= turns.report(contest, notes=counts(drawing))
-        print(f"share of all values that differ: {max(drawing.differing):.3%}")
-        drawing.differing.clear()
-    print(notes)
+    contest = turns.Contest(f"generation, {name}", drawing.reference, getattr(drawing, name), drawing.apart, 1)
+    failed = turns.report(contest, notes=counts(drawing))
+    print(f"share of all values that differ: {max(drawing.differing):.3%}")
+    print(f"values of a picture that differ from the reference: {single:.3%} drawn alone, {batch:.3%} in the batch of its trajectory")
     return failed
 
 

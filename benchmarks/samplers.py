@@ -18,9 +18,9 @@ from jaxtyping import Float
 
 from cnslib import (
     ablation,
-    adapters,
     classifiers,
     conclusions,
+    drawings,
     encoders,
     generation,
     health,
@@ -54,21 +54,14 @@ class Contestants(Drawing):
         self.study = study
 
     def ours(self) -> np.ndarray:
-        """As the ablation draws: what shifts and scales share is drawn once, all scales in one batch, by few steps."""
-        stepper = ablation.steppers(self.pipe, {FAST: self.study.samplers[FAST]}, settings=self.settings)[FAST]
-        scales = self.base.scales[1:]
-        plain, found = [stepper.unshifted(NAME, seed).numpy() for seed in self.seeds], []
-        for file in self.files.values():
-            with adapters.loaded(self.pipe, file):
-                shifted = [stepper.shifted(NAME, seed, scales).numpy() for seed in self.seeds]
-            found.append([np.concatenate(pair) for pair in zip(plain, shifted, strict=True)])
-        return np.array(found).swapaxes(1, 2)
+        """By the option "fast": sliders merged, what shifts and scales share drawn once, few steps of the row's sampler."""
+        return self.fused("fast")
 
     def evaluations(self, shifts: int) -> str:
         """UNet evaluations of single samples by either procedure."""
         shape = {"shifts": shifts, "images": 1, "scales": len(self.base.scales)}
         before = generation.evaluations(self.settings, **shape)["separate"]
-        after = generation.evaluations(replace(self.settings, steps=self.study.samplers[FAST]["steps"]), **shape)["shared"]
+        after = generation.evaluations(drawings.chosen("fast").settings(self.settings), **shape)["shared"]
         return f"{shifts} shifts: {before} and {after}, {before / after:.2f} times"
 
 
