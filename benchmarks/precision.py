@@ -1,13 +1,14 @@
-"""Generation in 16 bits: the same trajectories in fp32 and in bfloat16. `python benchmarks/precision.py [--device cuda]`.
+"""Generation in 16 bits: merged sliders in fp32 and in bfloat16. `python benchmarks/precision.py [--device cuda]`.
 
-Weights and activations of the UNet are bfloat16, adapter included. The latents, the scheduler's arithmetic and the guidance stay in
-fp32: errors of theirs would add up over the steps. So do the text encoder and the VAE's decoder, which run once per picture.
+Weights and activations of the UNet are bfloat16, but for its last block and what follows. Sliders are merged in fp32 and the sums
+rounded once. The latents, the scheduler's arithmetic and the guidance stay in fp32: errors of theirs would add up over the steps. So
+do the text encoder and the VAE's decoder, which run once per picture.
 """
 
 import argparse
 import copy
-import itertools
 import sys
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -15,20 +16,51 @@ import turns
 from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 from torch import nn
 
-from cnslib import adapters, classifiers, encoders, generation, models, parameters, paths, stats
+from cnslib import classifiers, encoders, fusion, models, parameters, paths, stats
+from cnslib.config import Generation
 from cnslib.sliders import slider_path
 
-SHIFTS, SEEDS, NAME = ["heavy snow", "cartoon style"], [1, 2], "sneaker"
+SHIFTS, SEEDS, NAME = ["heavy snow", "cartoon style"], fusion.PASS, "sneaker"
 AGREEING = 0.99  # share of the zoo's answers that are the same, at least
 
 
+class Half(fusion.Sampler):
+    """Draws as the named option "fused", with a UNet in 16 bits."""
+
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation):
+        """Keeps the pipeline in fp32, from which the weights of every scale are rounded."""
+        super().__init__(halved(pipe), settings=settings)
+        self.full = pipe
+
+    @torch.no_grad()
+    def images(self, name: str, seeds: int, change: dict, scale: float) -> torch.Tensor:
+        """As `fusion.Sampler.images`; what all scales share is drawn before the weights change."""
+        for members in fusion.passes(seeds):
+            self.start(name, members)
+        with fusion.merged(self.full.unet, change, scale):
+            rounded(self.full.unet, self.pipe.unet, change)
+            found = super().images(name, seeds, {}, 0.0)
+        rounded(self.full.unet, self.pipe.unet, change)
+        return found
+
+
 def halved(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
-    """The same pipeline with a UNet in bfloat16 that takes and gives fp32."""
+    """The same pipeline with a UNet in bfloat16 that takes and gives fp32, and ends in fp32."""
     parts = {key: part for key, part in pipe.components.items() if key != "unet"}
     unet = copy.deepcopy(pipe.unet).to(torch.bfloat16)
     unet.register_forward_pre_hook(narrowed)
-    unet.register_forward_hook(widened)
+    for last in (unet.up_blocks[-1], unet.conv_norm_out, unet.conv_out):
+        last.float().register_forward_pre_hook(widened, with_kwargs=True)
+    rounded(pipe.unet, unet, [""])
     return StableDiffusionPipeline(**parts, unet=unet, requires_safety_checker=False)
+
+
+@torch.no_grad()
+def rounded(full: UNet2DConditionModel, half: UNet2DConditionModel, names: Iterable[str]) -> None:
+    """Copies the weights of some layers, each in the target's own precision."""
+    for name in names:
+        for target, source in zip(half.get_submodule(name).parameters(), full.get_submodule(name).parameters(), strict=True):
+            target.copy_(source)
 
 
 def narrowed(unet: UNet2DConditionModel, inputs: tuple) -> tuple:
@@ -37,10 +69,16 @@ def narrowed(unet: UNet2DConditionModel, inputs: tuple) -> tuple:
     return latents.to(unet.dtype), timestep, text.to(unet.dtype)
 
 
-def widened(unet: nn.Module, inputs: tuple, output):
-    """The prediction in fp32."""
-    output.sample = output.sample.float()
-    return output
+def widened(module: nn.Module, inputs: tuple, named: dict) -> tuple[tuple, dict]:
+    """Every tensor among the inputs in fp32."""
+    return tuple(wide(value) for value in inputs), {key: wide(value) for key, value in named.items()}
+
+
+def wide(value):
+    """A tensor, or a tuple of tensors, in fp32; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(wide(one) for one in value)
+    return value.float() if torch.is_tensor(value) and value.is_floating_point() else value
 
 
 class Drawing:
@@ -52,26 +90,25 @@ class Drawing:
         self.base, self.evaluation, self.settings = (sections[name] for name in ("base", "evaluation", "generation"))
         self.resampling, self.layout = sections["accuracy"], paths.Layout(self.base.out)
         self.device, self.above = device, self.base.scales[1:]
-        self.full = models.load_pipeline(paths.resolve(self.base.pipeline), device)
-        models.load_tokens(self.full, self.layout.artifacts("inversion"), self.base.classes)
-        self.half = halved(self.full)
+        self.pipe = models.load_pipeline(paths.resolve(self.base.pipeline), device)
+        models.load_tokens(self.pipe, self.layout.artifacts("inversion"), self.base.classes)
 
-    def trajectories(self, pipe: StableDiffusionPipeline, name: str, seed: int) -> np.ndarray:
-        """The pictures of a class and seed: the unshifted one, then all scales above 0 of every shift."""
-        sampler = generation.Sampler(pipe, settings=self.settings)
-        found = [sampler.unshifted(name, seed)]
+    def trajectories(self, kind: type[fusion.Sampler], name: str) -> np.ndarray:
+        """The pictures of a class: of every seed the unshifted one, then all scales above 0 of every shift."""
+        sampler = kind(self.pipe, settings=self.settings)
+        found = [sampler.images(name, SEEDS, {}, 0.0)]
         for shift in SHIFTS:
-            with adapters.loaded(pipe, slider_path(self.layout.artifacts("sliders"), shift, name)):
-                found.append(sampler.shifted(name, seed, self.above))
-        return torch.cat(found).numpy()
+            change = fusion.changes(self.pipe, slider_path(self.layout.artifacts("sliders"), shift, name))
+            found += [sampler.images(name, SEEDS, change, scale) for scale in self.above]
+        return torch.stack(found, dim=1).numpy()
 
     def reference(self) -> np.ndarray:
         """In fp32."""
-        return self.trajectories(self.full, NAME, SEEDS[0])
+        return self.trajectories(fusion.Sampler, NAME)
 
     def ours(self) -> np.ndarray:
         """In bfloat16."""
-        return self.trajectories(self.half, NAME, SEEDS[0])
+        return self.trajectories(Half, NAME)
 
     def jury(self) -> list[classifiers.Classifier]:
         """The classifiers of params.yaml, each in fp32 and with its own preprocessing."""
@@ -85,11 +122,11 @@ def agreement(drawing: Drawing) -> tuple[dict, dict, float]:
     Intervals resample (class, seed).
     """
     jury, same, apart = drawing.jury(), [], []
-    for name, seed in itertools.product(drawing.base.classes, SEEDS):
-        pair = [drawing.trajectories(pipe, name, seed) for pipe in (drawing.full, drawing.half)]
-        apart.append(np.abs(pair[0].astype(int) - pair[1]).mean())
-        answers = [np.stack([one.logits(list(pictures)).argmax(1).numpy() for one in jury]) for pictures in pair]
-        same.append(answers[0] == answers[1])
+    for name in drawing.base.classes:
+        for pair in zip(*(drawing.trajectories(kind, name) for kind in (fusion.Sampler, Half)), strict=True):
+            apart.append(np.abs(pair[0].astype(int) - pair[1]).mean())
+            answers = [np.stack([one.logits(list(pictures)).argmax(1).numpy() for one in jury]) for pictures in pair]
+            same.append(answers[0] == answers[1])
     hits = np.stack(same)  # clusters, classifiers, pictures
     clusters = np.arange(len(hits)).repeat(hits[0].size)
     overall = stats.clustered_share(hits.ravel(), clusters, settings=drawing.resampling)
