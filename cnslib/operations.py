@@ -5,8 +5,10 @@ are multiplications and additions (two per pair) of convolutions, matrix product
 meta device; what else a network does is no operation, but is in the rate. The rate is that of the middle network, by operations, of
 each kind: those that mostly convolve, and those that mostly multiply matrices (transformers, mixers, ConvNeXt).
 
-Assumed: every network of a kind runs at the rate of its middle one, in the batch that was measured. Small networks are slower than
-that on a device that they cannot fill, large ones faster; single networks are off by up to a factor of a few, their sum by less.
+Assumed: every network of a kind runs at the rate of its middle one, in the batch that was measured. Single networks can be off by a
+factor of two or three, mostly those too small to fill the device; their sum is off by less. Pictures are decoded and prepared on the
+CPU beside this: the evaluation's once per group of classifiers and distinct preprocessing, the filter's once for its three encoders,
+whose preprocessings differ at the paper's scale.
 """
 
 import logging
@@ -34,7 +36,7 @@ from cnslib.registry import CLASSES, Entry
 
 CONVOLUTIONS, PRODUCTS = "convolutions", "matrix products"  # kinds of networks
 CPU_OPERATIONS = 1e11  # of a measured batch where the device is a CPU: seconds on a few cores
-TOGETHER = 8  # classifiers that share a decoded picture: how many the evaluation is to hold in memory at once
+TOGETHER = 8  # classifiers that share a decoded picture: as many as the evaluation asks at once
 BLOB = 16  # pixels: blobs of this size fill as many PNG bytes as pictures do
 
 

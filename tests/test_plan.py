@@ -94,19 +94,19 @@ def test_hours_are_passes_times_rate():
     assert plan.hours(works, None, {})["hours"].isna().all()
 
 
-def test_operations_are_those_that_the_networks_papers_print(looking):
-    """Multiply-adds in units of 1e9, two operations each: ResNet-50 4.1, ViT-B/16 17.6 (of which attention's products are 0.7), ConvNeXt-B
-    15.4 (Liu et al. 2022, Table 1), ResNet-152 11.5, and AlexNet 0.71."""
+def test_operations_are_the_published_ones(looking):
+    """torchvision's documentation of the same shapes prints multiply-adds in units of 1e9, which are two operations each; attention's
+    products are 4 % of the ViT's."""
     published = {
-        "resnet50.a1_in1k": (4.1, operations.CONVOLUTIONS),
-        "resnet152.a1_in1k": (11.5, operations.CONVOLUTIONS),
-        "vit_base_patch16_224.augreg_in1k": (17.6, operations.PRODUCTS),
-        "convnext_base.fb_in1k": (15.4, operations.PRODUCTS),
+        "resnet50.a1_in1k": (4.09, operations.CONVOLUTIONS),
+        "resnet152.a1_in1k": (11.51, operations.CONVOLUTIONS),
+        "vit_base_patch16_224.augreg_in1k": (17.56, operations.PRODUCTS),
+        "convnext_base.fb_in1k": (15.36, operations.PRODUCTS),
     }
     counted = {one.source: one for one in looking[0]["evaluation"]}
     for model, (multiplications, kind) in published.items():
         one = counted[f"registry:{model}"]
-        assert (one.operations, one.kind) == (pytest.approx(2e9 * multiplications, rel=0.01), kind)
+        assert (one.operations, one.kind) == (pytest.approx(2e9 * multiplications, rel=0.005), kind)
     assert counted["registry:alexnet@weights/alexnet-owt-7be5be79.pth"].operations == pytest.approx(2 * 0.71e9, rel=0.01)
 
 
