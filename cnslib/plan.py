@@ -1,7 +1,8 @@
 """What a parameter file costs, before anything runs: `python -m cnslib.plan [--params FILE] [--overlay FILE]`.
 
 Units of work and passes of the UNet follow from the parameters. Hours come from a rate that is measured here, on the UNet that the
-parameters name, or on one of Stable Diffusion 2's shape with random weights where its directory is empty.
+parameters name, or on one of Stable Diffusion 2's shape with random weights where its directory is empty. Encoders and classifiers cost
+their operations at a rate of operations that is measured here, see `operations`; no weights of theirs are read.
 """
 
 import argparse
@@ -15,17 +16,23 @@ import pandas as pd
 import torch
 from diffusers import AutoencoderKL, UNet2DConditionModel
 
-from cnslib import adapters, bisection, generation, health, parameters, paths, provision, rates
+from cnslib import adapters, bisection, generation, health, operations, parameters, paths, provision, rates
+from cnslib.operations import Network, Speed
 from cnslib.rates import Rate, guided
 
 PNG = 0.48  # bytes of a stored picture over those of its pixels: the mini world's 8,520 images; a photograph may need more
 PAPER_HOURS = {"sliders": 2000, "generation": 350, "evaluation": 1000}  # CNS-Bench (ICCV 2025), supplement G.3; A40, A100, RTX 8000
 GIB = 2**30
+GIGA = 1e9
+UNET_SHARE = 5 / 8  # of the time for the measurement: five kinds of passes of the UNet, and three of what looks at pictures
+LEFT_OUT = """Left out: text encoders, the catalog's held-out pictures, what encoders and classifiers see of inversion, health report and
+bisection, and the chapters beyond the benchmark. Hours of the paper are those of its full size."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """One step's units and what they cost: passes of the UNet for single samples, without and with gradient, and decoded pictures."""
+    """One step's units and what they cost: passes of the UNet for single samples, without and with gradient, pictures that its decoder
+    makes, and pictures that each network of the step looks at."""
 
     step: str
     what: str
@@ -33,6 +40,7 @@ class Work:
     passes: float = 0
     training: float = 0
     decoded: int = 0
+    looked: int = 0
 
 
 def work(sections: dict[str, Any]) -> list[Work]:
@@ -52,8 +60,8 @@ def work(sections: dict[str, Any]) -> list[Work]:
         *slider_work(sections),
         Work("generation", "images", images, cost, decoded=images),
         Work("generation", "images at other guidances", unshifted * len(others), tried, decoded=unshifted * len(others)),
-        Work("filtering", "images judged by three encoders", images),
-        Work("evaluation", "answers of classifiers", answers),
+        Work("filtering", "images judged by three encoders", images, looked=images),
+        Work("evaluation", "answers of classifiers", answers, looked=images),
         bisection_work(sections),
     ]
     return [one for one in found if one.units]
@@ -96,18 +104,47 @@ def bisection_work(sections: dict[str, Any]) -> Work:
     return Work("bisection", "images at most", images, guided(drawing.guidance) * (images * late + early), decoded=images)
 
 
-def hours(works: list[Work], rate: Rate | None) -> pd.DataFrame:
-    """One row per kind of work with its hours on one device; not a number where nothing was measured or the UNet is not what works."""
+def hours(works: list[Work], rate: Rate | None, looking: dict[str, float]) -> pd.DataFrame:
+    """One row per kind of work with its hours on one device; not a number where nothing was measured.
+
+    `looking` holds the seconds per picture of the networks that look, by step; a step without any is not known.
+    """
     rows = []
     for one in works:
         passing, training = (rate.passing, rate.inversion_training) if rate else (np.nan, np.nan)
         if rate and one.what.startswith("sliders"):
             passing, training = rate.slider_passing, rate.slider_training
         seconds = one.passes * passing + one.training * training + one.decoded * (rate.decoding if rate else np.nan)
-        known = rate is not None and one.step not in ("filtering", "evaluation")
+        seconds += one.looked * looking.get(one.step, np.nan) if one.looked else 0
         rows.append({"step": one.step, "work": one.what, "units": one.units, "UNet passes": round(one.passes + one.training)})
-        rows[-1] |= {"hours": seconds / 3600 if known else np.nan}
+        rows[-1] |= {"hours": seconds / 3600}
     return pd.DataFrame(rows)
+
+
+def looking_speed(sections: dict[str, Any], networks: dict[str, list[Network]], side: int, *, seconds: float) -> Speed:
+    """How fast the device looks at pictures of `side` pixels, in batches as the evaluation's."""
+    everyone = [one for own in networks.values() for one in own]
+    asked = {"device": sections["base"].device, "batch_size": sections["evaluation"].batch_size}
+    return operations.measure(everyone, **asked, side=side, seconds=seconds)
+
+
+def feeding(works: list[Work], speed: Speed, networks: dict[str, list[Network]]) -> str:
+    """Hours of one core that make inputs of stored pictures."""
+    needed = {one.step: one.looked * speed.feeding(networks[one.step]) / 3600 for one in works if one.looked}
+    parts = [f"{step} {rounded(value)}" for step, value in needed.items()]
+    return f"decoding and resizing, hours of one core: {', '.join(parts)}"
+
+
+def looks(networks: dict[str, list[Network]], unknown: dict[str, str], speed: Speed | None) -> list[str]:
+    """What the networks that look at pictures cost for each of these, how fast they ran, and which of them are left out."""
+    parts = [f"{step} {rounded(sum(one.operations for one in own) / GIGA)}" for step, own in networks.items()]
+    lines = [f"operations per picture, GFLOP: {', '.join(parts)}"]
+    if speed:
+        texts = {kind: f"{rounded(value / GIGA)} GFLOP/s, by {speed.measured[kind]}" for kind, value in speed.rates.items()}
+        lines += [f"measured rate of {kind}: {text} with random weights" for kind, text in texts.items()]
+    count = len(unknown) + sum(len(own) for own in networks.values())
+    lines += [f"{len(unknown)} of {count} encoders and classifiers not known and left out of the sum:"] if unknown else []
+    return [*lines, *(f"  {text}" for text in unknown.values())]
 
 
 def sizes(sections: dict[str, Any], unet: UNet2DConditionModel, vae: AutoencoderKL) -> dict[str, float]:
@@ -137,19 +174,22 @@ def report(sections: dict[str, Any], *, seconds: float) -> str:
     base = sections["base"]
     here = not base.device.startswith("cuda") or torch.cuda.is_available()
     unet, vae, source = rates.models(paths.resolve(base.pipeline), base.device if here else "meta")
-    rate = rates.measure(unet, vae, sections, device=base.device, seconds=seconds) if here else None
-    table = hours(work(sections), rate)
+    works, (networks, unknown) = work(sections), operations.count(sections)
+    rate = rates.measure(unet, vae, sections, device=base.device, seconds=seconds * UNET_SHARE) if here else None
+    speed = looking_speed(sections, networks, rates.side_of(unet, vae), seconds=seconds * (1 - UNET_SHARE)) if here else None
+    table = hours(works, rate, {step: speed.looking(own) for step, own in networks.items() if speed and own})
     table["paper, hours"] = table["step"].map(PAPER_HOURS).where(table["step"] != table["step"].shift(), np.nan)
     grid = [f"{len(base.classes)} classes", f"{len(base.shifts)} shifts", f"{len(base.scales)} scales", f"{base.seeds} seeds"]
     lines = [", ".join([*grid, f"{len(sections['evaluation'].classifiers)} classifiers"]), ""]
     lines += [
         table.to_string(index=False, na_rep="", formatters={"units": "{:,}".format, "UNet passes": "{:,}".format}, float_format=rounded)
     ]
-    lines += [f"sum: {rounded(table['hours'].sum())} hours of one device" if rate else f"no hours: {base.device} is not here", ""]
+    lines += [f"sum: {rounded(table['hours'].sum())} hours of one device" if rate else f"no hours: {base.device} is not here"]
+    lines += [*([feeding(works, speed, networks)] if speed else []), ""]
     lines += [f"{name}: {rounded(value)} GiB" for name, value in sizes(sections, unet, vae).items()]
     lines += [f"memory: device {rounded(rate.memory / GIB)} GiB"] if rate and rate.memory else []
     lines += [f"measured on {base.device}: {rate.passing:.3g} s per pass and picture, {source}"] if rate else [f"sizes of {source}"]
-    return "\n".join([*lines, "Classifiers and encoders are not timed; hours of the paper are those of its full size."])
+    return "\n".join([*lines, *looks(networks, unknown, speed), LEFT_OUT])
 
 
 def main(arguments: list[str]) -> int:
