@@ -25,6 +25,7 @@ from cnslib.sliders import slider_path
 from cnslib.stepping import Stepper
 
 PASS = 5  # seeds in one forward pass
+DDIM = "DDIMScheduler"  # the scheduler of the exact default
 
 
 @torch.no_grad()
@@ -62,7 +63,7 @@ class Sampler(Stepper):
     batch of another size is added up in another order. The memory of a scheduler that has one belongs to a pass.
     """
 
-    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str = "DDIMScheduler", spacing: str = "leading"):
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str = DDIM, spacing: str = "leading"):
         """As a `Stepper`; by default with the scheduler that the exact default has."""
         super().__init__(pipe, settings=settings, scheduler=scheduler, spacing=spacing)
         self.starts: dict[tuple[str, range], tuple[Tensor, SchedulerMixin]] = {}
@@ -112,13 +113,14 @@ def generate(
     origin: models.Origin,
     sliders: Path,
     folder: Path,
-    **scheduler: str,
+    scheduler: str = DDIM,
+    spacing: str = "leading",
 ) -> dict[str, Path]:
-    """Makes the shards that are missing or outdated, as `generation.generate`; `scheduler` is that of a `Sampler`, and its spacing."""
+    """Makes the shards that are missing or outdated, as `generation.generate` with a `Sampler` of that scheduler."""
     paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
     units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
     units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
-    sampler = Sampler(pipe, settings=settings, **scheduler)
+    sampler = Sampler(pipe, settings=settings, scheduler=scheduler, spacing=spacing)
     unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
     for shift in shifts:
         files = {name: slider_path(sliders, shift, name) for name in classes}

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from diffusers import AutoencoderKL, UNet2DConditionModel
 
-from cnslib import adapters, bisection, generation, health, operations, parameters, paths, provision, rates
+from cnslib import adapters, bisection, drawings, generation, health, operations, parameters, paths, provision, rates
 from cnslib.operations import Network, Speed
 from cnslib.rates import Rate, guided
 
@@ -48,12 +48,13 @@ def work(sections: dict[str, Any]) -> list[Work]:
 
     The bisection's images are an upper bound: how many it asks for depends on the answers.
     """
-    base, drawing = sections["base"], sections["generation"]
-    unshifted = len(base.classes) * base.seeds
+    base, way = sections["base"], drawings.chosen(sections["base"].drawing)
+    drawing, unshifted = way.settings(sections["generation"]), len(base.classes) * base.seeds
+    drawn = len(base.classes) * way.drawn(base.seeds)
     images = unshifted * (1 + len(base.shifts) * (len(base.scales) - 1))
-    cost = generation.evaluations(drawing, shifts=len(base.shifts), images=unshifted, scales=len(base.scales))["shared"]
+    cost = generation.evaluations(drawing, shifts=len(base.shifts), images=drawn, scales=len(base.scales))["shared"]
     others = [value for value in set(drawing.guidances) if value != drawing.guidance]
-    tried = sum(unshifted * drawing.steps * guided(value) for value in others)
+    tried = sum(drawn * drawing.steps * guided(value) for value in others)
     answers = len(sections["evaluation"].classifiers) * images
     found = [
         *token_work(sections),
@@ -94,7 +95,8 @@ def slider_work(sections: dict[str, Any]) -> list[Work]:
 
 def bisection_work(sections: dict[str, Any]) -> Work:
     """Pictures between the grid's scales, at most: each classifier halves one cell of a trajectory by itself."""
-    base, drawing, settings = (sections[name] for name in ("base", "generation", "bisection"))
+    base, settings = sections["base"], sections["bisection"]
+    drawing = drawings.chosen(base.drawing).settings(sections["generation"])
     halvings = [bisection.rounds(cell, settings.resolution) for cell in np.diff(base.scales)]
     most = min(len(settings.classifiers) * max(halvings), sum(2**number - 1 for number in halvings))
     trajectories = len(settings.shifts) * len(settings.classes) * settings.seeds

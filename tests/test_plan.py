@@ -74,6 +74,16 @@ def test_what_others_give_costs_nothing_but_its_report(paper):
     assert works["tokens"].training == 100 * 3000
 
 
+def test_a_fast_drawing_counts_its_own_steps_and_fills_its_passes(mini, paper):
+    """20 steps, 15 of them with slider; 12 seeds are drawn as three passes of 5. At the paper's scale 50 seeds fill ten of them."""
+    fast = {
+        name: found(one | {"base": dataclasses.replace(one["base"], drawing="fast")}) for name, one in (("mini", mini), ("paper", paper))
+    }
+    assert fast["mini"]["images"].passes == 2 * 150 * (20 + 14 * 5 * 15) and fast["mini"]["images"].units == 8520
+    assert fast["paper"]["images"].passes == 2 * 5000 * (20 + 14 * 5 * 15)
+    assert fast["paper"]["images at most"].passes < found(paper)["images at most"].passes / 4.9
+
+
 def test_the_bisection_asks_for_no_more_than_its_bound(mini):
     """Each of 8 classifiers halves one cell of 0.5 four times: 32 pictures of 60 trajectories; scans add the 35 multiples of 1/16 off the
     grid in 6 shifts."""
