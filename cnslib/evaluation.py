@@ -19,8 +19,8 @@ from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, Evaluation, demand, identifier
 from cnslib.feeding import Batch
 
-# Classifiers in memory at once. Pictures are decoded once for every group of them: the paper's 43 need 6 passes, and a group's
-# largest networks, inputs and answers to 355,000 pictures about 10 GB.
+# Classifiers in memory at once. Pictures are decoded once for every group: the paper's 43 need six passes in place of 43, while a
+# group's answers to its 355,000 pictures take 1.2 GB, and its networks and the inputs that are prepared a few more.
 TOGETHER = 8
 
 

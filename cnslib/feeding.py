@@ -31,7 +31,8 @@ def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> I
     """For each batch its rows, and the logits [rows labels] of every classifier in fp32 on the CPU.
 
     Bit for bit those of `evaluation.batch_logits`, which asks one classifier: networks get batches of exactly `size`, the last one
-    filled up with its last picture. Classifiers are all on one device. The first error of reading a batch or picture is raised.
+    filled up with its last picture. Classifiers are all on one device, and their settings describe their transforms. The first
+    error of reading a batch or picture is raised.
     """
     transforms = {way(classifier): classifier.transform for classifier in group}
     threads = torch.get_num_threads()
