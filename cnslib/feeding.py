@@ -51,7 +51,7 @@ def way(classifier: Classifier) -> str:
 
 @torch.inference_mode()
 def asked(group: list[Classifier], inputs: Inputs) -> list[Float[Tensor, "size labels"]]:
-    """The logits of every classifier; all networks are queued before the first answer is fetched, so that a card never waits."""
+    """The logits of every classifier; all networks are queued before one answer is fetched, so that a card need not wait."""
     there = {name: pixels.to(group[0].device) for name, pixels in inputs.items()}
     found = [classifier.network(there[way(classifier)]) for classifier in group]
     return [one.float().cpu() for one in found]
