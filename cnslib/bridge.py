@@ -3,7 +3,6 @@
 They were trained on the catalog, not on the shifted sets' training images; the distance is that from these nevertheless.
 """
 
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -26,9 +25,7 @@ def ask(
     pieces = [piece for piece in controlshift.plan(shifted) if piece.split == "test"]
     keys = {piece: [(piece.kind, name, number, float(piece.step)) for name in classes for number in numbers] for piece in pieces}
     shards = {sets / f"{piece.name}.parquet": own for piece, own in keys.items()}
-    answer = partial(evaluation.predict, shards=shards, batch_size=settings.batch_size)
-    contents = evaluation.shard_digests(shards)
-    made = evaluation.answered(contents, answer, labels=labels, settings=settings, device=device, folder=folder)
+    made = evaluation.answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
     found = tables.read_answers(made.values()).astype({"shift": str})
     start = found[(found["shift"] == "extend") & (found["scale"] == 0)]
     return pd.concat([found, start.assign(shift="overlap")], ignore_index=True)

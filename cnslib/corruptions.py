@@ -6,8 +6,6 @@ Rows take the form of the benchmark's: the corruption is the shift, its severity
 import functools
 import io
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +15,8 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 from torchvision.transforms.v2 import functional as transforms
-from tqdm.auto import tqdm
 
 from cnslib import catalog, evaluation, units
-from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, Evaluation
 from cnslib.seeds import seed_of
 from cnslib.studies import Corruptions
@@ -100,8 +96,14 @@ def evaluate(
     made_from = [catalog.digest(pictures, "heldout", classes), settings.images, [[name, *own.items()] for name, own in graded.items()]]
     made_from.append(units.code_digest(catalog, sys.modules[__name__]))
     made = functools.cache(lambda: corrupted(*originals(pictures, classes, settings.images), graded))  # once, if anybody must be asked
-    answer = partial(predict, made=made, batch_size=classifiers.batch_size)
-    return evaluation.answered(made_from, answer, labels=labels, settings=classifiers, device=device, folder=folder)
+    return evaluation.answered(
+        made_from,
+        lambda: evaluation.array_batches(*made(), size=classifiers.batch_size),
+        labels=labels,
+        settings=classifiers,
+        device=device,
+        folder=folder,
+    )
 
 
 def corrupted(rows: pd.DataFrame, plain: Pictures, graded: dict[str, dict[float, float]]) -> tuple[pd.DataFrame, Pictures]:
@@ -111,11 +113,3 @@ def corrupted(rows: pd.DataFrame, plain: Pictures, graded: dict[str, dict[float,
     tables_of = [rows.assign(shift=UNSHIFTED, scale=0.0), *(rows.assign(shift=name, scale=severity) for name, severity, _ in grid)]
     made = [plain, *(corrupt(name, plain, value, keys=keys) for name, _, value in grid)]
     return pd.concat(tables_of, ignore_index=True), np.concatenate(made)
-
-
-def predict(classifier: Classifier, made: Callable[[], tuple[pd.DataFrame, Pictures]], *, batch_size: int) -> pd.DataFrame:
-    """One row per picture, as `evaluation.predict`: batches of a fixed order and size, the last filled up."""
-    rows, pictures = made()
-    starts = tqdm(range(0, len(pictures), batch_size), desc=classifier.name, disable=None)
-    logits = [evaluation.batch_logits(classifier, list(pictures[start : start + batch_size]), size=batch_size) for start in starts]
-    return evaluation.answers(classifier, rows, torch.cat(logits))

@@ -2,7 +2,8 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -13,9 +14,14 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from cnslib import alexnet, backbones, catalog, classifiers, encoders, tables, units
+from cnslib import alexnet, backbones, catalog, classifiers, encoders, feeding, tables, units
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, Evaluation, demand, identifier
+from cnslib.feeding import Batch
+
+# Classifiers in memory at once. Pictures are decoded once for every group: the paper's 43 need six passes in place of 43, while a
+# group's answers to its 355,000 pictures take 1.2 GB, and its networks and the inputs that are prepared a few more.
+TOGETHER = 8
 
 
 def evaluate(
@@ -38,8 +44,7 @@ def evaluate(
     """
     require_labels(classes, labels)
     shards = grid(images, shifts, classes, scales=scales, seeds=seeds)
-    answer = partial(predict, shards=shards, batch_size=settings.batch_size)
-    return answered(shard_digests(shards), answer, labels=labels, settings=settings, device=device, folder=folder)
+    return answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
 
 
 def evaluate_catalog(
@@ -52,8 +57,17 @@ def evaluate_catalog(
     """
     require_labels(classes, labels)
     made_from = [catalog.digest(pictures, "heldout", classes), units.code_digest(catalog)]
-    answer = partial(predict_catalog, pictures=pictures, classes=classes, batch_size=settings.batch_size)
-    return answered(made_from, answer, labels=labels, settings=settings, device=device, folder=folder)
+    batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
+    return answered(made_from, batches, labels=labels, settings=settings, device=device, folder=folder)
+
+
+def answered_shards(
+    shards: dict[Path, list[tuple]], *, labels: list[str], settings: Evaluation, device: str, folder: Path
+) -> dict[str, Path]:
+    """The tables of answers to the pictures of some tables, as `answered`."""
+    contents, total = shard_digests(shards), sum(map(len, shards.values()))
+    batches = partial(shard_batches, shards, size=settings.batch_size)
+    return answered(contents, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
 
 
 def require_labels(classes: list[str], labels: list[str]) -> None:
@@ -63,19 +77,38 @@ def require_labels(classes: list[str], labels: list[str]) -> None:
 
 
 def answered(
-    contents: list, answer: Callable[[Classifier], pd.DataFrame], *, labels: list[str], settings: Evaluation, device: str, folder: Path
+    contents: list,
+    batches: Callable[[], Iterable[Batch]],
+    *,
+    total: int | None = None,
+    labels: list[str],
+    settings: Evaluation,
+    device: str,
+    folder: Path,
 ) -> dict[str, Path]:
-    """One table of answers per classifier, made anew where it is missing or outdated; `contents` is what the pictures are made from."""
+    """One table of answers per classifier, made anew where it is missing or outdated; `contents` is what the pictures are made from.
+
+    `batches` gives all (`total`) pictures anew for each group of classifiers that are asked together, in batches of the settings'
+    size. A killed run keeps the groups that are finished. No table depends on the other members of its group.
+    """
     paths = {name: folder / f"{identifier(name)}.parquet" for name in settings.classifiers}
-    for name, path in paths.items():
-        source = settings.classifiers[name]
-        made_from = prediction_digest(name, source, contents, labels=labels, settings=settings)
-        if not units.done(path, made_from):
-            classifier = classifiers.load(name, source, labels, device, preprocessing=settings.preprocessing)
-            tables.write(answer(classifier), path, tables.predictions)
-            units.finish(path, made_from)
+    sources = settings.classifiers
+    made_from = {name: prediction_digest(name, source, contents, labels=labels, settings=settings) for name, source in sources.items()}
+    waiting = [name for name, path in paths.items() if not units.done(path, made_from[name])]
+    while waiting:
+        names, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
+        found = ask(loaded(names, labels, settings=settings, device=device), batches(), size=settings.batch_size, total=total)
+        for name, table in zip(names, found, strict=True):
+            tables.write(table, paths[name], tables.predictions)
+            units.finish(paths[name], made_from[name])
     units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
     return paths
+
+
+def loaded(names: list[str], labels: list[str], *, settings: Evaluation, device: str) -> list[Classifier]:
+    """Some classifiers of the settings. Errors name the key of the first that cannot be loaded."""
+    sources, preprocessing = settings.classifiers, settings.preprocessing
+    return [classifiers.load(name, sources[name], labels, device, preprocessing=preprocessing) for name in names]
 
 
 def write_sizes(roster: list[dict], path: Path) -> pd.DataFrame:
@@ -107,41 +140,69 @@ def prediction_digest(name: str, source: str, contents: list, *, labels: list[st
 
     Architectures are code: those that timm does not bring are in `alexnet` and `backbones`.
     """
-    code = units.code_digest(sys.modules[__name__], classifiers, encoders, alexnet, backbones)
+    code = units.code_digest(sys.modules[__name__], feeding, classifiers, encoders, alexnet, backbones)
     files = classifiers.source_digest(source)
     return units.digest(name, files, contents, labels, settings.batch_size, settings.preprocessing, code)
 
 
 def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int) -> pd.DataFrame:
-    """One row per image: top-1, top-5, probability and logit margin of the true class.
+    """One row per image of the tables: top-1, top-5, probability and logit margin of the true class."""
+    return ask([classifier], shard_batches(shards, size=batch_size), size=batch_size)[0]
+
+
+def shard_batches(shards: dict[Path, list[tuple]], *, size: int) -> Iterator[Batch]:
+    """The images of some tables.
 
     Batches have a fixed order and size within each table (the last is filled up with its last picture), so that neither
     another shift nor the number of images changes the last bits of a prediction.
     """
-    parts = []
-    for path, expected in tqdm(shards.items(), desc=classifier.name, disable=None):
+    for path, expected in shards.items():
         table = tables.complete(tables.read(path, tables.images), expected, tables.KEY, str(path))
-        batches = [table[start : start + batch_size] for start in range(0, len(table), batch_size)]
-        logits = [batch_logits(classifier, [*tables.pictures(part, path.name)], size=batch_size) for part in batches]
-        parts.append(answers(classifier, table, torch.cat(logits)))
-    return pd.concat(parts, ignore_index=True)
+        for start in range(0, len(table), size):
+            part = table[start : start + size]
+            keys = part[tables.KEY].itertuples(index=False, name=None)
+            yield (
+                part[tables.KEY],
+                [partial(tables.decode, image, f"{path.name} {key}") for image, key in zip(part["image"], keys, strict=True)],
+            )
 
 
-def predict_catalog(classifier: Classifier, pictures: Path, classes: list[str], *, batch_size: int) -> pd.DataFrame:
-    """One row per held-out picture of the catalog, as `predict`; batches end with their class."""
-    parts = []
-    for name, seeds, found in tqdm(catalog.whole(pictures, "heldout", classes), total=len(classes), desc=classifier.name, disable=None):
-        table = pd.DataFrame({"shift": UNSHIFTED, "class": name, "seed": seeds, "scale": 0.0})
-        batches = [found[start : start + batch_size] for start in range(0, len(found), batch_size)]
-        logits = [batch_logits(classifier, part, size=batch_size) for part in batches]
-        parts.append(answers(classifier, table, torch.cat(logits)))
-    return pd.concat(parts, ignore_index=True)
+def catalog_batches(pictures: Path, classes: list[str], *, size: int) -> Iterator[Batch]:
+    """The held-out pictures of the catalog; batches end with their class."""
+    for name, seeds, found in catalog.whole(pictures, "heldout", classes):
+        rows = pd.DataFrame({"shift": UNSHIFTED, "class": name, "seed": seeds, "scale": 0.0})
+        yield from array_batches(rows, found, size=size)
+
+
+def array_batches(rows: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"] | Sequence, *, size: int) -> Iterator[Batch]:
+    """Pictures that are decoded already, and their rows."""
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        yield rows[part], [partial(np.asarray, picture) for picture in pictures[part]]
+
+
+def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: int | None = None) -> list[pd.DataFrame]:
+    """The predictions of every classifier, a table each, for all pictures; `total` counts these for the progress bar.
+
+    Answers are read off the logits of a batch while the networks work on the next one.
+    """
+    replies: list[list[Future]] = []
+    with ThreadPoolExecutor(1) as clerk, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
+        for rows, found in feeding.logits(group, batches, size=size):
+            replies.append([clerk.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
+            for reply in itertools.chain(*replies[-2:-1]):
+                reply.result()  # so that logits do not pile up
+            bar.update(len(rows))
+    return [pd.concat([reply.result() for reply in own], ignore_index=True) for own in zip(*replies, strict=True)]
 
 
 def batch_logits(
     classifier: Classifier, pictures: Sequence[UInt8[np.ndarray, "height width 3"]], *, size: int
 ) -> Float[Tensor, "rows labels"]:
-    """Logits of some pictures, computed in a batch of exactly `size` that is filled up with the last of them."""
+    """Logits of some pictures, computed in a batch of exactly `size` that is filled up with the last of them.
+
+    The plain form of what `feeding.logits` does for many batches and classifiers.
+    """
     filled = [*pictures, *[pictures[-1]] * (size - len(pictures))]
     return classifier.logits(filled)[: len(pictures)]
 

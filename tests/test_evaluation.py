@@ -143,9 +143,10 @@ def test_whatever_a_table_is_made_from_makes_it_outdated(bench, change):
     assert stamp(bench, "vit") != first and not after["margin"].equals(before["margin"])
 
 
-def test_an_interrupted_run_keeps_the_finished_classifier(bench):
-    """The second classifier cannot be loaded: the first is complete, and a restart gives the undisturbed bytes."""
+def test_an_interrupted_run_keeps_the_finished_group(bench, monkeypatch):
+    """Groups of one, and the second classifier cannot be loaded: the first is complete, and a restart gives the undisturbed bytes."""
     run(bench)
+    monkeypatch.setattr(evaluation, "TOGETHER", 1)
     undisturbed = {name: (bench / "out" / f"{name}.parquet").read_bytes() for name in ("vit", "deit")}
     shutil.rmtree(bench / "out")
     shutil.move(bench / "deit", bench / "away")
@@ -277,7 +278,7 @@ def test_whatever_a_held_out_table_is_made_from_makes_it_outdated(bench, catalog
     assert not after["margin"].equals(before["margin"])
 
 
-@pytest.mark.parametrize("module", ["evaluation", "classifiers", "encoders", "alexnet", "backbones"])
+@pytest.mark.parametrize("module", ["evaluation", "feeding", "classifiers", "encoders", "alexnet", "backbones"])
 def test_the_code_of_every_module_that_decides_an_answer_is_part_of_the_digest(monkeypatch, module):
     settings, source_of = Evaluation({}, 4, "model"), inspect.getsource
     before = evaluation.prediction_digest("vit", "timm:vit", [], labels=LABELS, settings=settings)
