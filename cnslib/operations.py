@@ -31,12 +31,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cnslib import classifiers, encoders, foreign, lite, paths, registry, tables, units
 from cnslib.config import demand
+from cnslib.evaluation import TOGETHER
 from cnslib.rates import timed
 from cnslib.registry import CLASSES, Entry
 
 CONVOLUTIONS, PRODUCTS = "convolutions", "matrix products"  # kinds of networks
 CPU_OPERATIONS = 1e11  # of a measured batch where the device is a CPU: seconds on a few cores
-TOGETHER = 8  # classifiers that share a decoded picture: as many as the evaluation asks at once
 BLOB = 16  # pixels: blobs of this size fill as many PNG bytes as pictures do
 
 
