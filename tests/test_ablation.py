@@ -11,6 +11,7 @@ import pytest
 import timm
 import torch
 from tiny_encoders import write_clip, write_timm
+from tiny_sliders import pipeline, random_sliders
 
 from cnslib import (
     ablation,
@@ -53,22 +54,12 @@ def one_process():
 
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):
-    pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
-    models.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    return pipe
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
 
 
 @pytest.fixture(scope="module")
 def sliders(pipe, tmp_path_factory):
-    """Random sliders, strong enough to change every image."""
-    folder = tmp_path_factory.mktemp("sliders")
-    for number, (shift, name) in enumerate(itertools.product(SHIFTS, CLASSES)):
-        generator = torch.Generator().manual_seed(number)
-        with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
-            for parameter in parameters:
-                parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
-            adapters.save(pipe, slider_path(folder, shift, name), {"shift": shift, "class": name})
-    return folder
+    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), SHIFTS, CLASSES)
 
 
 def tiny_classifier(name: str, seed: int) -> Classifier:

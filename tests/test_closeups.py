@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tiny_sliders import pipeline
 
 from cnslib import adapters, bisection, classifiers, closeups, generation, models, tables
 from cnslib.analyses import Bisection
@@ -42,9 +43,7 @@ def one_process():
 
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):
-    pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
-    models.load_tokens(pipe, tiny_tokens_dir, LABELS)
-    return pipe
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, LABELS)
 
 
 @pytest.fixture(scope="module")

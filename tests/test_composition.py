@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from tiny_encoders import write_clip, write_timm
+from tiny_sliders import pipeline, random_sliders
 
 from cnslib import adapters, composition, directions, encoders, generation, health, mixtures, models, studies, tables
 from cnslib.analyses import Resampling
@@ -30,22 +31,13 @@ def one_process():
 
 @pytest.fixture(scope="module")
 def sampler(tiny_pipeline_dir, tiny_tokens_dir):
-    pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
-    models.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    return generation.Sampler(pipe, settings=SETTINGS)
+    return generation.Sampler(pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), settings=SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def sliders(sampler, tmp_path_factory):
-    """Random sliders, strong enough to change every image; their factor alpha / rank is no power of two."""
-    folder, pipe = tmp_path_factory.mktemp("sliders"), sampler.pipe
-    for number, (shift, name) in enumerate((shift, name) for shift in (FIRST, SECOND) for name in CLASSES):
-        generator = torch.Generator().manual_seed(number)
-        with adapters.fresh(pipe, rank=3, alpha=1.0, generator=generator) as parameters:
-            for parameter in parameters:
-                parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
-            adapters.save(pipe, slider_path(folder, shift, name), {"shift": shift, "class": name})
-    return folder
+    """Their factor alpha / rank is no power of two."""
+    return random_sliders(sampler.pipe, tmp_path_factory.mktemp("sliders"), [FIRST, SECOND], CLASSES, rank=3)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-import torch
+from tiny_sliders import pipeline, random_sliders
 
 from cnslib import adapters, config, drawings, generation, models, stepping, tables
 from cnslib.config import Generation
@@ -15,22 +15,12 @@ CLASSES, SHIFT, SCALES = ["sneaker", "ankle boot"], "heavy snow", [0.0, 1.0, 2.5
 
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):
-    pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
-    models.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    return pipe
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
 
 
 @pytest.fixture(scope="module")
 def sliders(pipe, tmp_path_factory):
-    """Random sliders, strong enough to change every image."""
-    folder = tmp_path_factory.mktemp("sliders")
-    for number, name in enumerate(CLASSES):
-        generator = torch.Generator().manual_seed(number)
-        with adapters.fresh(pipe, rank=4, alpha=2.0, generator=generator) as parameters:
-            for parameter in parameters:
-                parameter.data.copy_(0.2 * torch.randn(parameter.shape, generator=generator))
-            adapters.save(pipe, slider_path(folder, SHIFT, name), {"shift": SHIFT, "class": name})
-    return folder
+    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), [SHIFT], CLASSES)
 
 
 @pytest.fixture(scope="module")

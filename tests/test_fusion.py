@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tiny_sliders import pipeline, random_sliders
 
 from cnslib import adapters, fusion, generation, models, tables
 from cnslib.config import Generation
@@ -18,9 +19,7 @@ RANK, ALPHA = 4, 2.0
 
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):
-    pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
-    models.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    return pipe
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +29,7 @@ def origin(tiny_pipeline_dir, tiny_tokens_dir):
 
 @pytest.fixture(scope="module")
 def sliders(pipe, tmp_path_factory):
-    """Random sliders, strong enough to change every image."""
-    folder = tmp_path_factory.mktemp("sliders")
-    for number, (shift, name) in enumerate((shift, name) for shift in SHIFTS for name in CLASSES):
-        generator = torch.Generator().manual_seed(number)
-        with adapters.fresh(pipe, rank=RANK, alpha=ALPHA, generator=generator) as parameters:
-            for parameter in parameters:
-                parameter.data.copy_(0.2 * torch.randn(parameter.shape, generator=generator))
-            adapters.save(pipe, slider_path(folder, shift, name), {"shift": shift, "class": name})
-    return folder
+    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), SHIFTS, CLASSES, rank=RANK, alpha=ALPHA)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tiny_sliders import pipeline, random_sliders
 
 from cnslib import adapters, generation, inversion, models, tables
 from cnslib.config import Generation
@@ -19,9 +20,7 @@ SCALES = [0.0, 1.0, 2.5]
 
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):
-    pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
-    models.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    return pipe
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +30,7 @@ def origin(tiny_pipeline_dir, tiny_tokens_dir):
 
 @pytest.fixture(scope="module")
 def sliders(pipe, tmp_path_factory):
-    """Random sliders, strong enough to change every image."""
-    folder = tmp_path_factory.mktemp("sliders")
-    for number, (shift, name) in enumerate((shift, name) for shift in SHIFTS for name in CLASSES):
-        generator = torch.Generator().manual_seed(number)
-        with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
-            for parameter in parameters:
-                parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
-            adapters.save(pipe, slider_path(folder, shift, name), {"shift": shift, "class": name})
-    return folder
+    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), SHIFTS, CLASSES)
 
 
 @pytest.fixture

@@ -1,6 +1,14 @@
-"""The smallest slider training that tests of several recipes share."""
+"""What tests of sliders share: the smallest training, the tiny pipeline with its tokens, and random sliders."""
 
+import itertools
+from pathlib import Path
+
+import torch
+from diffusers import StableDiffusionPipeline
+
+from cnslib import adapters, models
 from cnslib.config import Sliders
+from cnslib.sliders import slider_path
 
 SETTINGS = Sliders(
     rank=4,
@@ -18,3 +26,23 @@ SETTINGS = Sliders(
 )
 CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
+
+
+def pipeline(folder: Path, tokens: Path, classes: list[str]) -> StableDiffusionPipeline:
+    """The pipeline of a folder, which knows the tokens of the classes."""
+    pipe = models.load_pipeline(folder, "cpu")
+    models.load_tokens(pipe, tokens, classes)
+    return pipe
+
+
+def random_sliders(
+    pipe: StableDiffusionPipeline, folder: Path, shifts: list[str], classes: list[str], *, rank: int = 4, alpha: float = 1.0
+) -> Path:
+    """Writes a random slider for every shift and class, strong enough to change every image."""
+    for number, (shift, name) in enumerate(itertools.product(shifts, classes)):
+        generator = torch.Generator().manual_seed(number)
+        with adapters.fresh(pipe, rank=rank, alpha=alpha, generator=generator) as parameters:
+            for parameter in parameters:
+                parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
+            adapters.save(pipe, slider_path(folder, shift, name), {"shift": shift, "class": name})
+    return folder
