@@ -1,0 +1,72 @@
+"""Accuracy and failure points with resamples: pandas loops against ours. `python benchmarks/bootstrap.py`.
+
+The predictions are a part of those that `scale.py` simulates.
+"""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import turns
+from jaxtyping import Float
+from scale import FILE, SCALES, Extent, simulate
+
+from cnslib import stats
+from cnslib.analyses import Accuracy
+from cnslib.config import SHIFTS
+
+MODELS, CHOSEN = ["model 00", "model 01"], sorted(SHIFTS)[:2]
+SETTINGS = Accuracy(reference=MODELS[0], resamples=5, confidence=0.95, seed=1)
+Samples = Float[np.ndarray, "resamples+1 shifts models values"]
+
+
+def predictions() -> pd.DataFrame:
+    """The answers of two models under two shifts: 2,288 trajectories of six scales each."""
+    if not FILE.exists():
+        simulate(FILE, extent=Extent())
+    found = pd.read_parquet(FILE, filters=[("model", "in", MODELS), ("shift", "in", CHOSEN)])
+    return found.astype({"shift": str, "class": str, "top1": str, "model": str})
+
+
+def reference(found: pd.DataFrame) -> Samples:
+    """Error per scale, then the share of first failures per scale: a data frame per resample, model and shift, as the released notebook has
+    one per model and shift; groups of pandas and a function applied to each find the first failure."""
+    found = found.assign(cluster=found.groupby(stats.CLUSTER).ngroup(), right=found["top1"] == found["class"])
+    weights = stats.resampling_weights(found["cluster"].max() + 1, settings=SETTINGS).astype(int)
+    samples = [[[summary(part, weight) for part in parts(found, shift)] for shift in CHOSEN] for weight in weights]
+    return np.array(samples)
+
+
+def parts(found: pd.DataFrame, shift: str) -> list[pd.DataFrame]:
+    """The answers of each model under one shift."""
+    return [found[(found["shift"] == shift) & (found["model"] == model)] for model in MODELS]
+
+
+def summary(answers: pd.DataFrame, weight: np.ndarray) -> np.ndarray:
+    """Error and share of first failures at each scale, trajectories repeated as they were drawn."""
+    drawn = answers.loc[answers.index.repeat(weight[answers["cluster"]])].copy()
+    drawn["copy"] = drawn.groupby([*stats.CLUSTER, "scale"]).cumcount()
+    drawn = drawn.sort_values([*stats.CLUSTER, "copy", "scale"], ignore_index=True)
+    wrong = drawn[~drawn["right"]]
+    first = wrong.groupby([*stats.CLUSTER, "copy"]).apply(lambda group: group.first_valid_index(), include_groups=False)
+    failed = drawn.loc[first].groupby("scale").size().reindex(SCALES, fill_value=0)
+    return np.concatenate([1 - drawn.groupby("scale")["right"].mean(), failed / (len(drawn) / len(SCALES))])
+
+
+def ours(found: pd.DataFrame) -> Samples:
+    """The same from the arrays of `stats`, all resamples, models and shifts at once."""
+    arranged = stats.outcomes(found)
+    errors, failures = (share(arranged, settings=SETTINGS).samples[:, :-1] for share in (stats.error_shares, stats.failure_shares))
+    return np.concatenate([errors, failures[..., :-1]], axis=-1)
+
+
+def main() -> int:
+    """The measured ratio; results are apart by the largest difference of a share."""
+    found = predictions()
+    contest = turns.Contest("statistics", lambda: reference(found), lambda: ours(found), lambda a, b: np.abs(a - b).max(), 1e-12)
+    count = len(CHOSEN) * len(MODELS) * (SETTINGS.resamples + 1)
+    return turns.report(contest, notes=f"{len(found):,} predictions, {count} tables of a model, shift and resample")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
