@@ -6,7 +6,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from cnslib import config, parameters, paths, runner
 
-BASE = config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1, [], "epsilon", {}, "", "paper")
+BASE = config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1, [], "epsilon", {}, "", "paper", "exact")
 
 
 def notebook(*cells) -> nbformat.NotebookNode:
@@ -53,10 +53,7 @@ def test_notebooks_without_exactly_one_literal_parameters_cell_are_refused(cells
 def test_a_run_injects_the_values_and_two_runs_leave_equal_notebooks(repository):
     names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
     nbformat.write(notebook(tagged(names), new_code_cell("print(seed + 1)")), repository / "notebooks" / "00_world.ipynb")
-    table = {
-        "base": config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1, [], "epsilon", {}, "", "paper"),
-        "world": config.World(1, 1, 41),
-    }
+    table = {"base": BASE, "world": config.World(1, 1, 41)}
     first = runner.run("world", table).read_bytes()
     second = runner.run("world", table).read_bytes()
     assert first == second and b"42" in first and str(repository).encode() not in first
@@ -65,10 +62,7 @@ def test_a_run_injects_the_values_and_two_runs_leave_equal_notebooks(repository)
 def test_a_failing_notebook_raises_and_stays_for_reading(repository):
     names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
     nbformat.write(notebook(tagged(names), new_code_cell("1 / 0")), repository / "notebooks" / "00_world.ipynb")
-    table = {
-        "base": config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1, [], "epsilon", {}, "", "paper"),
-        "world": config.World(1, 1, 1),
-    }
+    table = {"base": BASE, "world": config.World(1, 1, 1)}
     with pytest.raises(Exception, match="ZeroDivisionError"):
         runner.run("world", table)
     assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
