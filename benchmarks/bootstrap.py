@@ -29,8 +29,10 @@ def predictions() -> pd.DataFrame:
 
 
 def reference(found: pd.DataFrame) -> Samples:
-    """Error per scale, then the share of first failures per scale: a data frame per resample, model and shift, as the released notebook has
-    one per model and shift; groups of pandas and a function applied to each find the first failure."""
+    """Error per scale, then the share of first failures per scale, from a data frame per resample, model and shift.
+
+    As in the released notebook, which has one per model and shift, a function applied to groups of pandas finds the first failures.
+    """
     found = found.assign(cluster=found.groupby(stats.CLUSTER).ngroup(), right=found["top1"] == found["class"])
     weights = stats.resampling_weights(found["cluster"].max() + 1, settings=SETTINGS).astype(int)
     samples = [[[summary(part, weight) for part in parts(found, shift)] for shift in CHOSEN] for weight in weights]
@@ -63,7 +65,7 @@ def ours(found: pd.DataFrame) -> Samples:
 def main() -> int:
     """The measured ratio; results are apart by the largest difference of a share."""
     found = predictions()
-    contest = turns.Contest("statistics", lambda: reference(found), lambda: ours(found), lambda a, b: np.abs(a - b).max(), 1e-12)
+    contest = turns.Contest("bootstrap", lambda: reference(found), lambda: ours(found), lambda a, b: np.abs(a - b).max(), 1e-12)
     count = len(CHOSEN) * len(MODELS) * (SETTINGS.resamples + 1)
     return turns.report(contest, notes=f"{len(found):,} predictions, {count} tables of a model, shift and resample")
 

@@ -70,7 +70,7 @@ class Drawing:
             found.append([np.concatenate(pair) for pair in zip(plain, shifted, strict=True)])
         return np.array(found).swapaxes(1, 2)
 
-    def fused(self, drawing: str = "fused") -> np.ndarray:
+    def merged(self, drawing: str = "fused") -> np.ndarray:
         """By a named option: each slider merged into the weights once per scale, all seeds of a scale in one batch."""
         way, found = drawings.chosen(drawing), []
         sampler = way.sampler(self.pipe, settings=way.settings(self.settings))
@@ -114,7 +114,8 @@ def main() -> int:
     name = parser.parse_args().drawing
     drawing = Drawing()
     single, batch = drawing.alone()
-    contest = turns.Contest(f"generation, {name}", drawing.reference, getattr(drawing, name), drawing.apart, 1)
+    ours = drawing.exact if name == "exact" else drawing.merged
+    contest = turns.Contest(f"generation, {name}", drawing.reference, ours, drawing.apart, 1)
     failed = turns.report(contest, notes=counts(drawing))
     print(f"share of all values that differ: {max(drawing.differing):.3%}")
     print(f"values of a picture that differ from the reference: {single:.3%} drawn alone, {batch:.3%} in the batch of its trajectory")

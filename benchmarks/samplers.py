@@ -55,7 +55,7 @@ class Contestants(Drawing):
 
     def ours(self) -> np.ndarray:
         """By the option "fast": sliders merged, what shifts and scales share drawn once, few steps of the row's sampler."""
-        return self.fused("fast")
+        return self.merged("fast")
 
     def evaluations(self, shifts: int) -> str:
         """UNet evaluations of single samples by either procedure."""

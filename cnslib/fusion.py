@@ -1,9 +1,8 @@
 """Images of (shift, class, seed, scale) with the slider merged into the weights: quicker than generation, and not bit for bit the same.
 
-A named option beside the exact default (`base.drawing`, see `drawings`). An adapter that is
-attached costs every layer two more products; merged, it costs nothing, but the sum W + scale * change is rounded once more and a
-batch holds the seeds of one scale instead of the scales of one seed. Values on the edge are then rounded the other way: pictures
-are apart by one grey level here and there.
+A named option beside the exact default (`base.drawing`, see `drawings`). An adapter that is attached costs every layer two more
+products; merged, it costs nothing, but the sum W + scale * change is rounded once more and a batch holds the seeds of one scale
+instead of the scales of one seed. Values on the edge are then rounded the other way: pictures are apart by one grey level here and there.
 """
 
 import contextlib

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib import adapters, config, drawings, generation, models, stepping, tables
+from cnslib import adapters, config, drawings, generation, models, parameters, paths, stepping, tables
 from cnslib.config import Generation
 from cnslib.sliders import slider_path
 
@@ -51,10 +51,16 @@ def test_a_trajectory_drawn_alone_is_that_of_the_tables_within_a_grey_level(name
     assert abs(alone - pictures(found[SHIFT], "sneaker", 2)).max() <= 1
 
 
-def test_the_fast_way_is_that_of_the_ablations_unipc_and_not_the_exact_one(draw, tmp_path):
-    """Whose steps replace those of the settings."""
-    way = drawings.chosen("fast")
+def test_the_fast_way_is_unipc_20_of_the_ablation(pipe):
+    """What the ablation concludes about that sampler holds for the pictures of this way; its steps replace those of the settings."""
+    way, told = drawings.chosen("fast"), parameters.load(paths.resolve("params.yaml"))["ablation"].samplers["UniPC 20"]
+    drawn = way.sampler(pipe, settings=way.settings(SETTINGS))
+    identity = stepping.identity(drawn)
+    assert told == {"scheduler": identity["scheduler"], "steps": drawn.settings.steps, "spacing": identity["spacing"]}
     assert way.settings(SETTINGS) == dataclasses.replace(SETTINGS, steps=20) and drawings.chosen("fused").settings(SETTINGS) == SETTINGS
+
+
+def test_the_fast_pictures_are_others_than_the_exact_ones_under_the_same_keys(draw, tmp_path):
     fast, exact = draw("fast", tmp_path / "fast"), draw("exact", tmp_path / "exact")
     assert fast[SHIFT][tables.KEY].equals(exact[SHIFT][tables.KEY])
     assert abs(pictures(fast[SHIFT], "sneaker", 1) - pictures(exact[SHIFT], "sneaker", 1)).mean() > 1
