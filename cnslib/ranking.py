@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
@@ -29,12 +29,12 @@ def ranks(errors: Shares) -> pd.DataFrame:
 def pairs(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
     """Accuracy of the first minus that of the second model at every scale, with p value (two-sided, bootstrap) and Holm's correction.
 
-    The correction runs over all pairs of one scale. A p value cannot fall below 2 / (resamples + 1).
+    The correction runs over all pairs of one scale.
     """
     group = errors.groups.index(shift)
     values = differences(errors, group)
     low, high = percentiles(values[1:], errors.confidence)
-    columns = {"estimate": values[0], "low": low, "high": high, "p": two_sided(values[1:])}
+    columns = {"estimate": values[0], "low": low, "high": high, "p": wald(values)}
     table = pair_table(errors, group, {"scale": errors.bins}, columns)
     table["p_holm"] = table.groupby("scale")["p"].transform(lambda p: multipletests(p, method="holm")[1])
     return table
@@ -55,11 +55,15 @@ def pair_table(errors: Shares, group: int, keys: Mapping[str, ArrayLike], column
     return pd.DataFrame(names | {"n": errors.n[group]} | {name: values.ravel() for name, values in columns.items()})
 
 
-def two_sided(resamples: Float[np.ndarray, "resamples *columns"]) -> Float[np.ndarray, "*columns"]:
-    """Twice the smaller share of resamples on either side of zero; the sample itself counts once, so it is never 0."""
-    count = len(resamples) + 1
-    below, above = ((side.sum(0) + 1) / count for side in (resamples <= 0, resamples >= 0))
-    return np.minimum(1, 2 * np.minimum(below, above))
+def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "*columns"]:
+    """Two-sided p value of a difference: normal, the resamples' spread as its standard error; 0 where all resamples differ alike.
+
+    The share of resamples on the other side of zero would not do: with a thousand of them its least value, 2 / 1,001, is too large
+    for a correction over hundreds of pairs to leave any.
+    """
+    estimate, spread = np.abs(values[0]), values[1:].std(0, ddof=1)
+    z = np.divide(estimate, spread, out=np.where(estimate > 0, np.inf, 0.0), where=spread > 0)
+    return 2 * norm.sf(z)
 
 
 def flips(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:

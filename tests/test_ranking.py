@@ -47,6 +47,19 @@ def test_the_paired_difference_has_the_width_of_regression_with_cluster_robust_e
     regression = sm.OLS(gain, np.ones(len(gain))).fit(cov_type="cluster", cov_kwds={"groups": gain.index.get_level_values("seed")})
     assert (row["n"], row["estimate"]) == (len(gain), pytest.approx(regression.params.iloc[0]))
     assert (row["high"] - row["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse.iloc[0], rel=0.05)
+    assert scipy.stats.norm.isf(row["p"] / 2) == pytest.approx(abs(regression.tvalues.iloc[0]), rel=0.05)
+
+
+def test_two_of_very_many_classifiers_are_told_apart():
+    words = {f"model {i:02d}": ["..."] * 30 + ["x.."] * (10 + i % 2) + ["..."] * (1 - i % 2) for i in range(23)}
+    words["last"] = ["..."] * 6 + ["xxx"] * 35
+    told = ranking.pairs(shares(predictions(words))).query("p_holm < 0.05")
+    assert set(told["first"]) == {"last"} and set(told["second"]) == set(words) - {"last"}
+
+
+def test_alike_in_all_is_certainly_no_difference_and_unlike_in_all_certainly_one():
+    words = {"alexnet": ["..."] * 10, "resnet": ["..x"] * 10}
+    assert ranking.pairs(shares(predictions(words)))["p"].tolist() == [1, 1, 0]
 
 
 def test_agreement_is_the_kendall_tau_of_scipy():
