@@ -33,18 +33,22 @@ def fitted_points(axes: Axes, table: pd.DataFrame) -> None:
 
 
 def name_outliers(axes: Axes, table: pd.DataFrame) -> None:
-    """Writes the names of the models farthest from the line beside their markers, but no name over another."""
+    """Writes the names of the models farthest from the line beside their markers, but no name over another one or its marker."""
     taken: list[np.ndarray] = []
     order = (table["ood"] - table["expected"]).abs().sort_values(ascending=False).index[:NAMED]
     for row in table.loc[order].itertuples():
         place = axes.transAxes.inverted().transform(axes.transData.transform((row.id, row.ood)))
         above = row.ood > row.expected
         if all((abs(place - other) > (0.4, 0.08)).any() for other in taken):
-            side = "left" if not above else "center" if place[0] < 0.4 else "right"
-            offset = {"left": (3, -3), "center": (0, 6), "right": (-3, 3)}[side]
+            side = "right" if above and place[0] > 0.4 else "left"  # a name keeps off the line, and inside the axes
+            offset = (-3 if side == "right" else 3, 3 if above else -3)
             text = axes.annotate(row.model, (row.id, row.ood), offset, textcoords="offset points", fontsize="x-small", color="0.3")
             text.set(ha=side, va="bottom" if above else "top")
-            taken.append(place)
+            others = table.loc[table["model"] != row.model, ["id", "ood"]].to_numpy()
+            if text.get_window_extent().padded(4).count_contains(axes.transData.transform(others)):
+                text.remove()
+            else:
+                taken.append(place)
 
 
 def probit_axes(axes: Axes) -> None:
@@ -105,11 +109,11 @@ def maps(table: pd.DataFrame, *, alpha: float) -> Figure:
     drawn = {
         "R": (r, r.map("{:.2f}".format)),
         "R without the images' noise (lower bound)": (free, free.map("{:.2f}".format) + bound),
-        f"p of the slope, Holm; dark: below {alpha:g}": ((p < alpha) * 0.8, small),
+        f"p of the slope, Holm; red: below {alpha:g}": ((p < alpha) * 0.8, small),
     }
     figure, grid = plt.subplots(1, 3, figsize=(14, 1 + 0.27 * len(order)), sharey=True, width_ratios=[1, 1.6, 1])
     for axes, (title, (values, text)) in zip(grid, drawn.items(), strict=True):
-        sns.heatmap(values, ax=axes, annot=text, fmt="", vmin=0, vmax=1, cmap="crest", annot_kws={"size": 8}, cbar=False)
+        sns.heatmap(values, ax=axes, annot=text, fmt="", vmin=-1, vmax=1, cmap="vlag", annot_kws={"size": 8}, cbar=False)
         axes.set(title=title, ylabel="", xlabel="slider scale")
     figure.tight_layout()
     return figure

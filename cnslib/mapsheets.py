@@ -8,6 +8,7 @@ import seaborn as sns
 import torch
 from jaxtyping import UInt8
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from PIL import Image
 
 from cnslib import overlap, photoshow, saliency, scenes, segmentation, stats, tables
@@ -26,6 +27,13 @@ def palette() -> UInt8[np.ndarray, "labels 3"]:
     """A colour per label: pale grey for the background, ten that are told apart for the garments."""
     colours = np.array([(0.92, 0.92, 0.92), *sns.color_palette("tab10", len(segmentation.LABELS) - 1)])
     return np.round(colours * 255).astype(np.uint8)
+
+
+def key(axes: Axes) -> None:
+    """A legend below the axes: the class of every colour."""
+    named = zip(segmentation.LABELS[1:], palette()[1:] / 255, strict=True)
+    patches = [Rectangle((0, 0), 1, 1, color=colour, label=label) for label, colour in named]
+    axes.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(patches), fontsize="x-small", handlelength=1)
 
 
 def segmentations(own: Subject, files: dict[str, dict[str, Path]], *, seed: int) -> tuple[Sheet, list[str]]:
@@ -76,14 +84,12 @@ def on_photographs(rows: pd.DataFrame, *, settings: Segmentation) -> dict:
 
 def cloud(axes: Axes, points: pd.DataFrame, *, reference: float) -> None:
     """Lost accuracy against the share on the foreground, a point per classifier with both intervals, named where there is room."""
-    taken: list[tuple[float, float]] = []
     arms = {name: np.abs(points[[f"{name} low", f"{name} high"]].sub(points[name], axis=0)).T for name in ("share", "drop")}
     axes.errorbar(points["share"], points["drop"], arms["drop"], arms["share"], fmt="o", markersize=4, elinewidth=0.5, ecolor="0.75")
     for row in points.itertuples():
-        if any(abs(row.share - x) < 0.09 and abs(row.drop - y) < 0.009 for x, y in taken):
-            continue
-        taken.append((row.share, row.drop))
-        axes.annotate(row.model, (row.share, row.drop), (3, 3), textcoords="offset points", fontsize="x-small", color="0.3")
+        beside = points["share"].between(row.share, row.share + 0.09) & ((points["drop"] - row.drop).abs() < 0.012)
+        if beside.sum() == 1:  # itself
+            axes.annotate(row.model, (row.share, row.drop), (3, 3), textcoords="offset points", fontsize="x-small", color="0.3")
     axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel="share of the attribution on the garment", ylabel="accuracy lost to backgrounds")
 

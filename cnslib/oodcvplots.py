@@ -38,7 +38,7 @@ def one_panel(axes: Axes, curves: pd.DataFrame, line: pd.Series) -> None:
         axes.fill_between(curve["scale"], curve["low"], curve["high"], color=colour, alpha=0.12, linewidth=0)
     axes.axhline(line["estimate"], color=orange, linewidth=1.2, linestyle="--", label="reference")
     axes.axhspan(line["low"], line["high"], color=orange, alpha=0.15, linewidth=0)
-    axes.set(ylim=(0, 1))
+    axes.set(ylim=(-0.03, 1.03))
 
 
 def label_map(axes: Axes, table: pd.DataFrame, *, labels: list[str]) -> None:
@@ -56,7 +56,7 @@ def label_map(axes: Axes, table: pd.DataFrame, *, labels: list[str]) -> None:
 def label_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Share of generated images that get the label of their shift, over the slider scale."""
     plots.estimate_lines(axes, table, x="scale", hue="shift", label="labelled as asked")
-    axes.set(xlabel="slider scale", ylim=(0, 1))
+    axes.set(xlabel="slider scale", ylim=(-0.03, 1.03))
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 

@@ -69,7 +69,7 @@ def estimate_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, label: 
 
 
 def label_ends(axes: Axes, ends: dict[str, float]) -> None:
-    """Writes names right of the axes at the height of their curves' ends, moved apart where they would overlap."""
+    """Writes names right of the axes, moved apart where they would overlap, each with a line to the end of its curve."""
     names = sorted(ends, key=lambda name: ends[name])
     low, high = axes.get_ylim()
     wanted = np.array([ends[name] for name in names])
@@ -77,8 +77,9 @@ def label_ends(axes: Axes, ends: dict[str, float]) -> None:
     placed = np.maximum.accumulate(wanted - steps) + steps
     placed += (wanted - placed).mean()
     for name, height in zip(names, placed, strict=True):
-        look = looks(names)[name]
-        axes.annotate(name, (1, height), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=look["color"])
+        across = axes.get_yaxis_transform()
+        axes.plot([1, 1.05], [ends[name], height], color=looks(names)[name]["color"], linewidth=0.8, transform=across, clip_on=False)
+        axes.annotate(name, (1.05, height), (3, 0), across, "offset points", va="center", color="0.2")
     axes.set_ylim(low, high)
 
 
@@ -88,10 +89,11 @@ def panels(table: pd.DataFrame, draw: Callable, *, by: str = "shift", columns: i
     columns = min(columns, len(levels))
     rows = -(-len(levels) // columns)
     figure, grid = plt.subplots(rows, columns, figsize=(2.3 * columns, 2.1 * rows), sharex=True, sharey=True, squeeze=False)
-    for axes, level in zip(grid.flat, levels, strict=False):
+    for place, (axes, level) in enumerate(zip(grid.flat, levels, strict=False)):
         draw(axes, table[table[by] == level], **settings)
-        axes.set_title(level)
-        axes.label_outer()
+        lowest, leftmost = place + columns >= len(levels), place % columns == 0
+        axes.set(title=level, xlabel=axes.get_xlabel() if lowest else "", ylabel=axes.get_ylabel() if leftmost else "")
+        axes.tick_params(labelbottom=lowest, labelleft=leftmost)  # also above an empty place, where label_outer shows none
     for axes in grid.flat[len(levels) :]:
         axes.set_visible(False)
     handles, names = grid.flat[0].get_legend_handles_labels()
@@ -123,7 +125,7 @@ def rank_lines(axes: Axes, table: pd.DataFrame) -> None:
 def survival_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Share of trajectories without failure so far against the slider scale, one curve per model."""
     estimate_lines(axes, table, x="scale", hue="model", label="share without failure")
-    axes.set(xlabel="slider scale", ylim=(0, 1))
+    axes.set(xlabel="slider scale", ylim=(-0.03, 1.03))
 
 
 def ruler_lines(axes: Axes, table: pd.DataFrame) -> None:
@@ -145,7 +147,7 @@ def step_dots(axes: Axes, table: pd.DataFrame, *, rows: list[str]) -> None:
     for place, shift in enumerate(rows):
         part = table[table["shift"] == shift].sort_values("step")
         arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
-        axes.errorbar(part["estimate"], [place] * len(part), xerr=arms, fmt="o-", markersize=3.5, linewidth=0.6, elinewidth=1.6, alpha=0.8)
+        axes.errorbar(part["estimate"], [place] * len(part), xerr=arms, fmt="o", markersize=3.5, elinewidth=1.6, alpha=0.8)
     end, steps = table["estimate"].max(), table["step"].max()
     for line in np.linspace(0, end, steps + 1) if end > 0 else []:
         axes.axvline(line, color="0.75", linewidth=0.7, zorder=0)
@@ -174,6 +176,7 @@ def estimate_dots(axes: Axes, table: pd.DataFrame, *, y: str, label: str, refere
     arms = np.abs(ordered[["low", "high"]].sub(ordered["estimate"], axis=0)).T
     axes.errorbar(ordered["estimate"], ordered[y], xerr=arms, fmt="o", markersize=4, color=sns.color_palette("colorblind")[0], elinewidth=1)
     axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+    axes.margins(y=0.5 / max(1, len(ordered) - 1))  # half a row
     axes.set(xlabel=label)
 
 
@@ -198,11 +201,10 @@ def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFram
     for name, look in looks(table[hue].unique()).items():
         part = table[table[hue] == name].sort_values(["fpr", "tpr"])
         axes.plot(part["fpr"], part["tpr"], color=look["color"], linewidth=1.3, label=name)
-    for row in points.itertuples():
-        axes.plot(row.fpr, row.tpr, "o", color="0.15", markersize=4)
-        axes.annotate(row.name, (row.fpr, row.tpr), (5, -3), textcoords="offset points", va="top")
+    for marker, row in zip(MARKERS, points.itertuples(), strict=False):
+        axes.plot(row.fpr, row.tpr, marker, color="0.15", markersize=5, linestyle="none", label=row.name, clip_on=False, zorder=3)
     axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower right", fontsize="small")
 
 
 def contact_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, rows: list[str], columns: list[str]) -> None:

@@ -27,7 +27,8 @@ def draw(found: dict[str, pd.DataFrame], name: str, *, confidence: float) -> Fig
     drop_dots(grid[1, 1], drops[(drops["shift"] != ALL) & (drops["scale"] == drops["scale"].max())], name)
     grid[1, 1].set_title(f"accuracy drop at scale {drops['scale'].max():g}")
     n = found["accuracy"].query("shift == @ALL")["n"].max()
-    plots.caption(figure, f"{name} in colour, others in grey; n = {n:,} trajectories; {confidence:.0%} bootstrap over (class, seed)")
+    size = f"n = {n:,} trajectories, {plots.extent(drops.loc[drops['shift'] != ALL, 'n'])} per shift"
+    plots.caption(figure, f"{name} in colour, others in grey; {size}; {confidence:.0%} bootstrap over (class, seed)")
     return figure
 
 

@@ -46,9 +46,9 @@ def film(axes: Axes, pictures: dict[float, UInt8[np.ndarray, "height width 3"]])
     axes.set_axis_off()
 
 
-def above(axes: Axes, text: str, place: tuple[float, float], *, color) -> None:
+def above(axes: Axes, text: str, place: tuple[float, float], *, color, ha: str = "center") -> None:
     """A small text just above a place in the data."""
-    axes.annotate(text, place, (0, 4), textcoords="offset points", ha="center", fontsize="small", color=color)
+    axes.annotate(text, place, (0, 4), textcoords="offset points", ha=ha, fontsize="small", color=color)
 
 
 def mark_pictures(axes: Axes, scales: list[float], failures: dict[str, float]) -> None:
@@ -68,7 +68,8 @@ def margin_line(axes: Axes, line: pd.DataFrame, failure: float, *, look: dict) -
     ordered = line.sort_values("scale")
     axes.plot(ordered["scale"], ordered["margin"], markersize=4, linewidth=1.2, **look)
     for row in ordered[ordered["round"] > 0].itertuples():
-        above(axes, str(int(row.round)), (row.scale, row.margin), color=look["color"])
+        side = "left" if row.scale == failure else "center"  # beside the line of the failure point, not on it
+        above(axes, f" {row.round:.0f}", (row.scale, row.margin), color=look["color"], ha=side)
     if np.isfinite(failure):
         axes.axvline(failure, color=look["color"], linewidth=1, linestyle="--", zorder=0)
 

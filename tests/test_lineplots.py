@@ -74,6 +74,14 @@ def test_maps_keep_the_order_of_the_shifts_and_mark_small_p_values():
     assert figure.axes[2].collections[0].get_array().ravel().tolist() == [0.8, 0.0]
 
 
+def test_a_falling_line_does_not_look_like_none():
+    columns = {"r": [-0.6, 0.0], "free": [-0.6, 0.0], "free_low": [-0.9, -0.2], "p_holm": [0.1, 0.2]}
+    figure = lineplots.maps(pd.DataFrame({"shift": ["snow", "fog"], "scale": 1.0, **columns}), alpha=0.05)
+    figure.draw_without_rendering()
+    falling, level = figure.axes[0].collections[0].get_facecolors()
+    assert falling.tolist() != level.tolist()
+
+
 def test_slope_bands_are_images_inside_models_and_the_probit_slope_is_a_line():
     _, axes = plt.subplots()
     row = {"models_low": 0.5, "low": 0.8, "estimate": 1.0, "high": 1.2, "models_high": 1.5}

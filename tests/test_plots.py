@@ -111,6 +111,14 @@ def test_there_is_one_panel_per_shift_and_one_legend():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["alexnet", "vit"]
 
 
+def test_a_panel_above_an_empty_place_shows_its_scale():
+    figure = plots.panels(pd.concat([TABLE, TABLE.assign(shift="cartoon style")]), plots.accuracy_lines, chance=0.1, columns=2)
+    figure.draw_without_rendering()
+    shown = [any(label.get_visible() and label.get_text() for label in axes.get_xticklabels()) for axes in figure.axes]
+    assert shown[:3] == [False, True, True] and [axes.get_xlabel() for axes in figure.axes[:3]] == ["", "slider scale", "slider scale"]
+    assert [axes.get_ylabel() for axes in figure.axes[:3]] == ["accuracy", "", "accuracy"]
+
+
 def test_the_caption_lies_below_the_axes():
     figure, axes = plt.subplots()
     axes.set_xlabel("slider scale")
@@ -138,7 +146,8 @@ def test_roc_curves_pass_through_their_points():
     plots.roc_curves(axes, table, hue="detector", points=pd.DataFrame({"name": ["ours"], "fpr": [0.1], "tpr": [0.8]}))
     curve = axes.lines[1]
     assert curve.get_xdata().tolist() == [0.0, 0.2, 1.0] and curve.get_ydata().tolist() == [0.0, 0.9, 1.0]
-    assert axes.texts[0].get_text() == "ours"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["clip", "ours"]
+    assert axes.lines[-1].get_xydata().tolist() == [[0.1, 0.8]]
 
 
 def test_a_contact_sheet_puts_every_picture_in_its_place():
