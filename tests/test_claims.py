@@ -312,7 +312,7 @@ def test_published_differences_of_rce_are_those_of_table_3(published):
     for name in ("resnet_vit", "convnext_resnet", "convnext_vit", "deit_convnext"):
         first, second = name.split("_")
         assert published[name] == pytest.approx(arch[second] - arch[first], abs=6e-4)
-    assert published["mixer_best"] == published["deit_mixer"] == pytest.approx(arch["deit"] - arch["mixer"], abs=6e-4)
+    assert published["mixer_best"] == pytest.approx(arch["deit"] - arch["mixer"], abs=6e-4)
     assert published["web_vit"] == pytest.approx(pre["vit"] - pre["web"], abs=6e-4)
     assert published["ssl_vit"] == pytest.approx(pre["vit"] - (pre["mae"] + pre["simclr"]) / 2, abs=6e-4)
     assert published["ssl_web"] == pytest.approx(pre["web"] - (pre["mae"] + pre["simclr"]) / 2, abs=6e-4)
@@ -322,7 +322,7 @@ def test_published_differences_of_rce_are_those_of_table_3(published):
     assert published["size_transformer"] == pytest.approx(-np.polyfit(doublings, size, 1)[0], abs=6e-4)
 
 
-def test_published_growths_of_gaps_are_those_of_table_5(published):
+def test_published_drops_and_growths_of_gaps_are_those_of_table_5(published):
     table = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy")
     lost = table[[0.0]].to_numpy() - table
     deit = lost.loc["deit3_base_patch16_224.fb_in1k"].iloc[1:]
@@ -330,3 +330,6 @@ def test_published_growths_of_gaps_are_those_of_table_5(published):
         gap = lost.loc[other].iloc[1:] - deit
         assert published[name] == pytest.approx(2 * np.polyfit(gap.index, gap, 1)[0], abs=6e-4)
     assert published["deit_everywhere"] == pytest.approx(gap.min(), abs=6e-4)
+    average = lost.mean(axis=1)  # scale 0 included, as in the table's last column
+    deit_loses_more = average["deit3_base_patch16_224.fb_in1k"] - average["vssm_base_v0"]
+    assert published["deit_mixer"] == pytest.approx(deit_loses_more, abs=6e-4)
