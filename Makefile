@@ -7,7 +7,8 @@ UV_VERSION := 0.13.8
 # `profile=paper` reads paper.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
 profile := params
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset report labels oodcv directions composition ablation corruptions synthetic denoiser controlshift degradation scenarios segmentation
-export HF_HUB_OFFLINE := 1
+# These need no hub, and shall not ask one; the paper's scale does.
+repro benchmark smoke test: export HF_HUB_OFFLINE := 1
 # DVC's stages call `python`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -42,7 +43,7 @@ chain: env ## run every step of a profile without DVC: make chain profile=paper 
 gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
 	$(BIN)/python -m cnslib.gate
 
-benchmark: data ## make every slider, image and table from nothing in build/benchmark (about 3 hours on two cores; continues if killed)
+benchmark: data ## make every slider, image and table from nothing in build/benchmark (about 2 hours on two cores; continues if killed)
 	$(RUN) --overlay benchmark.yaml $(STEPS)
 
 official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH]

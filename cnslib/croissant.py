@@ -133,7 +133,7 @@ def enumerations(held: list[arrow.Table]) -> list[dict]:
             "@type": "cr:RecordSet",
             "@id": name,
             "name": name,
-            "description": f"{len(records)} {name}",
+            "description": f"{len(records)} {name}" + (", the images without a shift among them" if column == "shift" else ""),
             "dataType": "sc:Enumeration",
         }
         found.append({**described, "key": {"@id": f"{name}/name"}, "field": fields, "data": records})
@@ -165,7 +165,7 @@ def record_set(name: str, path: Path, rows: int) -> dict:
 def described(name: str) -> str:
     """What the records of a table are."""
     if name == KEPT:
-        return "trajectories (shift, class, seed) whose images are all in class"
+        return "trajectories (shift, class, seed) that passed the filter at all scales"
     return "images without a shift, one per class and seed" if name == UNSHIFTED else f"images under the shift {name.replace('_', ' ')}"
 
 
