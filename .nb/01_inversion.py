@@ -80,11 +80,11 @@ pd.concat([shown, floors]).pivot(index="class", columns="prompt", values="estima
 # class-figure
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
 for offset, (prompt, part) in zip((-0.1, 0.1), shown.groupby("prompt"), strict=True):
-    places, spread = np.arange(len(part)) + offset, abs(part[["low", "high"]].T - part["estimate"])
-    axes.errorbar(places, part["estimate"], spread, fmt="o", markersize=4, label=spoken[prompt])
+    across, arms = np.arange(len(part)) + offset, abs(part[["low", "high"]].T - part["estimate"])
+    axes.errorbar(across, part["estimate"], arms, fmt="o", markersize=4, label=spoken[prompt])
 axes.plot(floors["estimate"].to_numpy(), "x", color="grey", label="real scenes")
 axes.set(ylabel="Frechet distance to held-out scenes", ylim=(0, None), xticks=range(len(classes)), xticklabels=classes)
-figure.legend(loc="outside upper center", ncols=3)
+figure.legend(loc="outside upper center", ncols=3, title=f"{plots.extent(shown['n'])} images; lines: 95% jackknife over seeds")
 plots.save(figure, layout.figures / "inversion_frechet", pd.concat([shown, floors]))
 
 # look

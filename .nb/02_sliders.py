@@ -68,6 +68,7 @@ own, path = {shift: found[shift, shown] for shift in shifts}, layout.artifacts("
 pictures = strips(pipe, own, shown, scales=scales, settings=settings, seed=1, origin=origin, path=path)
 figure, axes = plt.subplots(figsize=(5, 1.0 * len(shifts) + 0.4))
 plots.contact_sheet(axes, pictures, rows=shifts, columns=[str(scale) for scale in scales])
+plots.caption(figure, f"{shown}, seed 1; columns: slider scale")
 plots.save(figure, layout.figures / "sliders_strips", report[(report["class"] == shown) & (report["seed"] == 1)])
 
 # paper

@@ -108,6 +108,7 @@ for stem, name in {"generation_strips_first": classes[0], "generation_strips_las
     sheet = tables.pictures(rows, name).reshape(len(shifts), len(scales), side, side, 3)
     figure, axes = plt.subplots(figsize=(5, 1.0 * len(shifts) + 0.4))
     plots.contact_sheet(axes, sheet, rows=sorted(shifts), columns=[str(scale) for scale in scales])
+    plots.caption(figure, f"{name}, seed 1; columns: slider scale")
     plots.save(figure, layout.figures / stem, rows[tables.KEY])
 
 # paper

@@ -64,6 +64,7 @@ figure, axes = plt.subplots(figsize=(3.6, 3.4))
 plots.roc_curves(axes, curves, hue="detector", points=pd.DataFrame(points).dropna())
 axes.axhline(recall, color="grey", linewidth=0.6)
 axes.set(xlabel="in-class images dropped (FPR)", ylabel="out-of-class images dropped (TPR)")
+plots.caption(figure, f"{sum(labelled['oracle_ooc']):,} of {len(labelled):,} images out of class; grey: recall {recall:.0%}")
 plots.save(figure, layout.figures / "filtering_roc", curves)
 
 # sweep
@@ -77,6 +78,7 @@ plots.estimate_lines(axes, curves, x="passes", hue="measure", label="share")
 axes.axvline(passes, color="grey", linewidth=0.6)
 axes.set(xlabel="tests that an image must pass", xticks=sorted(curves["passes"].unique()))
 axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+plots.caption(figure, f"{plots.extent(curves['n'])}; bands: {confidence:.0%} bootstrap over (class, seed); grey: our rule")
 plots.save(figure, layout.figures / "filtering_passes", curves)
 
 # keep
@@ -95,6 +97,7 @@ shares = pd.crosstab([scores["shift"], scores["scale"]], kinds, normalize="index
 tidy = shares.reindex(columns=["caught", "lost", "missed"], fill_value=0.0).melt(var_name="outcome", value_name="share", ignore_index=False)
 grid = sns.relplot(tidy.reset_index(), x="scale", y="share", hue="outcome", col="shift", col_wrap=4, kind="line", marker="o", height=2)
 grid.set_titles("{col_name}")
+plots.caption(grid.figure, f"n = {len(classes) * seeds} images per shift and scale; out of class: caught, missed; in class: lost")
 plots.save(grid.figure, layout.figures / "filtering_outcomes", tidy.reset_index())
 
 # look
@@ -104,6 +107,7 @@ picked = {kind: shuffled[kinds[shuffled.index] == kind].head(8) for kind in orde
 figure, axes = plt.subplots(figsize=(6.5, 3.4))
 plots.contact_sheet(axes, alignment.gallery(images, picked, columns=8), rows=order, columns=[""] * 8)
 listed = pd.concat(picked, names=["outcome"]).reset_index("outcome")
+plots.caption(figure, f"scale {max(scales):g}; kept and lost: in class; missed and caught: out of class")
 plots.save(figure, layout.figures / "filtering_verdicts", listed[["outcome", *tables.KEY]])
 
 # sensitivity

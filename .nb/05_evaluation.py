@@ -74,6 +74,7 @@ plots.contact_sheet(above, strip, rows=[f"{garment}, {shift}"], columns=[str(sca
 wide = {column: said.pivot(index="model", columns="scale", values=column) for column in ("probability", "top1")}
 sns.heatmap(wide["probability"], annot=wide["top1"], annot_kws={"size": 8}, fmt="", vmin=0, vmax=1, cmap="crest_r", ax=below, cbar=False)
 below.set(xlabel="slider scale", ylabel="")
+plots.caption(figure, "words: the class named; colour: probability of the true class, from 0, dark, to 1, light")
 plots.save(figure, layout.figures / "evaluation_example", said[["model", "scale", "top1", "probability"]])
 
 # margin

@@ -76,6 +76,7 @@ grid = strips.pictures(layout.artifacts("generation"), lost[tables.TRAJECTORY], 
 
 # strips-figure
 figure = strips.failures(grid, lost, found.scales)
+plots.caption(figure, "columns: slider scale; frame: failure point of the classifier named")
 plots.save(figure, layout.figures / "failure_strips", lost)
 
 # ce

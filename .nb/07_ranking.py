@@ -66,10 +66,10 @@ comparison.assign(verdict=inside.map({True: "agrees", False: "differs"})).round(
 
 # answer
 end, safe = agreement.query("shift == @stats.ALL and scale == @last").iloc[0], ends["probability"]
-certain = f"{(safe > 0.95).sum()} of {len(ends)} pairs change places with certainty, {(safe < 0.05).sum()} keep their order with certainty"
+certain = f"{(safe > 0.95).sum()} of {len(ends)} pairs change places in over 95% of the resamples, {(safe < 0.05).sum()} keep their order"
 value = f"{end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f})"
 agree = f"Kendall's tau of the order at scale {last:g} with that at scale {first:g} is {value}"
-answer.update(Markdown(f"**{agree}; {certain}, and the other {((safe >= 0.05) & (safe <= 0.95)).sum()} stay open.**"))
+answer.update(Markdown(f"**{agree}; {certain} as surely, and the other {((safe >= 0.05) & (safe <= 0.95)).sum()} stay open.**"))
 
 # outputs
 tau = {f"tau_scale_{scale:g}": record for scale, record in stats.records(agreement[agreement["shift"] == stats.ALL], "scale").items()}

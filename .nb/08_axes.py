@@ -155,7 +155,7 @@ claims[names].set_index("claim").rename(columns=named).round(3).fillna("")
 # claims-figure
 figure, panel = plt.subplots(figsize=(3.2, 0.2 * len(claims)))
 axisplots.verdict_rows(panel, claims)
-plots.caption(figure, f"verdicts at {confidence:.0%} after Holm's correction within each family; hollow: by average drop instead of rCE")
+plots.caption(figure, f"{confidence:.0%} intervals before, verdicts after Holm's correction in each family; hollow: by average drop")
 plots.save(figure, layout.figures / "axes_claims", claims[["id", "family", *names, *claims.filter(like="drop_").columns.difference(names)]])
 plt.close(figure)  # the table says the same
 print("figures/axes_claims.pdf: all verdicts on one page")

@@ -159,12 +159,12 @@ abrupt.assign(published="above 0 (section 5.3)", verdict=verdict).round(3)
 # answer
 late, first = columns["delay"].loc[stats.ALL], share["bisected point is the first failure"]
 ratio = cost[cost["resolution"] == cost["resolution"].min()].set_index("method")["images"]
-count = f"{ratio['shared']:,} pictures are enough where a uniform grid of that step needs {ratio['uniform']:,}"
+count = f"{ratio['shared']:,} pictures, where a uniform grid of that step needs {ratio['uniform']:,}"
 delay = f"The grid alone reports a failure late by {late['estimate']:.2f} ({late['low']:.2f} to {late['high']:.2f}) of the slider's unit"
 order = f"and its order of the classifiers agrees with the bisected one to Kendall's tau {tau['estimate']:.2f}"
 span = f"{first['estimate']:.0%} ({first['low']:.0%} to {first['high']:.0%})"
 scanned = f"where we drew everything, {span} of {first['n']} bisected points are the first failure"
-answer.update(Markdown(f"**To 1/{1 / resolution:g} of the scale, and {count}. {delay}, {order}; {scanned}.**"))
+answer.update(Markdown(f"**A failure is found to 1/{1 / resolution:g} of the slider's unit with {count}. {delay}, {order}; {scanned}.**"))
 
 # outputs
 metrics = {name: part.loc[stats.ALL].to_dict() for name, part in columns.items()}

@@ -77,7 +77,7 @@ plots.save(figure, layout.figures / "line_gain", gains)
 single = line.gains(linear).query("scale == @last")
 order = gains[(gains["line"] == "line of all classifiers") & (gains["axes"] == "linear")].sort_values("estimate", ascending=False)["model"]
 figure = lineplots.gain_map(single, order=list(order))
-plots.caption(figure, f"scale {last:g}, linear axes, line of all classifiers; {plots.extent(errors.n)} trajectories; {note}")
+plots.caption(figure, f"scale {last:g}, linear axes, line of all; {plots.extent(errors.n)} trajectories; {note}; numbers: certain")
 plots.save(figure, layout.figures / "line_gain_by_shift", single)
 
 # left-out-figure
@@ -86,7 +86,7 @@ at_last = without.query("shift == @stats.ALL and scale == @last")
 full = at_last.set_index("left_out").loc[line.NONE]
 figure, axes = plt.subplots(figsize=(4.5, 0.8 + 0.2 * len(at_last)))
 plots.estimate_dots(axes, at_last, y="left_out", label=f"slope at scale {last:g}, all shifts, without", reference=full["estimate"])
-plots.caption(figure, f"{len(models)} classifiers in all, {full['n']} trajectories; {note}")
+plots.caption(figure, f"{len(models)} classifiers in all, {full['n']} trajectories; {note}; dotted: all")
 plots.save(figure, layout.figures / "line_left_out", without)
 
 # left-out-table
@@ -110,7 +110,7 @@ pd.concat(kinds, names=["partial correlation"]).droplevel(1).reset_index().round
 # doubling
 doubling = size.per_doubling(linear, sized, supervised)
 above = [doubling["of"] != "gain", doubling["low"] > 0, doubling["high"] < 0]
-doubling["advantage"] = np.select(above, ["", "remains", "turns into a loss"], "is no longer seen")
+doubling["advantage"] = np.select(above, ["", "remains", "turns into a loss"], "is not seen")
 rest = doubling[doubling["of"] == "gain"].drop(columns="of")
 doubling.round(4)
 
@@ -144,7 +144,7 @@ end, numbers = ours.iloc[-1], ["n", "estimate", "low", "high"]
 relation = dict(zip(numbers, end[["models", "r", "r_low", "r_high"]], strict=True))
 
 # claims-line
-claims = [(f"R at scale {end.name:g}, for other classifiers", "Fig. 22", round(r.loc[end.name].iloc[0], 3), 0, 1, relation)]
+claims = [(f"R at scale {end.name:g}, other classifiers", "Fig. 22; Tables 5, 7", round(r.loc[end.name].iloc[0], 3), 0, 1, relation)]
 claims += [("lines that rise with p below 0.05", "Fig. 21", "most", 0.5, 1, line.followed(linear, supervised))]
 claims += [(f"growth of the slope, {axes} axes", "Fig. 23", "above 0", 0, 1, line.steeper(own, supervised)) for axes, own in found.items()]
 if set(modern) <= set(models):

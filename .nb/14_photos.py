@@ -50,6 +50,7 @@ figure, axes = plt.subplots(figsize=(6, 1.05 * len(shifts) + 0.4))
 plots.contact_sheet(axes, strips, rows=(rows["shift"] + "\n" + rows["class"]).tolist(), columns=[str(value) for value in severities])
 for row in np.flatnonzero(rows["failed"]):
     plots.frame_picture(axes, strips, row=row, column=severities.index(rows["failure_point"].iloc[row]))
+plots.caption(figure, f"columns: severity; frame: failure point of {best}")
 plots.save(figure, layout.figures / "photos_strips", rows)
 
 # accuracy
@@ -57,7 +58,7 @@ errors, failures = stats.error_shares(found, settings=settings), stats.failure_s
 accuracy = stats.accuracy(errors)
 figure = plots.panels(accuracy, plots.accuracy_lines, columns=5, chance=1 / len(photos.labels()))
 photoshow.rename_severity(figure)
-plots.caption(figure, f"{plots.extent(errors.n)} trajectories; {note}")
+plots.caption(figure, f"{plots.extent(errors.n)} trajectories; {note}; dotted: guessing")
 plots.save(figure, layout.figures / "photos_accuracy", accuracy)
 
 # mean
@@ -70,7 +71,7 @@ mean.merge(steps.rename(columns={"estimate": "step", "low": "step_low", "high": 
 last = stats.mean_accuracy(errors).query("scale == @severities[-1] and shift != @stats.ALL")
 figure, axes = plt.subplots(figsize=(5, 0.6 + 0.22 * len(shifts)))
 plots.estimate_dots(axes, last, y="shift", label="mean accuracy at the last severity", reference=mean["estimate"].iloc[0])
-plots.caption(figure, f"{plots.extent(last['n'])} trajectories; {note.replace('bands', 'lines')}")
+plots.caption(figure, f"{plots.extent(last['n'])} trajectories; {note.replace('bands', 'lines')}; dotted: without a shift")
 plots.save(figure, layout.figures / "photos_hardness", last)
 
 # failure
@@ -97,7 +98,7 @@ ranks = ranking.ranks(errors)
 figure, axes = plt.subplots(figsize=(4.5, 2.6))
 plots.rank_lines(axes, ranks[ranks["shift"] == stats.ALL])
 axes.set_xlabel("severity")
-axes.legend()
+axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 plots.caption(figure, f"n = {errors.n[-1]:,} trajectories; {note}")
 plots.save(figure, layout.figures / "photos_ranks", ranks)
 ranking.pairs(errors).query("scale > 0").round(3)

@@ -114,7 +114,8 @@ votes = quality[quality["rule"] != screening.ALONE].assign(passes=lambda table: 
 titles = {"tpr": "out of class, dropped (TPR)", "fpr": "in class, dropped (FPR)", "accuracy": "right verdicts"}
 shown = votes.assign(measure=votes["measure"].map(titles)).dropna(subset="estimate")
 figure = plots.panels(shown, plots.estimate_lines, by="part", x="passes", hue="measure", label="share")
-plots.caption(figure, f"x: tests that an image must pass; bands: {confidence:.0%} bootstrap over (class, seed); {source}")
+sizes = plots.extent(votes.loc[votes["measure"] == "tpr", "n"])
+plots.caption(figure, f"{sizes} out of class; x: tests to pass; bands: {confidence:.0%} bootstrap over (class, seed); {source}")
 plots.save(figure, layout.figures / "labels_sweep", votes)
 quality.pivot(index=["part", "rule"], columns="measure", values="estimate").round(3)
 
@@ -136,6 +137,7 @@ own_limits = {shift: filtering.thresholds(labelled[chosen], recall) for shift, c
 tuned = pd.concat([screening.verdicts(labelled[chosen], own_limits[shift], rules) for shift, chosen in by_shift.items()])
 fitted = screening.judged(labelled, tuned.loc[labelled.index], by_shift, settings=settings)
 both_ways = pd.concat([carried.assign(thresholds="from the pair"), fitted.assign(thresholds="from its own labels")], ignore_index=True)
+sizes = plots.extent(both_ways[both_ways["measure"] == "tpr"].dropna(subset="estimate")["n"])
 
 # transfer-figure
 figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
@@ -144,7 +146,7 @@ for axes, measure in zip(panels, ["tpr", "fpr"], strict=True):
     if len(chosen):
         plots.estimate_pairs(axes, chosen, y="part", hue="thresholds", label=titles[measure])
 panels[0].axvline(recall, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
-plots.caption(figure, f"rule: {rule}; dotted: {recall:.0%}; {confidence:.0%} bootstrap over (class, seed); {source}")
+plots.caption(figure, f"{sizes} out of class; dotted: {recall:.0%}; lines: {confidence:.0%} bootstrap, none: all agree; {rule}; {source}")
 plots.save(figure, layout.figures / "labels_transfer", both_ways)
 
 # promise

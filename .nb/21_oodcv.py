@@ -38,7 +38,7 @@ kinds = list(examples["shift"].unique())
 figure, axes = plt.subplots(figsize=(6, 0.75 * len(kinds)))
 plots.contact_sheet(axes, pictures.reshape(len(kinds), 8, *pictures.shape[1:]), rows=kinds, columns=["light", *[""] * 6, "heavy"])
 plots.save(figure, layout.figures / "oodcv_reference", examples)
-plan.groupby("shift").agg(pictures=("scale", "size"), garments=("seed", "nunique"))
+plan.groupby("shift").agg(pictures=("scale", "size"), classes=("class", "nunique"))
 
 # training
 names = encoders.read_labels(labels)

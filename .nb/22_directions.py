@@ -63,13 +63,13 @@ plots.caption(figure, note)
 plots.save(figure, layout.figures / "directions_curves", curve)
 
 # plane
-points = baselines.plane(curve)
-figure, axes = plt.subplots(figsize=(4.2, 3.2))
-for method, look in plots.looks(directions.METHODS).items():
-    part = points[points["method"] == method]
-    axes.plot(part["gain_estimate"], part["structure_estimate"], markersize=4, linewidth=1.2, label=method, **look)
+points, (figure, axes) = baselines.plane(curve), plt.subplots(figsize=(4.2, 3.2))
+look = plots.looks(directions.METHODS)
+for method, part in points.groupby("method", sort=False):
+    axes.plot(part["gain_estimate"], part["structure_estimate"], markersize=4, linewidth=1.2, label=method, **look[method])
 axes.set(xlabel="alignment gained with the shift", ylabel="structure kept")
 axes.legend()
+plots.caption(figure, plots.extent(curve["n"]) + " trajectories")
 plots.save(figure, layout.figures / "directions_plane", points)
 
 # summary
@@ -102,6 +102,7 @@ figure, axes = plt.subplots(figsize=(5, 2.9))
 lines = [f"{title}:\n{name} in\n{shift}" for title, (shift, name, _) in cases.items()]
 plots.contact_sheet(axes, sheet, rows=lines, columns=[f"{scale:g}" for scale in scales])
 moved = pd.DataFrame(list(cases.values()), columns=tables.TRAJECTORY).assign(case=list(cases), method=directions.CLASS)
+plots.caption(figure, f"moved by the {directions.CLASS}; columns: weight")
 plots.save(figure, layout.figures / "directions_fails", moved.merge(scores, on=["method", *tables.TRAJECTORY]))
 
 # paper-records

@@ -82,7 +82,9 @@ plots.caption(figure, f"{plots.extent(curve['n'])} {note}")
 plots.save(figure, layout.figures / "ablation_samplers", curve)
 
 # gap
-figure = plots.panels(gap, plots.estimate_lines, columns=3, x="scale", hue="sampler", label="accuracy minus reference")
+zero = curve[curve["sampler"] == reference].assign(estimate=0.0, low=0.0, high=0.0)
+both = pd.concat([gap, zero])
+figure = plots.panels(both, plots.estimate_lines, columns=3, x="scale", hue="sampler", label=f"accuracy minus {reference}")
 plots.caption(figure, f"{plots.extent(gap['n'])} {note}")
 plots.save(figure, layout.figures / "ablation_difference", gap)
 

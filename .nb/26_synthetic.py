@@ -50,7 +50,7 @@ for axes, (exam_name, part) in zip(panels, accuracies.groupby("exam"), strict=Tr
     before = part.loc[part["arm"] == BEFORE, "estimate"].iloc[0]
     plots.estimate_dots(axes, part, y="arm", label="accuracy", reference=before)
     axes.set_title(exam_name)
-plots.caption(figure, f"{runs} runs per arm; lines: {confidence:.0%} t interval over runs, Wilson for the one network not fine-tuned")
+plots.caption(figure, f"{runs} runs per arm; lines: {confidence:.0%} t interval over runs; Wilson for the one not fine-tuned, dotted")
 plots.save(figure, layout.figures / "synthetic_accuracy", accuracies)
 
 # paired

@@ -38,7 +38,7 @@ figure = plots.panels(single, plots.accuracy_lines, columns=3, chance=1 / len(cl
 for axes in figure.axes:
     axes.set_xlabel("step of the shift")
 note = f"{confidence:.0%} bootstrap over (class, seed)"
-plots.caption(figure, f"{plots.extent(errors.n[:-1])} images per shift and step; bands: {note}")
+plots.caption(figure, f"{plots.extent(errors.n[:-1])} images per shift and step; bands: {note}; dotted: guessing")
 plots.save(figure, layout.figures / "degradation_accuracy", accuracy)
 
 # distance
@@ -120,11 +120,12 @@ pd.DataFrame(tau).T.rename_axis("Kendall's tau with the order by rCE").round(3)
 
 # answer
 fits = linearity["pixel"].set_index("shift")["estimate"].drop(stats.ALL)
-line = "; ".join(f"{shift} {share:.2f}" for shift, share in fits.items())
+line = ", ".join(f"{share:.2f} ({shift})" for shift, share in fits.items())
 lost = results["decline"]
 loss = f"At the last step classifiers lose {lost['estimate']:.2f} ({lost['low']:.2f} to {lost['high']:.2f}) of accuracy"
-held, all_held = (int(own.isin(["holds", "not contradicted"]).sum()) for own in (verdicts["verdict"], everybody))
-stand = f"{held} of {len(verdicts)} findings stand, {all_held} if classifiers that learned nothing take part"
+tally = [int((own == word).sum()) for own in (verdicts["verdict"], everybody) for word in ("holds", "not contradicted")]
+stand = "of {} findings {} hold and {} stay uncontradicted, {} and {} if classifiers that learned nothing take part"
+stand = stand.format(len(verdicts), *tally)
 answer.update(Markdown(f"**{loss}; a line in the distance explains {line} of the change; {stand}.**"))
 
 # outputs

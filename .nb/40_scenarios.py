@@ -124,6 +124,7 @@ rows = pd.concat([own.assign(regression=way, set=name) for name, ways_of in told
 rows["scenario"] = rows["variable"].str.extract(r"scenario\[(.*)\]", expand=False)
 figure = plots.panels(rows.dropna(), scenarioshow.coefficient_dots, by="set", columns=2)
 figure.set_size_inches(8, 4.5)
+plots.caption(figure, f"{plots.extent(rows['n'])} objects per set; lines: {confidence:.0%} intervals; dotted: no change")
 plots.save(figure, layout.figures / "scenarios_regression", rows.dropna())
 print({name: f"{parts['group'] / (parts['group'] + parts['residual']):.0%} of the variance" for name, (_, parts) in mixed.items()})
 

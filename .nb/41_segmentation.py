@@ -32,12 +32,12 @@ found = stats.outcomes(rows)
 print(f"{len(networks)} networks, {len(classes) * images} garments, {len(scenes.NAMES)} scenarios, {len(rows):,} maps")
 
 # maps-figure
-subjects = scenes.garments(classes, settings=settings)
-own = subjects[0]
+own = scenes.garments(classes, settings=settings)[0]
 sheet, columns = mapsheets.segmentations(own, files, seed=seed)
 figure, axes = plt.subplots(figsize=(9.5, 4.2))
 plots.contact_sheet(axes, sheet, rows=["picture", "truth", *files], columns=columns)
 plt.setp(axes.get_xticklabels(), rotation=30, ha="left")
+mapsheets.key(axes)
 plots.caption(figure, f"a held-out {own.label}; every scenario at severity 1")
 plots.save(figure, layout.figures / "segmentation_maps", rows.merge(pd.DataFrame([{"class": own.label, "seed": own.seed}])))
 
@@ -108,7 +108,7 @@ guest = guests.guest(source, name=name, labels=photos.labels(), device=device)
 photo = scenes.photographs(paths.PHOTOS, settings=settings)[0]
 sheet, columns = mapsheets.photograph(photo, guest, seed=seed)
 figure, axes = plt.subplots(figsize=(9.5, 2.9))
-plots.contact_sheet(axes, sheet, rows=["picture", saliency.GRADIENT, saliency.GRAD_CAM], columns=columns)
+plots.contact_sheet(axes, sheet, rows=[photo.label, f"{name}: {saliency.GRADIENT}", f"{name}: {saliency.GRAD_CAM}"], columns=columns)
 plt.setp(axes.get_xticklabels(), rotation=30, ha="left")
 plots.save(figure, layout.figures / "segmentation_photos", photo_shares)
 
@@ -118,7 +118,7 @@ rho = overlaps.correlation(share, drop, settings=settings)
 points = overlaps.points(share, drop, seen.models, shares.n[0], settings=settings)
 figure, axes = plt.subplots(figsize=(5, 3.2))
 mapsheets.cloud(axes, points, reference=area["estimate"])
-plots.caption(figure, f"n = {shares.n[0]} images, {rho['n']} classifiers; lines: {note}; dotted: share of the area")
+plots.caption(figure, f"n = {shares.n[0]} images, {rho['n']} classifiers; lines: {note}; dotted: the area; named where there is room")
 plots.save(figure, layout.figures / "segmentation_robust", points)
 print("rank correlation:", {key: round(value, 2) for key, value in rho.items()})
 
@@ -139,7 +139,7 @@ worst = " and ".join(f"{name} ({value:.2f})" for name, value in hurt.iloc[:2].it
 
 # answer
 first = f"The mean IoU of {len(networks)} networks falls from {before:.2f} furthest under {worst}"
-second = f"{above} of {len(plain)} classifiers look at the garment more than its area, {area['estimate']:.0%}, would give"
+second = f"{above} of {len(plain)} classifiers certainly look at the garment more than its area, {area['estimate']:.0%}, would give"
 answer.update(Markdown(f"**{first}; {second}; how much they do tells {mapsheets.worded(rho)} ({size}).**"))
 
 # outputs
