@@ -137,7 +137,7 @@ own_limits = {shift: filtering.thresholds(labelled[chosen], recall) for shift, c
 tuned = pd.concat([screening.verdicts(labelled[chosen], own_limits[shift], rules) for shift, chosen in by_shift.items()])
 fitted = screening.judged(labelled, tuned.loc[labelled.index], by_shift, settings=settings)
 both_ways = pd.concat([carried.assign(thresholds="from the pair"), fitted.assign(thresholds="from its own labels")], ignore_index=True)
-sizes = plots.extent(both_ways[both_ways["measure"] == "tpr"].dropna(subset="estimate")["n"])
+sizes = plots.extent(both_ways.loc[both_ways["measure"] == "tpr", "n"])
 
 # transfer-figure
 figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
