@@ -103,8 +103,8 @@ figure, panels = plt.subplots(1, len(RULERS), figsize=(10, 1.0 + 0.22 * len(shif
 for axes, ruler in zip(panels, RULERS, strict=True):
     plots.step_dots(axes, equal[equal["ruler"] == ruler], rows=sorted(shifts))
     axes.set_title(ruler)
-note = f"{plots.extent(maps.n)} trajectories per shift; {note.replace('bands', 'lines')}"
-plots.caption(figure, f"dots: {steps} equal steps of the ruler; grey: equal scales; {note}")
+kinds = f"dots: {steps} equal steps of the ruler; {note.replace('bands', 'lines')}; grey: equal scales"
+plots.caption(figure, f"{plots.extent(maps.n)} trajectories per shift; {kinds}")
 plots.save(figure, layout.figures / "calibration_steps", equal)
 
 # user
