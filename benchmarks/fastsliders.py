@@ -14,7 +14,7 @@ import pandas as pd
 import sliders as exact_row
 import turns
 
-from cnslib import encoders, fastsliders, health, models, parameters, paths, sliders, units, workers
+from cnslib import encoders, fastsliders, health, models, parameters, paths, sliders, workers
 from cnslib.config import Base, Sliders
 
 ITERATIONS = 8  # of the contest: two trajectories of four points
@@ -28,12 +28,10 @@ def trained(recipe: str, pipe, *, base: Base, settings: Sliders, origin: models.
     """The compared sliders by one recipe; those that are there already are kept."""
     pairs = [(base.shifts[n % len(base.shifts)], base.classes[n % len(base.classes)]) for n in range(COMPARED)]
     module, folder = RECIPES[recipe], paths.resolve("build/fastsliders") / recipe
-    found = {pair: sliders.slider_path(folder, *pair) for pair in pairs}
-    digests = {pair: module.slider_digest(*pair, settings=settings, origin=origin) for pair in pairs}
-    waiting = [pair for pair, path in found.items() if not units.done(path, digests[pair])]
+    shelf = sliders.shelf_of({pair: module.stamp(*pair, settings=settings, origin=origin) for pair in pairs}, folder)
     make = functools.partial(module.train, settings=settings, origin=origin)
-    workers.each(make, [(pipe, *pair, found[pair]) for pair in waiting], device=pipe.device, desc=recipe)
-    return found
+    workers.each(make, [(pipe, *pair, shelf[pair]) for pair in shelf.waiting()], device=pipe.device, desc=recipe)
+    return shelf.paths
 
 
 def reports() -> dict[str, pd.DataFrame]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import sys
 from functools import cached_property
 from pathlib import Path
 
@@ -14,13 +13,9 @@ from jaxtyping import UInt8
 
 from cnslib import (
     adapters,
-    alexnet,
-    backbones,
-    classifiers,
     encoders,
     evaluation,
-    generation,
-    health,
+    kinds,
     models,
     stepping,
     tables,
@@ -60,12 +55,10 @@ class Bench:
 
     @cached_property
     def digest(self) -> str:
-        """What all units have in common: samplers, base model, judge, classifiers, and the code."""
+        """What all units have in common: samplers, base model, judge and classifiers."""
         drawn = [[name, stepping.identity(one), dataclasses.asdict(one.settings)] for name, one in self.steppers.items()]
         jury = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
-        drawing = units.code_digest(sys.modules[__name__], generation, adapters, models, health)
-        answering = units.code_digest(evaluation, classifiers, encoders, alexnet, backbones)
-        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, jury, drawing, answering)
+        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, jury)
 
 
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, dict], *, settings: Generation) -> dict[str, Stepper]:
@@ -84,43 +77,26 @@ def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list
     features. Draws what is missing or outdated; FileNotFoundError names a missing slider.
     """
     keys = list(itertools.product(classes, range(1, seeds + 1)))
-    paths = {key: [unit_path(bench, kind, *key) for kind in ("answers", "looks")] for key in keys}
-    kept = {path.relative_to(bench.folder).as_posix() for pair in paths.values() for path in pair}
-    for kind in ("answers", "looks"):  # the pictures beside them are those of `films`
-        units.prune(bench.folder, kept, f"{kind}/*.parquet")
-    units.prune(bench.folder, set(), "*/.*.partial")
-    digests = {key: unit_digest(bench, shifts, *key, scales) for key in keys}
-    waiting = [key for key in keys if not all(units.done(path, digests[key]) for path in paths[key])]
+    files = {key: (f"{identifier(key[0])}_{key[1]}.parquet", stamp(bench, shifts, *key, scales)) for key in keys}
+    answers, looks = (units.Shelf(bench.folder / kind, files) for kind in ("answers", "looks"))
+    waiting = {*answers.waiting(), *looks.waiting()}
     device = next(iter(bench.steppers.values())).pipe.device
-    workers.each(measure, [(bench, shifts, *key, scales, digests[key]) for key in waiting], device=device, desc="samplers")
-    answers, looks = zip(*paths.values(), strict=True)
-    return joined(answers, answers_schema), joined(looks, looks_schema)
+    pieces = [(bench, shifts, *key, scales, answers[key], looks[key]) for key in keys if key in waiting]
+    workers.each(measure, pieces, device=device, desc="samplers")
+    return tables.read_units(answers, answers_schema), tables.read_units(looks, looks_schema)
 
 
-def joined(paths: tuple[Path, ...], kind: pa.DataFrameSchema) -> pd.DataFrame:
-    """The rows of several tables."""
-    return pd.concat([tables.read(path, kind) for path in paths], ignore_index=True)
-
-
-def unit_path(bench: Bench, kind: str, name: str, seed: int) -> Path:
-    """Where the answers or looks of a class and seed are kept."""
-    return bench.folder / kind / f"{identifier(name)}_{seed}.parquet"
-
-
-def unit_digest(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> str:
+def stamp(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> units.Stamp:
     """What a unit depends on: the bench, the sliders of its class, its token and its grid."""
     files = [adapters.file_digest(slider_path(bench.sliders, shift, name)) for shift in shifts]
-    return units.digest(bench.digest, files, bench.origin.tokens[name], shifts, name, seed, scales)
+    return kinds.ABLATION.stamp(bench.digest, files, bench.origin.tokens[name], shifts, name, seed, scales)
 
 
-def measure(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float], made_from: str) -> None:
-    """Writes the answers and looks of one class and seed and their digests."""
+def measure(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float], answers: units.Unit, looks: units.Unit) -> None:
+    """Writes the answers and looks of one class and seed."""
     drawn = draw(bench, shifts, name, seed, scales)
-    made = {"answers": (answer(bench, drawn), answers_schema), "looks": (look(bench, drawn), looks_schema)}
-    for kind, (rows, schema) in made.items():
-        path = unit_path(bench, kind, name, seed)
-        tables.write(rows, path, schema)
-        units.finish(path, made_from)
+    tables.write_unit(answer(bench, drawn), answers, answers_schema)
+    tables.write_unit(look(bench, drawn), looks, looks_schema)
 
 
 def draw(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> pd.DataFrame:
@@ -170,13 +146,11 @@ def look(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
 
 def films(bench: Bench, shift: str, name: str, seed: int, scales: list[float]) -> dict[str, Pictures]:
     """The pictures of one trajectory by every sampler, scale 0 first; kept on file, since a figure shows them."""
-    path = bench.folder / "pictures" / f"{identifier(shift)}_{identifier(name)}_{seed}.parquet"
-    units.prune(path.parent, {path.name}, "*.parquet")
-    made_from = unit_digest(bench, [shift], name, seed, scales)
-    if not units.done(path, made_from):
+    file = f"{identifier(shift)}_{identifier(name)}_{seed}.parquet"
+    shelf = units.Shelf(bench.folder / "pictures", {name: (file, stamp(bench, [shift], name, seed, scales))})
+    for _ in shelf.waiting():
         drawn = draw(bench, [shift], name, seed, scales)
         drawn["image"] = [tables.encode(picture) for picture in drawn["picture"]]
-        tables.write(drawn.drop(columns="picture"), path, pictures_schema)
-        units.finish(path, made_from)
-    stored = tables.read(path, pictures_schema).sort_values("scale", kind="stable")
-    return {sampler: tables.pictures(stored[stored["sampler"] == sampler], path.name) for sampler in bench.steppers}
+        tables.write_unit(drawn.drop(columns="picture"), shelf[name], pictures_schema)
+    stored = tables.read_units(shelf, pictures_schema).sort_values("scale", kind="stable")
+    return {sampler: tables.pictures(stored[stored["sampler"] == sampler], file) for sampler in bench.steppers}

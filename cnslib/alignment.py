@@ -1,6 +1,5 @@
 """The four alignments that the out-of-class filter looks at, for every generated image (CNS-Bench section 3.4, Eqs. 4 and 5)."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from cnslib import encoders, tables, units
+from cnslib import kinds, tables, units
 from cnslib.config import UNSHIFTED, identifier
 from cnslib.encoders import Clip, ImageEncoder, Oracle
 
@@ -49,23 +48,19 @@ def align(images: Path, shifts: list[str], *, judges: Judges, folder: Path) -> p
 
     `images` is the folder of the generation step's tables, `folder` receives one table per shift.
     """
-    paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in shifts}
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(images, shift, judges)) for shift in shifts})
     unshifted = None
-    for shift, path in tqdm(paths.items(), desc="alignment", disable=None):
-        made_from = made_from_digest(images, shift, judges)
-        if not units.done(path, made_from):
-            unshifted = unshifted or look(images, UNSHIFTED, judges)
-            tables.write(measure(shift, look(images, shift, judges), unshifted, judges.clip), path, schema)
-            units.finish(path, made_from)
-    return pd.concat([tables.read(path, schema) for path in paths.values()], ignore_index=True)
+    for shift in tqdm(shelf.waiting(), desc="alignment", disable=None):
+        unshifted = unshifted or look(images, UNSHIFTED, judges)
+        tables.write_unit(measure(shift, look(images, shift, judges), unshifted, judges.clip), shelf[shift], schema)
+    return tables.read_units(shelf, schema)
 
 
-def made_from_digest(images: Path, shift: str, judges: Judges) -> str:
-    """What the alignments of a shift depend on: its images, the unshifted ones, the three models and the code."""
+def stamp(images: Path, shift: str, judges: Judges) -> units.Stamp:
+    """What the alignments of a shift depend on: its images, the unshifted ones and the three models."""
     made = [units.file_digest(shard(images, name)) for name in (UNSHIFTED, shift)]
     models = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
-    return units.digest(shift, made, models, units.code_digest(sys.modules[__name__], encoders))
+    return kinds.ALIGNMENT.stamp(shift, made, models)
 
 
 def shard(images: Path, shift: str) -> Path:

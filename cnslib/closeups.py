@@ -11,7 +11,7 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 
-from cnslib import adapters, alexnet, backbones, classifiers, encoders, evaluation, generation, models, stepping, tables, units
+from cnslib import adapters, classifiers, evaluation, generation, kinds, models, stepping, tables, units
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, demand, identifier
 from cnslib.generation import Sampler
@@ -36,38 +36,38 @@ class Studio:
 
     @cached_property
     def drawing(self) -> str:
-        """A digest of what all pictures have in common: sampling settings, base model, and the code that draws."""
+        """A digest of what all pictures have in common: sampling settings and base model."""
         drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
         drawn |= stepping.identity(self.sampler)
-        return units.digest(PROMPT, drawn, self.origin.base, units.code_digest(generation, adapters, models))
+        return units.digest(PROMPT, drawn, self.origin.base)
 
     @cached_property
     def jury(self) -> str:
-        """A digest of the classifiers: names, files, labels, preprocessing, and the code that asks."""
+        """A digest of the classifiers: names, files, labels and preprocessing."""
         members = [[one.name, classifiers.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
-        return units.digest(members, units.code_digest(evaluation, classifiers, encoders, alexnet, backbones))
+        return units.digest(members)
 
 
 class Closeup:
     """One trajectory between the grid's scales, as far as anybody has asked: a table of pictures and one of answers.
 
     The pictures are written after every round of questions, so a killed run loses one round. An outdated table (another slider,
-    base model, setting or code) counts as empty; answers are outdated when their pictures or the classifiers change.
+    base model, setting or recipe) counts as empty; answers are outdated when their pictures or the classifiers change.
     """
 
     def __init__(self, studio: Studio, shift: str, name: str, seed: int):
         """Reads what is there. FileNotFoundError names a missing slider."""
         self.studio, self.key = studio, (shift, name, int(seed))
         self.slider = slider_path(studio.sliders, shift, name)
-        self.drawn_from = units.digest(studio.drawing, studio.origin.tokens[name], adapters.file_digest(self.slider), *self.key)
+        self.drawn_from = kinds.CLOSEUPS.stamp(studio.drawing, studio.origin.tokens[name], adapters.file_digest(self.slider), *self.key)
         self.picture_path, self.answer_path = (studio.folder / kind / relative_path(*self.key) for kind in ("pictures", "answers"))
         self.pictures = restored(self.picture_path, self.drawn_from, tables.images)
         self.answers = restored(self.answer_path, self.answered_from(), tables.predictions)
 
-    def answered_from(self) -> str:
+    def answered_from(self) -> units.Stamp:
         """What the answers depend on: the classifiers, and the bytes of the pictures."""
         seen = units.file_digest(self.picture_path) if self.picture_path.exists() else ""
-        return units.digest(self.studio.jury, self.drawn_from, seen)
+        return kinds.CLOSEUP_ANSWERS.stamp(self.studio.jury, self.drawn_from, seen)
 
     def ask(self, scales: list[float]) -> pd.DataFrame:
         """The predictions of all classifiers at these scales; draws the pictures that are missing, if the studio draws."""
@@ -97,8 +97,7 @@ class Closeup:
 
     def write_pictures(self) -> None:
         """Writes the table of pictures and what it was made from."""
-        tables.write(self.pictures, self.picture_path, tables.images)
-        units.finish(self.picture_path, self.drawn_from)
+        tables.write_unit(self.pictures, units.Unit(self.picture_path, self.drawn_from), tables.images)
 
     def keep(self, scales: set[float]) -> None:
         """Writes both tables with exactly these scales, which must have been asked: equal requests leave equal bytes."""
@@ -106,10 +105,9 @@ class Closeup:
             self.pictures = self.pictures[self.pictures["scale"].isin(scales)]
             self.write_pictures()
         self.answers = self.answers[self.answers["scale"].isin(scales)]
-        made_from = self.answered_from()
-        if not units.done(self.answer_path, made_from):
-            tables.write(self.answers, self.answer_path, tables.predictions)
-            units.finish(self.answer_path, made_from)
+        unit = units.Unit(self.answer_path, self.answered_from())
+        if not unit.done:
+            tables.write_unit(self.answers, unit, tables.predictions)
 
 
 def relative_path(shift: str, name: str, seed: int) -> Path:
@@ -117,7 +115,7 @@ def relative_path(shift: str, name: str, seed: int) -> Path:
     return Path(identifier(shift)) / f"{identifier(name)}_{seed}.parquet"
 
 
-def restored(path: Path, made_from: str, kind: pa.DataFrameSchema) -> pd.DataFrame:
+def restored(path: Path, made_from: units.Stamp, kind: pa.DataFrameSchema) -> pd.DataFrame:
     """The table of a unit, or an empty one where it is missing or outdated."""
     return tables.read(path, kind) if units.done(path, made_from) else pd.DataFrame(columns=list(kind.columns))
 

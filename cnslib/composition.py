@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from jaxtyping import UInt8
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
-from cnslib import adapters, directions, generation, models, tables, units, workers
+from cnslib import adapters, directions, generation, kinds, models, tables, units, workers
 from cnslib.config import identifier
 from cnslib.directions import Pictures, Study
 from cnslib.generation import Sampler
@@ -100,48 +99,38 @@ def score(study: Study, sliders: Path, pairs: list[list[str]], classes: list[str
     ValueError where the benchmark lacks an image.
     """
     keys = [(first, second, name) for (first, second), name in itertools.product(pairs, classes)]
-    paths = {key: unit_path(study.folder / "scores", *key) for key in keys}
-    prune(study.folder / "scores", list(paths.values()))
     stored = {shift: directions.benchmark(study.images, shift) for shift in {*itertools.chain(*pairs)}}
-    pieces = []
-    for (first, second, name), path in paths.items():
-        own = {shift: directions.own_rows(stored[shift], name, scales=weights, seeds=seeds) for shift in (first, second)}
-        made_from = unit_digest(study, sliders, own, name)
-        if not units.done(path, made_from):
-            pieces.append((study, sliders, own, name, made_from))
-    study.sampler.prepare(sorted({name for *_, name, _ in pieces}), seeds=seeds)
+    own = {
+        (first, second, name): {shift: directions.own_rows(stored[shift], name, scales=weights, seeds=seeds) for shift in (first, second)}
+        for first, second, name in keys
+    }
+    shelf = units.Shelf(study.folder / "scores", {key: (unit_name(*key), stamp(study, sliders, own[key], key[-1])) for key in keys})
+    waiting = shelf.waiting()
+    study.sampler.prepare(sorted({name for *_, name in waiting}), seeds=seeds)
+    pieces = [(study, sliders, own[key], key[-1], shelf[key]) for key in waiting]
     workers.each(measure, pieces, device=study.sampler.pipe.device, desc="composition")
-    return pd.concat([tables.read(path, schema) for path in paths.values()], ignore_index=True)
+    return tables.read_units(shelf, schema)
 
 
-def unit_path(folder: Path, first: str, second: str, name: str) -> Path:
-    """Where a pair and a class are kept."""
-    return folder / f"{identifier(first)}_{identifier(second)}_{identifier(name)}.parquet"
+def unit_name(first: str, second: str, name: str) -> str:
+    """Where a pair and a class are kept below their folder."""
+    return f"{identifier(first)}_{identifier(second)}_{identifier(name)}.parquet"
 
 
-def prune(folder: Path, paths: list[Path]) -> None:
-    """Deletes units that are no longer asked for, and what a killed run left half written."""
-    units.prune(folder, {path.name for path in paths}, "*.parquet")
-    units.prune(folder, set(), ".*.partial")
-
-
-def unit_digest(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str) -> str:
-    """What a unit depends on: both sliders, the benchmark's images of each alone, and the code."""
+def stamp(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str) -> units.Stamp:
+    """What a unit depends on: both sliders, and the benchmark's images of each alone."""
     parts = [
-        [directions.unit_digest(study, shift, name, rows), adapters.file_digest(slider_path(sliders, shift, name))]
-        for shift, rows in own.items()
+        [directions.stamp(study, shift, name, rows), adapters.file_digest(slider_path(sliders, shift, name))] for shift, rows in own.items()
     ]
-    return units.digest(parts, units.code_digest(sys.modules[__name__], adapters))
+    return kinds.COMPOSITION.stamp(parts)
 
 
-def measure(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str, made_from: str) -> None:
-    """Writes the scores of one pair and class and their digest."""
+def measure(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str, unit: units.Unit) -> None:
+    """Writes the scores of one pair and class."""
     first, second = own
-    path = unit_path(study.folder / "scores", first, second, name)
     seeds = sorted(own[first]["seed"].unique())
     rows = [looks(study, sheet(study, sliders, own, name, int(seed)), first, second, name, int(seed)) for seed in seeds]
-    tables.write(pd.concat(rows), path, schema)
-    units.finish(path, made_from)
+    tables.write_unit(pd.concat(rows), unit, schema)
 
 
 def sheet(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str, seed: int) -> dict[tuple[float, float], np.ndarray]:
@@ -169,18 +158,17 @@ def films(
     study: Study, sliders: Path, pairs: list[list[str]], name: str, *, weights: list[float], seed: int
 ) -> dict[tuple[str, str], UInt8[np.ndarray, "first second height width 3"]]:
     """A grid of pictures per pair, the first slider's weight along the rows; kept on file, since a figure shows them."""
-    paths = {(first, second): unit_path(study.folder / "pictures", first, second, name) for first, second in pairs}
-    prune(study.folder / "pictures", list(paths.values()))
-    found = {}
-    for (first, second), path in paths.items():
+    own = {}
+    for first, second in pairs:
         rows = {shift: directions.benchmark(study.images, shift) for shift in (first, second)}
-        own = {shift: directions.own_rows(part, name, scales=weights, seeds=seed).query("seed == @seed") for shift, part in rows.items()}
-        made_from = unit_digest(study, sliders, own, name)
-        if not units.done(path, made_from):
-            drawn = sheet(study, sliders, own, name, seed)
-            rows_of = [{**dict(zip(WEIGHTS, cell, strict=True)), "image": tables.encode(picture)} for cell, picture in drawn.items()]
-            tables.write(pd.DataFrame(rows_of), path, pictures_schema)
-            units.finish(path, made_from)
-        pictures = tables.pictures(tables.read(path, pictures_schema), path.name)
-        found[first, second] = pictures.reshape(len(weights), len(weights), *pictures.shape[1:])
-    return found
+        own[first, second] = {
+            shift: directions.own_rows(part, name, scales=weights, seeds=seed).query("seed == @seed") for shift, part in rows.items()
+        }
+    files = {pair: (unit_name(*pair, name), stamp(study, sliders, rows, name)) for pair, rows in own.items()}
+    shelf = units.Shelf(study.folder / "pictures", files)
+    for pair in shelf.waiting():
+        drawn = sheet(study, sliders, own[pair], name, seed)
+        rows_of = [{**dict(zip(WEIGHTS, cell, strict=True)), "image": tables.encode(picture)} for cell, picture in drawn.items()]
+        tables.write_unit(pd.DataFrame(rows_of), shelf[pair], pictures_schema)
+    stored = {pair: tables.pictures(tables.read(path, pictures_schema), path.name) for pair, path in shelf.paths.items()}
+    return {pair: pictures.reshape(len(weights), len(weights), *pictures.shape[1:]) for pair, pictures in stored.items()}

@@ -7,7 +7,6 @@ the training distribution. A class, a seed and a split belong to one unshifted l
 
 import copy
 import math
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from cnslib import latents, models, seeds, tables, units, workers
+from cnslib import kinds, latents, models, tables, units, workers
 from cnslib.config import demand
 from cnslib.inversion import PROMPT, token
 from cnslib.studies import Controlshift
@@ -56,12 +55,12 @@ class Decoder:
         """Dimensions of the latent space."""
         return math.prod(models.latent_shape(self.pipe))
 
-    def digest(self, piece: Piece) -> str:
+    def stamp(self, piece: Piece) -> units.Stamp:
         """What the images of a piece depend on; its step enters by its value."""
         drawn = {key: getattr(self.settings, key) for key in ("steps", "guidance", "side", "seed")}
         tokens = {name: self.origin.tokens[name] for name in self.classes}
-        code = units.code_digest(sys.modules[__name__], latents, models, seeds)
-        return units.digest(piece, value(piece.kind, piece.step, self.settings), drawn, self.classes, self.origin.base, tokens, code)
+        step = value(piece.kind, piece.step, self.settings)
+        return kinds.CONTROLSHIFT.stamp(piece, step, drawn, self.classes, self.origin.base, tokens)
 
 
 def value(kind: str, step: int, settings: Controlshift) -> float:
@@ -84,19 +83,17 @@ def plan(settings: Controlshift) -> list[Piece]:
 
 def make(decoder: Decoder, folder: Path) -> dict[str, Path]:
     """Draws the files that are missing or outdated, one after the other on every core; deletes those that are not asked for."""
-    paths = {piece.name: folder / f"{piece.name}.parquet" for piece in plan(decoder.settings)}
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    units.prune(folder, set(), ".*.partial")  # what a killed run left half written
-    waiting = [piece for piece in plan(decoder.settings) if not units.done(paths[piece.name], decoder.digest(piece))]
-    workers.each(store, [(decoder, piece, paths[piece.name]) for piece in waiting], device=decoder.pipe.device, desc="data sets")
-    return paths
+    pieces = {piece.name: piece for piece in plan(decoder.settings)}
+    shelf = units.Shelf(folder, {name: (f"{name}.parquet", decoder.stamp(piece)) for name, piece in pieces.items()})
+    waiting = [(decoder, pieces[name], shelf[name]) for name in shelf.waiting()]
+    workers.each(store, waiting, device=decoder.pipe.device, desc="data sets")
+    return shelf.paths
 
 
-def store(decoder: Decoder, piece: Piece, path: Path) -> None:
+def store(decoder: Decoder, piece: Piece, unit: units.Unit) -> None:
     """Draws one file."""
     rows = [row for name in decoder.classes for row in class_rows(decoder, piece, name)]
-    tables.write(pd.DataFrame(rows), path, tables.images)
-    units.finish(path, decoder.digest(piece))
+    tables.write_unit(pd.DataFrame(rows), unit, tables.images)
 
 
 def class_rows(decoder: Decoder, piece: Piece, name: str) -> Iterator[dict]:

@@ -5,7 +5,6 @@ Rows take the form of the benchmark's: the corruption is the shift, its severity
 
 import functools
 import io
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter
 from torchvision.transforms.v2 import functional as transforms
 
-from cnslib import catalog, evaluation, units
+from cnslib import catalog, evaluation, kinds
 from cnslib.config import UNSHIFTED, Evaluation
 from cnslib.seeds import seed_of
 from cnslib.studies import Corruptions
@@ -93,11 +92,11 @@ def evaluate(
     """
     evaluation.require_labels(classes, labels)
     graded = levels(settings)
-    made_from = [catalog.digest(pictures, "heldout", classes), settings.images, [[name, *own.items()] for name, own in graded.items()]]
-    made_from.append(units.code_digest(catalog, sys.modules[__name__]))
+    contents = [catalog.digest(pictures, "heldout", classes), settings.images, [[name, *own.items()] for name, own in graded.items()]]
     made = functools.cache(lambda: corrupted(*originals(pictures, classes, settings.images), graded))  # once, if anybody must be asked
     return evaluation.answered(
-        made_from,
+        kinds.CORRUPTIONS,
+        contents,
         lambda: evaluation.array_batches(*made(), size=classifiers.batch_size),
         labels=labels,
         settings=classifiers,

@@ -4,7 +4,6 @@ Two sets are asked: photographs by real ImageNet classifiers, garments by classi
 form of the benchmark's: the scenario is the shift, its severity the scale, and severity 0 the original. Answers are stored, not images.
 """
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,15 +13,12 @@ import torch
 from tqdm.auto import tqdm
 
 from cnslib import (
-    backgrounds,
     classifiers,
-    cutouts,
     encoders,
     guests,
     imagenet,
-    lite,
+    kinds,
     paths,
-    placement,
     scenarios,
     subjects,
     surroundings,
@@ -39,7 +35,6 @@ from cnslib.subjects import Subject
 GARMENTS, PHOTOGRAPHS = "garments", "photographs"
 EVERY = (UNSHIFTED, *scenarios.NAMES, scenarios.SUMMED)
 CHUNK = 16  # subjects whose pictures are asked at once
-CODE = (sys.modules[__name__], subjects, scenarios, classifiers, *world.RENDERER)
 replies = tables.schema(["model", *tables.KEY], {"model": pa.Column(str), **tables.IDENTITY, "top1": pa.Column(str)})
 
 
@@ -52,20 +47,17 @@ def garments(
     found = surroundings.draw_all(plain, pipeline=pipeline, settings=settings, device=device, folder=drawn)
     asked = [classes, labels, settings.images, settings.severities, settings.seed, surroundings.digest(pipeline, settings)]
     sources = {name: [source, encoders.source_digest(source)] for name, source in settings.backbones.items()}
-    return answered(
-        EVERY, (load_backbones, labels, found), units.digest(asked, sources, units.code_digest(*CODE)), settings, device, folder
-    )
+    made_from = {name: kinds.CROSSING.stamp(name, asked, sources) for name in EVERY}
+    return answered(made_from, (load_backbones, labels, found), settings, device, folder)
 
 
 def photographs(*, settings: Scenarios, device: str, folder: Path, photos: Path = paths.PHOTOS) -> pd.DataFrame:
     """The ImageNet classifiers' answers about the photo set; nothing is drawn around a photograph at this scale."""
     found = subjects.photographs(photos, count=settings.cutouts, seed=settings.seed)
-    code = units.code_digest(*CODE, placement, cutouts, backgrounds, guests, lite)
     asked = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(photos)]
     sources = {name: [source, guests.digest(source)] for name, source in settings.classifiers.items()}
-    names = [name for name in EVERY if name != surroundings.NAME]
-    labels = list(imagenet.labels())
-    return answered(names, (load_guests, labels, found), units.digest(asked, sources, code), settings, device, folder)
+    made_from = {name: kinds.CROSSING_PHOTOGRAPHS.stamp(name, asked, sources) for name in EVERY if name != surroundings.NAME}
+    return answered(made_from, (load_guests, list(imagenet.labels()), found), settings, device, folder)
 
 
 def load_backbones(labels: list[str], settings: Scenarios, device: str) -> list[Classifier]:
@@ -79,29 +71,23 @@ def load_guests(labels: list[str], settings: Scenarios, device: str) -> list[Cla
 
 
 def answered(
-    names: list[str] | tuple[str, ...],
+    made_from: dict[str, units.Stamp],
     work: tuple[Callable, list[str], list[Subject]],
-    made_from: str,
     settings: Scenarios,
     device: str,
     folder: Path,
 ) -> pd.DataFrame:
     """All answers; makes the tables that are missing or outdated, one per scenario."""
-    files = {name: folder / f"{identifier(name)}.parquet" for name in names}
-    waiting = [name for name, path in files.items() if not units.done(path, units.digest(name, made_from))]
-    pieces = [(name, *work, settings, device, files[name], units.digest(name, made_from)) for name in waiting]
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", one) for name, one in made_from.items()})
+    pieces = [(name, *work, settings, device, shelf[name]) for name in shelf.waiting()]
     workers.each(write, pieces, device=device, desc=folder.name)
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
-    return pd.concat([tables.read(path, replies) for path in files.values()], ignore_index=True)
+    return tables.read_units(shelf, replies)
 
 
-def write(
-    name: str, load: Callable, labels: list[str], found: list[Subject], settings: Scenarios, device: str, path: Path, made_from: str
-) -> None:
+def write(name: str, load: Callable, labels: list[str], found: list[Subject], settings: Scenarios, device: str, unit: units.Unit) -> None:
     """One unit: the answers of all classifiers under one scenario, or about the originals."""
     graded = settings.photo_severities if load is load_guests else settings.severities
-    tables.write(ask(load(labels, settings, device), found, name, graded, seed=settings.seed), path, replies)
-    units.finish(path, made_from)
+    tables.write_unit(ask(load(labels, settings, device), found, name, graded, seed=settings.seed), unit, replies)
 
 
 def ask(judges: list[Classifier], found: list[Subject], name: str, severities: list[float], *, seed: int) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 `denoiser` is the compendium's word for it, in parameters, stage, notebook and artifacts: a generative model, asked as a classifier.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from cnslib import models, pruning, seeds, tables, units
+from cnslib import kinds, models, pruning, seeds, tables, units
 from cnslib.analyses import Denoiser
 from cnslib.config import identifier
 
@@ -125,27 +124,20 @@ def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str
     return pd.DataFrame({"candidate": np.array(judge.classes)[chosen], "timestep": np.array(steps)[places], **columns})
 
 
-def unit(judge: Judge, images: pd.DataFrame, path: Path, settings: Denoiser) -> None:
+def make(judge: Judge, images: pd.DataFrame, unit: units.Unit, settings: Denoiser) -> None:
     """Makes the table of errors of some images."""
     parts = []
     for row in images.to_dict("records"):
         own = {key: row[key] for key in tables.KEY}
         found = judged(judge, tables.decode(row["image"], str(own)), row["class"], row["seed"], settings=settings)
         parts.append(found.assign(**own))
-    tables.write(pd.concat(parts, ignore_index=True), path, errors_schema)
-    units.finish(path, unit_digest(judge, images, settings))
+    tables.write_unit(pd.concat(parts, ignore_index=True), unit, errors_schema)
 
 
-def done(judge: Judge, images: pd.DataFrame, path: Path, settings: Denoiser) -> bool:
-    """Whether the table of errors of some images is there and was made from what it would be made from now."""
-    return units.done(path, unit_digest(judge, images, settings))
-
-
-def unit_digest(judge: Judge, images: pd.DataFrame, settings: Denoiser) -> str:
-    """What a table of errors depends on: model, classes, pictures, stages, seed, and the code that asks."""
+def stamp(judge: Judge, images: pd.DataFrame, settings: Denoiser) -> units.Stamp:
+    """What a table of errors depends on: model, classes, pictures, stages and seed."""
     pictures = [[*row[:-1], units.digest(row[-1].hex())] for row in images[[*tables.KEY, "image"]].itertuples(index=False, name=None)]
-    code = units.code_digest(sys.modules[__name__], pruning, seeds)
-    return units.digest(judge.origin, judge.classes, PROMPT, pictures, settings.keep, settings.trials, settings.seed, code)
+    return kinds.DENOISER.stamp(judge.origin, judge.classes, PROMPT, pictures, settings.keep, settings.trials, settings.seed)
 
 
 def plan(images: pd.DataFrame, folder: Path) -> dict[Path, pd.DataFrame]:

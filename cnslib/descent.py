@@ -1,12 +1,8 @@
-"""What the recipes beside the paper's share: gradient descent over given training points, and which sliders are to be trained.
-
-`cnslib.sliders` keeps a loop of its own, since its code is part of what stored sliders were made from.
-"""
+"""What the recipes beside the paper's share: gradient descent over given training points."""
 
 import json
 import math
 from collections.abc import Iterable
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +10,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib import sliders, units
+from cnslib import sliders
 from cnslib.config import Sliders
 
 Point = tuple[Float[Tensor, "batch channels height width"], Tensor]  # latents and the timestep they are shown at
@@ -56,11 +52,3 @@ def told(
         )
     plain = {"prompts": prompts, "settings": settings, "curve": curve}
     return entries | {key: json.dumps(value) for key, value in plain.items()}
-
-
-def missing(digests: dict[tuple[str, str], str], folder: Path) -> tuple[dict[tuple[str, str], Path], list[tuple[str, str]]]:
-    """The file of every (shift, class), and those that are missing or made from something else; deletes those not asked for."""
-    paths = {pair: sliders.slider_path(folder, *pair) for pair in digests}
-    units.prune(folder, {path.relative_to(folder).as_posix() for path in paths.values()}, "*/*.safetensors")
-    units.prune(folder, set(), "*/.*.partial")  # what a killed run left half written
-    return paths, [pair for pair, made_from in digests.items() if not units.done(paths[pair], made_from)]

@@ -6,7 +6,6 @@ the weight. The methods differ in t, and in when the walk begins.
 
 import dataclasses
 import itertools
-import sys
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib import alignment, encoders, generation, health, models, sliders, tables, units, workers
+from cnslib import alignment, generation, kinds, models, sliders, tables, units, workers
 from cnslib.config import UNSHIFTED, demand, identifier
 from cnslib.encoders import Oracle
 from cnslib.generation import Sampler
@@ -54,11 +53,10 @@ class Study:
 
     @cached_property
     def digest(self) -> str:
-        """What all units have in common: sampling settings, base model, judges, and the code."""
+        """What all units have in common: sampling settings, base model and judges."""
         drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
         judges = self.judge.digest, self.oracle.digest, self.oracle.labels
-        code = units.code_digest(sys.modules[__name__], generation, health, encoders, models, sliders)
-        return units.digest(drawn, self.origin.base, judges, code)
+        return units.digest(drawn, self.origin.base, judges)
 
 
 def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor, "tokens width"]:
@@ -130,16 +128,15 @@ def score(study: Study, shifts: list[str], classes: list[str], *, scales: list[f
     The sliders' images are the benchmark's own. Raises FileNotFoundError or ValueError where they lack one.
     """
     stored = {shift: benchmark(study.images, shift) for shift in shifts}
-    paths = {key: unit_path(study, *key) for key in itertools.product(shifts, classes)}
-    units.prune(study.folder, {path.relative_to(study.folder).as_posix() for path in paths.values()}, "scores/*/*.parquet")
-    units.prune(study.folder, set(), "*/*/.*.partial")
-    own = {key: own_rows(stored[key[0]], key[1], scales=scales, seeds=seeds) for key in paths}
-    digests = {key: unit_digest(study, *key, own[key]) for key in paths}
-    waiting = [key for key, path in paths.items() if not units.done(path, digests[key])]
+    keys = list(itertools.product(shifts, classes))
+    own = {key: own_rows(stored[key[0]], key[1], scales=scales, seeds=seeds) for key in keys}
+    files = {key: (unit_name(*key), stamp(study, *key, own[key])) for key in keys}
+    shelf = units.Shelf(study.folder / "scores", files, "*/*.parquet")
+    waiting = shelf.waiting()
     study.sampler.prepare(sorted({name for _, name in waiting}), seeds=seeds)
-    pieces = [(study, *key, own[key], digests[key]) for key in waiting]
+    pieces = [(study, *key, own[key], shelf[key]) for key in waiting]
     workers.each(measure, pieces, device=study.sampler.pipe.device, desc="directions")
-    return pd.concat([tables.read(path, schema) for path in paths.values()], ignore_index=True)
+    return tables.read_units(shelf, schema)
 
 
 def benchmark(images: Path, shift: str) -> pd.DataFrame:
@@ -156,23 +153,21 @@ def own_rows(stored: pd.DataFrame, name: str, *, scales: list[float], seeds: int
     return tables.complete(rows, wanted, ["seed", "scale"], f"images of {name!r}")
 
 
-def unit_path(study: Study, shift: str, name: str) -> Path:
-    """Where the scores of a shift and a class are kept."""
-    return study.folder / "scores" / identifier(shift) / f"{identifier(name)}.parquet"
+def unit_name(shift: str, name: str) -> str:
+    """Where the scores of a shift and a class are kept below their folder."""
+    return f"{identifier(shift)}/{identifier(name)}.parquet"
 
 
-def unit_digest(study: Study, shift: str, name: str, own: pd.DataFrame) -> str:
+def stamp(study: Study, shift: str, name: str, own: pd.DataFrame) -> units.Stamp:
     """What a unit depends on: the study, its prompts and class token, and the benchmark's images beside it."""
     seen = [[int(row.seed), float(row.scale), units.digest(row.image.hex())] for row in own.itertuples()]
-    return units.digest(study.digest, sliders.prompts(shift, name), study.origin.tokens[name], seen)
+    return kinds.DIRECTIONS.stamp(study.digest, sliders.prompts(shift, name), study.origin.tokens[name], seen)
 
 
-def measure(study: Study, shift: str, name: str, own: pd.DataFrame, made_from: str) -> None:
-    """Writes the scores of one shift and class and their digest."""
-    path = unit_path(study, shift, name)
+def measure(study: Study, shift: str, name: str, own: pd.DataFrame, unit: units.Unit) -> None:
+    """Writes the scores of one shift and class."""
     rows = [rows for seed, part in own.groupby("seed") for rows in trajectories(study, shift, name, int(seed), part)]
-    tables.write(pd.concat(rows), path, schema)
-    units.finish(path, made_from)
+    tables.write_unit(pd.concat(rows), unit, schema)
 
 
 def trajectories(study: Study, shift: str, name: str, seed: int, own: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -202,16 +197,16 @@ def looks(study: Study, pictures: Pictures, shift: str, name: str) -> dict[str, 
 
 def films(study: Study, asked: list[tuple[str, str, str, int]], *, scales: list[float]) -> dict[tuple[str, str, str, int], Pictures]:
     """Pictures of some (method, shift, class, seed) from scale 0 on, as `score` saw them; kept on file, since figures show them."""
-    paths = {key: study.folder / "pictures" / f"{identifier('_'.join(map(str, key)))}.parquet" for key in asked}
-    units.prune(study.folder / "pictures", {path.name for path in paths.values()}, "*.parquet")
-    for (method, *key), path in paths.items():
-        shift, name, seed = key
-        own = own_rows(benchmark(study.images, shift), name, scales=scales, seeds=seed).query("seed == @seed")  # type: ignore[arg-type]
-        made_from = units.digest(method, unit_digest(study, shift, name, own))  # type: ignore[arg-type]
-        if not units.done(path, made_from):
-            tables.write(film(study, method, own), path, tables.images)
-            units.finish(path, made_from)
-    return {key: tables.pictures(tables.read(path, tables.images), path.name) for key, path in paths.items()}
+    own, files = {}, {}
+    for key in asked:
+        method, shift, name, seed = key
+        own[key] = own_rows(benchmark(study.images, shift), name, scales=scales, seeds=seed).query("seed == @seed")
+        made_from = kinds.DIRECTIONS.stamp(method, stamp(study, shift, name, own[key]))
+        files[key] = f"{identifier('_'.join(map(str, key)))}.parquet", made_from
+    shelf = units.Shelf(study.folder / "pictures", files)
+    for key in shelf.waiting():
+        tables.write_unit(film(study, key[0], own[key]), shelf[key], tables.images)
+    return {key: tables.pictures(tables.read(path, tables.images), path.name) for key, path in shelf.paths.items()}
 
 
 def film(study: Study, method: str, own: pd.DataFrame) -> pd.DataFrame:

@@ -47,11 +47,11 @@ def pictures(folder: Path, wanted: pd.DataFrame) -> pd.DataFrame:
 
 def judge_all(judge: Judge, plan: dict[Path, pd.DataFrame], *, folder: Path, settings: Denoiser) -> pd.DataFrame:
     """Makes the units that are missing or outdated, deletes those of other trajectories, and reads all errors."""
-    units.prune(folder, {path.relative_to(folder).as_posix() for path in plan}, "*/*.parquet")
-    units.prune(folder, set(), "*/.*.partial")  # what a killed run left half written
-    waiting = [(judge, part, path, settings) for path, part in plan.items() if not denoiser.done(judge, part, path, settings)]
-    workers.each(denoiser.unit, waiting, device=judge.parts.vae.device, desc="trajectories")
-    return pd.concat([tables.read(path, denoiser.errors_schema) for path in plan], ignore_index=True)
+    files = {path: (path.relative_to(folder).as_posix(), denoiser.stamp(judge, part, settings)) for path, part in plan.items()}
+    shelf = units.Shelf(folder, files, "*/*.parquet")
+    pieces = [(judge, plan[path], shelf[path], settings) for path in shelf.waiting()]
+    workers.each(denoiser.make, pieces, device=judge.parts.vae.device, desc="trajectories")
+    return tables.read_units(shelf, denoiser.errors_schema)
 
 
 def answers(errors: pd.DataFrame, classes: list[str], loss: str, *, size: int, settings: Denoiser) -> pd.DataFrame:
@@ -91,7 +91,9 @@ def announce(judge: Judge, plan: dict[Path, pd.DataFrame], *, settings: Denoiser
 
     On stderr, which the executed copy of a notebook does not keep: equal runs leave equal copies, whatever was restored.
     """
-    waiting = pd.concat([part for path, part in plan.items() if not denoiser.done(judge, part, path, settings)] or [pd.DataFrame()])
+    waiting = pd.concat(
+        [part for path, part in plan.items() if not units.done(path, denoiser.stamp(judge, part, settings))] or [pd.DataFrame()]
+    )
     if len(waiting):
         seconds = seconds_per_evaluation(judge, tables.pictures(waiting[:1], "first")[0])
         most = len(waiting) * pruning.cost(settings, classes=len(judge.classes))["most"]

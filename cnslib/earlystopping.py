@@ -6,7 +6,6 @@ The zoo's loop does not stop early: its one-cycle pace needs to know the end bef
 import copy
 import dataclasses
 import json
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
-from cnslib import classifiers, encoders, paths, seeds, supervised, units, workers, world, zoo
+from cnslib import classifiers, encoders, kinds, paths, seeds, supervised, units, workers, world, zoo
 from cnslib.analyses import Oodcv
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, demand
@@ -49,28 +48,33 @@ class School:
     folder: Path
     device: str
 
-    def digest(self, name: str) -> str:
-        """What a classifier is made from: the network it starts from, the scenes, the settings of the training, and the code."""
+    def stamp(self, name: str) -> units.Stamp:
+        """What a classifier is made from: the network it starts from, the scenes, and the settings of the training."""
         source = encoders.source_digest(self.settings.networks[name])
         own = {key: value for key, value in dataclasses.asdict(self.settings).items() if key in TRAINING}
-        code = units.code_digest(sys.modules[__name__], supervised, zoo, *world.RENDERER)
-        return units.digest(name, source, own, self.classes, self.labels, code)
+        return kinds.FINETUNED.stamp(name, source, own, self.classes, self.labels)
 
-    def files(self, name: str) -> tuple[Path, Path]:
-        """Where the weights and the history of a classifier lie."""
-        return self.weights / name / "model.safetensors", self.folder / f"{name}.csv"
+    @property
+    def stored(self) -> units.Shelf[str]:
+        """The weights of every classifier."""
+        files = {name: (f"{name}/model.safetensors", self.stamp(name)) for name in self.settings.networks}
+        return units.Shelf(self.weights, files, "*/model.safetensors")
+
+    @property
+    def told(self) -> units.Shelf[str]:
+        """The history of every classifier."""
+        return units.Shelf(self.folder, {name: (f"{name}.csv", self.stamp(name)) for name in self.settings.networks}, "*.csv")
 
     @cached_property
     def graduates(self) -> list[Classifier]:
         """The fine-tuned classifiers; trains those whose weights are missing or outdated."""
-        self.train([name for name in self.settings.networks if not units.done(self.files(name)[0], self.digest(name))])
-        return [classifiers.load(name, str(self.files(name)[0].parent), self.labels, self.device) for name in self.settings.networks]
+        self.train(self.stored.waiting())
+        return [classifiers.load(name, str(path.parent), self.labels, self.device) for name, path in self.stored.paths.items()]
 
     def histories(self) -> pd.DataFrame:
         """Loss and validation accuracy of every epoch (model, epoch, loss, n, accuracy, best); trains where one is missing or outdated."""
-        units.prune(self.folder, {f"{name}.csv" for name in self.settings.networks}, "*.csv")
-        self.train([name for name in self.settings.networks if not units.done(self.files(name)[1], self.digest(name))])
-        return pd.concat([pd.read_csv(self.files(name)[1]).assign(model=name) for name in self.settings.networks], ignore_index=True)
+        self.train(self.told.waiting())
+        return pd.concat([pd.read_csv(path).assign(model=name) for name, path in self.told.paths.items()], ignore_index=True)
 
     def train(self, names: list[str]) -> None:
         """Fine-tunes some networks, one per core, and writes weights and history of each."""
@@ -97,15 +101,15 @@ def scenes(pool: world.Garments, school: School, part: str, count: int) -> Scene
 
 def graduate(school: School, name: str, training: Scenes, validation: Scenes) -> None:
     """Fine-tunes one network and writes its weights and its history."""
-    weights, history = school.files(name)
+    weights, history = school.stored[name], school.told[name]
     source = school.settings.networks[name]
     model, table = finetune(source, training, validation, name=name, outputs=len(school.labels), school=school)
     config = json.loads((paths.resolve(source) / "config.json").read_text())
     arguments = {key: value for key, value in config["model_args"].items() if key != "num_classes"}
-    zoo.save(model, weights.parent, architecture=config["architecture"], arguments=arguments)
-    units.write_bytes(history, table.to_csv(index=False, lineterminator="\n").encode())
-    for path in (weights, history):
-        units.finish(path, school.digest(name))
+    zoo.save(model, weights.path.parent, architecture=config["architecture"], arguments=arguments)
+    units.write_bytes(history.path, table.to_csv(index=False, lineterminator="\n").encode())
+    for unit in (weights, history):
+        unit.finish()
 
 
 def finetune(

@@ -11,7 +11,6 @@ guidance is 1:
 """
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from cnslib import edmnet, models, pickles, units
+from cnslib import models, pickles, units
 from cnslib.config import demand
 from cnslib.controlshift import Decoder
 from cnslib.edmnet import ADM, PLUS, Architecture, Denoiser
@@ -145,7 +144,7 @@ def scaled(denoise: Callable[[Images, Float[Tensor, ""]], Images], noisy: Images
 def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:
     """What `controlshift.make`, `class_rows` and `draw` draw from: a checkpoint, with a name for each wanted class number of it.
 
-    The digest of its data sets covers file, class numbers and code. Raises ValueError for guidance other than 1 (the network knows
+    The digest of its data sets covers file, class numbers and recipe. Raises ValueError for guidance other than 1 (the network knows
     no image without a class), no classes and numbers that the network lacks; other errors as those of `load`.
     """
     demand(settings.guidance == 1, "controlshift.guidance", settings.guidance, "1.0: an EDM checkpoint cannot draw without a class")
@@ -153,7 +152,7 @@ def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, d
     classes = denoiser.sizes.classes
     known = len(numbers) > 0 and all(0 <= number < classes for number in numbers.values())
     demand(known, "edm: classes", dict(numbers), f"names of one or more of the numbers 0 to {classes - 1}")
-    base = units.digest(units.file_digest(path), units.code_digest(sys.modules[__name__], edmnet))
+    base = units.digest(kinds.EDM, units.file_digest(path))
     origin = models.Origin(base, {name: str(number) for name, number in numbers.items()})
     return Decoder(Pipeline(denoiser, numbers, device), origin, list(numbers), settings)
 

@@ -1,7 +1,6 @@
 """Predictions of every classifier for every image of the benchmark, and for the catalog's held-out pictures: one table each."""
 
 import itertools
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -14,7 +13,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from cnslib import alexnet, backbones, catalog, classifiers, encoders, feeding, tables, units
+from cnslib import catalog, classifiers, feeding, kinds, tables, units
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, Evaluation, demand, identifier
 from cnslib.feeding import Batch
@@ -38,8 +37,8 @@ def evaluate(
 ) -> dict[str, Path]:
     """Makes the prediction tables that are missing or outdated, then deletes those of classifiers that are not asked for.
 
-    `images` is the folder of image tables. A unit depends on the classifier's files, the labels, the settings, the image
-    tables and the code. Raises ValueError for a class without a label, an incomplete image table and bytes that are no
+    `images` is the folder of image tables. A unit depends on the classifier's files, the labels, the settings and the image
+    tables. Raises ValueError for a class without a label, an incomplete image table and bytes that are no
     picture (named by table and key), FileNotFoundError for a missing table or model; finished units stay as they are.
     """
     require_labels(classes, labels)
@@ -56,9 +55,9 @@ def evaluate_catalog(
     Errors are also those of `catalog.whole`.
     """
     require_labels(classes, labels)
-    made_from = [catalog.digest(pictures, "heldout", classes), units.code_digest(catalog)]
+    contents = [catalog.digest(pictures, "heldout", classes)]
     batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
-    return answered(made_from, batches, labels=labels, settings=settings, device=device, folder=folder)
+    return answered(kinds.CATALOG_ANSWERS, contents, batches, labels=labels, settings=settings, device=device, folder=folder)
 
 
 def answered_shards(
@@ -67,7 +66,7 @@ def answered_shards(
     """The tables of answers to the pictures of some tables, as `answered`."""
     contents, total = shard_digests(shards), sum(map(len, shards.values()))
     batches = partial(shard_batches, shards, size=settings.batch_size)
-    return answered(contents, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
+    return answered(kinds.EVALUATION, contents, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
 
 
 def require_labels(classes: list[str], labels: list[str]) -> None:
@@ -77,6 +76,7 @@ def require_labels(classes: list[str], labels: list[str]) -> None:
 
 
 def answered(
+    recipe: units.Recipe,
     contents: list,
     batches: Callable[[], Iterable[Batch]],
     *,
@@ -91,18 +91,15 @@ def answered(
     `batches` gives all (`total`) pictures anew for each group of classifiers that are asked together, in batches of the settings'
     size. A killed run keeps the groups that are finished. No table depends on the other members of its group.
     """
-    paths = {name: folder / f"{identifier(name)}.parquet" for name in settings.classifiers}
-    sources = settings.classifiers
-    made_from = {name: prediction_digest(name, source, contents, labels=labels, settings=settings) for name, source in sources.items()}
-    waiting = [name for name, path in paths.items() if not units.done(path, made_from[name])]
+    made_from = {name: recipe.stamp(*inputs(name, contents, labels=labels, settings=settings)) for name in settings.classifiers}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in settings.classifiers})
+    waiting = shelf.waiting()
     while waiting:
         names, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
         found = ask(loaded(names, labels, settings=settings, device=device), batches(), size=settings.batch_size, total=total)
         for name, table in zip(names, found, strict=True):
-            tables.write(table, paths[name], tables.predictions)
-            units.finish(paths[name], made_from[name])
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    return paths
+            tables.write_unit(table, shelf[name], tables.predictions)
+    return shelf.paths
 
 
 def loaded(names: list[str], labels: list[str], *, settings: Evaluation, device: str) -> list[Classifier]:
@@ -135,14 +132,10 @@ def shard_digests(shards: dict[Path, list[tuple]]) -> list[list]:
     return [[path.name, units.file_digest(path), keys] for path, keys in shards.items()]
 
 
-def prediction_digest(name: str, source: str, contents: list, *, labels: list[str], settings: Evaluation) -> str:
-    """What one classifier's table is made from; other classifiers are no part of it.
-
-    Architectures are code: those that timm does not bring are in `alexnet` and `backbones`.
-    """
-    code = units.code_digest(sys.modules[__name__], feeding, classifiers, encoders, alexnet, backbones)
-    files = classifiers.source_digest(source)
-    return units.digest(name, files, contents, labels, settings.batch_size, settings.preprocessing, code)
+def inputs(name: str, contents: list, *, labels: list[str], settings: Evaluation) -> list:
+    """What one classifier's table is made from; other classifiers are no part of it."""
+    files = classifiers.source_digest(settings.classifiers[name])
+    return [name, files, contents, labels, settings.batch_size, settings.preprocessing]
 
 
 def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int) -> pd.DataFrame:

@@ -10,7 +10,6 @@ import copy
 import dataclasses
 import functools
 import itertools
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib import adapters, descent, models, seeds, sliders, units, workers
+from cnslib import adapters, descent, kinds, models, seeds, sliders, units, workers
 from cnslib.config import Sliders
 
 POINTS = 4  # of a trajectory, at most: there are `denoising_steps` - 1
@@ -93,8 +92,8 @@ def evaluations(settings: Sliders, *, points: int = POINTS) -> float:
     return settings.batch_size * (denoising + 3 * settings.iterations)
 
 
-def train(pipe: StableDiffusionPipeline, shift: str, name: str, path: Path, *, settings: Sliders, origin: models.Origin) -> None:
-    """Trains and writes one slider and its digest; everything random comes from the generator of (shift, class, seed).
+def train(pipe: StableDiffusionPipeline, shift: str, name: str, unit: units.Unit, *, settings: Sliders, origin: models.Origin) -> None:
+    """Trains and writes one slider and what it was made from; everything random comes from the generator of (shift, class, seed).
 
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
     """
@@ -104,23 +103,22 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, path: Path, *, s
         curve = fit(pipe, parameters, models.embed(pipe, list(prompts)), settings=settings, generator=generator)
         entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "fast"}
         used = sliders.training_settings(shortened(settings))
-        adapters.save(pipe, path, descent.told(entries, prompts=prompts, settings=used, curve=curve))
-    units.finish(path, slider_digest(shift, name, settings=settings, origin=origin))
+        adapters.save(pipe, unit.path, descent.told(entries, prompts=prompts, settings=used, curve=curve))
+    unit.finish()
 
 
 def train_all(
     pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: models.Origin, folder: Path
 ) -> dict[tuple[str, str], Path]:
     """As `sliders.train_all`, by the fast recipe."""
-    digests = {pair: slider_digest(*pair, settings=settings, origin=origin) for pair in itertools.product(shifts, classes)}
-    paths, waiting = descent.missing(digests, folder)
+    pairs = itertools.product(shifts, classes)
+    shelf = sliders.shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in pairs}, folder)
     make = functools.partial(train, settings=settings, origin=origin)
-    workers.each(make, [(pipe, *pair, paths[pair]) for pair in waiting], device=pipe.device, desc="sliders")
-    return paths
+    workers.each(make, [(pipe, *pair, shelf[pair]) for pair in shelf.waiting()], device=pipe.device, desc="sliders")
+    return shelf.paths
 
 
-def slider_digest(shift: str, name: str, *, settings: Sliders, origin: models.Origin) -> str:
+def stamp(shift: str, name: str, *, settings: Sliders, origin: models.Origin) -> units.Stamp:
     """What one slider depends on; never that of another recipe. Steps beyond those of a trajectory change nothing."""
-    code = units.code_digest(sys.modules[__name__], descent, sliders, adapters, models)
     used = sliders.training_settings(shortened(settings))
-    return units.digest("fast", sliders.prompts(shift, name), used, origin.base, origin.tokens[name], code)
+    return kinds.FAST_SLIDERS.stamp(sliders.prompts(shift, name), used, origin.base, origin.tokens[name])

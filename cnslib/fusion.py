@@ -8,7 +8,6 @@ instead of the scales of one seed. Values on the edge are then rounded the other
 import contextlib
 import copy
 import itertools
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from diffusers import SchedulerMixin, StableDiffusionPipeline, UNet2DConditionMo
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib import adapters, generation, models, stepping, tables, units, workers
+from cnslib import adapters, generation, kinds, models, stepping, tables, units, workers
 from cnslib.config import UNSHIFTED, Generation, identifier
 from cnslib.sliders import slider_path
 from cnslib.stepping import Stepper
@@ -146,20 +145,19 @@ def shard(
 ) -> None:
     """Draws all images of one shift from the slider file of each class, or the unshifted ones where there is no file."""
     wanted = [scale for scale in scales if scale > 0] if files else [0.0]
-    made_from = shard_digest(sampler, classes, seeds=seeds, origin=origin, scales=wanted, files=files)
-    if not units.done(path, made_from):
+    unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=wanted, files=files))
+    if not unit.done:
         found = shift_rows(sampler, shift, classes, files, scales=wanted, seeds=seeds)
-        tables.write(pd.DataFrame(found), path, tables.images)
-        units.finish(path, made_from)
+        tables.write_unit(pd.DataFrame(found), unit, tables.images)
 
 
-def shard_digest(
+def stamp(
     sampler: Sampler, classes: list[str], *, seeds: int, origin: models.Origin, scales: list[float], files: dict[str, Path]
-) -> str:
-    """What a shard depends on: all that one of generation does, that its weights were merged, and the code of this module."""
+) -> units.Stamp:
+    """What a shard depends on: all that one of generation does, and that its weights were merged."""
     sliders = [adapters.file_digest(file) for file in files.values()]
-    exact = generation.shard_digest(sampler, classes, seeds=seeds, origin=origin, scales=scales, sliders=sliders)
-    return units.digest("fused", exact, stepping.identity(sampler), units.code_digest(sys.modules[__name__]))
+    exact = generation.stamp(sampler, classes, seeds=seeds, origin=origin, scales=scales, sliders=sliders)
+    return kinds.FUSED.stamp(exact, stepping.identity(sampler))
 
 
 def shift_rows(

@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import itertools
 import math
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from diffusers import DDIMScheduler, StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib import adapters, models, tables, units, workers
+from cnslib import adapters, kinds, models, tables, units, workers
 from cnslib.config import UNSHIFTED, Generation, identifier
 from cnslib.inversion import PROMPT, token
 from cnslib.sliders import slider_path
@@ -128,10 +127,9 @@ def generate(
 
 def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: models.Origin, path: Path) -> pd.DataFrame:
     """The table of all scale-0 images, drawn where the file is missing or outdated."""
-    made_from = shard_digest(sampler, classes, seeds=seeds, origin=origin, scales=[0.0], sliders=[])
-    if not units.done(path, made_from):
-        tables.write(pd.DataFrame(unshifted_rows(sampler, classes, seeds=seeds)), path, tables.images)
-        units.finish(path, made_from)
+    unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=[0.0], sliders=[]))
+    if not unit.done:
+        tables.write_unit(pd.DataFrame(unshifted_rows(sampler, classes, seeds=seeds)), unit, tables.images)
     return tables.read(path, tables.images)
 
 
@@ -140,20 +138,18 @@ def shift_shard(
 ) -> None:
     """Draws all images of one shift from the slider file of each class, where the shard is missing or outdated."""
     sliders = [adapters.file_digest(file) for file in files.values()]
-    made_from = shard_digest(sampler, list(files), seeds=seeds, origin=origin, scales=scales, sliders=sliders)
-    if not units.done(path, made_from):
-        tables.write(pd.DataFrame(shift_rows(sampler, shift, files, scales=scales, seeds=seeds)), path, tables.images)
-        units.finish(path, made_from)
+    unit = units.Unit(path, stamp(sampler, list(files), seeds=seeds, origin=origin, scales=scales, sliders=sliders))
+    if not unit.done:
+        tables.write_unit(pd.DataFrame(shift_rows(sampler, shift, files, scales=scales, seeds=seeds)), unit, tables.images)
 
 
-def shard_digest(
+def stamp(
     sampler: Sampler, classes: list[str], *, seeds: int, origin: models.Origin, scales: list[float], sliders: list[str]
-) -> str:
-    """What a shard depends on: its grid, the sampling settings, base model, class tokens, sliders, and the code."""
+) -> units.Stamp:
+    """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
     drawn = {key: value for key, value in dataclasses.asdict(sampler.settings).items() if key != "guidances"}
     tokens = {name: origin.tokens[name] for name in classes}
-    code = units.code_digest(sys.modules[__name__], adapters, models)
-    return units.digest(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders, code)
+    return kinds.GENERATION.stamp(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders)
 
 
 def unshifted_rows(sampler: Sampler, classes: list[str], *, seeds: int) -> Iterator[dict]:

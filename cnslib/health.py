@@ -1,7 +1,6 @@
 """Health of the sliders: does a larger scale show more of the shift, and does the picture keep its structure (CNS-Bench, appendix H)."""
 
 import functools
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from jaxtyping import Float, UInt8
 from scipy import stats
 from torch import Tensor
 
-from cnslib import adapters, generation, models, tables, units, workers
+from cnslib import adapters, generation, kinds, models, tables, units, workers
 from cnslib.config import Generation, Sliders
 from cnslib.encoders import Clip, ImageEncoder
 from cnslib.inversion import PROMPT
@@ -72,19 +71,13 @@ def report(
     """One row per (shift, class, seed, scale): alignment with the shift and structure kept, stored beside each slider."""
     sampler = generation.Sampler(pipe, settings=drawing(settings))
     shared = scales, settings.health_seeds, sampler.settings, origin.base, judge.digest
-    code = units.code_digest(sys.modules[__name__], generation, adapters, models)
-    prune(list(sliders.values()))
-    digests = {key: units.digest(adapters.file_digest(path), origin.tokens[key[1]], *shared, code) for key, path in sliders.items()}
-    waiting = [key for key, path in sliders.items() if not units.done(path.with_suffix(".parquet"), digests[key])]
+    made_from = {key: kinds.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
+    folder = next(iter(sliders.values())).parents[1]
+    names = {key: path.relative_to(folder).with_suffix(".parquet").as_posix() for key, path in sliders.items()}
+    shelf = units.Shelf(folder, {key: (names[key], made_from[key]) for key in sliders}, "*/*.parquet")
     make = functools.partial(measure, sampler, scales=scales, seeds=settings.health_seeds, judge=judge)
-    workers.each(make, [(*key, sliders[key], digests[key]) for key in waiting], device=pipe.device, desc="health")
-    return pd.concat([tables.read(path.with_suffix(".parquet"), schema) for path in sliders.values()], ignore_index=True)
-
-
-def prune(sliders: list[Path]) -> None:
-    """Deletes the reports of sliders that are no longer asked for."""
-    for folder in {path.parents[1] for path in sliders}:
-        units.prune(folder, {path.relative_to(folder).with_suffix(".parquet").as_posix() for path in sliders}, "*/*.parquet")
+    workers.each(make, [(*key, sliders[key], shelf[key]) for key in shelf.waiting()], device=pipe.device, desc="health")
+    return tables.read_units(shelf, schema)
 
 
 def measure(
@@ -92,16 +85,15 @@ def measure(
     shift: str,
     name: str,
     slider: Path,
-    made_from: str,
+    unit: units.Unit,
     *,
     scales: list[float],
     seeds: int,
     judge: Judge,
 ) -> None:
-    """Writes the report of one slider and its digest."""
-    path = slider.with_suffix(".parquet")
-    tables.write(pd.DataFrame(rows(sampler, shift, name, slider, scales=scales, seeds=seeds, judge=judge)), path, schema)
-    units.finish(path, made_from)
+    """Writes the report of one slider."""
+    found = rows(sampler, shift, name, slider, scales=scales, seeds=seeds, judge=judge)
+    tables.write_unit(pd.DataFrame(found), unit, schema)
 
 
 def rows(

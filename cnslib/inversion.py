@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from cnslib import adapters, catalog, seeds, units
+from cnslib import adapters, catalog, kinds, seeds, units
 from cnslib.config import Inversion, identifier
 
 PROMPT = "a picture of a {token}"  # paper section 3.4; also the caption that the text encoder knows
@@ -47,10 +46,10 @@ def invert_all(
     units.prune(folder, {path.name for path in paths.values()}, "*.safetensors")
     for name, path in tqdm(paths.items(), desc="inversion", disable=None):
         examples = catalog.images(pictures, "train", name, count=settings.images_per_class, side=side(pipe))
-        made_from = token_digest(name, examples, settings=settings, base=base)
-        if not units.done(path, made_from):
+        unit = units.Unit(path, stamp(name, examples, settings=settings, base=base))
+        if not unit.done:
             invert(pipe, name, examples, settings=settings, path=path)
-            units.finish(path, made_from)
+            unit.finish()
     return paths
 
 
@@ -68,10 +67,10 @@ def side(pipe: StableDiffusionPipeline) -> int:
     return pipe.unet.config.sample_size * pipe.vae_scale_factor
 
 
-def token_digest(name: str, examples: UInt8[np.ndarray, "images side side 3"], *, settings: Inversion, base: str) -> str:
-    """What a token depends on: its class, the pixels of its examples, the settings of the training, base model and code."""
+def stamp(name: str, examples: UInt8[np.ndarray, "images side side 3"], *, settings: Inversion, base: str) -> units.Stamp:
+    """What a token depends on: its class, the pixels of its examples, the settings of the training, and the base model."""
     pixels = hashlib.sha256(examples.tobytes()).hexdigest()
-    return units.digest(name, PROMPT, pixels, training_settings(settings), base, units.code_digest(sys.modules[__name__]))
+    return kinds.TOKENS.stamp(name, PROMPT, pixels, training_settings(settings), base)
 
 
 def training_settings(settings: Inversion) -> dict[str, float]:

@@ -4,7 +4,6 @@ A training is one file of answers; its weights are not kept. All networks of a r
 paired. A training set of twice the size gets as many steps.
 """
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from sklearn.svm import SVC
 from torch import Tensor, nn
 from torchvision.transforms.v2 import RandAugment
 
-from cnslib import encoders, latentsets, seeds, smallnets, supervised, tables, training, units, workers, zoo
+from cnslib import encoders, kinds, latentsets, seeds, smallnets, supervised, tables, training, units, workers, zoo
 from cnslib.config import demand
 from cnslib.studies import Controlshift, Degradation
 from cnslib.training import Schedule
@@ -73,13 +72,12 @@ class Course:
     checkpoints: Path
     device: str
 
-    def digest(self, lesson: Lesson) -> str:
+    def stamp(self, lesson: Lesson) -> units.Stamp:
         """What the answers of a training depend on."""
         exam = [name for kind in EXAMS.get(lesson.training, ON_SPHERE) for name in latentsets.tested(self.shifted, kind)]
         files = [*SETS[lesson.training], *exam, *([validation(lesson)] if lesson.network == SVM else [])]
         kept = {key: getattr(self.settings, key) for key in ("steps", "batch_size", "learning_rate", "penalties", "seed")}
-        code = units.code_digest(sys.modules[__name__], smallnets, supervised, training, zoo)
-        return units.digest(lesson, [units.file_digest(self.sets / f"{name}.parquet") for name in files], kept, self.classes, code)
+        return kinds.DEGRADATION.stamp(lesson, [units.file_digest(self.sets / f"{name}.parquet") for name in files], kept, self.classes)
 
 
 def validation(lesson: Lesson) -> str:
@@ -101,14 +99,12 @@ def lessons(settings: Degradation) -> list[Lesson]:
 
 def outcome(course: Course, folder: Path) -> pd.DataFrame:
     """The answers of all trainings; trains what is missing or outdated, one file each."""
-    paths = {lesson: folder / f"{lesson.name}.parquet" for lesson in lessons(course.settings)}
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    waiting = [lesson for lesson, path in paths.items() if not units.done(path, course.digest(lesson))]
-    workers.each(sit, [(course, lesson, paths[lesson]) for lesson in waiting], device=course.device, desc="trainings")
-    return pd.concat([tables.read(path, schema) for path in paths.values()], ignore_index=True)
+    shelf = units.Shelf(folder, {one: (f"{one.name}.parquet", course.stamp(one)) for one in lessons(course.settings)})
+    workers.each(sit, [(course, lesson, shelf[lesson]) for lesson in shelf.waiting()], device=course.device, desc="trainings")
+    return tables.read_units(shelf, schema)
 
 
-def sit(course: Course, lesson: Lesson, path: Path) -> None:
+def sit(course: Course, lesson: Lesson, unit: units.Unit) -> None:
     """One training and its exam: learns, answers, and writes the answers."""
     exam = latentsets.test_set(course.sets, course.shifted, EXAMS.get(lesson.training, ON_SPHERE))
     pictures, truth = stock(course, SETS[lesson.training])
@@ -116,8 +112,7 @@ def sit(course: Course, lesson: Lesson, path: Path) -> None:
     learn = machine if lesson.network == SVM else network
     found = learn(course, lesson, pictures, truth, asked)
     keys = {"training": lesson.training, "network": lesson.network, "augmented": lesson.augmented, "run": lesson.run}
-    tables.write(exam[tables.KEY].assign(**keys, top1=np.array(course.classes, object)[found]), path, schema)
-    units.finish(path, course.digest(lesson))
+    tables.write_unit(exam[tables.KEY].assign(**keys, top1=np.array(course.classes, object)[found]), unit, schema)
 
 
 def stock(course: Course, names: list[str]) -> tuple[Pictures, Int[np.ndarray, "images"]]:
@@ -156,7 +151,7 @@ def network(course: Course, lesson: Lesson, pictures: Pictures, truth: Int[np.nd
         batch = torch.stack([change(picture) for picture in image[rows]]) if lesson.augmented else image[rows]
         return F.cross_entropy(model(zoo.normalise(batch / 255).to(course.device)), label[rows].to(course.device))
 
-    checkpoint = course.checkpoints / f"{lesson.name}-{course.digest(lesson)[:12]}.pt"
+    checkpoint = course.checkpoints / f"{lesson.name}-{course.stamp(lesson)[:12]}.pt"
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=0.98, seed=settings.seed)
     found = answers(training.fit(model, loss, schedule=schedule, checkpoint=checkpoint), asked)

@@ -1,4 +1,4 @@
-"""Provenance of the base models: seed, steps, code digest, licence and measured quality, in `data/models/manifest.json`."""
+"""Provenance of the base models in `data/models/manifest.json`: seed, steps, recipe, digest of the source, licence, measured quality."""
 
 import contextlib
 import fcntl
@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from statsmodels.stats.proportion import proportion_confint
@@ -48,15 +47,16 @@ def held(models: Path) -> Iterator[None]:
         os.close(folder)
 
 
-def record(models: Path, name: str, *, seed: int, steps: int, modules: list[ModuleType], quality: dict, **more) -> dict:
+def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Recipe, quality: dict, **more) -> dict:
     """Adds or replaces the entry of one model; quality figures are {"n", "estimate", "low", "high"} records.
 
-    `more` holds what else is to be kept, such as the training's options.
+    `source` is provenance: `current` does not look at it. `more` holds what else is to be kept, such as the training's options.
     """
     entry = {
         "seed": seed,
         "steps": steps,
-        "code": units.code_digest(*modules),
+        "recipe": recipe.code,
+        "source": recipe.source,
         "files": units.directory_digest(models / name),
         "licence": LICENCE,
         "quality": quality,
@@ -68,10 +68,10 @@ def record(models: Path, name: str, *, seed: int, steps: int, modules: list[Modu
     return entry
 
 
-def current(models: Path, name: str, *, modules: tuple[ModuleType, ...], options: dict) -> bool:
-    """Whether a model's files are those of its entry, trained with these options by this code."""
+def current(models: Path, name: str, *, recipe: units.Recipe, options: dict) -> bool:
+    """Whether a model's files are those of its entry, trained with these options by this recipe."""
     entry = read(models).get(name)
     if entry is None or not (models / name).is_dir():
         return False
-    wanted = {"code": units.code_digest(*modules), "files": units.directory_digest(models / name), "options": options}
+    wanted = {"recipe": recipe.code, "files": units.directory_digest(models / name), "options": options}
     return {key: entry.get(key) for key in wanted} == json.loads(json.dumps(wanted))

@@ -1,12 +1,11 @@
 """Distance of shifted images from what was trained on, in pixels and in features (Control+Shift Eq. 3)."""
 
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pandera.pandas as pa
 
-from cnslib import degradation, latentsets, lessons, tables, units
+from cnslib import degradation, kinds, latentsets, lessons, tables, units
 from cnslib.encoders import ImageEncoder
 from cnslib.studies import Controlshift
 
@@ -20,12 +19,11 @@ def distances(sets: Path, shifted: Controlshift, encoder: ImageEncoder, path: Pa
     Training images are those of the standard sets, of all classes. Pixel values lie in [0, 1]; features have length 1.
     """
     files = [units.file_digest(file) for file in sorted(sets.glob("*.parquet"))]
-    made_from = units.digest(files, encoder.digest, units.code_digest(sys.modules[__name__], degradation, latentsets))
-    if not units.done(path, made_from):
+    unit = units.Unit(path, kinds.NEIGHBOURS.stamp(files, encoder.digest))
+    if not unit.done:
         groups = {"truncation": ("truncation",), "half sphere": lessons.ON_SPHERE}
         parts = [from_training(sets, shifted, encoder, training, kinds) for training, kinds in groups.items()]
-        tables.write(pd.concat(parts, ignore_index=True), path, schema)
-        units.finish(path, made_from)
+        tables.write_unit(pd.concat(parts, ignore_index=True), unit, schema)
     return tables.read(path, schema)
 
 

@@ -5,7 +5,6 @@ from 0 to 1. In all tables of this step `scale` is the severity where the pictur
 """
 
 import itertools
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ import pandera.pandas as pa
 import torch
 from jaxtyping import Float, UInt8
 
-from cnslib import classifiers, earlystopping, encoders, paths, seeds, tables, units, workers, world
+from cnslib import encoders, kinds, paths, seeds, tables, units, workers, world
 from cnslib.alignment import Judges
 from cnslib.analyses import Oodcv
 from cnslib.config import UNSHIFTED, demand, identifier
@@ -42,9 +41,7 @@ class Panel:
     @cached_property
     def digest(self) -> str:
         """What an answer depends on besides the picture."""
-        recipes = [self.school.digest(name) for name in self.models]
-        code = units.code_digest(sys.modules[__name__], classifiers, encoders, earlystopping)
-        return units.digest(recipes, self.judges.clip.digest, code)
+        return units.digest([self.school.stamp(name) for name in self.models], self.judges.clip.digest)
 
 
 def schema(models: list[str], **more: pa.Column) -> pa.DataFrameSchema:
@@ -110,41 +107,36 @@ def heldout(classes: list[str]) -> world.Garments:
 
 def reference(classes: list[str], *, panel: Panel, folder: Path) -> pd.DataFrame:
     """What classifiers and CLIP make of the reference: answers and features, computed where the table is missing or outdated."""
-    settings, path = panel.school.settings, folder / "reference.parquet"
+    settings, kind = panel.school.settings, schema(panel.models, **{FEATURES: pa.Column(object)})
     plan = reference_plan(classes, settings=settings)
-    made_from = rendered_digest(plan, panel)
-    kind = schema(panel.models, **{FEATURES: pa.Column(object)})
-    if not units.done(path, made_from):
+    unit = units.Unit(folder / "reference.parquet", stamp(plan, panel))
+    if not unit.done:
         pictures = rendered(heldout(classes), plan, seed=settings.seed)
         features = rounded(panel.judges.clip.image_features(pictures))
-        tables.write(plan.join(answers(pictures, panel)).assign(**{FEATURES: features}), path, kind)
-        units.finish(path, made_from)
-    return tables.read(path, kind)
+        tables.write_unit(plan.join(answers(pictures, panel)).assign(**{FEATURES: features}), unit, kind)
+    return tables.read(unit.path, kind)
 
 
 def ladder(classes: list[str], *, panel: Panel, folder: Path) -> pd.DataFrame:
     """The classifiers' answers at known severities; computes the weathers that are missing or outdated, one table each."""
     settings, kind = panel.school.settings, schema(panel.models)
-    files = {shift: folder / f"{identifier(shift)}.parquet" for shift in settings.shifts}
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
-    plans = {shift: ladder_plan(classes, shift, settings=settings) for shift in files}
-    waiting = [shift for shift, path in files.items() if not units.done(path, rendered_digest(plans[shift], panel))]
-    if waiting:
+    plans = {shift: ladder_plan(classes, shift, settings=settings) for shift in settings.shifts}
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(plan, panel)) for shift, plan in plans.items()})
+    if waiting := shelf.waiting():
         pool, _ = heldout(classes), panel.school.graduates
-        workers.each(climb, [(pool, plans[shift], files[shift], panel) for shift in waiting], device=panel.school.device, desc="ladder")
-    return pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
+        workers.each(climb, [(pool, plans[shift], shelf[shift], panel) for shift in waiting], device=panel.school.device, desc="ladder")
+    return tables.read_units(shelf, kind)
 
 
-def climb(pool: world.Garments, plan: pd.DataFrame, path: Path, panel: Panel) -> None:
+def climb(pool: world.Garments, plan: pd.DataFrame, unit: units.Unit, panel: Panel) -> None:
     """Writes the answers along one weather's ladder."""
     pictures = rendered(pool, plan, seed=panel.school.settings.seed)
-    tables.write(plan.join(answers(pictures, panel)), path, schema(panel.models))
-    units.finish(path, rendered_digest(plan, panel))
+    tables.write_unit(plan.join(answers(pictures, panel)), unit, schema(panel.models))
 
 
-def rendered_digest(plan: pd.DataFrame, panel: Panel) -> str:
+def stamp(plan: pd.DataFrame, panel: Panel) -> units.Stamp:
     """What a table of rendered pictures depends on."""
-    return units.digest(plan.to_dict("list"), panel.school.settings.seed, panel.digest, units.code_digest(*world.RENDERER))
+    return kinds.WEATHER.stamp(plan.to_dict("list"), panel.school.settings.seed, panel.digest)
 
 
 def answers_by_model(seen: pd.DataFrame, models: list[str]) -> pd.DataFrame:

@@ -4,7 +4,6 @@ Pictures are drawn, looked at and let go: a table per class keeps what was seen 
 """
 
 import dataclasses
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pandas as pd
 import pandera.pandas as pa
 from torch import Tensor
 
-from cnslib import adapters, alignment, encoders, generation, models, oodcv, tables, units, workers
+from cnslib import adapters, alignment, generation, kinds, models, oodcv, tables, units, workers
 from cnslib.alignment import DETECTORS, Views
 from cnslib.config import UNSHIFTED, identifier
 from cnslib.generation import Sampler
@@ -32,19 +31,18 @@ class Studio:
     panel: Panel
 
     def drawing(self, name: str) -> str:
-        """What the images of a class depend on: base model, token, sliders, sampling settings, scales, seeds and code."""
+        """What the images of a class depend on: base model, token, sliders, sampling settings, scales and seeds."""
         settings = self.panel.school.settings
         drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
         sliders = [adapters.file_digest(slider_path(self.sliders, shift, name)) for shift in settings.shifts]
         grid = settings.shifts, settings.scales, settings.seeds
-        code = units.code_digest(generation, adapters, models)
-        return units.digest(name, PROMPT, grid, drawn, self.origin.base, self.origin.tokens[name], sliders, code)
+        return units.digest(name, PROMPT, grid, drawn, self.origin.base, self.origin.tokens[name], sliders)
 
-    def looking(self, name: str) -> str:
+    def looking(self, name: str) -> units.Stamp:
         """What the table of a class depends on: its images and everybody who looks at them."""
         judges = self.panel.judges
         seen = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, self.panel.digest]
-        return units.digest(self.drawing(name), seen, units.code_digest(sys.modules[__name__], alignment, encoders))
+        return kinds.WEATHER_DRAWN.stamp(self.drawing(name), seen)
 
 
 def schema(names: list[str]) -> pa.DataFrameSchema:
@@ -55,19 +53,15 @@ def schema(names: list[str]) -> pa.DataFrameSchema:
 
 def generated(studio: Studio, classes: list[str], *, folder: Path) -> pd.DataFrame:
     """What was seen in the generated images; draws the classes that are missing or outdated, each a resumable unit."""
-    files = {name: folder / f"{identifier(name)}.parquet" for name in classes}
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
-    units.prune(folder, set(), ".*.partial")
-    waiting = [name for name, path in files.items() if not units.done(path, studio.looking(name))]
-    if waiting:
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", studio.looking(name)) for name in classes})
+    if waiting := shelf.waiting():
         _ = studio.panel.school.graduates  # trained once, before the work is spread
-        pieces = [(studio, name, files[name]) for name in waiting]
+        pieces = [(studio, name, shelf[name]) for name in waiting]
         workers.each(draw_and_look, pieces, device=studio.sampler.pipe.device, desc="generated")
-    kind = schema(studio.panel.models)
-    return pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
+    return tables.read_units(shelf, schema(studio.panel.models))
 
 
-def draw_and_look(studio: Studio, name: str, path: Path) -> None:
+def draw_and_look(studio: Studio, name: str, unit: units.Unit) -> None:
     """Draws all images of a class and writes what is seen in them."""
     settings = studio.panel.school.settings
     start = look(draw(studio, UNSHIFTED, name, list(range(1, settings.seeds + 1))), studio.panel)
@@ -78,8 +72,7 @@ def draw_and_look(studio: Studio, name: str, path: Path) -> None:
         both = pd.concat([start[1], replies], ignore_index=True)
         features = oodcv.rounded(alignment.join(start[0], views).clip)
         parts.append(measured.join(both).assign(**{FEATURES: features}))
-    tables.write(pd.concat(parts, ignore_index=True), path, schema(studio.panel.models))
-    units.finish(path, studio.looking(name))
+    tables.write_unit(pd.concat(parts, ignore_index=True), unit, schema(studio.panel.models))
 
 
 def draw(studio: Studio, shift: str, name: str, seeds: list[int]) -> pd.DataFrame:
@@ -110,11 +103,10 @@ def shown(studio: Studio, wanted: pd.DataFrame, *, path: Path) -> pd.DataFrame:
     rows = wanted[tables.KEY].drop_duplicates().assign(shift=lambda t: t["shift"].where(t["scale"] > 0, UNSHIFTED)).drop_duplicates()
     keys = sorted(rows.itertuples(index=False, name=None))
     drawn_from = {name: studio.drawing(name) for name in sorted(set(rows["class"]))}
-    made_from = units.digest(keys, drawn_from, units.code_digest(sys.modules[__name__]))
-    if not units.done(path, made_from):
+    unit = units.Unit(path, kinds.WEATHER_DRAWN.stamp(keys, drawn_from))
+    if not unit.done:
         groups = rows.groupby(["shift", "class"])["seed"].unique()
         pieces = [(studio, *key, sorted(map(int, seeds))) for key, seeds in groups.items()]
         parts = workers.each(draw, pieces, device=studio.sampler.pipe.device, desc="shown")
-        tables.write(tables.select(pd.concat(parts), rows, tables.KEY, "shown"), path, tables.images)
-        units.finish(path, made_from)
+        tables.write_unit(tables.select(pd.concat(parts), rows, tables.KEY, "shown"), unit, tables.images)
     return tables.read(path, tables.images)

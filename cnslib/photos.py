@@ -4,7 +4,6 @@ A trajectory is one cut-out under one shift; the column `scale` of its rows is t
 for and not stored; the answers are.
 """
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,38 +11,33 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from cnslib import backgrounds, classifiers, cutouts, evaluation, guests, imagenet, lite, paths, placement, tables, units, workers, world
+from cnslib import cutouts, evaluation, guests, imagenet, kinds, paths, placement, tables, units, workers
 from cnslib.classifiers import Classifier
 from cnslib.config import UNSHIFTED, demand, identifier
 from cnslib.cutouts import CutOut
 from cnslib.studies import Photos
 
-CODE = (sys.modules[__name__], backgrounds, placement, cutouts, evaluation, classifiers, guests, lite, imagenet, *world.RENDERER)
-
 
 def answer(shifts: list[str], *, settings: Photos, device: str, folder: Path, photos: Path = paths.PHOTOS) -> dict[str, Path]:
     """Makes the tables of answers that are missing or outdated, one per shift and one for the unshifted images.
 
-    A unit depends on the cut-outs, the classifiers' weights, the settings that draw and ask, and the code. Raises ValueError for
+    A unit depends on the cut-outs, the classifiers' weights, and the settings that draw and ask. Raises ValueError for
     more cut-outs than there are and for classifiers that cannot answer, FileNotFoundError for what is missing.
     """
     chosen(photos, settings)
-    files = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
     models = {name: [source, guests.digest(source)] for name, source in settings.classifiers.items()}
-    asked = [settings.cutouts, settings.severities, settings.seed, units.code_digest(*CODE)]
-    made_from = units.digest(models, units.directory_digest(photos), asked)
-    waiting = [shift for shift, path in files.items() if not units.done(path, units.digest(shift, made_from))]
-    pieces = [(shift, settings, device, photos, files[shift], units.digest(shift, made_from)) for shift in waiting]
+    asked = [settings.cutouts, settings.severities, settings.seed]
+    made_from = {one: kinds.PHOTOS.stamp(one, models, units.directory_digest(photos), asked) for one in (UNSHIFTED, *shifts)}
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", one) for shift, one in made_from.items()})
+    pieces = [(shift, settings, device, photos, shelf[shift]) for shift in shelf.waiting()]
     workers.each(write, pieces, device=device, desc="photos")
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
-    return files
+    return shelf.paths
 
 
-def write(shift: str, settings: Photos, device: str, photos: Path, path: Path, made_from: str) -> None:
+def write(shift: str, settings: Photos, device: str, photos: Path, unit: units.Unit) -> None:
     """One unit: the answers of all classifiers under one shift."""
     found = [guests.guest(source, name=name, labels=labels(), device=device) for name, source in settings.classifiers.items()]
-    tables.write(ask(found, chosen(photos, settings), [shift], settings=settings), path, tables.predictions)
-    units.finish(path, made_from)
+    tables.write_unit(ask(found, chosen(photos, settings), [shift], settings=settings), unit, tables.predictions)
 
 
 def chosen(photos: Path, settings: Photos) -> list[CutOut]:

@@ -1,5 +1,6 @@
 """Tokens and sliders of a benchmark, made here or by others: `base.in_star` and `base.recipe` choose."""
 
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from diffusers import StableDiffusionPipeline
 
-from cnslib import fastsliders, imagenet, inversion, kohya, models, paths, released, sliders, tokens, units
+from cnslib import fastsliders, imagenet, inversion, kinds, kohya, models, paths, released, sliders, tokens, units
 from cnslib.config import Inversion, Sliders, demand, identifier
 
 UNKNOWN = [float("nan")]  # the loss curve of what others trained
@@ -40,15 +41,13 @@ def make_tokens(
         return inversion.invert_all(pipe, classes, settings=settings, pictures=pictures, base=base, folder=folder)
     inversion.require_distinct(classes)
     vectors = read_tokens(pipe, paths.resolve(in_star), {name: imagenet.index(name) for name in classes})
-    targets = {name: folder / f"{identifier(name)}.safetensors" for name in classes}
-    units.prune(folder, {path.name for path in targets.values()}, "*.safetensors")
-    for name, path in targets.items():
-        made_from = units.digest("in_star", name, inversion.token(name), vectors[name].double().tolist())
-        if not units.done(path, made_from):
-            path.unlink(missing_ok=True)
-            tokens.to_ours({name: vectors[name]}, folder, source=in_star)
-            units.finish(path, made_from)
-    return targets
+    made_from = {name: kinds.GIVEN_TOKENS.stamp(name, inversion.token(name), vectors[name].double().tolist()) for name in classes}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.safetensors", made_from[name]) for name in classes}, "*.safetensors")
+    for name in shelf.waiting():
+        shelf[name].path.unlink(missing_ok=True)
+        tokens.to_ours({name: vectors[name]}, folder, source=in_star)
+        shelf[name].finish()
+    return shelf.paths
 
 
 def read_tokens(pipe: StableDiffusionPipeline, source: Path, numbers: dict[str, int]) -> dict[str, tokens.Vector]:
@@ -91,15 +90,21 @@ def make_sliders(
         return RECIPES[recipe].train_all(pipe, shifts, classes, settings=settings, origin=origin, folder=folder)
     source = paths.resolve(recipe)
     demand(source.is_dir(), "base.recipe", recipe, f"{', '.join(RECIPES)}, or a folder of the authors' sliders")
-    targets = {(shift, name): sliders.slider_path(folder, shift, name) for shift in shifts for name in classes}
-    units.prune(folder, {path.relative_to(folder).as_posix() for path in targets.values()}, "*/*.safetensors")
-    for (shift, name), path in targets.items():
-        given = kohya.released_path(source, shift, imagenet.index(name), rank=settings.rank, alpha=settings.alpha)
-        made_from = units.digest("imported", shift, name, units.file_digest(given), origin.base, origin.tokens[name])
-        if not units.done(path, made_from):
-            plain = {"prompts": released.prompts(shift, name), "settings": {}, "curve": {"loss": UNKNOWN, "untrained": UNKNOWN}}
-            entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "imported"}
-            told = entries | {key: json.dumps(value) for key, value in plain.items()}
-            kohya.import_slider(pipe.unet, given, path, entries=told)
-            units.finish(path, made_from)
-    return targets
+    rank, alpha = settings.rank, settings.alpha
+    given = {
+        (shift, name): kohya.released_path(source, shift, imagenet.index(name), rank=rank, alpha=alpha)
+        for shift, name in itertools.product(shifts, classes)
+    }
+    shelf = sliders.shelf_of({pair: given_stamp(*pair, path, origin=origin) for pair, path in given.items()}, folder)
+    for shift, name in shelf.waiting():
+        plain = {"prompts": released.prompts(shift, name), "settings": {}, "curve": {"loss": UNKNOWN, "untrained": UNKNOWN}}
+        entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "imported"}
+        told = entries | {key: json.dumps(value) for key, value in plain.items()}
+        kohya.import_slider(pipe.unet, given[shift, name], shelf[shift, name].path, entries=told)
+        shelf[shift, name].finish()
+    return shelf.paths
+
+
+def given_stamp(shift: str, name: str, path: Path, *, origin: models.Origin) -> units.Stamp:
+    """What a slider that is taken from a file depends on."""
+    return kinds.GIVEN_SLIDERS.stamp(shift, name, units.file_digest(path), origin.base, origin.tokens[name])

@@ -3,7 +3,6 @@
 import difflib
 import importlib
 import importlib.util
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -155,11 +154,11 @@ def build(source: str, *, key: str) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def source_digest(source: str) -> str:
-    """What such a source names: its text, the files at its path, and the code that builds the model."""
+    """What such a source names: its text, the files at its path, and how the model is built."""
     local = parse(source, key="classifier")[1].local
     path = paths.resolve(local)
     files = units.directory_digest(path) if path.is_dir() else units.file_digest(path) if path.is_file() else ""
-    return units.digest(source, files if local else "", units.code_digest(sys.modules[__name__], foreign))
+    return units.digest(kinds.REGISTRY, source, files if local else "")
 
 
 def pinned(found: Entry, place: Place, key: str, *, local: str) -> Path:

@@ -6,7 +6,6 @@ guidance of 7.5 in the partial denoise: it mixes two predictions of one prompt, 
 
 import copy
 import itertools
-import sys
 from pathlib import Path
 
 import torch
@@ -16,7 +15,7 @@ from peft.utils import get_peft_model_state_dict
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from cnslib import adapters, descent, inversion, kohya, models, seeds, sliders, units
+from cnslib import adapters, descent, inversion, kinds, kohya, models, seeds, sliders, units
 from cnslib.config import Sliders
 
 RESOLUTION = 512  # pixels, whatever the model's own size
@@ -112,16 +111,17 @@ def train_all(
     pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: models.Origin, folder: Path
 ) -> dict[tuple[str, str], Path]:
     """As `sliders.train_all`, by the released recipe; `pipe` is the plain pipeline, which stays as it is."""
-    digests = {pair: slider_digest(*pair, settings=settings, origin=origin) for pair in itertools.product(shifts, classes)}
-    paths, waiting = descent.missing(digests, folder)
+    pairs = itertools.product(shifts, classes)
+    shelf = sliders.shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in pairs}, folder)
+    waiting = shelf.waiting()
     rounded = pipeline(pipe) if waiting else None
     for shift, name in tqdm(waiting, desc="sliders", disable=None):
-        train(rounded, shift, name, settings=settings, origin=origin, path=paths[shift, name])
-        units.finish(paths[shift, name], digests[shift, name])
-    return paths
+        train(rounded, shift, name, settings=settings, origin=origin, path=shelf[shift, name].path)
+        shelf[shift, name].finish()
+    return shelf.paths
 
 
-def slider_digest(shift: str, name: str, *, settings: Sliders, origin: models.Origin) -> str:
+def stamp(shift: str, name: str, *, settings: Sliders, origin: models.Origin) -> units.Stamp:
     """What one slider depends on; never that of the paper's recipe."""
-    code = units.code_digest(sys.modules[__name__], descent, sliders, adapters, models)
-    return units.digest("released", prompts(shift, name), sliders.training_settings(settings), origin.base, origin.tokens[name], code)
+    used = sliders.training_settings(settings)
+    return kinds.RELEASED_SLIDERS.stamp(prompts(shift, name), used, origin.base, origin.tokens[name])

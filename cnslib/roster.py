@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -12,17 +11,14 @@ import timm
 from torch import nn
 
 from cnslib import (
-    backbones,
     classifiers,
     contrastive,
-    diffusion,
     finetuning,
+    kinds,
     manifest,
     paths,
     pretraining,
-    selfsupervised,
     supervised,
-    training,
     units,
     world,
     zoo,
@@ -30,13 +26,11 @@ from cnslib import (
 from cnslib.recipes import Augmentation, Pretraining, Zoo
 from cnslib.training import Schedule
 
-PLAIN = (zoo, training, *world.RENDERER)
-STRONG = (supervised, *PLAIN)
-OBJECTIVES: dict[str, tuple[Callable, str, tuple]] = {  # trainer, pool and code of every pre-training
-    "mae": (pretraining.mae, "catalog", (pretraining,)),
-    "simclr": (pretraining.simclr, "catalog", (pretraining, selfsupervised)),
-    "web": (pretraining.web, "web", (pretraining,)),
-    "clip": (pretraining.clip, "web", (pretraining, backbones, contrastive, diffusion)),
+OBJECTIVES: dict[str, tuple[Callable, str]] = {  # trainer and pool of every pre-training
+    "mae": (pretraining.mae, "catalog"),
+    "simclr": (pretraining.simclr, "catalog"),
+    "web": (pretraining.web, "web"),
+    "clip": (pretraining.clip, "web"),
 }
 SHARED = ("batch_size", "learning_rate", "average", "seed")
 SIZES = ("_xs", "_s", "_m", "_l")  # ends of the names along the size axis; the largest have none
@@ -61,14 +55,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Member:
-    """One classifier: `options` (plain values) and the code of `modules` decide its weights.
+    """One classifier: `options` (plain values) and `recipe` decide its weights.
 
     `train` writes its directory and returns quality records beyond the held-out accuracy.
     """
 
     name: str
     options: dict
-    modules: tuple[ModuleType, ...]
+    recipe: units.Recipe
     train: Callable[[Run], dict]
 
     @property
@@ -83,8 +77,8 @@ class Member:
 
 
 def done(member: Member, run: Run) -> bool:
-    """Whether the model folder holds the classifier that these options and this code train."""
-    return manifest.current(run.models, member.folder, modules=member.modules, options=member.options)
+    """Whether the model folder holds the classifier that this recipe trains with these options."""
+    return manifest.current(run.models, member.folder, recipe=member.recipe, options=member.options)
 
 
 def build(member: Member, run: Run, *, quality_images: int) -> dict:
@@ -96,9 +90,7 @@ def build(member: Member, run: Run, *, quality_images: int) -> dict:
     plain = world.sample(run.garments("heldout"), ("zoo", "heldout"), quality_images, style="catalog", unshifted=1.0)
     right = model.logits(world.to_uint8(plain.image).numpy()).argmax(1) == plain.label
     about = {"seed": member.options["seed"], "steps": member.steps, "parameters": model.parameters, "options": member.options}
-    return manifest.record(
-        run.models, member.folder, modules=list(member.modules), quality={"accuracy": manifest.share(right)} | quality, **about
-    )
+    return manifest.record(run.models, member.folder, recipe=member.recipe, quality={"accuracy": manifest.share(right)} | quality, **about)
 
 
 def plain(settings: Zoo) -> list[Member]:
@@ -115,7 +107,7 @@ def plain_member(name: str, options: dict, schedule: Schedule) -> Member:
         zoo.build(run.garments("catalog"), name, options, schedule=schedule, **place)
         return {}
 
-    return Member(name, {**dataclasses.asdict(schedule), **options}, PLAIN, train)
+    return Member(name, {**dataclasses.asdict(schedule), **options}, kinds.PLAIN, train)
 
 
 def augmented(settings: Augmentation) -> list[Member]:
@@ -139,7 +131,7 @@ def augmented_member(name: str, options: dict, strong: supervised.Strong, schedu
         zoo.save(trained, run.models / "classifiers" / name, **network)
         return {}
 
-    return Member(name, decided, STRONG, train)
+    return Member(name, decided, kinds.AUGMENTED, train)
 
 
 def pretrained(settings: Pretraining) -> list[Member]:
@@ -172,13 +164,13 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
         zoo.save(adapt(adaptation, name, backbone, run, decided), folder, **network_of(settings.network))
         return known
 
-    return Member(name, decided, (*OBJECTIVES[objective][2], finetuning, *STRONG), train)
+    return Member(name, decided, kinds.PRETRAINED[objective], train)
 
 
 def pretrain(objective: str, run: Run, network: dict, past: dict, **where) -> Any:
     """The backbone after pre-training (for CLIP: the model and its configuration); at once where its checkpoint is complete."""
     own = {key: value for key, value in past.items() if key not in {field.name for field in dataclasses.fields(Schedule)}}
-    trainer, pool, _ = OBJECTIVES[objective]
+    trainer, pool = OBJECTIVES[objective]
     backbone = () if objective == "clip" else (network,)
     return trainer(run.garments(pool), *backbone, schedule=schedule_of(past), **own, **where)
 

@@ -4,7 +4,6 @@ They are checked on rendered garments whose severity is known exactly, and then 
 """
 
 import itertools
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 from jaxtyping import UInt8
 from tqdm.auto import tqdm
 
-from cnslib import alignment, encoders, paths, tables, units, world
+from cnslib import alignment, kinds, paths, tables, units, world
 from cnslib.alignment import CLASS_PROMPT, SHIFT_PROMPT, Judges
 from cnslib.analyses import Calibration
 from cnslib.config import SHIFTS, UNSHIFTED, demand, identifier
@@ -51,17 +50,14 @@ def sights(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> 
 
     `images` is the folder of the generation step's tables, `folder` receives one table per shift.
     """
-    files = {shift: folder / f"{identifier(shift)}.parquet" for shift in shifts}
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
+    made = {name: units.file_digest(alignment.shard(images, name)) for name in (UNSHIFTED, *shifts)}
+    made_from = {one: kinds.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from[shift]) for shift in shifts})
     unshifted = None
-    for shift, path in tqdm(files.items(), desc="oracle", disable=None):
-        made = [units.file_digest(alignment.shard(images, name)) for name in (UNSHIFTED, shift)]
-        made_from = units.digest(shift, made, oracle.digest, oracle.labels, units.code_digest(sys.modules[__name__], encoders))
-        if not units.done(path, made_from):
-            unshifted = see_shard(images, UNSHIFTED, oracle) if unshifted is None else unshifted
-            tables.write(ask(pd.concat([unshifted, see_shard(images, shift, oracle)]), shift), path, sight)
-            units.finish(path, made_from)
-    return pd.concat([tables.read(path, sight) for path in files.values()], ignore_index=True)
+    for shift in tqdm(shelf.waiting(), desc="oracle", disable=None):
+        unshifted = see_shard(images, UNSHIFTED, oracle) if unshifted is None else unshifted
+        tables.write_unit(ask(pd.concat([unshifted, see_shard(images, shift, oracle)]), shift), shelf[shift], sight)
+    return tables.read_units(shelf, sight)
 
 
 def see_shard(images: Path, shift: str, oracle: Oracle) -> pd.DataFrame:
@@ -91,18 +87,14 @@ def rendered(shifts: list[str], classes: list[str], *, judges: Judges, settings:
     """
     for name in classes:
         demand(name in world.CLASSES, "base.classes", name, ", ".join(world.CLASSES))
-    files = {shift: folder / f"{identifier(shift)}.parquet" for shift in shifts}
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
     digests = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
-    code = units.code_digest(*world.RENDERER, sys.modules[__name__], alignment, encoders)
-    made_from = units.digest(classes, settings.scenes, settings.severities, settings.seed, digests, code)
-    waiting = [shift for shift, path in files.items() if not units.done(path, made_from)]
+    made_from = kinds.RULERS.stamp(classes, settings.scenes, settings.severities, settings.seed, digests)
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from) for shift in shifts})
     pool = None
-    for shift in tqdm(waiting, desc="rendered", disable=None):
+    for shift in tqdm(shelf.waiting(), desc="rendered", disable=None):
         pool = pool or world.garments(paths.GARMENTS, "heldout")
-        tables.write(measure(*scenes(pool, shift, classes, settings=settings), judges=judges), files[shift], readings)
-        units.finish(files[shift], made_from)
-    return pd.concat([tables.read(path, readings) for path in files.values()], ignore_index=True)
+        tables.write_unit(measure(*scenes(pool, shift, classes, settings=settings), judges=judges), shelf[shift], readings)
+    return tables.read_units(shelf, readings)
 
 
 def scenes(

@@ -5,7 +5,6 @@ Attributions are captum's: "gradient" is the absolute gradient of the true class
 given, and so does the mask.
 """
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,20 +20,13 @@ from torch import Tensor, nn
 from torchvision.transforms import Compose, Normalize
 
 from cnslib import (
-    backgrounds,
-    classifiers,
-    cutouts,
     guests,
-    lite,
+    kinds,
     paths,
-    placement,
-    scenarios,
     scenes,
-    subjects,
     tables,
     units,
     workers,
-    world,
 )
 from cnslib.classifiers import Classifier
 from cnslib.scenes import ENDS
@@ -42,7 +34,6 @@ from cnslib.studies import Segmentation
 from cnslib.subjects import Subject
 
 GRADIENT, GRAD_CAM = "gradient", "Grad-CAM"
-CODE = (sys.modules[__name__], scenes, subjects, scenarios, backgrounds, placement, cutouts, classifiers, guests, lite, *world.RENDERER)
 Pictures = UInt8[np.ndarray, "n height width 3"]
 looks = tables.schema(
     ["model", *tables.KEY, "method"],
@@ -76,22 +67,18 @@ def photographs(labels: list[str], *, settings: Segmentation, device: str, folde
 def answer(
     sources: dict[str, str], labels: list[str], found: Callable, asked: list, *, device: str, folder: Path, seed: int
 ) -> dict[str, Path]:
-    """Makes the tables that are missing or outdated. A unit depends on its classifier's weights, on what is asked, and on the code."""
-    files = {name: folder / f"{name}.parquet" for name in sources}
-    code = units.code_digest(*CODE)
-    made_from = {name: units.digest(name, guests.digest(source), asked, code) for name, source in sources.items()}
-    waiting = [name for name, path in files.items() if not units.done(path, made_from[name])]
-    pieces = [(name, sources[name], labels, found, device, files[name], seed, made_from[name]) for name in waiting]
+    """Makes the tables that are missing or outdated. A unit depends on its classifier's weights, and on what is asked."""
+    files = {name: (f"{name}.parquet", kinds.SALIENCY.stamp(name, guests.digest(source), asked)) for name, source in sources.items()}
+    shelf = units.Shelf(folder, files)
+    pieces = [(name, sources[name], labels, found, device, shelf[name], seed) for name in shelf.waiting()]
     workers.each(write, pieces, device=device, desc=folder.name)
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
-    return files
+    return shelf.paths
 
 
-def write(name: str, source: str, labels: list[str], found: Callable, device: str, path: Path, seed: int, made_from: str) -> None:
+def write(name: str, source: str, labels: list[str], found: Callable, device: str, unit: units.Unit, seed: int) -> None:
     """One unit: a classifier's shares on all subjects, without a scenario and at the end of each."""
     classifier = guests.guest(source, name=name, labels=labels, device=device)
-    tables.write(pd.concat([ask(classifier, own, seed=seed) for own in found()], ignore_index=True), path, looks)
-    units.finish(path, made_from)
+    tables.write_unit(pd.concat([ask(classifier, own, seed=seed) for own in found()], ignore_index=True), unit, looks)
 
 
 def ask(classifier: Classifier, own: Subject, *, seed: int) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """Images to compare two ways of naming a class: by its name, and by its IN* token (CNS-Bench section 4.1)."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from cnslib import inversion, models, tables, units
+from cnslib import inversion, kinds, models, tables, units
 from cnslib.config import Inversion, identifier
 
 WORDS: dict[str, Callable[[str], str]] = {"text": str, "in_star": inversion.token}  # what a prompt calls a class
@@ -27,16 +26,12 @@ def draw_all(
     pipe: StableDiffusionPipeline, classes: list[str], *, settings: Inversion, origin: models.Origin, folder: Path
 ) -> pd.DataFrame:
     """Images of each class, by name and by token, seeds 1 to `validation_images`; draws the classes that are missing or outdated."""
-    paths = {name: folder / f"{identifier(name)}.parquet" for name in classes}
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    for name, path in tqdm(paths.items(), desc="comparison", disable=None):
-        drawn = settings.validation_images, settings.sampling_steps, settings.guidance
-        code = units.code_digest(sys.modules[__name__], models)
-        made_from = units.digest(name, inversion.PROMPT, drawn, origin.base, origin.tokens[name], code)
-        if not units.done(path, made_from):
-            tables.write(pd.DataFrame(rows(pipe, name, settings=settings)), path, schema)
-            units.finish(path, made_from)
-    return pd.concat([tables.read(path, schema) for path in paths.values()], ignore_index=True)
+    drawn = settings.validation_images, settings.sampling_steps, settings.guidance
+    made_from = {name: kinds.SAMPLES.stamp(name, inversion.PROMPT, drawn, origin.base, origin.tokens[name]) for name in classes}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in classes})
+    for name in tqdm(shelf.waiting(), desc="comparison", disable=None):
+        tables.write_unit(pd.DataFrame(rows(pipe, name, settings=settings)), shelf[name], schema)
+    return tables.read_units(shelf, schema)
 
 
 def rows(pipe: StableDiffusionPipeline, name: str, *, settings: Inversion) -> list[dict]:

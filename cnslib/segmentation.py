@@ -5,7 +5,6 @@ pixels that prediction and truth share and cover together, label by label.
 """
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from cnslib import encoders, paths, scenarios, scenes, seeds, subjects, supervised, tables, training, units, workers, world, zoo
+from cnslib import encoders, kinds, paths, scenes, seeds, supervised, tables, training, units, workers, world, zoo
 from cnslib.config import identifier
 from cnslib.studies import Segmentation
 from cnslib.training import Schedule
@@ -30,7 +29,6 @@ DECODERS: dict[str, dict] = {  # narrower than the library's, for 64 px; its dil
     "FPN": {"decoder_pyramid_channels": 48, "decoder_segmentation_channels": 32},
     "PSPNet": {"psp_out_channels": 96},
 }
-CODE = (sys.modules[__name__], scenes, subjects, scenarios, supervised, training, zoo, *world.RENDERER)
 overlaps = tables.schema(
     ["model", *tables.KEY, "label"],
     {
@@ -48,28 +46,25 @@ def answer(classes: list[str], *, settings: Segmentation, device: str, folder: P
 
     Raises ValueError for an encoder that does not fit, FileNotFoundError for a missing one.
     """
-    files = {name: {kind: folder / kind / f"{identifier(name)}.parquet" for kind in ("maps", "overlaps")} for name in settings.networks}
-    made_from = {name: digest(name, classes, settings) for name in settings.networks}
-    waiting = [name for name, own in files.items() if not all(units.done(path, made_from[name]) for path in own.values())]
-    pieces = [(name, classes, settings, device, files[name], checkpoints, made_from[name]) for name in waiting]
+    files = {name: (f"{identifier(name)}.parquet", stamp(name, classes, settings)) for name in settings.networks}
+    shelves = {kind: units.Shelf(folder / kind, files) for kind in ("maps", "overlaps")}
+    waiting = {name for shelf in shelves.values() for name in shelf.waiting()}
+    made = {name: {kind: shelf[name] for kind, shelf in shelves.items()} for name in settings.networks}
+    pieces = [(name, classes, settings, device, made[name], checkpoints) for name in settings.networks if name in waiting]
     workers.each(sit, pieces, device=device, desc="networks")
-    for kind in ("maps", "overlaps"):
-        units.prune(folder / kind, {own[kind].name for own in files.values()}, "*.parquet")
-    return files
+    return {name: {kind: unit.path for kind, unit in own.items()} for name, own in made.items()}
 
 
-def digest(name: str, classes: list[str], settings: Segmentation) -> str:
+def stamp(name: str, classes: list[str], settings: Segmentation) -> units.Stamp:
     """What the answers of one network depend on."""
     others = ("networks", "overlap", "photographs", "photo_classifiers", "resamples", "confidence")
     kept = {key: value for key, value in asdict(settings).items() if key not in others}
-    return units.digest(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder), units.code_digest(*CODE))
+    return kinds.SEGMENTATION.stamp(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder))
 
 
-def sit(
-    name: str, classes: list[str], settings: Segmentation, device: str, files: dict[str, Path], checkpoints: Path, made_from: str
-) -> None:
+def sit(name: str, classes: list[str], settings: Segmentation, device: str, made: dict[str, units.Unit], checkpoints: Path) -> None:
     """One unit: trains a network, lets it segment every held-out garment in every state, and writes what came out."""
-    checkpoint = checkpoints / f"{identifier(name)}-{made_from[:12]}.pt"
+    checkpoint = checkpoints / f"{identifier(name)}-{made['maps'].made_from[:12]}.pt"
     model = train(name, settings=settings, checkpoint=checkpoint, device=device)
     found, maps = [], []
     for own in scenes.garments(classes, settings=settings):
@@ -77,10 +72,8 @@ def sit(
         keys = scenes.keys(own, settings.severities)
         found.append(rows(predicted, truth(own.mask, own.label), keys).assign(model=name))
         maps += [{**key, "image": tables.encode(image)} for key, image in zip(keys, predicted, strict=True) if kept(key)]
-    tables.write(pd.DataFrame(maps), files["maps"], tables.images)
-    tables.write(pd.concat(found, ignore_index=True), files["overlaps"], overlaps)
-    for path in files.values():
-        units.finish(path, made_from)
+    tables.write_unit(pd.DataFrame(maps), made["maps"], tables.images)
+    tables.write_unit(pd.concat(found, ignore_index=True), made["overlaps"], overlaps)
     checkpoint.unlink(missing_ok=True)
 
 

@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import math
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +15,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib import adapters, inversion, models, seeds, units, workers
+from cnslib import adapters, inversion, kinds, models, seeds, units, workers
 from cnslib.config import Sliders, identifier
 
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
@@ -40,19 +39,21 @@ def train_all(
     pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: models.Origin, folder: Path
 ) -> dict[tuple[str, str], Path]:
     """Trains the sliders that are missing or were made from something else; deletes those that are not asked for."""
-    paths = {(shift, name): slider_path(folder, shift, name) for shift, name in itertools.product(shifts, classes)}
-    units.prune(folder, {path.relative_to(folder).as_posix() for path in paths.values()}, "*/*.safetensors")
-    units.prune(folder, set(), "*/.*.partial")  # what a killed run left half written
-    waiting = [key for key, path in paths.items() if not units.done(path, slider_digest(*key, settings=settings, origin=origin))]
+    shelf = shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in itertools.product(shifts, classes)}, folder)
     make = functools.partial(train, settings=settings, origin=origin)
-    workers.each(make, [(pipe, *key, paths[key]) for key in waiting], device=pipe.device, desc="sliders")
-    return paths
+    workers.each(make, [(pipe, *pair, shelf[pair]) for pair in shelf.waiting()], device=pipe.device, desc="sliders")
+    return shelf.paths
 
 
-def slider_digest(shift: str, name: str, *, settings: Sliders, origin: models.Origin) -> str:
-    """What one slider depends on: its prompts, the settings of the training, base model, its class token, and the code."""
-    code = units.code_digest(sys.modules[__name__], adapters, models)
-    return units.digest(prompts(shift, name), training_settings(settings), origin.base, origin.tokens[name], code)
+def shelf_of(made_from: dict[tuple[str, str], units.Stamp], folder: Path) -> units.Shelf[tuple[str, str]]:
+    """The sliders of some (shift, class), each with what it is to be made from."""
+    names = {pair: slider_path(folder, *pair).relative_to(folder).as_posix() for pair in made_from}
+    return units.Shelf(folder, {pair: (names[pair], made_from[pair]) for pair in made_from}, "*/*.safetensors")
+
+
+def stamp(shift: str, name: str, *, settings: Sliders, origin: models.Origin) -> units.Stamp:
+    """What one slider depends on: its prompts, the settings of the training, base model, and its class token."""
+    return kinds.SLIDERS.stamp(prompts(shift, name), training_settings(settings), origin.base, origin.tokens[name])
 
 
 def training_settings(settings: Sliders) -> dict[str, int | float]:
@@ -60,8 +61,8 @@ def training_settings(settings: Sliders) -> dict[str, int | float]:
     return {key: value for key, value in dataclasses.asdict(settings).items() if key not in HEALTH_KEYS}
 
 
-def train(pipe: StableDiffusionPipeline, shift: str, name: str, path: Path, *, settings: Sliders, origin: models.Origin) -> None:
-    """Trains and writes one slider and its digest; everything random comes from the generator of (shift, class, seed).
+def train(pipe: StableDiffusionPipeline, shift: str, name: str, unit: units.Unit, *, settings: Sliders, origin: models.Origin) -> None:
+    """Trains and writes one slider and what it was made from; everything random comes from the generator of (shift, class, seed).
 
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
     """
@@ -73,8 +74,8 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, path: Path, *, s
             raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
         entries = {"shift": shift, "class": name, "base": origin.base}
         plain = {"prompts": prompts(shift, name), "settings": training_settings(settings), "curve": curve}
-        adapters.save(pipe, path, entries | {key: json.dumps(value) for key, value in plain.items()})
-    units.finish(path, slider_digest(shift, name, settings=settings, origin=origin))
+        adapters.save(pipe, unit.path, entries | {key: json.dumps(value) for key, value in plain.items()})
+    unit.finish()
 
 
 def fit(

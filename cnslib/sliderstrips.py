@@ -9,7 +9,7 @@ import pandas as pd
 from diffusers import StableDiffusionPipeline
 from jaxtyping import UInt8
 
-from cnslib import adapters, generation, health, models, tables, units
+from cnslib import adapters, health, kinds, models, tables, units
 from cnslib.config import Sliders
 from cnslib.inversion import PROMPT
 
@@ -26,31 +26,20 @@ def strips(
     path: Path,
 ) -> UInt8[np.ndarray, "shifts scales height width 3"]:
     """What `health.strips` draws with the sliders of one class, by shift; the file is made where it is missing or outdated."""
-    made_from = strips_digest(sliders, name, scales=scales, settings=settings, seed=seed, origin=origin)
-    if not units.done(path, made_from):
+    unit = units.Unit(path, stamp(sliders, name, scales=scales, settings=settings, seed=seed, origin=origin))
+    if not unit.done:
         drawn = health.strips(pipe, list(sliders.values()), name, scales=scales, settings=settings, seed=seed)
         rows = [
             {"shift": shift, "class": name, "seed": seed, "scale": float(scale), "image": tables.encode(picture)}
             for (shift, scale), picture in zip(itertools.product(sliders, scales), drawn.reshape(-1, *drawn.shape[2:]), strict=True)
         ]
-        tables.write(pd.DataFrame(rows), path, tables.images)
-        units.finish(path, made_from)
+        tables.write_unit(pd.DataFrame(rows), unit, tables.images)
     stored = tables.read(path, tables.images)
     return np.stack([tables.pictures(stored[stored["shift"] == shift].sort_values("scale"), path.name) for shift in sliders])
 
 
-def strips_digest(sliders: dict[str, Path], name: str, *, scales: list[float], settings: Sliders, seed: int, origin: models.Origin) -> str:
-    """What the pictures depend on: sliders, token and base model, how they are drawn, and the code that draws."""
+def stamp(sliders: dict[str, Path], name: str, *, scales: list[float], settings: Sliders, seed: int, origin: models.Origin) -> units.Stamp:
+    """What the pictures depend on: sliders, token and base model, and how they are drawn."""
     files = {shift: adapters.file_digest(path) for shift, path in sliders.items()}
     drawing = dataclasses.asdict(health.drawing(settings))
-    return units.digest(
-        PROMPT,
-        files,
-        name,
-        scales,
-        seed,
-        drawing,
-        origin.base,
-        origin.tokens[name],
-        units.code_digest(generation, adapters, models, health),
-    )
+    return kinds.SLIDER_STRIPS.stamp(PROMPT, files, name, scales, seed, drawing, origin.base, origin.tokens[name])

@@ -1,7 +1,6 @@
 """The sampler of the benchmark with other schedulers of diffusers, also such that remember their last steps."""
 
 import copy
-import sys
 from typing import Any
 
 import diffusers
@@ -9,7 +8,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor
 
-from cnslib import units
+from cnslib import kinds
 from cnslib.config import Generation
 from cnslib.generation import Sampler
 
@@ -44,8 +43,8 @@ class Stepper(Sampler):
 
 
 def identity(sampler: Sampler) -> dict[str, Any]:
-    """Scheduler, spacing and code of a `Stepper`, for digests of what it draws; nothing for the sampler of the benchmark itself."""
+    """Scheduler, spacing and recipe of a `Stepper`, for digests of what it draws; nothing for the sampler of the benchmark itself."""
     if not isinstance(sampler, Stepper):
         return {}
     told = {"scheduler": type(sampler.unused).__name__, "spacing": sampler.unused.config.timestep_spacing}
-    return told | {"code": units.code_digest(sys.modules[__name__])}
+    return told | {"recipe": kinds.STEPPER.code}

@@ -4,7 +4,6 @@ The paper sends transparent images to Stable Diffusion XL. Here the base model r
 inpainting pipeline does for a UNet without extra channels; that pipeline itself accepts latents of four channels alone.
 """
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,42 +15,39 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib import models, scenarios, seeds, subjects, tables, units, workers, world
+from cnslib import kinds, models, seeds, tables, units, workers, world
 from cnslib.chapters import Scenarios
 from cnslib.config import identifier
 from cnslib.subjects import Subject
 
 NAME = "drawn background"
 CHUNK = 12  # pictures per pipeline call
-CODE = (sys.modules[__name__], subjects, scenarios, models, *world.RENDERER)
 
 
 def draw_all(found: list[Subject], *, pipeline: Path, settings: Scenarios, device: str, folder: Path) -> list[Subject]:
     """The subjects, each with its drawn scene; what is missing or outdated is drawn, one file per class."""
     by_class = {name: [own for own in found if own.label == name] for name in dict.fromkeys(own.label for own in found)}
-    files = {name: folder / f"{identifier(name)}.parquet" for name in by_class}
     made_from = digest(pipeline, settings)
-    waiting = [name for name, path in files.items() if not units.done(path, units.digest(name, made_from))]
-    pieces = [(by_class[name], pipeline, settings, device, files[name], units.digest(name, made_from)) for name in waiting]
+    files = {name: (f"{identifier(name)}.parquet", kinds.DRAWN_BACKGROUNDS.stamp(name, made_from)) for name in by_class}
+    shelf = units.Shelf(folder, files)
+    pieces = [(by_class[name], pipeline, settings, device, shelf[name]) for name in shelf.waiting()]
     workers.each(write, pieces, device=device, desc=NAME)
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
-    return [own for name, path in files.items() for own in added(by_class[name], path)]
+    return [own for name, path in shelf.paths.items() for own in added(by_class[name], path)]
 
 
 def digest(pipeline: Path, settings: Scenarios) -> str:
-    """What the drawn scenes depend on besides their class."""
+    """What the drawn scenes depend on besides their class, the recipe included: answers to them depend on it, too."""
     asked = [settings.images, settings.drawing_steps, settings.guidance, settings.seed]
-    return units.digest(asked, units.directory_digest(pipeline), units.code_digest(*CODE))
+    return units.digest(kinds.DRAWN_BACKGROUNDS, asked, units.directory_digest(pipeline))
 
 
-def write(found: list[Subject], pipeline: Path, settings: Scenarios, device: str, path: Path, made_from: str) -> None:
+def write(found: list[Subject], pipeline: Path, settings: Scenarios, device: str, unit: units.Unit) -> None:
     """One unit: the scenes drawn around the subjects of one class."""
     pipe = models.load_pipeline(pipeline, device)
     parts = [draw(pipe, found[start : start + CHUNK], settings=settings) for start in range(0, len(found), CHUNK)]
     pngs = [tables.encode(picture) for part in parts for picture in part.numpy()]
     keys = [(NAME, own.label, own.seed, 1.0) for own in found]
-    tables.write(pd.DataFrame(keys, columns=tables.KEY).assign(image=pngs), path, tables.images)
-    units.finish(path, made_from)
+    tables.write_unit(pd.DataFrame(keys, columns=tables.KEY).assign(image=pngs), unit, tables.images)
 
 
 def added(found: list[Subject], path: Path) -> list[Subject]:

@@ -5,7 +5,6 @@ images alone, so that what generated images add is told from what more training 
 order of the scenes, and the real half of every batch.
 """
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from jaxtyping import Float, Int, UInt8
 from statsmodels.stats.weightstats import DescrStatsW
 from torch import Tensor, nn
 
-from cnslib import encoders, paths, seeds, stats, supervised, tables, training, units, workers, world, zoo
+from cnslib import encoders, kinds, paths, seeds, stats, supervised, tables, training, units, workers, world, zoo
 from cnslib.analyses import Synthetic
 from cnslib.config import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.training import Schedule
@@ -68,12 +67,11 @@ class Course:
     checkpoints: Path
     device: str
 
-    def digest(self, arm: str, run: int) -> str:
+    def stamp(self, arm: str, run: int) -> units.Stamp:
         """What the answers of one run depend on."""
         source = encoders.source_digest(self.settings.network)
         kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "resamples", "confidence")}
-        code = units.code_digest(sys.modules[__name__], supervised, training, zoo, *world.RENDERER)
-        return units.digest(arm, run, source, kept, self.generated.origin, self.exam.table.to_dict("list"), self.labels, code)
+        return kinds.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, self.exam.table.to_dict("list"), self.labels)
 
 
 def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
@@ -122,23 +120,20 @@ def styled(pool: world.Garments, classes: list[str], *, settings: Synthetic) -> 
 def outcome(course: Course, *, folder: Path) -> pd.DataFrame:
     """The answers of all runs of both arms and of the network before them; trains what is missing or outdated, one file each."""
     runs = [(BEFORE, 0), *((arm, run) for run in range(1, course.settings.runs + 1) for arm in (REAL, MIXED))]
-    files = {key: folder / f"{identifier(key[0])}_{key[1]}.parquet" for key in runs}
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
-    waiting = [key for key, path in files.items() if not units.done(path, course.digest(*key))]
-    if waiting:
+    shelf = units.Shelf(folder, {key: (f"{identifier(key[0])}_{key[1]}.parquet", course.stamp(*key)) for key in runs})
+    if waiting := shelf.waiting():
         pool = world.garments(paths.GARMENTS, "catalog")
-        workers.each(sit, [(course, pool, *key, files[key]) for key in waiting], device=course.device, desc="runs")
-    return pd.concat([tables.read(path, schema) for path in files.values()], ignore_index=True)
+        workers.each(sit, [(course, pool, *key, shelf[key]) for key in waiting], device=course.device, desc="runs")
+    return tables.read_units(shelf, schema)
 
 
-def sit(course: Course, pool: world.Garments, arm: str, run: int, path: Path) -> None:
+def sit(course: Course, pool: world.Garments, arm: str, run: int, unit: units.Unit) -> None:
     """One run: fine-tunes (unless it is the network as it was), answers, and writes the answers."""
     model, _ = encoders.timm_model("synthetic.network", course.settings.network, course.device)
-    checkpoint = course.checkpoints / f"{path.stem}-{course.digest(arm, run)[:12]}.pt"
+    checkpoint = course.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
     if arm != BEFORE:
         model = finetune(model, course, pool, arm=arm, run=run, checkpoint=checkpoint)
-    tables.write(course.exam.table.assign(arm=arm, run=run, top1=answers(model, course)), path, schema)
-    units.finish(path, course.digest(arm, run))
+    tables.write_unit(course.exam.table.assign(arm=arm, run=run, top1=answers(model, course)), unit, schema)
     checkpoint.unlink(missing_ok=True)
 
 

@@ -95,6 +95,17 @@ def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
         parquet.write_table(plain, partial, compression="zstd")
 
 
+def write_unit(table: pd.DataFrame, unit: units.Unit, kind: pa.DataFrameSchema) -> None:
+    """Writes the table of a unit, and what it was made from."""
+    write(table, unit.path, kind)
+    unit.finish()
+
+
+def read_units(shelf: units.Shelf, kind: pa.DataFrameSchema) -> pd.DataFrame:
+    """The rows of all units, in the order of their keys; errors as those of `read`."""
+    return pd.concat([read(path, kind) for path in shelf.paths.values()], ignore_index=True)
+
+
 def read(path: Path, kind: pa.DataFrameSchema) -> pd.DataFrame:
     """Reads and checks a table. FileNotFoundError or ValueError name a missing, damaged or wrong file."""
     table = load(path).to_pandas()

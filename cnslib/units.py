@@ -1,18 +1,23 @@
-"""Units of work: a file, written atomically, beside the digest of everything it was made from.
+"""Units of work: a file, written atomically, beside a record of everything it was made from.
 
-A rerun recomputes just the units whose digest differs, so a killed run loses at most one unit.
+A rerun recomputes just the units whose inputs or recipe differ, so a killed run loses at most one unit. The record (`<file>.digest`)
+is one line of four words: the stamp (digest of recipe and inputs), the sha256 of the bytes, the recipe, and the digest of its source.
+The last is provenance alone: changed code outdates nothing, a raised number of the recipe (see `kinds`) does.
 """
 
 import ast
 import contextlib
 import dataclasses
+import functools
 import hashlib
-import inspect
+import importlib.util
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
 
 
 def digest(*parts) -> str:
@@ -20,8 +25,15 @@ def digest(*parts) -> str:
 
     Raises TypeError for anything without a canonical form.
     """
-    plain = [dataclasses.asdict(p) if dataclasses.is_dataclass(p) and not isinstance(p, type) else p for p in parts]
+    plain = [canonical(part) for part in parts]
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def canonical(part):
+    """A recipe by its names and numbers, a dataclass by its fields, anything else as it is."""
+    if isinstance(part, Recipe):
+        return part.code
+    return dataclasses.asdict(part) if dataclasses.is_dataclass(part) and not isinstance(part, type) else part
 
 
 def file_digest(path: Path) -> str:
@@ -36,19 +48,95 @@ def directory_digest(folder: Path) -> str:
     return digest([[p.relative_to(folder).as_posix(), file_digest(p)] for p in files])
 
 
-def code_digest(*modules: ModuleType) -> str:
-    """A digest of modules' code without comments, docstrings and layout."""
-    return digest([[m.__name__, hashlib.sha256(code_only(inspect.getsource(m)).encode()).hexdigest()] for m in modules])
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How one kind of unit is made. Raise `number` when the same inputs give other bytes than before.
+
+    `parts` are recipes of which this one makes use: a raised number of theirs counts as one of its own. `modules` hold the code.
+    """
+
+    name: str
+    number: int
+    modules: tuple[str, ...]
+    parts: tuple["Recipe", ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.number}"
+
+    @property
+    def lineage(self) -> tuple["Recipe", ...]:
+        """This recipe and all of which it makes use, each once, by name."""
+        found = {self, *(one for part in self.parts for one in part.lineage)}
+        return tuple(sorted(found, key=lambda recipe: recipe.name))
+
+    @property
+    def code(self) -> str:
+        """Names and numbers, as they enter digests and the manifest of the base models."""
+        return " ".join([str(self), *(str(one) for one in self.lineage if one != self)])
+
+    @property
+    def source(self) -> str:
+        """The digest of the present source, for provenance."""
+        return source_digest(tuple(sorted({module for one in self.lineage for module in one.modules})))
+
+    def stamp(self, *inputs) -> "Stamp":
+        """What a unit is made from: this recipe and these inputs, which `digest` accepts."""
+        return Stamp(digest(self.code, *inputs), self)
 
 
-def code_only(source: str) -> str:
-    """The syntax tree of a source text as a string, docstrings removed."""
+class Stamp(str):
+    """The digest of a recipe and its inputs; it knows the recipe."""
+
+    recipe: Recipe
+
+    def __new__(cls, text: str, recipe: Recipe) -> "Stamp":
+        """Marks a digest with its recipe."""
+        stamp = super().__new__(cls, text)
+        stamp.recipe = recipe
+        return stamp
+
+    def __reduce__(self) -> tuple[type["Stamp"], tuple[str, Recipe]]:
+        return Stamp, (str(self), self.recipe)
+
+
+@functools.cache
+def source_digest(modules: tuple[str, ...]) -> str:
+    """A digest of the code of modules, which are found and not imported.
+
+    Comments, docstrings, layout, imports, the order of definitions and the modules' names do not enter: code may move between them.
+    """
+    found: set[str] = set()
+    for name in modules:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(f"module {name}, which a recipe names, does not exist")
+        found |= set(definitions(Path(spec.origin).read_text()))
+    return digest(sorted(found))
+
+
+def definitions(source: str) -> list[str]:
+    """The syntax tree of every statement of a module but imports; docstrings removed, and the module's name before what is its own."""
     tree = ast.parse(source)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imported = {(alias.asname or alias.name).split(".")[0] for node in imports for alias in node.names}
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-            body[:1] = [] if body[1:] else [ast.Pass()]
-    return ast.dump(tree)
+            body[:1] = [] if body[1:] or isinstance(node, ast.Module) else [ast.Pass()]
+    return [ast.dump(Unqualified(imported).visit(node)) for node in tree.body if node not in imports]
+
+
+class Unqualified(ast.NodeTransformer):
+    """Takes the names of imported modules off: `adapters.loaded` is what `loaded` is after its import."""
+
+    def __init__(self, imported: set[str]):
+        self.imported = imported
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """A name in place of `module.name`."""
+        if isinstance(node.value, ast.Name) and node.value.id in self.imported:
+            return ast.Name(node.attr, node.ctx)
+        return self.generic_visit(node)
 
 
 @contextlib.contextmanager
@@ -70,19 +158,20 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def sidecar(path: Path) -> Path:
-    """Where the digest of a unit is kept."""
+    """Where the record of a unit is kept."""
     return path.with_name(path.name + ".digest")
 
 
-def done(path: Path, made_from: str) -> bool:
+def done(path: Path, made_from: Stamp) -> bool:
     """Whether a unit exists and was made from what `made_from` says, with the bytes that were written then."""
     record = sidecar(path)
-    return path.exists() and record.exists() and record.read_text().split() == [made_from, file_digest(path)]
+    return path.exists() and record.exists() and record.read_text().split()[:2] == [made_from, file_digest(path)]
 
 
-def finish(path: Path, made_from: str) -> None:
+def finish(path: Path, made_from: Stamp) -> None:
     """Records what a unit was made from, after the unit itself is in place."""
-    write_bytes(sidecar(path), f"{made_from} {file_digest(path)}\n".encode())
+    line = f"{made_from} {file_digest(path)} {made_from.recipe} {made_from.recipe.source}\n"
+    write_bytes(sidecar(path), line.encode())
 
 
 def prune(folder: Path, keep: set[str], pattern: str) -> list[str]:
@@ -93,3 +182,45 @@ def prune(folder: Path, keep: set[str], pattern: str) -> list[str]:
         found[name].unlink()
         sidecar(found[name]).unlink(missing_ok=True)
     return extra
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A file and what it is to be made from."""
+
+    path: Path
+    made_from: Stamp
+
+    @property
+    def done(self) -> bool:
+        """Whether it is there and was made from that."""
+        return done(self.path, self.made_from)
+
+    def finish(self) -> None:
+        """Records what it was made from, after the file is in place."""
+        finish(self.path, self.made_from)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shelf(Generic[Key]):
+    """All units of one kind: files under a folder by key, each with its stamp. Files of that pattern under other names are leftovers."""
+
+    folder: Path
+    files: Mapping[Key, tuple[str, Stamp]]
+    pattern: str = "*.parquet"
+
+    def __getitem__(self, key: Key) -> Unit:
+        """The unit of a key."""
+        name, made_from = self.files[key]
+        return Unit(self.folder / name, made_from)
+
+    @property
+    def paths(self) -> dict[Key, Path]:
+        """The file of every key."""
+        return {key: self[key].path for key in self.files}
+
+    def waiting(self) -> list[Key]:
+        """The keys whose units are missing, damaged or outdated; leftovers, also those of a killed run, are deleted first."""
+        prune(self.folder, {name for name, _ in self.files.values()}, self.pattern)
+        prune(self.folder, set(), "**/.*.partial")
+        return [key for key in self.files if not self[key].done]

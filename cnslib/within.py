@@ -4,7 +4,7 @@ Every training starts from the zoo's weights, which know the original catalog, a
 garments under its scenario at severity 1. The exam is that of EX1: the same held-out garments under the same scenario.
 """
 
-import sys
+import itertools
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Int, UInt8
 from torch import Tensor, nn
 
-from cnslib import crossing, encoders, paths, scenarios, seeds, subjects, supervised, tables, training, units, workers, world, zoo
+from cnslib import crossing, encoders, kinds, paths, seeds, subjects, supervised, tables, training, units, workers, world, zoo
 from cnslib.chapters import Scenarios
 from cnslib.config import UNSHIFTED, identifier
 from cnslib.subjects import Subject
@@ -34,7 +34,6 @@ PRINTED = {
     "segmented": "segmented_image",
 }
 TRAINED = (UNSHIFTED, *PRINTED)
-CODE = (sys.modules[__name__], crossing, subjects, scenarios, supervised, training, zoo, *world.RENDERER)
 
 
 @dataclass(frozen=True)
@@ -47,33 +46,31 @@ class Course:
     checkpoints: Path
     device: str
 
-    def digest(self, backbone: str, name: str) -> str:
+    def stamp(self, backbone: str, name: str) -> units.Stamp:
         """What the answers of one trained backbone depend on."""
         keys = ("images", "training_images", "steps", "batch_size", "learning_rate", "average", "seed")
         own = {key: getattr(self.settings, key) for key in keys}
         source = encoders.source_digest(self.settings.backbones[backbone])
-        return units.digest(backbone, name, source, own, self.classes, self.labels, units.code_digest(*CODE))
+        return kinds.WITHIN.stamp(backbone, name, source, own, self.classes, self.labels)
 
 
 def outcome(course: Course, *, folder: Path) -> pd.DataFrame:
     """The answers of every backbone within every scenario of Table 1; trains what is missing or outdated, one file each."""
-    files = {(own, name): folder / f"{own}_{identifier(name)}.parquet" for own in course.settings.backbones for name in TRAINED}
-    units.prune(folder, {path.name for path in files.values()}, "*.parquet")
-    waiting = [key for key, path in files.items() if not units.done(path, course.digest(*key))]
-    workers.each(sit, [(course, *key, files[key]) for key in waiting], device=course.device, desc="trainings")
-    return pd.concat([tables.read(path, crossing.replies) for path in files.values()], ignore_index=True)
+    keys = itertools.product(course.settings.backbones, TRAINED)
+    shelf = units.Shelf(folder, {(own, name): (f"{own}_{identifier(name)}.parquet", course.stamp(own, name)) for own, name in keys})
+    workers.each(sit, [(course, *key, shelf[key]) for key in shelf.waiting()], device=course.device, desc="trainings")
+    return tables.read_units(shelf, crossing.replies)
 
 
-def sit(course: Course, backbone: str, name: str, path: Path) -> None:
+def sit(course: Course, backbone: str, name: str, unit: units.Unit) -> None:
     """One training, its exam, and the answers written."""
     model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", course.settings.backbones[backbone], course.device)
-    checkpoint = course.checkpoints / f"{path.stem}-{course.digest(backbone, name)[:12]}.pt"
+    checkpoint = course.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
     model = finetune(model, course, name, checkpoint=checkpoint)
     found, pictures, _ = lesson(course, name, "heldout", course.settings.images)
     severity = 0.0 if name == UNSHIFTED else 1.0
     keys = pd.DataFrame([(name, own.label, own.seed, severity) for own in found], columns=tables.KEY)
-    tables.write(keys.assign(model=backbone, top1=answers(model, pictures, course)), path, crossing.replies)
-    units.finish(path, course.digest(backbone, name))
+    tables.write_unit(keys.assign(model=backbone, top1=answers(model, pictures, course)), unit, crossing.replies)
     checkpoint.unlink(missing_ok=True)
 
 

@@ -7,7 +7,6 @@ Every image owns one generator, so its pixels depend on its key alone and not on
 
 import gzip
 import hashlib
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from cnslib import seeds, shifts, styles, tables, textures, weather
+from cnslib import seeds, shifts, tables
 from cnslib.config import SHIFTS, UNSHIFTED, demand
 from cnslib.textures import blur, grid, hsv, lerp, ramp, shift_by, smooth_noise
 
@@ -31,7 +30,6 @@ FILES = {  # sha256 of the files of the Debian package dataset-fashion-mnist (MI
 }
 POOLS = {"web": (0, 36000), "catalog": (36000, 48000), "judge": (48000, 60000), "heldout": (60000, 70000)}
 UNIFORMS, FIELDS = 32, 6
-RENDERER = (sys.modules[__name__], shifts, styles, weather, textures)  # the code that a rendered image depends on
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import timm
 import torch
 from diffusers import StableDiffusionPipeline
 
-from cnslib import autoencoder, contrastive, diffusion, manifest, selfsupervised, world, zoo
+from cnslib import autoencoder, contrastive, diffusion, kinds, manifest, selfsupervised, world, zoo
 from cnslib.config import SHIFTS
 from cnslib.training import Schedule
 
@@ -169,7 +169,7 @@ def test_the_manifest_keeps_every_model_and_shares_carry_wilson_intervals(tmp_pa
     (tmp_path / "a").mkdir()
     quality = {"accuracy": manifest.share([True] * 8 + [False] * 2)}
     for name in ("a", "b"):
-        manifest.record(tmp_path, name, seed=1, steps=2, modules=[manifest], quality=quality)
+        manifest.record(tmp_path, name, seed=1, steps=2, recipe=kinds.PLAIN, quality=quality)
     saved = json.loads((tmp_path / "manifest.json").read_text())
     assert sorted(saved) == ["a", "b"]
     found = saved["a"]["quality"]["accuracy"]

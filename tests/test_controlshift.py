@@ -89,7 +89,7 @@ def test_a_finished_file_stays_and_a_lost_or_outdated_one_is_drawn_anew(decoder,
     assert made == ["test_overlap_1"] and (folder / "test_overlap_1.parquet").read_bytes() == before
     assert not (folder / "test_overlap_7.parquet").exists()
     other = dataclasses.replace(decoder, settings=dataclasses.replace(SETTINGS, factors=[0.9, 1.2]))
-    changed = [piece.name for piece in controlshift.plan(SETTINGS) if other.digest(piece) != decoder.digest(piece)]
+    changed = [piece.name for piece in controlshift.plan(SETTINGS) if other.stamp(piece) != decoder.stamp(piece)]
     assert changed == ["test_truncation_1"]
 
 

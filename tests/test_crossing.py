@@ -166,7 +166,7 @@ def test_another_setting_of_the_training_is_another_unit(settings, tmp_path):
     course = Course(settings, CLASSES, LABELS, tmp_path, "cpu")
     longer = dataclasses.replace(course, settings=dataclasses.replace(settings, steps=3))
     bootstrap = dataclasses.replace(course, settings=dataclasses.replace(settings, resamples=7))
-    assert course.digest("tiny", "grey") == bootstrap.digest("tiny", "grey") != longer.digest("tiny", "grey")
+    assert course.stamp("tiny", "grey") == bootstrap.stamp("tiny", "grey") != longer.stamp("tiny", "grey")
 
 
 @pytest.mark.parametrize(

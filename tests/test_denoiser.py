@@ -9,7 +9,7 @@ import pytest
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2DModel
 
-from cnslib import denoiser, duels, parameters, paths, pruning, stats, tables
+from cnslib import denoiser, duels, parameters, paths, pruning, stats, tables, units
 from cnslib.analyses import Denoiser
 from cnslib.config import UNSHIFTED
 from cnslib.denoiser import Judge
@@ -171,7 +171,7 @@ def test_an_image_has_the_same_errors_alone_and_among_others(tiny, tmp_path):
     both = pd.concat([images({"bag": 1}), images({"bag": 200}).assign(shift="heavy snow", scale=1.0)], ignore_index=True)
     both["image"] = [tables.encode(picture_of_noise(n)) for n in range(2)]
     for rows, name in ((both, "both"), (both[1:], "alone")):
-        denoiser.unit(tiny, rows, tmp_path / f"{name}.parquet", SETTINGS)
+        denoiser.make(tiny, rows, units.Unit(tmp_path / f"{name}.parquet", denoiser.stamp(tiny, rows, SETTINGS)), SETTINGS)
     together, alone = (tables.read(tmp_path / f"{name}.parquet", denoiser.errors_schema) for name in ("both", "alone"))
     pd.testing.assert_frame_equal(together.query("scale == 1").reset_index(drop=True), alone)
 
@@ -194,7 +194,7 @@ def test_only_missing_or_outdated_units_are_made_and_foreign_ones_deleted(tmp_pa
     damaged.write_bytes(b"cut off")
     pd.testing.assert_frame_equal(duels.judge_all(judge, plan, folder=tmp_path, settings=SETTINGS), first)
     assert {path: path.stat().st_mtime_ns for path in others} == {path: before[path] for path in others}
-    assert not any(denoiser.done(judge, part, path, settings(seed=2)) for path, part in plan.items())
+    assert not any(units.done(path, denoiser.stamp(judge, part, settings(seed=2))) for path, part in plan.items())
     duels.judge_all(judge, dict(list(plan.items())[:1]), folder=tmp_path, settings=SETTINGS)
     assert [path.name for path in tmp_path.rglob("*.parquet")] == [damaged.name]
 

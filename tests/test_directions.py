@@ -122,14 +122,14 @@ def test_every_method_is_scored_once_from_the_same_unshifted_image(study):
 
 def test_a_second_run_draws_nothing_and_another_image_draws_its_unit_anew(study):
     directions.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1)
-    paths = {name: directions.unit_path(study, SHIFT, name) for name in CLASSES}
+    paths = {name: study.folder / "scores" / directions.unit_name(SHIFT, name) for name in CLASSES}
     before = {name: path.stat().st_mtime_ns for name, path in paths.items()}
     directions.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1)
     assert {name: path.stat().st_mtime_ns for name, path in paths.items()} == before
     own = {name: directions.own_rows(directions.benchmark(study.images, SHIFT), name, scales=SCALES, seeds=1) for name in CLASSES}
     other = own["sneaker"].assign(image=own["ankle boot"]["image"].to_numpy())
-    digest = directions.unit_digest(study, SHIFT, "sneaker", own["sneaker"])
-    assert digest != directions.unit_digest(study, SHIFT, "sneaker", other)
+    digest = directions.stamp(study, SHIFT, "sneaker", own["sneaker"])
+    assert digest != directions.stamp(study, SHIFT, "sneaker", other)
 
 
 def test_films_are_the_pictures_that_were_scored(study):

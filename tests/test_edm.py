@@ -247,7 +247,7 @@ def test_a_digest_covers_file_and_class_numbers(decoder, weights, tmp_path):
     save_file(weights | {"model.map_layer0.bias": torch.zeros(32)}, tmp_path / "other.safetensors")
     other = edm.decoder(tmp_path / "other.safetensors", NUMBERS, SETTINGS)
     swapped = edm.decoder(tmp_path / "other.safetensors", {"cat": 0, "dog": 2}, SETTINGS)
-    assert len({found.digest(piece) for found in (decoder, other, swapped)}) == 3
+    assert len({found.stamp(piece) for found in (decoder, other, swapped)}) == 3
 
 
 def test_what_cannot_be_drawn_is_refused(decoder, path):

@@ -185,7 +185,7 @@ def test_another_seed_gives_other_bytes_and_the_recipes_do_not_share_units(pipe,
         return make(["heavy snow"], ["sneaker"], **changes)["heavy snow", "sneaker"].read_bytes()
 
     assert content() != content(seed=2)
-    digests = {module: module.slider_digest("heavy snow", "sneaker", settings=SETTINGS, origin=origin) for module in (fastsliders, sliders)}
+    digests = {module: module.stamp("heavy snow", "sneaker", settings=SETTINGS, origin=origin) for module in (fastsliders, sliders)}
     assert len(set(digests.values())) == 2
 
 

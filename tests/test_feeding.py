@@ -15,7 +15,7 @@ import timm
 import torch
 from tiny_encoders import write_clip, write_timm
 
-from cnslib import classifiers, evaluation, feeding, tables, zoo
+from cnslib import classifiers, evaluation, feeding, kinds, tables, zoo
 from cnslib.config import UNSHIFTED, Evaluation
 
 LABELS = ["sneaker", "ankle boot", "bag"]
@@ -174,7 +174,9 @@ def test_bytes_that_are_no_picture_are_named_and_end_the_group(shards, models, t
     settings = Evaluation({name: str(models / name) for name in NAMES}, SIZE, "model")
     passes = iter([evaluation.shard_batches(shards, size=SIZE), broken(table)])
     with pytest.raises(ValueError, match=r"unshifted\.parquet \('unshifted', 'bag', 9, 0\.0\): the bytes are not a picture"):
-        evaluation.answered([], lambda: next(passes), labels=LABELS, settings=settings, device="cpu", folder=tmp_path / "out")
+        evaluation.answered(
+            kinds.EVALUATION, [], lambda: next(passes), labels=LABELS, settings=settings, device="cpu", folder=tmp_path / "out"
+        )
     assert sorted(path.name for path in (tmp_path / "out").glob("*.parquet")) == ["deit.parquet", "vit.parquet"]
 
 

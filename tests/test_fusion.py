@@ -114,10 +114,10 @@ def test_a_killed_run_continues_to_the_same_bytes(generate):
 
 def test_shards_of_the_exact_default_are_drawn_again(pipe, origin, file):
     sampler, given = fusion.Sampler(pipe, settings=SETTINGS), {"seeds": 1, "origin": origin, "scales": [1.0]}
-    found = fusion.shard_digest(sampler, ["sneaker"], **given, files={"sneaker": file})
-    exact = generation.shard_digest(sampler, ["sneaker"], **given, sliders=[adapters.file_digest(file)])
+    found = fusion.stamp(sampler, ["sneaker"], **given, files={"sneaker": file})
+    exact = generation.stamp(sampler, ["sneaker"], **given, sliders=[adapters.file_digest(file)])
     sampler.settings = dataclasses.replace(SETTINGS, guidance=2.0)
-    assert found not in (exact, fusion.shard_digest(sampler, ["sneaker"], **given, files={"sneaker": file}))
+    assert found not in (exact, fusion.stamp(sampler, ["sneaker"], **given, files={"sneaker": file}))
 
 
 def test_a_slider_of_another_network_is_refused(pipe, file, tmp_path):

@@ -67,13 +67,14 @@ def test_a_second_report_is_read_and_not_measured_again(report):
     assert [path.with_suffix(".parquet").stat().st_mtime_ns for path in paths.values()] == before
 
 
-def test_reports_of_sliders_that_are_not_asked_for_are_deleted(tmp_path):
-    kept, dropped = (tmp_path / "heavy_snow" / f"{name}.safetensors" for name in ("bag", "coat"))
-    for path in (kept, dropped):
-        path.parent.mkdir(exist_ok=True)
-        path.with_suffix(".parquet").write_bytes(b"a report")
-    health.prune([kept])
-    assert [path.name for path in tmp_path.rglob("*.parquet")] == ["bag.parquet"]
+def test_reports_of_sliders_that_are_not_asked_for_are_deleted(report):
+    paths, _ = report()
+    folder = next(iter(paths.values())).parents[1]
+    dropped = folder / "cartoon_style" / "coat.parquet"
+    dropped.parent.mkdir()
+    dropped.write_bytes(b"a report")
+    report()
+    assert not dropped.exists() and sum(1 for _ in folder.rglob("*.parquet")) == len(CLASSES)
 
 
 def test_alignment_is_what_the_shift_adds_to_the_caption(judge):

@@ -97,7 +97,7 @@ def test_a_training_depends_on_its_own_files_alone(course):
     other = dataclasses.replace(course, settings=dataclasses.replace(SETTINGS, runs=5, resamples=7, networks=["vit"], reference="vit"))
     slower = dataclasses.replace(course, settings=dataclasses.replace(SETTINGS, learning_rate=1e-3))
     for lesson in lessons.lessons(SETTINGS):
-        assert other.digest(lesson) == course.digest(lesson) != slower.digest(lesson)
+        assert other.stamp(lesson) == course.stamp(lesson) != slower.stamp(lesson)
 
 
 @pytest.mark.parametrize("name", smallnets.NETWORKS)

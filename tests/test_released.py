@@ -154,5 +154,5 @@ def test_a_second_run_trains_nothing_and_the_recipes_do_not_share_units(plain, o
         return paths["heavy snow", "sneaker"].stat().st_mtime_ns
 
     assert run() == run()
-    ours = sliders.slider_digest("heavy snow", "sneaker", settings=SETTINGS, origin=origin)
-    assert released.slider_digest("heavy snow", "sneaker", settings=SETTINGS, origin=origin) != ours
+    ours = sliders.stamp("heavy snow", "sneaker", settings=SETTINGS, origin=origin)
+    assert released.stamp("heavy snow", "sneaker", settings=SETTINGS, origin=origin) != ours

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from tiny_garments import VIT, garments
 
-from cnslib import classifiers, finetuning, manifest, parameters, paths, pretraining, roster, world
+from cnslib import classifiers, finetuning, kinds, manifest, parameters, paths, pretraining, roster, world
 from cnslib.recipes import Augmentation, Pretraining, Zoo
 
 SECTIONS = parameters.load(paths.ROOT / "world.yaml")
@@ -50,14 +50,14 @@ def test_a_classifier_is_trained_once_recorded_and_then_left_alone(name, run, mo
     assert roster.build(untrained, run, quality_images=8) == manifest.read(run.models)[member.folder]
 
 
-@pytest.mark.parametrize("damage", ["options", "weights", "code"])
-def test_other_options_changed_weights_and_other_code_ask_for_a_new_training(damage, run):
+@pytest.mark.parametrize("damage", ["options", "weights", "recipe"])
+def test_other_options_changed_weights_and_another_recipe_ask_for_a_new_training(damage, run):
     member = members()[0]
     roster.build(member, run, quality_images=8)
     if damage == "options":
         member = dataclasses.replace(member, options=member.options | {"learning_rate": 2e-3})
-    elif damage == "code":
-        member = dataclasses.replace(member, modules=(*member.modules, manifest))
+    elif damage == "recipe":
+        member = dataclasses.replace(member, recipe=dataclasses.replace(member.recipe, number=member.recipe.number + 1))
     else:
         (run.models / member.folder / "model.safetensors").write_bytes(b"")
     assert not roster.done(member, run)
@@ -68,9 +68,9 @@ def test_two_processes_do_not_lose_each_others_entries(tmp_path):
         pass
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        manifest.record(tmp_path, name, seed=1, steps=1, modules=[manifest], quality={}, options={"rate": 0.1})
-    assert manifest.current(tmp_path, "b", modules=(manifest,), options={"rate": 0.1})
-    assert not manifest.current(tmp_path, "c", modules=(manifest,), options={})
+        manifest.record(tmp_path, name, seed=1, steps=1, recipe=kinds.PLAIN, quality={}, options={"rate": 0.1})
+    assert manifest.current(tmp_path, "b", recipe=kinds.PLAIN, options={"rate": 0.1})
+    assert not manifest.current(tmp_path, "c", recipe=kinds.PLAIN, options={})
 
 
 def test_the_number_of_weights_is_that_of_the_stored_file(run):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torchvision.transforms import Compose, Normalize, PILToTensor
 
-from cnslib import classifiers, overlap, parameters, paths, saliency, scenes, segmentation, stats, subjects, tables, world
+from cnslib import classifiers, overlap, parameters, paths, saliency, scenes, segmentation, stats, subjects, tables, units, world
 from cnslib.config import UNSHIFTED
 
 CLASSES = ["trouser", "bag"]
@@ -113,10 +113,11 @@ def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path):
     written = []
     for number, seed in enumerate((1, 1, 2)):
         folder = tmp_path / str(number)
-        files = {kind: folder / f"{kind}.parquet" for kind in ("maps", "overlaps")}
         settings = dataclasses.replace(SETTINGS, seed=seed)
-        segmentation.sit("PSPNet", ["bag"], settings, "cpu", files, folder / "checkpoints", "digest")
-        written.append(files["overlaps"].read_bytes())
+        made_from = segmentation.stamp("PSPNet", ["bag"], settings)
+        made = {kind: units.Unit(folder / f"{kind}.parquet", made_from) for kind in ("maps", "overlaps")}
+        segmentation.sit("PSPNet", ["bag"], settings, "cpu", made, folder / "checkpoints")
+        written.append(made["overlaps"].path.read_bytes())
         assert not list((folder / "checkpoints").glob("*.pt"))
     assert written[0] == written[1] != written[2]
     maps = tables.read(tmp_path / "0" / "maps.parquet", tables.images)
