@@ -43,7 +43,7 @@ class Accuracies:
         return self.originals[..., None] - self.of(*names)
 
 
-def accuracies(replies: pd.DataFrame, names: Iterable[str], *, settings: Scenarios) -> Accuracies:
+def accuracies(replies: pd.DataFrame, names: Iterable[str], *, settings: Bootstrap) -> Accuracies:
     """Accuracy of every model under every scenario at severity 1, and on originals. ValueError where an answer is missing."""
     names = list(names)
     rows = replies[replies["shift"].isin(names) & ((replies["scale"] == 1) | (replies["shift"] == UNSHIFTED))]

@@ -60,7 +60,7 @@ def answer(classes: list[str], *, settings: Segmentation, device: str, folder: P
 
 def digest(name: str, classes: list[str], settings: Segmentation) -> str:
     """What the answers of one network depend on."""
-    others = ("networks", "overlap", "photographs", "photo_classifiers", "resamples", "confidence")
+    others = ("networks", "overlap", "photographs", "photo_classifiers", "bootstrap")
     kept = {key: value for key, value in asdict(settings).items() if key not in others}
     return units.digest(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder), units.code_digest(*CODE))
 
