@@ -28,6 +28,7 @@ from cnslib.health import Judge
 from cnslib.inversion import PROMPT
 from cnslib.sliders import slider_path
 from cnslib.stepping import Stepper
+from cnslib.studies import Scheduling
 
 NAME = {"sampler": pa.Column(str)}
 answers_schema = tables.schema(
@@ -61,12 +62,12 @@ class Bench:
         return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, jury)
 
 
-def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, dict], *, settings: Generation) -> dict[str, Stepper]:
+def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Stepper]:
     """The samplers of params.yaml, each a scheduler, its steps and their spacing; all else as the benchmark is drawn."""
     found = {}
     for name, one in samplers.items():
-        steps = dataclasses.replace(settings, steps=one["steps"])
-        found[name] = Stepper(pipe, settings=steps, scheduler=one["scheduler"], spacing=one["spacing"])
+        steps = dataclasses.replace(settings, steps=one.steps)
+        found[name] = Stepper(pipe, settings=steps, scheduler=one.scheduler, spacing=one.spacing)
     return found
 
 

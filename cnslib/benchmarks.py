@@ -99,7 +99,7 @@ def photo_set(sections: dict) -> Drawn:
         others,
         photos.labels(),
         1,
-        Accuracy(settings.reference, settings.resamples, settings.confidence, settings.seed),
+        Accuracy(settings.bootstrap, settings.reference),
         lambda classifier: photos.ask([classifier], objects, asked, settings=settings),
     )
 

@@ -1,6 +1,11 @@
 """Parameters of the steps that make something: one frozen dataclass per section of params.yaml, its values checked when it is built."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeVar
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+from pydantic import AfterValidator, BeforeValidator, ConfigDict
+from pydantic.dataclasses import dataclass
 
 SHIFTS = (
     "cartoon style",
@@ -19,9 +24,9 @@ SHIFTS = (
     "heavy sandstorm",
 )
 UNSHIFTED = "unshifted"
-PREDICTIONS = ("v_prediction", "epsilon")
-DRAWINGS = ("exact", "fused", "fast")
-FETCHED = ("pipeline", "clip", "image_encoder", "oracle")
+MODELS = ("pipeline", "clip", "image_encoder", "oracle")  # keys of base that name a model directory
+STRICT = ConfigDict(extra="forbid", strict=True)  # no text for a number, no key that nobody reads
+T = TypeVar("T", bound=Sequence)
 
 
 def identifier(name: str) -> str:
@@ -35,9 +40,90 @@ def demand(holds: bool, key: str, value: object, accepted: str) -> None:
         raise ValueError(f"{key}: {value!r} is not accepted; accepted: {accepted}")
 
 
-@dataclass(frozen=True)
+def distinct(values: T) -> T:
+    """The same list; ValueError where an entry stands in it twice."""
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise ValueError("a list without repetitions")
+    return values
+
+
+def rising(values: T) -> T:
+    """The same list; ValueError unless every entry is above the one before it."""
+    if list(values) != sorted(set(values)):
+        raise ValueError("ascending, without repetitions")
+    return values
+
+
+def from_zero(values: T) -> T:
+    """The same list; ValueError unless it begins with 0."""
+    if values[0] != 0:
+        raise ValueError("ascending from 0.0")
+    return values
+
+
+def mapped(kind: type) -> BeforeValidator:
+    """Lets the mapping of a parameter file stand for a dataclass inside another one."""
+    return BeforeValidator(lambda given: kind(**given) if isinstance(given, dict) else given)
+
+
+def known_shift(name: str) -> str:
+    """The same name; ValueError unless it is one of SHIFTS."""
+    if name not in SHIFTS:
+        raise ValueError(", ".join(SHIFTS))
+    return name
+
+
+def known_model(key: str) -> str:
+    """The same key; ValueError unless it is one of MODELS."""
+    if key not in MODELS:
+        raise ValueError(f"keys of base that name a model directory: {', '.join(MODELS)}")
+    return key
+
+
+# An integer may stand for a fraction and stays one: what a unit was made from would read differently with 1.0 in the place of 1.
+Number = int | float
+Positive = Annotated[Number, Gt(0)]
+Inside = Annotated[Number, Gt(0), Lt(1)]  # a share, without its ends
+Share = Annotated[Number, Ge(0), Le(1)]
+Count = Annotated[int, Ge(1)]
+Some = Annotated[int, Ge(2)]
+Shift = Annotated[str, AfterValidator(known_shift)]
+Names = Annotated[list[str], MinLen(1), AfterValidator(distinct)]
+Shifts = Annotated[list[Shift], MinLen(1), AfterValidator(distinct)]
+Rising = Annotated[list[Number], MinLen(2), AfterValidator(rising)]
+Scales = Annotated[list[Number], MinLen(1), AfterValidator(rising), AfterValidator(from_zero)]
+Severities = Annotated[Rising, AfterValidator(from_zero)]
+Sources = Annotated[dict[str, str], MinLen(1)]  # a directory or an address for each name
+
+
+@dataclass(frozen=True, config=STRICT)
+class Bootstrap:
+    """Resamples of whole (class, seed) or whatever else a step draws together, the confidence of the intervals, the seed of the draws."""
+
+    resamples: Count
+    confidence: Inside
+    seed: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class Resampled:
+    """A section whose numbers have intervals: those of `base.bootstrap`, where its own `bootstrap` does not say otherwise."""
+
+    bootstrap: Annotated[Bootstrap, mapped(Bootstrap)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Source:
+    """Where a model directory comes from if it is not there, and what its files are checked against."""
+
+    hub: str
+    revision: str
+    sha256: dict[str, str]
+
+
+@dataclass(frozen=True, config=STRICT)
 class Base:
-    """What every step shares: folders, models and where they come from, and the grid of classes, shifts, scales and seeds."""
+    """What every step shares: folders, models and where they come from, the grid of classes, shifts, scales and seeds, the bootstrap."""
 
     out: str
     device: str
@@ -47,33 +133,20 @@ class Base:
     oracle: str
     labels: str
     catalog: str
-    classes: list[str]
-    shifts: list[str]
-    scales: list[float]
-    seeds: int
+    classes: Names
+    shifts: Shifts
+    scales: Scales
+    seeds: Count
     shown: list[str]
-    prediction: str
-    sources: dict[str, dict[str, object]]
+    prediction: Literal["v_prediction", "epsilon"]
+    sources: dict[Annotated[str, AfterValidator(known_model)], Annotated[Source, mapped(Source)]]
     in_star: str
     recipe: str
-    drawing: str
-
-    def __post_init__(self):
-        demand(self.prediction in PREDICTIONS, "base.prediction", self.prediction, ", ".join(PREDICTIONS))
-        demand(self.drawing in DRAWINGS, "base.drawing", self.drawing, ", ".join(DRAWINGS))
-        for key, place in self.sources.items():
-            demand(key in FETCHED, "base.sources", key, f"keys of base that name a model directory: {', '.join(FETCHED)}")
-            demand(set(place) == {"hub", "revision", "sha256"}, f"base.sources.{key}", place, "hub, revision and sha256 by file")
-        for shift in self.shifts:
-            demand(shift in SHIFTS, "base.shifts", shift, ", ".join(SHIFTS))
-        for key in ("classes", "shifts", "scales"):
-            values = getattr(self, key)
-            demand(bool(values) and len(set(values)) == len(values), f"base.{key}", values, "a list without repetitions")
-        demand(self.scales == sorted(self.scales) and self.scales[0] == 0, "base.scales", self.scales, "ascending from 0.0")
-        demand(self.seeds >= 1, "base.seeds", self.seeds, "at least 1")
+    drawing: Literal["exact", "fused", "fast"]
+    bootstrap: Annotated[Bootstrap, mapped(Bootstrap)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class World:
     """Renders of the catalog that stand for the classification data set: images per class of each split."""
 
@@ -82,86 +155,65 @@ class World:
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Inversion:
     """Textual inversion of one token per class, and the size of its comparison with the text prompt."""
 
-    learning_rate: float
-    steps: int
+    learning_rate: Number
+    steps: Count
     batch_size: int
     images_per_class: int
-    validation_images: int
+    validation_images: Annotated[int, Ge(3)]
     sampling_steps: int
-    guidance: float
+    guidance: Number
     judge: str
     seed: int
 
-    def __post_init__(self):
-        demand(self.steps >= 1, "inversion.steps", self.steps, "at least 1")
-        demand(self.validation_images >= 3, "inversion.validation_images", self.validation_images, "at least 3")
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Sliders:
     """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report."""
 
-    rank: int
-    alpha: float
-    eta: float
-    learning_rate: float
+    rank: Count
+    alpha: Number
+    eta: Number
+    learning_rate: Number
     iterations: int
     batch_size: int
-    denoising_steps: int
+    denoising_steps: Some
     health_seeds: int
     health_steps: int
-    health_guidance: float
-    least_gain: float
+    health_guidance: Number
+    least_gain: Number
     seed: int
 
-    def __post_init__(self):
-        demand(self.rank >= 1, "sliders.rank", self.rank, "at least 1")
-        demand(self.denoising_steps >= 2, "sliders.denoising_steps", self.denoising_steps, "at least 2")
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Generation:
     """DDIM sampling with classifier-free guidance; the slider acts on the last `start_fraction` of the steps."""
 
     steps: int
-    guidance: float
-    guidances: list[float]
-    start_fraction: float
+    guidance: Number
+    guidances: list[Number]
+    start_fraction: Annotated[Number, Gt(0), Le(1)]
     negative_prompt: str
 
-    def __post_init__(self):
-        demand(0 < self.start_fraction <= 1, "generation.start_fraction", self.start_fraction, "in (0, 1]")
 
-
-@dataclass(frozen=True)
-class Filtering:
+@dataclass(frozen=True, config=STRICT)
+class Filtering(Resampled):
     """Out-of-class filter: recall that sets the thresholds, and how many of the four tests an image must pass."""
 
-    recall: float
-    passes: int
-    resamples: int
-    confidence: float
-    seed: int
-
-    def __post_init__(self):
-        demand(0 < self.recall < 1, "filtering.recall", self.recall, "between 0 and 1")
-        demand(self.passes in (1, 2, 3, 4), "filtering.passes", self.passes, "1, 2, 3 or 4")
+    recall: Inside
+    passes: Literal[1, 2, 3, 4]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Evaluation:
     """Classifiers by name (a directory, "timm:<name>" or "open_clip:<name>/<tag>") and their preprocessing."""
 
     classifiers: dict[str, str]
     batch_size: int
-    preprocessing: str
-
-    def __post_init__(self):
-        demand(self.preprocessing in ("model", "paper"), "evaluation.preprocessing", self.preprocessing, "model, paper")
+    preprocessing: Literal["model", "paper"]
 
 
 MAKING = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation)

@@ -204,7 +204,7 @@ def image_ratio(points: pd.DataFrame, *, scales: list[float], settings: Bisectio
     rows = points[tables.TRAJECTORY].drop_duplicates()
     asked = requests(points, resolution=settings.resolution).drop_duplicates(tables.KEY).groupby(tables.TRAJECTORY).size()
     counts = asked.reindex(pd.MultiIndex.from_frame(rows), fill_value=0)
-    return mean_record(counts / len(between(scales, settings.resolution)), rows, settings=settings)
+    return mean_record(counts / len(between(scales, settings.resolution)), rows, settings=settings.bootstrap)
 
 
 def scan_lines(answers: pd.DataFrame, keys: list[tuple], *, scales: list[float], step: float) -> pd.DataFrame:

@@ -144,7 +144,7 @@ def tried_by_all(errors: pd.DataFrame, *, classes: list[str]) -> pd.DataFrame:
     return errors[tried].melt([*tables.KEY, "candidate", "timestep"], var_name="loss", value_name="error")
 
 
-def spaces(errors: pd.DataFrame, signal: Float[np.ndarray, "timesteps"], *, settings: Denoiser) -> pd.DataFrame:
+def spaces(errors: pd.DataFrame, signal: Float[np.ndarray, "timesteps"], *, settings: Bootstrap) -> pd.DataFrame:
     """Accuracy with errors of the noise and with errors of v, per loss; `errors` is `tried_by_all`, `signal` abar of every timestep.
 
     The error of v is that of the noise times 1 / sqrt(abar), so only the weights of the timesteps differ.
@@ -155,7 +155,7 @@ def spaces(errors: pd.DataFrame, signal: Float[np.ndarray, "timesteps"], *, sett
     return hits_by(both, ["loss", "space"], settings=settings)
 
 
-def hits_by(errors: pd.DataFrame, columns: list[str], *, settings: Denoiser) -> pd.DataFrame:
+def hits_by(errors: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
     """Accuracy per value of some columns where the candidate with the smallest mean error answers; intervals over (class, seed)."""
     rows = []
     for values, part in errors.groupby(columns):
@@ -171,9 +171,9 @@ def margins(answers: pd.DataFrame, chosen: pd.DataFrame, *, settings: Denoiser) 
     rows = tables.trajectories(answers, settings.shifts).merge(chosen)
     found = []
     for (model, shift, scale), part in rows.groupby(["model", "shift", "scale"]):
-        weights = stats.resampling_weights(len(part), settings=settings)
+        weights = stats.resampling_weights(len(part), settings=settings.bootstrap)
         means = (weights @ part["margin"].to_numpy()) / len(part)
-        low, high = stats.percentiles(means[1:], settings.confidence)
+        low, high = stats.percentiles(means[1:], settings.bootstrap.confidence)
         place = {"model": model, "shift": shift, "scale": scale, "n": len(part)}
         found.append(place | {"estimate": means[0], "low": float(low), "high": float(high)})
     return pd.DataFrame(found)

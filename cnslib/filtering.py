@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from cnslib import stats, tables
 from cnslib.alignment import DETECTORS
-from cnslib.config import Filtering
+from cnslib.config import Bootstrap, Filtering
 
 PAIR = ["class", "seed"]  # all trajectories of a class and seed share one unshifted image: they are resampled together
 FOLDS = 5  # of the cross-validation
@@ -91,14 +91,14 @@ def cross_validated(rule: Rule, labelled: pd.DataFrame, *, recall: float) -> pd.
     return pd.Series(keep, index=labelled.index)
 
 
-def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Filtering) -> dict[str, dict]:
+def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict[str, dict]:
     """TPR, FPR and accuracy of dropping out-of-class images (the positive class), with intervals (Table 2b)."""
     outside, dropped = labelled["oracle_ooc"], ~keep
     cases = {"tpr": (dropped & outside, outside), "fpr": (dropped & ~outside, ~outside), "accuracy": (dropped == outside, outside | True)}
     return {name: share(labelled, hits, of, settings=settings) for name, (hits, of) in cases.items()}
 
 
-def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Filtering) -> dict:
+def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Bootstrap) -> dict:
     """hits / of with a bootstrap interval over (class, seed), as a record; not a number where there is nothing to count."""
     if not of.any():
         return {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}
@@ -116,7 +116,7 @@ def compare(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
             "same labels": keeps(rule, labelled, own),
         }
         for judged_on, keep in verdicts.items():
-            found = quality(labelled, keep, settings=settings)
+            found = quality(labelled, keep, settings=settings.bootstrap)
             rows += [{"rule": name, "judged on": judged_on, "measure": measure, **found[measure]} for measure in MEASURES]
     return pd.DataFrame(rows)
 
@@ -126,13 +126,13 @@ def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) 
     own, rows = thresholds(labelled, settings.recall), []
     for passes in range(1, len(DETECTORS) + 1):
         rule = Rule(DETECTORS, passes)
-        found = quality(labelled, cross_validated(rule, labelled, recall=settings.recall), settings=settings)
-        found["kept"] = kept_share(scores, whole(scores, keeps(rule, scores, own)), settings=settings)
+        found = quality(labelled, cross_validated(rule, labelled, recall=settings.recall), settings=settings.bootstrap)
+        found["kept"] = kept_share(scores, whole(scores, keeps(rule, scores, own)), settings=settings.bootstrap)
         rows += [{"passes": passes, "measure": measure, **record} for measure, record in found.items()]
     return pd.DataFrame(rows)
 
 
-def kept_share(scores: pd.DataFrame, keep: pd.Series, *, settings: Filtering) -> dict:
+def kept_share(scores: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict:
     """The share of trajectories that are kept, one count per trajectory."""
     zero = scores[scores["scale"] == 0]
     return share(zero, keep[zero.index], pd.Series(True, index=zero.index), settings=settings)
@@ -143,7 +143,7 @@ def kept_trajectories(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.loc[scores["keep"] & (scores["scale"] == 0), tables.TRAJECTORY].reset_index(drop=True)
 
 
-def outside_shares(scores: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
+def outside_shares(scores: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """The share of out-of-class images by shift and scale (Table 8)."""
     rows = []
     for (shift, scale), part in scores.groupby(["shift", "scale"]):
@@ -164,7 +164,7 @@ def roc(labelled: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def areas(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
+def areas(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """The area under each detector's ROC curve with a bootstrap interval over (class, seed)."""
     outside, rows = labelled["oracle_ooc"].to_numpy(), []
     for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():

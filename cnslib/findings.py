@@ -133,11 +133,11 @@ def reference_error(settings: Published) -> Finding:
 
 def partial_correlation(settings: Published) -> Finding:
     """Supplement F against Tables 5 and 7, with rounding."""
-    line = rounding.correlations(starts=settings.starts, confidence=settings.confidence, seed=settings.seed).iloc[0]
-    said, alpha = float(published.facts("cns_text")["partial_correlation"]), 1 - settings.confidence
+    line = rounding.correlations(starts=settings.starts, confidence=settings.bootstrap.confidence, seed=settings.seed).iloc[0]
+    said, alpha = float(published.facts("cns_text")["partial_correlation"]), 1 - settings.bootstrap.confidence
     p = rounding.p_value(said, line["n"])
     usual, all_of_them = (f"{line[low]:+.2f} to {line[high]:+.2f}" for low, high in (("low", "high"), ("least", "most")))
-    ours = f"{line['estimate']:+.2f}; {settings.confidence:.0%} of roundings {usual}, all {all_of_them}"
+    ours = f"{line['estimate']:+.2f}; {settings.bootstrap.confidence:.0%} of roundings {usual}, all {all_of_them}"
     numbers = {"p": p, "below": line["below"], "needed": rounding.models_needed(said, alpha), "n": line["n"]}
     return Finding(f"{said:+.3f}, significant", ours, not line["low"] <= said <= line["high"], bool(p < alpha), numbers)
 
@@ -176,9 +176,9 @@ def user_study(settings: Published) -> Finding:
     text = published.facts("cns_text")
     count, n, said = int(text["user_study_ooc"]), int(text["user_study_images"]), float(text["user_study_margin"])
     sigma = np.sqrt(count / n * (1 - count / n) / n)
-    share, low, high = published.binomial(count, n, confidence=settings.confidence)
-    ours = f"{sigma:.2%}; {settings.confidence:.0%} interval {low:.1%} to {high:.1%}"
-    numbers = {"low": low, "high": high, "confidence": settings.confidence}
+    share, low, high = published.binomial(count, n, confidence=settings.bootstrap.confidence)
+    ours = f"{sigma:.2%}; {settings.bootstrap.confidence:.0%} interval {low:.1%} to {high:.1%}"
+    numbers = {"low": low, "high": high, "confidence": settings.bootstrap.confidence}
     return Finding(f"{said:.1%}", ours, bool(round(sigma, 3) != said), bool(round(share, 2) == float(text["user_study_ratio"])), numbers)
 
 
@@ -188,7 +188,7 @@ def fine_tuning(settings: Published) -> Finding:
     counts = [round(row["n"] * row[name] / 100) for name in ("without_percent", "with_percent")]
     z, p = proportions_ztest(counts, [row["n"]] * 2)
     lost = row["without_percent"] - row["with_percent"]
-    significant = bool(p < 1 - settings.confidence)
+    significant = bool(p < 1 - settings.bootstrap.confidence)
     return Finding("no significant decline", f"{lost:.2f} points lost, z = {z:.1f}", significant, not significant, {"lost": lost})
 
 
@@ -199,7 +199,7 @@ def weather(settings: Published) -> Finding:
     right = (parts["images"] * parts["accuracy_percent"] / 100).round()
     total = 100 * right.sum() / parts["images"].sum()
     p = scipy.stats.chi2_contingency(np.array([right, parts["images"] - right])).pvalue
-    _, low, high = published.binomial(int(right["Fog"]), int(parts.loc["Fog", "images"]), confidence=settings.confidence)
+    _, low, high = published.binomial(int(right["Fog"]), int(parts.loc["Fog", "images"]), confidence=settings.bootstrap.confidence)
     numbers = {"p": p, "low": low, "high": high, "n": int(parts.loc["Fog", "images"])}
     return Finding(
         f"{table.loc['Total', 'accuracy_percent']:.1f} %",

@@ -20,7 +20,6 @@ from cnslib.encoders import Clip, ImageEncoder
 from cnslib.inversion import PROMPT
 from cnslib.sliders import SHIFT_PROMPT
 
-START_FRACTION = 0.75  # the slider acts on the last 75 % of the steps (CNS-Bench section 5.1)
 SLIDER = ["shift", "class"]
 schema = tables.schema(
     tables.KEY,
@@ -51,12 +50,10 @@ class Judge:
         return features @ features[0]
 
 
-def drawing(settings: Sliders) -> Generation:
-    """How the report draws: as the benchmark does, in fewer steps."""
+def drawing(settings: Sliders, start_fraction: float) -> Generation:
+    """How the report draws: as the benchmark, whose sliders act on the last `start_fraction` of the steps, but in fewer steps."""
     guidance = settings.health_guidance
-    return Generation(
-        steps=settings.health_steps, guidance=guidance, guidances=[guidance], start_fraction=START_FRACTION, negative_prompt=""
-    )
+    return Generation(settings.health_steps, guidance, [guidance], start_fraction, negative_prompt="")
 
 
 def report(
@@ -65,11 +62,12 @@ def report(
     *,
     scales: list[float],
     settings: Sliders,
+    start_fraction: float,
     origin: models.Origin,
     judge: Judge,
 ) -> pd.DataFrame:
     """One row per (shift, class, seed, scale): alignment with the shift and structure kept, stored beside each slider."""
-    sampler = generation.Sampler(pipe, settings=drawing(settings))
+    sampler = generation.Sampler(pipe, settings=drawing(settings, start_fraction))
     shared = scales, settings.health_seeds, sampler.settings, origin.base, judge.digest
     made_from = {key: kinds.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
     folder = next(iter(sliders.values())).parents[1]
@@ -153,10 +151,10 @@ def curves(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def strips(
-    pipe: StableDiffusionPipeline, paths: list[Path], name: str, *, scales: list[float], settings: Sliders, seed: int
+    pipe: StableDiffusionPipeline, paths: list[Path], name: str, *, scales: list[float], settings: Sliders, start_fraction: float, seed: int
 ) -> UInt8[np.ndarray, "sliders scales height width 3"]:
     """Pictures of several sliders of one class at all scales, drawn as the report draws them."""
-    sampler = generation.Sampler(pipe, settings=drawing(settings))
+    sampler = generation.Sampler(pipe, settings=drawing(settings, start_fraction))
     found = []
     for path in paths:
         with adapters.loaded(pipe, path):

@@ -11,7 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from cnslib import alignment, catalog, paths, stats, tables, via
 from cnslib.alignment import CLASS_PROMPT
-from cnslib.config import UNSHIFTED, Filtering, demand
+from cnslib.config import UNSHIFTED, Bootstrap, demand
 from cnslib.encoders import Clip, Oracle
 from cnslib.filtering import PAIR
 
@@ -133,7 +133,7 @@ def write(labelled: pd.DataFrame, path: Path) -> None:
     tables.write(labelled.rename(columns={"oracle_ooc": "out_of_class"})[list(schema.columns)], path, schema)
 
 
-def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Filtering) -> dict:
+def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """Cohen's kappa of the two annotators with a bootstrap interval over (class, seed), as a record.
 
     Not a number where nothing was asked or all answers are the same.

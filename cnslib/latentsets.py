@@ -39,7 +39,7 @@ def strength(settings: Controlshift, size: int) -> pd.DataFrame:
         trained = controlshift.value(kind, 0, settings)
         for step, shown in enumerate(settings.factors if kind == "truncation" else settings.angles):
             own = (kind, controlshift.value(kind, step, settings), trained, aims)
-            drawn = intensity.simulated(*own, draws=settings.draws, seed=settings.seed, confidence=settings.confidence)
+            drawn = intensity.simulated(*own, draws=settings.draws, seed=settings.seed, confidence=settings.bootstrap.confidence)
             rows.append({"shift": kind, "scale": float(step), "set_to": shown, "exact": intensity.exact(*own), **drawn})
     return pd.DataFrame(rows)
 

@@ -58,7 +58,7 @@ def arranged(found: Outcomes, rows: pd.DataFrame, column: str) -> Values:
     return ordered.to_numpy(float).reshape(found.wrong.shape)
 
 
-def means(found: Outcomes, rows: pd.DataFrame, column: str, *, settings: Segmentation) -> Shares:
+def means(found: Outcomes, rows: pd.DataFrame, column: str, *, settings: Bootstrap) -> Shares:
     """Mean of a column per scenario, model and severity, with its resamples."""
     return stats.resample(found, arranged(found, rows, column), found.scales, settings=settings)
 
@@ -73,7 +73,7 @@ def named(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.replace({"shift": {stats.ALL: "all scenarios"}}).rename(columns={"shift": "scenario", "scale": "severity"})
 
 
-def miou(found: Outcomes, counts: pd.DataFrame, *, settings: Segmentation) -> Shares:
+def miou(found: Outcomes, counts: pd.DataFrame, *, settings: Bootstrap) -> Shares:
     """mIoU: per label the sum of intersections over that of unions, then the mean over background and the garments asked about."""
     labels = [BACKGROUND, *(name for name in LABELS if name in set(found.trajectories["class"]))]
     ratios = []
@@ -85,13 +85,13 @@ def miou(found: Outcomes, counts: pd.DataFrame, *, settings: Segmentation) -> Sh
     return Shares(np.nanmean(ratios, axis=0), above.groups, above.n, above.models, above.bins, above.confidence)
 
 
-def record(values: Float[np.ndarray, "resamples+1"], n: int, *, settings: Segmentation) -> dict:
+def record(values: Float[np.ndarray, "resamples+1"], n: int, *, settings: Bootstrap) -> dict:
     """A value and its resamples as n, estimate, low, high."""
     low, high = stats.percentiles(values[1:], settings.confidence)
     return {"n": int(n), "estimate": float(values[0]), "low": float(low), "high": float(high)}
 
 
-def effects(shares: Shares, *, settings: Segmentation) -> pd.DataFrame:
+def effects(shares: Shares, *, settings: Bootstrap) -> pd.DataFrame:
     """Coefficients of Table 3's regression: of a scenario at its end against originals, of a network against the reference.
 
     In a balanced table with dummies for model, scenario and class they are differences of means.
@@ -131,7 +131,7 @@ def miou_beside(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
     return own.assign(difference=own["ours"] - own["published"], verdict=verdict).reset_index()
 
 
-def robustness(found: Outcomes, share: Shares, *, settings: Segmentation) -> tuple[np.ndarray, np.ndarray]:
+def robustness(found: Outcomes, share: Shares, *, settings: Bootstrap) -> tuple[np.ndarray, np.ndarray]:
     """Per classifier, with resamples: share on the foreground of originals, and drop of accuracy over the background's scenarios."""
     errors = stats.error_shares(found, settings=settings)
     places = [errors.groups.index(name) for name in ON_BACKGROUND]
@@ -139,7 +139,7 @@ def robustness(found: Outcomes, share: Shares, *, settings: Segmentation) -> tup
     return share.samples[:, places[0], :, 0], drop
 
 
-def points(shares: np.ndarray, drops: np.ndarray, models: list[str], n: int, *, settings: Segmentation) -> pd.DataFrame:
+def points(shares: np.ndarray, drops: np.ndarray, models: list[str], n: int, *, settings: Bootstrap) -> pd.DataFrame:
     """Both as a table: (model, n, share, drop) with intervals of each."""
     columns = {"model": models, "n": n}
     for name, values in (("share", shares), ("drop", drops)):
@@ -148,7 +148,7 @@ def points(shares: np.ndarray, drops: np.ndarray, models: list[str], n: int, *, 
     return pd.DataFrame(columns)
 
 
-def correlation(first: np.ndarray, second: np.ndarray, *, settings: Segmentation) -> dict:
+def correlation(first: np.ndarray, second: np.ndarray, *, settings: Bootstrap) -> dict:
     """Spearman's rank correlation over classifiers; images and classifiers are resampled together. n counts classifiers."""
     generator = np.random.default_rng(settings.seed)
     count = first.shape[1]

@@ -1,33 +1,91 @@
-"""Reads parameter files (YAML 1.2) into checked sections, one dataclass each; the only code that opens them."""
+"""Reads parameter files (YAML 1.2) into checked sections, one dataclass each, and starts a notebook on them; the only code that opens them."""
 
 import dataclasses
-import typing
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from cnslib import paths, sources
 from cnslib.analyses import ANALYSES, require_evaluated
 from cnslib.chapters import CHAPTERS
-from cnslib.config import MAKING
+from cnslib.config import MAKING, Base, Bootstrap, Resampled
 from cnslib.recipes import RECIPES
 from cnslib.studies import STUDIES
 
 SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *CHAPTERS, *RECIPES)}
 
 
+@dataclass(frozen=True, repr=False)
+class Run:
+    """What a notebook works with: its own section, the shared one, its folders; every other section is an attribute of its name."""
+
+    step: str
+    sections: dict[str, Any]
+    files: tuple[Path, ...]
+
+    @property
+    def settings(self) -> Any:
+        """The section of the notebook's own name."""
+        return self.sections[self.step]
+
+    @property
+    def base(self) -> Base:
+        """What every step shares."""
+        return self.sections["base"]
+
+    @property
+    def bootstrap(self) -> Bootstrap:
+        """How this step resamples, and the confidence of its intervals."""
+        return self.settings.bootstrap
+
+    @property
+    def layout(self) -> paths.Layout:
+        """The folders of this run."""
+        return paths.Layout(self.base.out, self.step)
+
+    def __getattr__(self, name: str) -> Any:
+        """Another section; AttributeError lists the accepted ones."""
+        if name.startswith("_") or name not in self.sections:
+            raise AttributeError(f"no section {name!r}; accepted: {', '.join(self.sections)}")
+        return self.sections[name]
+
+    def _repr_markdown_(self) -> str:
+        """The section as a table of keys, values and the comments of the parameter files."""
+        said = comments(self.files, self.step) | {"bootstrap": "; ".join(comments(self.files, "base.bootstrap").values())}
+        rows = [f"| {key} | {shown(value)} | {said.get(key, '')} |" for key, value in dataclasses.asdict(self.settings).items()]
+        return "\n".join([f"| {self.step} | value | |", "|---|---|---|", *rows])
+
+
+def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
+    """The parameters of one notebook, with the directories of the models in `models` (keys of `base`) made sure of.
+
+    Paths start at the repository root. Raises what `load` and `sources.provide` raise, ValueError for a step that the file lacks.
+    """
+    files = tuple(paths.resolve(name) for name in (params, overlay) if name)
+    sections = load(*files)
+    if step not in sections:
+        raise ValueError(f"{params}: no section {step!r}; accepted: {', '.join(sections)}")
+    return Run(step, sections | {"base": sources.provide(sections["base"], models)}, files)
+
+
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
-    """Every section of a parameter file as its checked dataclass; an overlay replaces single values.
+    """Every section of a parameter file as its checked dataclass; each key of an overlay replaces a value, or a whole mapping.
 
     Raises FileNotFoundError for a missing file, ValueError for an unknown section or key and for sections that contradict each other.
     """
     table = read(path)
     for section, values in (read(overlay) if overlay else {}).items():
         for key, value in values.items():
-            if key not in table.get(section, {}):
+            if section not in table or key not in {field.name for field in dataclasses.fields(SECTIONS[section])}:
                 raise ValueError(f"{overlay}: {section}.{key} is not a key of {path}")
             table[section][key] = value
-    sections = {section: build(section, values, path) for section, values in table.items()}
+    shared = table.get("base", {}).get("bootstrap", {})
+    sections = {section: build(section, values, shared, path) for section, values in table.items()}
     if {"axes", "bisection", "evaluation"} <= sections.keys():
         require_evaluated(sections["axes"], sections["bisection"], sections["evaluation"])
     return sections
@@ -40,46 +98,47 @@ def read(path: Path) -> dict[str, dict]:
     return YAML(typ="safe", pure=True).load(path.read_text())
 
 
-def build(section: str, values: dict, path: Path):
-    """One section's dataclass; ValueError names an unknown section, an unknown, missing or mistyped key."""
+def build(section: str, values: dict, shared: dict, path: Path):
+    """One section's dataclass, its own `bootstrap` over the shared one; ValueError in one line for what is not accepted."""
     if section not in SECTIONS:
         raise ValueError(f"{path}: unknown section {section!r}; accepted: {', '.join(SECTIONS)}")
-    kinds = typing.get_type_hints(SECTIONS[section])
-    for key in values.keys() ^ kinds.keys():
-        problem = "unknown" if key in values else "missing"
-        raise ValueError(f"{path}: {problem} key {section}.{key}; accepted: {', '.join(kinds)}")
-    for key, value in values.items():
-        if not matches(value, kinds[key]):
-            raise ValueError(f"{path}: {section}.{key} is {value!r}; accepted: a value of type {kinds[key]}")
-    return SECTIONS[section](**values)
+    kind = SECTIONS[section]
+    own = {"bootstrap": shared | values.get("bootstrap", {})} if issubclass(kind, Resampled) else {}
+    try:
+        return kind(**values | own)
+    except ValidationError as error:
+        raise ValueError(f"{path}: {told(section, kind, error)}") from None
 
 
-def matches(value: object, kind: Any) -> bool:
-    """Whether a YAML value has the declared type; an integer may stand for a float, true and false for neither."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if kind is object:
-        return True
-    if origin is list:
-        return isinstance(value, list) and all(matches(v, inner[0]) for v in value)
-    if (origin or kind) is dict:
-        return isinstance(value, dict) and (not inner or all(matches(v, inner[1]) for v in value.values()))
-    if isinstance(value, bool):
-        return kind is bool
-    return isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
+def told(section: str, kind: type, error: ValidationError) -> str:
+    """The first problem of a section in one line: the key, the value and what is accepted."""
+    found = error.errors(include_url=False)
+    first = next((problem for problem in found if problem["loc"][-1:] != ("int",)), found[0])  # of "int or float" the wider one
+    key = ".".join([section, *(str(part) for part in first["loc"] if part not in ("int", "float", "[key]"))])
+    if first["type"] in ("missing", "unexpected_keyword_argument"):
+        problem = "missing" if first["type"] == "missing" else "unknown"
+        return f"{problem} key {key}; accepted: {', '.join(field.name for field in dataclasses.fields(kind))}"
+    if not first["loc"]:
+        return str(first["ctx"]["error"])  # a rule between keys, whose message names them
+    cause = first["ctx"]["error"] if first["type"] == "value_error" else first["msg"].removeprefix("Input should be ")
+    return f"{key}: {first['input']!r} is not accepted; accepted: {cause}"
 
 
-def flat(sections: dict[str, Any], names: list[str], section: str) -> dict[str, object]:
-    """The values a notebook asks for: every key of its section, the base keys it names, and other sections it names, as mappings.
+def comments(files: Collection[Path], section: str) -> dict[str, str]:
+    """The comment behind each key of a section; a later file's comment replaces an earlier one's."""
+    found: dict[str, str] = {}
+    for path in files:
+        table: Any = YAML().load(path.read_text())
+        for name in section.split("."):
+            table = table.get(name, {})
+        for key in table:
+            tokens = [token for place in table.ca.items.get(key, []) for token in (place if isinstance(place, list) else [place])]
+            lines = [line.lstrip("# ").rstrip() for token in tokens if token for line in token.value.strip().splitlines()]
+            if lines:
+                found[key] = " ".join(line for line in lines if line)
+    return found
 
-    Where names coincide, its own key comes first. Raises ValueError for a name that is none of these and for a key of the
-    section that the notebook does not declare.
-    """
-    plain = {name: dataclasses.asdict(values) for name, values in sections.items()}
-    own, shared = plain.pop(section, {}), plain.pop("base")
-    known = plain | shared | own
-    unknown = [name for name in names if name not in known]
-    if unknown or (missing := sorted(own.keys() - set(names))):
-        listed = f"unknown {unknown}" if unknown else f"undeclared {missing}"
-        accepted = f"{sorted(own)}, base keys {sorted(shared)} and sections {sorted(plain)}"
-        raise ValueError(f"parameters cell of notebook {section}: {listed}; accepted: {accepted}")
-    return {name: known[name] for name in names}
+
+def shown(value: object) -> str:
+    """A value in a cell of a markdown table."""
+    return json.dumps(value, ensure_ascii=False).replace("|", r"\|") if isinstance(value, (dict, list, str)) else str(value)

@@ -25,9 +25,13 @@ def shown(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """The output folders of a run; `out` is relative to the root ("." for the committed results) or a full path."""
+    """The output folders of a run; `out` is relative to the root ("." for the committed results) or a full path.
+
+    `step` is the notebook that draws figures; without one, `figures` is the folder of all steps.
+    """
 
     out: str
+    step: str = ""
 
     @property
     def root(self) -> Path:
@@ -40,8 +44,8 @@ class Layout:
 
     @property
     def figures(self) -> Path:
-        """Pictures with their csv."""
-        return made(self.root / "figures")
+        """The step's pictures with their csv."""
+        return made(self.root / "figures" / self.step)
 
     @property
     def metrics(self) -> Path:

@@ -48,7 +48,7 @@ def shrunk(images: UInt8[np.ndarray, "images side side 3"]) -> UInt8[np.ndarray,
     return blocks.mean((2, 4)).round().astype(np.uint8)
 
 
-def clean(predictions: pd.DataFrame, *, settings: Photos) -> pd.DataFrame:
+def clean(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """Share of the unshifted images that each classifier names right at once (top-1) or among five (top-5), Wilson intervals."""
     rows = predictions[predictions["shift"] == UNSHIFTED]
     rows = rows.assign(

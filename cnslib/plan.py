@@ -86,7 +86,8 @@ def slider_work(sections: dict[str, Any]) -> list[Work]:
     trained = count * settings.iterations * settings.batch_size if base.recipe in provision.RECIPES else 0
     passes = count * provision.evaluations(base.recipe, settings) - trained
     drawn = count * settings.health_seeds
-    report = generation.evaluations(health.drawing(settings), shifts=1, images=drawn, scales=len(base.scales))["shared"]
+    drawing = health.drawing(settings, sections["generation"].start_fraction)
+    report = generation.evaluations(drawing, shifts=1, images=drawn, scales=len(base.scales))["shared"]
     return [
         Work("sliders", "sliders" if trained else "sliders, given", count, passes, trained),
         Work("sliders", "images of the health report", drawn * len(base.scales), report, decoded=drawn * len(base.scales)),

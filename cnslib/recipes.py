@@ -1,24 +1,26 @@
 """Parameters of the base models' trainings (world.yaml): one frozen dataclass per section and notebook."""
 
-from dataclasses import dataclass
+from pydantic.dataclasses import dataclass
+
+from cnslib.config import STRICT, Number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Autoencoder:
     """Training of mini-SD's VAE."""
 
     channels: list[int]
     latent_channels: int
-    kl_weight: float
+    kl_weight: Number
     steps: int
     batch_size: int
-    learning_rate: float
-    average: float
+    learning_rate: Number
+    average: Number
     quality_images: int
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Diffusion:
     """Training of mini-SD's text encoder and UNet."""
 
@@ -26,15 +28,15 @@ class Diffusion:
     width: int
     layers: int
     images: int
-    caption_dropout: float
+    caption_dropout: Number
     steps: int
     batch_size: int
-    learning_rate: float
-    average: float
+    learning_rate: Number
+    average: Number
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Contrastive:
     """Training of mini-CLIP."""
 
@@ -42,28 +44,28 @@ class Contrastive:
     width: int
     layers: int
     steps: int
-    learning_rate: float
-    average: float
+    learning_rate: Number
+    average: Number
     quality_images: int
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Selfsupervised:
     """Training of mini-DINO."""
 
     architecture: str
     arguments: dict[str, object]
-    temperature: float
+    temperature: Number
     steps: int
     batch_size: int
-    learning_rate: float
-    average: float
+    learning_rate: Number
+    average: Number
     quality_images: int
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Oracle:
     """Training of the oracle, and the prompts on which it judges mini-SD."""
 
@@ -71,58 +73,58 @@ class Oracle:
     arguments: dict[str, object]
     steps: int
     batch_size: int
-    learning_rate: float
-    average: float
+    learning_rate: Number
+    average: Number
     quality_images: int
     prompt_seeds: int
     sampling_steps: int
-    guidance: float
+    guidance: Number
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Zoo:
     """Training of the classifiers: steps, timm architecture and its arguments by name."""
 
     classifiers: dict[str, dict]
     batch_size: int
-    learning_rate: float
-    average: float
+    learning_rate: Number
+    average: Number
     quality_images: int
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Augmentation:
     """DeiT's recipe: strong augmentation for the same networks."""
 
     classifiers: dict[str, dict]
     policy: str
-    erasing: float
-    mixup: float
-    cutmix: float
-    mixed: float
-    smoothing: float
+    erasing: Number
+    mixup: Number
+    cutmix: Number
+    mixed: Number
+    smoothing: Number
     batch_size: int
-    learning_rate: float
-    weight_decay: float
-    average: float
+    learning_rate: Number
+    weight_decay: Number
+    average: Number
     quality_images: int
     seed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Pretraining:
     """One network with different pasts: objectives by name, classifiers with objective and adaptation, and the adaptations."""
 
     network: dict[str, object]
     objectives: dict[str, dict]
     classifiers: dict[str, dict]
-    finetuned: dict[str, float]
-    probe: dict[str, float]
+    finetuned: dict[str, Number]
+    probe: dict[str, Number]
     batch_size: int
-    learning_rate: float
-    average: float
+    learning_rate: Number
+    average: Number
     quality_images: int
     seed: int
 

@@ -101,7 +101,7 @@ def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
     (name,) = predictions["model"].unique()
     parts = [part for part in (on.answers, predictions[on.answers.columns]) if len(part)]
     found = stats.outcomes(pd.concat(parts, ignore_index=True), on.kept)
-    return Report(name, measured(found, name, settings=on.settings), predictions, on.settings.confidence)
+    return Report(name, measured(found, name, settings=on.settings), predictions, on.settings.bootstrap.confidence)
 
 
 def measured(found: Outcomes, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
@@ -109,7 +109,7 @@ def measured(found: Outcomes, name: str, *, settings: Accuracy) -> dict[str, pd.
 
     CE and rCE need the answers of the reference classifier, ranks and differences those of at least one other.
     """
-    errors, failures = stats.error_shares(found, settings=settings), stats.failure_shares(found, settings=settings)
+    errors, failures = (shares(found, settings=settings.bootstrap) for shares in (stats.error_shares, stats.failure_shares))
     distribution = stats.failure_distribution(failures)
     result = {"accuracy": stats.accuracy(errors), "drop": stats.accuracy_drop(errors)}
     if settings.reference in found.models:

@@ -12,7 +12,6 @@ from jaxtyping import Float
 from scipy.stats import kendalltau
 
 from cnslib import stats
-from cnslib.chapters import Scenarios
 from cnslib.config import UNSHIFTED, demand
 
 # How the score can be read: divisor n - ddof, and whether the inner row is measured from the mean of the cross row, as Eq. 2 says.
@@ -43,7 +42,7 @@ class Accuracies:
         return self.originals[..., None] - self.of(*names)
 
 
-def accuracies(replies: pd.DataFrame, names: Iterable[str], *, settings: Scenarios) -> Accuracies:
+def accuracies(replies: pd.DataFrame, names: Iterable[str], *, settings: Bootstrap) -> Accuracies:
     """Accuracy of every model under every scenario at severity 1, and on originals. ValueError where an answer is missing."""
     names = list(names)
     rows = replies[replies["shift"].isin(names) & ((replies["scale"] == 1) | (replies["shift"] == UNSHIFTED))]

@@ -1,7 +1,7 @@
 """Runs notebooks headless: `python -m cnslib.runner [--params FILE] [--overlay FILE] [--together] STEP [STEP ...]`.
 
-The runner is the only caller of papermill. It checks the parameters cell against the section both ways, executes with the python3
-kernel in the repository root, and writes a normalised copy, so that two equal runs leave equal notebooks.
+The runner is the only caller of papermill. It tells the notebook its two parameter files, executes it with the python3 kernel in the
+repository root, and writes a normalised copy, so that two equal runs leave equal notebooks.
 """
 
 import argparse
@@ -9,12 +9,11 @@ import ast
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import nbformat
 import papermill
 
-from cnslib import parameters, paths, schedule, sources, units
+from cnslib import parameters, paths, schedule, units
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 THREADS = "2"  # sums depend on how many threads share them: one number for everybody keeps the bits; OMP_NUM_THREADS overrides it
@@ -47,15 +46,15 @@ def declared(notebook: nbformat.NotebookNode, name: str) -> dict[str, object]:
         raise ValueError(f"{name}: the parameters cell may hold only assignments of literals") from None
 
 
-def run(step: str, sections: dict[str, Any]) -> Path:
-    """Executes one step's notebook with its parameters, after a look at the models it names; returns the executed copy.
+def run(step: str, params: str, overlay: str = "") -> Path:
+    """Executes one step's notebook, which reads the two parameter files itself; returns the executed copy.
 
-    A failing notebook is left in executed/ for reading, and its error is raised.
+    Paths start at the repository root. A failing notebook is left in executed/ for reading, and its error is raised.
     """
-    source = find(step)
-    notebook = nbformat.read(source, as_version=4)
-    names = list(declared(notebook, source.name))
-    values = parameters.flat(sections | {"base": sources.provide(sections["base"], names)}, names, step)
+    source, values = find(step), {"params": params, "overlay": overlay}
+    sections = parameters.load(*(paths.resolve(name) for name in values.values() if name))
+    if declared(nbformat.read(source, as_version=4), source.name).keys() != values.keys():
+        raise ValueError(f"{source.name}: the parameters cell must hold {' and '.join(values)}, and nothing else")
     target = paths.Layout(sections["base"].out).executed / source.name
     try:
         papermill.execute_notebook(source, target, values, kernel_name="python3", cwd=paths.ROOT, progress_bar=False, record_timing=False)
@@ -113,22 +112,20 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m cnslib.runner", description=__doc__.splitlines()[0])
     parser.add_argument("steps", nargs="*", metavar="STEP", help="a notebook's name without its number")
     parser.add_argument("--params", default="params.yaml", help="parameter file (default params.yaml)")
-    parser.add_argument("--overlay", help="file whose keys replace single parameters (smoke.yaml)")
+    parser.add_argument("--overlay", default="", help="file whose keys replace some of its values (smoke.yaml)")
     parser.add_argument("--together", action="store_true", help="run steps that do not wait for each other side by side")
     parser.add_argument("--export", action="store_true", help="write the code-only copies in .nb/")
     options = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", THREADS)
     if options.export:
         export()
-    overlay = paths.resolve(options.overlay) if options.overlay else None
     try:
-        sections = parameters.load(paths.resolve(options.params), overlay)
         if options.together:
-            together(options.steps, ["--params", options.params, *(["--overlay", options.overlay] if options.overlay else [])])
+            together(options.steps, ["--params", options.params, "--overlay", options.overlay])
             return 0
         for step in options.steps:
             print(f"{step}: running {paths.shown(find(step))}", flush=True)
-            print(f"{step}: executed copy {paths.shown(run(step, sections))}", flush=True)
+            print(f"{step}: executed copy {paths.shown(run(step, options.params, options.overlay))}", flush=True)
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 
 from cnslib import filtering, ranking, stats, tables
 from cnslib.alignment import DETECTORS
-from cnslib.config import Filtering
+from cnslib.config import Bootstrap
 from cnslib.filtering import MEASURES, PAIR, Rule
 from cnslib.stats import Outcomes, Shares
 
@@ -27,7 +27,7 @@ def verdicts(scores: pd.DataFrame, limits: dict[str, float], rules: dict[str, Ru
     return pd.DataFrame({name: filtering.keeps(rule, scores, limits) for name, rule in rules.items()})
 
 
-def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Filtering) -> pd.DataFrame:
+def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
     """TPR, FPR and accuracy of every rule on some parts of the labelled images (Table 2b), with intervals over (class, seed)."""
     rows = []
     for part, chosen in parts.items():
@@ -37,7 +37,7 @@ def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Serie
     return pd.DataFrame(rows)
 
 
-def advantage(labelled: pd.DataFrame, first: pd.Series, second: pd.Series, *, settings: Filtering) -> dict:
+def advantage(labelled: pd.DataFrame, first: pd.Series, second: pd.Series, *, settings: Bootstrap) -> dict:
     """Accuracy of the first rule minus that of the second on the same images: a paired difference over (class, seed), as a record."""
     right = [(~keep == labelled["oracle_ooc"]).astype(float) for keep in (first, second)]
     by_cluster = (right[0] - right[1]).groupby([labelled[key] for key in PAIR]).agg(["sum", "size"])
@@ -47,7 +47,7 @@ def advantage(labelled: pd.DataFrame, first: pd.Series, second: pd.Series, *, se
     return {"n": len(labelled), "estimate": float(values[0]), "low": float(low), "high": float(high)}
 
 
-def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Filtering) -> pd.DataFrame:
+def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
     """The area under each detector's ROC curve on some parts of the labelled images, with an interval over (class, seed).
 
     The same numbers as `filtering.areas`, for a thousand resamples in one product. No rows where all images are of one kind.
@@ -87,7 +87,7 @@ def whole(found: Outcomes, scores: pd.DataFrame, keep: pd.DataFrame) -> Bool[np.
     return np.stack([row.reindex(index, fill_value=False).to_numpy(bool) for row in kept])
 
 
-def screened(found: Outcomes, kept: Bool[np.ndarray, "rules trajectories"], names: list[str], *, settings: Filtering) -> Shares:
+def screened(found: Outcomes, kept: Bool[np.ndarray, "rules trajectories"], names: list[str], *, settings: Bootstrap) -> Shares:
     """Error rate per rule, model and scale over the trajectories that it keeps, all rules on the same resamples of (class, seed).
 
     The rules take the place of the shifts in the result. A rule that keeps nothing of a resample is NaN there.

@@ -57,7 +57,7 @@ def answer(classes: list[str], *, settings: Segmentation, device: str, folder: P
 
 def stamp(name: str, classes: list[str], settings: Segmentation) -> units.Stamp:
     """What the answers of one network depend on."""
-    others = ("networks", "overlap", "photographs", "photo_classifiers", "resamples", "confidence")
+    others = ("networks", "overlap", "photographs", "photo_classifiers", "bootstrap")
     kept = {key: value for key, value in asdict(settings).items() if key not in others}
     return kinds.SEGMENTATION.stamp(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder))
 

@@ -1,6 +1,5 @@
 """Pictures of many sliders at all scales, drawn once and kept on file since a figure shows them (notebook 02)."""
 
-import dataclasses
 import itertools
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import UInt8
 
 from cnslib import adapters, health, kinds, models, tables, units
-from cnslib.config import Sliders
+from cnslib.config import Generation, Sliders
 from cnslib.inversion import PROMPT
 
 
@@ -21,14 +20,17 @@ def strips(
     *,
     scales: list[float],
     settings: Sliders,
+    start_fraction: float,
     seed: int,
     origin: models.Origin,
     path: Path,
 ) -> UInt8[np.ndarray, "shifts scales height width 3"]:
     """What `health.strips` draws with the sliders of one class, by shift; the file is made where it is missing or outdated."""
-    unit = units.Unit(path, stamp(sliders, name, scales=scales, settings=settings, seed=seed, origin=origin))
+    drawing = health.drawing(settings, start_fraction)
+    unit = units.Unit(path, stamp(sliders, name, scales=scales, drawing=drawing, seed=seed, origin=origin))
     if not unit.done:
-        drawn = health.strips(pipe, list(sliders.values()), name, scales=scales, settings=settings, seed=seed)
+        chosen = list(sliders.values())
+        drawn = health.strips(pipe, chosen, name, scales=scales, settings=settings, start_fraction=start_fraction, seed=seed)
         rows = [
             {"shift": shift, "class": name, "seed": seed, "scale": float(scale), "image": tables.encode(picture)}
             for (shift, scale), picture in zip(itertools.product(sliders, scales), drawn.reshape(-1, *drawn.shape[2:]), strict=True)
@@ -38,8 +40,9 @@ def strips(
     return np.stack([tables.pictures(stored[stored["shift"] == shift].sort_values("scale"), path.name) for shift in sliders])
 
 
-def stamp(sliders: dict[str, Path], name: str, *, scales: list[float], settings: Sliders, seed: int, origin: models.Origin) -> units.Stamp:
+def stamp(
+    sliders: dict[str, Path], name: str, *, scales: list[float], drawing: Generation, seed: int, origin: models.Origin
+) -> units.Stamp:
     """What the pictures depend on: sliders, token and base model, and how they are drawn."""
     files = {shift: adapters.file_digest(path) for shift, path in sliders.items()}
-    drawing = dataclasses.asdict(health.drawing(settings))
     return kinds.SLIDER_STRIPS.stamp(PROMPT, files, name, scales, seed, drawing, origin.base, origin.tokens[name])

@@ -30,8 +30,8 @@ def resolved(base: Base, key: str) -> str:
     """The checked directory of one model."""
     from cnslib import weights  # brings torch, which most steps of the default parameters start without
 
-    place: dict[str, Any] = base.sources[key]
-    folder = weights.resolve_folder(getattr(base, key), place["hub"], place["revision"], key=f"base.{key}", sha256=place["sha256"])
+    place = base.sources[key]
+    folder = weights.resolve_folder(getattr(base, key), place.hub, place.revision, key=f"base.{key}", sha256=place.sha256)
     return str(folder.relative_to(paths.ROOT) if folder.is_relative_to(paths.ROOT) else folder)
 
 

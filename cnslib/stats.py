@@ -12,14 +12,12 @@ from jaxtyping import Bool, Float, Int, Shaped
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import tables
-from cnslib.analyses import Accuracy, Resampling
-from cnslib.config import UNSHIFTED, Filtering, demand
+from cnslib.config import UNSHIFTED, Bootstrap, demand
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
 NEVER = "never"
 CLUSTER = ["class", "seed"]
-Bootstrap = Accuracy | Filtering | Resampling  # sections with resamples, confidence and seed
 TINY = 1e-9  # rounding residue of a difference of two shares
 
 

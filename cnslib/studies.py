@@ -1,240 +1,226 @@
 """Parameters of the studies beyond the main analyses: one frozen dataclass per section of params.yaml, checked when it is built."""
 
-from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from cnslib.analyses import Resampling
-from cnslib.config import SHIFTS, Filtering, demand
+from annotated_types import Ge, Le, Lt, MaxLen, MinLen
+from pydantic import AfterValidator, StringConstraints
+from pydantic.dataclasses import dataclass
+
+from cnslib.chapters import Whole
+from cnslib.config import (
+    STRICT,
+    Count,
+    Filtering,
+    Inside,
+    Names,
+    Number,
+    Positive,
+    Resampled,
+    Rising,
+    Severities,
+    Shift,
+    Shifts,
+    Some,
+    Sources,
+    demand,
+    distinct,
+    mapped,
+    rising,
+)
 
 NETWORKS = ("DeepLabV3Plus", "FPN", "PSPNet")  # of XIMAGENET-12's Table 3; its reference first
-SCHEDULERS = ("DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler")
-SPACINGS = ("leading", "linspace", "trailing")  # those of diffusers; its DDIM takes equal strides, whatever the spacing
 
 
-@dataclass(frozen=True)
-class Photos(Resampling):
+def none_or_two(files: list[str]) -> list[str]:
+    """The same list; ValueError unless it is empty or names two files."""
+    if len(files) not in (0, 2):
+        raise ValueError("none, or two VIA projects, one per annotator")
+    return files
+
+
+def reference_first(names: list[str]) -> list[str]:
+    """The same list; ValueError unless all are NETWORKS and the first is the one that others are set beside."""
+    if not set(names) <= set(NETWORKS):
+        raise ValueError(", ".join(NETWORKS))
+    if names[0] != NETWORKS[0]:
+        raise ValueError(f"{NETWORKS[0]} first: others are set beside it")
+    return names
+
+
+Text = Annotated[str, MinLen(1)]
+Pair = Annotated[list[Shift], MinLen(2), MaxLen(2), AfterValidator(distinct)]
+Projects = Annotated[list[str], AfterValidator(none_or_two)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Photos(Resampled):
     """The photo set: ImageNet classifiers by name and source, the one of CE and rCE, how many cut-outs, at which severities."""
 
-    classifiers: dict[str, str]
+    classifiers: Sources
     reference: str
-    cutouts: int
-    severities: list[float]
+    cutouts: Some
+    severities: Severities
+    seed: int
 
     def __post_init__(self):
         demand(self.reference in self.classifiers, "photos.reference", self.reference, ", ".join(self.classifiers))
-        demand(self.cutouts >= 2, "photos.cutouts", self.cutouts, "at least 2")
-        rising = self.severities == sorted(set(self.severities)) and len(self.severities) > 1
-        demand(rising and self.severities[0] == 0 and self.severities[-1] <= 1, "photos.severities", self.severities, "from 0.0 up to 1.0")
+        demand(self.severities[-1] <= 1, "photos.severities", self.severities, "from 0.0 up to 1.0")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Labels(Filtering):
     """The labelled set: the shifts that people label, who decides what is easy, the annotators' files, and the user study."""
 
-    pair: list[str]
+    pair: list[Shift]
     expert: str
     peers: list[str]
-    clear: float
-    files: list[str]
-    study: int
-    study_files: list[str]
+    clear: Inside
+    files: Projects
+    study: Count
+    study_files: Projects
     annotator: str
-
-    def __post_init__(self):
-        super().__post_init__()
-        for shift in self.pair:
-            demand(shift in SHIFTS, "labels.pair", shift, ", ".join(SHIFTS))
-        demand(0 < self.clear < 1, "labels.clear", self.clear, "between 0 and 1")
-        demand(self.study >= 1, "labels.study", self.study, "at least 1")
-        for key in ("files", "study_files"):
-            demand(len(getattr(self, key)) in (0, 2), f"labels.{key}", getattr(self, key), "none, or two VIA projects, one per annotator")
+    seed: int
 
 
-@dataclass(frozen=True)
-class Corruptions(Resampling):
+@dataclass(frozen=True, config=STRICT)
+class Corruptions(Resampled):
     """ImageNet-C's corruptions: pictures per class, and the parameter of each severity, mild to heavy."""
 
-    images: int
-    contrast: list[float]
-    contrast_severities: list[float]
-    noise: list[float]
-    blur: list[float]
-    jpeg: list[float]
+    images: Count
+    contrast: list[Number]
+    contrast_severities: Annotated[list[Positive], MinLen(1), AfterValidator(rising)]
+    noise: list[Number]
+    blur: list[Number]
+    jpeg: list[Number]
     reference: str
 
     def __post_init__(self):
-        demand(self.images >= 1, "corruptions.images", self.images, "at least 1")
-        ordered = self.contrast_severities == sorted(set(self.contrast_severities)) and self.contrast_severities[0] > 0
-        demand(ordered, "corruptions.contrast_severities", self.contrast_severities, "ascending, above 0")
         same = len(self.contrast) == len(self.contrast_severities)
         demand(same, "corruptions.contrast", self.contrast, f"one value for each of {len(self.contrast_severities)} severities")
         lengths = {len(self.noise), len(self.blur), len(self.jpeg)}
         demand(len(lengths) == 1, "corruptions.noise", self.noise, "as many values as blur and jpeg have")
 
 
-@dataclass(frozen=True)
-class Directions(Resampling):
+@dataclass(frozen=True, config=STRICT)
+class Directions(Resampled):
     """Shifts by text: under which shifts, and how many seeds of each class, the baselines are drawn."""
 
-    shifts: list[str]
-    seeds: int
-
-    def __post_init__(self):
-        for shift in self.shifts:
-            demand(shift in SHIFTS, "directions.shifts", shift, ", ".join(SHIFTS))
-        demand(len(set(self.shifts)) == len(self.shifts) > 0, "directions.shifts", self.shifts, "a list without repetitions")
-        demand(self.seeds >= 1, "directions.seeds", self.seeds, "at least 1")
+    shifts: Shifts
+    seeds: Count
 
 
-@dataclass(frozen=True)
-class Composition(Resampling):
+@dataclass(frozen=True, config=STRICT)
+class Composition(Resampled):
     """Two sliders in one image: which pairs of shifts, at which weights of each, and how many seeds of each class."""
 
-    pairs: list[list[str]]
-    weights: list[float]
-    seeds: int
+    pairs: list[Pair]
+    weights: Severities
+    seeds: Count
+
+
+@dataclass(frozen=True, config=STRICT)
+class Scheduling:
+    """One sampler: a scheduler of diffusers, its steps and their spacing. Its DDIM takes equal strides, whatever the spacing."""
+
+    scheduler: Literal["DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler"]
+    steps: Some
+    spacing: Literal["leading", "linspace", "trailing"]
 
     def __post_init__(self):
-        for pair in self.pairs:
-            demand(len(set(pair)) == len(pair) == 2, "composition.pairs", pair, "two different shifts")
-            for shift in pair:
-                demand(shift in SHIFTS, "composition.pairs", shift, ", ".join(SHIFTS))
-        ordered = self.weights == sorted(set(self.weights)) and self.weights[0] == 0 and len(self.weights) > 1
-        demand(ordered, "composition.weights", self.weights, "two or more of base.scales, ascending from 0.0")
-        demand(self.seeds >= 1, "composition.seeds", self.seeds, "at least 1")
+        strides = self.scheduler != "DDIMScheduler" or self.spacing == "leading"
+        demand(strides, "ablation.samplers: spacing of a DDIMScheduler", self.spacing, "leading")
 
 
-@dataclass(frozen=True)
-class Ablation(Resampling):
-    """Samplers (a diffusers scheduler and its steps each), what is drawn by all of them, and numbers of classes."""
+@dataclass(frozen=True, config=STRICT)
+class Ablation(Resampled):
+    """Samplers, what is drawn by all of them, and numbers of classes."""
 
-    samplers: dict[str, dict]
+    samplers: dict[str, Annotated[Scheduling, mapped(Scheduling)]]
     reference: str
     rce_reference: str
-    shifts: list[str]
-    seeds: int
-    counts: list[int]
+    shifts: list[Shift]
+    seeds: Count
+    counts: Annotated[list[int], AfterValidator(rising)]
 
     def __post_init__(self):
-        for name, one in self.samplers.items():
-            key = f"ablation.samplers.{name}"
-            demand(one.keys() == {"scheduler", "steps", "spacing"}, key, one, "the keys scheduler, steps and spacing")
-            demand(one["scheduler"] in SCHEDULERS, f"{key}.scheduler", one["scheduler"], ", ".join(SCHEDULERS))
-            demand(isinstance(one["steps"], int) and one["steps"] >= 2, f"{key}.steps", one["steps"], "at least 2")
-            spacings = SPACINGS[:1] if one["scheduler"] == "DDIMScheduler" else SPACINGS
-            demand(one["spacing"] in spacings, f"{key}.spacing", one["spacing"], ", ".join(spacings))
         demand(self.reference in self.samplers, "ablation.reference", self.reference, ", ".join(self.samplers))
-        for shift in self.shifts:
-            demand(shift in SHIFTS, "ablation.shifts", shift, ", ".join(SHIFTS))
-        demand(self.seeds >= 1, "ablation.seeds", self.seeds, "at least 1")
-        demand(self.counts == sorted(set(self.counts)), "ablation.counts", self.counts, "numbers of classes, ascending")
 
 
-@dataclass(frozen=True)
-class Dataset(Resampling):
+@dataclass(frozen=True, config=STRICT)
+class Dataset(Resampled):
     """What the tables of the benchmark cannot tell about it: all required entries of Croissant and the licence of every other part."""
 
-    name: str
-    description: str
-    version: str
-    url: str
-    license: list[str]
-    creator: str
-    date_published: str
-    cite_as: str
+    name: Text
+    description: Text
+    version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")]
+    url: Annotated[str, StringConstraints(pattern="^https?://")]
+    license: Annotated[list[str], MinLen(1)]
+    creator: Text
+    date_published: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    cite_as: Text
     keywords: list[str]
     parts: dict[str, str]
 
-    def __post_init__(self):
-        for key in ("name", "description", "creator", "cite_as", "license"):
-            demand(bool(getattr(self, key)), f"dataset.{key}", getattr(self, key), "something")
-        demand(self.url.startswith(("http://", "https://")), "dataset.url", self.url, "a web address")
-        numbers = self.version.split(".")
-        demand(len(numbers) == 3 and all(n.isdecimal() for n in numbers), "dataset.version", self.version, "MAJOR.MINOR.PATCH")
-        days = [len(part) for part in self.date_published.split("-") if part.isdecimal()]
-        demand(days == [4, 2, 2], "dataset.date_published", self.date_published, "YYYY-MM-DD")
 
-
-@dataclass(frozen=True)
-class Controlshift(Resampling):
+@dataclass(frozen=True, config=STRICT)
+class Controlshift(Resampled):
     """Data sets under shifts of latents: what each step sets the shifts to, step 0 being what is trained on, their sizes, the drawing.
 
     `factors` are those of a truncation, `angles` those of extend and overlap in degrees. Images are per class and set.
     """
 
-    factors: list[float]
-    angles: list[float]
-    train_images: int
-    validation_images: int
-    test_images: int
-    steps: int
-    guidance: float
-    side: int
-    draws: int
+    factors: Rising
+    angles: Annotated[list[Annotated[Number, Ge(0), Le(90)]], MinLen(2), AfterValidator(rising)]
+    train_images: Count
+    validation_images: Count
+    test_images: Count
+    steps: Some
+    guidance: Number
+    side: Count
+    draws: Count
+    seed: int
 
     def __post_init__(self):
-        rising = [values == sorted(set(values)) and len(values) > 1 for values in (self.factors, self.angles)]
-        demand(rising[0] and self.factors[0] > 0, "controlshift.factors", self.factors, "two or more, rising, above 0")
-        demand(rising[1] and self.angles[0] == 0 and self.angles[-1] <= 90, "controlshift.angles", self.angles, "rising from 0.0 to 90.0")
+        demand(self.factors[0] > 0, "controlshift.factors", self.factors, "above 0")
+        demand(self.angles[0] == 0, "controlshift.angles", self.angles, "rising from 0.0 to 90.0")
         demand(len(self.factors) == len(self.angles), "controlshift.factors", self.factors, f"{len(self.angles)}, as many as angles")
-        for key in ("train_images", "validation_images", "test_images", "side", "draws"):
-            demand(getattr(self, key) >= 1, f"controlshift.{key}", getattr(self, key), "at least 1")
-        demand(self.steps >= 2, "controlshift.steps", self.steps, "at least 2")
 
 
-@dataclass(frozen=True)
-class Degradation(Resampling):
+@dataclass(frozen=True, config=STRICT)
+class Degradation(Resampled):
     """Classifiers of the shifted data sets: which, trained how, and how often where training sets are compared."""
 
-    networks: list[str]
-    runs: int
-    steps: int
-    batch_size: int
-    learning_rate: float
-    penalties: list[float]
-    least: float
+    networks: Names
+    runs: Count
+    steps: Count
+    batch_size: Count
+    learning_rate: Number
+    penalties: Annotated[list[Positive], MinLen(1)]
+    least: Annotated[Number, Ge(0), Lt(1)]
     reference: str
     rce_reference: str
+    seed: int
 
     def __post_init__(self):
-        demand(len(set(self.networks)) == len(self.networks) > 0, "degradation.networks", self.networks, "a list without repetitions")
         demand(self.reference in self.networks, "degradation.reference", self.reference, ", ".join(self.networks))
-        demand(len(self.penalties) > 0 and min(self.penalties) > 0, "degradation.penalties", self.penalties, "one or more, above 0")
-        demand(0 <= self.least < 1, "degradation.least", self.least, "in [0, 1)")
-        for key in ("runs", "steps", "batch_size"):
-            demand(getattr(self, key) >= 1, f"degradation.{key}", getattr(self, key), "at least 1")
 
 
-@dataclass(frozen=True)
-class Segmentation(Resampling):
+@dataclass(frozen=True, config=STRICT)
+class Segmentation(Resampled):
     """Segmentation and saliency under scenarios: networks, their encoder and training, and what is asked at which severities."""
 
-    networks: list[str]
+    networks: Annotated[Names, AfterValidator(reference_first)]
     encoder: str
-    steps: int
-    batch_size: int
-    learning_rate: float
-    average: float
-    images: int
-    severities: list[float]
-    overlap: float
-    photographs: int
+    steps: Count
+    batch_size: Count
+    learning_rate: Number
+    average: Number
+    images: Count
+    severities: Whole
+    overlap: Inside
+    photographs: Count
     photo_classifiers: dict[str, str]
-
-    def __post_init__(self):
-        for name in self.networks:
-            demand(name in NETWORKS, "segmentation.networks", name, ", ".join(NETWORKS))
-        demand(
-            self.networks[:1] == list(NETWORKS[:1]),
-            "segmentation.networks",
-            self.networks,
-            f"{NETWORKS[0]} first: others are set beside it",
-        )
-        rising = self.severities == sorted(set(self.severities)) and len(self.severities) > 1
-        full = rising and self.severities[0] == 0 and self.severities[-1] == 1
-        demand(full, "segmentation.severities", self.severities, "ascending from 0.0 to 1.0")
-        demand(0 < self.overlap < 1, "segmentation.overlap", self.overlap, "between 0 and 1")
-        for key in ("steps", "batch_size", "images", "photographs"):
-            demand(getattr(self, key) >= 1, f"segmentation.{key}", getattr(self, key), "at least 1")
+    seed: int
 
 
 STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Degradation, Segmentation)

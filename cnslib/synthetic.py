@@ -70,7 +70,7 @@ class Course:
     def stamp(self, arm: str, run: int) -> units.Stamp:
         """What the answers of one run depend on."""
         source = encoders.source_digest(self.settings.network)
-        kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "resamples", "confidence")}
+        kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "bootstrap")}
         return kinds.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, self.exam.table.to_dict("list"), self.labels)
 
 
@@ -213,7 +213,7 @@ def gains(replies: pd.DataFrame, *, by: list[str], confidence: float) -> pd.Data
     return pd.DataFrame([dict(zip(by, key, strict=True)) | over_runs(own.to_numpy(), confidence=confidence) for key, own in groups])
 
 
-def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: Synthetic) -> pd.DataFrame:
+def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: Bootstrap) -> pd.DataFrame:
     """Accuracy of one arm minus another's per exam, runs averaged, resampled by garment: what other pictures would change.
 
     n counts garments.
@@ -231,7 +231,7 @@ def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: S
     return pd.DataFrame(rows)
 
 
-def table6(replies: pd.DataFrame, path: Path, *, settings: Synthetic) -> pd.DataFrame:
+def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.DataFrame:
     """The change by fine-tuning on half generated images, beside Table 6: resampled by garment, the same sign or not."""
     published = pd.read_csv(path).set_index("images")
     change = (published["with_percent"] - published["without_percent"]) / 100

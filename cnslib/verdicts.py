@@ -76,7 +76,7 @@ def measured(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
         if not values[0].size or np.isnan(values[0]).any():
             rows.append({"n": 0, **dict.fromkeys(("estimate", "low", "high", "p"), np.nan), "direction": WORDS[3]})
         else:
-            result = judged(values, rule=claim.rule, margin=settings.margin, confidence=settings.confidence)
+            result = judged(values, rule=claim.rule, margin=settings.margin, confidence=settings.bootstrap.confidence)
             rows.append({"n": count(found, claim), **result})
     return pd.DataFrame(rows, index=listed.index)
 
@@ -103,7 +103,7 @@ def judge(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
     other = measured(listed[relative].assign(measure="drop"), found)
     by_drop = table.copy()
     by_drop[other.columns] = other.reindex(table.index).where(relative, table[other.columns], axis=0)
-    own, by_drop = (decided(part, confidence=found.settings.confidence) for part in (table, by_drop))
+    own, by_drop = (decided(part, confidence=found.settings.bootstrap.confidence) for part in (table, by_drop))
     beside = by_drop.loc[relative, ["n", "estimate", "low", "high", "verdict"]]
     return own.join(beside.add_prefix("drop_")).fillna({"drop_verdict": ""})
 
