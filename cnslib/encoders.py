@@ -19,10 +19,11 @@ from safetensors import SafetensorError, safe_open
 from timm.data import create_transform, resolve_data_config
 from torch import Tensor
 
-from cnslib import paths, units
+from cnslib import paths, pickles, units
 from cnslib.config import SHIFTS, UNSHIFTED
 
 BATCH = 64  # images per forward pass
+OPEN_CLIP = "open_clip:"  # of a source that names a model and its weights
 CLIP_FILES = ("open_clip_config.json", "open_clip_model.safetensors")
 TIMM_FILES = ("config.json", "model.safetensors")
 
@@ -38,7 +39,7 @@ class Clip:
         name, tag = clip_name(source)
         with named_errors("clip", source, "a directory of an open_clip model, or open_clip:<name>/<tag>"):
             self.model, _, self.transform = open_clip.create_model_and_transforms(name, tag, device=device)
-            self.tokenizer = open_clip.get_tokenizer(name)
+            self.tokenizer = tokenizer(name)
         self.model.eval().requires_grad_(False)
         self.device, self.digest = device, source_digest(source)
 
@@ -137,12 +138,26 @@ def batched(
 
 def clip_name(source: str) -> tuple[str, str | None]:
     """What open_clip calls a model: a checked local directory, or a name with the tag of its weights."""
-    if source.startswith("open_clip:"):
-        name, _, tag = source.removeprefix("open_clip:").partition("/")
+    if source.startswith(OPEN_CLIP):
+        name, tag = library_name("clip", source)
         if not tag:
-            raise ValueError(f"clip: {source!r} names no weights; accepted: open_clip:<name>/<tag>")
+            raise ValueError(f"clip: {source!r} names no weights; accepted: {OPEN_CLIP}<name>/<tag>")
         return name, tag
     return f"local-dir:{checked('clip', source, CLIP_FILES)}", None
+
+
+def library_name(key: str, source: str) -> tuple[str, str]:
+    """Name and tag in "open_clip:<name>/<tag>". ValueError for a place in the name, which open_clip would read unchecked."""
+    name, _, tag = source.removeprefix(OPEN_CLIP).partition("/")
+    if ":" in name:
+        raise ValueError(f"{key}: {source!r} names a place, {name!r}; accepted: {OPEN_CLIP}<name>/<tag>, or a directory by its path")
+    return name, tag
+
+
+def tokenizer(name: str) -> Callable:
+    """The tokenizer of an open_clip model; one of transformers runs no Python of its makers, whatever the model's configuration says."""
+    text = (open_clip.get_model_config(name) or {}).get("text_cfg", {})
+    return open_clip.get_tokenizer(name, **({"trust_remote_code": False} if text.get("hf_tokenizer_name") else {}))
 
 
 def timm_model(key: str, source: str, device: str) -> tuple[torch.nn.Module, Callable]:
@@ -163,6 +178,7 @@ def checked(key: str, source: str, files: tuple[str, ...]) -> Path:
     for file in files:
         if not (folder / file).exists():
             raise FileNotFoundError(f"{key}: {folder / file} does not exist; accepted: a folder with {' and '.join(files)}")
+    pickles.refuse_code(folder, key=key)
     try:
         with safe_open(folder / files[-1], "pt"):
             return folder

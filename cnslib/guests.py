@@ -9,7 +9,7 @@ from timm.data import create_transform, resolve_data_config
 from torch import Tensor, nn
 from transformers import AutoImageProcessor, AutoModelForImageClassification
 
-from cnslib import classifiers, encoders, lite, paths, units
+from cnslib import classifiers, encoders, lite, paths, pickles, units
 from cnslib.classifiers import Classifier
 from cnslib.config import demand
 
@@ -74,10 +74,12 @@ def module(model: nn.Module, name: str, labels: list[str], transform: Callable |
 def hugging_face(source: str, name: str, labels: list[str], device: str) -> Classifier:
     """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted."""
     place = source.removeprefix(HUGGING_FACE)
-    place = str(paths.resolve(place)) if paths.resolve(place).is_dir() else place
+    if (folder := paths.resolve(place)).is_dir():
+        pickles.refuse_code(folder, key=name)
+        place = str(folder)
     with encoders.named_errors(name, source, "a directory or id of a transformers image classifier with safetensors weights"):
-        model = AutoModelForImageClassification.from_pretrained(place, use_safetensors=True)
-        processor = AutoImageProcessor.from_pretrained(place, use_fast=False)
+        model = AutoModelForImageClassification.from_pretrained(place, use_safetensors=True, trust_remote_code=False)
+        processor = AutoImageProcessor.from_pretrained(place, use_fast=False, trust_remote_code=False)
     frozen = model.to(device).eval().requires_grad_(False)
 
     def transform(image: Image.Image) -> Tensor:

@@ -13,11 +13,12 @@ from torch import Tensor
 from tqdm.auto import trange
 from transformers.utils import logging as transformers_logging
 
-from cnslib import units
+from cnslib import pickles, units
 from cnslib.config import identifier
 from cnslib.inversion import token
 
 CHUNK = 10  # prompts per pipeline call
+LIBRARIES = ("diffusers", "transformers", "stable_diffusion")  # of the parts of a pipeline
 PREDICTIONS = ("v_prediction", "epsilon")
 
 
@@ -67,9 +68,18 @@ def require_directory(directory: Path) -> None:
     index = directory / "model_index.json"
     if not index.exists():
         raise FileNotFoundError(f"pipeline: {directory} has no model_index.json; {wanted}")
+    require_libraries(index)
+    pickles.refuse_code(directory, key="pipeline")
     for part in [key for key, value in json.loads(index.read_text()).items() if isinstance(value, list) and value[0]]:
         if not (directory / part).is_dir() and part not in ("safety_checker", "feature_extractor"):
             raise FileNotFoundError(f"pipeline: {directory} has no folder {part}; {wanted}")
+
+
+def require_libraries(index: Path) -> None:
+    """Raises ValueError, naming the part, where a pipeline or a part of it is a class of the directory's own Python."""
+    for part, value in json.loads(index.read_text()).items():
+        if isinstance(value, list) and value[0] not in (None, *LIBRARIES):
+            raise ValueError(f"pipeline: {index} has {part}: {value}, Python of its makers; accepted: classes of {', '.join(LIBRARIES)}")
 
 
 def require_readable(directory: Path) -> None:

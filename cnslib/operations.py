@@ -29,7 +29,7 @@ from timm.data import create_transform, resolve_data_config
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from cnslib import classifiers, encoders, foreign, lite, paths, registry, tables, units
+from cnslib import classifiers, encoders, foreign, lite, paths, pickles, registry, tables, units
 from cnslib.config import demand
 from cnslib.evaluation import TOGETHER
 from cnslib.rates import timed
@@ -119,6 +119,7 @@ def counted(module: nn.Module, shape: tuple[int, int, int]) -> tuple[float, str]
 
 def build(source: str, device: str, *, key: str) -> nn.Module:
     """A network with random weights. Errors as `network`."""
+    pickles.refuse_code(paths.resolve(source), key=key)
     with torch.device(device):
         if source.startswith(registry.PREFIX):
             return registered(registry.parse(source, key=key)[0], device, key).eval()
@@ -153,8 +154,8 @@ def from_timm(source: str, key: str) -> nn.Module:
 
 def image_tower(source: str, device: str, key: str) -> nn.Module:
     """The part of an open_clip model that sees images, by the model's name or the configuration in its directory."""
-    named_one = source.startswith("open_clip:")
-    name = source.removeprefix("open_clip:").partition("/")[0] if named_one else f"local-dir:{paths.resolve(source)}"
+    named_one = source.startswith(encoders.OPEN_CLIP)
+    name = encoders.library_name(key, source)[0] if named_one else f"local-dir:{paths.resolve(source)}"
     with encoders.named_errors(key, source, "a directory of an open_clip model, or open_clip:<name>/<tag>"), quiet():
         return open_clip.create_model(name, load_weights=False, pretrained_text=False, device=device).visual
 

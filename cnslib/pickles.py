@@ -1,7 +1,10 @@
-"""Weight files from outside, read without running anything that is in them: torch files of tensors and plain values, safetensors."""
+"""Weights from outside, read without running anything in them: torch files of tensors and plain values, safetensors, directories."""
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -72,3 +75,38 @@ def require_downloaded(path: Path, *, sha256: str | None = None) -> None:
         raise ValueError(f"{path} is a Git LFS pointer, not weights; `git lfs pull` fetches the file itself")
     if sha256 is not None and (found := units.file_digest(path)) != sha256.lower():
         raise ValueError(f"{path} has sha256 {found}; accepted: {sha256.lower()}")
+
+
+def refuse_code(folder: Path, *, key: str) -> None:
+    """Raises ValueError, naming the parameter `key`, file and entry, where a model directory asks to run Python of its makers.
+
+    transformers, open_clip and diffusers run the module that `auto_map` names once a configuration or a caller sets
+    `trust_remote_code`. A directory in which open_clip finds its text tower is looked through too.
+    """
+    for path in configurations(folder):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        elsewhere = [Path(value) for name, value in entries(found) if name == "hf_model_name" and isinstance(value, str)]
+        refuse_entries(path, found, key=key)
+        for other in (other for place in elsewhere for other in configurations(place)):
+            refuse_entries(other, json.loads(other.read_text(encoding="utf-8")), key=key)
+
+
+def configurations(folder: Path) -> list[Path]:
+    """The configurations in a directory and those below it; none where there is no directory."""
+    return sorted(folder.rglob("*config*.json"))
+
+
+def refuse_entries(path: Path, found: Any, *, key: str) -> None:
+    """Raises ValueError for the first entry of a configuration that leads to code."""
+    for name, value in entries(found):
+        if name == "auto_map" or (name == "trust_remote_code" and value is not False):
+            shown = json.dumps(value)[:80]
+            raise ValueError(f"{key}: {path} has {name}: {shown}, which would run Python of its makers; accepted: a model without {name}")
+
+
+def entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every name in a JSON value with what it names, at any depth."""
+    if isinstance(value, dict):
+        yield from value.items()
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from entries(part)

@@ -90,6 +90,7 @@ def read_encoder(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
     for part in ("text_encoder", "tokenizer", "tokens.pt"):
         if not (folder / part).exists():
             raise FileNotFoundError(f"text encoder {folder} has no {part}; accepted: text_encoder/, tokenizer/ and tokens.pt")
+    pickles.refuse_code(folder, key="text encoder")
     words, matrix = listed_words(folder / "tokens.pt"), embeddings(folder / "text_encoder")
     tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer", local_files_only=True)
     found = {}

@@ -5,6 +5,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import mlcroissant
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
@@ -161,8 +162,6 @@ def test_tables_in_other_folders_are_found_from_where_the_metadata_lie(folder):
 
 
 def test_mlcroissant_finds_no_issue_and_reads_every_record(folder):
-    """The reference implementation; it is not part of the environment, since its type stubs would change what mypy says."""
-    mlcroissant = pytest.importorskip("mlcroissant")
     croissant.write(folder / "about" / "croissant.json", folder / "images", folder / "kept.parquet", about=ABOUT)
     found = mlcroissant.Dataset(jsonld=str(folder / "about" / "croissant.json"))
     assert not found.metadata.ctx.issues.errors

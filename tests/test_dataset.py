@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pandas as pd
 import pyarrow.dataset
@@ -112,7 +113,6 @@ def test_all_shards_are_one_table_for_any_reader_of_parquet(folder):
 
 
 def test_the_datasets_library_reads_the_shards(folder, tmp_path):
-    datasets = pytest.importorskip("datasets")
     files = sorted(map(str, folder.glob("*.parquet")))
     found = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache"))
     assert len(found) == 20 and found.column_names == [*tables.KEY, "image"]
