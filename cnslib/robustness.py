@@ -12,7 +12,6 @@ from jaxtyping import Float
 from scipy.stats import kendalltau
 
 from cnslib import stats
-from cnslib.chapters import Scenarios
 from cnslib.config import UNSHIFTED, demand
 
 # How the score can be read: divisor n - ddof, and whether the inner row is measured from the mean of the cross row, as Eq. 2 says.
