@@ -4,8 +4,9 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 RUN := $(BIN)/python -m cnslib.runner
 UV_VERSION := 0.13.8
-# `profile=paper` reads paper.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
-profile := params
+# `profile=paper` lays paper.yaml over params.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
+profile :=
+OVERLAY = $(if $(profile),--overlay $(profile).yaml)
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset report labels oodcv directions composition ablation corruptions synthetic denoiser controlshift degradation scenarios segmentation
 # These need no hub, and shall not ask one; the paper's scale does.
 repro benchmark smoke test: export HF_HUB_OFFLINE := 1
@@ -35,10 +36,10 @@ smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	LOKY_MAX_CPU_COUNT=1 $(RUN) --overlay smoke.yaml --together $(STEPS)
 
 plan: env ## print what the parameters cost here: units, UNet passes, hours, disk, memory (profile=paper for the paper's scale)
-	$(BIN)/python -m cnslib.plan --params $(profile).yaml
+	$(BIN)/python -m cnslib.plan $(OVERLAY)
 
 chain: env ## run every step of a profile without DVC: make chain profile=paper (continues if killed)
-	$(RUN) --params $(profile).yaml $(if $(filter paper,$(profile)),$(filter-out world calibration published photos oodcv synthetic scenarios segmentation,$(STEPS)),$(STEPS))
+	$(RUN) $(OVERLAY) $(if $(filter paper,$(profile)),$(filter-out world calibration published photos oodcv synthetic scenarios segmentation,$(STEPS)),$(STEPS))
 
 gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
 	$(BIN)/python -m cnslib.gate

@@ -12,11 +12,10 @@ from jaxtyping import Float
 from scale import FILE, SCALES, Extent, simulate
 
 from cnslib import stats
-from cnslib.analyses import Accuracy
-from cnslib.config import SHIFTS
+from cnslib.config import SHIFTS, Bootstrap
 
 MODELS, CHOSEN = ["model 00", "model 01"], sorted(SHIFTS)[:2]
-SETTINGS = Accuracy(reference=MODELS[0], resamples=5, confidence=0.95, seed=1)
+SETTINGS = Bootstrap(resamples=5, confidence=0.95, seed=1)
 Samples = Float[np.ndarray, "resamples+1 shifts models values"]
 
 

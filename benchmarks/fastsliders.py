@@ -44,10 +44,11 @@ def reports() -> dict[str, pd.DataFrame]:
     models.load_tokens(pipe, tokens, base.classes)
     origin = models.origin(paths.resolve(base.pipeline), tokens, base.classes)
     judge = health.Judge(encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device))
-    shared, found = {"settings": settings, "origin": origin}, {}
+    shared, found, start = {"settings": settings, "origin": origin}, {}, sections["generation"].start_fraction
     for recipe in RECIPES:
         made = trained(recipe, pipe, base=base, **shared)
-        found[recipe] = health.per_slider(health.report(pipe, made, scales=base.scales, **shared, judge=judge)).set_index(health.SLIDER)
+        rows = health.report(pipe, made, scales=base.scales, start_fraction=start, **shared, judge=judge)
+        found[recipe] = health.per_slider(rows).set_index(health.SLIDER)
     return found
 
 

@@ -88,7 +88,7 @@ class Drawing:
         """Loads the model twice and finds its sliders."""
         sections = parameters.load(paths.resolve("params.yaml"))
         self.base, self.evaluation, self.settings = (sections[name] for name in ("base", "evaluation", "generation"))
-        self.resampling, self.layout = sections["accuracy"], paths.Layout(self.base.out)
+        self.resampling, self.layout = self.base.bootstrap, paths.Layout(self.base.out)
         self.device, self.above = device, self.base.scales[1:]
         self.pipe = models.load_pipeline(paths.resolve(self.base.pipeline), device)
         models.load_tokens(self.pipe, self.layout.artifacts("inversion"), self.base.classes)

@@ -48,7 +48,7 @@ class Contestants(Drawing):
     def __init__(self, study: Ablation):
         """The reference's steps for the plain calls, and the sharing sampler with the fast scheduler."""
         super().__init__()
-        self.settings = replace(self.settings, steps=study.samplers[study.reference]["steps"])
+        self.settings = replace(self.settings, steps=study.samplers[study.reference].steps)
         folder = paths.Layout(self.base.out).artifacts("sliders")
         self.files = {shift: slider_path(folder, shift, NAME) for shift in study.shifts}
         self.study = study

@@ -18,14 +18,13 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 
 from cnslib import axes, failure, line, ranking, size, stats, tables
-from cnslib.analyses import Accuracy
-from cnslib.config import SHIFTS
+from cnslib.config import SHIFTS, Bootstrap
 from cnslib.paths import resolve
 
 FILE = resolve("build/scale/predictions.parquet")
 SCALES = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
 SECONDS, GIGABYTES = 60, 6  # what the analyses may take
-SETTINGS = Accuracy(reference="model 00", resamples=1000, confidence=0.95, seed=1)
+BOOTSTRAP, REFERENCE = Bootstrap(resamples=1000, confidence=0.95, seed=1), "model 00"
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def repeated(texts: list[str], places: np.ndarray) -> arrow.Array:
 
 def accuracy_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
     """Accuracy, drop, CE and rCE per model, shift and scale."""
-    reference = SETTINGS.reference
+    reference = REFERENCE
     return {
         "accuracy": stats.accuracy(errors),
         "drop": stats.accuracy_drop(errors),
@@ -117,8 +116,8 @@ def axes_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
     members = {f"axis {number}": errors.models[number::4] for number in range(4)}
     measures = {"accuracy": axes.average_accuracy, "drop": axes.average_drop}
     made = {f"axes {name}": axes.along(measure(errors), members) for name, measure in measures.items()}
-    rce = axes.along(stats.relative_corruption_error(errors, reference=SETTINGS.reference), members)
-    guard = axes.guarded(errors, reference=SETTINGS.reference)
+    rce = axes.along(stats.relative_corruption_error(errors, reference=REFERENCE), members)
+    guard = axes.guarded(errors, reference=REFERENCE)
     return made | {"axes rce": rce, "axes guard": guard, "axes deviations": axes.deviations_along(errors, members)}
 
 
@@ -131,7 +130,7 @@ def failure_tables(found: stats.Outcomes, failures: stats.Shares, errors: stats.
         "curves": failure.curves(failures),
         "median": failure.median_scale(failures),
         "log_rank": failure.log_rank(found),
-        "recovered": failure.recovered(found, settings=SETTINGS),
+        "recovered": failure.recovered(found, settings=BOOTSTRAP),
         "spread": failure.spread(failures),
         "abrupt": pd.DataFrame([failure.more_abrupt(failures, "cartoon style", "heavy snow")]),
     }
@@ -154,7 +153,7 @@ def analyse(path: Path) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     clocks = {"start": read_clocks()}
     found = stats.outcomes(tables.read_answers([path]))
     clocks["read"] = read_clocks()
-    errors, failures = (share(found, settings=SETTINGS) for share in (stats.error_shares, stats.failure_shares))
+    errors, failures = (share(found, settings=BOOTSTRAP) for share in (stats.error_shares, stats.failure_shares))
     clocks["resample"] = read_clocks()
     made = accuracy_tables(errors)
     clocks["accuracy"] = read_clocks()
@@ -189,7 +188,8 @@ def report(path: Path) -> int:
     made, table = analyse(path)
     total = table.loc["total"]
     print(
-        f"{rows:,} predictions, {len(made)} tables, {SETTINGS.resamples} resamples; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+        f"{rows:,} predictions, {len(made)} tables, {BOOTSTRAP.resamples} resamples; "
+        f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     )
     print(table.round(1).to_string())
     within = total["wall s"] <= SECONDS and total["peak GB"] <= GIGABYTES

@@ -2,8 +2,7 @@
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge, MinLen
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from cnslib.config import (
@@ -52,7 +51,7 @@ class Ranking(Resampled):
 class Axes(Resampled):
     """The paper's axes: classifiers along each in order, the classifier of CE and rCE, and the difference that counts as none."""
 
-    members: dict[str, Annotated[Names, MinLen(2)]]
+    members: dict[str, Annotated[Names, Field(min_length=2)]]
     reference: str
     margin: Positive
 
@@ -74,7 +73,7 @@ class Bisection(Resampled):
     seeds: Count
     classifiers: Names
     resolution: Halving
-    scans: Annotated[int, Ge(0)]
+    scans: Annotated[int, Field(ge=0)]
     scan_step: Halving
     seed: int
 
@@ -110,7 +109,7 @@ class Calibration(Resampled):
 class Published(Resampled):
     """What follows from the published tables: roundings that are tried, simulated latents, the seed of both."""
 
-    starts: Annotated[int, Ge(10)]
+    starts: Annotated[int, Field(ge=10)]
     images: Some
     seed: int
 
@@ -123,7 +122,7 @@ class Denoiser(Resampled):
     seeds: Count
     scales: Scales
     keep: list[int]
-    trials: Annotated[list[Count], MinLen(1)]
+    trials: Annotated[list[Count], Field(min_length=1)]
     seed: int
 
     def __post_init__(self):
@@ -160,7 +159,7 @@ class Oodcv(Resampled):
     batch_size: int
     learning_rate: Number
     rotation: Number
-    zoom: Annotated[Number, Ge(1)]
+    zoom: Annotated[Number, Field(ge=1)]
     seed: int
 
 

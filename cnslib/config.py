@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import AfterValidator, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 SHIFTS = (
@@ -82,18 +81,18 @@ def known_model(key: str) -> str:
 
 # An integer may stand for a fraction and stays one: what a unit was made from would read differently with 1.0 in the place of 1.
 Number = int | float
-Positive = Annotated[Number, Gt(0)]
-Inside = Annotated[Number, Gt(0), Lt(1)]  # a share, without its ends
-Share = Annotated[Number, Ge(0), Le(1)]
-Count = Annotated[int, Ge(1)]
-Some = Annotated[int, Ge(2)]
+Positive = Annotated[Number, Field(gt=0)]
+Inside = Annotated[Number, Field(gt=0, lt=1)]  # a share, without its ends
+Share = Annotated[Number, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Some = Annotated[int, Field(ge=2)]
 Shift = Annotated[str, AfterValidator(known_shift)]
-Names = Annotated[list[str], MinLen(1), AfterValidator(distinct)]
-Shifts = Annotated[list[Shift], MinLen(1), AfterValidator(distinct)]
-Rising = Annotated[list[Number], MinLen(2), AfterValidator(rising)]
-Scales = Annotated[list[Number], MinLen(1), AfterValidator(rising), AfterValidator(from_zero)]
+Names = Annotated[list[str], Field(min_length=1), AfterValidator(distinct)]
+Shifts = Annotated[list[Shift], Field(min_length=1), AfterValidator(distinct)]
+Rising = Annotated[list[Number], Field(min_length=2), AfterValidator(rising)]
+Scales = Annotated[list[Number], Field(min_length=1), AfterValidator(rising), AfterValidator(from_zero)]
 Severities = Annotated[Rising, AfterValidator(from_zero)]
-Sources = Annotated[dict[str, str], MinLen(1)]  # a directory or an address for each name
+Sources = Annotated[dict[str, str], Field(min_length=1)]  # a directory or an address for each name
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -163,7 +162,7 @@ class Inversion:
     steps: Count
     batch_size: int
     images_per_class: int
-    validation_images: Annotated[int, Ge(3)]
+    validation_images: Annotated[int, Field(ge=3)]
     sampling_steps: int
     guidance: Number
     judge: str
@@ -195,7 +194,7 @@ class Generation:
     steps: int
     guidance: Number
     guidances: list[Number]
-    start_fraction: Annotated[Number, Gt(0), Le(1)]
+    start_fraction: Annotated[Number, Field(gt=0, le=1)]
     negative_prompt: str
 
 

@@ -179,7 +179,7 @@ def parser() -> argparse.ArgumentParser:
     written = commands.add_parser("export", help="our images and answers in the authors' layout")
     written.add_argument("folder", type=Path, help="receives cns_bench.zip and results.zip")
     written.add_argument("--params", default="params.yaml", help="parameter file of the benchmark (default params.yaml)")
-    written.add_argument("--overlay", help="file whose keys replace single parameters")
+    written.add_argument("--overlay", help="file whose keys replace some of its values")
     return whole
 
 

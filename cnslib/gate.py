@@ -1,6 +1,6 @@
 """The clean-accuracy gate: whether a classifier reaches, on IN/val, the accuracy that its makers and the paper's Table 7 publish.
 
-`python -m cnslib.gate --params paper.yaml` asks the classifiers of the parameters about all of IN/val and writes the report.
+`python -m cnslib.gate --overlay paper.yaml` asks the classifiers of the parameters about all of IN/val and writes the report.
 Each is measured under its own preprocessing ("model") and the authors' ("paper", ImageNet statistics and one crop for all), and the
 gate says which of them explains the paper's value.
 """
@@ -148,10 +148,11 @@ def measure(sections: dict[str, Any], classes: list[str]) -> pd.DataFrame:
 def main(arguments: list[str]) -> int:
     """Command line; returns 2, with one line, where parameters, weights or pictures are not what they should be."""
     parser = argparse.ArgumentParser(prog="python -m cnslib.gate", description=__doc__.splitlines()[0])
-    parser.add_argument("--params", default="paper.yaml", help="parameter file (default paper.yaml)")
+    parser.add_argument("--params", default="params.yaml", help="parameter file (default params.yaml)")
+    parser.add_argument("--overlay", default="paper.yaml", help="file whose keys replace some of its values (default paper.yaml)")
     options = parser.parse_args(arguments)
     try:
-        sections = parameters.load(paths.resolve(options.params))
+        sections = parameters.load(paths.resolve(options.params), paths.resolve(options.overlay))
         found = report(measure(sections, list(imagenet.labels())))
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)

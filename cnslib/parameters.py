@@ -1,4 +1,7 @@
-"""Reads parameter files (YAML 1.2) into checked sections, one dataclass each, and starts a notebook on them; the only code that opens them."""
+"""Parameter files (YAML 1.2) as checked sections, one dataclass each, and the start of a notebook on them; the only code that opens them.
+
+Checks are pydantic's, and an error is one line that names the key, the value and what is accepted.
+"""
 
 import dataclasses
 import json
@@ -17,6 +20,7 @@ from cnslib.config import MAKING, Base, Bootstrap, Resampled
 from cnslib.recipes import RECIPES
 from cnslib.studies import STUDIES
 
+UNKNOWN = "unexpected_keyword_argument"  # pydantic's name for a key that a dataclass lacks
 SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *CHAPTERS, *RECIPES)}
 
 
@@ -58,7 +62,7 @@ class Run:
         """The section as a table of keys, values and the comments of the parameter files."""
         said = comments(self.files, self.step) | {"bootstrap": "; ".join(comments(self.files, "base.bootstrap").values())}
         rows = [f"| {key} | {shown(value)} | {said.get(key, '')} |" for key, value in dataclasses.asdict(self.settings).items()]
-        return "\n".join([f"| {self.step} | value | |", "|---|---|---|", *rows])
+        return "\n".join([f"| {self.step} | value | comment |", "|---|---|---|", *rows])
 
 
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
@@ -111,17 +115,16 @@ def build(section: str, values: dict, shared: dict, path: Path):
 
 
 def told(section: str, kind: type, error: ValidationError) -> str:
-    """The first problem of a section in one line: the key, the value and what is accepted."""
+    """The first problem of a section in one line: the key, the value and what is accepted; a misspelt key before the missing one."""
     found = error.errors(include_url=False)
-    first = next((problem for problem in found if problem["loc"][-1:] != ("int",)), found[0])  # of "int or float" the wider one
+    first = min(found, key=lambda problem: (problem["type"] != UNKNOWN, problem["loc"][-1:] == ("int",)))  # of int or float the wider
     key = ".".join([section, *(str(part) for part in first["loc"] if part not in ("int", "float", "[key]"))])
-    if first["type"] in ("missing", "unexpected_keyword_argument"):
-        problem = "missing" if first["type"] == "missing" else "unknown"
-        return f"{problem} key {key}; accepted: {', '.join(field.name for field in dataclasses.fields(kind))}"
-    if not first["loc"]:
-        return str(first["ctx"]["error"])  # a rule between keys, whose message names them
-    cause = first["ctx"]["error"] if first["type"] == "value_error" else first["msg"].removeprefix("Input should be ")
-    return f"{key}: {first['input']!r} is not accepted; accepted: {cause}"
+    if first["type"] in (UNKNOWN, "missing"):
+        accepted = f"; accepted: {', '.join(field.name for field in dataclasses.fields(kind))}" if len(first["loc"]) == 1 else ""
+        return f"{'unknown' if first['type'] == UNKNOWN else 'missing'} key {key}{accepted}"
+    cause = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"].removeprefix("Input should be ")
+    whole = "is not accepted" in cause  # a rule between keys, whose message names them
+    return cause if whole else f"{key}: {first['input']!r} is not accepted; accepted: {cause}"
 
 
 def comments(files: Collection[Path], section: str) -> dict[str, str]:

@@ -199,7 +199,7 @@ def main(arguments: list[str]) -> int:
     """Command line; returns 2, with one line, for parameters that are not accepted."""
     parser = argparse.ArgumentParser(prog="python -m cnslib.plan", description=__doc__.splitlines()[0])
     parser.add_argument("--params", default="params.yaml", help="parameter file (default params.yaml)")
-    parser.add_argument("--overlay", help="file whose keys replace single parameters")
+    parser.add_argument("--overlay", help="file whose keys replace some of its values")
     parser.add_argument("--seconds", type=float, default=40, help="time for the measurement (default 40)")
     options = parser.parse_args(arguments)
     overlay = paths.resolve(options.overlay) if options.overlay else None

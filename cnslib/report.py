@@ -198,7 +198,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--name", default="yours", help="what the report calls it (default yours)")
     parser.add_argument("--labels", help="JSON list with the name of each output (default: those of the benchmark)")
     parser.add_argument("--params", default="params.yaml", help="parameter file of the benchmark (default params.yaml)")
-    parser.add_argument("--overlay", help="file whose keys replace single parameters")
+    parser.add_argument("--overlay", help="file whose keys replace some of its values")
     parser.add_argument("--data", default="images", help="images (generated), photos (ImageNet models), or a folder or zip as published")
     parser.add_argument("--results", type=Path, help="answers of others to --data (default: results.zip beside it, if there is one)")
     parser.add_argument("--device", default="cpu", help="torch device (default cpu)")

@@ -2,8 +2,7 @@
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Le, Lt, MaxLen, MinLen
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
 from cnslib.chapters import Whole
@@ -47,8 +46,8 @@ def reference_first(names: list[str]) -> list[str]:
     return names
 
 
-Text = Annotated[str, MinLen(1)]
-Pair = Annotated[list[Shift], MinLen(2), MaxLen(2), AfterValidator(distinct)]
+Text = Annotated[str, Field(min_length=1)]
+Pair = Annotated[list[Shift], Field(min_length=2, max_length=2), AfterValidator(distinct)]
 Projects = Annotated[list[str], AfterValidator(none_or_two)]
 
 
@@ -88,7 +87,7 @@ class Corruptions(Resampled):
 
     images: Count
     contrast: list[Number]
-    contrast_severities: Annotated[list[Positive], MinLen(1), AfterValidator(rising)]
+    contrast_severities: Annotated[list[Positive], Field(min_length=1), AfterValidator(rising)]
     noise: list[Number]
     blur: list[Number]
     jpeg: list[Number]
@@ -154,7 +153,7 @@ class Dataset(Resampled):
     description: Text
     version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")]
     url: Annotated[str, StringConstraints(pattern="^https?://")]
-    license: Annotated[list[str], MinLen(1)]
+    license: Annotated[list[str], Field(min_length=1)]
     creator: Text
     date_published: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     cite_as: Text
@@ -170,7 +169,7 @@ class Controlshift(Resampled):
     """
 
     factors: Rising
-    angles: Annotated[list[Annotated[Number, Ge(0), Le(90)]], MinLen(2), AfterValidator(rising)]
+    angles: Annotated[list[Annotated[Number, Field(ge=0, le=90)]], Field(min_length=2), AfterValidator(rising)]
     train_images: Count
     validation_images: Count
     test_images: Count
@@ -195,8 +194,8 @@ class Degradation(Resampled):
     steps: Count
     batch_size: Count
     learning_rate: Number
-    penalties: Annotated[list[Positive], MinLen(1)]
-    least: Annotated[Number, Ge(0), Lt(1)]
+    penalties: Annotated[list[Positive], Field(min_length=1)]
+    least: Annotated[Number, Field(ge=0, lt=1)]
     reference: str
     rce_reference: str
     seed: int

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from safetensors.torch import save_file
 from tiny_encoders import write_clip, write_timm
 
-from cnslib import imagenet
+from cnslib import imagenet, parameters, paths
 
 CLASSES = ["hen", "ostrich"]
 NETWORKS = ("resnet18.a1_in1k", "resnet34.a1_in1k", "deit3_small_patch16_224.fb_in1k")
@@ -69,7 +69,7 @@ def write_imagenet(folder: Path, *, pictures: int) -> None:
 
 
 def write_all(folder: Path) -> Path:
-    """Everything, and the overlay that points paper.yaml at it; returns the overlay."""
+    """Everything, and paper.yaml pointed at it; returns that overlay."""
     files = write_pipeline(folder / "pipeline")
     digest = write_classifiers(folder)
     write_clip(folder / "clip", context=77)
@@ -92,30 +92,27 @@ def write_all(folder: Path) -> Path:
         "shown": ["alexnet", "resnet18.a1_in1k"],
         "sources": {"pipeline": {"hub": "stabilityai/stable-diffusion-2", "revision": "main", "sha256": files}},
         "in_star": str(folder / "in_star.safetensors"),
+        "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1},
     }
     axes = {axis: ["alexnet", "resnet18.a1_in1k"] for axis in ("architecture", "convolution size", "transformer size", "pre-training")}
-    overlay = {
+    changes = {
         "base": base,
         "inversion": {"images_per_class": 3, "validation_images": 3, "sampling_steps": 2, "judge": networks[NETWORKS[0]]},
         "sliders": {"iterations": 2, "batch_size": 2, "denoising_steps": 4, "health_seeds": 1, "health_steps": 4},
         "generation": {"steps": 4, "negative_prompt": "ugly"},
-        "filtering": {"resamples": 20},
         "evaluation": {"classifiers": {"alexnet": alexnet, **networks}, "batch_size": 4},
-        "accuracy": {"resamples": 20},
-        "ranking": {"resamples": 20},
-        "axes": {"members": axes, "resamples": 20},
-        "failure": {"resamples": 20},
+        "axes": {"members": axes},
         "bisection": {
             "shifts": ["heavy snow"],
             "classes": CLASSES,
             "classifiers": ["alexnet"],
             "resolution": 0.25,
             "scan_step": 0.25,
-            "resamples": 20,
         },
-        "line": {"families": {"ResNet": list(NETWORKS[:1])}, "sizes": ["ResNet"], "pretrained": [], "resamples": 20},
+        "line": {"families": {"ResNet": list(NETWORKS[:1])}, "sizes": ["ResNet"], "pretrained": []},
     }
-    YAML().dump(overlay, folder / "overlay.yaml")
+    paper = parameters.read(paths.resolve("paper.yaml"))
+    YAML().dump(paper | {name: paper.get(name, {}) | own for name, own in changes.items()}, folder / "overlay.yaml")
     return folder / "overlay.yaml"
 
 

@@ -11,6 +11,7 @@ import pytest
 import timm
 import torch
 from tiny_encoders import write_clip, write_timm
+from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
 from cnslib import (
@@ -28,16 +29,15 @@ from cnslib import (
     subsets,
     tables,
 )
-from cnslib.analyses import Resampling
 from cnslib.classifiers import Classifier
-from cnslib.config import Generation
+from cnslib.config import Bootstrap, Generation
 from cnslib.sliders import slider_path
 
 CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
 SCALES = [0.0, 1.0, 2.0]
 SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
-BOOTSTRAP = Resampling(resamples=200, confidence=0.95, seed=1)
+BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1)
 SAMPLERS = {
     "DDIM": {"scheduler": "DDIMScheduler", "steps": 8, "spacing": "leading"},
     "UniPC": {"scheduler": "UniPCMultistepScheduler", "steps": 8, "spacing": "linspace"},
@@ -99,7 +99,7 @@ def plain_pipeline(pipe, sampler: dict, seed: int, scales: dict[int, float]) -> 
         return kwargs
 
     own = pipe.scheduler
-    pipe.scheduler = getattr(diffusers, sampler["scheduler"]).from_config(own.config, timestep_spacing=sampler["spacing"])
+    pipe.scheduler = getattr(diffusers, sampler.scheduler).from_config(own.config, timestep_spacing=sampler.spacing)
     try:
         images = pipe(
             f"a picture of a {inversion.token('sneaker')}",
@@ -168,16 +168,16 @@ def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
             {"samplers": {"DDIM": {"scheduler": "EulerDiscreteScheduler", "steps": 8, "spacing": "leading"}}},
             r"DDIM.scheduler: 'EulerDiscreteScheduler'",
         ),
-        ({"samplers": {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8}}}, "the keys scheduler, steps and spacing"),
-        ({"samplers": {"DDIM": SAMPLERS["DDIM"] | {"spacing": "linspace"}}}, r"DDIM.spacing: 'linspace'.*accepted: leading$"),
-        ({"samplers": {"UniPC": SAMPLERS["UniPC"] | {"spacing": "even"}}}, r"UniPC.spacing: 'even'.*leading, linspace, trailing"),
+        ({"samplers": {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8}}}, r"missing key ablation\.samplers\.DDIM\.spacing"),
+        ({"samplers": {"DDIM": SAMPLERS["DDIM"] | {"spacing": "linspace"}}}, r"spacing of a DDIMScheduler: 'linspace'.*accepted: leading$"),
+        ({"samplers": {"UniPC": SAMPLERS["UniPC"] | {"spacing": "even"}}}, r"UniPC.spacing: 'even'.*'leading', 'linspace' or 'trailing'"),
         ({"counts": [4, 2]}, "ablation.counts"),
     ],
 )
 def test_bad_settings_are_named(change, message):
     plain = {"samplers": SAMPLERS, "reference": "DDIM", "rce_reference": "one", "shifts": SHIFTS, "seeds": 1, "counts": [2]}
     with pytest.raises(ValueError, match=message):
-        studies.Ablation(**dataclasses.asdict(BOOTSTRAP), **(plain | change))
+        changed(studies.Ablation(BOOTSTRAP, **plain), **change)
 
 
 def outcomes(wrong: dict[str, dict[str, list[list[int]]]]) -> stats.Outcomes:

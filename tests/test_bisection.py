@@ -5,16 +5,17 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_settings import changed
 
 from cnslib import bisection, parameters, paths
 from cnslib.analyses import Bisection
+from cnslib.config import Bootstrap
 
 GRID = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
 RESOLUTION = 1 / 32
 NEVER, FROM_THE_START = np.inf, -np.inf
 SETTINGS = Bisection(
-    resamples=100,
-    confidence=0.95,
+    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1),
     seed=1,
     shifts=["heavy snow", "heavy fog"],
     classes=["bag", "coat"],
@@ -172,4 +173,4 @@ def test_what_is_bisected_is_part_of_the_benchmark(overlay):
 @pytest.mark.parametrize(("key", "value"), [("resolution", 0.3), ("scan_step", 0.5), ("shifts", ["heavy frog"]), ("classifiers", [])])
 def test_a_wrong_setting_is_named(key, value):
     with pytest.raises(ValueError, match=f"bisection.{key}"):
-        dataclasses.replace(SETTINGS, **{key: value})
+        changed(SETTINGS, **{key: value})

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from cnslib import failure, stats
-from cnslib.analyses import Resampling
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 
-FEW = Resampling(resamples=2, confidence=0.95, seed=1)  # estimates do not depend on the resamples
+FEW = Bootstrap(resamples=2, confidence=0.95, seed=1)  # estimates do not depend on the resamples
 TABLES = 1000
 
 

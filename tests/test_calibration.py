@@ -9,8 +9,9 @@ from test_stats import SCALES
 
 from cnslib import calibration, stats
 from cnslib.analyses import Calibration
+from cnslib.config import Bootstrap
 
-SETTINGS = Calibration(resamples=200, confidence=0.95, seed=1, scenes=2, severities=2, steps=5)
+SETTINGS = Calibration(bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1), seed=1, scenes=2, severities=2, steps=5)
 SIX = np.arange(6) / 2
 
 
@@ -37,7 +38,7 @@ def curve(estimate: list[float], scales=SIX) -> pd.DataFrame:
 
 
 def mean_of(table: pd.DataFrame, rulers: tuple[str, ...] = ("oracle",)) -> stats.Shares:
-    return calibration.means(calibration.arrange(table, list(rulers)), settings=SETTINGS)
+    return calibration.means(calibration.arrange(table, list(rulers)), settings=SETTINGS.bootstrap)
 
 
 def map_of(table: pd.DataFrame, rulers: tuple[str, ...] = ("oracle",)) -> stats.Shares:
@@ -84,7 +85,7 @@ def test_the_sample_row_of_the_maps_is_the_direct_fit_of_scikit_learn():
 
 def test_a_resampled_map_is_the_direct_fit_of_the_repeated_trajectories():
     table = random_readings(2, trajectories=6)
-    found, weights = map_of(table), stats.resampling_weights(6, settings=SETTINGS)
+    found, weights = map_of(table), stats.resampling_weights(6, settings=SETTINGS.bootstrap)
     for draw in (1, 17, 200):
         repeated = table.loc[table.index.repeat(weights[draw, table["seed"] - 1].astype(int))]
         means = repeated[repeated["shift"] == "snow"].groupby("scale")["oracle"].mean()
@@ -112,16 +113,16 @@ def test_a_flat_slider_has_no_steps():
 def test_rising_steps_are_counted_by_hand():
     table = readings({"snow": [[0.1, 0.2, 0.3], [0.1, 0.0, 0.3], [0.2, 0.2, 0.1], [0.0, 0.1, 0.1]]})
     found = calibration.arrange(table, ["oracle"])
-    assert calibration.rising(found, settings=SETTINGS).query("shift == 'snow'")["estimate"].tolist() == [4 / 8]
-    assert calibration.rising(found, settings=SETTINGS, start=0.5).query("shift == 'snow'")["estimate"].tolist() == [2 / 4]
-    one = calibration.rising(found, settings=SETTINGS).iloc[0]
+    assert calibration.rising(found, settings=SETTINGS.bootstrap).query("shift == 'snow'")["estimate"].tolist() == [4 / 8]
+    assert calibration.rising(found, settings=SETTINGS.bootstrap, start=0.5).query("shift == 'snow'")["estimate"].tolist() == [2 / 4]
+    one = calibration.rising(found, settings=SETTINGS.bootstrap).iloc[0]
     assert one["n"] == 4 and one["low"] < 0.5 < one["high"]
 
 
 def test_each_slider_has_its_own_share_of_rising_steps():
     up, down = readings({"snow": [[0, 1, 2]] * 2, "fog": [[2, 1, 0]] * 2}), readings({"snow": [[0, 1, 0]] * 2, "fog": [[0, 1, 2]] * 2})
     found = calibration.arrange(pd.concat([up, down.assign(**{"class": "coat"})]), ["oracle"])
-    table = calibration.rising_by_class(found, settings=SETTINGS).set_index(["shift", "class"])
+    table = calibration.rising_by_class(found, settings=SETTINGS.bootstrap).set_index(["shift", "class"])
     assert table["estimate"].to_dict() == {("snow", "bag"): 1, ("snow", "coat"): 0.5, ("fog", "bag"): 0, ("fog", "coat"): 1}
     assert set(table["n"]) == {2}
 
@@ -133,10 +134,10 @@ def test_a_trajectory_without_a_scale_is_an_error():
 
 def test_correlations_are_those_of_scipy_and_their_resamples_those_of_repeated_rows():
     table = random_readings(3, trajectories=8).query("shift == 'snow'")
-    found = calibration.correlations(calibration.arrange(table, ["oracle"]), settings=SETTINGS).set_index("measure")
+    found = calibration.correlations(calibration.arrange(table, ["oracle"]), settings=SETTINGS.bootstrap).set_index("measure")
     scipys = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
     drawn = {name: [] for name in scipys}
-    for row in stats.resampling_weights(8, settings=SETTINGS)[1:]:
+    for row in stats.resampling_weights(8, settings=SETTINGS.bootstrap)[1:]:
         repeated = table.loc[table.index.repeat(row[table["seed"] - 1].astype(int))]
         for name, function in scipys.items():
             drawn[name].append(function(repeated["scale"], repeated["oracle"]).statistic)

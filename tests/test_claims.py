@@ -9,7 +9,7 @@ from test_stats import SCALES
 from cnslib import failure, parameters, paths, stats, verdicts
 from cnslib.analyses import AXES, Axes
 from cnslib.claims import Evidence
-from cnslib.config import SHIFTS
+from cnslib.config import SHIFTS, Bootstrap
 
 LIST = paths.PUBLISHED / "claims.csv"
 GOOD, BAD = ["..."] * 37 + ["..x"] * 3, [".xx"] * 30 + ["..x"] * 7 + ["..."] * 3
@@ -30,11 +30,11 @@ def evidence(words: dict | None = None, *, plain: dict | None = None, **shifts: 
     """What claims are judged on, from words per trajectory: under heavy snow, or by shift (fog, painting); `plain` for held-out images."""
     named = {"snow": "heavy snow", "fog": "heavy fog", "painting": "painting style"}
     found = outcomes({named[shift]: own for shift, own in ({"snow": words} if words else shifts).items()})
-    settings = Axes(300, 0.95, 1, dict.fromkeys(AXES, found.models), found.models[0], 0.05)
+    settings = Axes(Bootstrap(300, 0.95, 1), dict.fromkeys(AXES, found.models), found.models[0], 0.05)
     heldout = outcomes({"none": plain or {name: ["."] * 30 + ["x"] * 10 for name in found.models}}, [0.0])
     sizes = {name: 1000 * 2**place for place, name in enumerate(found.models)}
-    shares = (stats.error_shares(found, settings=settings), stats.failure_shares(found, settings=settings))
-    return Evidence(*shares, stats.error_shares(heldout, settings=settings), sizes, settings)
+    shares = (stats.error_shares(found, settings=settings.bootstrap), stats.failure_shares(found, settings=settings.bootstrap))
+    return Evidence(*shares, stats.error_shares(heldout, settings=settings.bootstrap), sizes, settings)
 
 
 def claim(kind: str, rule: str = "above 0", **columns) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from tiny_sliders import pipeline
 
 from cnslib import adapters, bisection, classifiers, closeups, generation, models, tables
 from cnslib.analyses import Bisection
-from cnslib.config import Generation
+from cnslib.config import Bootstrap, Generation
 from cnslib.sliders import slider_path
 
 DRAWING = Generation(steps=4, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
@@ -20,8 +20,7 @@ KEYS = [("heavy snow", "ankle boot", 1), ("heavy snow", "sneaker", 1), ("heavy s
 LABELS = ["sneaker", "ankle boot"]
 GRID = [0.0, 0.5, 1.0]
 SETTINGS = Bisection(
-    resamples=10,
-    confidence=0.95,
+    bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1),
     seed=1,
     shifts=["heavy snow"],
     classes=LABELS,

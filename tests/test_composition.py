@@ -1,17 +1,15 @@
 """Composition: one weight at zero is the single slider, all at zero the base model, and gains are counted as by hand."""
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from tiny_encoders import write_clip, write_timm
+from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
 from cnslib import adapters, composition, directions, encoders, generation, health, mixtures, models, studies, tables
-from cnslib.analyses import Resampling
-from cnslib.config import SHIFTS, Generation
+from cnslib.config import SHIFTS, Bootstrap, Generation
 from cnslib.sliders import slider_path
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -19,7 +17,7 @@ LABELS = [*CLASSES, "bag"]
 FIRST, SECOND = "heavy snow", "cartoon style"
 WEIGHTS = [0.0, 1.0, 2.0]
 SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
-BOOTSTRAP = Resampling(resamples=200, confidence=0.95, seed=1)
+BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,8 +111,8 @@ def test_a_missing_slider_is_named(study, sliders):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pairs": [[FIRST, FIRST]]}, "composition.pairs: .*two different shifts"),
-        ({"pairs": [[FIRST, "heavy frog"]]}, "composition.pairs: 'heavy frog'"),
+        ({"pairs": [[FIRST, FIRST]]}, r"composition\.pairs\.0: .*without repetitions"),
+        ({"pairs": [[FIRST, "heavy frog"]]}, r"composition\.pairs\.0\.1: 'heavy frog'"),
         ({"weights": [1.0, 2.0]}, "composition.weights"),
         ({"seeds": 0}, "composition.seeds: 0"),
     ],
@@ -122,7 +120,7 @@ def test_a_missing_slider_is_named(study, sliders):
 def test_bad_settings_are_named(change, message):
     plain = {"pairs": [[FIRST, SECOND]], "weights": WEIGHTS, "seeds": 1}
     with pytest.raises(ValueError, match=message):
-        studies.Composition(**dataclasses.asdict(BOOTSTRAP), **(plain | change))
+        changed(studies.Composition(BOOTSTRAP, **plain), **change)
 
 
 def known(first: dict[tuple[float, float], float], second: dict[tuple[float, float], float], *, seed: int = 1) -> pd.DataFrame:

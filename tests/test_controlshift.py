@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_settings import changed
 from tiny_shifts import SHIFTED as SETTINGS
 
 from cnslib import controlshift, latents, latentsets, models, tables, workers
@@ -144,7 +145,7 @@ def test_numbers_are_held_against_the_text():
 )
 def test_what_is_no_setting_is_refused(values, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(SETTINGS, **values)
+        changed(SETTINGS, **values)
 
 
 def test_what_cannot_be_drawn_is_refused(decoder, tmp_path):

@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from tiny_encoders import write_timm
+from tiny_settings import changed
 
 from cnslib import corruptions, tables
-from cnslib.config import Evaluation
+from cnslib.config import Bootstrap, Evaluation
 from cnslib.studies import Corruptions
 
 SETTINGS = Corruptions(
-    resamples=50,
-    confidence=0.95,
-    seed=1,
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
     images=2,
     contrast=[0.4, 0.3, 0.2, 0.15, 0.1, 0.075, 0.05],
     contrast_severities=[1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 5.0],
@@ -124,7 +123,7 @@ def test_severities_one_to_five_are_those_of_tiny_imagenet_c():
 )
 def test_settings_that_do_not_fit_are_named(change, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(SETTINGS, **change)
+        changed(SETTINGS, **change)
 
 
 @pytest.fixture(scope="module")

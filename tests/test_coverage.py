@@ -15,7 +15,7 @@ from scipy.special import expit
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from cnslib import ranking, stats
-from cnslib.analyses import Accuracy
+from cnslib.config import Bootstrap
 from cnslib.stats import ALL
 
 DATA_SETS, BATCH, CLUSTERS = 500, 50, 200
@@ -107,7 +107,7 @@ def coverage() -> pd.Series:
     """Share of data sets whose interval holds the truth, by kind of interval and number."""
     true, hits = truth(), []
     for seed in range(DATA_SETS // BATCH):
-        found, settings = simulated(seed), Accuracy(reference="alexnet", resamples=1000, confidence=0.95, seed=seed)
+        found, settings = simulated(seed), Bootstrap(resamples=1000, confidence=0.95, seed=seed)
         batch = (data_sets(share(found, settings=settings)) for share in (stats.error_shares, stats.failure_shares))
         for errors, failures in zip(*batch, strict=True):
             both = {"clustered": clustered(errors, failures), "naive": naive(errors)}

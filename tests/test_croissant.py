@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
 import pytest
+from tiny_settings import changed
 
 from cnslib import croissant, filtering, tables
-from cnslib.config import UNSHIFTED, identifier
+from cnslib.config import UNSHIFTED, Bootstrap, identifier
 from cnslib.studies import Dataset
 
 ABOUT = Dataset(
-    resamples=100,
-    confidence=0.95,
-    seed=1,
+    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1),
     name="CNS-Bench mini",
     description="Garments under continuous nuisance shifts.",
     version="1.0.0",
@@ -144,7 +143,7 @@ def test_equal_tables_give_equal_bytes_and_a_changed_one_another_checksum(folder
 )
 def test_metadata_that_the_specification_would_refuse_cannot_be_described(key, value):
     with pytest.raises(ValueError, match=rf"dataset\.{key}"):
-        dataclasses.replace(ABOUT, **{key: value})
+        changed(ABOUT, **{key: value})
 
 
 def test_missing_tables_are_named(folder, tmp_path):

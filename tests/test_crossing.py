@@ -8,6 +8,7 @@ import pytest
 import timm
 import torch
 from tiny_garments import VIT, garments
+from tiny_settings import changed
 
 from cnslib import (
     classifiers,
@@ -27,7 +28,7 @@ from cnslib import (
     zoo,
 )
 from cnslib.chapters import Scenarios
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.within import Course
 
 LABELS = list(world.CLASSES)
@@ -43,7 +44,8 @@ def settings(tmp_path_factory) -> Scenarios:
         torch.manual_seed(0)
         zoo.save(timm.create_model(network["architecture"], num_classes=len(LABELS), **network["arguments"]), folder, **network)
     return Scenarios(
-        resamples=50, confidence=0.95, seed=1, classifiers={"lite0": "lite:0"}, cutouts=2, backbones={"tiny": str(folder)}, images=2,
+        bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1), seed=1, classifiers={"lite0": "lite:0"},
+        cutouts=2, backbones={"tiny": str(folder)}, images=2,
         severities=[0.0, 0.5, 1.0], photo_severities=[0.0, 1.0], drawing_steps=2, guidance=2.0, training_images=2, steps=2,
         batch_size=4, learning_rate=1e-3, average=0.5,
     )  # fmt: skip
@@ -165,7 +167,7 @@ def test_all_scenarios_teach_the_same_garments_and_none_of_the_exam(settings, fe
 def test_another_setting_of_the_training_is_another_unit(settings, tmp_path):
     course = Course(settings, CLASSES, LABELS, tmp_path, "cpu")
     longer = dataclasses.replace(course, settings=dataclasses.replace(settings, steps=3))
-    bootstrap = dataclasses.replace(course, settings=dataclasses.replace(settings, resamples=7))
+    bootstrap = dataclasses.replace(course, settings=dataclasses.replace(settings, bootstrap=Bootstrap(7, 0.95, 1)))
     assert course.stamp("tiny", "grey") == bootstrap.stamp("tiny", "grey") != longer.stamp("tiny", "grey")
 
 
@@ -180,7 +182,7 @@ def test_another_setting_of_the_training_is_another_unit(settings, tmp_path):
 )
 def test_settings_that_make_no_sense_are_named(settings, change, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(settings, **change)
+        changed(settings, **change)
 
 
 def test_replies_have_one_row_per_question():

@@ -6,9 +6,9 @@ import pytest
 import statsmodels.api as sm
 
 from cnslib import degradation, stats
-from cnslib.analyses import Accuracy
+from cnslib.config import Bootstrap
 
-SETTINGS = Accuracy(reference="a", resamples=200, confidence=0.95, seed=1)
+SETTINGS = Bootstrap(resamples=200, confidence=0.95, seed=1)
 SCALES = [0.0, 1.0, 2.0, 3.0]
 
 

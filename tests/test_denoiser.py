@@ -11,13 +11,19 @@ from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2
 
 from cnslib import denoiser, duels, parameters, paths, pruning, stats, tables, units
 from cnslib.analyses import Denoiser
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.denoiser import Judge
 
 CLASSES = ["bag", "coat", "sandal"]
 COLOURS = [40, 130, 210]
 SETTINGS = Denoiser(
-    resamples=50, confidence=0.95, seed=1, shifts=["heavy snow"], seeds=2, scales=[0.0, 1.0, 2.5], keep=[2, 1], trials=[2, 4]
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
+    seed=1,
+    shifts=["heavy snow"],
+    seeds=2,
+    scales=[0.0, 1.0, 2.5],
+    keep=[2, 1],
+    trials=[2, 4],
 )
 
 
@@ -278,7 +284,7 @@ def shares_of(wrong: dict[str, list[list[int]]]) -> stats.Shares:
         for seed, own in enumerate(garments)
         for scale, bad in zip(SETTINGS.scales, own, strict=True)
     ]
-    return stats.error_shares(stats.outcomes(pd.DataFrame(rows)), settings=SETTINGS)
+    return stats.error_shares(stats.outcomes(pd.DataFrame(rows)), settings=SETTINGS.bootstrap)
 
 
 def test_lead_and_widening_are_differences_of_drops_by_hand():
@@ -300,11 +306,11 @@ def test_only_timesteps_at_which_all_were_tried_vote_and_errors_of_v_weigh_the_n
     table = pd.DataFrame([{**keys, "candidate": c, "timestep": t, "l1": e, "l2": e} for (c, t), e in values.items()])
     tried = duels.tried_by_all(table, classes=["bag", "coat"])
     assert set(tried["timestep"]) == {100, 900}
-    single = duels.hits_by(tried, ["loss", "timestep"], settings=SETTINGS).set_index(["loss", "timestep"])["estimate"]
+    single = duels.hits_by(tried, ["loss", "timestep"], settings=SETTINGS.bootstrap).set_index(["loss", "timestep"])["estimate"]
     assert single["l2"].to_dict() == {100: 0, 900: 1}
     signal = np.ones(1000)
     signal[900] = 0.1
-    found = duels.spaces(tried, signal, settings=SETTINGS).set_index(["loss", "space"])["estimate"]
+    found = duels.spaces(tried, signal, settings=SETTINGS.bootstrap).set_index(["loss", "space"])["estimate"]
     assert found["l2"].to_dict() == {"noise": 0, "v": 1} and found["l1"].to_dict() == {"noise": 0, "v": 1}
 
 

@@ -7,15 +7,14 @@ import torch
 from tiny_encoders import write_clip, write_timm
 
 from cnslib import baselines, clustered, directions, encoders, generation, health, inversion, models, tables
-from cnslib.analyses import Resampling
-from cnslib.config import SHIFTS, Generation
+from cnslib.config import SHIFTS, Bootstrap, Generation
 
 CLASSES = ["sneaker", "ankle boot"]
 LABELS = [*CLASSES, "bag"]
 SHIFT = "heavy snow"
 SCALES = [0.0, 1.0, 2.0]
 SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
-BOOTSTRAP = Resampling(resamples=200, confidence=0.95, seed=1)
+BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1)
 
 
 @pytest.fixture(scope="module", autouse=True)

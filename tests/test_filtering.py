@@ -8,9 +8,9 @@ import pytest
 
 from cnslib import filtering, tables
 from cnslib.alignment import DETECTORS
-from cnslib.config import Filtering
+from cnslib.config import Bootstrap, Filtering
 
-SETTINGS = Filtering(recall=0.9, passes=3, resamples=100, confidence=0.95, seed=1)
+SETTINGS = Filtering(recall=0.9, passes=3, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1))
 LIMITS = dict.fromkeys(DETECTORS, 0.5)
 
 
@@ -46,8 +46,8 @@ def test_without_out_of_class_images_nothing_is_dropped():
     limits = filtering.thresholds(labelled, 0.9)
     assert filtering.keeps(filtering.rules(4)["ours"], labelled, limits).all()
     assert filtering.cross_validated(filtering.rules(3)["ours"], labelled, recall=0.9).all()
-    assert filtering.roc(labelled).empty and filtering.areas(labelled, settings=SETTINGS).empty
-    record = filtering.quality(labelled, pd.Series(True, index=labelled.index), settings=SETTINGS)["tpr"]
+    assert filtering.roc(labelled).empty and filtering.areas(labelled, settings=SETTINGS.bootstrap).empty
+    record = filtering.quality(labelled, pd.Series(True, index=labelled.index), settings=SETTINGS.bootstrap)["tpr"]
     assert record["n"] == 0 and np.isnan(record["estimate"])
 
 
@@ -87,8 +87,8 @@ def test_one_dropped_image_drops_its_whole_trajectory_and_no_other():
     assert (~whole).sum() == 3
     kept = filtering.kept_trajectories(table.assign(keep=whole))
     assert len(kept) == 7
-    assert filtering.kept_share(table, whole, settings=SETTINGS)["estimate"] == 7 / 8
-    assert filtering.kept_share(table, whole, settings=SETTINGS)["n"] == 8
+    assert filtering.kept_share(table, whole, settings=SETTINGS.bootstrap)["estimate"] == 7 / 8
+    assert filtering.kept_share(table, whole, settings=SETTINGS.bootstrap)["n"] == 8
 
 
 def test_rates_of_ten_hand_counted_images():
@@ -96,7 +96,7 @@ def test_rates_of_ten_hand_counted_images():
     outside = [True] * 4 + [False] * 6
     dropped = [True, True, True, False, True] + [False] * 5
     table = scores([("heavy snow", "bag", i, 1.0, o, 0.0) for i, o in enumerate(outside)])
-    found = filtering.quality(table, ~pd.Series(dropped), settings=SETTINGS)
+    found = filtering.quality(table, ~pd.Series(dropped), settings=SETTINGS.bootstrap)
     assert {name: (record["n"], record["estimate"]) for name, record in found.items()} == {
         "tpr": (4, 3 / 4),
         "fpr": (6, pytest.approx(1 / 6)),
@@ -115,8 +115,8 @@ def test_intervals_resample_classes_and_seeds_not_images():
     one_seed_each = scores([("heavy snow", "bag", i, 1.0, True, 0.0) for i in range(20)])
     repeated = pd.concat([one_seed_each.assign(scale=float(s)) for s in range(5)], ignore_index=True)
     keep = pd.Series([i % 2 == 0 for i in range(20)])
-    once = filtering.quality(one_seed_each, keep, settings=SETTINGS)["tpr"]
-    five_times = filtering.quality(repeated, pd.concat([keep] * 5, ignore_index=True), settings=SETTINGS)["tpr"]
+    once = filtering.quality(one_seed_each, keep, settings=SETTINGS.bootstrap)["tpr"]
+    five_times = filtering.quality(repeated, pd.concat([keep] * 5, ignore_index=True), settings=SETTINGS.bootstrap)["tpr"]
     assert (once["low"], once["high"]) == pytest.approx((five_times["low"], five_times["high"]))
 
 
@@ -154,7 +154,7 @@ def test_each_detector_alone_reaches_the_recall_on_its_own_labels():
     limits = filtering.thresholds(table, 0.9)
     for name in DETECTORS:
         keep = filtering.keeps(filtering.Rule((name,), 1), table, limits)
-        assert 0.9 <= filtering.quality(table, keep, settings=SETTINGS)["tpr"]["estimate"] < 0.95
+        assert 0.9 <= filtering.quality(table, keep, settings=SETTINGS.bootstrap)["tpr"]["estimate"] < 0.95
 
 
 def test_more_passes_drop_more():
@@ -166,13 +166,13 @@ def test_more_passes_drop_more():
 
 def test_roc_of_separable_and_of_reversed_scores():
     table = benchmark()
-    areas = filtering.areas(table, settings=SETTINGS).set_index("detector")
+    areas = filtering.areas(table, settings=SETTINGS.bootstrap).set_index("detector")
     assert areas["estimate"].tolist() == [1] * 4 and areas["low"].tolist() == [1] * 4
     curve = filtering.roc(table)
     assert set(curve["detector"]) == set(DETECTORS)
     assert ((curve["fpr"] == 0) & (curve["tpr"] == 1)).groupby(curve["detector"]).any().all()
     reverse = table.assign(**{name: -table[name] for name in DETECTORS})
-    assert filtering.areas(reverse, settings=SETTINGS)["estimate"].tolist() == [0] * 4
+    assert filtering.areas(reverse, settings=SETTINGS.bootstrap)["estimate"].tolist() == [0] * 4
 
 
 def test_a_single_class_and_seed_has_no_other_labels_and_keeps_all():
@@ -183,6 +183,6 @@ def test_a_single_class_and_seed_has_no_other_labels_and_keeps_all():
 
 
 def test_outside_shares_by_shift_and_scale():
-    table = filtering.outside_shares(benchmark(), settings=SETTINGS).set_index(["shift", "scale"])
+    table = filtering.outside_shares(benchmark(), settings=SETTINGS.bootstrap).set_index(["shift", "scale"])
     assert table.loc[("heavy snow", 2.0), ["n", "estimate"]].tolist() == [20, 1]
     assert table.loc[("heavy snow", 1.0), ["n", "estimate"]].tolist() == [20, 0]

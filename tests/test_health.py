@@ -42,7 +42,7 @@ def report(tiny_pipeline_dir, tiny_tokens_dir, judge, tmp_path_factory):
     origin = models.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
     folder = tmp_path_factory.mktemp("sliders")
     paths = sliders.train_all(pipe, ["heavy snow"], CLASSES, settings=SETTINGS, origin=origin, folder=folder)
-    return lambda: (paths, health.report(pipe, paths, scales=SCALES, settings=SETTINGS, origin=origin, judge=judge))
+    return lambda: (paths, health.report(pipe, paths, scales=SCALES, settings=SETTINGS, start_fraction=0.75, origin=origin, judge=judge))
 
 
 def trajectory(alignments, *, name="sneaker", seed=1, structure=1.0):
@@ -132,7 +132,7 @@ def test_strips_begin_with_the_unshifted_picture(report, tiny_pipeline_dir, tiny
     pipe = models.load_pipeline(tiny_pipeline_dir, "cpu")
     models.load_tokens(pipe, tiny_tokens_dir, CLASSES)
     chosen = [paths["heavy snow", "sneaker"]] * 2
-    pictures = health.strips(pipe, chosen, "sneaker", scales=SCALES, settings=SETTINGS, seed=3)
+    pictures = health.strips(pipe, chosen, "sneaker", scales=SCALES, settings=SETTINGS, start_fraction=0.75, seed=3)
     assert pictures.shape == (2, 3, 64, 64, 3) and np.array_equal(pictures[0], pictures[1])
-    unshifted = generation.Sampler(pipe, settings=health.drawing(SETTINGS)).unshifted("sneaker", 3)
+    unshifted = generation.Sampler(pipe, settings=health.drawing(SETTINGS, 0.75)).unshifted("sneaker", 3)
     assert np.array_equal(pictures[0, 0], unshifted[0].numpy()) and not adapters.layers(pipe.unet)

@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from cnslib import heldout, stats, tables
-from cnslib.analyses import Ranking
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 
-SETTINGS = Ranking(2000, 0.95, 3)
+SETTINGS = Bootstrap(2000, 0.95, 3)
 
 
 def answers(folder, right: dict[str, int]) -> None:
@@ -24,7 +23,7 @@ def test_shares_are_counted_from_the_answers_and_resampled_on_their_own(tmp_path
     answers(tmp_path, {"a": 3, "b": 5})
     found = heldout.shares(tmp_path, settings=SETTINGS)
     assert found.samples[0, -1, :, 0].tolist() == [0.4, 0.0] and found.n.tolist() == [5, 5]
-    other = heldout.shares(tmp_path, settings=Ranking(2000, 0.95, 4))
+    other = heldout.shares(tmp_path, settings=Bootstrap(2000, 0.95, 4))
     assert abs(np.corrcoef(found.samples[1:, 0, 0, 0], other.samples[1:, 0, 0, 0])[0, 1]) < 0.2
 
 

@@ -9,9 +9,9 @@ import torch
 from sklearn.metrics import cohen_kappa_score
 
 from cnslib import labels, tables, via
-from cnslib.config import Filtering
+from cnslib.config import Bootstrap, Filtering
 
-SETTINGS = Filtering(recall=0.9, passes=2, resamples=200, confidence=0.95, seed=1)
+SETTINGS = Filtering(recall=0.9, passes=2, bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1))
 SCALES = [0.0, 1.0, 2.0]
 GRID = list(itertools.product(["heavy snow", "cartoon style"], ["bag"], [1, 2], SCALES))
 
@@ -80,7 +80,7 @@ def test_kappa_is_scikit_learns_and_its_interval_resamples_garments():
     table = pd.DataFrame({"class": "bag", "seed": np.repeat(np.arange(30), 10)})
     first = rng.choice(via.ANSWERS, 300)
     second = np.where(rng.uniform(size=300) < 0.7, first, rng.choice(via.ANSWERS, 300))
-    found = labels.kappa(table, pd.DataFrame({"first": first, "second": second}), settings=SETTINGS)
+    found = labels.kappa(table, pd.DataFrame({"first": first, "second": second}), settings=SETTINGS.bootstrap)
     assert found["n"] == 300 and found["estimate"] == pytest.approx(cohen_kappa_score(first, second))
     assert found["low"] < found["estimate"] < found["high"]
 
@@ -89,14 +89,16 @@ def test_kappa_of_hand_counted_answers():
     # of 100 pictures both say class to 40 and not class to 30; 70 agree, 50 would by chance: (0.7 - 0.5) / (1 - 0.5)
     pairs = [("class", "class")] * 40 + [("class", "not class")] * 10 + [("not class", "class")] * 20 + [("not class", "not class")] * 30
     table = pd.DataFrame({"class": "bag", "seed": range(100)})
-    assert labels.kappa(table, pd.DataFrame(pairs, columns=labels.ANNOTATORS), settings=SETTINGS)["estimate"] == pytest.approx(0.4)
+    assert labels.kappa(table, pd.DataFrame(pairs, columns=labels.ANNOTATORS), settings=SETTINGS.bootstrap)["estimate"] == pytest.approx(
+        0.4
+    )
 
 
 def test_kappa_of_one_answer_alone_is_no_number():
     table = pd.DataFrame({"class": "bag", "seed": range(3)})
     same = pd.DataFrame({"first": ["class"] * 3, "second": ["class"] * 3})
-    assert np.isnan(labels.kappa(table, same, settings=SETTINGS)["estimate"])
-    assert labels.kappa(table[:0], same[:0], settings=SETTINGS)["n"] == 0
+    assert np.isnan(labels.kappa(table, same, settings=SETTINGS.bootstrap)["estimate"])
+    assert labels.kappa(table[:0], same[:0], settings=SETTINGS.bootstrap)["n"] == 0
 
 
 def pictured(count=4):

@@ -5,9 +5,10 @@ import pytest
 
 from cnslib import codefindings, findings, ledger, paths, published
 from cnslib.analyses import Published
+from cnslib.config import Bootstrap
 from cnslib.findings import Finding
 
-SETTINGS = Published(confidence=0.95, starts=50, images=20, seed=1)
+SETTINGS = Published(bootstrap=Bootstrap(100, 0.95, 1), starts=50, images=20, seed=1)
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 import tiny_shifts
 import torch
+from tiny_settings import changed
 
 from cnslib import bridge, controlshift, degradation, latents, lessons, neighbours, shiftfindings, smallnets, stats, tables
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.lessons import Course, Lesson
 from cnslib.studies import Degradation
 
 SHIFTED = dataclasses.replace(tiny_shifts.SHIFTED, train_images=6, validation_images=2)
 SETTINGS = Degradation(
-    resamples=100,
-    confidence=0.95,
+    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1),
     seed=1,
     networks=["resnet20", "svm"],
     runs=2,
@@ -94,7 +94,9 @@ def test_a_lost_training_comes_back_with_the_same_answers(course, answers, tmp_p
 
 
 def test_a_training_depends_on_its_own_files_alone(course):
-    other = dataclasses.replace(course, settings=dataclasses.replace(SETTINGS, runs=5, resamples=7, networks=["vit"], reference="vit"))
+    other = dataclasses.replace(
+        course, settings=dataclasses.replace(SETTINGS, runs=5, bootstrap=Bootstrap(7, 0.95, 1), networks=["vit"], reference="vit")
+    )
     slower = dataclasses.replace(course, settings=dataclasses.replace(SETTINGS, learning_rate=1e-3))
     for lesson in lessons.lessons(SETTINGS):
         assert other.stamp(lesson) == course.stamp(lesson) != slower.stamp(lesson)
@@ -173,14 +175,14 @@ def predictions(lost: dict[str, list[int]], shifts: list[str], steps: list[float
 
 def test_the_bridge_says_one_for_the_same_order_and_minus_one_for_the_reverse():
     lost = {"a": [0, 5], "b": [0, 7], "c": [0, 9]}
-    benchmark = stats.error_shares(stats.outcomes(predictions(lost, [UNSHIFTED, "heavy snow"], [0.0, 1.0])), settings=SETTINGS)
+    benchmark = stats.error_shares(stats.outcomes(predictions(lost, [UNSHIFTED, "heavy snow"], [0.0, 1.0])), settings=SETTINGS.bootstrap)
     away = predictions({"a": [0, 0]}, ["extend", "overlap"], [0.0, 1.0]).drop(columns=["model", "top1"])
     away = away.assign(pixel=1 + away["scale"])
     for sign, own in ((1, lost), (-1, dict(zip(lost, reversed(lost.values()), strict=True)))):
         found = stats.outcomes(predictions(own, ["extend", "overlap"], [0.0, 1.0]))
-        tau = bridge.agreement(found, away, benchmark, space="pixel", reference="a", settings=SETTINGS)
+        tau = bridge.agreement(found, away, benchmark, space="pixel", reference="a", settings=SETTINGS.bootstrap)
         assert {record["estimate"] for record in tau.values()} == {sign}
-        slopes = shiftfindings.steepness(found, away, space="pixel", settings=SETTINGS)
+        slopes = shiftfindings.steepness(found, away, space="pixel", settings=SETTINGS.bootstrap)
         assert slopes.samples[0, -1, :, 0].tolist() == pytest.approx([-row[1] / 10 for row in own.values()])
         beside = bridge.both(slopes, benchmark, reference="a")
         assert beside["rce"].tolist() == pytest.approx([1, 1.4, 1.8])
@@ -204,7 +206,7 @@ def test_change_of_accuracy_stands_beside_the_distance_of_its_step():
 )
 def test_what_is_no_setting_is_refused(values, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(SETTINGS, **values)
+        changed(SETTINGS, **values)
 
 
 def test_an_unknown_network_and_an_empty_set_are_named(course, tmp_path):

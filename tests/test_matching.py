@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from cnslib import matching
-from cnslib.analyses import Resampling
+from cnslib.config import Bootstrap
 from cnslib.stats import Shares
 
-SETTINGS = Resampling(resamples=50, confidence=0.95, seed=3)
+SETTINGS = Bootstrap(resamples=50, confidence=0.95, seed=3)
 
 
 def shares(errors: list[float], bins: list[float], *, n: int = 100, noise: float = 0.0, seed: int = 0) -> Shares:

@@ -10,10 +10,11 @@ import timm
 import torch
 from tiny_encoders import write_clip, write_timm
 from tiny_garments import VIT, garments
+from tiny_settings import changed
 
 from cnslib import adapters, alignment, earlystopping, encoders, models, oodcv, oodcvimages, roster, tables, world, zoo
 from cnslib.analyses import Oodcv
-from cnslib.config import SHIFTS, UNSHIFTED, Generation
+from cnslib.config import SHIFTS, UNSHIFTED, Bootstrap, Generation
 from cnslib.earlystopping import Scenes, School
 from cnslib.generation import Sampler
 from cnslib.oodcv import Panel
@@ -21,8 +22,7 @@ from cnslib.sliders import slider_path
 
 CLASSES = ["sneaker", "ankle boot"]
 SETTINGS = Oodcv(
-    resamples=10,
-    confidence=0.95,
+    bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1),
     seed=1,
     shifts=["heavy snow", "heavy fog"],
     scales=[0.0, 1.0, 3.0],
@@ -207,7 +207,7 @@ def test_a_slider_or_a_scale_that_changes_outdates_its_class(studio):
 )
 def test_settings_that_cannot_be_are_named(change, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(SETTINGS, **change)
+        changed(SETTINGS, **change)
 
 
 def test_a_class_that_is_no_garment_is_named():

@@ -5,9 +5,9 @@ import pytest
 
 from cnslib import alignment, oodcvkept, tables
 from cnslib.alignment import DETECTORS
-from cnslib.config import Filtering
+from cnslib.config import Bootstrap, Filtering
 
-SETTINGS = Filtering(recall=0.8, passes=2, resamples=10, confidence=0.95, seed=1)
+SETTINGS = Filtering(recall=0.8, passes=2, bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1))
 
 
 def cosines(rows: list[tuple[int, float, float, float]]) -> pd.DataFrame:

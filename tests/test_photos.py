@@ -5,6 +5,7 @@ import dataclasses
 import pandas as pd
 import pytest
 import torch
+from tiny_settings import changed
 from torch import nn
 from torchvision.transforms import v2
 
@@ -110,7 +111,7 @@ def test_errors_name_what_is_accepted(made, tmp_path):
 )
 def test_settings_that_make_no_sense_are_named(changes, said):
     with pytest.raises(ValueError, match=said):
-        dataclasses.replace(SETTINGS, **changes)
+        changed(SETTINGS, **changes)
 
 
 def errors(wrong: dict[str, list[bool]]) -> stats.Shares:
@@ -122,7 +123,7 @@ def errors(wrong: dict[str, list[bool]]) -> stats.Shares:
         for seed in range(1, 5)
         for scale, bad in zip((0.0, 0.5, 1.0), row, strict=True)
     ]
-    return stats.error_shares(stats.outcomes(pd.DataFrame(rows)), settings=SETTINGS)
+    return stats.error_shares(stats.outcomes(pd.DataFrame(rows)), settings=SETTINGS.bootstrap)
 
 
 def test_steps_of_the_mean_curve_are_what_one_counts():
@@ -141,5 +142,5 @@ def test_claims_of_the_paper_are_judged_by_the_interval():
 def test_top_five_counts_the_truth_at_any_place():
     rows = [("hen", ["cock", "hen"]), ("hen", ["hen", "cock"]), ("cock", ["hen", "goose"])]
     table = pd.DataFrame([{"shift": UNSHIFTED, "model": "a", "class": own, "top1": five[0], "top5": five} for own, five in rows])
-    found = photoshow.clean(table, settings=SETTINGS).set_index("measure")["estimate"]
+    found = photoshow.clean(table, settings=SETTINGS.bootstrap).set_index("measure")["estimate"]
     assert found.to_dict() == pytest.approx({"top-1": 1 / 3, "top-5": 2 / 3})

@@ -7,9 +7,9 @@ import statsmodels.api as sm
 from test_stats import HAND, SCALES, estimates, predictions, random_predictions, shares
 
 from cnslib import ranking, stats
-from cnslib.analyses import Accuracy
+from cnslib.config import Bootstrap
 
-MANY = Accuracy(reference="alexnet", resamples=8000, confidence=0.95, seed=1)
+MANY = Bootstrap(resamples=8000, confidence=0.95, seed=1)
 
 
 def test_ranks_of_three_trajectories_by_hand():

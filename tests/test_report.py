@@ -15,13 +15,14 @@ from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 from cnslib import answers, archives, benchmarks, evaluation, guests, imagenet, official, paths, report, stats, tables
 from cnslib.analyses import Accuracy
+from cnslib.config import Bootstrap
 
 CLASSES = ["sneaker", "bag"]
 LABELS = ["bag", "sneaker", "coat"]
 SHIFTS = ["heavy snow", "cartoon style"]
 SCALES = [0.0, 1.0, 2.0]
 SEEDS = [1, 2, 3, 4, 5, 6]
-SETTINGS = Accuracy(reference="reference", resamples=200, confidence=0.95, seed=1)
+SETTINGS = Accuracy(reference="reference", bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1))
 TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 
 
@@ -100,7 +101,7 @@ def test_differences_are_those_of_the_named_model_from_each_other_one(found):
 
 
 def test_the_others_keep_the_numbers_they_have_without_the_guest(found, benchmark):
-    alone = stats.accuracy(stats.error_shares(stats.outcomes(benchmark.answers, benchmark.kept), settings=SETTINGS))
+    alone = stats.accuracy(stats.error_shares(stats.outcomes(benchmark.answers, benchmark.kept), settings=SETTINGS.bootstrap))
     beside = found.tables["accuracy"].query("model != 'mine'").reset_index(drop=True)
     pd.testing.assert_frame_equal(
         alone.sort_values(["shift", "model", "scale"], ignore_index=True),

@@ -6,10 +6,12 @@ import pytest
 
 from cnslib import published, robustness, scenarioclaims, siblings
 from cnslib.chapters import Scenarios
+from cnslib.config import Bootstrap
 from cnslib.within import PRINTED, TRAINED
 
 SETTINGS = Scenarios(
-    resamples=200, confidence=0.95, seed=1, classifiers={"x": "lite:0"}, cutouts=2, backbones={"x": "x"}, images=1,
+    bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1), seed=1, classifiers={"x": "lite:0"},
+    cutouts=2, backbones={"x": "x"}, images=1,
     severities=[0.0, 1.0], photo_severities=[0.0, 1.0], drawing_steps=1, guidance=1.0, training_images=1, steps=1,
     batch_size=1, learning_rate=0.1, average=0.9,
 )  # fmt: skip
@@ -27,7 +29,7 @@ def answers(shares, objects=20):
 
 
 def found(shares):
-    return robustness.accuracies(answers(shares), TRAINED, settings=SETTINGS)
+    return robustness.accuracies(answers(shares), TRAINED, settings=SETTINGS.bootstrap)
 
 
 def test_the_score_by_hand():
@@ -63,7 +65,7 @@ def test_accuracies_and_drops_are_shares_of_objects():
     low, high = np.percentile(table.of("grey")[1:, 0, 0], [2.5, 97.5])
     assert low < 0.5 < high
     with pytest.raises(ValueError, match="answers: 20 is not accepted; accepted: none missing"):
-        robustness.accuracies(answers({"a": own}).query("shift != 'grey'"), TRAINED, settings=SETTINGS)
+        robustness.accuracies(answers({"a": own}).query("shift != 'grey'"), TRAINED, settings=SETTINGS.bootstrap)
 
 
 def test_table_1_has_a_row_per_experiment_and_model_and_a_column_per_scenario():

@@ -7,9 +7,9 @@ from test_alignment import CHOSEN, GRID, LABELS, images, judges, picture, write_
 
 from cnslib import alignment, rulers, tables, world
 from cnslib.analyses import Calibration
-from cnslib.config import SHIFTS, UNSHIFTED
+from cnslib.config import SHIFTS, UNSHIFTED, Bootstrap
 
-SETTINGS = Calibration(resamples=100, confidence=0.95, seed=1, scenes=2, severities=4, steps=5)
+SETTINGS = Calibration(bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1), seed=1, scenes=2, severities=4, steps=5)
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 
 from cnslib import filtering, screening, stats, tables
 from cnslib.alignment import DETECTORS
-from cnslib.config import Filtering
+from cnslib.config import Bootstrap, Filtering
 
-SETTINGS = Filtering(recall=0.9, passes=2, resamples=100, confidence=0.95, seed=1)
+SETTINGS = Filtering(recall=0.9, passes=2, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1))
 SCALES = [0.0, 1.0, 2.0]
 
 
@@ -51,7 +51,7 @@ def test_every_part_is_judged_by_itself():
     table = labelled()
     keep = screening.verdicts(table, filtering.thresholds(table, 0.9))
     parts = {shift: table["shift"] == shift for shift in table["shift"].unique()}
-    found = screening.judged(table, keep, parts, settings=SETTINGS).set_index(["part", "rule", "measure"])
+    found = screening.judged(table, keep, parts, settings=SETTINGS.bootstrap).set_index(["part", "rule", "measure"])
     rain = table[parts["heavy rain"] & table["oracle_ooc"]]
     row = found.loc[("heavy rain", screening.RELEASED, "tpr")]
     assert row["n"] == len(rain) and row["estimate"] == pytest.approx((~keep.loc[rain.index, screening.RELEASED]).mean())
@@ -61,22 +61,22 @@ def test_areas_are_those_of_scikit_learn():
     table = labelled()
     table["clip_class"] = table["clip_class"].round(1)  # many ties
     part = {"all": table["scale"] >= 0}
-    ours = screening.areas(table, part, settings=SETTINGS)
-    theirs = filtering.areas(table, settings=SETTINGS)
+    ours = screening.areas(table, part, settings=SETTINGS.bootstrap)
+    theirs = filtering.areas(table, settings=SETTINGS.bootstrap)
     for column in ("n", "estimate", "low", "high"):
         np.testing.assert_allclose(ours[column].astype(float), theirs[column].astype(float), atol=1e-12)
-    assert screening.areas(table, {"none": table["scale"] < 0}, settings=SETTINGS).empty
+    assert screening.areas(table, {"none": table["scale"] < 0}, settings=SETTINGS.bootstrap).empty
 
 
 def test_a_rule_has_no_advantage_over_itself_and_one_over_its_opposite():
     table = labelled()
     right = ~table["oracle_ooc"]
-    same = screening.advantage(table, right, right, settings=SETTINGS)
+    same = screening.advantage(table, right, right, settings=SETTINGS.bootstrap)
     assert same == {"n": len(table), "estimate": 0, "low": 0, "high": 0}
-    assert screening.advantage(table, right, ~right, settings=SETTINGS)["estimate"] == 1
+    assert screening.advantage(table, right, ~right, settings=SETTINGS.bootstrap)["estimate"] == 1
     one_worse = right.copy()
     one_worse.iloc[0] = ~one_worse.iloc[0]
-    assert screening.advantage(table, right, one_worse, settings=SETTINGS)["estimate"] == pytest.approx(1 / len(table))
+    assert screening.advantage(table, right, one_worse, settings=SETTINGS.bootstrap)["estimate"] == pytest.approx(1 / len(table))
 
 
 def answers(table, models=("good", "bad")):
@@ -92,8 +92,8 @@ def test_without_a_filter_the_error_rates_are_those_of_all_trajectories():
     table = labelled()
     found = stats.outcomes(answers(table))
     keep = pd.DataFrame({screening.LABELS: ~table["oracle_ooc"], screening.NONE: True})
-    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=SETTINGS)
-    plain = stats.error_shares(found, settings=SETTINGS)
+    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=SETTINGS.bootstrap)
+    plain = stats.error_shares(found, settings=SETTINGS.bootstrap)
     np.testing.assert_allclose(errors.samples[:, 1], plain.samples[:, plain.groups.index(stats.ALL)])
     assert errors.n.tolist() == [len(found.trajectories) - table["oracle_ooc"].sum(), len(found.trajectories)]
 
@@ -103,7 +103,7 @@ def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them():
     table["top1"] = table["class"].where(~table["oracle_ooc"], "none")
     found = stats.outcomes(table[[*tables.KEY, "top1"]].assign(model="only").pipe(lambda t: pd.concat([t, t.assign(model="other")])))
     keep = pd.DataFrame({screening.LABELS: ~table["oracle_ooc"], "same": ~table["oracle_ooc"], screening.NONE: True})
-    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=SETTINGS)
+    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=SETTINGS.bootstrap)
     excess = screening.excess(errors).set_index(["rule", "scale"])["estimate"]
     assert (excess["same"] == 0).all()
     # only out-of-class images are misclassified: without a filter all of them count
@@ -114,6 +114,6 @@ def test_the_order_under_the_labels_agrees_with_itself():
     table = labelled()
     found = stats.outcomes(answers(table))
     keep = pd.DataFrame({screening.LABELS: ~table["oracle_ooc"], screening.NONE: True})
-    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=SETTINGS)
+    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=SETTINGS.bootstrap)
     tau = screening.agreement(errors).set_index(["rule", "scale"])["estimate"]
     assert tau[screening.NONE, 1.0] == 1 and np.isnan(tau[screening.NONE, 2.0])  # at scale 2 both models are tied

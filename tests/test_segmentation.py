@@ -7,16 +7,24 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tiny_settings import changed
 from torch import nn
 from torchvision.transforms import Compose, Normalize, PILToTensor
 
 from cnslib import classifiers, overlap, parameters, paths, saliency, scenes, segmentation, stats, subjects, tables, units, world
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 
 CLASSES = ["trouser", "bag"]
 SETTINGS = dataclasses.replace(
     parameters.load(paths.resolve("params.yaml"))["segmentation"],
-    **{"encoder": "data/models/classifiers/resnet_xs", "steps": 2, "batch_size": 2, "images": 1, "severities": [0.0, 1.0], "resamples": 50},
+    **{
+        "encoder": "data/models/classifiers/resnet_xs",
+        "steps": 2,
+        "batch_size": 2,
+        "images": 1,
+        "severities": [0.0, 1.0],
+        "bootstrap": Bootstrap(50, 0.95, 1),
+    },
 )
 TROUSER, BAG = (segmentation.LABELS.index(name) for name in CLASSES)
 
@@ -60,7 +68,7 @@ def test_miou_divides_sums_and_not_images():
     ]
     counts = pd.DataFrame(counts)
     found = stats.outcomes(overlap.images(counts, settings=SETTINGS))
-    miou = overlap.table(overlap.miou(found, counts, settings=SETTINGS))
+    miou = overlap.table(overlap.miou(found, counts, settings=SETTINGS.bootstrap))
     assert miou["estimate"].tolist() == pytest.approx([(1 / 10 + 8 / 18) / 2] * len(miou))
 
 
@@ -138,15 +146,16 @@ def test_effects_are_differences_of_means():
         [{**key("grey", severity=s), "model": model, "iou": value, "top1": "trouser"} for (model, s), value in values.items()]
     )
     found = stats.outcomes(rows)
-    table = overlap.table3(overlap.effects(overlap.means(found, rows, "iou", settings=SETTINGS), settings=SETTINGS)).set_index("name")
+    shares = overlap.means(found, rows, "iou", settings=SETTINGS.bootstrap)
+    table = overlap.table3(overlap.effects(shares, settings=SETTINGS.bootstrap)).set_index("name")
     assert table["ours"].to_dict() == pytest.approx({"grey": -0.2, "PSPNet": 0.1})
     assert table["published"].to_dict() == {"grey": -0.01929, "PSPNet": -0.045}
     assert table["verdict"].to_dict() == {"grey": "same direction", "PSPNet": "opposite direction"}
 
 
 def test_a_perfect_order_correlates_fully():
-    values = np.tile(np.arange(8.0), (SETTINGS.resamples + 1, 1))
-    found = overlap.correlation(values, -values, settings=SETTINGS)
+    values = np.tile(np.arange(8.0), (SETTINGS.bootstrap.resamples + 1, 1))
+    found = overlap.correlation(values, -values, settings=SETTINGS.bootstrap)
     assert found == pytest.approx({"n": 8, "estimate": -1, "low": -1, "high": -1})
 
 
@@ -182,7 +191,7 @@ def test_a_mask_without_an_object_or_of_another_size_has_no_iou():
 )
 def test_one_clear_error_names_what_the_section_may_hold(changes, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(SETTINGS, **changes)
+        changed(SETTINGS, **changes)
 
 
 def test_more_photographs_than_there_are_are_refused():

@@ -35,7 +35,7 @@ def test_pictures_are_those_of_the_report_and_drawn_once_until_a_slider_changes(
     for number, path in enumerate(own.values()):
         write(pipe, path, number)
     place = {"origin": models.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), "path": tmp_path / "strips.parquet"}
-    plain = {"scales": SCALES, "settings": SETTINGS, "seed": 3}
+    plain = {"scales": SCALES, "settings": SETTINGS, "start_fraction": 0.75, "seed": 3}
     first = sliderstrips.strips(pipe, own, NAME, **plain, **place)
     assert first.shape == (2, 3, 64, 64, 3) and (first[0, 1:] != first[1, 1:]).any()
     assert np.array_equal(first, health.strips(pipe, list(own.values()), NAME, **plain))

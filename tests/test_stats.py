@@ -8,9 +8,9 @@ import statsmodels.api as sm
 
 from cnslib import stats
 from cnslib.analyses import Accuracy
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 
-SETTINGS = Accuracy(reference="alexnet", resamples=300, confidence=0.95, seed=1)
+SETTINGS = Bootstrap(resamples=300, confidence=0.95, seed=1)
 SCALES = [0.0, 0.5, 1.0]
 HAND = {"alexnet": ["..x", ".xx", ".xx"], "resnet": ["..x", ".x.", "..."]}  # one word per trajectory, x: misclassified
 
@@ -144,7 +144,7 @@ def test_paired_resamples_know_that_equal_models_are_equal():
 def test_clustered_intervals_agree_with_scipys_paired_bootstrap_of_cluster_sums():
     table = random_predictions(7, trajectories=60)
     table = table.query("shift == 'heavy snow' or seed > 20")  # clusters of one and of two trajectories
-    settings = Accuracy("alexnet", resamples=4000, confidence=0.9, seed=2)
+    settings = Bootstrap(resamples=4000, confidence=0.9, seed=2)
     ours = stats.accuracy(shares(table, settings)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0]
     right = table.query("model == 'resnet' and scale == 1").assign(right=lambda t: t["top1"] == t["class"]).groupby("seed")["right"]
     theirs = scipy.stats.bootstrap(
@@ -229,7 +229,7 @@ def test_the_width_of_a_clustered_share_is_that_of_regression_with_cluster_robus
     rng = np.random.default_rng(6)
     clusters = np.repeat(np.arange(400), rng.integers(1, 9, 400))
     hits = rng.random(len(clusters)) < rng.beta(0.8, 0.4, 400)[clusters]
-    share = stats.clustered_share(hits, clusters, settings=Accuracy("alexnet", resamples=10_000, confidence=0.95, seed=3))
+    share = stats.clustered_share(hits, clusters, settings=Bootstrap(resamples=10_000, confidence=0.95, seed=3))
     regression = sm.OLS(hits.astype(float), np.ones(len(hits))).fit(cov_type="cluster", cov_kwds={"groups": clusters})
     assert share["estimate"] == pytest.approx(regression.params[0])
     assert (share["high"] - share["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse[0], rel=0.05)

@@ -9,16 +9,16 @@ import scipy.stats
 import timm
 import torch
 from tiny_garments import VIT, garments
+from tiny_settings import changed
 
 from cnslib import paths, roster, synthetic, tables, world, zoo
 from cnslib.analyses import Synthetic
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, Course, Exam, Stock
 
 LABELS = list(world.CLASSES)
 SETTINGS = Synthetic(
-    resamples=50,
-    confidence=0.95,
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
     seed=1,
     network="",
     share=0.5,
@@ -146,7 +146,7 @@ def test_accuracies_are_means_over_runs_and_the_untouched_network_has_one():
 
 
 def test_the_garments_interval_holds_the_change_and_a_single_run_has_no_interval():
-    found = synthetic.over_garments(replies(KNOWN), first=MIXED, second=REAL, settings=SETTINGS).iloc[0]
+    found = synthetic.over_garments(replies(KNOWN), first=MIXED, second=REAL, settings=SETTINGS.bootstrap).iloc[0]
     assert found["estimate"] == pytest.approx(1 / 3) and found["low"] <= found["estimate"] <= found["high"] and found["n"] == 4
     one = {key: own for key, own in KNOWN.items() if key[1] < 2}
     assert np.isnan(synthetic.gains(replies(one), by=["exam"], confidence=0.95)["low"]).all()
@@ -154,7 +154,7 @@ def test_the_garments_interval_holds_the_change_and_a_single_run_has_no_interval
 
 def test_table_6_is_read_with_its_change():
     both = pd.concat([replies(KNOWN), replies(KNOWN, CATALOG).assign(shift=UNSHIFTED)])
-    found = synthetic.table6(both, paths.PUBLISHED / "cns_table6.csv", settings=SETTINGS).set_index("exam")
+    found = synthetic.table6(both, paths.PUBLISHED / "cns_table6.csv", settings=SETTINGS.bootstrap).set_index("exam")
     assert found["published"].to_dict() == {CATALOG: pytest.approx(-0.0204), STYLES: pytest.approx(0.1023)}
     assert found["ours"].tolist() == pytest.approx([2 / 3 - 1 / 4] * 2)
 
@@ -164,4 +164,4 @@ def test_table_6_is_read_with_its_change():
 )
 def test_settings_that_cannot_be_are_named(change, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(SETTINGS, **change)
+        changed(SETTINGS, **change)

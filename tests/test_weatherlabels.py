@@ -9,12 +9,12 @@ import torch
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import oodcvclaims, paths, weatherlabels
-from cnslib.analyses import Resampling
+from cnslib.config import Bootstrap
 from cnslib.stats import Shares
 from cnslib.weatherlabels import UNKNOWN
 
 SHIFTS = ["heavy snow", "heavy fog", "heavy rain"]
-SETTINGS = Resampling(resamples=100, confidence=0.95, seed=1)
+SETTINGS = Bootstrap(resamples=100, confidence=0.95, seed=1)
 
 
 class Texts:

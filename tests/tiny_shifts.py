@@ -1,10 +1,10 @@
 """The smallest data sets of Control+Shift that still have two steps, two classes and a validation set."""
 
+from cnslib.config import Bootstrap
 from cnslib.studies import Controlshift
 
 SHIFTED = Controlshift(
-    resamples=50,
-    confidence=0.95,
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
     seed=1,
     factors=[0.9, 1.1],
     angles=[0.0, 90.0],
