@@ -7,7 +7,7 @@ import scipy.stats
 from sklearn.isotonic import IsotonicRegression
 from test_stats import SCALES
 
-from cnslib import calibration, stats
+from cnslib import calibration, clustered, stats
 from cnslib.analyses import Calibration
 
 SETTINGS = Calibration(resamples=200, confidence=0.95, seed=1, scenes=2, severities=2, steps=5)
@@ -84,7 +84,7 @@ def test_the_sample_row_of_the_maps_is_the_direct_fit_of_scikit_learn():
 
 def test_a_resampled_map_is_the_direct_fit_of_the_repeated_trajectories():
     table = random_readings(2, trajectories=6)
-    found, weights = map_of(table), stats.resampling_weights(6, settings=SETTINGS)
+    found, weights = map_of(table), clustered.resampling_weights(6, settings=SETTINGS)
     for draw in (1, 17, 200):
         repeated = table.loc[table.index.repeat(weights[draw, table["seed"] - 1].astype(int))]
         means = repeated[repeated["shift"] == "snow"].groupby("scale")["oracle"].mean()
@@ -136,12 +136,12 @@ def test_correlations_are_those_of_scipy_and_their_resamples_those_of_repeated_r
     found = calibration.correlations(calibration.arrange(table, ["oracle"]), settings=SETTINGS).set_index("measure")
     scipys = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
     drawn = {name: [] for name in scipys}
-    for row in stats.resampling_weights(8, settings=SETTINGS)[1:]:
+    for row in clustered.resampling_weights(8, settings=SETTINGS)[1:]:
         repeated = table.loc[table.index.repeat(row[table["seed"] - 1].astype(int))]
         for name, function in scipys.items():
             drawn[name].append(function(repeated["scale"], repeated["oracle"]).statistic)
     for name, function in scipys.items():
-        low, high = stats.percentiles(np.array(drawn[name]), 0.95)
+        low, high = clustered.percentiles(np.array(drawn[name]), 0.95)
         expected = [function(table["scale"], table["oracle"]).statistic, float(low), float(high)]
         assert found.loc[name, ["estimate", "low", "high"]].tolist() == pytest.approx(expected)
 

@@ -11,7 +11,8 @@ from scipy.stats import norm
 
 from cnslib import line
 from cnslib.analyses import Line
-from cnslib.stats import ALL, Shares, resampling_weights
+from cnslib.clustered import resampling_weights
+from cnslib.stats import ALL, Shares
 
 SCALES = [0.0, 0.5, 1.0]
 FAMILIES = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}
