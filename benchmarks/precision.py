@@ -16,7 +16,7 @@ import turns
 from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 from torch import nn
 
-from cnslib import classifiers, encoders, fusion, models, parameters, paths, stats
+from cnslib import classifiers, clustered, encoders, fusion, models, parameters, paths
 from cnslib.config import Generation
 from cnslib.sliders import slider_path
 
@@ -129,7 +129,7 @@ def agreement(drawing: Drawing) -> tuple[dict, dict, float]:
             same.append(answers[0] == answers[1])
     hits = np.stack(same)  # clusters, classifiers, pictures
     clusters = np.arange(len(hits)).repeat(hits[0].size)
-    overall = stats.clustered_share(hits.ravel(), clusters, settings=drawing.resampling)
+    overall = clustered.clustered_share(hits.ravel(), clusters, settings=drawing.resampling)
     return overall, {one.name: hits[:, i].mean() for i, one in enumerate(jury)}, float(np.mean(apart))
 
 

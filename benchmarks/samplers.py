@@ -31,9 +31,10 @@ from cnslib import (
     stats,
     tables,
 )
+from cnslib.clustered import percentiles
 from cnslib.config import UNSHIFTED
 from cnslib.sliders import slider_path
-from cnslib.stats import ALL, Outcomes, Shares, percentiles
+from cnslib.stats import ALL, Outcomes, Shares
 from cnslib.studies import Ablation
 
 FAST = "UniPC 20"  # the row's, of the ablation's samplers

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from cnslib import clustered
+from cnslib.clustered import percentiles
 from cnslib.config import demand
-from cnslib.stats import MEAN, TINY, Shares, model_index, percentiles, relative_corruption_error, tabulate
+from cnslib.stats import MEAN, TINY, Shares, model_index, relative_corruption_error, tabulate
 
 
 def along(table: pd.DataFrame, members: dict[str, list[str]]) -> pd.DataFrame:
@@ -121,6 +123,5 @@ def order_agreement(
     for axis, part in known.dropna(subset=[column]).groupby("axis", sort=False):
         ranks = pd.DataFrame(values[:, columns(errors, part["classifier"].tolist())]).rank(axis=1)
         rho = ranks.corrwith(part[column].rank().set_axis(ranks.columns), axis=1).to_numpy()
-        low, high = percentiles(rho[1:], errors.confidence)
-        rows.append({"axis": axis, "measure": column, "n": len(part), "estimate": rho[0], "low": float(low), "high": float(high)})
+        rows.append({"axis": axis, "measure": column, **clustered.record(rho, len(part), errors.confidence)})
     return pd.DataFrame(rows)

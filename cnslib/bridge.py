@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from cnslib import axes, controlshift, evaluation, orders, shiftfindings, tables
+from cnslib import axes, clustered, controlshift, evaluation, ranking, shiftfindings, tables
+from cnslib.clustered import Bootstrap
 from cnslib.config import Evaluation
-from cnslib.stats import Bootstrap, Outcomes, Shares
+from cnslib.stats import Outcomes, Shares
 from cnslib.studies import Controlshift
 
 
@@ -41,7 +42,8 @@ def agreement(
     slopes = shiftfindings.steepness(found, away, space=space, settings=settings)
     ratios = axes.relative_errors(benchmark, reference=reference)[:, axes.columns(benchmark, slopes.models)]
     n = min(slopes.n[-1], benchmark.n[-1])
-    return {group: orders.tau_record(-slopes.samples[:, i, :, 0], ratios, n, settings.confidence) for i, group in enumerate(slopes.groups)}
+    tau = {group: ranking.kendall(-slopes.samples[:, i, :, 0], ratios) for i, group in enumerate(slopes.groups)}
+    return {group: clustered.record(values, n, settings.confidence) for group, values in tau.items()}
 
 
 def both(slopes: Shares, benchmark: Shares, *, reference: str) -> pd.DataFrame:

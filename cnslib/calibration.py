@@ -12,8 +12,9 @@ import pandas as pd
 from jaxtyping import Bool, Float
 from scipy.optimize import isotonic_regression
 
-from cnslib import stats, tables
-from cnslib.stats import TINY, Bootstrap, Outcomes, Shares, percentiles
+from cnslib import clustered, stats, tables
+from cnslib.clustered import Bootstrap, percentiles
+from cnslib.stats import TINY, Outcomes, Shares
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,16 @@ def correlations(found: Readings, *, settings: Bootstrap) -> pd.DataFrame:
     """Pearson's and Spearman's correlation of scale and reading over all images of a shift; n counts trajectories."""
     rows = []
     for shift, places in found.naming.trajectories.groupby("shift").indices.items():
-        cluster = found.naming.trajectories.iloc[places].groupby(stats.CLUSTER).ngroup().to_numpy()
-        weights = stats.resampling_weights(cluster.max() + 1, settings=settings)[:, cluster].repeat(len(found.naming.scales), axis=1)
+        cluster = found.naming.trajectories.iloc[places].groupby(clustered.CLUSTER).ngroup().to_numpy()
+        weights = clustered.resampling_weights(cluster.max() + 1, settings=settings)[:, cluster].repeat(len(found.naming.scales), axis=1)
         scale = np.tile(found.naming.scales, len(places))
         for k, ruler in enumerate(found.rulers):
             pair = scale, found.readings[places, k].ravel()
             sides = {"pearson": pair, "spearman": tuple(weighted_ranks(side, weights) for side in pair)}
             for name, (x, y) in sides.items():
                 value = weighted_correlation(x, y, weights)
-                low, high = percentiles(value[1:], settings.confidence)
-                key = {"shift": shift, "ruler": ruler, "measure": name, "n": len(places)}
-                rows.append({**key, "estimate": value[0], "low": float(low), "high": float(high)})
+                numbers = clustered.record(value, len(places), settings.confidence)
+                rows.append({"shift": shift, "ruler": ruler, "measure": name, **numbers})
     return pd.DataFrame(rows)
 
 

@@ -7,7 +7,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib import clustered, ranking, stats, tables
-from cnslib.stats import ALL, Bootstrap, Outcomes, Shares, percentiles, tabulate
+from cnslib.clustered import Bootstrap
+from cnslib.stats import ALL, Outcomes, Shares, over_images, tabulate
 
 
 def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> dict[str, Shares]:
@@ -39,7 +40,7 @@ def differences(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
 def drop_differences(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
     """Accuracy drop at the last scale (mean over the models, all shifts) of each sampler minus the reference's, as records."""
     drops = {name: overall(one)[..., -1].mean(1) - overall(one)[..., 0].mean(1) for name, one in shares.items()}
-    return {name: record(drop - drops[reference], shares[name]) for name, drop in drops.items() if name != reference}
+    return {name: over_images(drop - drops[reference], shares[name]) for name, drop in drops.items() if name != reference}
 
 
 def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
@@ -48,18 +49,12 @@ def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
     Shares are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
     """
     scored = {name: overall(one)[..., 1:].mean(-1).round(9) for name, one in shares.items()}
-    return {name: record(ranking.kendall(rows, scored[reference]), shares[name]) for name, rows in scored.items() if name != reference}
+    return {name: over_images(ranking.kendall(rows, scored[reference]), shares[name]) for name, rows in scored.items() if name != reference}
 
 
 def overall(shares: Shares) -> Float[np.ndarray, "resamples+1 models scales"]:
     """Error rates over all shifts."""
     return shares.samples[:, shares.groups.index(ALL)]
-
-
-def record(values: Float[np.ndarray, "resamples+1"], shares: Shares) -> dict:
-    """A number with its resamples as a record; n counts trajectories."""
-    low, high = percentiles(values[1:], shares.confidence)
-    return {"n": int(shares.n[-1]), "estimate": float(values[0]), "low": float(low), "high": float(high)}
 
 
 def other_seeds(found: Outcomes, seeds: int, *, confidence: float) -> dict:
@@ -71,10 +66,7 @@ def other_seeds(found: Outcomes, seeds: int, *, confidence: float) -> dict:
     groups = [numbers[start : start + seeds] for start in range(0, len(numbers) - seeds + 1, seeds)]
     scored = [found.wrong[found.trajectories["seed"].isin(group)][..., 1:].mean((0, 2)) for group in groups]
     pairs = [ranking.kendall(one[None], other[None])[0] for one, other in itertools.combinations(scored, 2)]
-    if not pairs:
-        return {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}
-    low, high = percentiles(np.array(pairs)[:, None], confidence)
-    return {"n": len(pairs), "estimate": float(np.mean(pairs)), "low": float(low[0]), "high": float(high[0])}
+    return clustered.record(np.array([np.mean(pairs), *pairs]), len(pairs), confidence) if pairs else dict(clustered.NOTHING)
 
 
 def likeness(looks: pd.DataFrame, reference: str, *, settings: Bootstrap) -> pd.DataFrame:

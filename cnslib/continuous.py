@@ -9,16 +9,15 @@ import itertools
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.stats import kendalltau
 from statsmodels.stats.proportion import proportion_confint
 
-from cnslib import failure, stats, tables
+from cnslib import clustered, failure, ranking, stats, tables
 from cnslib.analyses import Bisection
 from cnslib.bisection import between, bracketed, multiples, requests
-from cnslib.stats import ALL, CLUSTER, NEVER, Bootstrap, Outcomes, Shares, percentiles
+from cnslib.clustered import Bootstrap, percentiles
+from cnslib.stats import ALL, NEVER, Outcomes, Shares
 
 Means = Float[np.ndarray, "resamples+1 models"]
-NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}
 
 
 def refined(found: Outcomes, points: pd.DataFrame, *, resolution: float) -> Outcomes:
@@ -32,28 +31,13 @@ def refined(found: Outcomes, points: pd.DataFrame, *, resolution: float) -> Outc
     return Outcomes(found.trajectories, found.models, scales, until[..., None] <= np.array(scales) + stats.TINY)
 
 
-def mean_record(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean over some rows (shift, class, seed, ...) with its interval over (class, seed), as a record.
-
-    One cluster says nothing about others: then there is no interval.
-    """
-    if not len(rows):
-        return NOTHING
-    codes = rows.groupby(CLUSTER).ngroup().to_numpy()
-    sums, counts = np.bincount(codes, weights=values.to_numpy(float)), np.bincount(codes)
-    weights = stats.resampling_weights(len(counts), settings=settings)
-    means = (weights @ sums) / (weights @ counts)
-    low, high = percentiles(means[1:], settings.confidence) if len(counts) > 1 else (np.nan, np.nan)
-    return {"n": len(rows), "estimate": float(means[0]), "low": float(low), "high": float(high)}
-
-
 def cautious_share(hits: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """A share whose interval counts trajectories, not rows: Wilson's, as if the models of a trajectory all said the same.
 
     For few trajectories and shares near 0 or 1, where resampling would claim certainty.
     """
     if not len(rows):
-        return NOTHING
+        return dict(clustered.NOTHING)
     cases, share = len(rows.drop_duplicates(tables.TRAJECTORY)), float(hits.mean())
     low, high = proportion_confint(share * cases, cases, alpha=1 - settings.confidence, method="wilson")
     return {"n": len(rows), "estimate": share, "low": float(low), "high": float(high)}
@@ -83,7 +67,7 @@ def readings(points: pd.DataFrame) -> pd.DataFrame:
 def by_shift(rows: pd.DataFrame, column: str, *, settings: Bootstrap) -> pd.DataFrame:
     """The mean of a column per shift and over all shifts, with n and interval."""
     groups = {shift: rows[rows["shift"] == shift] for shift in sorted(rows["shift"].unique())} | {ALL: rows}
-    return pd.DataFrame([{"shift": name, **mean_record(part[column], part, settings=settings)} for name, part in groups.items()])
+    return pd.DataFrame([{"shift": name, **clustered.mean(part[column], part, settings=settings)} for name, part in groups.items()])
 
 
 def mean_scale(failures: Shares, *, centred: bool) -> Means:
@@ -100,10 +84,10 @@ def mean_scale(failures: Shares, *, centred: bool) -> Means:
 
 def tabulate(means: dict[str, Means], models: list[str], *, n: int, confidence: float) -> pd.DataFrame:
     """Estimate and interval of each model under each reading."""
-    parts = []
-    for reading, values in means.items():
-        low, high = percentiles(values[1:], confidence)
-        parts.append(pd.DataFrame({"model": models, "reading": reading, "n": n, "estimate": values[0], "low": low, "high": high}))
+    parts = [
+        pd.DataFrame({"model": models, "reading": reading, **clustered.estimates(values, n, confidence)})
+        for reading, values in means.items()
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -179,9 +163,7 @@ def told_apart(means: Means, *, confidence: float) -> tuple[int, int]:
 
 def tau(first: Means, second: Means, *, n: int, confidence: float) -> dict:
     """Kendall's tau between the orders of the models under two readings, as a record; 1 is the same order."""
-    values = np.array([kendalltau(a, b).statistic for a, b in zip(first, second, strict=True)])
-    low, high = percentiles(values[1:], confidence)
-    return {"n": n, "estimate": float(values[0]), "low": float(low), "high": float(high)}
+    return clustered.record(ranking.kendall(first, second), n, confidence)
 
 
 def crossings(points: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
@@ -204,7 +186,7 @@ def image_ratio(points: pd.DataFrame, *, scales: list[float], settings: Bisectio
     rows = points[tables.TRAJECTORY].drop_duplicates()
     asked = requests(points, resolution=settings.resolution).drop_duplicates(tables.KEY).groupby(tables.TRAJECTORY).size()
     counts = asked.reindex(pd.MultiIndex.from_frame(rows), fill_value=0)
-    return mean_record(counts / len(between(scales, settings.resolution)), rows, settings=settings.bootstrap)
+    return clustered.mean(counts / len(between(scales, settings.resolution)), rows, settings=settings.bootstrap)
 
 
 def scan_lines(answers: pd.DataFrame, keys: list[tuple], *, scales: list[float], step: float) -> pd.DataFrame:

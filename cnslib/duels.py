@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, UInt8
 
-from cnslib import axes, denoiser, pruning, stats, tables, units, workers
+from cnslib import axes, clustered, denoiser, pruning, stats, tables, units, workers
 from cnslib.analyses import Denoiser
 from cnslib.config import UNSHIFTED, identifier
 from cnslib.denoiser import Judge
@@ -161,8 +161,8 @@ def hits_by(errors: pd.DataFrame, columns: list[str], *, settings: Bootstrap) ->
     for values, part in errors.groupby(columns):
         means = part.groupby([*tables.KEY, "candidate"])["error"].mean().reset_index()
         first = means.loc[means.groupby(tables.KEY)["error"].idxmin()]
-        hits, clusters = (first["candidate"] == first["class"]).to_numpy(), first.groupby(stats.CLUSTER).ngroup().to_numpy()
-        rows.append(dict(zip(columns, values, strict=True)) | stats.clustered_share(hits, clusters, settings=settings))
+        hits, clusters = (first["candidate"] == first["class"]).to_numpy(), first.groupby(clustered.CLUSTER).ngroup().to_numpy()
+        rows.append(dict(zip(columns, values, strict=True)) | clustered.clustered_share(hits, clusters, settings=settings))
     return pd.DataFrame(rows)
 
 
@@ -171,11 +171,10 @@ def margins(answers: pd.DataFrame, chosen: pd.DataFrame, *, settings: Denoiser) 
     rows = tables.trajectories(answers, settings.shifts).merge(chosen)
     found = []
     for (model, shift, scale), part in rows.groupby(["model", "shift", "scale"]):
-        weights = stats.resampling_weights(len(part), settings=settings.bootstrap)
+        weights = clustered.resampling_weights(len(part), settings=settings.bootstrap)
         means = (weights @ part["margin"].to_numpy()) / len(part)
-        low, high = stats.percentiles(means[1:], settings.bootstrap.confidence)
-        place = {"model": model, "shift": shift, "scale": scale, "n": len(part)}
-        found.append(place | {"estimate": means[0], "low": float(low), "high": float(high)})
+        place = {"model": model, "shift": shift, "scale": scale}
+        found.append(place | clustered.record(means, len(part), settings.bootstrap.confidence))
     return pd.DataFrame(found)
 
 

@@ -10,7 +10,9 @@ from jaxtyping import Float, Int
 from scipy.stats import chi2
 from statsmodels.stats.multitest import multipletests
 
-from cnslib.stats import Bootstrap, Outcomes, Shares, first_failure, percentiles, resample, tabulate
+from cnslib import clustered
+from cnslib.clustered import Bootstrap
+from cnslib.stats import Outcomes, Shares, first_failure, resample, tabulate
 
 
 def intervals(found: Outcomes) -> pd.DataFrame:
@@ -115,9 +117,8 @@ def more_abrupt(failures: Shares, first: str, second: str) -> dict:
     found = deviations(failures)
     values = found[:, failures.groups.index(second)] - found[:, failures.groups.index(first)]
     difference = pd.DataFrame(values).mean(axis=1).to_numpy()  # leaves out a model that hardly fails under one of them
-    low, high = percentiles(difference[1:], failures.confidence)
     n = sum(failures.n[failures.groups.index(shift)] for shift in (first, second))
-    return {"n": int(n), "estimate": float(difference[0]), "low": float(low), "high": float(high)}
+    return clustered.record(difference, n, failures.confidence)
 
 
 def definitions(failures: Shares, errors: Shares) -> dict[str, pd.DataFrame]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from cnslib import stats, tables
+from cnslib import clustered, tables
 from cnslib.alignment import DETECTORS
 from cnslib.config import Bootstrap, Filtering
 
@@ -101,9 +101,9 @@ def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> 
 def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Bootstrap) -> dict:
     """hits / of with a bootstrap interval over (class, seed), as a record; not a number where there is nothing to count."""
     if not of.any():
-        return {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}
+        return dict(clustered.NOTHING)
     clusters = table.groupby(PAIR).ngroup()
-    return stats.clustered_share(hits[of].to_numpy(), clusters[of].to_numpy(), settings=settings)
+    return clustered.clustered_share(hits[of].to_numpy(), clusters[of].to_numpy(), settings=settings)
 
 
 def compare(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
@@ -169,9 +169,8 @@ def areas(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     outside, rows = labelled["oracle_ooc"].to_numpy(), []
     for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
         score, group = -labelled[name].to_numpy(), labelled.groupby(PAIR).ngroup().to_numpy()
-        weights = [row[group] for row in stats.resampling_weights(group.max() + 1, settings=settings)]
+        weights = [row[group] for row in clustered.resampling_weights(group.max() + 1, settings=settings)]
         both = [w for w in weights if w[outside].any() and w[~outside].any()]  # a resample may miss one kind
         values = np.array([roc_auc_score(outside, score, sample_weight=w) for w in both])
-        low, high = stats.percentiles(values[1:], settings.confidence)
-        rows.append({"detector": name, "n": len(labelled), "estimate": values[0], "low": float(low), "high": float(high)})
+        rows.append({"detector": name, **clustered.record(values, len(labelled), settings.confidence)})
     return pd.DataFrame(rows, columns=["detector", "n", "estimate", "low", "high"])

@@ -12,8 +12,8 @@ import pandas as pd
 from jaxtyping import Bool, Float
 from scipy import stats as scipy_stats
 from scipy.special import betainc
-from statsmodels.stats.proportion import proportion_confint
 
+from cnslib import clustered
 from cnslib.latents import Targets, check, slerp, unit
 
 MASS = 0.99  # of a distribution with full support, which its support is taken to hold (section 3.1)
@@ -58,8 +58,7 @@ def simulated(kind: str, value: float, trained: float, targets: Targets, *, draw
     generator = np.random.default_rng(seed)
     inside = ball if kind == "truncation" else half_sphere
     n, outside = inside(kind, value, trained, targets, draws, generator)
-    low, high = proportion_confint(outside, n, alpha=1 - confidence, method="wilson")
-    return pd.Series({"n": n, "estimate": outside / n, "low": low, "high": high})
+    return pd.Series(clustered.counted(outside, n, confidence=confidence))
 
 
 def ball(kind: str, value: float, trained: float, targets: Targets, draws: int, generator: np.random.Generator) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from sklearn.metrics import cohen_kappa_score
 
-from cnslib import alignment, catalog, paths, stats, tables, via
+from cnslib import alignment, catalog, clustered, paths, tables, via
 from cnslib.alignment import CLASS_PROMPT
 from cnslib.config import UNSHIFTED, Bootstrap, demand
 from cnslib.encoders import Clip, Oracle
@@ -139,13 +139,14 @@ def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> 
     Not a number where nothing was asked or all answers are the same.
     """
     if answers.empty or answers[ANNOTATORS].stack().nunique() == 1:
-        return {"n": len(answers), "estimate": np.nan, "low": np.nan, "high": np.nan}
+        return clustered.NOTHING | {"n": len(answers)}
     counted = answers.assign(cluster=rows.groupby(PAIR).ngroup()).value_counts(["cluster", *ANNOTATORS]).reset_index(name="count")
-    weights = stats.resampling_weights(counted["cluster"].max() + 1, settings=settings)[:, counted["cluster"]] * counted["count"].to_numpy()
+    weights = (
+        clustered.resampling_weights(counted["cluster"].max() + 1, settings=settings)[:, counted["cluster"]] * counted["count"].to_numpy()
+    )
     first, second = (counted[who] for who in ANNOTATORS)
     values = np.array([cohen_kappa_score(first, second, labels=via.ANSWERS, sample_weight=weight) for weight in weights])
-    low, high = stats.percentiles(values[1:], settings.confidence)
-    return {"n": len(answers), "estimate": values[0], "low": float(low), "high": float(high)}
+    return clustered.record(values, len(answers), settings.confidence)
 
 
 def stage_counts(table: pd.DataFrame) -> pd.DataFrame:
@@ -178,7 +179,7 @@ def study_shares(
     paper = np.arange(int(text["user_study_images"])) < int(text["user_study_ooc"])
     once = [(table["class_probability"] < chance).to_numpy() for table in (asked, benchmark)]
     cases = {"paper (people)": paper, f"sample ({who})": (kinds == OUT).to_numpy(), "sample (oracle, once)": once[0]}
-    rows = {what: stats.independent_share(case, confidence=confidence) for what, case in cases.items()}
+    rows = {what: clustered.independent_share(case, confidence=confidence) for what, case in cases.items()}
     share = float(once[1].mean())
     rows["whole benchmark (oracle, once)"] = {"n": len(benchmark), "estimate": share, "low": share, "high": share}
     return pd.DataFrame([{"what": what, **row} for what, row in rows.items()])

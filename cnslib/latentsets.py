@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import UInt8
 
-from cnslib import controlshift, intensity, latents, stats, tables
+from cnslib import clustered, controlshift, intensity, latents, tables
+from cnslib.clustered import Bootstrap
 from cnslib.config import demand
-from cnslib.stats import Bootstrap
 from cnslib.studies import Controlshift
 
 
@@ -63,10 +63,9 @@ def change(images: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     for kind in images["shift"].unique():
         keys, pictures = along(images, kind)
         away = np.abs(pictures.astype(int) - pictures[:, :1]).mean((2, 3, 4))
-        means = stats.resampling_weights(len(keys), settings=settings) @ away / len(keys)
-        low, high = stats.percentiles(means[1:], settings.confidence)
-        steps = {"scale": np.arange(away.shape[1], dtype=float), "n": len(keys)}
-        rows.append(pd.DataFrame({"shift": kind, **steps, "estimate": means[0], "low": low, "high": high}))
+        means = clustered.resampling_weights(len(keys), settings=settings) @ away / len(keys)
+        columns = clustered.estimates(means, len(keys), settings.confidence)
+        rows.append(pd.DataFrame({"shift": kind, "scale": np.arange(away.shape[1], dtype=float), **columns}))
     return pd.concat(rows, ignore_index=True)
 
 

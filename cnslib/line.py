@@ -13,8 +13,9 @@ from jaxtyping import Bool, Float, Int
 from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 
+from cnslib.clustered import percentiles
 from cnslib.config import demand
-from cnslib.stats import ALL, TINY, Shares, percentiles, tabulate
+from cnslib.stats import ALL, TINY, Shares, over_images, tabulate
 
 AXES = ("linear", "probit")
 NONE = "none"  # left out
@@ -166,20 +167,14 @@ def overall(values: Float[np.ndarray, "resamples+1 groups models scales"], found
 def mean_gains(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
     """Gain of every model, averaged over all shifts and the scales above 0 (Fig. 24)."""
     values = overall(gain(found, drawn), found)
-    return pd.DataFrame([{"model": m, **record(values[:, i], found)} for i, m in enumerate(found.shares.models)])
+    return pd.DataFrame([{"model": m, **over_images(values[:, i], found.shares)} for i, m in enumerate(found.shares.models)])
 
 
 def gain_difference(found: Points, first: str, second: str, drawn: np.ndarray | None = None) -> dict:
     """Mean gain of the first model minus that of the second, paired, as a record."""
     one, other = (found.shares.models.index(name) for name in (first, second))
     values = overall(gain(found, drawn), found)
-    return record(values[:, one] - values[:, other], found)
-
-
-def record(values: Float[np.ndarray, "resamples+1"], found: Points) -> dict:
-    """A number with its interval over the images of all shifts, as a record."""
-    low, high = percentiles(values[1:], found.shares.confidence)
-    return {"n": int(found.shares.n[-1]), "estimate": float(values[0]), "low": float(low), "high": float(high)}
+    return over_images(values[:, one] - values[:, other], found.shares)
 
 
 def mask(models: list[str], names: list[str]) -> Bool[np.ndarray, "models"]:
@@ -209,14 +204,14 @@ def leverage(found: Points) -> pd.DataFrame:
     x = found.x[0, -1, :, 0]
     deviation = (x - x.mean()) ** 2
     hat = 1 / len(x) + ratio(deviation, deviation.sum())
-    rows = [{"model": model, **record(found.id[:, -1, i, 0], found)} for i, model in enumerate(found.shares.models)]
+    rows = [{"model": model, **over_images(found.id[:, -1, i, 0], found.shares)} for i, model in enumerate(found.shares.models)]
     return pd.DataFrame(rows).assign(n=found.images[-1], leverage=hat, heavy=hat > 4 / len(x))
 
 
 def steeper(found: Points, drawn: np.ndarray | None = None) -> dict:
     """Slope at the last scale minus slope at the first, all shifts together, as a record."""
     slope = fit(found, drawn)[0][:, -1]
-    return record(slope[:, -1] - slope[:, 0], found)
+    return over_images(slope[:, -1] - slope[:, 0], found.shares)
 
 
 def followed(found: Points, drawn: np.ndarray | None = None) -> dict:
@@ -225,7 +220,7 @@ def followed(found: Points, drawn: np.ndarray | None = None) -> dict:
     xx, xy, yy = moments(x, y)
     t = scipy.stats.t.ppf((1 + found.shares.confidence) / 2, y.shape[2] - 2)
     r = above(ratio(xy, np.sqrt(xx * yy)), found)
-    return record(np.mean(r > t / np.sqrt(t**2 + y.shape[2] - 2), (1, 2)), found)
+    return over_images(np.mean(r > t / np.sqrt(t**2 + y.shape[2] - 2), (1, 2)), found.shares)
 
 
 def scatter(found: Points, *, shift: str, scale: float) -> pd.DataFrame:

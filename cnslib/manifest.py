@@ -7,27 +7,19 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-from statsmodels.stats.proportion import proportion_confint
-from statsmodels.stats.weightstats import DescrStatsW
-
-from cnslib import units
+from cnslib import clustered, units
 
 LICENCE = "MIT (weights trained by this project on Fashion-MNIST, MIT)"
 
 
 def share(correct) -> dict:
     """A proportion of independent images with its 95 % Wilson interval."""
-    hits, n = int(np.sum(np.asarray(correct))), len(correct)
-    low, high = proportion_confint(hits, n, method="wilson")
-    return {"n": n, "estimate": hits / n, "low": float(low), "high": float(high)}
+    return clustered.independent_share(np.asarray(correct), confidence=0.95)
 
 
 def mean(values) -> dict:
     """A mean over independent images with its 95 % t interval."""
-    sample = DescrStatsW(np.asarray(values, dtype=float))
-    low, high = sample.tconfint_mean()
-    return {"n": int(sample.nobs), "estimate": float(sample.mean), "low": float(low), "high": float(high)}
+    return clustered.independent_mean(np.asarray(values, dtype=float), confidence=0.95)
 
 
 def read(models: Path) -> dict:

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool
 
-from cnslib import stats
+from cnslib import clustered
 from cnslib.config import demand
-from cnslib.stats import Shares
+from cnslib.stats import Shares, over_images
 from cnslib.weatherlabels import UNKNOWN
 
 WORDS = {"Snow": "heavy snow", "Fog": "heavy fog", "Rain": "heavy rain", "Unknown": UNKNOWN}
@@ -22,7 +22,7 @@ def starts(parts: dict[str, pd.DataFrame], models: list[str], *, confidence: flo
     """Accuracy of every classifier on some sets of independent pictures, with Wilson intervals."""
     return pd.DataFrame(
         [
-            {"model": model, "of": kind, **stats.independent_share((table[model] == table["class"]).to_numpy(), confidence=confidence)}
+            {"model": model, "of": kind, **clustered.independent_share((table[model] == table["class"]).to_numpy(), confidence=confidence)}
             for kind, table in parts.items()
             for model in models
         ]
@@ -37,7 +37,8 @@ def doubt(reference: pd.DataFrame, hits: dict[str, Bool[np.ndarray, "rows"]], *,
         own = (thirds == name).to_numpy()
         if own.any():
             rows += [
-                {"severity": name, "label": kind, **stats.independent_share(hit[own], confidence=confidence)} for kind, hit in hits.items()
+                {"severity": name, "label": kind, **clustered.independent_share(hit[own], confidence=confidence)}
+                for kind, hit in hits.items()
             ]
     return pd.DataFrame(rows)
 
@@ -50,7 +51,7 @@ def table10(correct: Bool[np.ndarray, "rows"], label: pd.Series, path: Path, *, 
         demand(word in (*WORDS, "Total"), f"{path.name}: shift", word, ", ".join((*WORDS, "Total")))
         own = (label == WORDS[word]).to_numpy() if word in WORDS else np.ones(len(label), bool)
         if own.any():
-            rows[word] = stats.independent_share(correct[own], confidence=confidence)
+            rows[word] = clustered.independent_share(correct[own], confidence=confidence)
     table = pd.DataFrame(rows).T.rename(columns={"estimate": "ours"}).join(published["images"].rename("published n"))
     table["published"] = published["accuracy_percent"] / 100
     table["difference"] = table["ours"] - table["published"]
@@ -72,17 +73,11 @@ def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series
     others = lost[:, ~fog].max(1) if fog.any() and not fog.all() else np.full(len(lost), np.nan)
     hardest = lost[:, fog].sum(1) - others
     values = {f"lost from scale 0 to {STEADY:g}": early, "fog's loss minus the largest other": hardest, "easier than the reference": easier}
-    rows = [{"statement": name, "n": int(drawn.n[-1]), **interval(value, drawn.confidence)} for name, value in values.items()]
+    rows = [{"statement": name, **over_images(value, drawn)} for name, value in values.items()]
     rows.append({"statement": "labelled as asked at the last scale", **named[["n", "estimate", "low", "high"]].to_dict()})
     table = pd.DataFrame(rows).set_index("statement").rename(columns={"estimate": "ours"})
     table["published"] = ["about 0", "above 0", "above 0", "close to 1"]
     return table.assign(difference=table["ours"] - [0.0, 0.0, 0.0, 1.0], verdict=verdicts(table))
-
-
-def interval(values: np.ndarray, confidence: float) -> dict:
-    """A number with the percentile interval of its resamples."""
-    low, high = stats.percentiles(values[1:], confidence)
-    return {"estimate": float(values[0]), "low": float(low), "high": float(high)}
 
 
 def verdicts(table: pd.DataFrame) -> list[str]:

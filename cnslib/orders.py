@@ -7,9 +7,9 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.stats import rankdata
 
-from cnslib import ranking, stats
+from cnslib import clustered, ranking, stats
 from cnslib.config import UNSHIFTED
-from cnslib.stats import Shares
+from cnslib.stats import Shares, over_images
 
 
 def common(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -40,9 +40,8 @@ def rank_changes(first: Shares, second: Shares) -> pd.DataFrame:
     """
     require_same(first, second)
     one, other = (rankdata(mean_errors(errors), axis=1) for errors in (first, second))
-    low, high = stats.percentiles((other - one)[1:], first.confidence)
-    ranks = {"first": one[0], "second": other[0], "estimate": (other - one)[0], "low": low, "high": high}
-    return pd.DataFrame({"model": first.models, "n": min(first.n[-1], second.n[-1]), **ranks})
+    columns = clustered.estimates(other - one, min(first.n[-1], second.n[-1]), first.confidence)
+    return pd.DataFrame({"model": first.models, "n": columns.pop("n"), "first": one[0], "second": other[0], **columns})
 
 
 def require_same(first: Shares, second: Shares) -> None:
@@ -54,19 +53,13 @@ def require_same(first: Shares, second: Shares) -> None:
 def rank_agreement(first: Shares, second: Shares, *, shift: str | None = None) -> dict:
     """Kendall's tau-b between the orders of the models by mean error on two benchmarks, as a record; `shift` is one of the second's."""
     require_same(first, second)
-    return tau_record(mean_errors(first), mean_errors(second, shift=shift), min(first.n[-1], second.n[-1]), first.confidence)
+    tau = ranking.kendall(mean_errors(first), mean_errors(second, shift=shift))
+    return clustered.record(tau, min(first.n[-1], second.n[-1]), first.confidence)
 
 
 def originals_agreement(errors: Shares) -> dict:
     """The same between the order at scale 0 and that by mean error of one benchmark, paired."""
-    return tau_record(errors.samples[:, -1, :, 0], mean_errors(errors), errors.n[-1], errors.confidence)
-
-
-def tau_record(first: Float[np.ndarray, "rows models"], second: Float[np.ndarray, "rows models"], n: int, confidence: float) -> dict:
-    """Kendall's tau-b of two orders with its percentile interval; row 0 is the sample itself."""
-    tau = ranking.kendall(first, second)
-    low, high = stats.percentiles(tau[1:], confidence)
-    return {"n": int(n), "estimate": float(tau[0]), "low": float(low), "high": float(high)}
+    return over_images(ranking.kendall(errors.samples[:, -1, :, 0], mean_errors(errors)), errors)
 
 
 def order_changes(errors: Shares) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.stats import spearmanr
 
-from cnslib import published, stats, tables
+from cnslib import clustered, published, stats, tables
 from cnslib.segmentation import BACKGROUND, LABELS
 from cnslib.stats import Outcomes, Shares
 from cnslib.studies import NETWORKS, Segmentation
@@ -85,12 +85,6 @@ def miou(found: Outcomes, counts: pd.DataFrame, *, settings: Bootstrap) -> Share
     return Shares(np.nanmean(ratios, axis=0), above.groups, above.n, above.models, above.bins, above.confidence)
 
 
-def record(values: Float[np.ndarray, "resamples+1"], n: int, *, settings: Bootstrap) -> dict:
-    """A value and its resamples as n, estimate, low, high."""
-    low, high = stats.percentiles(values[1:], settings.confidence)
-    return {"n": int(n), "estimate": float(values[0]), "low": float(low), "high": float(high)}
-
-
 def effects(shares: Shares, *, settings: Bootstrap) -> pd.DataFrame:
     """Coefficients of Table 3's regression: of a scenario at its end against originals, of a network against the reference.
 
@@ -104,7 +98,9 @@ def effects(shares: Shares, *, settings: Bootstrap) -> pd.DataFrame:
     reference = shares.models.index(NETWORKS[0])
     others = [name for name in MODELS.values() if name in shares.models]
     found += [("network", name, (kept[:, :, shares.models.index(name)] - kept[:, :, reference]).mean(1)) for name in others]
-    return pd.DataFrame([{"of": of, "name": name, **record(values, shares.n[0], settings=settings)} for of, name, values in found])
+    return pd.DataFrame(
+        [{"of": of, "name": name, **clustered.record(values, shares.n[0], settings.confidence)} for of, name, values in found]
+    )
 
 
 def table3(found: pd.DataFrame) -> pd.DataFrame:
@@ -143,7 +139,7 @@ def points(shares: np.ndarray, drops: np.ndarray, models: list[str], n: int, *, 
     """Both as a table: (model, n, share, drop) with intervals of each."""
     columns = {"model": models, "n": n}
     for name, values in (("share", shares), ("drop", drops)):
-        low, high = stats.percentiles(values[1:], settings.confidence)
+        low, high = clustered.percentiles(values[1:], settings.confidence)
         columns |= {name: values[0], f"{name} low": low, f"{name} high": high}
     return pd.DataFrame(columns)
 
@@ -154,4 +150,4 @@ def correlation(first: np.ndarray, second: np.ndarray, *, settings: Bootstrap) -
     count = first.shape[1]
     picks = generator.integers(count, size=(len(first) - 1, count))
     pairs = [(first[0], second[0]), *((a[pick], b[pick]) for a, b, pick in zip(first[1:], second[1:], picks, strict=True))]
-    return record(np.array([spearmanr(a, b).statistic for a, b in pairs]), count, settings=settings)
+    return clustered.record(np.array([spearmanr(a, b).statistic for a, b in pairs]), count, settings.confidence)

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from cnslib import ranking
+from cnslib import clustered, ranking
 from cnslib.calibration import position, read
-from cnslib.stats import TINY, Shares, percentiles
+from cnslib.stats import TINY, Shares
 
 NOMINAL = "scale"
 POINTS = 101  # severities at which two shifts are compared
@@ -24,9 +24,8 @@ def on_axis(errors: Shares, maps: Shares, *, ruler: str, points: int = 11) -> pd
     fitted = maps.samples[:, :, maps.models.index(ruler)]
     severity = np.linspace(fitted[0, :, 0], fitted[0, :, -1], points, axis=-1)
     accuracy = read(1 - errors.samples[:, :-1].mean(2), position(fitted, np.broadcast_to(severity, (len(fitted), *severity.shape))))
-    low, high = percentiles(accuracy[1:], maps.confidence)
-    columns = {"severity": severity, "n": maps.n.repeat(points), "estimate": accuracy[0], "low": low, "high": high}
-    return pd.DataFrame({"shift": np.repeat(maps.groups, points), **{name: values.ravel() for name, values in columns.items()}})
+    columns = clustered.estimates(accuracy, maps.n.repeat(points), maps.confidence)
+    return pd.DataFrame({"shift": np.repeat(maps.groups, points), "severity": severity.ravel(), **columns})
 
 
 def curves(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> pd.DataFrame:
@@ -100,9 +99,8 @@ def orders(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers
     rows = []
     for (what, ruler), (nominal, own, used) in on_axes(errors, maps, moving).items():
         tau = ranking.kendall(nominal.round(9), own.round(9))  # rounding residues are no order
-        low, high = percentiles(tau[1:], maps.confidence)
-        key = {"ruler": ruler, "order": what, "items": own.shape[1], "shifts": used.sum(), "n": maps.n[used].sum()}
-        rows.append({**key, "estimate": tau[0], "low": float(low), "high": float(high)})
+        key = {"ruler": ruler, "order": what, "items": own.shape[1], "shifts": used.sum()}
+        rows.append({**key, **clustered.record(tau, maps.n[used].sum(), maps.confidence)})
     return pd.DataFrame(rows, columns=["ruler", "order", "items", "shifts", "n", "estimate", "low", "high"])
 
 
@@ -110,8 +108,7 @@ def standings(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rul
     """What `orders` compares, on each ruler's own axis: mean accuracy of every classifier and hardness of every shift."""
     parts = []
     for (what, ruler), (_, own, used) in on_axes(errors, maps, moving).items():
-        low, high = percentiles(own[1:], maps.confidence)
         names, n = (errors.models, maps.n[used].sum()) if what == "classifiers" else (np.array(maps.groups)[used], maps.n[used])
-        columns = {"name": names, "n": n, "estimate": own[0], "low": low, "high": high}
+        columns = {"name": names, **clustered.estimates(own, n, maps.confidence)}
         parts.append(pd.DataFrame({"order": what, "ruler": ruler, **columns}))
     return pd.concat(parts, ignore_index=True)

@@ -5,7 +5,7 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.figure import Figure
 
-from cnslib import placement, published, stats
+from cnslib import clustered, placement, published, stats
 from cnslib.config import UNSHIFTED
 from cnslib.cutouts import CutOut
 from cnslib.stats import Shares
@@ -55,7 +55,7 @@ def clean(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
         first=rows["top1"] == rows["class"], five=[name in own for name, own in zip(rows["class"], rows["top5"], strict=True)]
     )
     records = [
-        {"measure": measure, "model": model, **stats.independent_share(part[column], confidence=settings.confidence)}
+        {"measure": measure, "model": model, **clustered.independent_share(part[column], confidence=settings.confidence)}
         for measure, column in {"top-1": "first", "top-5": "five"}.items()
         for model, part in rows.groupby("model")
     ]
@@ -72,8 +72,7 @@ def rename_severity(figure: Figure) -> None:
 def steps(errors: Shares) -> pd.DataFrame:
     """Change of the mean accuracy over models and shifts from each severity to the next, paired; `scale` is where the step ends."""
     change = -np.diff(errors.samples[:, -1].mean(1), axis=-1)
-    low, high = stats.percentiles(change[1:], errors.confidence)
-    return pd.DataFrame({"scale": errors.bins[1:], "n": errors.n[-1], "estimate": change[0], "low": low, "high": high})
+    return pd.DataFrame({"scale": errors.bins[1:], **clustered.estimates(change, errors.n[-1], errors.confidence)})
 
 
 def against_paper(errors: Shares) -> pd.DataFrame:
@@ -96,15 +95,14 @@ def against_paper(errors: Shares) -> pd.DataFrame:
 def total_drop(errors: Shares) -> pd.DataFrame:
     """Mean accuracy drop over models and shifts along the severity."""
     drop = (errors.samples - errors.samples[..., :1])[:, -1].mean(1)
-    low, high = stats.percentiles(drop[1:], errors.confidence)
-    return pd.DataFrame({"n": errors.n[-1], "estimate": drop[0], "low": low, "high": high}, index=errors.bins)
+    return pd.DataFrame(clustered.estimates(drop, errors.n[-1], errors.confidence), index=errors.bins)
 
 
 def size_claim(errors: Shares) -> dict:
     """Accuracy drop of the last model minus that of the first, paired, averaged over all severities above 0 and over all shifts."""
     drop = (errors.samples - errors.samples[..., :1])[:, -1, :, 1:].mean(-1)
     values = drop[:, -1] - drop[:, 0]
-    low, high = stats.percentiles(values[1:], errors.confidence)
+    low, high = clustered.percentiles(values[1:], errors.confidence)
     verdict = "same direction" if high < 0 else "opposite direction" if low > 0 else "undecided"
     return {
         "quantity": f"mean drop of {errors.models[-1]} minus that of {errors.models[0]}",
@@ -119,7 +117,7 @@ def order_claim(errors: Shares) -> dict:
     """Under how many shifts the summed errors order the models otherwise than over all shifts; the interval is the bootstrap's."""
     order = errors.samples.sum(-1).argsort(axis=-1, kind="stable")
     changed = (order[:, :-1] != order[:, -1:]).any(-1).sum(-1)
-    low, high = stats.percentiles(changed[1:].astype(float), errors.confidence)
+    low, high = clustered.percentiles(changed[1:].astype(float), errors.confidence)
     size = {"n": int(errors.n[-1]), "ours": float(changed[0]), "low": float(low), "high": float(high)}
     verdict = "same direction" if low > 0 else "undecided"
     return {

@@ -15,7 +15,8 @@ from scipy.stats import norm, rankdata
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from cnslib.stats import ALL, Shares, percentiles, tabulate
+from cnslib.clustered import percentiles
+from cnslib.stats import ALL, Shares, tabulate
 
 ONE_SIGMA = 0.6827  # coverage of the paper's intervals
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.stats import kendalltau
 
-from cnslib import stats
+from cnslib import clustered
 from cnslib.config import UNSHIFTED, demand
 
 # How the score can be read: divisor n - ddof, and whether the inner row is measured from the mean of the cross row, as Eq. 2 says.
@@ -51,7 +50,7 @@ def accuracies(replies: pd.DataFrame, names: Iterable[str], *, settings: Bootstr
     models = sorted(set(rows["model"]))
     wide = wide.reindex(columns=pd.MultiIndex.from_product([models, names]))
     demand(not wide.isna().any(axis=None), "answers", int(wide.isna().sum().sum()), "none missing for any model, scenario and object")
-    weights = stats.resampling_weights(len(wide), settings=settings)
+    weights = clustered.resampling_weights(len(wide), settings=settings)
     samples = (weights @ wide.to_numpy() / len(wide)).reshape(len(weights), len(models), len(names))
     return Accuracies(samples, models, names, len(wide), settings.confidence)
 
@@ -60,10 +59,8 @@ def table1(experiments: dict[str, Accuracies]) -> pd.DataFrame:
     """Top-1 accuracy per experiment, model and scenario with its interval: Table 1."""
     parts = []
     for experiment, found in experiments.items():
-        low, high = stats.percentiles(found.samples[1:], found.confidence)
         keys = pd.MultiIndex.from_product([found.models, found.names], names=["model", "scenario"]).to_frame(index=False)
-        numbers = {"estimate": found.samples[0].ravel(), "low": low.ravel(), "high": high.ravel()}
-        parts.append(keys.assign(experiment=experiment, n=found.n, **numbers))
+        parts.append(keys.assign(experiment=experiment, **clustered.estimates(found.samples, found.n, found.confidence)))
     return pd.concat(parts, ignore_index=True)[["experiment", "model", "scenario", "n", "estimate", "low", "high"]]
 
 
@@ -107,20 +104,6 @@ def scores(ex1: Accuracies, ex2: Accuracies, names: Iterable[str]) -> pd.DataFra
     for convention, (ddof, shared) in CONVENTIONS.items():
         own = ex1.originals if shared else ex2.originals
         values = score(ex1.of(*names), ex2.of(*names), mean_cross=ex1.originals, mean_inner=own, ddof=ddof)
-        low, high = stats.percentiles(values[1:], ex1.confidence)
-        numbers = {"n": ex1.n, "estimate": values[0], "low": low, "high": high}
+        numbers = clustered.estimates(values, ex1.n, ex1.confidence)
         parts.append(pd.DataFrame({"model": ex1.models, "convention": convention, **numbers}))
     return pd.concat(parts, ignore_index=True)
-
-
-def agreement(first: Float[np.ndarray, "*rows models"], second: Float[np.ndarray, "*rows models"]) -> Float[np.ndarray, "*rows"]:
-    """Kendall's tau-b of two orders of the models, row by row; NaN where all models are equal."""
-    if first.ndim == 1:
-        return kendalltau(first, second).statistic
-    return np.array([agreement(*rows) for rows in zip(first, second, strict=True)])
-
-
-def record(values: Float[np.ndarray, "resamples+1"], found: Accuracies) -> dict:
-    """n, estimate and interval of a statistic and its resamples."""
-    low, high = stats.percentiles(values[1:], found.confidence)
-    return {"n": found.n, "estimate": float(values[0]), "low": float(low), "high": float(high)}

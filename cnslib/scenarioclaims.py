@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from cnslib import published, robustness, siblings, stats
+from cnslib import clustered, published, ranking, robustness, siblings, stats
 from cnslib.robustness import Accuracies
 from cnslib.within import PRINTED
 
@@ -17,10 +17,9 @@ CROSS, INNER = siblings.REGIMES
 
 def line(quantity: str, values: Float[np.ndarray, "resamples+1"], found: Accuracies, theirs: float, judge: Callable, source: str) -> dict:
     """One claim: our statistic with its interval, the published one, and what `judge` says of low and high."""
-    low, high = stats.percentiles(values[1:], found.confidence)
-    ours = {"n": found.n, "ours": float(values[0]), "low": float(low), "high": float(high)}
-    verdict = judge(float(low), float(high))
-    return {"quantity": quantity, **ours, "published": theirs, "difference": ours["ours"] - theirs, "verdict": verdict, "source": source}
+    ours = clustered.record(values, found.n, found.confidence)
+    said = {"published": theirs, "difference": ours["estimate"] - theirs, "verdict": judge(ours["low"], ours["high"]), "source": source}
+    return {"quantity": quantity, "n": ours["n"], "ours": ours["estimate"], "low": ours["low"], "high": ours["high"], **said}
 
 
 def above(low: float, high: float) -> str:
@@ -70,7 +69,7 @@ def stable(found: Accuracies, set_name: str) -> list[dict]:
     Published twice: with the accuracy on the same data (each cross row's implied mean), and with ImageNet's, on which the paper rests.
     """
     unstable = robustness.variance(found.of(*PRINTED), mean=found.originals, ddof=0)
-    tau = robustness.agreement(found.originals, -unstable)
+    tau = ranking.kendall(found.originals, -unstable)
     means = siblings.implied_means().query("trained_on == @CROSS").set_index("model")
     table = published.read("ximagenet12_table2_scores").set_index("model")
     steady = -table["variance_cross"]
@@ -80,7 +79,7 @@ def stable(found: Accuracies, set_name: str) -> list[dict]:
             f"{set_name}, EX1: Kendall's tau of accuracy and stability, published accuracy on {kind}",
             tau,
             found,
-            float(robustness.agreement(own.to_numpy(), steady.to_numpy())),
+            float(ranking.kendall(own.to_numpy(), steady.to_numpy())),
             not_perfect,
             "conclusion 3; Table 2",
         )

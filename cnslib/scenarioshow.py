@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.axes import Axes
 
-from cnslib import plots, scenarios, stats, subjects, within
+from cnslib import clustered, plots, scenarios, subjects, within
 from cnslib.robustness import Accuracies
 from cnslib.subjects import Subject
 
@@ -64,8 +64,7 @@ def dots(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, levels: list[str]
 def losses(found: Accuracies, names: list[str]) -> pd.DataFrame:
     """Accuracy lost by each scenario, mean over models, with its interval, the largest first."""
     drops = found.drops(names).mean(1)
-    low, high = stats.percentiles(drops[1:], found.confidence)
-    table = pd.DataFrame({"scenario": names, "n": found.n, "estimate": drops[0], "low": low, "high": high})
+    table = pd.DataFrame({"scenario": names, **clustered.estimates(drops, found.n, found.confidence)})
     return table.sort_values("estimate", ascending=False, ignore_index=True)
 
 

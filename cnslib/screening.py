@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from cnslib import filtering, ranking, stats, tables
+from cnslib import clustered, filtering, ranking, stats, tables
 from cnslib.alignment import DETECTORS
 from cnslib.config import Bootstrap
 from cnslib.filtering import MEASURES, PAIR, Rule
@@ -40,11 +40,7 @@ def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Serie
 def advantage(labelled: pd.DataFrame, first: pd.Series, second: pd.Series, *, settings: Bootstrap) -> dict:
     """Accuracy of the first rule minus that of the second on the same images: a paired difference over (class, seed), as a record."""
     right = [(~keep == labelled["oracle_ooc"]).astype(float) for keep in (first, second)]
-    by_cluster = (right[0] - right[1]).groupby([labelled[key] for key in PAIR]).agg(["sum", "size"])
-    weights = stats.resampling_weights(len(by_cluster), settings=settings)
-    values = (weights @ by_cluster["sum"].to_numpy()) / (weights @ by_cluster["size"].to_numpy())
-    low, high = stats.percentiles(values[1:], settings.confidence)
-    return {"n": len(labelled), "estimate": float(values[0]), "low": float(low), "high": float(high)}
+    return clustered.mean(right[0] - right[1], labelled, settings=settings)
 
 
 def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
@@ -57,11 +53,10 @@ def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Boot
         table = labelled[chosen]
         for name in DETECTORS if table["oracle_ooc"].nunique() == 2 else ():
             won, lots = concordance(table, name)
-            weights = stats.resampling_weights(len(won), settings=settings)
+            weights = clustered.resampling_weights(len(won), settings=settings)
             with np.errstate(invalid="ignore"):  # a resample may miss one kind
                 values = np.einsum("rp,pq,rq->r", weights, won, weights) / (weights @ lots[0]) / (weights @ lots[1])
-            low, high = stats.percentiles(values[1:], settings.confidence)
-            rows.append([part, name, len(table), values[0], float(low), float(high)])
+            rows.append({"part": part, "detector": name, **clustered.record(values, len(table), settings.confidence)})
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -92,8 +87,8 @@ def screened(found: Outcomes, kept: Bool[np.ndarray, "rules trajectories"], name
 
     The rules take the place of the shifts in the result. A rule that keeps nothing of a resample is NaN there.
     """
-    cluster = found.trajectories.groupby(stats.CLUSTER).ngroup().to_numpy()
-    weights = stats.resampling_weights(cluster.max() + 1, settings=settings)[:, cluster]
+    cluster = found.trajectories.groupby(clustered.CLUSTER).ngroup().to_numpy()
+    weights = clustered.resampling_weights(cluster.max() + 1, settings=settings)[:, cluster]
     sums = np.stack([np.tensordot(weights[:, row], found.wrong[row].astype(float), 1) for row in kept], 1)
     counts = np.stack([weights[:, row].sum(1) for row in kept], 1)
     with np.errstate(invalid="ignore"):

@@ -10,7 +10,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib import axes, degradation, stats, tables
-from cnslib.stats import ALL, Bootstrap, Outcomes, Shares, percentiles
+from cnslib.clustered import Bootstrap
+from cnslib.stats import ALL, Outcomes, Shares, over_images
 
 AUGMENTED = " + RandAugment"
 ARMS = ("plain", "RandAugment")
@@ -97,13 +98,7 @@ def findings(errors: Shares, slopes: Shares, sets: Shares, *, least: float) -> d
         "support": average_drop(sets, "large") - average_drop(sets, "full support"),
         "bias": mean_slope(slopes, strong) - mean_slope(slopes, weak),
     }
-    return {name: record(own, sets if name in ("size", "support") else errors) for name, own in values.items()}
-
-
-def record(values: Values, errors: Shares) -> dict:
-    """A number with its resamples as a record."""
-    low, high = percentiles(values[1:], errors.confidence)
-    return {"n": int(errors.n[-1]), "estimate": float(values[0]), "low": float(low), "high": float(high)}
+    return {name: over_images(own, sets if name in ("size", "support") else errors) for name, own in values.items()}
 
 
 def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:

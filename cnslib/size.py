@@ -10,8 +10,8 @@ import pandas as pd
 import statsmodels.api as sm
 from jaxtyping import Float, Int
 
-from cnslib.line import Points, above, gain, holm, overall, ratio, record, without_noise
-from cnslib.stats import ALL, tabulate
+from cnslib.line import Points, above, gain, holm, overall, ratio, without_noise
+from cnslib.stats import ALL, over_images, tabulate
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def pooled(found: Points, families: dict[str, Sized]) -> pd.DataFrame:
     for name, own in families.items():
         size, y = np.broadcast_arrays(*(above(values, found) for values in residuals(found, own)))
         r = ratio((size * y).sum((1, 2, 3)), np.sqrt((size * size).sum((1, 2, 3)) * (y * y).sum((1, 2, 3))))
-        rows.append({"family": name, "models": len(own.index), **record(r, found)})
+        rows.append({"family": name, "models": len(own.index), **over_images(r, found.shares)})
     return pd.DataFrame(rows, columns=["family", "models", "n", "estimate", "low", "high"])
 
 
@@ -123,7 +123,7 @@ def noise_free(found: Points, families: dict[str, Sized]) -> pd.DataFrame:
         products = ratio((size * y).sum(-2) * xx - (size * x).sum(-2) * xy, (x * x)[:1].sum(-2))
         size_left, y_left = np.broadcast_arrays(*(above(values[:1], found) for values in residuals(found, own)))
         r = ratio(above(products, found).sum((1, 2)), np.sqrt((size_left**2).sum() * (y_left**2).sum()))
-        rows.append({"family": name, "models": len(own.index), **record(r, found)})
+        rows.append({"family": name, "models": len(own.index), **over_images(r, found.shares)})
     return pd.DataFrame(rows, columns=["family", "models", "n", "estimate", "low", "high"])
 
 
@@ -134,5 +134,5 @@ def per_doubling(found: Points, families: dict[str, Sized], drawn: np.ndarray | 
         size = own.centred(own_column(found, own))
         for title, values in {"OOD accuracy": found.ood, "gain": gain(found, drawn)}.items():
             slope = (size * own.centred(overall(values, found)[..., None])).sum((1, 2)) / (size * size).sum()
-            rows.append({"family": name, "models": len(own.index), "of": title, **record(slope, found)})
+            rows.append({"family": name, "models": len(own.index), "of": title, **over_images(slope, found.shares)})
     return pd.DataFrame(rows, columns=["family", "models", "of", "n", "estimate", "low", "high"])

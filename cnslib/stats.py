@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int, Shaped
-from statsmodels.stats.proportion import proportion_confint
 
 from cnslib import tables
+from cnslib.clustered import CLUSTER, estimates, percentiles, record, resampling_weights
 from cnslib.config import UNSHIFTED, Bootstrap, demand
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
 NEVER = "never"
-CLUSTER = ["class", "seed"]
 TINY = 1e-9  # rounding residue of a difference of two shares
 
 
@@ -131,12 +130,6 @@ def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bi
     return Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
 
 
-def resampling_weights(clusters: int, *, settings: Bootstrap) -> Float[np.ndarray, "resamples+1 clusters"]:
-    """How often each cluster occurs: once in row 0, the sample itself, and as drawn with replacement in the others."""
-    drawn = np.random.default_rng(settings.seed).multinomial(clusters, np.full(clusters, 1 / clusters), settings.resamples)
-    return np.vstack([np.ones(clusters), drawn])
-
-
 def accuracy(errors: Shares) -> pd.DataFrame:
     """Share of correctly classified images per shift, model and scale."""
     return tabulate(1 - errors.samples, errors, errors.bins)
@@ -197,6 +190,11 @@ def error_ratio(sums: Float[np.ndarray, "resamples+1 groups models"], errors: Sh
     return table.drop(columns="scale")
 
 
+def over_images(samples: Float[np.ndarray, "resamples+1"], shares: Shares) -> dict:
+    """One number that is computed from the shares, with its interval, as a record; n counts the trajectories of all shifts."""
+    return record(samples, shares.n[-1], shares.confidence)
+
+
 def model_index(errors: Shares, reference: str) -> int:
     """Where the reference model stands; ValueError names an unknown one and the accepted ones."""
     demand(reference in errors.models, "accuracy.reference", reference, ", ".join(errors.models))
@@ -205,44 +203,7 @@ def model_index(errors: Shares, reference: str) -> int:
 
 def tabulate(values: np.ndarray, shares: Shares, bins: list, *, groups: list | None = None, models: list | None = None) -> pd.DataFrame:
     """A tidy table (shift, model, scale, n, estimate, low, high) of [resamples+1, groups, models, bins], percentile intervals."""
-    low, high = percentiles(values[1:], shares.confidence)
     names = [groups or shares.groups, models or shares.models, bins]
     places = np.indices(values.shape[1:]).reshape(3, -1)
     keys = {key: pd.Index(own)[place] for key, own, place in zip(["shift", "model", "scale"], names, places, strict=True)}
-    columns = {"estimate": values[0].ravel(), "low": low.ravel(), "high": high.ravel()}
-    return pd.DataFrame(keys | {"n": np.repeat(shares.n, values[0, 0].size)} | columns)
-
-
-def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of the percentile bootstrap along the first axis; bounds are order statistics, so no inf - inf between two of them.
-
-    NaN resamples do not count; where all are NaN or a bound is infinite it is NaN.
-    """
-    tail = (1 - confidence) / 2
-    ordered = np.sort(resamples, axis=0)  # NaN last
-    count = (~np.isnan(ordered)).sum(0, keepdims=True)
-    places = (np.ceil(count * share - 1).clip(0).astype(int) for share in (tail, 1 - tail))
-    low, high = (np.take_along_axis(ordered, place, 0)[0] for place in places)
-    return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
-
-
-def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:
-    """A share of independent cases with its Wilson interval, as a record of n, estimate, low, high."""
-    low, high = proportion_confint(int(np.sum(hits)), len(hits), alpha=1 - confidence, method="wilson")
-    return {"n": len(hits), "estimate": float(np.mean(hits)), "low": float(low), "high": float(high)}
-
-
-def clustered_share(hits: Bool[np.ndarray, "n"], clusters: Int[np.ndarray, "n"], *, settings: Bootstrap) -> dict:
-    """A share of cases that come in clusters, with the percentile bootstrap interval over clusters, as a record."""
-    codes, _ = pd.factorize(np.asarray(clusters))
-    sums, counts = np.bincount(codes, weights=np.asarray(hits, float)), np.bincount(codes)
-    weights = resampling_weights(len(counts), settings=settings)
-    shares = (weights @ sums) / (weights @ counts)
-    low, high = percentiles(shares[1:], settings.confidence)
-    return {"n": len(codes), "estimate": float(shares[0]), "low": float(low), "high": float(high)}
-
-
-def records(table: pd.DataFrame, key: str) -> dict[str, dict]:
-    """The rows of a results table as metrics records, by the values of one column."""
-    columns = ["n", "estimate", "low", "high"]
-    return table.set_index(key, verify_integrity=True)[columns].to_dict("index")
+    return pd.DataFrame(keys | estimates(values, np.repeat(shares.n, values[0, 0].size), shares.confidence))

@@ -10,9 +10,10 @@ from jaxtyping import Bool, Float
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from cnslib import ranking, seeds, stats
+from cnslib import clustered, ranking, seeds
+from cnslib.clustered import Bootstrap
 from cnslib.config import demand
-from cnslib.stats import TINY, Bootstrap, Outcomes, first_failure, percentiles
+from cnslib.stats import TINY, Outcomes, first_failure
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
 MOST = 1000  # subsets of one size; the 252 halves of ten classes are all taken, those of a hundred could not be
@@ -109,8 +110,7 @@ def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     rows = []
     for (count, measure), part in table.groupby(["classes", "measure"], sort=False):
         values = part["value"].dropna().to_numpy()
-        low, high = percentiles(values[:, None], confidence) if len(values) else ([np.nan], [np.nan])
-        record = {"n": len(values), "estimate": np.median(values) if len(values) else np.nan, "low": low[0], "high": high[0]}
+        record = clustered.record(np.array([np.median(values), *values]), len(values), confidence) if len(values) else clustered.NOTHING
         rows.append({"classes": count, "measure": measure, **record})
     return pd.DataFrame(rows)
 
@@ -153,9 +153,8 @@ def ranges(values: dict[int, Float[np.ndarray, "subsets scales"]], scales: list[
     parts = []
     for count, every in values.items():
         rows = every[np.isfinite(every).all(1)]
-        low, high = percentiles(rows, confidence)
-        columns = {"scale": scales, "n": len(rows), "estimate": np.median(rows, axis=0), "low": low, "high": high}
-        parts.append(pd.DataFrame({"classes": f"{count:2d} classes", **columns}))
+        columns = clustered.estimates(np.vstack([np.median(rows, axis=0), rows]), len(rows), confidence)
+        parts.append(pd.DataFrame({"classes": f"{count:2d} classes", "scale": scales, **columns}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -164,7 +163,7 @@ def steadier(found: Outcomes, count: int, *, settings: Bootstrap) -> dict:
     drop depends less on the choice of classes, as Fig. 25 has it. Resamples the seeds of each class, so that no class gets lost.
     """
     number, classes = pd.factorize(found.trajectories["class"], sort=True)
-    cluster = found.trajectories.groupby(stats.CLUSTER).ngroup().to_numpy()
+    cluster = found.trajectories.groupby(clustered.CLUSTER).ngroup().to_numpy()
     owner = pd.Series(number).groupby(cluster).first().to_numpy()
     weights = seed_weights(owner, settings=settings)[:, cluster]
     start, end = (1 - found.wrong[..., place].mean(1) for place in (0, -1))
@@ -173,8 +172,7 @@ def steadier(found: Outcomes, count: int, *, settings: Bootstrap) -> dict:
     counts = (weights @ own) @ chosen.T
     first, last = ((weights * values) @ own @ chosen.T / counts for values in (start, end))
     gap = first.std(1) - (first - last).std(1)
-    low, high = percentiles(gap[1:], settings.confidence)
-    return {"n": len(found.trajectories), "estimate": float(gap[0]), "low": float(low), "high": float(high)}
+    return clustered.record(gap, len(found.trajectories), settings.confidence)
 
 
 def seed_weights(owner: np.ndarray, *, settings: Bootstrap) -> Float[np.ndarray, "resamples+1 clusters"]:

@@ -14,10 +14,9 @@ import pandera.pandas as pa
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
-from statsmodels.stats.weightstats import DescrStatsW
 from torch import Tensor, nn
 
-from cnslib import encoders, kinds, paths, seeds, stats, supervised, tables, training, units, workers, world, zoo
+from cnslib import clustered, encoders, kinds, paths, seeds, supervised, tables, training, units, workers, world, zoo
 from cnslib.analyses import Synthetic
 from cnslib.config import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.training import Schedule
@@ -188,20 +187,15 @@ def shares(replies: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
     return marked.groupby(["arm", "run", *by])["right"].agg(n="size", accuracy="mean").reset_index()
 
 
-def over_runs(values: Float[np.ndarray, "runs"], *, confidence: float) -> dict:
-    """A mean over runs with its t interval, as a record; n counts runs. No interval for a single run."""
-    known = len(values) > 1
-    low, high = DescrStatsW(values).tconfint_mean(1 - confidence) if known else (np.nan, np.nan)
-    return {"n": len(values), "estimate": float(np.mean(values)), "low": float(low), "high": float(high)}
-
-
 def accuracies(replies: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     """Accuracy per exam and arm: the mean over runs with its t interval; before fine-tuning there is one network and Wilson's interval."""
     rows = []
     for (exam, arm), part in shares(replies, by=["exam"]).groupby(["exam", "arm"]):
         own = replies[(replies["exam"] == exam) & (replies["arm"] == arm)]
-        single = stats.independent_share((own["top1"] == own["class"]).to_numpy(), confidence=confidence) if arm == BEFORE else None
-        rows.append({"exam": exam, "arm": arm, **(single or over_runs(part["accuracy"].to_numpy(), confidence=confidence))})
+        single = clustered.independent_share((own["top1"] == own["class"]).to_numpy(), confidence=confidence) if arm == BEFORE else None
+        rows.append(
+            {"exam": exam, "arm": arm, **(single or clustered.independent_mean(part["accuracy"].to_numpy(), confidence=confidence))}
+        )
     return pd.DataFrame(rows)
 
 
@@ -210,7 +204,9 @@ def gains(replies: pd.DataFrame, *, by: list[str], confidence: float) -> pd.Data
     wide = shares(replies, by=by).pivot(index=["run", *by], columns="arm", values="accuracy")
     difference = (wide[MIXED] - wide[REAL]).dropna().rename("gain").reset_index()
     groups = difference.groupby(by, sort=False)["gain"]
-    return pd.DataFrame([dict(zip(by, key, strict=True)) | over_runs(own.to_numpy(), confidence=confidence) for key, own in groups])
+    return pd.DataFrame(
+        [dict(zip(by, key, strict=True)) | clustered.independent_mean(own.to_numpy(), confidence=confidence) for key, own in groups]
+    )
 
 
 def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: Bootstrap) -> pd.DataFrame:
@@ -220,15 +216,9 @@ def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: B
     """
     marked = replies.assign(right=(replies["top1"] == replies["class"]).astype(float))
     means = marked.groupby(["arm", *PICTURE])["right"].mean().unstack("arm").reset_index()
-    rows = []
-    for exam, part in means.groupby("exam"):
-        values = (part[first] - part[second]).to_numpy()
-        clusters = part.groupby(["class", "seed"]).ngroup().to_numpy()
-        weights = stats.resampling_weights(clusters.max() + 1, settings=settings)[:, clusters]
-        resampled = weights @ values / weights.sum(1)
-        low, high = stats.percentiles(resampled[1:], settings.confidence)
-        rows.append({"exam": exam, "n": len(values), "estimate": float(resampled[0]), "low": float(low), "high": float(high)})
-    return pd.DataFrame(rows)
+    return clustered.means(means.assign(change=means[first] - means[second]), ["change"], ["exam"], settings=settings).drop(
+        columns="measure"
+    )
 
 
 def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.DataFrame:

@@ -5,10 +5,10 @@ import pandas as pd
 import torch
 from jaxtyping import Float, Int
 
-from cnslib import stats, tables
+from cnslib import clustered, tables
 from cnslib.alignment import SHIFT_PROMPT
+from cnslib.clustered import Bootstrap
 from cnslib.encoders import Clip
-from cnslib.stats import Bootstrap
 
 UNKNOWN = "unknown"
 NEIGHBOURS = 5  # as in Figs. 4 and 31
@@ -33,7 +33,7 @@ def confusion(truth: pd.Series, label: pd.Series, labels: list[str], *, confiden
     rows = []
     for name, own in label.groupby(truth.to_numpy(), sort=False):
         for given in labels:
-            rows.append({"truth": name, "label": given, **stats.independent_share((own == given).to_numpy(), confidence=confidence)})
+            rows.append({"truth": name, "label": given, **clustered.independent_share((own == given).to_numpy(), confidence=confidence)})
     return pd.DataFrame(rows)
 
 
@@ -61,7 +61,7 @@ def agreement(real: pd.DataFrame, drawn: pd.DataFrame, places: Int[np.ndarray, "
     for name, keys in {"class": ["class"], "weather": ["shift"], "both": ["class", "shift"]}.items():
         same = np.all([real[key].to_numpy()[:, None] == drawn[key].to_numpy()[None] for key in keys], axis=0)
         hits = np.take_along_axis(same, places, 1).ravel()
-        rows.append({"same": name, **stats.clustered_share(hits, clusters, settings=settings), "chance": same.mean()})
+        rows.append({"same": name, **clustered.clustered_share(hits, clusters, settings=settings), "chance": same.mean()})
     return pd.DataFrame(rows)
 
 

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 from test_stats import HAND, estimates, falling, predictions, random_predictions, shares
 from tiny_settings import changed
 
-from cnslib import axes, axisplots, parameters, paths, plots, stats
+from cnslib import axes, axisplots, clustered, parameters, paths, plots, stats
 from cnslib.analyses import AXES, Axes
 from cnslib.config import Bootstrap
 
@@ -52,7 +52,7 @@ def test_the_resamples_of_rce_give_the_table_of_rce():
     table = stats.relative_corruption_error(errors, reference="alexnet").query("shift == @stats.MEAN")
     found = axes.relative_errors(errors, reference="alexnet")
     assert found[0] == pytest.approx(table["estimate"].to_numpy())
-    assert stats.percentiles(found[1:], errors.confidence) == pytest.approx(table[["low", "high"]].to_numpy().T)
+    assert clustered.percentiles(found[1:], errors.confidence) == pytest.approx(table[["low", "high"]].to_numpy().T)
 
 
 def test_rce_without_any_defined_shift_is_nan_and_never_infinite():

@@ -7,7 +7,7 @@ import scipy.stats
 from sklearn.isotonic import IsotonicRegression
 from test_stats import SCALES
 
-from cnslib import calibration, stats
+from cnslib import calibration, clustered, stats
 from cnslib.analyses import Calibration
 from cnslib.config import Bootstrap
 
@@ -85,7 +85,7 @@ def test_the_sample_row_of_the_maps_is_the_direct_fit_of_scikit_learn():
 
 def test_a_resampled_map_is_the_direct_fit_of_the_repeated_trajectories():
     table = random_readings(2, trajectories=6)
-    found, weights = map_of(table), stats.resampling_weights(6, settings=SETTINGS.bootstrap)
+    found, weights = map_of(table), clustered.resampling_weights(6, settings=SETTINGS.bootstrap)
     for draw in (1, 17, 200):
         repeated = table.loc[table.index.repeat(weights[draw, table["seed"] - 1].astype(int))]
         means = repeated[repeated["shift"] == "snow"].groupby("scale")["oracle"].mean()
@@ -137,12 +137,12 @@ def test_correlations_are_those_of_scipy_and_their_resamples_those_of_repeated_r
     found = calibration.correlations(calibration.arrange(table, ["oracle"]), settings=SETTINGS.bootstrap).set_index("measure")
     scipys = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}
     drawn = {name: [] for name in scipys}
-    for row in stats.resampling_weights(8, settings=SETTINGS.bootstrap)[1:]:
+    for row in clustered.resampling_weights(8, settings=SETTINGS.bootstrap)[1:]:
         repeated = table.loc[table.index.repeat(row[table["seed"] - 1].astype(int))]
         for name, function in scipys.items():
             drawn[name].append(function(repeated["scale"], repeated["oracle"]).statistic)
     for name, function in scipys.items():
-        low, high = stats.percentiles(np.array(drawn[name]), 0.95)
+        low, high = clustered.percentiles(np.array(drawn[name]), 0.95)
         expected = [function(table["scale"], table["oracle"]).statistic, float(low), float(high)]
         assert found.loc[name, ["estimate", "low", "high"]].tolist() == pytest.approx(expected)
 

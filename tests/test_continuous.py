@@ -9,7 +9,7 @@ from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.proportion import proportion_confint
 from test_bisection import GRID, SETTINGS, Oracle
 
-from cnslib import bisection, continuous, failure, stats, tables
+from cnslib import bisection, clustered, continuous, failure, stats, tables
 
 RESOLUTION = SETTINGS.resolution
 
@@ -52,7 +52,7 @@ def test_the_three_readings_by_hand():
 def test_failures_that_lie_evenly_in_their_cells_are_late_by_half_a_cell_and_their_middle_is_not_biased():
     points, _, _ = simulated(1, trajectories=300)
     rows = continuous.readings(points)
-    found = {name: continuous.mean_record(rows[name], rows, settings=SETTINGS) for name in ("delay", "bias", "place")}
+    found = {name: clustered.mean(rows[name], rows, settings=SETTINGS) for name in ("delay", "bias", "place")}
     for name, truth in {"delay": 0.25, "bias": 0.0, "place": 0.5}.items():
         assert found[name]["low"] < truth < found[name]["high"] and found[name]["n"] == len(rows)
 
@@ -184,5 +184,5 @@ def test_without_a_bracket_the_showcase_is_a_cell_of_the_grid(ends, cell):
 
 def test_the_mean_of_one_garment_has_no_interval():
     rows = pd.DataFrame({"shift": ["heavy snow", "heavy fog"], "class": "bag", "seed": 1})
-    record = continuous.mean_record(pd.Series([1.0, 2.0]), rows, settings=SETTINGS)
+    record = clustered.mean(pd.Series([1.0, 2.0]), rows, settings=SETTINGS)
     assert record["n"] == 2 and record["estimate"] == 1.5 and np.isnan(record["low"]) and np.isnan(record["high"])

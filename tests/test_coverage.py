@@ -14,7 +14,7 @@ import pytest
 from scipy.special import expit
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from cnslib import ranking, stats
+from cnslib import clustered, ranking, stats
 from cnslib.config import Bootstrap
 from cnslib.stats import ALL
 
@@ -68,7 +68,7 @@ def only(table: pd.DataFrame, **chosen: object) -> tuple[float, float]:
     return low, high
 
 
-def clustered(errors: stats.Shares, failures: stats.Shares) -> dict[str, tuple[float, float]]:
+def library(errors: stats.Shares, failures: stats.Shares) -> dict[str, tuple[float, float]]:
     """The library's intervals of one data set."""
     last, own = {"scale": SCALES[-1]}, {"shift": ALL, "model": "resnet"}
     accuracy = stats.accuracy(errors)
@@ -86,7 +86,7 @@ def clustered(errors: stats.Shares, failures: stats.Shares) -> dict[str, tuple[f
 
 def between(samples: np.ndarray) -> tuple[float, float]:
     """The interval of one number, from its resamples."""
-    low, high = stats.percentiles(samples[1:], 0.95)
+    low, high = clustered.percentiles(samples[1:], 0.95)
     return float(low), float(high)
 
 
@@ -110,7 +110,7 @@ def coverage() -> pd.Series:
         found, settings = simulated(seed), Bootstrap(resamples=1000, confidence=0.95, seed=seed)
         batch = (data_sets(share(found, settings=settings)) for share in (stats.error_shares, stats.failure_shares))
         for errors, failures in zip(*batch, strict=True):
-            both = {"clustered": clustered(errors, failures), "naive": naive(errors)}
+            both = {"clustered": library(errors, failures), "naive": naive(errors)}
             rows = {(kind, number): bounds for kind, own in both.items() for number, bounds in own.items()}
             hits.append({key: low <= true[key[1].split(",")[0]] <= high for key, (low, high) in rows.items()})
     assert len(hits) == DATA_SETS

@@ -11,8 +11,9 @@ from scipy.stats import norm
 
 from cnslib import line
 from cnslib.analyses import Line
+from cnslib.clustered import resampling_weights
 from cnslib.config import Bootstrap
-from cnslib.stats import ALL, Shares, resampling_weights
+from cnslib.stats import ALL, Shares
 
 SCALES = [0.0, 0.5, 1.0]
 FAMILIES = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cnslib import published, robustness, scenarioclaims, siblings
+from cnslib import published, ranking, robustness, scenarioclaims, siblings
 from cnslib.chapters import Scenarios
 from cnslib.config import Bootstrap
 from cnslib.within import PRINTED, TRAINED
@@ -86,8 +86,8 @@ def test_scores_state_both_conventions():
 
 def test_agreement_is_kendalls_tau():
     """Of three pairs two are in the same order: (2 - 1) / 3."""
-    assert robustness.agreement(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])) == pytest.approx(1 / 3)
-    assert np.allclose(robustness.agreement(np.array([[1.0, 2.0]] * 2), np.array([[1.0, 2.0], [2.0, 1.0]])), [1, -1])
+    assert ranking.kendall(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])) == pytest.approx(1 / 3)
+    assert np.allclose(ranking.kendall(np.array([[1.0, 2.0]] * 2), np.array([[1.0, 2.0], [2.0, 1.0]])), [1, -1])
 
 
 def test_the_claims_come_out_as_the_answers_were_made():

@@ -11,8 +11,9 @@ import statsmodels.formula.api as smf
 from test_line import SCALES, SETTINGS, catalog, shares, simulated
 
 from cnslib import line, size
+from cnslib.clustered import percentiles, resampling_weights
 from cnslib.line import LEAST
-from cnslib.stats import ALL, Shares, percentiles, resampling_weights
+from cnslib.stats import ALL, Shares
 
 MODELS = list("abcdefgh")
 PARAMETERS = {name: 1000 * 2**step for name, step in zip(MODELS, (0, 1, 2, 3, 5, 0, 2, 4), strict=True)}

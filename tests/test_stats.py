@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 
-from cnslib import stats
+from cnslib import clustered, stats
 from cnslib.analyses import Accuracy
 from cnslib.config import UNSHIFTED, Bootstrap
 
@@ -162,7 +162,7 @@ def test_equal_trajectories_of_a_cluster_do_not_shrink_the_interval():
     width = [stats.accuracy(shares(t)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0] for t in (one, four)]
     assert (width[0]["low"], width[0]["high"]) == (width[1]["low"], width[1]["high"])
     hits = np.repeat(one.query("model == 'resnet' and scale == 1").eval("top1 == `class`").to_numpy(), 4)
-    rows = stats.independent_share(hits, confidence=0.95)
+    rows = clustered.independent_share(hits, confidence=0.95)
     assert width[1]["high"] - width[1]["low"] > 1.5 * (rows["high"] - rows["low"])
 
 
@@ -170,12 +170,12 @@ def test_a_clustered_share_is_the_accuracy_of_the_same_clusters():
     table = random_predictions(9)
     ours = stats.accuracy(shares(table)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0]
     own = table.query("model == 'resnet' and scale == 1")
-    share = stats.clustered_share(own.eval("top1 == `class`").to_numpy(), own["seed"].to_numpy(), settings=SETTINGS)
+    share = clustered.clustered_share(own.eval("top1 == `class`").to_numpy(), own["seed"].to_numpy(), settings=SETTINGS)
     assert share == pytest.approx({key: ours[key] for key in ("n", "estimate", "low", "high")})
 
 
 def test_independent_shares_have_scipys_wilson_interval():
-    share = stats.independent_share(np.arange(40) < 7, confidence=0.9)
+    share = clustered.independent_share(np.arange(40) < 7, confidence=0.9)
     interval = scipy.stats.binomtest(7, 40).proportion_ci(0.9, "wilson")
     assert (share["n"], share["estimate"]) == (40, 7 / 40)
     assert (share["low"], share["high"]) == pytest.approx((interval.low, interval.high))
@@ -221,15 +221,15 @@ def test_bounds_are_the_order_statistics_of_numpy_without_the_missing_resamples(
     for confidence in (0.9, 0.95, 0.6827):
         tail = (1 - confidence) / 2
         expected = np.nanquantile(resamples, [tail, 1 - tail], axis=0, method="inverted_cdf")
-        assert np.array_equal(stats.percentiles(resamples, confidence), expected)
-    assert np.isnan(stats.percentiles(np.full((9, 2), np.nan), 0.95)).all()
+        assert np.array_equal(clustered.percentiles(resamples, confidence), expected)
+    assert np.isnan(clustered.percentiles(np.full((9, 2), np.nan), 0.95)).all()
 
 
 def test_the_width_of_a_clustered_share_is_that_of_regression_with_cluster_robust_errors():
     rng = np.random.default_rng(6)
     clusters = np.repeat(np.arange(400), rng.integers(1, 9, 400))
     hits = rng.random(len(clusters)) < rng.beta(0.8, 0.4, 400)[clusters]
-    share = stats.clustered_share(hits, clusters, settings=Bootstrap(resamples=10_000, confidence=0.95, seed=3))
+    share = clustered.clustered_share(hits, clusters, settings=Bootstrap(resamples=10_000, confidence=0.95, seed=3))
     regression = sm.OLS(hits.astype(float), np.ones(len(hits))).fit(cov_type="cluster", cov_kwds={"groups": clusters})
     assert share["estimate"] == pytest.approx(regression.params[0])
     assert (share["high"] - share["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse[0], rel=0.05)
@@ -314,5 +314,5 @@ def test_an_unknown_reference_is_named_with_the_accepted_ones():
 
 def test_records_have_the_shape_of_metrics():
     mean = stats.mean_accuracy(shares(predictions(HAND))).query("shift == @stats.ALL")
-    found = stats.records(mean, "scale")
+    found = clustered.records(mean, "scale")
     assert list(found) == [0.0, 0.5, 1.0] and set(found[0.0]) == {"n", "estimate", "low", "high"}
