@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from sklearn.svm import SVC
 from torch import Tensor, nn
@@ -140,21 +139,20 @@ def network(course: Course, lesson: Lesson, pictures: Pictures, truth: Int[np.nd
     """A network from random weights, cross-entropy, AdamW in one cycle, averaged weights; resumes from its checkpoint."""
     settings = course.settings
     supervised.begin(settings.seed + lesson.run)
-    model = smallnets.build(lesson.network, len(course.classes)).to(course.device)
+    model = smallnets.build(lesson.network, len(course.classes))
     image, label = torch.from_numpy(pictures).permute(0, 3, 1, 2), torch.from_numpy(truth)
     change = RandAugment()
 
-    def loss(step: int) -> Tensor:
-        key = ("degradation", settings.seed, lesson.run, step)
-        supervised.reseed(*key)
+    def batch(key: tuple) -> tuple[Tensor, Tensor]:
         rows = torch.randint(len(image), (settings.batch_size,), generator=seeds.generator(*key))
-        batch = torch.stack([change(picture) for picture in image[rows]]) if lesson.augmented else image[rows]
-        return F.cross_entropy(model(zoo.normalise(batch / 255).to(course.device)), label[rows].to(course.device))
+        chosen = torch.stack([change(picture) for picture in image[rows]]) if lesson.augmented else image[rows]
+        return zoo.normalise(chosen / 255), label[rows]
 
     checkpoint = course.checkpoints / f"{lesson.name}-{course.stamp(lesson)[:12]}.pt"
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=0.98, seed=settings.seed)
-    found = answers(training.fit(model, loss, schedule=schedule, checkpoint=checkpoint), asked)
+    key = ("degradation", settings.seed, lesson.run)
+    fitted = supervised.fit_classifier(model, batch, key, schedule=schedule, checkpoint=checkpoint, device=course.device, half=False)
+    found = answers(fitted, asked)
     checkpoint.unlink()
     return found
 

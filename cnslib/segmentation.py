@@ -13,7 +13,6 @@ import pandas as pd
 import pandera.pandas as pa
 import segmentation_models_pytorch as smp
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
@@ -102,17 +101,15 @@ def train(name: str, *, settings: Segmentation, checkpoint: Path, device: str) -
     """Trains a network on fresh catalog scenes without a scenario: cross-entropy of every pixel, mirror augmentation."""
     pool = world.garments(paths.GARMENTS, "catalog")
     supervised.begin(settings.seed)
-    model = network(name, settings.encoder).to(device)
+    model = network(name, settings.encoder)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
 
-    def loss(step: int) -> Tensor:
-        key = ("segmentation", settings.seed, step)
-        supervised.reseed(*key)
+    def one(key: tuple) -> tuple[Tensor, Tensor]:
         image, target = batch(pool, key, settings.batch_size)
-        return F.cross_entropy(model(zoo.normalise(image).to(device)), target.to(device))
+        return zoo.normalise(image), target
 
-    return training.fit(model, loss, schedule=schedule, checkpoint=checkpoint)
+    key = ("segmentation", settings.seed)
+    return supervised.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=device, half=False)
 
 
 def batch(pool: world.Garments, key: tuple, count: int) -> tuple[Float[Tensor, "batch 3 side side"], Int[Tensor, "batch side side"]]:

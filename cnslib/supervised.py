@@ -78,16 +78,41 @@ def train(
 
     Step i of the training `name` draws its scenes from (name, seed, i).
     """
-    model = model.to(device)
     smoothing = 0.1 if augment is plain else 0.0
 
+    def batch(key: tuple) -> tuple[Tensor, Tensor]:
+        found = world.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
+        return augment(zoo.flip(found.image, seeds.generator(*key, "flip")), found.label)
+
+    fitted = fit_classifier(
+        model, batch, (name, schedule.seed), schedule=schedule, checkpoint=checkpoint, device=device, smoothing=smoothing
+    )
+    return fitted.cpu()
+
+
+def fit_classifier(
+    model: nn.Module,
+    batch: Callable[[tuple], tuple[Tensor, Tensor]],
+    key: tuple,
+    *,
+    schedule: Schedule,
+    checkpoint: Path,
+    device: str,
+    smoothing: float = 0.0,
+    half: bool = True,
+) -> nn.Module:
+    """Minimises the cross-entropy of the normalised images and the labels, or soft targets, that `batch` draws; resumes.
+
+    Step i draws them from (*key, i), as all else that is random in it. `half` computes in bfloat16.
+    """
+    model = model.to(device)
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+
     def loss(step: int) -> Tensor:
-        key = (name, schedule.seed, step)
-        reseed(*key)
-        batch = world.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
-        image, target = augment(zoo.flip(batch.image, seeds.generator(*key, "flip")), batch.label)
-        with torch.autocast(device, torch.bfloat16):
+        reseed(*key, step)
+        image, target = batch((*key, step))
+        with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=half):
             logits = model(image.to(device))
         return F.cross_entropy(logits.float(), target.to(device), label_smoothing=smoothing)
 
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu()
+    return fit(model, loss, schedule=schedule, checkpoint=checkpoint)

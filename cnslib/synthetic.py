@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
@@ -142,18 +141,13 @@ def finetune(model: nn.Module, course: Course, pool: world.Garments, *, arm: str
     supervised.begin(settings.seed)
     model.requires_grad_(True)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
 
-    def loss(step: int) -> Tensor:
-        key = ("synthetic", settings.seed, run, step)
-        supervised.reseed(*key)
+    def one(key: tuple) -> tuple[Tensor, Tensor]:
         image, label = batch(pool, course.generated, key, course, share=settings.share if arm == MIXED else 0.0)
-        image = zoo.flip(image, seeds.generator(*key, "flip"))
-        with torch.autocast(torch.device(course.device).type, torch.bfloat16):
-            logits = model(zoo.normalise(image).to(course.device))
-        return F.cross_entropy(logits.float(), label.to(course.device), label_smoothing=0.1)
+        return zoo.normalise(zoo.flip(image, seeds.generator(*key, "flip"))), label
 
-    return training.fit(model, loss, schedule=schedule, checkpoint=checkpoint)
+    key = ("synthetic", settings.seed, run)
+    return supervised.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=course.device, smoothing=0.1)
 
 
 def batch(

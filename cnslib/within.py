@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-import torch.nn.functional as F
 from jaxtyping import Int, UInt8
 from torch import Tensor, nn
 
@@ -100,18 +99,14 @@ def finetune(model: nn.Module, course: Course, name: str, *, checkpoint: Path) -
     supervised.begin(settings.seed)
     model.requires_grad_(True)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
 
-    def loss(step: int) -> Tensor:
-        key = ("scenarios", settings.seed, step)
-        supervised.reseed(*key)
+    def batch(key: tuple) -> tuple[Tensor, Tensor]:
         rows = torch.randint(len(label), (settings.batch_size,), generator=seeds.generator(*key))
         image = zoo.flip(batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip"))
-        with torch.autocast(torch.device(course.device).type, torch.bfloat16):
-            logits = model(zoo.normalise(image).to(course.device))
-        return F.cross_entropy(logits.float(), label[rows].to(course.device), label_smoothing=0.1)
+        return zoo.normalise(image), label[rows]
 
-    return training.fit(model, loss, schedule=schedule, checkpoint=checkpoint)
+    key = ("scenarios", settings.seed)
+    return supervised.fit_classifier(model, batch, key, schedule=schedule, checkpoint=checkpoint, device=course.device, smoothing=0.1)
 
 
 def batch_of(pictures: UInt8[np.ndarray, "images side side 3"]) -> Tensor:
