@@ -2,15 +2,15 @@
 SHELL := /bin/bash
 PYTHON ?= python3.11
 BIN := .venv/bin
-RUN := $(BIN)/python -m cnslib.runner
+CNS := $(BIN)/cns
 UV_VERSION := 0.13.8
 # `profile=paper` lays paper.yaml over params.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
 profile :=
 OVERLAY = $(if $(profile),--overlay $(profile).yaml)
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset report labels oodcv directions composition ablation corruptions synthetic denoiser controlshift degradation scenarios segmentation
 # These need no hub, and shall not ask one; the paper's scale does.
-repro benchmark smoke test: export HF_HUB_OFFLINE := 1
-# DVC's stages call `python`.
+repro benchmark smoke test unit matrix: export HF_HUB_OFFLINE := 1
+# DVC's stages call `cns`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 help: ## list the targets
@@ -29,45 +29,51 @@ data: env ## restore data and artifacts from the DVC store
 	$(BIN)/dvc pull --quiet --allow-missing
 
 repro: data ## restore the heavy steps, run every analysis anew, compare with the committed results
-	$(BIN)/python -m cnslib.reproduce
+	$(CNS) reproduce
 
 smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
-	LOKY_MAX_CPU_COUNT=1 $(RUN) --overlay smoke.yaml --together $(STEPS)
+	LOKY_MAX_CPU_COUNT=1 $(CNS) run --overlay smoke.yaml --together $(STEPS)
 
 plan: env ## print what the parameters cost here: units, UNet passes, hours, disk, memory (profile=paper for the paper's scale)
-	$(BIN)/python -m cnslib.plan $(OVERLAY)
+	$(CNS) plan $(OVERLAY)
 
 chain: env ## run every step of a profile without DVC: make chain profile=paper (continues if killed)
-	$(RUN) $(OVERLAY) $(if $(filter paper,$(profile)),$(filter-out world calibration published photos oodcv synthetic scenarios segmentation,$(STEPS)),$(STEPS))
+	$(CNS) run $(OVERLAY) $(if $(filter paper,$(profile)),$(filter-out world calibration published photos oodcv synthetic scenarios segmentation,$(STEPS)),$(STEPS))
 
 gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
-	$(BIN)/python -m cnslib.gate
+	$(CNS) gate
 
 benchmark: data ## make every slider, image and table from nothing in build/benchmark (about 2 hours on two cores; continues if killed)
-	$(RUN) --overlay benchmark.yaml $(STEPS)
+	$(CNS) run --overlay benchmark.yaml $(STEPS)
 
 official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH]
-	$(BIN)/python -m cnslib.exchange official $(results) $(if $(images),--images $(images))
+	$(CNS) official $(results) $(if $(images),--images $(images))
 
 export: data ## write images and answers in the authors' layout into build/export
-	$(BIN)/python -m cnslib.exchange export build/export
+	$(CNS) export build/export
 
 test: smoke ## run the whole chain at smoke size, then all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2
+
+unit: data ## run the tests that take a second or two each, in less than three minutes
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+matrix: data ## reproduce and test under several instruction sets and numbers of threads (an hour; all=--all for every pair)
+	$(CNS) matrix $(all)
 
 lint: env ## check style of code and notebooks, and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb
 
 lab: data ## open JupyterLab on the notebooks
-	$(BIN)/jupyter lab notebooks
+	$(CNS) lab
 
 world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 	$(BIN)/python -m cnslib.garments
-	$(RUN) --params world.yaml autoencoder diffusion contrastive selfsupervised oracle zoo augmentation pretraining
+	$(CNS) run --params world.yaml autoencoder diffusion contrastive selfsupervised oracle zoo augmentation pretraining
 
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro smoke plan chain benchmark test lint lab world lock official export gate
+.PHONY: help env data repro smoke plan chain benchmark test unit matrix lint lab world lock official export gate

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from torch import Tensor, nn
 from torchvision.transforms.v2 import RandAugment
 
-from cnslib import encoders, kinds, latentsets, seeds, smallnets, supervised, tables, training, units, workers, zoo
+from cnslib import encoders, kinds, latentsets, seeds, smallnets, supervised, tables, units, workers, zoo
 from cnslib.config import demand
 from cnslib.studies import Controlshift, Degradation
 from cnslib.training import Schedule

@@ -5,7 +5,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
-EXPORTS = ROOT / ".nb"
 PUBLISHED = ROOT / "published"
 CHECKPOINTS = ROOT / "checkpoints"
 GARMENTS = ROOT / "data" / "fashion-mnist"

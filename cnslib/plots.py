@@ -27,13 +27,17 @@ def use_style() -> None:
 
 
 def save(figure: Figure, stem: Path, data: pd.DataFrame) -> None:
-    """Writes <stem>.png, <stem>.pdf and <stem>.csv, the plotted numbers sorted by their columns and at six digits."""
+    """Writes <stem>.png, <stem>.pdf and <stem>.csv, the plotted numbers at six digits and then sorted by their columns."""
     for kind, metadata in FIXED.items():
         with units.atomic(stem.with_name(f"{stem.name}.{kind}")) as partial:
             figure.savefig(partial, format=kind, metadata=metadata)
-    ordered = data.sort_values(list(data.columns), ignore_index=True)
-    text = ordered.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    text = shortened(data).sort_values(list(data.columns)).to_csv(index=False, float_format="%.6g", lineterminator="\n")
     units.write_bytes(stem.with_name(f"{stem.name}.csv"), text.encode())
+
+
+def shortened(data: pd.DataFrame) -> pd.DataFrame:
+    """The numbers as they are written: rows that differ in the twelfth digit, which is another one elsewhere, keep their order."""
+    return data.assign(**{name: [float(f"{value:.6g}") for value in data[name]] for name in data.select_dtypes("floating")})
 
 
 def looks(names: Iterable[str]) -> dict[str, dict]:

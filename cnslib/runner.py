@@ -1,4 +1,4 @@
-"""Runs notebooks headless: `python -m cnslib.runner [--params FILE] [--overlay FILE] [--together] STEP [STEP ...]`.
+"""Runs notebooks headless: `cns run [--params FILE] [--overlay FILE] [--together] STEP [STEP ...]`.
 
 The runner is the only caller of papermill. It tells the notebook its two parameter files, executes it with the python3 kernel in the
 repository root, and writes a normalised copy, so that two equal runs leave equal notebooks.
@@ -9,14 +9,14 @@ import ast
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import papermill
 
-from cnslib import parameters, paths, schedule, units
+from cnslib import kernels, parameters, paths, schedule
 
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
-THREADS = "2"  # sums depend on how many threads share them: one number for everybody keeps the bits; OMP_NUM_THREADS overrides it
 
 
 def find(step: str) -> Path:
@@ -46,18 +46,22 @@ def declared(notebook: nbformat.NotebookNode, name: str) -> dict[str, object]:
         raise ValueError(f"{name}: the parameters cell may hold only assignments of literals") from None
 
 
-def run(step: str, params: str, overlay: str = "") -> Path:
+def run(step: str, params: str, overlay: str = "", **how: Any) -> Path:
     """Executes one step's notebook, which reads the two parameter files itself; returns the executed copy.
 
-    Paths start at the repository root. A failing notebook is left in executed/ for reading, and its error is raised.
+    Paths start at the repository root. `how` goes to papermill, such as another manager of kernels. A failing notebook is left in
+    executed/ for reading; RuntimeError names the step and the error.
     """
     source, values = find(step), {"params": params, "overlay": overlay}
     sections = parameters.load(*(paths.resolve(name) for name in values.values() if name))
     if declared(nbformat.read(source, as_version=4), source.name).keys() != values.keys():
         raise ValueError(f"{source.name}: the parameters cell must hold {' and '.join(values)}, and nothing else")
     target = paths.Layout(sections["base"].out).executed / source.name
+    fixed = {"kernel_name": "python3", "cwd": paths.ROOT, "progress_bar": False, "record_timing": False}
     try:
-        papermill.execute_notebook(source, target, values, kernel_name="python3", cwd=paths.ROOT, progress_bar=False, record_timing=False)
+        papermill.execute_notebook(source, target, values, **fixed, **how)
+    except papermill.exceptions.PapermillExecutionError as error:
+        raise RuntimeError(f"{step}: {error.ename}: {error.evalue}; see {paths.shown(target)}") from error
     finally:
         if target.exists():
             nbformat.write(normalised(nbformat.read(target, as_version=4)), target)
@@ -76,65 +80,42 @@ def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
-def exported(notebook: nbformat.NotebookNode) -> str:
-    """The code of a notebook without its parameters cell: what a heavy stage depends on instead of prose and outputs."""
-    code = [c for c in notebook.cells if c.cell_type == "code" and "parameters" not in c.metadata.get("tags", [])]
-    return "\n\n".join(f"# {cell.id}\n{cell.source}" for cell in code) + "\n"
+def together(names: list[str], params: str, overlay: str = "") -> None:
+    """Runs steps side by side on kernels that are forked warm, each after those that dvc.yaml makes it wait for.
 
-
-def export() -> list[Path]:
-    """Writes .nb/<notebook>.py for every notebook; a file that would not change is left alone, one without a notebook deleted."""
-    written = []
-    for source in steps():
-        target = paths.EXPORTS / f"{source.stem}.py"
-        data = exported(nbformat.read(source, as_version=4)).encode()
-        if not target.exists() or target.read_bytes() != data:
-            units.write_bytes(target, data)
-            written.append(target)
-    units.prune(paths.EXPORTS, {f"{source.stem}.py" for source in steps()}, "*.py")
-    return written
-
-
-def together(names: list[str], settings: list[str]) -> None:
-    """Runs steps in processes of their own, each after those that dvc.yaml makes it wait for.
-
-    Raises ValueError for a step that dvc.yaml lacks, RuntimeError with the output of a step that fails.
+    Raises ValueError for a step that dvc.yaml lacks, RuntimeError for the first that fails.
     """
     waits = schedule.predecessors(paths.ROOT)
     if missing := sorted(set(names) - waits.keys()):
         raise ValueError(f"--together: {', '.join(missing)} not in dvc.yaml; accepted: {', '.join(waits)}")
-    chosen = {step: waits[step] for step in names}
-    schedule.run(chosen, lambda step: schedule.finish(step, ["cnslib.runner", *settings, step], paths.ROOT))
+    warm(names)
+    schedule.run({step: waits[step] for step in names}, lambda step: run(step, params, overlay, kernel_manager_class=kernels.Manager))
+
+
+def warm(names: list[str]) -> None:
+    """Makes ready for steps side by side: what their kernels import, and the folder that they share."""
+    kernels.prepare(nbformat.read(find(name), as_version=4) for name in names)
+    os.chdir(paths.ROOT)  # papermill goes there and back, and the folder belongs to all threads
 
 
 def main(arguments: list[str]) -> int:
-    """Command line: runs the named steps in the given order, or only exports the notebooks' code."""
-    parser = argparse.ArgumentParser(prog="python -m cnslib.runner", description=__doc__.splitlines()[0])
-    parser.add_argument("steps", nargs="*", metavar="STEP", help="a notebook's name without its number")
+    """Command line: runs the named steps, in the given order or side by side; 1 if one fails, 2 for what is not accepted."""
+    parser = argparse.ArgumentParser(prog="cns run", description=__doc__.splitlines()[0])
+    parser.add_argument("steps", nargs="+", metavar="STEP", help="a notebook's name without its number")
     parser.add_argument("--params", default="params.yaml", help="parameter file (default params.yaml)")
     parser.add_argument("--overlay", default="", help="file whose keys replace some of its values (smoke.yaml)")
     parser.add_argument("--together", action="store_true", help="run steps that do not wait for each other side by side")
-    parser.add_argument("--export", action="store_true", help="write the code-only copies in .nb/")
     options = parser.parse_args(arguments)
-    os.environ.setdefault("OMP_NUM_THREADS", THREADS)
-    if options.export:
-        export()
     try:
         if options.together:
-            together(options.steps, ["--params", options.params, "--overlay", options.overlay])
+            together(options.steps, options.params, options.overlay)
             return 0
         for step in options.steps:
             print(f"{step}: running {paths.shown(find(step))}", flush=True)
             print(f"{step}: executed copy {paths.shown(run(step, options.params, options.overlay))}", flush=True)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
-    except RuntimeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except papermill.exceptions.PapermillExecutionError as error:
-        print(f"error in {step}: {error.ename}: {error.evalue}", file=sys.stderr)
-        return 1
+        return 1 if isinstance(error, RuntimeError) else 2
     return 0
 
 

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from cnslib import encoders, kinds, paths, scenes, seeds, supervised, tables, training, units, workers, world, zoo
+from cnslib import encoders, kinds, paths, scenes, seeds, supervised, tables, units, workers, world, zoo
 from cnslib.config import identifier
 from cnslib.studies import Segmentation
 from cnslib.training import Schedule

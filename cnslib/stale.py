@@ -1,9 +1,10 @@
-"""Lists the units that older code made: `python -m cnslib.stale [folder]`.
+"""Lists the units that older code made: `cns stale [FOLDER]`.
 
 Such a unit need not be wrong: a run takes it as it is until the number of its recipe is raised. Those that an earlier recipe made are
 listed, too; the next run makes them anew.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -32,15 +33,19 @@ def listed(folder: Path) -> dict[tuple[str, str], list[Path]]:
     return found
 
 
-def main(folder: Path) -> None:
-    """Prints one line for each recipe, and the files below."""
+def main(arguments: list[str]) -> int:
+    """Command line: one line for each recipe, and the files below; always 0."""
+    parser = argparse.ArgumentParser(prog="cns stale", description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path, default=paths.ROOT / "artifacts", help="where to look (default artifacts/)")
+    folder = parser.parse_args(arguments).folder
     found = listed(folder)
     for (how, recipe), files in sorted(found.items()):
         print(f"{recipe or 'no recipe'}: {len(files)} units, {how}")
         print(*(f"  {path.relative_to(folder)}" for path in files), sep="\n")
     if not found:
         print(f"Every unit under {folder} was made by the present code.")
+    return 0
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if sys.argv[1:] else paths.ROOT / "artifacts")
+    sys.exit(main(sys.argv[1:]))

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from cnslib import clustered, encoders, kinds, paths, seeds, supervised, tables, training, units, workers, world, zoo
+from cnslib import clustered, encoders, kinds, paths, seeds, supervised, tables, units, workers, world, zoo
 from cnslib.analyses import Synthetic
 from cnslib.config import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.training import Schedule

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor, nn
 
-from cnslib import crossing, encoders, kinds, paths, seeds, subjects, supervised, tables, training, units, workers, world, zoo
+from cnslib import crossing, encoders, kinds, paths, seeds, subjects, supervised, tables, units, workers, world, zoo
 from cnslib.chapters import Scenarios
 from cnslib.config import UNSHIFTED, identifier
 from cnslib.subjects import Subject

@@ -2,6 +2,12 @@
 
 from pathlib import Path
 
+# isort: off
+from cnslib import pins
+
+pins.apply()  # before anything numerical is imported
+# isort: on
+
 import hypothesis
 import pytest
 import torch

@@ -65,6 +65,14 @@ def test_the_csv_holds_the_plotted_numbers_whatever_the_row_order(tmp_path):
     assert (tmp_path / "shuffled.csv").read_bytes() == (tmp_path / "drop.csv").read_bytes()
 
 
+def test_the_twelfth_digit_does_not_order_the_rows(tmp_path):
+    for name, last in (("here", 1e-12), ("elsewhere", -1e-12)):
+        rows = pd.DataFrame({"estimate": [0.25 + last, 0.25, 0.1], "model": ["vit", "resnet", "deit"]})
+        plots.save(plt.figure(), tmp_path / name, rows)
+    assert (tmp_path / "here.csv").read_text() == "estimate,model\n0.1,deit\n0.25,resnet\n0.25,vit\n"
+    assert (tmp_path / "elsewhere.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
+
+
 def test_a_dot_in_the_name_is_no_suffix(tmp_path):
     plots.save(plt.figure(), tmp_path / "accuracy_2.5", TABLE)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"accuracy_2.5.{kind}" for kind in ("csv", "pdf", "png")]

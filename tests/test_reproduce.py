@@ -23,6 +23,15 @@ def test_other_numbers_rows_or_labels_differ():
         assert reproduce.verdict("a.csv", CSV, other).startswith("differs")
 
 
+def test_a_row_is_compared_with_its_own_wherever_it_stands():
+    rows = ["a,0.5,0.100001", "a,1.0,0.100002", "b,0.5,0.3", "b,1.0,0.2"]
+    other = ["b,1.0,0.2", "a,1.0,0.100001", "b,0.5,0.300001", "a,0.5,0.100002"]
+    old, new = ("\n".join(["model,scale,estimate", *lines, ""]).encode() for lines in (rows, other))
+    assert reproduce.verdict("a.csv", old, new) == "within tolerance"
+    swapped = new.replace(b"b,1.0,0.2", b"b,1.0,0.300001").replace(b"b,0.5,0.300001", b"b,0.5,0.2")
+    assert reproduce.verdict("a.csv", old, swapped).startswith("differs")
+
+
 def test_metrics_are_compared_number_by_number():
     old = json.dumps(METRIC).encode()
     new = json.dumps({"accuracy": METRIC["accuracy"] | {"estimate": 0.9}}).encode()
@@ -76,7 +85,9 @@ def test_committed_tables_are_those_of_the_lock_whatever_lies_in_the_workspace(t
 def test_missing_and_new_results_are_reported_and_the_summary_counts():
     verdicts = reproduce.compare({"figures/a.csv": CSV, "figures/b.csv": CSV}, {"figures/a.csv": CSV, "metrics/c.json": b"{}"})
     assert verdicts == {"figures/a.csv": "identical", "figures/b.csv": "was not made", "metrics/c.json": "is not committed"}
-    assert reproduce.summary(verdicts).startswith("reproduced: 1 of 2 figures identical; 1 of 3")
+    assert reproduce.summary(verdicts) == (
+        "reproduced: 1 of 2 figures (1 identical, 0 within tolerance); 1 of 3 tables, metrics and figures (1 identical, 0 within tolerance)"
+    )
 
 
 def test_a_lock_without_results_is_named(tmp_path):

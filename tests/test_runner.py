@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from cnslib import config, parameters, paths, runner
+from cnslib import config, paths, runner
 
 BASE = config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1, [], "epsilon", {}, "", "paper", "exact")
 
@@ -20,15 +20,10 @@ def tagged(source: str) -> nbformat.NotebookNode:
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """An empty repository root with a notebooks folder."""
-    for name in ("ROOT", "NOTEBOOKS", "EXPORTS"):
-        monkeypatch.setattr(paths, name, tmp_path / {"ROOT": "", "NOTEBOOKS": "notebooks", "EXPORTS": ".nb"}[name])
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     (tmp_path / "notebooks").mkdir()
     return tmp_path
-
-
-def sections() -> dict:
-    table = parameters.load(paths.ROOT / "params.yaml")
-    return table
 
 
 def test_names_and_literals_of_the_parameters_cell_are_read():
@@ -63,7 +58,7 @@ def test_a_failing_notebook_raises_and_stays_for_reading(repository):
     names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
     nbformat.write(notebook(tagged(names), new_code_cell("1 / 0")), repository / "notebooks" / "00_world.ipynb")
     table = {"base": BASE, "world": config.World(1, 1, 1)}
-    with pytest.raises(Exception, match="ZeroDivisionError"):
+    with pytest.raises(RuntimeError, match="world: ZeroDivisionError: division by zero; see executed/00_world.ipynb"):
         runner.run("world", table)
     assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
 
@@ -73,23 +68,6 @@ def test_unknown_steps_are_named():
         runner.find("slider")
 
 
-def test_the_export_changes_with_code_and_not_with_prose_or_parameters():
-    source = [new_markdown_cell("# A", id="a"), tagged("seed = 1"), new_code_cell("seed + 1", id="b")]
-    other = [new_markdown_cell("# B", id="a"), tagged("seed = 2"), new_code_cell("seed + 1", id="b")]
-    changed = [*source[:2], new_code_cell("seed + 2", id="b")]
-    export = runner.exported(notebook(*source))
-    assert export == runner.exported(notebook(*other)) != runner.exported(notebook(*changed))
-
-
-def test_exports_follow_the_notebooks(repository):
-    source = repository / "notebooks" / "00_world.ipynb"
-    nbformat.write(notebook(tagged("seed = 1"), new_code_cell("seed + 1", id="b")), source)
-    assert [path.name for path in runner.export()] == ["00_world.py"] and runner.export() == []
-    source.unlink()
-    runner.export()
-    assert list((repository / ".nb").iterdir()) == []
-
-
 def test_the_command_line_reports_one_error_line(capsys):
     assert runner.main(["slider"]) == 2
     assert capsys.readouterr().err.startswith("error: unknown step 'slider'")
@@ -97,4 +75,14 @@ def test_the_command_line_reports_one_error_line(capsys):
 
 def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
     assert runner.main(["--together", "zoo"]) == 2
-    assert "zoo not in dvc.yaml; accepted: export, world" in capsys.readouterr().err
+    assert "zoo not in dvc.yaml; accepted: world, inversion" in capsys.readouterr().err
+
+
+def test_steps_side_by_side_leave_what_each_leaves_alone(repository, monkeypatch):
+    names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
+    nbformat.write(notebook(tagged(names), new_code_cell("print(seed + 1)")), repository / "notebooks" / "00_world.ipynb")
+    monkeypatch.setattr(runner.schedule, "predecessors", lambda root: {"world": set()})
+    table = {"base": BASE, "world": config.World(1, 1, 41)}
+    alone = runner.run("world", table).read_bytes()
+    runner.together(["world"], table)
+    assert (repository / "executed" / "00_world.ipynb").read_bytes() == alone

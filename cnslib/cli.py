@@ -1,0 +1,38 @@
+"""`cns COMMAND ...`: every command of the compendium, each with its own --help. Only what the command needs is imported."""
+
+import argparse
+import importlib
+import os
+import sys
+
+from cnslib import pins
+
+# The module whose `main` takes the arguments, those that come first, and what the command does.
+COMMANDS: dict[str, tuple[str, list[str], str]] = {
+    "run": ("cnslib.runner", [], "run notebooks headless, in order or side by side"),
+    "reproduce": ("cnslib.reproduce", [], "run every notebook anew and compare with the committed results"),
+    "matrix": ("cnslib.matrix", [], "reproduce and test under several instruction sets and numbers of threads"),
+    "stale": ("cnslib.stale", [], "list the units that older code made"),
+    "plan": ("cnslib.plan", [], "what a parameter file costs here"),
+    "gate": ("cnslib.gate", [], "compare classifiers with their published accuracies"),
+    "report": ("cnslib.report", [], "one classifier beside the others"),
+    "official": ("cnslib.exchange", ["official"], "the paper's figures from the authors' answers"),
+    "export": ("cnslib.exchange", ["export"], "images and answers in the authors' layout"),
+}
+
+
+def main() -> int:
+    """The exit status of the command that the command line names; with --help the list of commands."""
+    listed = "\n".join(f"  {name:<10} {text}" for name, (_, _, text) in COMMANDS.items())
+    parser = argparse.ArgumentParser(prog="cns", epilog=f"commands:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=[*COMMANDS, "lab"], metavar="COMMAND", help="what to do; `cns COMMAND --help` says more")
+    options, rest = parser.parse_known_args(sys.argv[1:2])
+    pins.apply()
+    if options.command == "lab":
+        os.execvp("jupyter", ["jupyter", "lab", "notebooks", *sys.argv[2:]])
+    module, first, _ = COMMANDS[options.command]
+    return importlib.import_module(module).main([*first, *rest, *sys.argv[2:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Notebook kernels forked from one process that has imported what notebooks import: each starts clean, none waits for torch again.
+
+The process imports and does nothing else, so it has no threads, and a kernel forked from it is one that has just imported.
+"""
+
+import ast
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Iterable
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import nbformat
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+CONTEXT = multiprocessing.get_context("forkserver")
+INLINE = "module://matplotlib_inline.backend_inline"  # ipykernel asks for it, which is too late once matplotlib is imported
+
+
+def prepare(notebooks: Iterable[nbformat.NotebookNode]) -> None:
+    """Tells the process, before the first kernel starts it, what to import: each module that a notebook imports."""
+    sources = [cell.source for notebook in notebooks for cell in notebook.cells if cell.cell_type == "code"]
+    os.environ.setdefault("MPLBACKEND", INLINE)
+    CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", *dict.fromkeys(name for source in sources for name in imported(source))])
+
+
+def imported(source: str) -> list[str]:
+    """The modules that a cell imports; `from a import b` may name a module a.b or a name in a, and both are tried."""
+    nodes = list(ast.walk(ast.parse(source)))
+    plain = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    whole = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return plain + [name for node in whole for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))]
+
+
+def serve(arguments: list[str], environment: dict[str, str]) -> None:
+    """A kernel in this process, a group of its own; it ends with the program that asked for it."""
+    from ipykernel.kernelapp import IPKernelApp
+
+    threading.Thread(target=follow, daemon=True).start()
+    os.setsid()
+    os.environ.update(environment)
+    os.chdir(environment["PWD"])
+    sys.argv = ["ipykernel_launcher", *arguments]
+    IPKernelApp.launch_instance(argv=[*arguments, f"--IPKernelApp.parent_handle={os.getppid()}", "--log-level=ERROR"])
+
+
+def follow() -> None:
+    """Ends this process when the one that asked for it has gone: the one that it was forked from stays as long as its kernels."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+class Child:
+    """A forked process as the kernel's provisioner handles one, which asks as one asks a Popen."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, process: BaseProcess):
+        process.start()
+        self.process, self.pid = process, process.pid
+
+    def poll(self) -> int | None:
+        """The exit status, None while it runs."""
+        return self.process.exitcode
+
+    def wait(self) -> int | None:
+        """The exit status, when it has ended."""
+        self.process.join()
+        return self.process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        """Sends a signal to this process alone."""
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self.process.kill()
+
+
+class Provisioner(LocalProvisioner):
+    """Forks a kernel where the standard one starts an interpreter."""
+
+    async def launch_kernel(self, cmd: list[str], **settings: Any) -> dict:
+        """Starts the kernel that the command line describes."""
+        environment = settings["env"] | {"PWD": os.getcwd()}
+        self.process = Child(CONTEXT.Process(target=serve, args=(cmd[cmd.index("-f") :], environment)))
+        self.pid = self.pgid = self.process.pid
+        return self.connection_info
+
+
+class Manager(AsyncKernelManager):
+    """A kernel manager for papermill (`kernel_manager_class`) whose kernels are forked."""
+
+    async def _async_pre_start_kernel(self, **settings: Any) -> tuple[list[str], dict]:
+        """As the standard one, on the provisioner of this module."""
+        self.provisioner = self.provisioner or Provisioner(kernel_id="forked", kernel_spec=self.kernel_spec, parent=self)
+        return await super()._async_pre_start_kernel(**settings)
