@@ -25,7 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from cnslib import models, pickles, units
+from cnslib import kinds, models, pickles, units
 from cnslib.config import demand
 from cnslib.controlshift import Decoder
 from cnslib.edmnet import ADM, PLUS, Architecture, Denoiser

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from cnslib import clustered, units
 
 LICENCE = "MIT (weights trained by this project on Fashion-MNIST, MIT)"

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 from torch import Tensor, nn
 
-from cnslib import encoders, foreign, paths, tables, units, weights
+from cnslib import encoders, foreign, kinds, paths, tables, units, weights
 from cnslib.config import demand
 
 REGISTRY = "classifiers43.csv"

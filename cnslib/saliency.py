@@ -24,6 +24,7 @@ from cnslib import (
     kinds,
     paths,
     scenes,
+    subjects,
     tables,
     units,
     workers,

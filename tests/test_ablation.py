@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import timm
 import torch
+from golden_units import agrees
 from tiny_encoders import write_clip, write_timm
 from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
@@ -22,6 +23,7 @@ from cnslib import (
     generation,
     health,
     inversion,
+    kinds,
     models,
     stats,
     stepping,
@@ -309,3 +311,10 @@ def test_other_seeds_are_compared_in_disjoint_sets():
     assert conclusions.other_seeds(found, 2, confidence=0.95)["n"] == 1
     assert conclusions.other_seeds(found, 1, confidence=0.95)["n"] == 10
     assert conclusions.other_seeds(found, 3, confidence=0.95)["n"] == 0
+
+
+def test_the_tiny_unit_is_the_golden_one(bench):
+    answers, looks = ablation.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
+    key = ["sampler", *tables.KEY]
+    answers = answers.pivot(index=key, columns="model", values="top1").reset_index()
+    agrees(kinds.ABLATION, looks.merge(answers, on=key, how="left").astype({"one": str, "two": str}), within=1e-2)

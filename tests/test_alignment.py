@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from golden_units import agrees
 from tiny_encoders import write_clip, write_timm
 
-from cnslib import alignment, encoders, tables
+from cnslib import alignment, encoders, kinds, tables
 from cnslib.config import SHIFTS
 
 LABELS = ["sneaker", "bag", "coat"]
@@ -125,3 +126,7 @@ def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):
     assert np.array_equal(sheet[0, :3], expected)
     assert np.array_equal(sheet[2, 0], expected[2])
     assert (sheet[0, 3] == 255).all() and (sheet[1] == 255).all() and (sheet[2, 1:] == 255).all()
+
+
+def test_the_tiny_unit_is_the_golden_one(align):
+    agrees(kinds.ALIGNMENT, align())

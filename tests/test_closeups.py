@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from golden_units import agrees
 from tiny_sliders import pipeline
 
-from cnslib import adapters, bisection, classifiers, closeups, generation, models, tables
+from cnslib import adapters, bisection, classifiers, closeups, generation, kinds, models, tables
 from cnslib.analyses import Bisection
 from cnslib.config import Bootstrap, Generation
 from cnslib.sliders import slider_path
@@ -246,3 +247,10 @@ def test_drift_finds_other_settings_and_other_answers(studio, tmp_path):
 def test_a_missing_slider_is_named(studio, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"heavy_fog.sneaker\.safetensors"):
         closeups.Closeup(studio(tmp_path), "heavy fog", "sneaker", 1)
+
+
+def test_the_tiny_units_are_the_golden_ones(undisturbed):
+    folder = undisturbed[0].folder
+    path = sorted((folder / "pictures").rglob("*.parquet"))[0].relative_to(folder / "pictures")
+    agrees(kinds.CLOSEUPS, tables.read(folder / "pictures" / path, tables.images))
+    agrees(kinds.CLOSEUP_ANSWERS, tables.read(folder / "answers" / path, tables.predictions), within=1e-2)

@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from golden_units import agrees
 from tiny_encoders import write_clip, write_timm
 from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib import adapters, composition, directions, encoders, generation, health, mixtures, models, studies, tables
+from cnslib import adapters, composition, directions, encoders, generation, health, kinds, mixtures, models, studies, tables
 from cnslib.config import SHIFTS, Bootstrap, Generation
 from cnslib.sliders import slider_path
 
@@ -150,3 +151,7 @@ def test_gains_that_add_up_do_not_interact():
     assert mixtures.both_show(found)["shows"].tolist() == [1.0] * 8
     table = mixtures.summary(found, settings=BOOTSTRAP).query("measure == 'alone' and shift == @FIRST and weight == 2")
     assert table["n"].tolist() == [2, 2] and np.allclose(table[["estimate", "low", "high"]], 0.6)
+
+
+def test_the_tiny_unit_is_the_golden_one(study, sliders):
+    agrees(kinds.COMPOSITION, composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1), within=1e-3)

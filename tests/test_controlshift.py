@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from golden_units import agrees
 from tiny_settings import changed
 from tiny_shifts import SHIFTED as SETTINGS
 
-from cnslib import controlshift, latents, latentsets, models, tables, workers
+from cnslib import controlshift, kinds, latents, latentsets, models, tables, workers
 from cnslib.controlshift import Decoder, Piece
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -157,3 +158,7 @@ def test_what_cannot_be_drawn_is_refused(decoder, tmp_path):
         latentsets.load(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"train_full\.parquet does not exist"):
         latentsets.load(tmp_path, "train_full")
+
+
+def test_the_tiny_unit_is_the_golden_one(folder):
+    agrees(kinds.CONTROLSHIFT, tables.read(folder / "test_extend_1.parquet", tables.images))

@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from golden_units import agrees
 from tiny_encoders import write_timm
 from tiny_settings import changed
 
-from cnslib import corruptions, tables
+from cnslib import corruptions, kinds, tables
 from cnslib.config import Bootstrap, Evaluation
 from cnslib.studies import Corruptions
 
@@ -154,3 +155,7 @@ def test_answers_are_kept_until_a_level_changes(answered):
     assert answered().stat().st_mtime_ns == first
     changed = dataclasses.replace(SETTINGS, blur=[0.5, 0.75, 1.0, 1.25, 2.0])
     assert answered(changed).stat().st_mtime_ns != first
+
+
+def test_the_tiny_unit_is_the_golden_one(answered):
+    agrees(kinds.CORRUPTIONS, tables.read(answered(), tables.predictions))

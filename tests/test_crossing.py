@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import timm
 import torch
+from golden_units import agrees
 from tiny_garments import VIT, garments
 from tiny_settings import changed
 
@@ -14,6 +15,7 @@ from cnslib import (
     classifiers,
     crossing,
     cutouts,
+    kinds,
     models,
     paths,
     placement,
@@ -189,3 +191,19 @@ def test_replies_have_one_row_per_question():
     row = {"model": "a", "shift": "grey", "class": "bag", "seed": 1, "scale": 1.0, "top1": "bag"}
     with pytest.raises(ValueError, match="breaks its schema"):
         tables.check(pd.DataFrame([row, row]), crossing.replies)
+
+
+def test_the_tiny_units_are_the_golden_ones(tiny_pipeline_dir, settings, found, tmp_path, few):
+    drawn = surroundings.draw_all(found, pipeline=tiny_pipeline_dir, settings=settings, device="cpu", folder=tmp_path / "drawn")
+    agrees(kinds.DRAWN_BACKGROUNDS, np.stack([own.drawn * 255 for own in drawn]))
+    given = {"labels": LABELS, "settings": settings, "device": "cpu", "folder": tmp_path / "garments"}
+    agrees(kinds.CROSSING, crossing.garments(CLASSES, **given, drawn=tmp_path / "drawn", pipeline=tiny_pipeline_dir))
+    names = [name for name in scenarios.NAMES if name != surroundings.NAME]
+    agrees(kinds.SUBJECTS, np.stack([subjects.shown(found[0], name, 1.0, seed=1) for name in names]))
+
+
+def test_what_a_backbone_learns_from_is_the_golden_one(settings, tmp_path, few):
+    """The training itself is in bf16, which processors round in their own way."""
+    course = Course(settings, CLASSES, LABELS, tmp_path, "cpu")
+    pictures = [within.lesson(course, name, "catalog", 2)[1] for name in within.TRAINED]
+    agrees(kinds.WITHIN, np.concatenate(pictures))

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2DModel
+from golden_units import agrees
 
-from cnslib import denoiser, duels, parameters, paths, pruning, stats, tables, units
+from cnslib import denoiser, duels, kinds, parameters, paths, pruning, stats, tables, units
 from cnslib.analyses import Denoiser
 from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.denoiser import Judge
@@ -325,3 +326,7 @@ def test_mean_margins_count_the_unshifted_image_under_its_shift():
 def test_the_bill_is_the_cost_of_an_image_times_their_number():
     bill = duels.costs(7, classes=10, settings=settings(keep=[1], trials=[4]))
     assert bill["evaluations"].to_dict() == {"whole": 280, "least": 280, "most": 280}
+
+
+def test_the_tiny_unit_is_the_golden_one(tiny):
+    agrees(kinds.DENOISER, denoiser.judged(tiny, picture_of_noise(1), "bag", 1, settings=SETTINGS))

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from golden_units import agrees
 from tiny_encoders import write_clip, write_timm
 
-from cnslib import baselines, clustered, directions, encoders, generation, health, inversion, models, tables
+from cnslib import baselines, clustered, directions, encoders, generation, health, inversion, kinds, models, tables
 from cnslib.config import SHIFTS, Bootstrap, Generation
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -221,3 +222,7 @@ def test_rows_of_one_garment_count_as_one_in_the_interval():
     assert (many["low"], many["high"], many["n"]) == (few["low"], few["high"], 20)
     assert np.isnan(clustered.mean(pd.Series([1.0, 1.0]), rows.assign(seed=1), settings=BOOTSTRAP)["low"])
     assert clustered.mean(pd.Series([np.nan, 1.0]), rows, settings=BOOTSTRAP)["n"] == 1
+
+
+def test_the_tiny_unit_is_the_golden_one(study):
+    agrees(kinds.DIRECTIONS, directions.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1), within=1e-3)

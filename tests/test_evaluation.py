@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import timm
 import torch
+from golden_units import agrees
 from PIL import Image
 from safetensors.torch import load_file
 from tiny_encoders import write_clip, write_timm
@@ -300,3 +301,8 @@ def test_the_sizes_are_those_of_the_stored_weights_that_act(tmp_path):
     weights = sum(value.numel() for key, value in stored.items() if "running" not in key and "num_batches" not in key)
     tower = sum(v.numel() for key, v in load_file(tmp_path / "clip" / "open_clip_model.safetensors").items() if key.startswith("visual."))
     assert (tmp_path / "models.csv").read_text() == f"model,parameters\nclip,{tower + 3 * 8}\nresnet,{weights}\n"
+
+
+def test_the_tiny_units_are_the_golden_ones(bench, catalog):
+    agrees(kinds.EVALUATION, run(bench))
+    agrees(kinds.CATALOG_ANSWERS, run_catalog(catalog))

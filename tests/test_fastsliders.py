@@ -6,9 +6,10 @@ import json
 
 import pytest
 import torch
+from golden_units import agrees
 from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 
-from cnslib import adapters, fastsliders, models, parameters, paths, plan, provision, sliders, units
+from cnslib import adapters, fastsliders, kinds, models, parameters, paths, plan, provision, sliders, units
 
 
 @pytest.fixture(scope="module")
@@ -210,3 +211,7 @@ def test_the_plan_counts_the_recipes_own_passes():
         found[recipe] = next(one for one in plan.work(sections | {"base": base, "sliders": settings}) if one.what == "sliders")
     assert found["fast"].passes == pytest.approx(140 * 40 * 8 * (75 / 36 + 2)) and found["paper"].passes == 140 * 40 * 8 * 27
     assert found["fast"].training == found["paper"].training == 140 * 40 * 8
+
+
+def test_the_tiny_unit_is_the_golden_one(make):
+    agrees(kinds.FAST_SLIDERS, make()["heavy snow", "sneaker"], within=1e-3)

@@ -5,10 +5,11 @@ import dataclasses
 
 import pytest
 import torch
+from golden_units import agrees
 from safetensors.torch import load_file, save_file
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib import adapters, fusion, generation, models, tables
+from cnslib import adapters, fusion, generation, kinds, models, tables
 from cnslib.config import Generation
 from cnslib.sliders import slider_path
 
@@ -126,3 +127,7 @@ def test_a_slider_of_another_network_is_refused(pipe, file, tmp_path):
     save_file(tensors, tmp_path / "short.safetensors", metadata=adapters.header(file))
     with pytest.raises(ValueError, match=r"short\.safetensors does not fit this UNet: 1 tensors differ"):
         fusion.changes(pipe, tmp_path / "short.safetensors")
+
+
+def test_the_tiny_unit_is_the_golden_one(generate):
+    agrees(kinds.FUSED, tables.read(generate()["heavy snow"], tables.images))

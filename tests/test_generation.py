@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from golden_units import agrees
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib import adapters, generation, inversion, models, tables
+from cnslib import adapters, generation, inversion, kinds, models, tables
 from cnslib.config import Generation
 from cnslib.sliders import slider_path
 
@@ -184,3 +185,7 @@ def test_change_is_the_mean_distance_to_the_own_unshifted_image():
     assert generation.change(shard, unshifted)["change"].tolist() == [20.0, 50.0]
     with pytest.raises(ValueError, match=r"1 missing, the first of class and seed \('bag', 2\)"):
         generation.change(shard, unshifted[:1])
+
+
+def test_the_tiny_unit_is_the_golden_one(undisturbed):
+    agrees(kinds.GENERATION, tables.read(undisturbed["heavy snow"], tables.images))

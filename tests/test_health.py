@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from golden_units import agrees
 from tiny_encoders import write_clip, write_timm
 
-from cnslib import adapters, encoders, generation, health, models, sliders, tables
+from cnslib import adapters, encoders, generation, health, kinds, models, sliders, tables
 from cnslib.config import Sliders
 
 SETTINGS = Sliders(
@@ -136,3 +137,7 @@ def test_strips_begin_with_the_unshifted_picture(report, tiny_pipeline_dir, tiny
     assert pictures.shape == (2, 3, 64, 64, 3) and np.array_equal(pictures[0], pictures[1])
     unshifted = generation.Sampler(pipe, settings=health.drawing(SETTINGS, 0.75)).unshifted("sneaker", 3)
     assert np.array_equal(pictures[0, 0], unshifted[0].numpy()) and not adapters.layers(pipe.unet)
+
+
+def test_the_tiny_unit_is_the_golden_one(report):
+    agrees(kinds.HEALTH, report()[1], within=1e-3)

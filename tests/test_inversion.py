@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from golden_units import agrees
 from safetensors.torch import load_file
 
-from cnslib import inversion, models, tables, units
+from cnslib import inversion, kinds, models, tables, units
 from cnslib.config import Inversion
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -196,3 +197,7 @@ def test_the_file_tells_class_settings_and_losses(invert):
     path = invert(["sneaker"])["sneaker"]
     assert len(inversion.loss_curve(path)) == SETTINGS.steps
     assert units.done(path, path.with_name("sneaker.safetensors.digest").read_text().split()[0])
+
+
+def test_the_tiny_unit_is_the_golden_one(invert):
+    agrees(kinds.TOKENS, invert()["sneaker"], within=1e-3)

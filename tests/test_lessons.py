@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import tiny_shifts
 import torch
+from golden_units import agrees
 from tiny_settings import changed
 
-from cnslib import bridge, controlshift, degradation, latents, lessons, neighbours, shiftfindings, smallnets, stats, tables
+from cnslib import bridge, controlshift, degradation, kinds, latents, lessons, neighbours, shiftfindings, smallnets, stats, tables
 from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.lessons import Course, Lesson
 from cnslib.studies import Degradation
@@ -37,6 +38,13 @@ def picture(name: str, seed: int, step: float) -> bytes:
     level = LEVELS[name] if step == 0 else 125
     noise = np.random.default_rng(seed).integers(-20, 20, (32, 32, 3))
     return tables.encode((level + noise).astype(np.uint8))
+
+
+class Means:
+    """An encoder whose only feature is the mean grey."""
+
+    def features(self, pictures):
+        return torch.from_numpy(pictures.mean((1, 2, 3)))[:, None]
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +123,6 @@ def test_resnet20_has_twenty_layers_with_weights():
 
 
 def test_distances_are_those_of_brute_force_to_the_own_training_set(course):
-    class Means:
-        """An encoder whose only feature is the mean grey."""
-
-        def features(self, pictures):
-            return torch.from_numpy(pictures.mean((1, 2, 3)))[:, None]
-
     found = neighbours.from_training(course.sets, SHIFTED, Means(), "truncation", ("truncation",))
     known, _ = lessons.stock(course, ["train_truncation"])
     asked = tables.pictures(lessons.latentsets.test_set(course.sets, SHIFTED, ("truncation",)), "test")
@@ -223,3 +225,9 @@ def test_an_unknown_network_and_an_empty_set_are_named(course, tmp_path):
 def test_kinds_of_shifts_are_those_of_the_latents():
     assert {*lessons.EXAMS["truncation"], *lessons.ON_SPHERE} == set(latents.KINDS)
     assert degradation.slope(np.array([0.0, 1.0]), np.array([0.0, -2.0])) == -2
+
+
+def test_the_tiny_units_are_the_golden_ones(course, answers):
+    exact = answers[answers["network"] == lessons.SVM]
+    agrees(kinds.DEGRADATION, exact)
+    agrees(kinds.NEIGHBOURS, neighbours.from_training(course.sets, SHIFTED, Means(), "truncation", ("truncation",)))

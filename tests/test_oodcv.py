@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 import timm
 import torch
+from golden_units import agrees
 from tiny_encoders import write_clip, write_timm
 from tiny_garments import VIT, garments
 from tiny_settings import changed
 
-from cnslib import adapters, alignment, earlystopping, encoders, models, oodcv, oodcvimages, roster, tables, world, zoo
+from cnslib import adapters, alignment, earlystopping, encoders, kinds, models, oodcv, oodcvimages, roster, tables, world, zoo
 from cnslib.analyses import Oodcv
 from cnslib.config import SHIFTS, UNSHIFTED, Bootstrap, Generation
 from cnslib.earlystopping import Scenes, School
@@ -213,3 +214,11 @@ def test_settings_that_cannot_be_are_named(change, message):
 def test_a_class_that_is_no_garment_is_named():
     with pytest.raises(ValueError, match=r"base\.classes: 'aeroplane'"):
         oodcv.heldout(["aeroplane"])
+
+
+def test_the_tiny_units_are_the_golden_ones(studio, tmp_path):
+    """Answers of networks that were trained in bf16 are left out, processors round it in their own way."""
+    panel, trained = studio.panel, tuple(SETTINGS.networks)
+    agrees(kinds.WEATHER, oodcv.reference(CLASSES, panel=panel, folder=tmp_path), within=1e-3, skip=trained)
+    agrees(kinds.WEATHER_DRAWN, oodcvimages.generated(studio, CLASSES, folder=tmp_path / "generated"), within=1e-3, skip=trained)
+    agrees(kinds.FINETUNED, panel.school.histories().drop(columns=["accuracy", "best"]), within=0.05)

@@ -5,11 +5,12 @@ import dataclasses
 import pandas as pd
 import pytest
 import torch
+from golden_units import agrees
 from tiny_settings import changed
 from torch import nn
 from torchvision.transforms import v2
 
-from cnslib import benchmarks, guests, parameters, paths, photos, photoshow, report, stats, tables
+from cnslib import benchmarks, guests, kinds, parameters, paths, photos, photoshow, report, stats, tables
 from cnslib.config import UNSHIFTED
 from cnslib.studies import Photos
 
@@ -144,3 +145,8 @@ def test_top_five_counts_the_truth_at_any_place():
     table = pd.DataFrame([{"shift": UNSHIFTED, "model": "a", "class": own, "top1": five[0], "top5": five} for own, five in rows])
     found = photoshow.clean(table, settings=SETTINGS.bootstrap).set_index("measure")["estimate"]
     assert found.to_dict() == pytest.approx({"top-1": 1 / 3, "top-5": 2 / 3})
+
+
+def test_the_tiny_unit_is_the_golden_one(made):
+    _, _, files = made
+    agrees(kinds.PHOTOS, tables.read(files["heavy snow"], tables.predictions), within=1e-2, skip=("top5",))

@@ -5,10 +5,11 @@ import json
 
 import pytest
 import torch
+from golden_units import agrees
 from safetensors.torch import load_file
 from tiny_sliders import CLASSES, SETTINGS
 
-from cnslib import adapters, models, released, sliders
+from cnslib import adapters, kinds, models, released, sliders
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +157,9 @@ def test_a_second_run_trains_nothing_and_the_recipes_do_not_share_units(plain, o
     assert run() == run()
     ours = sliders.stamp("heavy snow", "sneaker", settings=SETTINGS, origin=origin)
     assert released.stamp("heavy snow", "sneaker", settings=SETTINGS, origin=origin) != ours
+
+
+def test_the_tiny_unit_is_the_golden_one(plain, origin, tmp_path):
+    """In bf16, of which processors round in their own way."""
+    made = released.train_all(plain, ["heavy snow"], ["sneaker"], settings=SETTINGS, origin=origin, folder=tmp_path)
+    agrees(kinds.RELEASED_SLIDERS, made["heavy snow", "sneaker"], within=0.05)

@@ -5,9 +5,11 @@ import itertools
 
 import numpy as np
 import open_clip
+import pandas as pd
 import pytest
 import timm
 import torch
+from golden_units import agrees
 from PIL import Image
 from tiny_garments import VIT, garments
 
@@ -157,3 +159,14 @@ def test_the_table_names_axis_recipe_and_interval():
     table = roster.table(chosen)
     assert table["axis"].to_dict() == {"vit": "architecture", "vit_l": "size", "mae": "pre-training"}
     assert table.loc["mae", ["recipe", "accuracy", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
+
+
+@pytest.mark.parametrize("name", ["one", "deit", "mae"])
+def test_the_tiny_classifier_is_the_golden_one(name, run):
+    """Trained in bf16, which processors round in their own way."""
+    member = {m.name: m for m in members()}[name]
+    member.train(run)
+    model = classifiers.load(name, str(run.models / member.folder), list(world.CLASSES))
+    plain = world.sample(garments("heldout"), ("golden",), 4, style="catalog", unshifted=1.0)
+    logits = model.logits(world.to_uint8(plain.image).numpy())
+    agrees(member.recipe, pd.DataFrame(logits.double().numpy(), columns=list(world.CLASSES)), within=0.05)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from golden_units import agrees
 from test_alignment import CHOSEN, GRID, LABELS, images, judges, picture, write_images  # noqa: F401  (fixtures)
 
-from cnslib import alignment, rulers, tables, world
+from cnslib import alignment, kinds, rulers, tables, world
 from cnslib.analyses import Calibration
 from cnslib.config import SHIFTS, UNSHIFTED, Bootstrap
 
@@ -100,3 +101,9 @@ def test_the_rulers_readings_of_scenes_are_those_of_single_pictures(pool, judges
 def test_a_class_that_is_no_garment_is_named(judges, tmp_path):  # noqa: F811
     with pytest.raises(ValueError, match=r"base\.classes: 'barrow'"):
         rulers.rendered(["heavy snow"], ["bag", "barrow"], judges=judges, settings=SETTINGS, folder=tmp_path)
+
+
+def test_the_tiny_units_are_the_golden_ones(sights, pool, judges):  # noqa: F811
+    agrees(kinds.SIGHTS, sights())
+    table, pictures = rulers.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
+    agrees(kinds.RULERS, rulers.measure(table, pictures, judges=judges), within=1e-3)

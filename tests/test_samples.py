@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from golden_units import agrees
 
-from cnslib import models, samples, tables
+from cnslib import kinds, models, samples, tables
 from cnslib.config import Inversion
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -56,3 +57,7 @@ def test_settings_of_the_training_draw_nothing_again(draw_all, tmp_path):
     stamp = (tmp_path / "sneaker.parquet").stat().st_mtime_ns
     draw_all(judge="other", seed=2)  # another seed changes the token, and the token's digest is what counts
     assert (tmp_path / "sneaker.parquet").stat().st_mtime_ns == stamp
+
+
+def test_the_tiny_unit_is_the_golden_one(draw_all):
+    agrees(kinds.SAMPLES, draw_all())

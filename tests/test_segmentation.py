@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from golden_units import agrees
 from tiny_settings import changed
 from torch import nn
 from torchvision.transforms import Compose, Normalize, PILToTensor
 
-from cnslib import classifiers, overlap, parameters, paths, saliency, scenes, segmentation, stats, subjects, tables, units, world
+from cnslib import classifiers, kinds, overlap, parameters, paths, saliency, scenes, segmentation, stats, subjects, tables, units, world
 from cnslib.config import UNSHIFTED, Bootstrap
 
 CLASSES = ["trouser", "bag"]
@@ -197,3 +198,8 @@ def test_one_clear_error_names_what_the_section_may_hold(changes, message):
 def test_more_photographs_than_there_are_are_refused():
     with pytest.raises(ValueError, match=r"segmentation\.photographs: 999.*at most 88"):
         scenes.photographs(paths.PHOTOS, settings=dataclasses.replace(SETTINGS, photographs=999))
+
+
+def test_the_tiny_unit_is_the_golden_one(garment):
+    classifier = observer(torch.linspace(0, 1, 3 * 64 * 64).view(3, 64, 64))
+    agrees(kinds.SALIENCY, saliency.ask(classifier, garment, seed=1), within=1e-3)

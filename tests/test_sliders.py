@@ -5,10 +5,11 @@ import json
 
 import pytest
 import torch
+from golden_units import agrees
 from safetensors.torch import load_file, save_file
 from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 
-from cnslib import adapters, models, sliders
+from cnslib import adapters, kinds, models, sliders
 
 
 @pytest.fixture(scope="module")
@@ -219,3 +220,7 @@ def test_an_unusable_slider_file_is_named(pipe, undisturbed, tmp_path, damage):
 def test_the_released_code_spends_twice_the_evaluations():
     released = dataclasses.replace(SETTINGS, iterations=1, batch_size=16, denoising_steps=50)
     assert sliders.evaluations(released) == 448  # 25 + 2 + 1 predictions of 16 samples; the released code makes 928
+
+
+def test_the_tiny_unit_is_the_golden_one(undisturbed):
+    agrees(kinds.SLIDERS, undisturbed["heavy snow", "sneaker"], within=1e-3)

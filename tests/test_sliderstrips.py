@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from golden_units import agrees
 from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 
-from cnslib import adapters, health, models, sliderstrips
+from cnslib import adapters, health, kinds, models, sliderstrips
 from cnslib.sliders import slider_path
 
 SCALES = [0.0, 1.0, 2.0]
@@ -45,3 +46,11 @@ def test_pictures_are_those_of_the_report_and_drawn_once_until_a_slider_changes(
     write(pipe, own[SHIFTS[1]], 7)
     second = sliderstrips.strips(pipe, own, NAME, **plain, **place)
     assert np.array_equal(second[0], first[0]) and (second[1] != first[1]).any()
+
+
+def test_the_tiny_unit_is_the_golden_one(pipe, tiny_pipeline_dir, tiny_tokens_dir, tmp_path):
+    path = slider_path(tmp_path, "heavy snow", NAME)
+    write(pipe, path, 0)
+    place = {"origin": models.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), "path": tmp_path / "strips.parquet"}
+    drawn = sliderstrips.strips(pipe, {"heavy snow": path}, NAME, scales=SCALES, settings=SETTINGS, seed=3, **place)
+    agrees(kinds.SLIDER_STRIPS, drawn[0])

@@ -8,10 +8,11 @@ import pytest
 import scipy.stats
 import timm
 import torch
+from golden_units import agrees
 from tiny_garments import VIT, garments
 from tiny_settings import changed
 
-from cnslib import paths, roster, synthetic, tables, world, zoo
+from cnslib import kinds, paths, roster, synthetic, tables, world, zoo
 from cnslib.analyses import Synthetic
 from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, Course, Exam, Stock
@@ -165,3 +166,9 @@ def test_table_6_is_read_with_its_change():
 def test_settings_that_cannot_be_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         changed(SETTINGS, **change)
+
+
+def test_the_exam_is_the_golden_one():
+    """What the networks learn is a training in bf16, which processors round in their own way."""
+    _, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
+    agrees(kinds.SYNTHETIC, pictures)

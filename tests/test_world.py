@@ -6,8 +6,9 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from golden_units import agrees
 
-from cnslib import paths, shifts, tables, world
+from cnslib import kinds, paths, shifts, tables, world
 from cnslib.config import SHIFTS, UNSHIFTED
 
 REAL = pytest.mark.skipif(not (paths.GARMENTS / "train-images-idx3-ubyte.gz").exists(), reason="run `dvc pull` first")
@@ -126,3 +127,9 @@ def test_each_pool_of_the_real_data_holds_about_a_tenth_of_each_class():
     for pool in world.POOLS:
         counts = np.bincount(world.garments(paths.GARMENTS, pool).labels, minlength=10)
         assert counts.min() > 0.08 * counts.sum()
+
+
+def test_the_renderer_is_the_golden_one(squares):
+    agrees(kinds.SCENES, world.to_uint8(rendered(squares, UNSHIFTED, 0.0)).numpy())
+    shifted = torch.cat([rendered(squares[:1], name, 0.8) for name in SHIFTS])
+    agrees(kinds.SHIFTS, world.to_uint8(shifted).numpy())
