@@ -32,7 +32,8 @@ def agrees(recipe: Recipe, found: pd.DataFrame | np.ndarray | Path, *, within: f
     golden = json.loads(path.read_text())
     assert golden["recipe"] == recipe.code, f"{path.name} was made by {golden['recipe']!r}: make it anew by GOLDEN=write python -m pytest"
     for name in sorted(set(golden["values"]) | set(columns)):
-        assert same(golden["values"].get(name), columns.get(name), 1.0 if name == "image" else within), (
+        allowed = {"absolute": 1.0} if name == "image" else {"absolute": within, "relative": within}
+        assert same(golden["values"].get(name), columns.get(name), **allowed), (
             f"{recipe}: another {name} from the same inputs; raise the recipe's number in cnslib/kinds.py, or mend"
         )
 
@@ -76,10 +77,11 @@ def regions(picture: np.ndarray) -> list[float]:
     return [round(float(part.mean()), 2) for part in thirds]
 
 
-def same(golden, found, within: float) -> bool:
-    """Whether plain values agree, numbers within so much, absolute or relative."""
+def same(golden, found, *, absolute: float, relative: float = 0.0) -> bool:
+    """Whether plain values agree, numbers within so much."""
     if isinstance(golden, list) and isinstance(found, list):
-        return len(golden) == len(found) and all(same(one, other, within) for one, other in zip(golden, found, strict=True))
+        pairs = zip(golden, found, strict=False)
+        return len(golden) == len(found) and all(same(*pair, absolute=absolute, relative=relative) for pair in pairs)
     if isinstance(golden, float) and isinstance(found, float):
-        return bool(np.isclose(found, golden, rtol=within, atol=within, equal_nan=True))
+        return bool(np.isclose(found, golden, rtol=relative, atol=absolute, equal_nan=True))
     return golden == found

@@ -2,6 +2,9 @@
 
 import dataclasses
 import importlib.util
+import json
+
+import golden_units
 
 from cnslib import kinds, units
 
@@ -29,3 +32,16 @@ def test_classifiers_of_unshifted_scenes_know_no_shift():
 def test_modules_name_themselves_nowhere_in_what_is_digested():
     assert all("cnslib" not in recipe.code for recipe in kinds.every().values())
     assert units.digest(kinds.EVALUATION) == units.digest(kinds.EVALUATION.code)
+
+
+def test_every_kind_has_a_golden_result_of_its_present_number():
+    """But those that copy what is given, those whose tiny units would be trainings of minutes, and those that are seen in other kinds."""
+    copied = {kinds.GIVEN_TOKENS, kinds.GIVEN_SLIDERS}
+    trained = {kinds.AUTOENCODER, kinds.DIFFUSION, kinds.CONTRASTIVE, kinds.SELFSUPERVISED, kinds.ORACLE, kinds.SEGMENTATION}
+    trained |= {kinds.PRETRAINED[name] for name in ("simclr", "web", "clip")}
+    seen = {kinds.ENCODERS, kinds.CLASSIFIERS, kinds.GUESTS, kinds.STRONG, kinds.STEPPER, kinds.PHOTOGRAPHS, kinds.CROSSING_PHOTOGRAPHS}
+    others = {kinds.REGISTRY, kinds.EDM}  # their tests compare with the authors' own code
+    for recipe in {*kinds.every().values()} - copied - trained - seen - others:
+        path = golden_units.FOLDER / f"{recipe.name}.json"
+        assert json.loads(path.read_text())["recipe"] == recipe.code, f"{path.name}: make it anew by GOLDEN=write python -m pytest"
+    assert sum(path.stat().st_size for path in golden_units.FOLDER.iterdir()) < 300_000
