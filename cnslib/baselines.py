@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from cnslib import clustered, tables
+from cnslib.config import Bootstrap
 from cnslib.directions import CLASS, METHODS, PROMPTS, SLIDER, grid
-from cnslib.stats import Bootstrap
 
 OWN = ["method", *tables.TRAJECTORY]
 MEASURES = {

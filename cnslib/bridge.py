@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from cnslib import axes, controlshift, evaluation, orders, shiftfindings, tables
-from cnslib.config import Evaluation
-from cnslib.stats import Bootstrap, Outcomes, Shares
+from cnslib.config import Bootstrap, Evaluation
+from cnslib.stats import Outcomes, Shares
 from cnslib.studies import Controlshift
 
 

@@ -13,7 +13,8 @@ from jaxtyping import Bool, Float
 from scipy.optimize import isotonic_regression
 
 from cnslib import stats, tables
-from cnslib.stats import TINY, Bootstrap, Outcomes, Shares, percentiles
+from cnslib.config import Bootstrap
+from cnslib.stats import TINY, Outcomes, Shares, percentiles
 
 
 @dataclass(frozen=True)

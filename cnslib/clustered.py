@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 
 from cnslib import stats
-from cnslib.stats import CLUSTER, Bootstrap, percentiles
+from cnslib.config import Bootstrap
+from cnslib.stats import CLUSTER, percentiles
 
 
 def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:

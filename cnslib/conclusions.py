@@ -7,7 +7,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib import clustered, ranking, stats, tables
-from cnslib.stats import ALL, Bootstrap, Outcomes, Shares, percentiles, tabulate
+from cnslib.config import Bootstrap
+from cnslib.stats import ALL, Outcomes, Shares, percentiles, tabulate
 
 
 def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> dict[str, Shares]:

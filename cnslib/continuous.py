@@ -15,7 +15,8 @@ from statsmodels.stats.proportion import proportion_confint
 from cnslib import failure, stats, tables
 from cnslib.analyses import Bisection
 from cnslib.bisection import between, bracketed, multiples, requests
-from cnslib.stats import ALL, CLUSTER, NEVER, Bootstrap, Outcomes, Shares, percentiles
+from cnslib.config import Bootstrap
+from cnslib.stats import ALL, CLUSTER, NEVER, Outcomes, Shares, percentiles
 
 Means = Float[np.ndarray, "resamples+1 models"]
 NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from sklearn.neighbors import NearestNeighbors
 
 from cnslib import stats, tables
-from cnslib.stats import Bootstrap, Outcomes
+from cnslib.config import Bootstrap
+from cnslib.stats import Outcomes
 
 
 def nearest(training: Float[np.ndarray, "n d"], shifted: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:

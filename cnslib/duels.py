@@ -10,7 +10,7 @@ from jaxtyping import Float, UInt8
 
 from cnslib import axes, denoiser, pruning, stats, tables, units, workers
 from cnslib.analyses import Denoiser
-from cnslib.config import UNSHIFTED, identifier
+from cnslib.config import UNSHIFTED, Bootstrap, identifier
 from cnslib.denoiser import Judge
 from cnslib.stats import Shares
 

@@ -10,7 +10,8 @@ from jaxtyping import Float, Int
 from scipy.stats import chi2
 from statsmodels.stats.multitest import multipletests
 
-from cnslib.stats import Bootstrap, Outcomes, Shares, first_failure, percentiles, resample, tabulate
+from cnslib.config import Bootstrap
+from cnslib.stats import Outcomes, Shares, first_failure, percentiles, resample, tabulate
 
 
 def intervals(found: Outcomes) -> pd.DataFrame:

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from cnslib import stats, tables
-from cnslib.stats import ALL, Bootstrap, Shares
+from cnslib.config import Bootstrap
+from cnslib.stats import ALL, Shares
 
 GROUP = "catalog"
 SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images are not known

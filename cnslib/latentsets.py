@@ -7,8 +7,7 @@ import pandas as pd
 from jaxtyping import UInt8
 
 from cnslib import controlshift, intensity, latents, stats, tables
-from cnslib.config import demand
-from cnslib.stats import Bootstrap
+from cnslib.config import Bootstrap, demand
 from cnslib.studies import Controlshift
 
 

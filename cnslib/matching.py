@@ -11,7 +11,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib import calibration, stats
-from cnslib.stats import Bootstrap, Shares
+from cnslib.config import Bootstrap
+from cnslib.stats import Shares
 
 MEAN = "mean over classifiers"
 

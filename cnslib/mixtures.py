@@ -4,7 +4,7 @@ import pandas as pd
 
 from cnslib import clustered
 from cnslib.composition import KEY, PAIR, WEIGHTS
-from cnslib.stats import Bootstrap
+from cnslib.config import Bootstrap
 
 IMAGE = [*PAIR, "class", "seed"]
 SIDE = ["pair", "shift", "weight", "other_weight"]

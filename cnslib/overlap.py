@@ -11,6 +11,7 @@ from jaxtyping import Float
 from scipy.stats import spearmanr
 
 from cnslib import published, stats, tables
+from cnslib.config import Bootstrap
 from cnslib.segmentation import BACKGROUND, LABELS
 from cnslib.stats import Outcomes, Shares
 from cnslib.studies import NETWORKS, Segmentation

@@ -6,7 +6,7 @@ from jaxtyping import UInt8
 from matplotlib.figure import Figure
 
 from cnslib import placement, published, stats
-from cnslib.config import UNSHIFTED
+from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.cutouts import CutOut
 from cnslib.stats import Shares
 from cnslib.studies import Photos

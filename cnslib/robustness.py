@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.stats import kendalltau
 
 from cnslib import stats
-from cnslib.config import UNSHIFTED, demand
+from cnslib.config import UNSHIFTED, Bootstrap, demand
 
 # How the score can be read: divisor n - ddof, and whether the inner row is measured from the mean of the cross row, as Eq. 2 says.
 CONVENTIONS = {"Eqs. 1 to 3": (0, True), "as Table 2 is printed": (1, False)}

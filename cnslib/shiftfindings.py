@@ -10,7 +10,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib import axes, degradation, stats, tables
-from cnslib.stats import ALL, Bootstrap, Outcomes, Shares, percentiles
+from cnslib.config import Bootstrap
+from cnslib.stats import ALL, Outcomes, Shares, percentiles
 
 AUGMENTED = " + RandAugment"
 ARMS = ("plain", "RandAugment")

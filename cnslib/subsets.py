@@ -11,8 +11,8 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from cnslib import ranking, seeds, stats
-from cnslib.config import demand
-from cnslib.stats import TINY, Bootstrap, Outcomes, first_failure, percentiles
+from cnslib.config import Bootstrap, demand
+from cnslib.stats import TINY, Outcomes, first_failure, percentiles
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
 MOST = 1000  # subsets of one size; the 252 halves of ten classes are all taken, those of a hundred could not be

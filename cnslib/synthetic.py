@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from cnslib import encoders, paths, seeds, stats, supervised, tables, training, units, workers, world, zoo
 from cnslib.analyses import Synthetic
-from cnslib.config import SHIFTS, UNSHIFTED, demand, identifier
+from cnslib.config import SHIFTS, UNSHIFTED, Bootstrap, demand, identifier
 from cnslib.training import Schedule
 
 BEFORE, REAL, MIXED = "not fine-tuned", "real", "half generated"

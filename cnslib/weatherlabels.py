@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 
 from cnslib import stats, tables
 from cnslib.alignment import SHIFT_PROMPT
+from cnslib.config import Bootstrap
 from cnslib.encoders import Clip
-from cnslib.stats import Bootstrap
 
 UNKNOWN = "unknown"
 NEIGHBOURS = 5  # as in Figs. 4 and 31

@@ -1,12 +1,14 @@
 """The notebook runner, on tiny notebooks."""
 
+import json
+
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from cnslib import config, parameters, paths, runner
+from cnslib import parameters, paths, runner
 
-BASE = config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1, [], "epsilon", {}, "", "paper", "exact")
+COMMITTED = paths.resolve("params.yaml")
 
 
 def notebook(*cells) -> nbformat.NotebookNode:
@@ -24,11 +26,6 @@ def repository(tmp_path, monkeypatch):
         monkeypatch.setattr(paths, name, tmp_path / {"ROOT": "", "NOTEBOOKS": "notebooks", "EXPORTS": ".nb"}[name])
     (tmp_path / "notebooks").mkdir()
     return tmp_path
-
-
-def sections() -> dict:
-    table = parameters.load(paths.ROOT / "params.yaml")
-    return table
 
 
 def test_names_and_literals_of_the_parameters_cell_are_read():
@@ -50,22 +47,34 @@ def test_notebooks_without_exactly_one_literal_parameters_cell_are_refused(cells
         runner.declared(notebook(*cells), "n")
 
 
-def test_a_run_injects_the_values_and_two_runs_leave_equal_notebooks(repository):
-    names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
-    nbformat.write(notebook(tagged(names), new_code_cell("print(seed + 1)")), repository / "notebooks" / "00_world.ipynb")
-    table = {"base": BASE, "world": config.World(1, 1, 41)}
-    first = runner.run("world", table).read_bytes()
-    second = runner.run("world", table).read_bytes()
-    assert first == second and b"42" in first and str(repository).encode() not in first
+def world(repository, code: str, *, cell: str = "params = None\noverlay = None") -> dict[str, str]:
+    """Writes a notebook of the step `world` and its two parameter files; returns what the runner is told."""
+    nbformat.write(notebook(tagged(cell), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
+    base, counts = parameters.read(COMMITTED)["base"], {"train_images": 1, "heldout_images": 1}
+    (repository / "plain.yaml").write_text(
+        json.dumps({"base": base, "world": counts | {"seed": 1}})
+    )
+    (repository / "other.yaml").write_text("world: {seed: 41}")
+    return {"params": str(repository / "plain.yaml"), "overlay": str(repository / "other.yaml")}
+
+
+def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repository):
+    files = world(repository, "from cnslib.parameters import start\nprint(start('world', params, overlay).settings.seed + 1)")
+    first, second = (runner.run("world", **files) for _ in range(2))
+    printed = nbformat.read(first, as_version=4).cells[-1].outputs[0]["text"]
+    assert first.read_bytes() == second.read_bytes() and printed == "42\n"
 
 
 def test_a_failing_notebook_raises_and_stays_for_reading(repository):
-    names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
-    nbformat.write(notebook(tagged(names), new_code_cell("1 / 0")), repository / "notebooks" / "00_world.ipynb")
-    table = {"base": BASE, "world": config.World(1, 1, 1)}
     with pytest.raises(Exception, match="ZeroDivisionError"):
-        runner.run("world", table)
+        runner.run("world", **world(repository, "1 / 0"))
     assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
+
+
+def test_a_notebook_that_takes_values_in_the_place_of_files_is_refused(repository):
+    files = world(repository, "seed", cell="params = None\nseed = 1")
+    with pytest.raises(ValueError, match="the parameters cell must hold params and overlay, and nothing else"):
+        runner.run("world", **files)
 
 
 def test_unknown_steps_are_named():
