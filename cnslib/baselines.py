@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from cnslib import clustered, tables
-from cnslib.clustered import Bootstrap
+from cnslib.config import Bootstrap
 from cnslib.directions import CLASS, METHODS, PROMPTS, SLIDER, grid
 
 OWN = ["method", *tables.TRAJECTORY]

@@ -8,8 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from cnslib import axes, clustered, controlshift, evaluation, ranking, shiftfindings, tables
-from cnslib.clustered import Bootstrap
-from cnslib.config import Evaluation
+from cnslib.config import Bootstrap, Evaluation
 from cnslib.stats import Outcomes, Shares
 from cnslib.studies import Controlshift
 

@@ -13,7 +13,8 @@ from jaxtyping import Bool, Float
 from scipy.optimize import isotonic_regression
 
 from cnslib import clustered, stats, tables
-from cnslib.clustered import Bootstrap, percentiles
+from cnslib.clustered import percentiles
+from cnslib.config import Bootstrap
 from cnslib.stats import TINY, Outcomes, Shares
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib import clustered, ranking, stats, tables
-from cnslib.clustered import Bootstrap
+from cnslib.config import Bootstrap
 from cnslib.stats import ALL, Outcomes, Shares, over_images, tabulate
 
 

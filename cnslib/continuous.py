@@ -14,7 +14,8 @@ from statsmodels.stats.proportion import proportion_confint
 from cnslib import clustered, failure, ranking, stats, tables
 from cnslib.analyses import Bisection
 from cnslib.bisection import between, bracketed, multiples, requests
-from cnslib.clustered import Bootstrap, percentiles
+from cnslib.clustered import percentiles
+from cnslib.config import Bootstrap
 from cnslib.stats import ALL, NEVER, Outcomes, Shares
 
 Means = Float[np.ndarray, "resamples+1 models"]

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from sklearn.neighbors import NearestNeighbors
 
 from cnslib import stats, tables
-from cnslib.clustered import Bootstrap
+from cnslib.config import Bootstrap
 from cnslib.stats import Outcomes
 
 

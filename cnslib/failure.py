@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from statsmodels.stats.multitest import multipletests
 
 from cnslib import clustered
-from cnslib.clustered import Bootstrap
+from cnslib.config import Bootstrap
 from cnslib.stats import Outcomes, Shares, first_failure, resample, tabulate
 
 

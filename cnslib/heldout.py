@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cnslib import stats, tables
-from cnslib.clustered import Bootstrap
+from cnslib.config import Bootstrap
 from cnslib.stats import ALL, Shares
 
 GROUP = "catalog"

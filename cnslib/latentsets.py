@@ -7,8 +7,7 @@ import pandas as pd
 from jaxtyping import UInt8
 
 from cnslib import clustered, controlshift, intensity, latents, tables
-from cnslib.clustered import Bootstrap
-from cnslib.config import demand
+from cnslib.config import Bootstrap, demand
 from cnslib.studies import Controlshift
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib import calibration, stats
-from cnslib.clustered import Bootstrap
+from cnslib.config import Bootstrap
 from cnslib.stats import Shares
 
 MEAN = "mean over classifiers"

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from cnslib import clustered
-from cnslib.clustered import Bootstrap
 from cnslib.composition import KEY, PAIR, WEIGHTS
+from cnslib.config import Bootstrap
 
 IMAGE = [*PAIR, "class", "seed"]
 SIDE = ["pair", "shift", "weight", "other_weight"]

@@ -11,8 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from cnslib import clustered, ranking, seeds
-from cnslib.clustered import Bootstrap
-from cnslib.config import demand
+from cnslib.config import Bootstrap, demand
 from cnslib.stats import TINY, Outcomes, first_failure
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 
 from cnslib import clustered, tables
 from cnslib.alignment import SHIFT_PROMPT
-from cnslib.clustered import Bootstrap
+from cnslib.config import Bootstrap
 from cnslib.encoders import Clip
 
 UNKNOWN = "unknown"

@@ -19,7 +19,7 @@ def mini():
 
 @pytest.fixture(scope="module")
 def paper():
-    return parameters.load(paths.resolve("paper.yaml"))
+    return parameters.load(paths.resolve("params.yaml"), paths.resolve("paper.yaml"))
 
 
 @pytest.fixture(scope="module")

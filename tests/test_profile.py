@@ -15,21 +15,18 @@ from safetensors.torch import load_file
 from cnslib import adapters, config, gate, imagenet, kohya, models, parameters, paths, provision, registry, runner, sources, tables
 from cnslib.sliders import loss_curve
 
-PAPER = paths.resolve("paper.yaml")
+PARAMS, PAPER = (paths.resolve(name) for name in ("params.yaml", "paper.yaml"))
 # So few pictures leave some legends empty and some numbers undefined.
 pytestmark = pytest.mark.filterwarnings("ignore:No artists with labels found", "ignore::RuntimeWarning")
 CHAIN = ("inversion", "sliders", "generation", "filtering", "evaluation", "accuracy", "ranking", "axes", "failure", "bisection", "line")
 
 
-def execute(step, sections):
-    """Runs a notebook's cells with its parameters as `runner.run` does, but in this process: a kernel each would take minutes."""
-    source = runner.find(step)
-    notebook = nbformat.read(source, as_version=4)
-    names = list(runner.declared(notebook, source.name))
-    values = parameters.flat(sections | {"base": sources.provide(sections["base"], names)}, names, step)
+def execute(step, overlay):
+    """Runs a notebook's cells on its two files as `runner.run` does, but in this process: a kernel each would take minutes."""
+    notebook = nbformat.read(runner.find(step), as_version=4)
     shell = InteractiveShell.instance()
     shell.reset(new_session=False)
-    shell.push(values)
+    shell.push({"params": "params.yaml", "overlay": str(overlay)})
     for cell in notebook.cells:
         if cell.cell_type == "code" and "parameters" not in cell.metadata.get("tags", []):
             shell.run_cell(cell.source).raise_error()
@@ -43,17 +40,17 @@ def overlay(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sections(overlay):
-    return parameters.load(PAPER, overlay)
+    return parameters.load(PARAMS, overlay)
 
 
 @pytest.fixture(scope="module")
-def layout(sections):
+def layout(sections, overlay):
     """The folder in which the whole chain has run."""
     with plt.rc_context(), pytest.MonkeyPatch.context() as patch:
         patch.chdir(paths.ROOT)
         patch.setenv("LOKY_MAX_CPU_COUNT", "1")  # starting a second process costs more than the work
         for step in CHAIN:
-            execute(step, sections)
+            execute(step, overlay)
     return paths.Layout(sections["base"].out)
 
 
@@ -62,13 +59,8 @@ def changed(sections, section, **values):
     return sections | {section: type(sections[section])(**{**vars(sections[section]), **values})}
 
 
-def test_the_profile_has_the_keys_of_the_default_one():
-    ours, theirs = (parameters.read(paths.resolve(name)) for name in ("params.yaml", "paper.yaml"))
-    assert {name: set(section) for name, section in ours.items()} == {name: set(section) for name, section in theirs.items()}
-
-
 def test_the_profile_is_the_papers_benchmark():
-    found = parameters.load(PAPER)
+    found = parameters.load(PARAMS, PAPER)
     base, training = found["base"], found["sliders"]
     assert base.classes == list(imagenet.paper_classes()["class"]) and base.shifts == list(config.SHIFTS)
     assert (base.scales, base.seeds, found["generation"].steps) == ([0, 0.5, 1, 1.5, 2, 2.5], 50, 100)
@@ -80,7 +72,7 @@ def test_the_profile_is_the_papers_benchmark():
 
 def test_every_classifier_has_a_hub_or_a_path():
     """Checkpoints that no hub carries have a path, the others a hub id."""
-    for name, source in parameters.load(PAPER)["evaluation"].classifiers.items():
+    for name, source in parameters.load(PARAMS, PAPER)["evaluation"].classifiers.items():
         found, place = registry.parse(source, key=name)
         assert found.hub or place.local.startswith("weights/")
 
@@ -133,27 +125,33 @@ def test_the_gate_asks_the_profiles_classifiers_about_imagenet_under_both_prepro
     assert verdicts.loc["alexnet", ["library", "verdict"]].tolist() == ["compatible", "not published"]
 
 
-def failing(capsys, overlay, step, tmp_path, **base):
-    """The one line that the command prints where the shared parameters are these."""
+def other(overlay, path, section, **values):
+    """The overlay with other values in one section, in a file of its own."""
     table = YAML(typ="safe").load(overlay.read_text())
-    table["base"] |= base
-    YAML().dump(table, tmp_path / "broken.yaml")
-    assert runner.main(["--params", "paper.yaml", "--overlay", str(tmp_path / "broken.yaml"), step]) == 2
-    return capsys.readouterr().err
+    YAML().dump(table | {section: table[section] | values}, path)
+    return path
 
 
-def test_a_pipeline_that_is_not_the_one_named_stops_before_the_notebook(capsys, overlay, sections, tmp_path):
+def failing(overlay, tmp_path, **base):
+    """The one line with which a notebook ends that reads the pipeline, where the shared parameters are these."""
+    broken = other(overlay, tmp_path / "broken.yaml", "base", **base)
+    with pytest.raises((ValueError, FileNotFoundError)) as raised:
+        parameters.start("sliders", "params.yaml", str(broken), models=["pipeline"])
+    return str(raised.value)
+
+
+def test_a_pipeline_that_is_not_the_one_named_stops_a_notebook_at_its_start(overlay, sections, tmp_path):
     shutil.copytree(sections["base"].pipeline, tmp_path / "pipeline")
     place = {"pipeline": str(tmp_path / "pipeline")}
     assert "v_prediction" in (tmp_path / "pipeline" / sources.SCHEDULER).read_text()
-    told = failing(capsys, overlay, "sliders", tmp_path, **place, prediction="epsilon")
+    told = failing(overlay, tmp_path, **place, prediction="epsilon")
     assert "scheduler_config.json says prediction_type v_prediction, timestep_spacing leading; accepted: epsilon (base.prediction)" in told
     weights = tmp_path / "pipeline" / "unet" / "diffusion_pytorch_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"!")
-    assert "error: base.pipeline: " in (told := failing(capsys, overlay, "sliders", tmp_path, **place)) and "has the sha256" in told
+    assert "base.pipeline: " in (told := failing(overlay, tmp_path, **place)) and "has the sha256" in told
     weights.write_text("<!DOCTYPE html><html>Sign in</html>")
-    assert "diffusion_pytorch_model.safetensors is a web page, not weights" in failing(capsys, overlay, "sliders", tmp_path, **place)
-    told = failing(capsys, overlay, "sliders", tmp_path, pipeline=str(tmp_path / "absent"))
+    assert "diffusion_pytorch_model.safetensors is a web page, not weights" in failing(overlay, tmp_path, **place)
+    told = failing(overlay, tmp_path, pipeline=str(tmp_path / "absent"))
     assert "was withdrawn from the hub by its publisher" in told and "name a directory that holds a copy" in told
 
 
@@ -168,6 +166,7 @@ def test_a_pipeline_that_is_not_the_one_named_stops_before_the_notebook(capsys, 
 )
 def test_a_classifier_without_its_weights_is_named(layout, sections, overlay, tmp_path, source, message):
     (overlay.parent / "page.safetensors").write_text("<html>404</html>")
-    broken = changed(sections, "evaluation", classifiers={"x": source.format(overlay.parent)})
+    classifiers = YAML(typ="safe").load(overlay.read_text())["evaluation"]["classifiers"]
+    broken = other(overlay, tmp_path / "broken.yaml", "evaluation", classifiers={"x": source.format(overlay.parent), **classifiers})
     with plt.rc_context(), pytest.raises((ValueError, FileNotFoundError), match=message):
         execute("evaluation", broken)

@@ -1,12 +1,14 @@
 """The notebook runner, on tiny notebooks."""
 
+import json
+
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from cnslib import config, paths, runner
+from cnslib import parameters, paths, runner
 
-BASE = config.Base(".", "cpu", *"abcdef", ["bag"], ["heavy fog"], [0.0], 1, [], "epsilon", {}, "", "paper", "exact")
+COMMITTED = paths.resolve("params.yaml")
 
 
 def notebook(*cells) -> nbformat.NotebookNode:
@@ -45,22 +47,32 @@ def test_notebooks_without_exactly_one_literal_parameters_cell_are_refused(cells
         runner.declared(notebook(*cells), "n")
 
 
-def test_a_run_injects_the_values_and_two_runs_leave_equal_notebooks(repository):
-    names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
-    nbformat.write(notebook(tagged(names), new_code_cell("print(seed + 1)")), repository / "notebooks" / "00_world.ipynb")
-    table = {"base": BASE, "world": config.World(1, 1, 41)}
-    first = runner.run("world", table).read_bytes()
-    second = runner.run("world", table).read_bytes()
-    assert first == second and b"42" in first and str(repository).encode() not in first
+def world(repository, code: str, *, cell: str = "params = None\noverlay = None") -> dict[str, str]:
+    """Writes a notebook of the step `world` and its two parameter files; returns what the runner is told."""
+    nbformat.write(notebook(tagged(cell), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
+    base, counts = parameters.read(COMMITTED)["base"], {"train_images": 1, "heldout_images": 1}
+    (repository / "plain.yaml").write_text(json.dumps({"base": base, "world": counts | {"seed": 1}}))
+    (repository / "other.yaml").write_text("world: {seed: 41}")
+    return {"params": str(repository / "plain.yaml"), "overlay": str(repository / "other.yaml")}
+
+
+def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repository):
+    files = world(repository, "from cnslib.parameters import start\nprint(start('world', params, overlay).settings.seed + 1)")
+    first, second = (runner.run("world", **files) for _ in range(2))
+    printed = nbformat.read(first, as_version=4).cells[-1].outputs[0]["text"]
+    assert first.read_bytes() == second.read_bytes() and printed == "42\n"
 
 
 def test_a_failing_notebook_raises_and_stays_for_reading(repository):
-    names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
-    nbformat.write(notebook(tagged(names), new_code_cell("1 / 0")), repository / "notebooks" / "00_world.ipynb")
-    table = {"base": BASE, "world": config.World(1, 1, 1)}
-    with pytest.raises(RuntimeError, match="world: ZeroDivisionError: division by zero; see executed/00_world.ipynb"):
-        runner.run("world", table)
+    with pytest.raises(RuntimeError, match=r"world: ZeroDivisionError: division by zero; see executed/00_world\.ipynb"):
+        runner.run("world", **world(repository, "1 / 0"))
     assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
+
+
+def test_a_notebook_that_takes_values_in_the_place_of_files_is_refused(repository):
+    files = world(repository, "seed", cell="params = None\nseed = 1")
+    with pytest.raises(ValueError, match="the parameters cell must hold params and overlay, and nothing else"):
+        runner.run("world", **files)
 
 
 def test_unknown_steps_are_named():
@@ -79,10 +91,8 @@ def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
 
 
 def test_steps_side_by_side_leave_what_each_leaves_alone(repository, monkeypatch):
-    names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
-    nbformat.write(notebook(tagged(names), new_code_cell("print(seed + 1)")), repository / "notebooks" / "00_world.ipynb")
+    files = world(repository, "print(params)")
     monkeypatch.setattr(runner.schedule, "predecessors", lambda root: {"world": set()})
-    table = {"base": BASE, "world": config.World(1, 1, 41)}
-    alone = runner.run("world", table).read_bytes()
-    runner.together(["world"], table)
+    alone = runner.run("world", **files).read_bytes()
+    runner.together(["world"], **files)
     assert (repository / "executed" / "00_world.ipynb").read_bytes() == alone

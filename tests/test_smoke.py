@@ -13,7 +13,7 @@ from cnslib import config, parameters, paths, tables
 SMOKE = paths.Layout("build/smoke")
 STEPS = [path.stem.split("_", 1)[1] for path in sorted(paths.NOTEBOOKS.glob("*.ipynb"))]
 # At smoke size the oracle may call no image out of class, and two sizes of a family leave no partial correlation.
-MAY_BE_EMPTY = {"filtering_roc", "labels_roc", "line_size"}
+MAY_BE_EMPTY = {"filtering/roc", "labels/roc", "line/size"}
 pytestmark = pytest.mark.skipif(not (SMOKE.root / "metrics" / "accuracy.json").exists(), reason="run `make smoke` first")
 
 
@@ -40,8 +40,10 @@ def test_every_number_has_a_size_and_lies_in_its_interval(step):
 
 
 def test_every_figure_is_a_picture_a_page_and_its_numbers():
-    stems = {path.stem for path in SMOKE.figures.iterdir()}
-    assert {path.name for path in SMOKE.figures.iterdir()} == {f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf", "csv")}
+    files = {path.relative_to(SMOKE.figures) for path in SMOKE.figures.glob("*/*")}
+    stems = {path.with_suffix("").as_posix() for path in files}
+    assert {path.as_posix() for path in files} == {f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf", "csv")}
+    assert {path.parts[0] for path in files} <= set(STEPS)
     empty = {stem for stem in stems if not len(pd.read_csv(SMOKE.figures / f"{stem}.csv"))}
     assert empty <= MAY_BE_EMPTY
 
