@@ -10,7 +10,7 @@ import torch
 from golden_units import agrees
 from tiny_settings import changed
 
-from cnslib import bridge, controlshift, degradation, kinds, latents, lessons, neighbours, shiftfindings, smallnets, stats, tables
+from cnslib import bridge, controlshift, degradation, kinds, latents, lessons, neighbours, shiftfindings, smallnets, stats, tables, units
 from cnslib.config import UNSHIFTED, Bootstrap
 from cnslib.lessons import Course, Lesson
 from cnslib.studies import Degradation
@@ -94,8 +94,9 @@ def test_the_answers_are_those_of_the_shifts_that_belong_to_the_training_set(ans
 
 def test_a_lost_training_comes_back_with_the_same_answers(course, answers, tmp_path):
     lesson = Lesson("truncation", "resnet20", True, 1)
-    lessons.workers.each(lessons.sit, [(course, lesson, tmp_path / "again.parquet")], device="cpu")
-    again = tables.read(tmp_path / "again.parquet", lessons.schema)
+    unit = units.Unit(tmp_path / "again.parquet", course.stamp(lesson))
+    lessons.workers.each(lessons.sit, [(course, lesson, unit)], device="cpu")
+    again = tables.read(unit.path, lessons.schema)
     same = answers.query("training == 'truncation' and network == 'resnet20' and augmented").reset_index(drop=True)
     pd.testing.assert_frame_equal(again, same)
     assert not list(course.checkpoints.iterdir())
