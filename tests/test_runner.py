@@ -58,7 +58,7 @@ def test_a_failing_notebook_raises_and_stays_for_reading(repository):
     names = "\n".join(f"{key} = None" for key in config.World.__dataclass_fields__)
     nbformat.write(notebook(tagged(names), new_code_cell("1 / 0")), repository / "notebooks" / "00_world.ipynb")
     table = {"base": BASE, "world": config.World(1, 1, 1)}
-    with pytest.raises(RuntimeError, match="world: ZeroDivisionError: division by zero; see executed/00_world.ipynb"):
+    with pytest.raises(RuntimeError, match=r"world: ZeroDivisionError: division by zero; see executed/00_world\.ipynb"):
         runner.run("world", table)
     assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
 
