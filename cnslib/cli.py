@@ -5,7 +5,7 @@ import importlib
 import os
 import sys
 
-from cnslib import pins
+from cnslib import pins  # noqa: F401  (before anything numerical)
 
 # The module whose `main` takes the arguments, those that come first, and what the command does.
 COMMANDS: dict[str, tuple[str, list[str], str]] = {
@@ -27,7 +27,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="cns", epilog=f"commands:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=[*COMMANDS, "lab"], metavar="COMMAND", help="what to do; `cns COMMAND --help` says more")
     options, rest = parser.parse_known_args(sys.argv[1:2])
-    pins.apply()
     if options.command == "lab":
         os.execvp("jupyter", ["jupyter", "lab", "notebooks", *sys.argv[2:]])
     module, first, _ = COMMANDS[options.command]

@@ -1,8 +1,8 @@
 """The arithmetic of every process: which instructions its libraries may use, and one thread each.
 
-Libraries choose their loops by the processor, and sums by the number of threads; either moves the last digits. `apply` names one
-choice for all, before anything numerical is imported: by `cns` for itself and every process that it starts, by tests/conftest.py for
-the tests. A variable that is set already is left alone, so that `cns matrix` and users can choose otherwise.
+Libraries choose their loops by the processor, and sums by the number of threads; either moves the last digits. Importing this
+module makes one choice for all, which must come before anything numerical is imported: `cns` does so for itself and every process that
+it starts, pytest for the tests (pyproject.toml). A variable that is set already stays, so that `cns matrix` and users can choose otherwise.
 """
 
 import os
@@ -59,3 +59,6 @@ def flags() -> set[str]:
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
     return {flag for line in lines if line.startswith("flags") for flag in line.split(":", 1)[1].split()}
+
+
+apply()

@@ -1,21 +1,14 @@
 """Tiny random-weight models in the formats of the real ones, written once per test session."""
 
 from pathlib import Path
-
-# isort: off
-from cnslib import pins
-
-pins.apply()  # before anything numerical is imported
-# isort: on
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-import torch
-from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
-from safetensors.torch import save_file
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from cnslib.config import identifier
+if TYPE_CHECKING:  # tests that need no model start seconds earlier: the functions import what they make
+    from diffusers import AutoencoderKL, DDIMScheduler, UNet2DConditionModel
+    from transformers import CLIPTextModel, CLIPTokenizer
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
@@ -24,8 +17,10 @@ CAPTIONS = ["a picture of a sneaker", "a picture of a ankle boot in heavy snow",
 WIDTH = 16  # of the text embeddings
 
 
-def tiny_text() -> tuple[CLIPTokenizer, CLIPTextModel]:
+def tiny_text() -> "tuple[CLIPTokenizer, CLIPTextModel]":
     """A byte-pair tokenizer learned from three captions and a one-layer text encoder, context 24."""
+    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+
     tokenizer = CLIPTokenizer(model_max_length=24).train_new_from_iterator(CAPTIONS, vocab_size=300, show_progress=False)
     config = CLIPTextConfig(
         vocab_size=len(tokenizer),
@@ -41,8 +36,10 @@ def tiny_text() -> tuple[CLIPTokenizer, CLIPTextModel]:
     return tokenizer, CLIPTextModel(config)
 
 
-def tiny_unet() -> UNet2DConditionModel:
+def tiny_unet() -> "UNet2DConditionModel":
     """A UNet for 4x16x16 latents with every kind of layer of the real one: resnets, both attentions, both samplers."""
+    from diffusers import UNet2DConditionModel
+
     return UNet2DConditionModel(
         sample_size=16,
         block_out_channels=(8, 16),
@@ -55,8 +52,10 @@ def tiny_unet() -> UNet2DConditionModel:
     )
 
 
-def tiny_vae() -> AutoencoderKL:
+def tiny_vae() -> "AutoencoderKL":
     """An autoencoder with factor 4: 64x64 px images, 4x16x16 latents."""
+    from diffusers import AutoencoderKL
+
     return AutoencoderKL(
         block_out_channels=(8, 8, 8),
         down_block_types=("DownEncoderBlock2D",) * 3,
@@ -67,8 +66,10 @@ def tiny_vae() -> AutoencoderKL:
     )
 
 
-def tiny_scheduler() -> DDIMScheduler:
+def tiny_scheduler() -> "DDIMScheduler":
     """The noise schedule of Stable Diffusion 2 (768-v)."""
+    from diffusers import DDIMScheduler
+
     return DDIMScheduler(
         beta_start=0.00085,
         beta_end=0.012,
@@ -84,6 +85,9 @@ def tiny_scheduler() -> DDIMScheduler:
 @pytest.fixture(scope="session")
 def tiny_pipeline_dir(tmp_path_factory) -> Path:
     """Directory of a StableDiffusionPipeline with random weights: runs in milliseconds, draws noise. Read only."""
+    import torch
+    from diffusers import StableDiffusionPipeline
+
     with torch.random.fork_rng():
         torch.manual_seed(0)
         tokenizer, text_encoder = tiny_text()
@@ -105,7 +109,11 @@ def tiny_pipeline_dir(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_tokens_dir(tmp_path_factory) -> Path:
     """Textual-inversion files of two classes for the tiny pipeline, named as the inversion step names them. Read only."""
-    from cnslib import inversion  # tests that need no diffusion model start faster without it
+    import torch
+    from safetensors.torch import save_file
+
+    from cnslib import inversion
+    from cnslib.config import identifier
 
     folder = tmp_path_factory.mktemp("tokens")
     generator = torch.Generator().manual_seed(0)

@@ -1,4 +1,4 @@
-"""The pipeline's files agree with each other: notebooks, parameter files, dvc.yaml and the exported code."""
+"""The pipeline's files agree with each other: notebooks, parameter files and dvc.yaml."""
 
 import ast
 import re
@@ -10,11 +10,8 @@ from ruamel.yaml import YAML
 
 from cnslib import config, parameters, paths, runner
 
-# What these modules pass on to a notebook are parameters, which the stages track by value, and places. So a change in them
-# changes no result, and no stage depends on them.
-NEUTRAL = {"analyses", "chapters", "config", "parameters", "paths", "runner", "studies"}
-PIPELINE = YAML(typ="safe", pure=True).load(paths.resolve("dvc.yaml").read_text())["stages"]
-STAGES = {name: stage for name, stage in PIPELINE.items() if name != "export"}
+STAGES = YAML(typ="safe", pure=True).load(paths.resolve("dvc.yaml").read_text())["stages"]
+PARAMETERS = YAML(typ="safe", pure=True).load(paths.resolve("params.yaml").read_text())
 NOTEBOOKS = runner.steps()
 
 
@@ -35,27 +32,32 @@ def entries(stage: dict, kind: str) -> dict[str, dict]:
     return dict(next(iter(e.items())) if isinstance(e, dict) else (e, {}) for e in stage.get(kind, []))
 
 
-def imported(source: str) -> set[str]:
-    """The modules of cnslib that a source text imports."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module == "cnslib":
-            found |= {alias.name for alias in node.names}
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cnslib."):
-            found.add(node.module.split(".")[1])
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("cnslib.")}
-    return found
+def imported(source: str) -> set[Path]:
+    """The files of the library that a source text imports, from the root; a package is its __init__.py."""
+    nodes = list(ast.walk(ast.parse(source)))
+    whole = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in whole} | {f"{node.module}.{alias.name}" for node in whole for alias in node.names}
+    places = [Path(*name.split(".")) for name in names if name.split(".")[0] == "cnslib"]
+    files = [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")]
+    return {file for file in files if paths.resolve(str(file)).exists() and file != Path("cnslib/__init__.py")}
 
 
-def reached(source: str) -> set[str]:
-    """The modules that a source text imports, directly or through other modules."""
+def reached(source: str) -> set[Path]:
+    """The files of the library that a source text imports, directly or through others."""
     waiting, found = imported(source), set()
     while waiting:
-        name = waiting.pop()
-        found.add(name)
-        waiting |= imported((paths.ROOT / "cnslib" / f"{name}.py").read_text()) - found
+        file = waiting.pop()
+        found.add(file)
+        waiting |= imported(paths.resolve(str(file)).read_text()) - found
     return found
+
+
+def strings(value) -> list[str]:
+    """The texts at the leaves of a section."""
+    if isinstance(value, dict | list):
+        return [text for part in (value.values() if isinstance(value, dict) else value) for text in strings(part)]
+    return [value] if isinstance(value, str) else []
 
 
 def declared(name: str) -> dict[str, object]:
@@ -66,7 +68,7 @@ def declared(name: str) -> dict[str, object]:
 def test_one_word_names_a_step_from_parameters_to_notebook():
     sections = [name for name in parameters.load(paths.resolve("params.yaml")) if name != "base"]
     assert list(STAGES) == sections == [step(p) for p in sorted(paths.NOTEBOOKS.glob("*.ipynb"))]
-    assert all(stage["cmd"] == f"python -m cnslib.runner {name}" for name, stage in STAGES.items())
+    assert all(stage["cmd"] == f"cns run {name}" for name, stage in STAGES.items())
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=step)
@@ -151,19 +153,18 @@ def test_a_stage_tracks_exactly_the_sections_that_its_notebook_reads(name):
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_a_stage_depends_on_its_code_and_every_module_it_reaches(name):
-    modules = {f"cnslib/{module}.py" for module in reached(code(name)) - NEUTRAL}
-    listed = {dep for dep in STAGES[name]["deps"] if dep.endswith(".py")}
-    assert listed == modules | {f".nb/{runner.find(name).stem}.py"}
+def test_a_stage_depends_on_its_notebook_and_on_the_wings_it_reaches(name):
+    """Every file that its notebook imports, or a file that this imports, lies in a dependency, and each of these is needed."""
+    files = reached(code(name))
+    wings = [Path(dep) for dep in STAGES[name]["deps"] if dep.startswith("cnslib")]
+    assert {file for file in files if not any(file.is_relative_to(wing) for wing in wings)} == set()
+    assert {wing for wing in wings if not any(file.is_relative_to(wing) for file in files)} == set()
+    assert [dep for dep in STAGES[name]["deps"] if dep.startswith("notebooks")] == [runner.find(name).relative_to(paths.ROOT).as_posix()]
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_a_stage_depends_on_the_files_that_its_notebook_names(name):
-    table = parameters.read(paths.resolve("params.yaml"))
-    base = {key: value for key, value in table.pop("base").items() if f"base.{key}" in code(name)}
-    told = [base, *(table[section] for section in sections(name) if section in table)]
-    values = [v for own in told for value in own.values() for v in (value.values() if isinstance(value, dict) else [value])]
-    files = [v for v in values if isinstance(v, str) and v.startswith(("data/", "artifacts/"))]
+def test_a_stage_depends_on_the_files_that_its_section_and_its_notebook_name(name):
+    files = [text for text in strings(PARAMETERS[name]) if text.startswith(("data/", "artifacts/"))]
     files += [f"published/{file}" for file in re.findall(r"PUBLISHED / \"([^\"]+)\"", code(name))]
     assert all(any(Path(file).is_relative_to(dep) for dep in STAGES[name]["deps"]) for file in files)
 
@@ -178,9 +179,17 @@ def test_a_stage_lists_the_artifacts_that_its_notebook_reads_and_writes(name):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_figures_and_metrics_of_a_notebook_are_kept_in_git(name):
-    listed = {out: flags for out, flags in entries(STAGES[name], "outs").items() if out.startswith("figures/")}
-    assert listed == {f"figures/{name}": {"cache": False}} and "layout.figures / " in code(name)
+    figures = {out: flags for out, flags in entries(STAGES[name], "outs").items() if out.startswith("figures/")}
+    assert figures == {f"figures/{name}": {"cache": False}}
     assert entries(STAGES[name], "metrics") == {f"metrics/{name}.json": {"cache": False}}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_figure_that_a_notebook_names_is_committed_as_picture_page_and_numbers(name):
+    found = {path.name for path in paths.resolve(f"figures/{name}").glob("*")}
+    stems = set(re.findall(r"figures / \"(\w+)\"", code(name)))
+    assert {f"{stem}.{kind}" for stem in stems for kind in ("png", "pdf", "csv")} <= found
+    assert found == {f"{stem}.{kind}" for stem in {Path(file).stem for file in found} for kind in ("png", "pdf", "csv")}
 
 
 def test_only_steps_that_resume_keep_their_old_output():
@@ -190,10 +199,9 @@ def test_only_steps_that_resume_keep_their_old_output():
     assert kept == resuming | studied | {"controlshift", "degradation", "scenarios", "segmentation"}
 
 
-def test_exported_code_is_in_step_with_the_notebooks():
-    exports = {path.name: path.read_text() for path in paths.EXPORTS.glob("*")}
-    assert exports == {f"{p.stem}.py": runner.exported(nbformat.read(p, as_version=4)) for p in NOTEBOOKS}
+def test_nothing_depends_on_executed_notebooks():
+    assert not [dep for stage in STAGES.values() for dep in stage["deps"] if dep.startswith("executed")]
 
 
-def test_nothing_depends_on_executed_notebooks_or_on_notebooks_with_their_prose():
-    assert not [d for s in STAGES.values() for d in s["deps"] if d.startswith(("executed", "notebooks"))]
+def test_the_pipeline_can_be_read():
+    assert len(paths.resolve("dvc.yaml").read_text().splitlines()) <= 450
