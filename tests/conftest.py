@@ -4,6 +4,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+import tiny_tokenizer
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from safetensors.torch import save_file
@@ -20,7 +21,7 @@ WIDTH = 16  # of the text embeddings
 
 def tiny_text() -> tuple[CLIPTokenizer, CLIPTextModel]:
     """A byte-pair tokenizer learned from three captions and a one-layer text encoder, context 24."""
-    tokenizer = CLIPTokenizer(model_max_length=24).train_new_from_iterator(CAPTIONS, vocab_size=300, show_progress=False)
+    tokenizer = tiny_tokenizer.tokenizer(CAPTIONS, 24)
     config = CLIPTextConfig(
         vocab_size=len(tokenizer),
         hidden_size=WIDTH,
