@@ -19,9 +19,10 @@ WIDTH = 16  # of the text embeddings
 
 def tiny_text() -> "tuple[CLIPTokenizer, CLIPTextModel]":
     """A byte-pair tokenizer learned from three captions and a one-layer text encoder, context 24."""
-    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+    from tiny_tokenizer import tokenizer as learned
+    from transformers import CLIPTextConfig, CLIPTextModel
 
-    tokenizer = CLIPTokenizer(model_max_length=24).train_new_from_iterator(CAPTIONS, vocab_size=300, show_progress=False)
+    tokenizer = learned(CAPTIONS, 24)
     config = CLIPTextConfig(
         vocab_size=len(tokenizer),
         hidden_size=WIDTH,

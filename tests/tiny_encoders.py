@@ -5,9 +5,9 @@ from pathlib import Path
 
 import open_clip
 import timm
+import tiny_tokenizer
 import torch
 from safetensors.torch import save_file
-from transformers import CLIPTokenizer
 
 TEXTS = ["a picture of a sneaker", "a picture of a ankle boot in heavy snow", "a picture of a bag in cartoon style"]
 PREPROCESSING = {"mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25], "interpolation": "bicubic"}
@@ -24,7 +24,7 @@ def save(model: torch.nn.Module, path: Path, config: dict) -> None:
 def write_clip(folder: Path, *, custom_text: bool = True, seed: int = 0, context: int = 24) -> torch.nn.Module:
     """An open_clip directory for 32-px pictures with its own tokenizer; returns the model that was saved."""
     folder.mkdir(parents=True)
-    tokenizer = CLIPTokenizer(model_max_length=context).train_new_from_iterator(TEXTS, vocab_size=300, show_progress=False)
+    tokenizer = tiny_tokenizer.tokenizer(TEXTS, context)
     tokenizer.save_pretrained(folder)
     text = {
         "context_length": context,
