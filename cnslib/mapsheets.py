@@ -79,7 +79,10 @@ def on_photographs(rows: pd.DataFrame, *, settings: Segmentation) -> dict:
     """Shares of one method, averaged over classifiers, as `table`; the share of the area with its resamples as `area`."""
     found = stats.outcomes(rows)
     area = overlap.means(found, rows, "area", settings=settings.bootstrap)
-    return {"table": over_models(overlap.means(found, rows, "share", settings=settings.bootstrap)), "area": area.samples[:, 0, :, 0].mean(1)}
+    return {
+        "table": over_models(overlap.means(found, rows, "share", settings=settings.bootstrap)),
+        "area": area.samples[:, 0, :, 0].mean(1),
+    }
 
 
 def cloud(axes: Axes, points: pd.DataFrame, *, reference: float) -> None:

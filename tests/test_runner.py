@@ -51,9 +51,7 @@ def world(repository, code: str, *, cell: str = "params = None\noverlay = None")
     """Writes a notebook of the step `world` and its two parameter files; returns what the runner is told."""
     nbformat.write(notebook(tagged(cell), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
     base, counts = parameters.read(COMMITTED)["base"], {"train_images": 1, "heldout_images": 1}
-    (repository / "plain.yaml").write_text(
-        json.dumps({"base": base, "world": counts | {"seed": 1}})
-    )
+    (repository / "plain.yaml").write_text(json.dumps({"base": base, "world": counts | {"seed": 1}}))
     (repository / "other.yaml").write_text("world: {seed: 41}")
     return {"params": str(repository / "plain.yaml"), "overlay": str(repository / "other.yaml")}
 
