@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2DModel
+from tiny_settings import changed
 
 from cnslib import denoiser, duels, parameters, paths, pruning, stats, tables
 from cnslib.analyses import Denoiser
@@ -263,12 +264,12 @@ def test_a_network_that_predicts_something_else_is_refused():
         ({"trials": [4, 2]}, r"denoiser\.trials: \[4, 2\]"),
         ({"trials": [4]}, r"denoiser\.trials: \[4\].*as many numbers"),
         ({"scales": [1.0, 2.5]}, r"denoiser\.scales"),
-        ({"shifts": ["snow"]}, r"denoiser\.shifts: 'snow'.*heavy snow"),
+        ({"shifts": ["snow"]}, r"denoiser\.shifts\.0: 'snow'.*heavy snow"),
     ],
 )
 def test_one_clear_error_names_what_stages_may_be(changes, message):
     with pytest.raises(ValueError, match=message):
-        settings(**changes)
+        changed(SETTINGS, **changes)
 
 
 def test_the_scales_of_the_committed_section_are_on_the_grid():
