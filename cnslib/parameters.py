@@ -61,8 +61,9 @@ class Run:
     def _repr_markdown_(self) -> str:
         """The section as a table of keys, values and the comments of the parameter files."""
         said = comments(self.files, self.step) | {"bootstrap": "; ".join(comments(self.files, "base.bootstrap").values())}
-        rows = [f"| {key} | {shown(value)} | {said.get(key, '')} |" for key, value in dataclasses.asdict(self.settings).items()]
-        return "\n".join([f"| {self.step} | value | comment |", "|---|---|---|", *rows])
+        rows = [(key, shown(value), said.get(key, "")) for key, value in dataclasses.asdict(self.settings).items()]
+        lines = [" | ".join(cell.replace("|", r"\|") for cell in row) for row in [(self.step, "value", "comment"), *rows]]
+        return "\n".join(f"| {line} |" for line in [lines[0], "--- | --- | ---", *lines[1:]])
 
 
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
@@ -143,5 +144,5 @@ def comments(files: Collection[Path], section: str) -> dict[str, str]:
 
 
 def shown(value: object) -> str:
-    """A value in a cell of a markdown table."""
-    return json.dumps(value, ensure_ascii=False).replace("|", r"\|") if isinstance(value, (dict, list, str)) else str(value)
+    """A value as the parameter file could hold it, in one line."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, str)) else str(value)

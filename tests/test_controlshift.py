@@ -137,7 +137,7 @@ def test_numbers_are_held_against_the_text():
     ("values", "message"),
     [
         ({"factors": [0.0, 1.1]}, r"controlshift\.factors: \[0\.0, 1\.1\].*above 0"),
-        ({"angles": [0.0, 91.0]}, r"controlshift\.angles: .*rising from 0\.0 to 90\.0"),
+        ({"angles": [0.0, 91.0]}, r"controlshift\.angles\.1: 91\.0 .*less than or equal to 90"),
         ({"angles": [10.0, 90.0]}, r"controlshift\.angles"),
         ({"factors": [0.9, 1.0, 1.1]}, r"controlshift\.factors: .*2, as many as angles"),
         ({"test_images": 0}, r"controlshift\.test_images: 0"),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2DModel
 from golden_units import agrees
+from tiny_settings import changed
 
 from cnslib import denoiser, duels, kinds, parameters, paths, pruning, stats, tables, units
 from cnslib.analyses import Denoiser
@@ -264,12 +265,12 @@ def test_a_network_that_predicts_something_else_is_refused():
         ({"trials": [4, 2]}, r"denoiser\.trials: \[4, 2\]"),
         ({"trials": [4]}, r"denoiser\.trials: \[4\].*as many numbers"),
         ({"scales": [1.0, 2.5]}, r"denoiser\.scales"),
-        ({"shifts": ["snow"]}, r"denoiser\.shifts: 'snow'.*heavy snow"),
+        ({"shifts": ["snow"]}, r"denoiser\.shifts\.0: 'snow'.*heavy snow"),
     ],
 )
 def test_one_clear_error_names_what_stages_may_be(changes, message):
     with pytest.raises(ValueError, match=message):
-        settings(**changes)
+        changed(SETTINGS, **changes)
 
 
 def test_the_scales_of_the_committed_section_are_on_the_grid():

@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 from scipy.stats import norm
+from tiny_settings import changed
 
 from cnslib import line
 from cnslib.analyses import Line
@@ -207,7 +208,7 @@ def test_intervals_of_slope_and_gain_and_the_noise_free_r_cover_the_truth():
         (lambda: line.points(shares(np.full((2, 3), 0.5))), "at least 3 models"),
         (lambda: line.points(shares(np.full((5, 3), 0.5)), catalog(ID)), "models of the catalog"),
         (lambda: line.fit(scattered(1), np.arange(8) < 2), "at least 3"),
-        (lambda: Line(SETTINGS.bootstrap, "validation", {}, [], []), r"id_accuracy[^:]*'catalog' or 'scale 0'"),
+        (lambda: changed(SETTINGS, id_accuracy="validation"), r"line\.id_accuracy: 'validation' .*'catalog' or 'scale 0'"),
         (lambda: Line(SETTINGS.bootstrap, "catalog", {"a": ["x"], "b": ["x"]}, [], []), "at most one family"),
         (lambda: Line(SETTINGS.bootstrap, "catalog", {"a": ["x"]}, ["b"], []), r"line\.sizes: 'b'"),
     ],

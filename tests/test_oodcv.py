@@ -199,7 +199,7 @@ def test_a_slider_or_a_scale_that_changes_outdates_its_class(studio):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"shifts": ["heavy hail"]}, r"oodcv\.shifts: 'heavy hail'"),
+        ({"shifts": ["heavy hail"]}, r"oodcv\.shifts\.0: 'heavy hail'"),
         ({"scales": [0.5, 1.0]}, r"oodcv\.scales: \[0\.5"),
         ({"unknown": "no weather"}, r"oodcv\.unknown: 'no weather'"),
         ({"zoom": 0.5}, r"oodcv\.zoom: 0\.5"),

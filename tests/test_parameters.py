@@ -45,7 +45,7 @@ def test_the_smoke_overlay_replaces_single_values():
         ("sliders:\n", "slider:\n", "unknown section 'slider'"),
         ("scales: [0.0, 0.5", "scales: [0.5, 0.0", r"base\.scales"),
         ("confidence: 0.95", "confidence: 95", r"base\.bootstrap\.confidence: 95 is not accepted; accepted: less than 1"),
-        ("guidance: 7.5 ", "guidance: true ", r"generation\.guidance: True is not accepted; accepted: a valid number"),
+        ("  guidance: 7.5 ", "  guidance: true ", r"generation\.guidance: True is not accepted; accepted: a valid number"),
         ("keep: [3, 1]", "keep: [3, 2]", r"denoiser\.keep: \[3, 2\] is not accepted; accepted: one number"),
         ("sources: {}", "sources: {pipeline: {hub: a}}", r"missing key base\.sources\.pipeline\.revision"),
     ],

@@ -98,7 +98,7 @@ def test_the_architectures_are_of_comparable_size():
 def test_the_benchmark_asks_for_every_classifier_of_the_zoo():
     found = [roster.plain(SECTIONS["zoo"]), roster.augmented(SECTIONS["augmentation"]), roster.pretrained(SECTIONS["pretraining"])]
     built = {member.name: f"data/models/{member.folder}" for member in itertools.chain(*found)}
-    assert parameters.load(paths.ROOT / "params.yaml")["evaluation"].classifiers == built
+    assert built.items() <= parameters.load(paths.ROOT / "params.yaml")["evaluation"].classifiers.items()  # and whoever joins them
 
 
 def test_all_pretrained_classifiers_have_the_backbone_of_the_supervised_one():

@@ -183,7 +183,7 @@ def test_a_mask_without_an_object_or_of_another_size_has_no_iou():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"networks": ["UNet"]}, r"segmentation\.networks: 'UNet'.*DeepLabV3Plus, FPN, PSPNet"),
+        ({"networks": ["UNet"]}, r"segmentation\.networks: \['UNet'\].*DeepLabV3Plus, FPN, PSPNet"),
         ({"networks": ["FPN"]}, r"segmentation\.networks.*DeepLabV3Plus first"),
         ({"severities": [0.0, 0.5]}, r"segmentation\.severities.*from 0.0 to 1.0"),
         ({"overlap": 1.5}, r"segmentation\.overlap: 1.5"),
