@@ -128,7 +128,8 @@ def headline(root: Path) -> str:
 def execute(root: Path, launch: Callable[[str], object]) -> None:
     """Launches every stage of root/dvc.yaml whether or not anything changed, side by side, and has DVC record what they made.
 
-    A stage loses first what DVC would take from it; an analysis also its tables, which the steps before it would only verify.
+    A stage loses first what DVC would take from it; an analysis also its tables, which the steps before it would only verify. The
+    working folder is root, from which DVC resolves paths.
     """
     waits = schedule.predecessors(root)
     with Repo(root) as repo:
@@ -141,7 +142,7 @@ def execute(root: Path, launch: Callable[[str], object]) -> None:
             launch(name)
 
         schedule.run(waits, anew)
-        repo.commit(str(root / "dvc.yaml"), force=True, relink=False)
+        repo.commit("dvc.yaml", force=True, relink=False)
 
 
 def notebooks(root: Path) -> Callable[[str], Path]:

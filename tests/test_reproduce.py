@@ -98,7 +98,8 @@ def test_a_lock_without_results_is_named(tmp_path):
         reproduce.locked(tmp_path, json.dumps({"stages": {"world": {"outs": []}}}))
 
 
-def test_every_stage_is_launched_without_its_old_results_and_recorded(tmp_path):
+def test_every_stage_is_launched_without_its_old_results_and_recorded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as the runner does
     subprocess.run([sys.executable, "-m", "dvc", "init", "--no-scm", "--quiet"], cwd=tmp_path, check=True)
     figures = {"figures": {"cache": False}}
     stages = {
