@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -124,21 +125,30 @@ def headline(root: Path) -> str:
     return "\n".join([*lines, "look at: figures/ (pictures), metrics/ (numbers), executed/ (notebooks)"])
 
 
-def execute(root: Path) -> None:
-    """Executes every stage of root/dvc.yaml whether or not anything changed, side by side, and has DVC record what they made.
+def execute(root: Path, launch: Callable[[str], object]) -> None:
+    """Launches every stage of root/dvc.yaml whether or not anything changed, side by side, and has DVC record what they made.
 
-    A stage loses first what DVC would take from it; an analysis also its tables, which the steps before it would only verify.
+    A stage loses first what DVC would take from it; an analysis also its tables, which the steps before it would only verify. The
+    working folder is root, from which DVC resolves paths.
     """
-    runner.warm(list(schedule.predecessors(root)))
+    waits = schedule.predecessors(root)
     with Repo(root) as repo:
         stages = {stage.name: stage for stage in repo.index.stages if isinstance(stage, PipelineStage)}
 
-        def launch(name: str) -> None:
-            stages[name].remove_outs(force=name in ANALYSES)
-            runner.run(name, "params.yaml", kernel_manager_class=kernels.Manager)
+        def anew(name: str) -> None:
+            for out in stages[name].outs:
+                if name in ANALYSES or not out.persist:
+                    out.remove()
+            launch(name)
 
-        schedule.run(schedule.predecessors(root), launch)
+        schedule.run(waits, anew)
         repo.commit("dvc.yaml", force=True, relink=False)
+
+
+def notebooks(root: Path) -> Callable[[str], Path]:
+    """What runs a step's notebook with the committed parameters, on a kernel that is forked warm."""
+    runner.warm(list(schedule.predecessors(root)))
+    return lambda step: runner.run(step, "params.yaml", kernel_manager_class=kernels.Manager)
 
 
 def main(arguments: list[str]) -> int:
@@ -150,7 +160,7 @@ def main(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     try:
-        execute(paths.ROOT)
+        execute(paths.ROOT, notebooks(paths.ROOT))
     except RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

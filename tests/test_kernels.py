@@ -15,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from cnslib import kernels, paths, runner
 
+pytestmark = pytest.mark.slow
 FIRST = "import json, os, sys\nknown = 'email.charset' in sys.modules\nimport email.charset\nleft = 1\n"
 TOLD = "print(json.dumps([known, os.getpid(), os.getppid(), os.getcwd(), sys.modules['__main__'].__name__]))"
 SCRIPT = """

@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
+from ruamel.yaml import YAML
 
 from cnslib import reproduce, tables
 
@@ -93,3 +96,31 @@ def test_missing_and_new_results_are_reported_and_the_summary_counts():
 def test_a_lock_without_results_is_named(tmp_path):
     with pytest.raises(ValueError, match="no committed results of filtering"):
         reproduce.locked(tmp_path, json.dumps({"stages": {"world": {"outs": []}}}))
+
+
+def test_every_stage_is_launched_without_its_old_results_and_recorded(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # as the runner does
+    subprocess.run([sys.executable, "-m", "dvc", "init", "--no-scm", "--quiet"], cwd=tmp_path, check=True)
+    figures = {"figures": {"cache": False}}
+    stages = {
+        "draw": {"cmd": "true", "outs": [{"images": {"persist": True}}]},
+        "show": {"cmd": "true", "deps": ["images"], "outs": [figures]},
+    }
+    YAML().dump({"stages": stages}, tmp_path / "dvc.yaml")
+    for name in ("images", "figures"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "old").write_text("1")
+    seen = {}
+
+    def launch(name):
+        folder = tmp_path / {"draw": "images", "show": "figures"}[name]
+        seen[name] = folder.exists()
+        folder.mkdir(exist_ok=True)
+        (folder / "new").write_text("2")
+
+    reproduce.execute(tmp_path, launch)
+    assert list(seen.items()) == [("draw", True), ("show", False)]
+    assert sorted(path.name for path in tmp_path.glob("*/*") if path.parent.name in ("images", "figures")) == ["new", "new", "old"]
+    assert set(YAML(typ="safe").load((tmp_path / "dvc.lock").read_text())["stages"]) == {"draw", "show"}
+    status = subprocess.run([sys.executable, "-m", "dvc", "status"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "up to date" in status.stdout
