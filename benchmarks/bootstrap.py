@@ -11,8 +11,9 @@ import turns
 from jaxtyping import Float
 from scale import FILE, SCALES, Extent, simulate
 
-from cnslib import clustered, stats
-from cnslib.config import SHIFTS, Bootstrap
+from cnslib.core.names import SHIFTS
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import accuracy, bootstrap, failure
 
 MODELS, CHOSEN = ["model 00", "model 01"], sorted(SHIFTS)[:2]
 SETTINGS = Bootstrap(resamples=5, confidence=0.95, seed=1)
@@ -32,8 +33,8 @@ def reference(found: pd.DataFrame) -> Samples:
 
     As in the released notebook, which has one per model and shift, a function applied to groups of pandas finds the first failures.
     """
-    found = found.assign(cluster=found.groupby(clustered.CLUSTER).ngroup(), right=found["top1"] == found["class"])
-    weights = clustered.resampling_weights(found["cluster"].max() + 1, settings=SETTINGS).astype(int)
+    found = found.assign(cluster=found.groupby(bootstrap.CLUSTER).ngroup(), right=found["top1"] == found["class"])
+    weights = bootstrap.resampling_weights(found["cluster"].max() + 1, settings=SETTINGS).astype(int)
     samples = [[[summary(part, weight) for part in parts(found, shift)] for shift in CHOSEN] for weight in weights]
     return np.array(samples)
 
@@ -46,18 +47,18 @@ def parts(found: pd.DataFrame, shift: str) -> list[pd.DataFrame]:
 def summary(answers: pd.DataFrame, weight: np.ndarray) -> np.ndarray:
     """Error and share of first failures at each scale, trajectories repeated as they were drawn."""
     drawn = answers.loc[answers.index.repeat(weight[answers["cluster"]])].copy()
-    drawn["copy"] = drawn.groupby([*clustered.CLUSTER, "scale"]).cumcount()
-    drawn = drawn.sort_values([*clustered.CLUSTER, "copy", "scale"], ignore_index=True)
+    drawn["copy"] = drawn.groupby([*bootstrap.CLUSTER, "scale"]).cumcount()
+    drawn = drawn.sort_values([*bootstrap.CLUSTER, "copy", "scale"], ignore_index=True)
     wrong = drawn[~drawn["right"]]
-    first = wrong.groupby([*clustered.CLUSTER, "copy"]).apply(lambda group: group.first_valid_index(), include_groups=False)
+    first = wrong.groupby([*bootstrap.CLUSTER, "copy"]).apply(lambda group: group.first_valid_index(), include_groups=False)
     failed = drawn.loc[first].groupby("scale").size().reindex(SCALES, fill_value=0)
     return np.concatenate([1 - drawn.groupby("scale")["right"].mean(), failed / (len(drawn) / len(SCALES))])
 
 
 def ours(found: pd.DataFrame) -> Samples:
     """The same from the arrays of `stats`, all resamples, models and shifts at once."""
-    arranged = stats.outcomes(found)
-    errors, failures = (share(arranged, settings=SETTINGS).samples[:, :-1] for share in (stats.error_shares, stats.failure_shares))
+    arranged = accuracy.outcomes(found)
+    errors, failures = (share(arranged, settings=SETTINGS).samples[:, :-1] for share in (accuracy.error_shares, failure.failure_shares))
     return np.concatenate([errors, failures[..., :-1]], axis=-1)
 
 

@@ -21,10 +21,13 @@ import turns
 from PIL import Image
 from torch import Tensor
 
-from cnslib import classifiers, encoders, evaluation, guests, parameters, paths, tables
-from cnslib.classifiers import Classifier
-from cnslib.config import UNSHIFTED, identifier
-from cnslib.feeding import Batch
+from cnslib.core import paths, tables
+from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core.settings import read
+from cnslib.method import evaluation
+from cnslib.method.evaluation import Batch
+from cnslib.models import classifiers, encoders
+from cnslib.models.classifiers import Classifier
 
 SHIFTS, SEEDS, COUNT = ["heavy snow"], 12, 10
 SIDE, PICTURES, BATCH, GRAIN = 768, 48, 8, 8  # of the large pictures; grey levels of noise, without which they would decode faster
@@ -40,7 +43,7 @@ class Asking:
 
     def __init__(self, folder: Path):
         """`folder` holds, or will hold, the pictures of the unshifted table and of the shifts."""
-        sections = parameters.load(paths.resolve("params.yaml"))
+        sections = read.load(paths.resolve("params.yaml"))
         self.base, self.folder, settings = sections["base"], folder, sections["evaluation"]
         chosen = dict(list(settings.classifiers.items())[:COUNT])
         self.settings, self.labels = replace(settings, classifiers=chosen), encoders.read_labels(self.base.labels)
@@ -105,7 +108,7 @@ class Large:
 
     def __init__(self, device: str):
         """Enlarges pictures of the benchmark; networks have random weights."""
-        base = parameters.load(paths.resolve("params.yaml"))["base"]
+        base = read.load(paths.resolve("params.yaml"))["base"]
         path = paths.Layout(base.out).artifacts("generation") / f"{identifier(SHIFTS[0])}.parquet"
         table = tables.read(path, tables.images)[:PICTURES]
         self.rows = table[tables.KEY]
@@ -117,7 +120,7 @@ class Large:
     def network(self, name: str, device: str) -> Classifier:
         """One of timm's architectures with its preprocessing."""
         torch.manual_seed(0)
-        return guests.guest(timm.create_model(name), name=name, labels=self.labels, device=device)
+        return classifiers.guest(timm.create_model(name), name=name, labels=self.labels, device=device)
 
     def batches(self) -> Iterable[Batch]:
         """The pictures."""

@@ -14,17 +14,20 @@ import pandas as pd
 import sliders as exact_row
 import turns
 
-from cnslib import encoders, fastsliders, health, models, parameters, paths, sliders, workers
-from cnslib.config import Base, Sliders
+from cnslib.core import paths, workers
+from cnslib.core.settings import read
+from cnslib.core.settings.method import Base, Sliders
+from cnslib.method import health, sliders, sliders_fast
+from cnslib.models import encoders, text_to_image
 
 ITERATIONS = 8  # of the contest: two trajectories of four points
 COMPARED = 20  # sliders by each recipe: every shift, and each class twice
 REDUCED = {"iterations": 20, "batch_size": 4}  # of their training, half of the benchmark's own: an exact one takes a minute then
-RECIPES: dict[str, ModuleType] = {"exact": sliders, "fast": fastsliders}
+RECIPES: dict[str, ModuleType] = {"exact": sliders, "fast": sliders_fast}
 MEASURES = {"rising": "share of rising steps", "gain": "alignment gain", "structure": "structure kept"}
 
 
-def trained(recipe: str, pipe, *, base: Base, settings: Sliders, origin: models.Origin) -> dict[tuple[str, str], Path]:
+def trained(recipe: str, pipe, *, base: Base, settings: Sliders, origin: text_to_image.Origin) -> dict[tuple[str, str], Path]:
     """The compared sliders by one recipe; those that are there already are kept."""
     pairs = [(base.shifts[n % len(base.shifts)], base.classes[n % len(base.classes)]) for n in range(COMPARED)]
     module, folder = RECIPES[recipe], paths.resolve("build/fastsliders") / recipe
@@ -36,13 +39,13 @@ def trained(recipe: str, pipe, *, base: Base, settings: Sliders, origin: models.
 
 def reports() -> dict[str, pd.DataFrame]:
     """Gain, share of rising steps and structure of every compared slider by each recipe, from the same number of updates."""
-    sections = parameters.load(paths.resolve("params.yaml"))
+    sections = read.load(paths.resolve("params.yaml"))
     base = sections["base"]
     settings = replace(sections["sliders"], denoising_steps=exact_row.RELEASED["denoising_steps"], **REDUCED)
     tokens = paths.Layout(base.out).artifacts("inversion")
-    pipe = models.load_pipeline(paths.resolve(base.pipeline), base.device)
-    models.load_tokens(pipe, tokens, base.classes)
-    origin = models.origin(paths.resolve(base.pipeline), tokens, base.classes)
+    pipe = text_to_image.load_pipeline(paths.resolve(base.pipeline), base.device)
+    text_to_image.load_tokens(pipe, tokens, base.classes)
+    origin = text_to_image.origin(paths.resolve(base.pipeline), tokens, base.classes)
     judge = health.Judge(encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device))
     shared, found, start = {"settings": settings, "origin": origin}, {}, sections["generation"].start_fraction
     for recipe in RECIPES:
@@ -74,11 +77,11 @@ def compared() -> int:
 
 def timed() -> int:
     """Prints seconds and samples of the same number of updates by both; there is no equal result to check."""
-    settings = replace(parameters.load(paths.resolve("params.yaml"))["sliders"], iterations=ITERATIONS, **exact_row.RELEASED)
+    settings = replace(read.load(paths.resolve("params.yaml"))["sliders"], iterations=ITERATIONS, **exact_row.RELEASED)
     training = exact_row.Training(settings)
-    fast = functools.partial(training.losses, fastsliders.fit)
+    fast = functools.partial(training.losses, sliders_fast.fit)
     fast()
-    expected = exact_row.doubled(settings), fastsliders.evaluations(settings)
+    expected = exact_row.doubled(settings), sliders_fast.evaluations(settings)
     notes = f"samples through the UNet per iteration: {training.samples / ITERATIONS:.0f}, expected {expected[1] / ITERATIONS:.1f}"
     notes += f" and by the reference {expected[0] / ITERATIONS:.0f}, {expected[0] / expected[1]:.2f} times"
     updates = turns.Contest("slider training, fast (results: updates made)", training.reference, fast, lambda a, b: abs(len(a) - len(b)), 0)

@@ -9,12 +9,15 @@ import torch
 import turns
 from torch import nn
 
-from cnslib import alignment, encoders, parameters, paths, tables
-from cnslib.config import UNSHIFTED, identifier
+from cnslib.core import paths, tables
+from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core.settings import read
+from cnslib.method import filtering
+from cnslib.models import encoders
 
 SHIFT, SEEDS = "heavy snow", 3
-DETECTORS = list(alignment.DETECTORS)
-PROMPTS = (alignment.CLASS_PROMPT, alignment.SHIFT_PROMPT, "a picture in {shift}")  # the last one takes no part in the filter
+DETECTORS = list(filtering.DETECTORS)
+PROMPTS = (filtering.CLASS_PROMPT, filtering.SHIFT_PROMPT, "a picture in {shift}")  # the last one takes no part in the filter
 
 
 class Scoring:
@@ -22,7 +25,7 @@ class Scoring:
 
     def __init__(self):
         """Loads both encoders and reads one shift's pictures and the unshifted ones."""
-        base = parameters.load(paths.resolve("params.yaml"))["base"]
+        base = read.load(paths.resolve("params.yaml"))["base"]
         folder = paths.Layout(base.out).artifacts("generation")
         self.clip, self.image_encoder = encoders.Clip(base.clip), encoders.ImageEncoder(base.image_encoder)
         self.tables = [tables.read(folder / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, SHIFT)]
@@ -60,14 +63,14 @@ class Scoring:
     def ours(self) -> np.ndarray:
         """As the filtering step measures, without the oracle, which the released code does not have."""
         views = [self.viewed(table) for table in self.tables]
-        measured = alignment.measure(SHIFT, views[1], views[0], self.clip)
+        measured = filtering.measure(SHIFT, views[1], views[0], self.clip)
         return measured.sort_values(tables.KEY)[DETECTORS].to_numpy()
 
-    def viewed(self, table: pd.DataFrame) -> alignment.Views:
+    def viewed(self, table: pd.DataFrame) -> filtering.Views:
         """Every picture decoded and embedded once by each encoder."""
         seen = tables.pictures(table, SHIFT)
         features = self.clip.image_features(seen), self.image_encoder.features(seen)
-        return alignment.Views(table.drop(columns="image"), *features, np.ones(len(table)))
+        return filtering.Views(table.drop(columns="image"), *features, np.ones(len(table)))
 
 
 def main() -> int:

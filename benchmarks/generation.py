@@ -10,8 +10,12 @@ import torch
 import turns
 from diffusers import StableDiffusionPipeline
 
-from cnslib import adapters, drawings, fusion, generation, inversion, models, parameters, paths
-from cnslib.sliders import slider_path
+from cnslib.core import names, paths
+from cnslib.core.settings import read
+from cnslib.method import generation
+from cnslib.method.drawing import changes, chosen
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, text_to_image
 
 NAME, SEEDS = "sneaker", 5
 
@@ -30,8 +34,8 @@ def reference_images(pipe: StableDiffusionPipeline, seeds: Sequence[int], scale:
 
     pipe.unet.set_adapters(adapters.NAME, weights=scale)
     pipe.unet.disable_adapters()
-    prompts = [inversion.PROMPT.format(token=inversion.token(NAME))] * len(seeds)
-    latents = torch.cat([models.initial_latent(pipe, seed) for seed in seeds])
+    prompts = [names.PROMPT.format(token=names.token(NAME))] * len(seeds)
+    latents = torch.cat([text_to_image.initial_latent(pipe, seed) for seed in seeds])
     wanted = {"num_inference_steps": settings.steps, "guidance_scale": settings.guidance}
     wanted["negative_prompt"] = [settings.negative_prompt] * len(seeds)
     output = pipe(prompts, latents=latents, output_type="pt", callback_on_step_end=start, **wanted).images
@@ -43,11 +47,11 @@ class Drawing:
 
     def __init__(self):
         """Loads the mini model and finds its sliders."""
-        sections = parameters.load(paths.resolve("params.yaml"))
+        sections = read.load(paths.resolve("params.yaml"))
         self.base, self.settings = sections["base"], sections["generation"]
         layout = paths.Layout(self.base.out)
-        self.pipe = models.load_pipeline(paths.resolve(self.base.pipeline), "cpu")
-        models.load_tokens(self.pipe, layout.artifacts("inversion"), [NAME])
+        self.pipe = text_to_image.load_pipeline(paths.resolve(self.base.pipeline), "cpu")
+        text_to_image.load_tokens(self.pipe, layout.artifacts("inversion"), [NAME])
         self.files = {shift: slider_path(layout.artifacts("sliders"), shift, NAME) for shift in self.base.shifts}
         self.seeds = range(1, SEEDS + 1)
         self.differing: list[float] = []
@@ -72,11 +76,11 @@ class Drawing:
 
     def merged(self, drawing: str = "fused") -> np.ndarray:
         """By a named option: each slider merged into the weights once per scale, all seeds of a scale in one batch."""
-        way, found = drawings.chosen(drawing), []
+        way, found = chosen(drawing), []
         sampler = way.sampler(self.pipe, settings=way.settings(self.settings))
         plain = sampler.images(NAME, SEEDS, {}, 0.0).numpy()
         for file in self.files.values():
-            change = fusion.changes(self.pipe, file)
+            change = changes(self.pipe, file)
             found.append([plain, *(sampler.images(NAME, SEEDS, change, scale).numpy() for scale in self.base.scales[1:])])
         return np.array(found)
 

@@ -14,8 +14,11 @@ import pandas as pd
 import statsmodels.api as sm
 import torch
 
-from cnslib import adapters, generation, models, parameters, paths
-from cnslib.sliders import slider_path
+from cnslib.core import paths
+from cnslib.core.settings import read
+from cnslib.method import generation
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, text_to_image
 
 STEPS, ROUNDS = 4, 3
 COUNTS = [1, 2, 4, 8]  # of classes, shifts and seeds, the other two being 1
@@ -30,12 +33,12 @@ class Drawing:
 
     def __init__(self, device: str):
         """Loads the model with all class tokens."""
-        sections = parameters.load(paths.resolve("params.yaml"))
+        sections = read.load(paths.resolve("params.yaml"))
         self.base, self.settings = sections["base"], replace(sections["generation"], steps=STEPS)
         layout = paths.Layout(self.base.out)
         self.sliders, self.above = layout.artifacts("sliders"), self.base.scales[1:]
-        self.pipe = models.load_pipeline(paths.resolve(self.base.pipeline), device)
-        models.load_tokens(self.pipe, layout.artifacts("inversion"), self.base.classes)
+        self.pipe = text_to_image.load_pipeline(paths.resolve(self.base.pipeline), device)
+        text_to_image.load_tokens(self.pipe, layout.artifacts("inversion"), self.base.classes)
         self.side = self.pipe.unet.config.sample_size
 
     def draw(self, *, classes: int = 1, shifts: int = 1, seeds: int = 1, side: int | None = None) -> float:

@@ -16,15 +16,19 @@ import turns
 from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 from torch import nn
 
-from cnslib import classifiers, clustered, encoders, fusion, models, parameters, paths
-from cnslib.config import Generation
-from cnslib.sliders import slider_path
+from cnslib.core import paths
+from cnslib.core.settings import read
+from cnslib.core.settings.method import Generation
+from cnslib.method.drawing import PASS, Sampler, changes, merged, passes
+from cnslib.method.sliders import slider_path
+from cnslib.models import classifiers, encoders, text_to_image
+from cnslib.stats import bootstrap
 
-SHIFTS, SEEDS, NAME = ["heavy snow", "cartoon style"], fusion.PASS, "sneaker"
+SHIFTS, SEEDS, NAME = ["heavy snow", "cartoon style"], PASS, "sneaker"
 AGREEING = 0.99  # share of the zoo's answers that are the same, at least
 
 
-class Half(fusion.Sampler):
+class Half(Sampler):
     """Draws as the named option "fused", with a UNet in 16 bits."""
 
     def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation):
@@ -35,9 +39,9 @@ class Half(fusion.Sampler):
     @torch.no_grad()
     def images(self, name: str, seeds: int, change: dict, scale: float) -> torch.Tensor:
         """As `fusion.Sampler.images`; what all scales share is drawn before the weights change."""
-        for members in fusion.passes(seeds):
+        for members in passes(seeds):
             self.start(name, members)
-        with fusion.merged(self.full.unet, change, scale):
+        with merged(self.full.unet, change, scale):
             rounded(self.full.unet, self.pipe.unet, change)
             found = super().images(name, seeds, {}, 0.0)
         rounded(self.full.unet, self.pipe.unet, change)
@@ -86,25 +90,25 @@ class Drawing:
 
     def __init__(self, device: str):
         """Loads the model twice and finds its sliders."""
-        sections = parameters.load(paths.resolve("params.yaml"))
+        sections = read.load(paths.resolve("params.yaml"))
         self.base, self.evaluation, self.settings = (sections[name] for name in ("base", "evaluation", "generation"))
         self.resampling, self.layout = self.base.bootstrap, paths.Layout(self.base.out)
         self.device, self.above = device, self.base.scales[1:]
-        self.pipe = models.load_pipeline(paths.resolve(self.base.pipeline), device)
-        models.load_tokens(self.pipe, self.layout.artifacts("inversion"), self.base.classes)
+        self.pipe = text_to_image.load_pipeline(paths.resolve(self.base.pipeline), device)
+        text_to_image.load_tokens(self.pipe, self.layout.artifacts("inversion"), self.base.classes)
 
-    def trajectories(self, kind: type[fusion.Sampler], name: str) -> np.ndarray:
+    def trajectories(self, kind: type[Sampler], name: str) -> np.ndarray:
         """The pictures of a class: of every seed the unshifted one, then all scales above 0 of every shift."""
         sampler = kind(self.pipe, settings=self.settings)
         found = [sampler.images(name, SEEDS, {}, 0.0)]
         for shift in SHIFTS:
-            change = fusion.changes(self.pipe, slider_path(self.layout.artifacts("sliders"), shift, name))
+            change = changes(self.pipe, slider_path(self.layout.artifacts("sliders"), shift, name))
             found += [sampler.images(name, SEEDS, change, scale) for scale in self.above]
         return torch.stack(found, dim=1).numpy()
 
     def reference(self) -> np.ndarray:
         """In fp32."""
-        return self.trajectories(fusion.Sampler, NAME)
+        return self.trajectories(Sampler, NAME)
 
     def ours(self) -> np.ndarray:
         """In bfloat16."""
@@ -123,13 +127,13 @@ def agreement(drawing: Drawing) -> tuple[dict, dict, float]:
     """
     jury, same, apart = drawing.jury(), [], []
     for name in drawing.base.classes:
-        for pair in zip(*(drawing.trajectories(kind, name) for kind in (fusion.Sampler, Half)), strict=True):
+        for pair in zip(*(drawing.trajectories(kind, name) for kind in (Sampler, Half)), strict=True):
             apart.append(np.abs(pair[0].astype(int) - pair[1]).mean())
             answers = [np.stack([one.logits(list(pictures)).argmax(1).numpy() for one in jury]) for pictures in pair]
             same.append(answers[0] == answers[1])
     hits = np.stack(same)  # clusters, classifiers, pictures
     clusters = np.arange(len(hits)).repeat(hits[0].size)
-    overall = clustered.clustered_share(hits.ravel(), clusters, settings=drawing.resampling)
+    overall = bootstrap.clustered_share(hits.ravel(), clusters, settings=drawing.resampling)
     return overall, {one.name: hits[:, i].mean() for i, one in enumerate(jury)}, float(np.mean(apart))
 
 

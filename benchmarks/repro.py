@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from cnslib import paths
+from cnslib.core import paths
 
 ROUNDS, SECONDS = 5, 5  # with nothing to do, and what it may take
 ANALYSES, MINUTES = ("accuracy", "ranking", "axes", "failure", "line"), 3  # notebooks on stored answers, and what they may take

@@ -19,7 +19,10 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from cnslib import adapters, encoders, parameters, paths, rates
+from cnslib.core import paths
+from cnslib.core.settings import read
+from cnslib.models import adapters, encoders
+from cnslib.tools import rates
 
 ROUNDS, PASSES = 5, 4
 MATRIX = {"cpu": 2048, "cuda": 8192}  # rows of the two square matrices whose product is the ceiling
@@ -163,7 +166,7 @@ def main() -> int:
     parser.add_argument("--device", choices=list(MATRIX), default="cpu")
     device = parser.parse_args().device
     torch.set_num_threads(1)
-    sections, dtype = parameters.load(paths.resolve("params.yaml")), torch.float32 if device == "cpu" else torch.bfloat16
+    sections, dtype = read.load(paths.resolve("params.yaml")), torch.float32 if device == "cpu" else torch.bfloat16
     tops = {kind: ceiling(device, kind) for kind in (torch.float32, torch.bfloat16)}
     print("ceiling, GFLOP/s: " + ", ".join(f"{str(kind).removeprefix('torch.')} {top / 1e9:.0f}" for kind, top in tops.items()))
     print(measured(diffusion(sections, device, dtype) + seeing(sections, device, dtype), device, tops[dtype]).to_string())

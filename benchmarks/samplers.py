@@ -16,26 +16,17 @@ import turns
 from generation import NAME, Drawing
 from jaxtyping import Float
 
-from cnslib import (
-    ablation,
-    classifiers,
-    conclusions,
-    drawings,
-    encoders,
-    generation,
-    health,
-    models,
-    parameters,
-    paths,
-    ranking,
-    stats,
-    tables,
-)
-from cnslib.clustered import percentiles
-from cnslib.config import UNSHIFTED
-from cnslib.sliders import slider_path
-from cnslib.stats import ALL, Outcomes, Shares
-from cnslib.studies import Ablation
+from cnslib.core import paths, tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings import read
+from cnslib.core.settings.studies import Ablation
+from cnslib.method import drawing, generation, health
+from cnslib.method.sliders import slider_path
+from cnslib.models import classifiers, encoders, text_to_image
+from cnslib.stats import accuracy, ranking
+from cnslib.stats.accuracy import ALL, Outcomes, Shares
+from cnslib.stats.bootstrap import percentiles
+from cnslib.studies.ablation import samplers
 
 FAST = "UniPC 20"  # the row's, of the ablation's samplers
 TAU, WITHIN = 0.95, 0.95  # of the order, and share of accuracies within the reference's intervals
@@ -62,27 +53,27 @@ class Contestants(Drawing):
         """UNet evaluations of single samples by either procedure."""
         shape = {"shifts": shifts, "images": 1, "scales": len(self.base.scales)}
         before = generation.evaluations(self.settings, **shape)["separate"]
-        after = generation.evaluations(drawings.chosen("fast").settings(self.settings), **shape)["shared"]
+        after = generation.evaluations(drawing.chosen("fast").settings(self.settings), **shape)["shared"]
         return f"{shifts} shifts: {before} and {after}, {before / after:.2f} times"
 
 
 def answers(study: Ablation, seeds: int) -> pd.DataFrame:
     """Every classifier's answer to so many seeds by every sampler of the ablation; draws those that neither it nor a run before drew."""
-    sections = parameters.load(paths.resolve("params.yaml"))
+    sections = read.load(paths.resolve("params.yaml"))
     base, asked, layout = sections["base"], sections["evaluation"], paths.Layout(sections["base"].out)
     folder, tokens = paths.resolve(f"build/samplers/{seeds}"), layout.artifacts("inversion")
     for source in layout.artifacts("ablation").glob("[al]*/*"):
         (folder / source.parent.name).mkdir(parents=True, exist_ok=True)
         shutil.copy(source, folder / source.parent.name)
-    pipe = models.load_pipeline(paths.resolve(base.pipeline), base.device)
-    models.load_tokens(pipe, tokens, base.classes)
+    pipe = text_to_image.load_pipeline(paths.resolve(base.pipeline), base.device)
+    text_to_image.load_tokens(pipe, tokens, base.classes)
     jury = {"labels": encoders.read_labels(base.labels), "device": base.device, "preprocessing": asked.preprocessing}
     jurors = [classifiers.load(name, source, **jury) for name, source in asked.classifiers.items()]
     judge = health.Judge(encoders.Clip(base.clip), encoders.ImageEncoder(base.image_encoder))
-    steppers = ablation.steppers(pipe, study.samplers, settings=sections["generation"])
-    origin = models.origin(paths.resolve(base.pipeline), tokens, base.classes)
-    bench = ablation.Bench(steppers, study.reference, origin, judge, jurors, layout.artifacts("sliders"), folder)
-    return ablation.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
+    steppers = samplers.steppers(pipe, study.samplers, settings=sections["generation"])
+    origin = text_to_image.origin(paths.resolve(base.pipeline), tokens, base.classes)
+    bench = samplers.Bench(steppers, study.reference, origin, judge, jurors, layout.artifacts("sliders"), folder)
+    return samplers.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
 
 
 def errors(found: Outcomes, seeds: Sequence[int]) -> Float[np.ndarray, "models"]:
@@ -110,7 +101,7 @@ def by_size(sampled: dict[str, Outcomes], own: Outcomes, reference: str, seeds: 
 
 def within(fast: Shares, reference: Shares) -> pd.Series:
     """How many accuracies, one per model, shift and scale, lie in the reference's interval; how many paired differences exclude 0."""
-    both = stats.accuracy(fast).merge(stats.accuracy(reference), on=["shift", "model", "scale"], suffixes=("", "_reference"))
+    both = accuracy.accuracy(fast).merge(accuracy.accuracy(reference), on=["shift", "model", "scale"], suffixes=("", "_reference"))
     low, high = percentiles((fast.samples - reference.samples)[1:], fast.confidence)
     both["differs"] = ((low > 0) | (high < 0)).ravel()
     shifted = both[(both["shift"] != ALL) & ((both["scale"] > 0) | (both["shift"] == fast.groups[0]))]  # unshifted pictures count once
@@ -124,14 +115,14 @@ def within(fast: Shares, reference: Shares) -> pd.Series:
 def compare(study: Ablation, seeds: int) -> bool:
     """Prints how the classifiers' order and accuracies change with the sampler; whether the fast one's stay as the reference's."""
     found = answers(study, seeds)
-    sampled = {name: stats.outcomes(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
-    shares = conclusions.by_sampler(found, settings=study)
-    orders = pd.DataFrame(conclusions.orders(shares, study.reference)).T
+    sampled = {name: accuracy.outcomes(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
+    shares = samplers.by_sampler(found, settings=study)
+    orders = pd.DataFrame(samplers.orders(shares, study.reference)).T
     counts = pd.DataFrame({name: within(shares[name], shares[study.reference]) for name in orders.index}).T
     predictions = tables.read_answers(
-        sorted(paths.Layout(parameters.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))
+        sorted(paths.Layout(read.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))
     )
-    own = stats.outcomes(predictions[predictions["shift"].isin([*study.shifts, UNSHIFTED])])
+    own = accuracy.outcomes(predictions[predictions["shift"].isin([*study.shifts, UNSHIFTED])])
     print(f"Kendall's tau with the order of {len(own.models)} classifiers by {study.reference}, n trajectories; their accuracies")
     print(orders.join(counts).round(3).to_string())
     print("tau by number of seeds per class, mean over all choices of them")
@@ -143,7 +134,7 @@ def main() -> int:
     """Whether the fast pictures lead to the same order and accuracies, then the measured ratio. 1 where they do not."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2, help="of the comparison; each beyond the ablation's takes minutes of a core, once")
-    study = parameters.load(paths.resolve("params.yaml"))["ablation"]
+    study = read.load(paths.resolve("params.yaml"))["ablation"]
     same = compare(study, parser.parse_args().seeds)
     print(f"conclusions: {'same' if same else 'NOT THE SAME'}; tau of {TAU} and {WITHIN:.0%} of the accuracies within are wanted")
     drawing = Contestants(study)

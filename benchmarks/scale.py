@@ -17,9 +17,11 @@ import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from cnslib import axes, failure, line, ranking, size, stats, tables
-from cnslib.config import SHIFTS, Bootstrap
-from cnslib.paths import resolve
+from cnslib.core import tables
+from cnslib.core.names import SHIFTS
+from cnslib.core.paths import resolve
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import accuracy, axes, failure, line, ranking, size
 
 FILE = resolve("build/scale/predictions.parquet")
 SCALES = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
@@ -88,20 +90,20 @@ def repeated(texts: list[str], places: np.ndarray) -> arrow.Array:
     return arrow.DictionaryArray.from_arrays(places.astype(np.int32), texts).cast(arrow.string())
 
 
-def accuracy_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
+def accuracy_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     """Accuracy, drop, CE and rCE per model, shift and scale."""
     reference = REFERENCE
     return {
-        "accuracy": stats.accuracy(errors),
-        "drop": stats.accuracy_drop(errors),
-        "mean": stats.mean_accuracy(errors),
-        "against": stats.drop_against(errors, reference=reference),
-        "ce": stats.corruption_error(errors, reference=reference),
-        "rce": stats.relative_corruption_error(errors, reference=reference),
+        "accuracy": accuracy.accuracy(errors),
+        "drop": accuracy.accuracy_drop(errors),
+        "mean": accuracy.mean_accuracy(errors),
+        "against": accuracy.drop_against(errors, reference=reference),
+        "ce": accuracy.corruption_error(errors, reference=reference),
+        "rce": accuracy.relative_corruption_error(errors, reference=reference),
     }
 
 
-def ranking_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
+def ranking_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     """Ranks and agreement; pairs, flips and the overlap rule under every shift and over all."""
     per_shift = {
         f"{table.__name__} {shift}": table(errors, shift=shift)
@@ -111,21 +113,21 @@ def ranking_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
     return {"ranks": ranking.ranks(errors), "agreement": ranking.agreement(errors), **per_shift}
 
 
-def axes_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
+def axes_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     """Drop and rCE along four axes of every fourth model, how far each axis spreads, and what rCE divides by."""
     members = {f"axis {number}": errors.models[number::4] for number in range(4)}
     measures = {"accuracy": axes.average_accuracy, "drop": axes.average_drop}
     made = {f"axes {name}": axes.along(measure(errors), members) for name, measure in measures.items()}
-    rce = axes.along(stats.relative_corruption_error(errors, reference=REFERENCE), members)
+    rce = axes.along(accuracy.relative_corruption_error(errors, reference=REFERENCE), members)
     guard = axes.guarded(errors, reference=REFERENCE)
     return made | {"axes rce": rce, "axes guard": guard, "axes deviations": axes.deviations_along(errors, members)}
 
 
-def failure_tables(found: stats.Outcomes, failures: stats.Shares, errors: stats.Shares) -> dict[str, pd.DataFrame]:
+def failure_tables(found: accuracy.Outcomes, failures: accuracy.Shares, errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     """Failure points of all trajectories, their distributions by every definition, and failures as survival data."""
     return {
         "intervals": failure.kinds(failure.intervals(found)),
-        "distribution": stats.failure_distribution(failures),
+        "distribution": failure.failure_distribution(failures),
         **failure.definitions(failures, errors),
         "curves": failure.curves(failures),
         "median": failure.median_scale(failures),
@@ -136,7 +138,7 @@ def failure_tables(found: stats.Outcomes, failures: stats.Shares, errors: stats.
     }
 
 
-def line_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
+def line_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     """Lines per shift and scale on linear and probit axes, gains over them, without each family, and what size adds."""
     families = {f"family {number}": errors.models[number::6] for number in range(6)}
     parameters = {model: 10 ** (6 + 0.05 * number) for number, model in enumerate(errors.models)}
@@ -151,9 +153,9 @@ def line_tables(errors: stats.Shares) -> dict[str, pd.DataFrame]:
 def analyse(path: Path) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     """All tables, and what each step took."""
     clocks = {"start": read_clocks()}
-    found = stats.outcomes(tables.read_answers([path]))
+    found = accuracy.outcomes(tables.read_answers([path]))
     clocks["read"] = read_clocks()
-    errors, failures = (share(found, settings=BOOTSTRAP) for share in (stats.error_shares, stats.failure_shares))
+    errors, failures = (share(found, settings=BOOTSTRAP) for share in (accuracy.error_shares, failure.failure_shares))
     clocks["resample"] = read_clocks()
     made = accuracy_tables(errors)
     clocks["accuracy"] = read_clocks()

@@ -12,8 +12,11 @@ import turns
 from diffusers import StableDiffusionPipeline
 from torch import nn
 
-from cnslib import adapters, models, parameters, paths, seeds, sliders
-from cnslib.config import Sliders
+from cnslib.core import paths, seeds
+from cnslib.core.settings import read
+from cnslib.core.settings.method import Sliders
+from cnslib.method import sliders
+from cnslib.models import adapters, text_to_image
 
 SHIFT, NAME = "heavy snow", "sneaker"
 GUIDANCE = 7.5  # of the partial denoise; both of its predictions have the same prompt
@@ -41,7 +44,7 @@ def reference_fit(pipe, weights, text, *, settings: Sliders, generator: torch.Ge
     neutral, positive = text[:1], text[1:]
     for _ in range(settings.iterations):
         k = int(torch.randint(1, settings.denoising_steps, (), generator=generator))
-        latents = torch.randn((settings.batch_size, *models.latent_shape(pipe)), generator=generator) * scheduler.init_noise_sigma
+        latents = torch.randn((settings.batch_size, *text_to_image.latent_shape(pipe)), generator=generator) * scheduler.init_noise_sigma
         with torch.no_grad():
             for timestep in scheduler.timesteps[:k]:
                 latents = scheduler.step(guided(pipe, latents, timestep, neutral, GUIDANCE), timestep, latents).prev_sample
@@ -61,12 +64,12 @@ class Training:
 
     def __init__(self, settings: Sliders):
         """Loads the mini model with its class token."""
-        base = parameters.load(paths.resolve("params.yaml"))["base"]
+        base = read.load(paths.resolve("params.yaml"))["base"]
         self.settings, self.samples = settings, 0
-        self.pipe = models.load_pipeline(paths.resolve(base.pipeline), "cpu")
-        models.load_tokens(self.pipe, paths.Layout(base.out).artifacts("inversion"), [NAME])
-        self.text = models.embed(self.pipe, list(sliders.prompts(SHIFT, NAME)))
-        self.seed = typical_seed(settings, models.latent_shape(self.pipe))
+        self.pipe = text_to_image.load_pipeline(paths.resolve(base.pipeline), "cpu")
+        text_to_image.load_tokens(self.pipe, paths.Layout(base.out).artifacts("inversion"), [NAME])
+        self.text = text_to_image.embed(self.pipe, list(sliders.prompts(SHIFT, NAME)))
+        self.seed = typical_seed(settings, text_to_image.latent_shape(self.pipe))
         self.pipe.unet.register_forward_pre_hook(self.count)
 
     def count(self, module: nn.Module, inputs: tuple) -> None:
@@ -110,7 +113,7 @@ def doubled(settings: Sliders) -> float:
 
 def main() -> int:
     """The measured ratio at the released settings' shape, on the mini model."""
-    settings = replace(parameters.load(paths.resolve("params.yaml"))["sliders"], iterations=ITERATIONS, **RELEASED)
+    settings = replace(read.load(paths.resolve("params.yaml"))["sliders"], iterations=ITERATIONS, **RELEASED)
     training, counts = Training(settings), {}
     for side in ("reference", "ours"):
         getattr(training, side)()

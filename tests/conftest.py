@@ -113,8 +113,8 @@ def tiny_tokens_dir(tmp_path_factory) -> Path:
     import torch
     from safetensors.torch import save_file
 
-    from cnslib import inversion
-    from cnslib.config import identifier
+    from cnslib.core import names as inversion
+    from cnslib.core.names import identifier
 
     folder = tmp_path_factory.mktemp("tokens")
     generator = torch.Generator().manual_seed(0)

@@ -1,0 +1,99 @@
+"""Every kind of unit: the number of its recipe, the modules that make it, and the recipes of which it makes use.
+
+Raise a number when the same inputs give other bytes than before: all units of that kind, and of the kinds that make use of it, are
+then made anew. Nothing is made anew because code changed; `cns stale` lists what older code made.
+"""
+
+from cnslib.core.units import Recipe
+
+# What several kinds make use of. These are no units themselves.
+SCENES = Recipe("scenes", 1, ("cnslib.world.scenes", "cnslib.world.textures"))  # unshifted
+SHIFTS = Recipe("shifts", 1, ("cnslib.world.shifts", "cnslib.world.styles", "cnslib.world.weather"), (SCENES,))
+PHOTOGRAPHS = Recipe("photographs", 1, ("cnslib.world.cutouts",), (SCENES,))
+SUBJECTS = Recipe(
+    "subjects",
+    1,
+    ("cnslib.studies.scenarios.scenarios", "cnslib.studies.scenarios.subjects", "cnslib.studies.segmentation.inputs"),
+    (SCENES,),
+)
+ENCODERS = Recipe("encoders", 1, ("cnslib.models.encoders",))
+CLASSIFIERS = Recipe("classifiers", 1, ("cnslib.models.classifiers", "cnslib.models.networks"), (ENCODERS,))
+REGISTRY = Recipe("registry", 1, ("cnslib.models.checkpoints", "cnslib.models.registry"))
+GUESTS = Recipe("guests", 1, ("cnslib.models.classifiers", "cnslib.models.efficientnet_lite"), (CLASSIFIERS,))
+STEPPER = Recipe("stepper", 1, ("cnslib.method.drawing",))
+EDM = Recipe("edm", 1, ("cnslib.studies.controlshift.edm", "cnslib.studies.controlshift.edmnet"))
+STRONG = Recipe("augmentation", 1, ("cnslib.world.training",))
+
+# The base models.
+PLAIN = Recipe("zoo", 1, ("cnslib.world.training", "cnslib.world.zoo"), (SCENES,))
+AUGMENTED = Recipe("zoo-augmented", 1, (), (PLAIN, STRONG))
+PRETRAINED = {
+    "mae": Recipe("zoo-mae", 1, ("cnslib.world.pretraining",), (AUGMENTED,)),
+    "simclr": Recipe("zoo-simclr", 1, ("cnslib.world.pretraining", "cnslib.world.selfsupervised"), (AUGMENTED,)),
+    "web": Recipe("zoo-web", 1, ("cnslib.world.pretraining",), (AUGMENTED,)),
+    "clip": Recipe(
+        "zoo-clip",
+        1,
+        ("cnslib.models.networks", "cnslib.world.contrastive", "cnslib.world.diffusion", "cnslib.world.pretraining"),
+        (AUGMENTED, SHIFTS),
+    ),
+}
+AUTOENCODER = Recipe("mini-sd-vae", 1, ("cnslib.world.autoencoder", "cnslib.world.training"), (SHIFTS,))
+DIFFUSION = Recipe("mini-sd", 1, ("cnslib.world.diffusion", "cnslib.world.training"), (AUTOENCODER,))
+CONTRASTIVE = Recipe("mini-clip", 1, ("cnslib.world.contrastive", "cnslib.world.diffusion", "cnslib.world.training"), (SHIFTS,))
+SELFSUPERVISED = Recipe("mini-dino", 1, ("cnslib.world.selfsupervised", "cnslib.world.training"), (SHIFTS,))
+ORACLE = Recipe("oracle", 1, (), (PLAIN, SHIFTS))
+
+# The five steps.
+TOKENS = Recipe("tokens", 1, ("cnslib.method.inversion",))
+GIVEN_TOKENS = Recipe("given-tokens", 1, ("cnslib.method.provision", "cnslib.models.tokens"))
+SAMPLES = Recipe("samples", 1, ("cnslib.method.inversion", "cnslib.models.text_to_image"))
+SLIDERS = Recipe("sliders", 1, ("cnslib.method.sliders", "cnslib.models.adapters", "cnslib.models.text_to_image"))
+FAST_SLIDERS = Recipe("sliders-fast", 1, ("cnslib.method.recipes", "cnslib.method.sliders_fast"), (SLIDERS,))
+RELEASED_SLIDERS = Recipe(
+    "sliders-released", 1, ("cnslib.method.recipes", "cnslib.method.sliders_released", "cnslib.models.kohya"), (SLIDERS,)
+)
+GIVEN_SLIDERS = Recipe("given-sliders", 1, ("cnslib.method.provision", "cnslib.models.kohya"))
+GENERATION = Recipe("generation", 1, ("cnslib.method.generation", "cnslib.models.adapters", "cnslib.models.text_to_image"))
+FUSED = Recipe("generation-fused", 1, ("cnslib.method.drawing",), (GENERATION,))
+HEALTH = Recipe("health", 1, ("cnslib.method.health",), (ENCODERS, GENERATION))
+SLIDER_STRIPS = Recipe("slider-strips", 1, ("cnslib.method.health",), (GENERATION,))
+ALIGNMENT = Recipe("alignment", 1, ("cnslib.method.filtering",), (ENCODERS,))
+EVALUATION = Recipe("evaluation", 1, ("cnslib.method.evaluation",), (CLASSIFIERS,))
+
+# The further chapters.
+CATALOG_ANSWERS = Recipe("evaluation-catalog", 1, ("cnslib.data.catalog",), (EVALUATION,))
+CORRUPTIONS = Recipe("corruptions", 1, ("cnslib.data.catalog", "cnslib.studies.corruptions"), (EVALUATION,))
+CLOSEUPS = Recipe("closeups", 1, ("cnslib.studies.bisection.closeups",), (GENERATION,))
+CLOSEUP_ANSWERS = Recipe("closeup-answers", 1, (), (CLOSEUPS, EVALUATION))
+ABLATION = Recipe("ablation", 1, ("cnslib.studies.ablation.samplers",), (EVALUATION, HEALTH))
+DIRECTIONS = Recipe("directions", 1, ("cnslib.method.sliders", "cnslib.studies.directions"), (HEALTH,))
+COMPOSITION = Recipe("composition", 1, ("cnslib.studies.composition",), (DIRECTIONS,))
+SIGHTS = Recipe("sights", 1, ("cnslib.studies.calibration",), (ENCODERS,))
+RULERS = Recipe("rulers", 1, (), (ALIGNMENT, SHIFTS, SIGHTS))
+FINETUNED = Recipe("oodcv-classifiers", 1, ("cnslib.studies.oodcv.training",), (PLAIN, STRONG))
+WEATHER = Recipe("oodcv-rendered", 1, ("cnslib.studies.oodcv.weather",), (CLASSIFIERS, FINETUNED, SHIFTS))
+WEATHER_DRAWN = Recipe("oodcv-drawn", 1, ("cnslib.studies.oodcv.generated",), (ALIGNMENT, GENERATION, WEATHER))
+SYNTHETIC = Recipe("synthetic", 1, ("cnslib.studies.synthetic",), (PLAIN, SHIFTS, STRONG))
+DENOISER = Recipe("denoiser", 1, ("cnslib.studies.denoiser.diffusion_classifier",))
+CONTROLSHIFT = Recipe(
+    "controlshift", 1, ("cnslib.models.text_to_image", "cnslib.studies.controlshift.datasets", "cnslib.studies.controlshift.latents")
+)
+DEGRADATION = Recipe("degradation", 1, ("cnslib.models.networks", "cnslib.studies.degradation.training"), (PLAIN, STRONG))
+NEIGHBOURS = Recipe("neighbours", 1, ("cnslib.studies.controlshift.datasets", "cnslib.studies.degradation.distance"), (ENCODERS,))
+DRAWN_BACKGROUNDS = Recipe("drawn-backgrounds", 1, ("cnslib.models.text_to_image", "cnslib.studies.scenarios.subjects"), (SUBJECTS,))
+CROSSING = Recipe("scenarios", 1, ("cnslib.studies.scenarios.experiment1",), (CLASSIFIERS, SUBJECTS))
+CROSSING_PHOTOGRAPHS = Recipe("scenarios-photographs", 1, (), (CROSSING, GUESTS, PHOTOGRAPHS))
+WITHIN = Recipe("scenarios-within", 1, ("cnslib.studies.scenarios.experiment2",), (PLAIN, STRONG, SUBJECTS))
+SEGMENTATION = Recipe("segmentation", 1, ("cnslib.studies.segmentation.masks",), (PLAIN, STRONG, SUBJECTS))
+SALIENCY = Recipe("saliency", 1, ("cnslib.studies.segmentation.saliency",), (GUESTS, PHOTOGRAPHS, SUBJECTS))
+PHOTOS = Recipe("photos", 1, ("cnslib.data.imagenet", "cnslib.studies.photos"), (EVALUATION, GUESTS, PHOTOGRAPHS, SHIFTS))
+
+
+def every() -> dict[str, Recipe]:
+    """All recipes by name. ValueError where two share a name."""
+    found = [value for value in globals().values() if isinstance(value, Recipe)] + list(PRETRAINED.values())
+    table = {recipe.name: recipe for recipe in found}
+    if len(table) < len(found):
+        raise ValueError(f"kinds: {len(found)} recipes with {len(table)} names; accepted: a name of its own for each")
+    return table

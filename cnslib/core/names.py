@@ -1,0 +1,47 @@
+"""Shifts, prompts, tokens, identifiers."""
+
+SHIFTS = (
+    "cartoon style",
+    "plush toy style",
+    "pencil sketch style",
+    "painting style",
+    "design of sculpture",
+    "graffiti style",
+    "video game renditions style",
+    "style of a tattoo",
+    "heavy snow",
+    "heavy rain",
+    "heavy fog",
+    "heavy smog",
+    "heavy dust",
+    "heavy sandstorm",
+)
+UNSHIFTED = "unshifted"
+
+
+def identifier(name: str) -> str:
+    """A class or shift name as part of a file name: blanks become underscores."""
+    return name.replace(" ", "_")
+
+
+def demand(holds: bool, key: str, value: object, accepted: str) -> None:
+    """Raises ValueError naming the key, the offending value and what is accepted, unless the condition holds."""
+    if not holds:
+        raise ValueError(f"{key}: {value!r} is not accepted; accepted: {accepted}")
+
+
+PROMPT = "a picture of a {token}"  # paper section 3.4; also the caption that the text encoder knows
+
+
+def token(name: str) -> str:
+    """The new word that stands for a class: "ankle boot" becomes "<ankle-boot*>"; lower case, as CLIP tokenizers read it."""
+    return f"<{name.lower().replace(' ', '-')}*>"
+
+
+def require_distinct(classes: list[str]) -> None:
+    """Raises ValueError, naming the classes, where two would share one token."""
+    first: dict[str, str] = {}
+    for name in classes:
+        other = first.setdefault(token(name), name)
+        if other != name:
+            raise ValueError(f"base.classes: {other!r} and {name!r} both become the token {token(name)}; accepted: names that differ")

@@ -1,0 +1,1 @@
+"""The parameter file as frozen, checked sections, one per step."""

@@ -1,0 +1,262 @@
+"""Every further chapter.
+
+Parameters of the studies beyond the main analyses: one frozen dataclass per section of params.yaml, checked when it is built.
+
+Parameters of the sibling papers' chapters: one frozen dataclass per section of params.yaml, checked when it is built.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic.dataclasses import dataclass
+
+from cnslib.core.names import demand
+from cnslib.core.settings.method import (
+    STRICT,
+    Count,
+    Filtering,
+    Inside,
+    Names,
+    Number,
+    Positive,
+    Resampled,
+    Rising,
+    Severities,
+    Shift,
+    Shifts,
+    Some,
+    Sources,
+    distinct,
+    mapped,
+    rising,
+)
+
+
+def to_one(values: list[Number]) -> list[Number]:
+    """The same list; ValueError unless it ends with 1."""
+    if values[-1] != 1:
+        raise ValueError("ascending from 0.0 to 1.0")
+    return values
+
+
+Whole = Annotated[Severities, AfterValidator(to_one)]  # every severity there is, from none to all
+
+
+@dataclass(frozen=True, config=STRICT)
+class Scenarios(Resampled):
+    """XIMAGENET-12: who answers about photographs and garments, how many, at which severities; the drawing; the trainings of EX2."""
+
+    classifiers: Sources
+    cutouts: Some
+    backbones: Sources
+    images: Count
+    severities: Whole
+    photo_severities: Whole
+    drawing_steps: Count
+    guidance: Number
+    training_images: Count
+    steps: Count
+    batch_size: Count
+    learning_rate: Number
+    average: Number
+    seed: int
+
+
+CHAPTERS = (Scenarios,)
+
+NETWORKS = ("DeepLabV3Plus", "FPN", "PSPNet")  # of XIMAGENET-12's Table 3; its reference first
+
+
+def none_or_two(files: list[str]) -> list[str]:
+    """The same list; ValueError unless it is empty or names two files."""
+    if len(files) not in (0, 2):
+        raise ValueError("none, or two VIA projects, one per annotator")
+    return files
+
+
+def reference_first(names: list[str]) -> list[str]:
+    """The same list; ValueError unless all are NETWORKS and the first is the one that others are set beside."""
+    if not set(names) <= set(NETWORKS):
+        raise ValueError(", ".join(NETWORKS))
+    if names[0] != NETWORKS[0]:
+        raise ValueError(f"{NETWORKS[0]} first: others are set beside it")
+    return names
+
+
+Text = Annotated[str, Field(min_length=1)]
+Pair = Annotated[list[Shift], Field(min_length=2, max_length=2), AfterValidator(distinct)]
+Projects = Annotated[list[str], AfterValidator(none_or_two)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Photos(Resampled):
+    """The photo set: ImageNet classifiers by name and source, the one of CE and rCE, how many cut-outs, at which severities."""
+
+    classifiers: Sources
+    reference: str
+    cutouts: Some
+    severities: Severities
+    seed: int
+
+    def __post_init__(self):
+        demand(self.reference in self.classifiers, "photos.reference", self.reference, ", ".join(self.classifiers))
+        demand(self.severities[-1] <= 1, "photos.severities", self.severities, "from 0.0 up to 1.0")
+
+
+@dataclass(frozen=True, config=STRICT)
+class Labels(Filtering):
+    """The labelled set: the shifts that people label, who decides what is easy, the annotators' files, and the user study."""
+
+    pair: list[Shift]
+    expert: str
+    peers: list[str]
+    clear: Inside
+    files: Projects
+    study: Count
+    study_files: Projects
+    annotator: str
+    seed: int
+
+
+@dataclass(frozen=True, config=STRICT)
+class Corruptions(Resampled):
+    """ImageNet-C's corruptions: pictures per class, and the parameter of each severity, mild to heavy."""
+
+    images: Count
+    contrast: list[Number]
+    contrast_severities: Annotated[list[Positive], Field(min_length=1), AfterValidator(rising)]
+    noise: list[Number]
+    blur: list[Number]
+    jpeg: list[Number]
+    reference: str
+
+    def __post_init__(self):
+        same = len(self.contrast) == len(self.contrast_severities)
+        demand(same, "corruptions.contrast", self.contrast, f"one value for each of {len(self.contrast_severities)} severities")
+        lengths = {len(self.noise), len(self.blur), len(self.jpeg)}
+        demand(len(lengths) == 1, "corruptions.noise", self.noise, "as many values as blur and jpeg have")
+
+
+@dataclass(frozen=True, config=STRICT)
+class Directions(Resampled):
+    """Shifts by text: under which shifts, and how many seeds of each class, the baselines are drawn."""
+
+    shifts: Shifts
+    seeds: Count
+
+
+@dataclass(frozen=True, config=STRICT)
+class Composition(Resampled):
+    """Two sliders in one image: which pairs of shifts, at which weights of each, and how many seeds of each class."""
+
+    pairs: list[Pair]
+    weights: Severities
+    seeds: Count
+
+
+@dataclass(frozen=True, config=STRICT)
+class Scheduling:
+    """One sampler: a scheduler of diffusers, its steps and their spacing. Its DDIM takes equal strides, whatever the spacing."""
+
+    scheduler: Literal["DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler"]
+    steps: Some
+    spacing: Literal["leading", "linspace", "trailing"]
+
+    def __post_init__(self):
+        strides = self.scheduler != "DDIMScheduler" or self.spacing == "leading"
+        demand(strides, "ablation.samplers: spacing of a DDIMScheduler", self.spacing, "leading")
+
+
+@dataclass(frozen=True, config=STRICT)
+class Ablation(Resampled):
+    """Samplers, what is drawn by all of them, and numbers of classes."""
+
+    samplers: dict[str, Annotated[Scheduling, mapped(Scheduling)]]
+    reference: str
+    rce_reference: str
+    shifts: list[Shift]
+    seeds: Count
+    counts: Annotated[list[int], AfterValidator(rising)]
+
+    def __post_init__(self):
+        demand(self.reference in self.samplers, "ablation.reference", self.reference, ", ".join(self.samplers))
+
+
+@dataclass(frozen=True, config=STRICT)
+class Dataset(Resampled):
+    """What the tables of the benchmark cannot tell about it: all required entries of Croissant and the licence of every other part."""
+
+    name: Text
+    description: Text
+    version: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")]
+    url: Annotated[str, StringConstraints(pattern="^https?://")]
+    license: Annotated[list[str], Field(min_length=1)]
+    creator: Text
+    date_published: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    cite_as: Text
+    keywords: list[str]
+    parts: dict[str, str]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Controlshift(Resampled):
+    """Data sets under shifts of latents: what each step sets the shifts to, step 0 being what is trained on, their sizes, the drawing.
+
+    `factors` are those of a truncation, `angles` those of extend and overlap in degrees. Images are per class and set.
+    """
+
+    factors: Rising
+    angles: Annotated[list[Annotated[Number, Field(ge=0, le=90)]], Field(min_length=2), AfterValidator(rising)]
+    train_images: Count
+    validation_images: Count
+    test_images: Count
+    steps: Some
+    guidance: Number
+    side: Count
+    draws: Count
+    seed: int
+
+    def __post_init__(self):
+        demand(self.factors[0] > 0, "controlshift.factors", self.factors, "above 0")
+        demand(self.angles[0] == 0, "controlshift.angles", self.angles, "rising from 0.0 to 90.0")
+        demand(len(self.factors) == len(self.angles), "controlshift.factors", self.factors, f"{len(self.angles)}, as many as angles")
+
+
+@dataclass(frozen=True, config=STRICT)
+class Degradation(Resampled):
+    """Classifiers of the shifted data sets: which, trained how, and how often where training sets are compared."""
+
+    networks: Names
+    runs: Count
+    steps: Count
+    batch_size: Count
+    learning_rate: Number
+    penalties: Annotated[list[Positive], Field(min_length=1)]
+    least: Annotated[Number, Field(ge=0, lt=1)]
+    reference: str
+    rce_reference: str
+    seed: int
+
+    def __post_init__(self):
+        demand(self.reference in self.networks, "degradation.reference", self.reference, ", ".join(self.networks))
+
+
+@dataclass(frozen=True, config=STRICT)
+class Segmentation(Resampled):
+    """Segmentation and saliency under scenarios: networks, their encoder and training, and what is asked at which severities."""
+
+    networks: Annotated[Names, AfterValidator(reference_first)]
+    encoder: str
+    steps: Count
+    batch_size: Count
+    learning_rate: Number
+    average: Number
+    images: Count
+    severities: Whole
+    overlap: Inside
+    photographs: Count
+    photo_classifiers: dict[str, str]
+    seed: int
+
+
+STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Degradation, Segmentation)

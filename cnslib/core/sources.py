@@ -1,0 +1,158 @@
+"""The base models of a parameter file, made sure of before a step reads them: local directory or hub, digests, noise schedule."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+
+from cnslib.core import paths, units
+from cnslib.core.names import demand
+from cnslib.core.settings.method import Base
+
+WEB_PAGES = (b"<!doctype", b"<html", b"<head", b"<?xml")
+POINTER = b"version https://git-lfs"  # what Git LFS leaves in place of a file that was not fetched
+
+
+def require_downloaded(path: Path, *, sha256: str | None = None) -> None:
+    """Raises FileNotFoundError or ValueError unless the file is there, holds data rather than a stand-in, and has the digest if given."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist")
+    with open(path, "rb") as stream:
+        start = stream.read(256).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.lower().startswith(WEB_PAGES):
+        raise ValueError(f"{path} is a web page, not weights: the download was answered by a login or error page")
+    if start.startswith(POINTER):
+        raise ValueError(f"{path} is a Git LFS pointer, not weights; `git lfs pull` fetches the file itself")
+    if sha256 is not None and (found := units.file_digest(path)) != sha256.lower():
+        raise ValueError(f"{path} has sha256 {found}; accepted: {sha256.lower()}")
+
+
+WITHDRAWN = "stabilityai/stable-diffusion-2"
+EXPLANATION = (
+    "; Stable Diffusion 2 was withdrawn from the hub by its publisher in November 2025: name a directory that holds a copy of it, "
+    "or another hub id that carries one, and its sha256"
+)
+
+
+def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = "", *, key: str, file: str) -> Path:
+    """The path of one file of weights: `local` (the file, or a directory with `file` in it), else `file` of a hub repository.
+
+    `revision` pins the repository (a branch, tag or commit; its main branch without), `sha256` is the file's digest or its first
+    8 or more digits. Raises FileNotFoundError for a file that is nowhere, ValueError for one that is empty, an HTML page, a
+    Git-LFS pointer or has another digest; all name the parameter `key`.
+    """
+    path = present(local, hub, key=key, file=file)
+    if path is None:
+        path = download(hub, revision, key=key, file=file)
+    check(path, sha256, key=key)
+    return path
+
+
+def resolve_folder(local: str = "", hub: str = "", revision: str = "", *, key: str, sha256: Mapping[str, str]) -> Path:
+    """The directory that holds all the files named in `sha256` (with "" where a digest is not known); errors as in `resolve`."""
+    demand(bool(sha256), f"{key}.sha256", dict(sha256), "a digest, or an empty text, for each file")
+    found = {file: resolve(local, hub, revision, digest, key=key, file=file) for file, digest in sha256.items()}
+    file, path = next(iter(found.items()))
+    return path.parents[len(Path(file).parts) - 1]
+
+
+def present(local: str, hub: str, *, key: str, file: str) -> Path | None:
+    """The file at a local path; None where nothing is at the path and a hub id is given."""
+    place = paths.resolve(local)
+    path = place / file if place.is_dir() else place
+    if local and path.is_file():
+        return path
+    if hub and not (local and place.exists()):
+        return None
+    what = f"{path} does not exist" if local else "neither a local path nor a hub id is given"
+    accepted = f"the file {file}, a directory that holds it, or no local path and a hub id with its revision"
+    raise FileNotFoundError(f"{key}: {what}; accepted: {accepted}{explanation(local, hub)}")
+
+
+def download(hub: str, revision: str, *, key: str, file: str) -> Path:
+    """One file of a hub repository, from the hub's cache where it is there."""
+    from huggingface_hub import hf_hub_download  # most steps start without it
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(hub, file, revision=revision or None))
+    except (OSError, ValueError, EntryNotFoundError) as error:
+        short = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+        where = f"{file} of {hub} at revision {revision or 'main'}"
+        accepted = f"a local path in {key}, or a hub id and revision that can be reached"
+        raise FileNotFoundError(f"{key}: {where} cannot be fetched ({short}); accepted: {accepted}{explanation(hub)}") from error
+
+
+def explanation(*names: str) -> str:
+    """What a user of Stable Diffusion 2 has to know where it cannot be found; nothing for other models."""
+    return EXPLANATION if any(WITHDRAWN in name for name in names) else ""
+
+
+def check(path: Path, sha256: str, *, key: str) -> None:
+    """Raises ValueError for a file that is no weights at all, or not those whose digest is given."""
+    if not path.stat().st_size:
+        raise ValueError(f"{key}: {path} is empty; accepted: a file of weights")
+    with named(key):
+        require_downloaded(path)
+    if sha256:
+        check_digest(path, sha256.lower(), key=key)
+
+
+def check_digest(path: Path, sha256: str, *, key: str) -> None:
+    """Raises ValueError for a text that is no digest and for a file with another one."""
+    plain = 8 <= len(sha256) <= 64 and set(sha256) <= set("0123456789abcdef")
+    demand(plain, f"{key}.sha256", sha256, "8 to 64 hexadecimal digits")
+    found = units.file_digest(path)
+    if not found.startswith(sha256):
+        raise ValueError(f"{key}: {path} has the sha256 {found}; accepted: {sha256}")
+
+
+@contextlib.contextmanager
+def named(key: str) -> Iterator[None]:
+    """Puts the parameter in front of the errors of reading a file."""
+    try:
+        yield
+    except (ValueError, FileNotFoundError) as error:
+        raise type(error)(f"{key}: {error}") from error
+
+
+SCHEDULER = "scheduler/scheduler_config.json"
+
+
+def provide(base: Base, needed: Collection[str]) -> Base:
+    """The shared parameters with the directory of each needed model in its key.
+
+    `needed` are keys of `base`. A model named in `base.sources` lies in the directory of its key, or comes from its hub id and
+    revision; each of its files is checked against its sha256. Raises FileNotFoundError or ValueError, naming the key, where one
+    is missing or another one, and where the pipeline's scheduler is not the one that the parameters tell.
+    """
+    fetched: dict[str, Any] = {key: resolved(base, key) for key in base.sources if key in needed}
+    found = dataclasses.replace(base, **fetched)
+    if "pipeline" in needed:
+        require_schedule(paths.resolve(found.pipeline), base.prediction)
+    return found
+
+
+def resolved(base: Base, key: str) -> str:
+    """The checked directory of one model."""
+    place = base.sources[key]
+    folder = resolve_folder(getattr(base, key), place.hub, place.revision, key=f"base.{key}", sha256=place.sha256)
+    return str(folder.relative_to(paths.ROOT) if folder.is_relative_to(paths.ROOT) else folder)
+
+
+def require_schedule(pipeline: Path, prediction: str) -> None:
+    """Raises ValueError unless the scheduler's file says what the parameters say: the type of the prediction, and leading steps.
+
+    No later step can notice a swapped type: the file alone tells it, and a wrong one gives wrong images without an error.
+    """
+    path = pipeline / SCHEDULER
+    if not path.exists():
+        return  # the loader of the pipeline tells what a whole directory holds
+    config = json.loads(path.read_text())
+    found = config.get("prediction_type", "epsilon"), config.get("timestep_spacing", "leading")  # the library's own defaults
+    if found != (prediction, "leading"):
+        accepted = f"{prediction} (base.prediction), leading"
+        raise ValueError(f"base.pipeline: {path} says prediction_type {found[0]}, timestep_spacing {found[1]}; accepted: {accepted}")

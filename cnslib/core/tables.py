@@ -1,0 +1,220 @@
+"""The compendium's tidy tables: columns, keys and dtypes, checked when written and when read; and their pictures and numbers."""
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+from jaxtyping import Int, UInt8
+from PIL import Image, UnidentifiedImageError
+
+from cnslib.core import units
+from cnslib.core.names import UNSHIFTED
+
+KEY = ["shift", "class", "seed", "scale"]
+TRAJECTORY = ["shift", "class", "seed"]
+IDENTITY = {
+    "shift": pa.Column(str),
+    "class": pa.Column(str),
+    "seed": pa.Column("int64", pa.Check.ge(0)),
+    "scale": pa.Column(float, pa.Check.ge(0)),
+}
+
+
+def schema(key: list[str], columns: dict[str, pa.Column]) -> pa.DataFrameSchema:
+    """A strict schema: exactly these columns, no missing value in the key, no key twice."""
+    return pa.DataFrameSchema(columns, strict=True, unique=key, metadata={"key": key})
+
+
+COSINE = pa.Check.in_range(-1.0001, 1.0001)
+images = schema(KEY, {**IDENTITY, "image": pa.Column(object)})
+scores = schema(
+    KEY,
+    {
+        **IDENTITY,
+        "clip_class": pa.Column(float, COSINE),
+        "clip_class_shift": pa.Column(float, COSINE),
+        "clip_reference": pa.Column(float, COSINE),
+        "image_reference": pa.Column(float, COSINE),
+        "oracle_ooc": pa.Column(bool),
+        "keep": pa.Column(bool),
+    },
+)
+predictions = schema(
+    ["model", *KEY],
+    {
+        "model": pa.Column(str),
+        **IDENTITY,
+        "top1": pa.Column(str),
+        "top5": pa.Column(object),
+        "probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
+        "margin": pa.Column(float),
+        "preprocessing": pa.Column(str),
+    },
+)
+TEXTS = ["model", "shift", "class", "top1"]
+answers = pa.DataFrameSchema(
+    {**{name: pa.Column("category") for name in TEXTS}, **{name: IDENTITY[name] for name in ("seed", "scale")}}, strict=True
+)
+catalog = schema(
+    ["split", "class", "seed"],
+    {
+        "split": pa.Column(str, pa.Check.isin(["train", "heldout"])),
+        "class": pa.Column(str),
+        "seed": pa.Column("int64"),
+        "image": pa.Column(object),
+    },
+)
+
+
+def check(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str = "table") -> pd.DataFrame:
+    """Returns the table sorted by its key. ValueError names the table, the column and the rows that break its schema."""
+    valid(table.reset_index(drop=True), kind, name)
+    return table.sort_values(kind.metadata["key"], kind="stable", ignore_index=True)[list(kind.columns)]
+
+
+def valid(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str) -> pd.DataFrame:
+    """Returns the table as it is. ValueError names the table, the column and the rows that break its schema."""
+    try:
+        return kind.validate(table, lazy=True)
+    except pa.errors.SchemaErrors as error:
+        cases = error.failure_cases[["column", "check", "failure_case", "index"]].head(5)
+        raise ValueError(f"{name} breaks its schema:\n{cases.to_string(index=False)}") from None
+
+
+def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
+    """Checks a table and writes it as parquet, atomically; equal tables give equal bytes."""
+    checked = check(table, kind, path.name)
+    with units.atomic(path) as partial:
+        plain = arrow.Table.from_pandas(checked, preserve_index=False).replace_schema_metadata()
+        parquet.write_table(plain, partial, compression="zstd")
+
+
+def write_unit(table: pd.DataFrame, unit: units.Unit, kind: pa.DataFrameSchema) -> None:
+    """Writes the table of a unit, and what it was made from."""
+    write(table, unit.path, kind)
+    unit.finish()
+
+
+def read_units(shelf: units.Shelf, kind: pa.DataFrameSchema) -> pd.DataFrame:
+    """The rows of all units, in the order of their keys; errors as those of `read`."""
+    return pd.concat([read(path, kind) for path in shelf.paths.values()], ignore_index=True)
+
+
+def read(path: Path, kind: pa.DataFrameSchema) -> pd.DataFrame:
+    """Reads and checks a table. FileNotFoundError or ValueError name a missing, damaged or wrong file."""
+    table = load(path).to_pandas()
+    return check(table.astype({c: str for c in table.columns if str(table[c].dtype) == "str"}), kind, str(path))
+
+
+def load(path: Path, **choice: list[str]) -> arrow.Table:
+    """A parquet file as it is, or the columns chosen; errors as those of `read`."""
+    if not path.exists():
+        raise FileNotFoundError(f"table {path} does not exist; `dvc pull` restores it, the step named by its folder makes it")
+    try:
+        return parquet.read_table(path, **choice)
+    except arrow.ArrowInvalid as error:
+        raise ValueError(f"table {path} is not a readable parquet file: {error}") from None
+
+
+def read_answers(paths: Iterable[Path]) -> pd.DataFrame:
+    """The first answers in some tables of predictions: model, key and `top1`, texts as categoricals.
+
+    All that the statistics need, in a twentieth of the whole tables' memory. Whether a key occurs twice is left to
+    `stats.outcomes`. Errors as those of `read`; FileNotFoundError also where there is no table at all.
+    """
+    parts = [load(path, columns=["model", *KEY, "top1"], read_dictionary=TEXTS) for path in paths]
+    if not parts:
+        raise FileNotFoundError("there is no table of predictions; the step evaluation makes them")
+    return valid(arrow.concat_tables(parts).unify_dictionaries().to_pandas(), answers, "predictions")
+
+
+def complete(table: pd.DataFrame, expected: Iterable[tuple], key: list[str], name: str) -> pd.DataFrame:
+    """Returns the table if its keys are exactly the expected ones; ValueError counts and shows missing and foreign ones."""
+    found, wanted = set(table[key].itertuples(index=False, name=None)), set(expected)
+    if found != wanted:
+        missing, foreign = sorted(wanted - found), sorted(found - wanted)
+        raise ValueError(f"{name}: {len(missing)} rows missing {missing[:2]}, {len(foreign)} foreign {foreign[:2]}")
+    return table
+
+
+def trajectories(table: pd.DataFrame, shifts: list[str]) -> pd.DataFrame:
+    """Repeats the unshifted row (scale 0) of each class and seed under every shift, so that each trajectory has all scales."""
+    plain, shifted = table[table["shift"] == UNSHIFTED], table[table["shift"].isin(shifts)]
+    repeated = (plain.assign(shift=shift).astype({"shift": table["shift"].dtype}) for shift in shifts)
+    return pd.concat([shifted, *repeated], ignore_index=True)
+
+
+def select(table: pd.DataFrame, wanted: pd.DataFrame, key: list[str], name: str) -> pd.DataFrame:
+    """The rows whose key is wanted; ValueError counts and shows wanted keys without a row."""
+    number, found = numbered(table, key)
+    keys = set(wanted[key].itertuples(index=False, name=None))
+    chosen = np.array([row in keys for row in found.itertuples(index=False, name=None)], bool)
+    complete(found[chosen], keys, key, name)
+    return table[chosen[number]]
+
+
+def numbered(table: pd.DataFrame, key: list[str]) -> tuple[Int[np.ndarray, "rows"], pd.DataFrame]:
+    """For each row the number of its key among the distinct ones, and these in order; millions of rows are not sorted for it."""
+    number, size, levels = np.zeros(len(table), int), 1, []
+    for column in key:
+        code, level = pd.factorize(table[column])
+        order = np.argsort(np.asarray(level))
+        number, size = number * len(level) + np.argsort(order)[code], size * len(level)
+        levels.append(np.asarray(level)[order])
+    present = np.bincount(number, minlength=size) > 0
+    places = np.unravel_index(np.flatnonzero(present), [len(level) for level in levels])
+    distinct = {column: level[place] for column, level, place in zip(key, levels, places, strict=True)}
+    return (present.cumsum() - 1)[number], pd.DataFrame(distinct)
+
+
+def encode(picture: UInt8[np.ndarray, "height width 3"]) -> bytes:
+    """A picture as PNG bytes."""
+    buffer = io.BytesIO()
+    Image.fromarray(picture).save(buffer, format="PNG", optimize=False, compress_level=9)
+    return buffer.getvalue()
+
+
+def decode(data: bytes, name: str) -> UInt8[np.ndarray, "height width 3"]:
+    """The picture in PNG bytes; ValueError names the row whose bytes are no picture."""
+    try:
+        return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+    except (UnidentifiedImageError, OSError, SyntaxError, TypeError) as error:
+        raise ValueError(f"{name}: the bytes are not a picture ({type(error).__name__})") from None
+
+
+def pictures(table: pd.DataFrame, name: str) -> UInt8[np.ndarray, "rows height width 3"]:
+    """All pictures of a table of images, in row order."""
+    identity = [c for c in table.columns if c != "image"]
+    rows = table[identity].itertuples(index=False, name=None)
+    return np.stack([decode(data, f"{name} {row}") for data, row in zip(table["image"], rows, strict=True)])
+
+
+def write_metrics(path: Path, values: dict) -> None:
+    """Writes a metrics file: every number a record {"n", "estimate", "low", "high"}, nested keys allowed, six digits."""
+    units.write_bytes(path, (json.dumps(rounded(values, path.name), indent=2, sort_keys=True) + "\n").encode())
+
+
+def rounded(values: dict, name: str) -> dict:
+    """Checks and rounds a tree of metric records; ValueError names the key that is not one."""
+    if "estimate" in values:
+        if set(values) != {"n", "estimate", "low", "high"}:
+            raise ValueError(f"{name}: a metric has the keys n, estimate, low, high, got {sorted(values)}")
+        return {"n": int(values["n"])} | {k: number(values[k]) for k in ("estimate", "low", "high")}
+    for key, value in values.items():
+        if not isinstance(value, dict):
+            raise ValueError(f"{name}.{key}: {value!r} is not a record of n, estimate, low, high")
+    return {str(key): rounded(value, f"{name}.{key}") for key, value in values.items()}
+
+
+def number(value: float) -> float | None:
+    """A float with six digits after the point; null where it is not a number."""
+    return None if value is None or not np.isfinite(value) else round(float(value), 6)
+
+
+kept_schema = schema(TRAJECTORY, {key: IDENTITY[key] for key in TRAJECTORY})

@@ -1,0 +1,1 @@
+"""Pictures and answers, ours and others': catalog, ImageNet, published tables, archives, annotations."""

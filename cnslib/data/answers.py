@@ -1,0 +1,201 @@
+"""The authors' predictions (results.zip) as our predictions tables and back, and the listing of their sliders (lora_adapters.zip).
+
+A csv file "<model>__<shift>.csv" has one row per image: an index, pred_class, gt_class, shift, class_str ("022_bald eagle"),
+img_name ("seed_0034_scale_1000.jpg"), class_name, seed, scale, and a column named after the model that says whether it is right.
+"""
+
+import io
+import re
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from jaxtyping import Int
+from tqdm.auto import tqdm
+
+from cnslib.core import tables, units
+from cnslib.core.names import UNSHIFTED, demand
+from cnslib.core.tables import kept_schema
+from cnslib.data import archives
+from cnslib.data.official import IDENTIFIERS, NAME, class_of, image_name, shift_of
+
+COLUMNS = ("pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale")
+PREPROCESSING = "paper"  # ImageNet statistics for every model, as `classifiers.paper_settings` has it
+ABSENT = ("probability", "margin")  # not in their files: not a number here; top5 is an empty list
+schema = tables.schema(
+    tables.predictions.metadata["key"],
+    {name: pa.Column(float, nullable=True) if name in ABSENT else column for name, column in tables.predictions.columns.items()},
+)
+ADAPTER = re.compile(
+    r"(?P<shift>\w+?)_class_(?P<number>\d{3,4})(?:_alpha(?P<alpha>[\d.]+)_rank(?P<rank>\d+)_(?P<method>[a-z]+))?"
+    r"(?:_(?:(?P<steps>\d+)steps|last))?\.(?:pt|safetensors)"
+)
+
+
+def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path) -> dict[str, Path]:
+    """Writes one table of predictions per model from the csv files of a zip or folder; other tables in `folder` are deleted.
+
+    A class is labels[index], so no two labels may be equal. What the files do not hold is absent: `top5` is empty, `probability`
+    and `margin` are not numbers (`tables.read_answers` reads the rest; `schema` checks the whole). Scale 0 stays under each
+    shift, where the authors have an image of its own. Errors are those of `read`, and ValueError for a source without csv files
+    and for one of a model and shift that is there twice.
+    """
+    demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
+    paths = {}
+    with archives.opened(source) as archive:
+        for model, files in tqdm(by_model(archive.names, source).items(), desc="answers", disable=None):
+            parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in files]
+            table = pd.concat(parts, ignore_index=True)
+            paths[model] = folder / f"{model}.parquet"
+            tables.write(table, paths[model], schema)
+    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    return paths
+
+
+def by_model(names: list[str], source: Path) -> dict[str, list[str]]:
+    """The csv files of each model; the model is all that comes before the two underscores, so that no name catches another's."""
+    found: dict[str, dict[str, str]] = {}
+    for name in names:
+        file = PurePosixPath(name)
+        if file.suffix == ".csv":
+            model, shift = split_name(name)
+            if shift in found.setdefault(model, {}):
+                raise ValueError(f"{source}: {found[model][shift]!r} and {name!r} are of the same model and shift; accepted: one file")
+            found[model][shift] = name
+    if not found:
+        raise ValueError(f"{source} holds no csv file; accepted: <model>__<shift>.csv")
+    return {model: list(files.values()) for model, files in found.items()}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Model and shift of a csv file's name; ValueError for a name without the two underscores."""
+    model, mark, shift = PurePosixPath(name).stem.rpartition("__")
+    demand(bool(model and mark and shift), "file name", name, "<model>__<shift>.csv")
+    return model, shift
+
+
+def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: list[str]) -> pd.DataFrame:
+    """The predictions of one csv file, whose index and column of right and wrong are ignored: both follow from the rest.
+
+    Seed and scale come from the image's name (the released code writes a tenth of the scale for the published names). ValueError
+    names a missing column, a class number that is not whole or has no label, a row that contradicts its file's or folder's
+    name, and an image that is there twice.
+    """
+    (model, name), where = split_name(file), f"{source}: {file}"
+    rows = plain(data, (*COLUMNS, model), where)
+    require_rows(rows, rows["shift"] == name, where, f"the shift {name!r} of the file's name")
+    seed, scale = numbers(rows, where)
+    right, given = (whole(rows, column, where, len(labels)) for column in ("gt_class", "pred_class"))
+    folders = {folder: class_of(folder, Path(where), labels, classes) for folder in rows["class_str"].unique()}
+    truth = np.array(labels, object)[right]
+    require_rows(rows, rows["class_str"].map(folders) == truth, where, "gt_class is the number in class_str")
+    table = pd.DataFrame({"shift": shift_of(name, source), "class": truth, "seed": seed, "scale": scale})
+    require_rows(rows, ~table.duplicated(tables.KEY), where, "every image once")
+    return table.assign(
+        model=model,
+        top1=np.array(labels, object)[given],
+        top5=[[] for _ in range(len(table))],
+        probability=np.nan,
+        margin=np.nan,
+        preprocessing=PREPROCESSING,
+    )
+
+
+def plain(data: bytes, columns: tuple[str, ...], where: str) -> pd.DataFrame:
+    """The rows of a csv file; ValueError for what is no csv file and for a missing column."""
+    try:
+        rows = pd.read_csv(io.BytesIO(data), dtype={"class_str": str, "img_name": str, "shift": str})
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"{where} is not a csv file ({error}); accepted: the columns {', '.join(columns)}") from None
+    if missing := [column for column in columns if column not in rows]:
+        raise ValueError(f"{where}: no column {missing[0]!r}; accepted: {', '.join(columns)}")
+    return rows
+
+
+def require_rows(rows: pd.DataFrame, holds: pd.Series | list[bool], where: str, accepted: str) -> None:
+    """Raises ValueError naming the first row for which a condition does not hold."""
+    broken = rows[~np.asarray(holds, bool)]
+    if len(broken):
+        first = broken.iloc[0][["shift", "class_str", "img_name", "pred_class", "gt_class", "seed", "scale"]].to_dict()
+        raise ValueError(f"{where}: {len(broken)} rows are wrong, the first {first}; accepted: {accepted}")
+
+
+def numbers(rows: pd.DataFrame, where: str) -> tuple[Int[np.ndarray, "rows"], np.ndarray]:
+    """Seed and scale of every row, from its image's name; the columns must agree, but for the tenth of the scale."""
+    parts = rows["img_name"].str.extract(f"^{NAME.pattern}$", flags=re.IGNORECASE)
+    require_rows(rows, parts.notna().all(axis=1), where, "img_name as seed_0034_scale_1000.jpg")
+    seed, scale = parts[0].astype(int).to_numpy(), parts[1].astype(int).to_numpy() / 1000
+    said = pd.to_numeric(rows["scale"], errors="coerce")
+    tenth = np.isclose(said, scale / 10) | np.isclose(said, scale)
+    require_rows(rows, (rows["seed"] == seed) & tenth, where, "seed and scale of img_name")
+    return seed, scale
+
+
+def whole(rows: pd.DataFrame, column: str, where: str, count: int) -> Int[np.ndarray, "rows"]:
+    """A column of class numbers, written as 2 or 2.0."""
+    values = pd.to_numeric(rows[column], errors="coerce")
+    require_rows(rows, (values % 1 == 0) & values.between(0, count - 1), where, f"{column} is a whole number from 0 to {count - 1}")
+    return values.to_numpy(int)
+
+
+def export_answers(
+    predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str], form: str = "jpg", startnoise: int | None = None
+) -> Path:
+    """Writes predictions of the kept trajectories as the authors' csv files, in a new folder or zip (by the name of `target`).
+
+    Scale 0 is repeated under every shift. Image names are those of `official.export_benchmark`, whose files end in `form`.
+    Lost are probability, margin, all but the first answer, and the preprocessing. Raises ValueError where a kept trajectory
+    has no prediction and for a class or answer that is no label, FileExistsError where `target` exists.
+    """
+    kept = tables.check(kept, kept_schema, "kept")
+    shifts = sorted(set(kept["shift"]))
+    if (predictions["shift"] == UNSHIFTED).any():
+        predictions = tables.trajectories(predictions, shifts)
+    chosen = tables.select(predictions, kept, tables.TRAJECTORY, "predictions of kept trajectories")
+    named = {"number": {name: labels.index(name) for name in labels}, "form": form, "startnoise": startnoise}
+    groups = chosen.sort_values(tables.KEY).groupby(["model", "shift"])
+    return archives.write(target, [(f"{model}__{IDENTIFIERS[shift]}.csv", csv(rows, model, named)) for (model, shift), rows in groups])
+
+
+def csv(rows: pd.DataFrame, model: str, named: dict) -> bytes:
+    """One csv file: the columns of the authors' in their order, classes as floats, as they have them."""
+    number = named["number"]
+    for name in {*rows["class"], *rows["top1"]}:
+        demand(name in number, "class", name, f"one of the {len(number)} labels")
+    images = [image_name(*key, **{**named, "number": number[key[1]]}) for key in rows[tables.KEY].itertuples(index=False, name=None)]
+    parts = pd.DataFrame([name.split("/") for name in images], columns=["shift", "class_str", "img_name"])
+    given, right = (rows[column].map(number).to_numpy(float) for column in ("top1", "class"))
+    table = pd.DataFrame({"pred_class": given, "gt_class": right}).join(parts)
+    table = table.assign(
+        class_name=rows["class"].to_numpy(), seed=rows["seed"].map("{:04d}".format).to_numpy(), scale=rows["scale"].to_numpy()
+    )
+    table[model] = given == right
+    return table.to_csv(lineterminator="\n").encode()
+
+
+def adapters(source: Path, *, labels: list[str]) -> pd.DataFrame:
+    """The authors' sliders: shift, class, the step of the checkpoint (-1 for the last), alpha, rank, method and name in the archive.
+
+    Values that a name does not say are -1 or empty. Nothing is opened; the weights are pickles, see the slider converter. Raises
+    ValueError for a checkpoint whose name is not understood, an unknown shift or class, one that is there twice, or none at all.
+    """
+    with archives.opened(source) as archive:
+        names = [name for name in archive.names if name.endswith((".pt", ".safetensors"))]
+    found = pd.DataFrame([adapter(name, source, labels) for name in names], columns=["shift", "class", "step", "alpha", "rank", "method"])
+    demand(bool(names), "sliders", str(source), "files such as cartoon_style_class_022_alpha1.0_rank4_noxattn_last.pt")
+    if twice := found.assign(name=names)[found.duplicated(["shift", "class", "step"], keep=False)]["name"].tolist():
+        raise ValueError(f"{source}: one slider twice, {twice[:2]}")
+    return found.assign(name=names).sort_values(["shift", "class", "step"], ignore_index=True)
+
+
+def adapter(name: str, source: Path, labels: list[str]) -> tuple[str, str, int, float, int, str]:
+    """What the name of a checkpoint says."""
+    match = ADAPTER.fullmatch(PurePosixPath(name).name)
+    if not match:
+        accepted = "<shift>_class_<number>_alpha1.0_rank4_noxattn_last.pt"
+        raise ValueError(f"{source}: the slider {name!r} is not understood; accepted: {accepted}")
+    said = match.groupdict()
+    owner = class_of(said["number"], source, labels, labels)
+    known = int(said["steps"] or -1), float(said["alpha"] or -1), int(said["rank"] or -1), said["method"] or ""
+    return shift_of(said["shift"], source), owner, *known

@@ -1,0 +1,93 @@
+"""The benchmark as a torch data set: `from cnslib.dataset import Benchmark`, then `DataLoader(Benchmark(folder, labels=labels))`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as arrow
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from cnslib.core import tables
+from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
+
+Item = tuple[Any, int, dict[str, str | int | float]]
+
+
+def to_tensor(image: Image.Image) -> Float[Tensor, "3 height width"]:
+    """An RGB picture as floats in [0, 1]."""
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
+
+
+class Benchmark(Dataset):
+    """Images of the benchmark in the order of their key, each as (image, class index, {"shift", "seed", "scale"}).
+
+    The compressed pictures are in memory once, shared by forked workers of a DataLoader; each is decoded when it is asked for.
+    `rows` is the table of what there is, without pictures.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        labels: list[str],
+        shifts: list[str] | None = None,
+        kept: pd.DataFrame | None = None,
+        transform: Callable[[Image.Image], Any] = to_tensor,
+    ):
+        """Reads the image tables of a folder, all or those of some shifts; the class index is the place of its name in `labels`.
+
+        Without `kept` every stored image comes once, the unshifted ones under the shift "unshifted". With `kept`, a table of
+        trajectories (shift, class, seed), come the images of these and no others, scale 0 repeated under each shift.
+        Raises FileNotFoundError for a folder without tables and for a missing one, ValueError for an unknown shift, a class
+        without a label, a damaged table and a kept trajectory without images.
+        """
+        self.transform = transform
+        self.paths = shards(Path(folder), shifts)
+        stored = [tables.load(path, columns=[*tables.KEY, "image"]) for path in self.paths]
+        rows = pd.concat([table.select(tables.KEY).to_pandas() for table in stored], ignore_index=True)
+        rows["place"] = np.arange(len(rows))
+        chosen = rows if kept is None else trajectories(rows, kept, shifts)
+        self.rows = chosen.sort_values(tables.KEY, ignore_index=True)
+        self.images = arrow.concat_tables([table.select(["image"]) for table in stored])["image"]
+        for name in sorted(set(self.rows["class"])):
+            demand(name in labels, "class", name, f"one of the {len(labels)} labels")
+        self.targets = [labels.index(name) for name in self.rows["class"]]
+
+    def __len__(self) -> int:
+        """How many images there are."""
+        return len(self.rows)
+
+    def __getitem__(self, number: int) -> Item:
+        """One image, its class index, and where it comes from."""
+        row = self.rows.iloc[number]
+        origin: dict[str, str | int | float] = {"shift": str(row["shift"]), "seed": int(row["seed"]), "scale": float(row["scale"])}
+        data = self.images[int(row["place"])].as_py()
+        return self.transform(Image.fromarray(tables.decode(data, f"image {origin}"))), self.targets[number], origin
+
+
+def shards(folder: Path, shifts: list[str] | None) -> list[Path]:
+    """The image tables of a folder: those of the unshifted images and of some shifts, or all there are."""
+    for shift in shifts or []:
+        demand(shift in SHIFTS, "shifts", shift, ", ".join(SHIFTS))
+    names = [UNSHIFTED, *(SHIFTS if shifts is None else shifts)]
+    paths = [folder / f"{identifier(name)}.parquet" for name in names]
+    if shifts is None:
+        paths = [path for path in paths if path.exists()]
+    elif not paths[0].exists():
+        paths = paths[1:]  # imported with scale 0 under each shift
+    if not paths:
+        raise FileNotFoundError(f"{folder} holds no image table; the generation step makes them, `dvc pull` restores them")
+    return paths
+
+
+def trajectories(rows: pd.DataFrame, kept: pd.DataFrame, shifts: list[str] | None) -> pd.DataFrame:
+    """The rows of whole kept trajectories; each shift takes its scale 0 from the unshifted images."""
+    wanted = kept if shifts is None else kept[kept["shift"].isin(shifts)]
+    whole = tables.trajectories(rows, sorted(set(wanted["shift"]))) if (rows["shift"] == UNSHIFTED).any() else rows
+    return tables.select(whole, wanted, tables.TRAJECTORY, "images of kept trajectories")

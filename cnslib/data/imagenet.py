@@ -1,0 +1,93 @@
+"""ImageNet: classes, wnids, folders.
+
+ImageNet-1k: index, wnid and name of its 1,000 classes (timm carries them), the paper's 100 classes, and where its images lie.
+
+Picture files of a classification data set.
+"""
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from jaxtyping import UInt8
+from PIL import Image, UnidentifiedImageError
+from timm.data import ImageNetInfo
+
+from cnslib.core import paths, tables
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".JPEG")
+
+
+def open_picture(file: Path) -> UInt8[np.ndarray, "height width 3"]:
+    """One picture file; ValueError names a file that is none."""
+    try:
+        return np.asarray(Image.open(file).convert("RGB"))
+    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+        raise ValueError(f"catalog: {file} is not a picture ({type(error).__name__})") from None
+
+
+CHOSEN = "classes100.csv"
+chosen = tables.schema(
+    ["index"],
+    {
+        "index": pa.Column("int64", pa.Check.in_range(0, 999)),
+        "wnid": pa.Column(str, pa.Check.str_matches(r"^n\d{8}$"), unique=True),
+        "class": pa.Column(str, unique=True),
+        "dataset_interfaces_name": pa.Column(str, unique=True),
+        "source": pa.Column(str),
+    },
+)
+
+
+@cache
+def wnids() -> tuple[str, ...]:
+    """The WordNet id of each class, in the order of the classifiers' outputs."""
+    return tuple(ImageNetInfo().label_names())
+
+
+@cache
+def labels() -> tuple[str, ...]:
+    """A distinct name for each class: the first word of its synset in lower case, as the paper writes it.
+
+    Where two classes share it (crane, maillot, cardigan) the wnid follows in brackets.
+    """
+    first = [text.split(",")[0].lower() for text in ImageNetInfo().label_descriptions()]
+    count = Counter(first)
+    return tuple(name if count[name] == 1 else f"{name} ({wnid})" for name, wnid in zip(first, wnids(), strict=True))
+
+
+def index(name: str) -> int:
+    """The output of a classifier for a class given by wnid or label. ValueError names an unknown one."""
+    known = wnids() if name in wnids() else labels()
+    if name not in known:
+        raise ValueError(f"ImageNet class {name!r} is not known; accepted: a wnid such as {wnids()[8]} or a label such as {labels()[8]!r}")
+    return known.index(name)
+
+
+def paper_classes(path: Path = paths.PUBLISHED / CHOSEN) -> pd.DataFrame:
+    """The paper's 100 classes (section A.1): index, wnid, the paper's name and that of dataset-interfaces.
+
+    Raises ValueError where the file breaks its schema, or a row's index, wnid and name are not one class of ImageNet.
+    """
+    table = tables.check(pd.read_csv(path, dtype={"index": "int64"}).astype({"wnid": str, "class": str}), chosen, str(path))
+    for row in table.to_dict("records"):
+        expected = (wnids()[row["index"]], labels()[row["index"]])
+        if (row["wnid"], row["class"]) != expected:
+            raise ValueError(f"{path}: class {row['index']} is {row['wnid']}, {row['class']!r}; accepted: {', '.join(expected)}")
+    return table
+
+
+def class_folder(split: Path, name: str) -> Path:
+    """The folder of one class, given by wnid or label, in a split (train or val).
+
+    Raises ValueError for an unknown class, FileNotFoundError for a missing folder.
+    """
+    folder = split / wnids()[index(name)]
+    if folder.is_dir():
+        return folder
+    flat = split.is_dir() and any(path.suffix in SUFFIXES for path in split.iterdir())
+    hint = f"; {split} holds the images side by side: sort them into one folder per class first" if flat else ""
+    raise FileNotFoundError(f"ImageNet: folder {folder} of class {name!r} does not exist{hint}")

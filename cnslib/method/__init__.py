@@ -1,0 +1,1 @@
+"""The five steps of CNS-Bench: inversion, sliders, generation, filtering, evaluation."""

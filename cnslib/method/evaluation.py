@@ -1,0 +1,309 @@
+"""Every classifier's answer to every image.
+
+Predictions of every classifier for every image of the benchmark, and for the catalog's held-out pictures: one table each.
+
+Pictures to classifiers: decoded once, transformed once in every distinct way, while the networks work on those before.
+
+Pillow lets other threads run while it decodes and resizes, so threads suffice, and nothing is copied between processes. That is why
+torch's DataLoader is not used: its workers are processes, which hand tensors over in shared memory (scarce in containers) and wrap the
+error that names a damaged picture in a traceback of their own.
+"""
+
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from cnslib.core import kinds, tables, units
+from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.settings.method import Evaluation
+from cnslib.data import catalog
+from cnslib.models import classifiers
+from cnslib.models.classifiers import Classifier
+
+AHEAD = 2  # batches read beyond the one that the networks work on: one that is ready, one in the threads' hands
+
+Picture = Callable[[], UInt8[np.ndarray, "height width 3"]]  # reads or decodes a picture in whichever thread calls it
+Batch = tuple[pd.DataFrame, list[Picture]]  # one row, in whatever columns, for each picture
+Transform = Callable[[Image.Image], Tensor]
+Inputs = dict[str, Tensor]  # for each way of transforming, the pictures of a batch
+
+
+def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> Iterator[tuple[pd.DataFrame, list[Tensor]]]:
+    """For each batch its rows, and the logits [rows labels] of every classifier in fp32 on the CPU.
+
+    Bit for bit those of `evaluation.batch_logits`, which asks one classifier: networks get batches of exactly `size`, the last one
+    filled up with its last picture. Classifiers are all on one device, and their settings describe their transforms. The first
+    error of reading a batch or picture is raised.
+    """
+    transforms = {way(classifier): classifier.transform for classifier in group}
+    threads = torch.get_num_threads()
+    try:
+        with contextlib.closing(ahead(prepared(batches, transforms, size=size))) as fed:
+            for rows, inputs in fed:
+                yield rows, [found[: len(rows)] for found in asked(group, inputs)]
+    finally:
+        torch.set_num_threads(threads)  # the helpers have set that of threads still to come
+
+
+def way(classifier: Classifier) -> str:
+    """What tells a classifier's transform from others: by value, so that equal ones are applied once."""
+    return units.digest(classifier.preprocessing, classifier.settings)
+
+
+@torch.inference_mode()
+def asked(group: list[Classifier], inputs: Inputs) -> list[Float[Tensor, "size labels"]]:
+    """The logits of every classifier; all networks are queued before one answer is fetched, so that a card need not wait."""
+    there = {name: pixels.to(group[0].device) for name, pixels in inputs.items()}
+    found = [classifier.network(there[way(classifier)]) for classifier in group]
+    return [one.float().cpu() for one in found]
+
+
+def prepared(
+    batches: Iterable[Batch], transforms: dict[str, Transform], *, size: int
+) -> Generator[tuple[pd.DataFrame, Inputs], None, None]:
+    """The batches in order, ready for the networks; pictures are spread over as many threads as there are cores for this process.
+
+    A helper computes in one thread of its own: a team of threads for each of them would be more threads than cores.
+    """
+    waiting: deque = deque()
+    with ThreadPoolExecutor(joblib.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as helpers:
+        for rows, pictures in batches:
+            waiting.append((rows, helpers.map(lambda picture: views(picture, transforms), pictures)))
+            if len(waiting) == AHEAD:
+                yield stacked(*waiting.popleft(), size=size)
+        while waiting:
+            yield stacked(*waiting.popleft(), size=size)
+
+
+def views(picture: Picture, transforms: dict[str, Transform]) -> Inputs:
+    """One picture as the networks see it, in every distinct way."""
+    image = Image.fromarray(np.asarray(picture()))
+    return {name: transform(image) for name, transform in transforms.items()}
+
+
+def stacked(rows: pd.DataFrame, seen: Iterator[Inputs], *, size: int) -> tuple[pd.DataFrame, Inputs]:
+    """The rows and inputs of a batch, filled up with its last picture to `size`."""
+    found = list(seen)
+    filled = [*found, *[found[-1]] * (size - len(found))]
+    return rows, {name: torch.stack([one[name] for one in filled]) for name in found[0]}
+
+
+def ahead(items: Generator) -> Generator:
+    """The items, each made in another thread while the one before it is used."""
+    with contextlib.closing(items), ThreadPoolExecutor(1) as other:
+        coming = other.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = other.submit(next, items, None)
+            yield item
+
+
+# Classifiers in memory at once. Pictures are decoded once for every group: the paper's 43 need six passes in place of 43, while a
+# group's answers to its 355,000 pictures take 1.2 GB, and its networks and the inputs that are prepared a few more.
+TOGETHER = 8
+
+
+def evaluate(
+    images: Path,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    scales: list[float],
+    seeds: int,
+    labels: list[str],
+    settings: Evaluation,
+    device: str,
+    folder: Path,
+) -> dict[str, Path]:
+    """Makes the prediction tables that are missing or outdated, then deletes those of classifiers that are not asked for.
+
+    `images` is the folder of image tables. A unit depends on the classifier's files, the labels, the settings and the image
+    tables. Raises ValueError for a class without a label, an incomplete image table and bytes that are no
+    picture (named by table and key), FileNotFoundError for a missing table or model; finished units stay as they are.
+    """
+    require_labels(classes, labels)
+    shards = grid(images, shifts, classes, scales=scales, seeds=seeds)
+    return answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
+
+
+def evaluate_catalog(
+    pictures: Path, classes: list[str], *, labels: list[str], settings: Evaluation, device: str, folder: Path
+) -> dict[str, Path]:
+    """The same for the held-out pictures of the catalog, which no generator drew (ImageNet's validation set in the paper).
+
+    `pictures` is the catalog, a table or an image folder. Rows have shift "unshifted", scale 0, and class and seed of the catalog.
+    Errors are also those of `catalog.whole`.
+    """
+    require_labels(classes, labels)
+    contents = [catalog.digest(pictures, "heldout", classes)]
+    batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
+    return answered(kinds.CATALOG_ANSWERS, contents, batches, labels=labels, settings=settings, device=device, folder=folder)
+
+
+def answered_shards(
+    shards: dict[Path, list[tuple]], *, labels: list[str], settings: Evaluation, device: str, folder: Path
+) -> dict[str, Path]:
+    """The tables of answers to the pictures of some tables, as `answered`."""
+    contents, total = shard_digests(shards), sum(map(len, shards.values()))
+    batches = partial(shard_batches, shards, size=settings.batch_size)
+    return answered(kinds.EVALUATION, contents, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
+
+
+def require_labels(classes: list[str], labels: list[str]) -> None:
+    """Raises ValueError for a class that no output of a classifier is called by."""
+    for name in classes:
+        demand(name in labels, "base.classes", name, f"one of the {len(labels)} labels")
+
+
+def answered(
+    recipe: units.Recipe,
+    contents: list,
+    batches: Callable[[], Iterable[Batch]],
+    *,
+    total: int | None = None,
+    labels: list[str],
+    settings: Evaluation,
+    device: str,
+    folder: Path,
+) -> dict[str, Path]:
+    """One table of answers per classifier, made anew where it is missing or outdated; `contents` is what the pictures are made from.
+
+    `batches` gives all (`total`) pictures anew for each group of classifiers that are asked together, in batches of the settings'
+    size. A killed run keeps the groups that are finished. No table depends on the other members of its group.
+    """
+    made_from = {name: recipe.stamp(*inputs(name, contents, labels=labels, settings=settings)) for name in settings.classifiers}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in settings.classifiers})
+    waiting = shelf.waiting()
+    while waiting:
+        names, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
+        found = ask(loaded(names, labels, settings=settings, device=device), batches(), size=settings.batch_size, total=total)
+        for name, table in zip(names, found, strict=True):
+            tables.write_unit(table, shelf[name], tables.predictions)
+    return shelf.paths
+
+
+def loaded(names: list[str], labels: list[str], *, settings: Evaluation, device: str) -> list[Classifier]:
+    """Some classifiers of the settings. Errors name the key of the first that cannot be loaded."""
+    sources, preprocessing = settings.classifiers, settings.preprocessing
+    return [classifiers.load(name, sources[name], labels, device, preprocessing=preprocessing) for name in names]
+
+
+def write_sizes(roster: list[dict], path: Path) -> pd.DataFrame:
+    """Writes how many weights of each classifier act when it answers (model, parameters); `roster` holds their descriptions."""
+    table = pd.DataFrame(roster)[["model", "parameters"]].sort_values("model", ignore_index=True)
+    units.write_bytes(path, table.to_csv(index=False, lineterminator="\n").encode())
+    return table
+
+
+def grid(images: Path, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> dict[Path, list[tuple]]:
+    """The image tables of a benchmark, each with the keys (shift, class, seed, scale) that it must hold."""
+    pairs = list(itertools.product(classes, range(1, seeds + 1)))
+    wanted = {UNSHIFTED: [0.0]} | {shift: [scale for scale in scales if scale > 0] for shift in shifts}
+    return {
+        images / f"{identifier(shift)}.parquet": [(shift, *pair, scale) for pair in pairs for scale in own] for shift, own in wanted.items()
+    }
+
+
+def shard_digests(shards: dict[Path, list[tuple]]) -> list[list]:
+    """Name, file digest and expected keys of every image table. FileNotFoundError names a missing one."""
+    for path in shards:
+        if not path.exists():
+            raise FileNotFoundError(f"image table {path} does not exist; the generation step makes it, `dvc pull` restores it")
+    return [[path.name, units.file_digest(path), keys] for path, keys in shards.items()]
+
+
+def inputs(name: str, contents: list, *, labels: list[str], settings: Evaluation) -> list:
+    """What one classifier's table is made from; other classifiers are no part of it."""
+    files = classifiers.source_digest(settings.classifiers[name])
+    return [name, files, contents, labels, settings.batch_size, settings.preprocessing]
+
+
+def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int) -> pd.DataFrame:
+    """One row per image of the tables: top-1, top-5, probability and logit margin of the true class."""
+    return ask([classifier], shard_batches(shards, size=batch_size), size=batch_size)[0]
+
+
+def shard_batches(shards: dict[Path, list[tuple]], *, size: int) -> Iterator[Batch]:
+    """The images of some tables.
+
+    Batches have a fixed order and size within each table (the last is filled up with its last picture), so that neither
+    another shift nor the number of images changes the last bits of a prediction.
+    """
+    for path, expected in shards.items():
+        table = tables.complete(tables.read(path, tables.images), expected, tables.KEY, str(path))
+        for start in range(0, len(table), size):
+            part = table[start : start + size]
+            keys = part[tables.KEY].itertuples(index=False, name=None)
+            yield (
+                part[tables.KEY],
+                [partial(tables.decode, image, f"{path.name} {key}") for image, key in zip(part["image"], keys, strict=True)],
+            )
+
+
+def catalog_batches(pictures: Path, classes: list[str], *, size: int) -> Iterator[Batch]:
+    """The held-out pictures of the catalog; batches end with their class."""
+    for name, seeds, found in catalog.whole(pictures, "heldout", classes):
+        rows = pd.DataFrame({"shift": UNSHIFTED, "class": name, "seed": seeds, "scale": 0.0})
+        yield from array_batches(rows, found, size=size)
+
+
+def array_batches(rows: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"] | Sequence, *, size: int) -> Iterator[Batch]:
+    """Pictures that are decoded already, and their rows."""
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        yield rows[part], [partial(np.asarray, picture) for picture in pictures[part]]
+
+
+def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: int | None = None) -> list[pd.DataFrame]:
+    """The predictions of every classifier, a table each, for all pictures; `total` counts these for the progress bar.
+
+    Answers are read off the logits of a batch while the networks work on the next one.
+    """
+    replies: list[list[Future]] = []
+    with ThreadPoolExecutor(1) as clerk, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
+        for rows, found in logits(group, batches, size=size):
+            replies.append([clerk.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
+            for reply in itertools.chain(*replies[-2:-1]):
+                reply.result()  # so that logits do not pile up
+            bar.update(len(rows))
+    return [pd.concat([reply.result() for reply in own], ignore_index=True) for own in zip(*replies, strict=True)]
+
+
+def batch_logits(
+    classifier: Classifier, pictures: Sequence[UInt8[np.ndarray, "height width 3"]], *, size: int
+) -> Float[Tensor, "rows labels"]:
+    """Logits of some pictures, computed in a batch of exactly `size` that is filled up with the last of them.
+
+    The plain form of what `feeding.logits` does for many batches and classifiers.
+    """
+    filled = [*pictures, *[pictures[-1]] * (size - len(pictures))]
+    return classifier.logits(filled)[: len(pictures)]
+
+
+def answers(classifier: Classifier, table: pd.DataFrame, logits: Float[Tensor, "rows labels"]) -> pd.DataFrame:
+    """The predictions table of one classifier: equal logits are ranked in the order of the labels."""
+    logits = logits.double()
+    true = torch.tensor([classifier.labels.index(name) for name in table["class"]])[:, None]
+    best = logits.argsort(dim=1, descending=True, stable=True)[:, :5].tolist()
+    others = logits.scatter(1, true, -torch.inf).amax(dim=1)
+    top5 = [[classifier.labels[i] for i in row] for row in best]
+    return table[tables.KEY].assign(
+        model=classifier.name,
+        top1=[names[0] for names in top5],
+        top5=top5,
+        probability=logits.softmax(dim=1).gather(1, true)[:, 0].numpy(),
+        margin=(logits.gather(1, true)[:, 0] - others).numpy(),
+        preprocessing=classifier.preprocessing,
+    )

@@ -1,0 +1,312 @@
+"""Four alignments, k of four tests.
+
+The four alignments that the out-of-class filter looks at, for every generated image (CNS-Bench section 3.4, Eqs. 4 and 5).
+
+Out-of-class (OOC) filter of CNS-Bench (sections 3.4 and I.1): thresholds from labels, k of four tests, whole trajectories only.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from jaxtyping import Float, UInt8
+from sklearn.metrics import roc_auc_score, roc_curve
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from cnslib.core import kinds, tables, units
+from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core.settings.method import Bootstrap, Filtering
+from cnslib.models.encoders import Clip, ImageEncoder, Oracle
+from cnslib.stats import bootstrap
+
+CLASS_PROMPT = "a picture of a {name}"
+SHIFT_PROMPT = "a picture of a {name} in {shift}"
+DETECTORS = ("clip_class", "clip_class_shift", "clip_reference", "image_reference")
+schema = tables.schema(
+    tables.KEY,
+    {**tables.IDENTITY, **{name: pa.Column(float, tables.COSINE) for name in DETECTORS}, "class_probability": pa.Column(float)},
+)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The three models that look at every image. None of them saw the classifiers' training data (section 3.4)."""
+
+    clip: Clip
+    image_encoder: ImageEncoder
+    oracle: Oracle
+
+
+@dataclass(frozen=True)
+class Views:
+    """What the judges see in each image of a table; `table` identifies the rows, `probability` is the oracle's for their class."""
+
+    table: pd.DataFrame
+    clip: Float[Tensor, "rows clip_features"]
+    image: Float[Tensor, "rows image_features"]
+    probability: Float[np.ndarray, "rows"]
+
+
+def align(images: Path, shifts: list[str], *, judges: Judges, folder: Path) -> pd.DataFrame:
+    """The four alignments of every image, scale 0 under every shift; computes the shifts that are missing or outdated.
+
+    `images` is the folder of the generation step's tables, `folder` receives one table per shift.
+    """
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(images, shift, judges)) for shift in shifts})
+    unshifted = None
+    for shift in tqdm(shelf.waiting(), desc="alignment", disable=None):
+        unshifted = unshifted or look(images, UNSHIFTED, judges)
+        tables.write_unit(measure(shift, look(images, shift, judges), unshifted, judges.clip), shelf[shift], schema)
+    return tables.read_units(shelf, schema)
+
+
+def stamp(images: Path, shift: str, judges: Judges) -> units.Stamp:
+    """What the alignments of a shift depend on: its images, the unshifted ones and the three models."""
+    made = [units.file_digest(shard(images, name)) for name in (UNSHIFTED, shift)]
+    models = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
+    return kinds.ALIGNMENT.stamp(shift, made, models)
+
+
+def shard(images: Path, shift: str) -> Path:
+    """The table of one shift's images; FileNotFoundError where the generation step has not made it."""
+    path = images / f"{identifier(shift)}.parquet"
+    if not path.exists():
+        raise FileNotFoundError(f"images {path} of {shift!r} do not exist; the generation step makes them")
+    return path
+
+
+def look(images: Path, shift: str, judges: Judges) -> Views:
+    """Shows every image of one shift to each judge once."""
+    table = tables.read(shard(images, shift), tables.images)
+    unknown = sorted(set(table["class"]) - set(judges.oracle.labels))
+    if unknown:
+        raise ValueError(f"labels: the oracle knows no class {unknown[0]!r}; accepted: {', '.join(judges.oracle.labels)}")
+    pictures = tables.pictures(table, str(shard(images, shift)))
+    own = [judges.oracle.labels.index(name) for name in table["class"]]
+    probability = judges.oracle.class_probability(pictures).numpy()[np.arange(len(own)), own]
+    features = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
+    return Views(table.drop(columns="image"), *features, probability)
+
+
+def measure(shift: str, shifted: Views, unshifted: Views, clip: Clip) -> pd.DataFrame:
+    """Eqs. 4 and 5: cosines of each image with two prompts, and with the unshifted image of its class and seed."""
+    views = join(unshifted, shifted)
+    plain, in_shift = (prompt_features(views.table, clip, prompt, shift) for prompt in (CLASS_PROMPT, SHIFT_PROMPT))
+    start = references(views.table, unshifted.table)
+    pairs = [(views.clip, plain), (views.clip, in_shift), (views.clip, views.clip[start]), (views.image, views.image[start])]
+    cosines = {name: (a * b).sum(dim=1).double().numpy().round(6) for name, (a, b) in zip(DETECTORS, pairs, strict=True)}
+    return views.table.assign(shift=shift, **cosines, class_probability=views.probability.astype(float).round(6))
+
+
+def prompt_features(table: pd.DataFrame, clip: Clip, prompt: str, shift: str) -> Float[Tensor, "rows clip_features"]:
+    """The text feature of each row's class in a prompt."""
+    names = sorted(set(table["class"]))
+    features = clip.text_features([prompt.format(name=name, shift=shift) for name in names])
+    return features[[names.index(name) for name in table["class"]]]
+
+
+def references(table: pd.DataFrame, unshifted: pd.DataFrame) -> list[int]:
+    """For each row of a table that begins with the unshifted images: which of these has its class and seed.
+
+    Raises ValueError, naming class and seed, where there is none.
+    """
+    start = {key: row for row, key in enumerate(unshifted[["class", "seed"]].itertuples(index=False, name=None))}
+    keys = list(table[["class", "seed"]].itertuples(index=False, name=None))
+    missing = sorted(set(keys) - set(start))
+    if missing:
+        raise ValueError(f"images: {len(missing)} trajectories have no unshifted image, for example (class, seed) {missing[0]}")
+    return [start[key] for key in keys]
+
+
+def join(first: Views, second: Views) -> Views:
+    """The rows of two tables, one after the other."""
+    table = pd.concat([first.table, second.table], ignore_index=True)
+    clip, image = torch.cat([first.clip, second.clip]), torch.cat([first.image, second.image])
+    return Views(table, clip, image, np.concatenate([first.probability, second.probability]))
+
+
+def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> UInt8[np.ndarray, "groups columns height width 3"]:
+    """The images of the first rows of some tables, one row of pictures per table; white where a table has fewer rows.
+
+    A row of scale 0 is looked up among the unshifted images. Raises ValueError where every table is empty.
+    """
+    rows = pd.concat([table.head(columns).assign(group=name) for name, table in groups.items()])
+    if rows.empty:
+        raise ValueError(f"gallery: the tables {', '.join(groups)} are all empty")
+    rows["shift"] = rows["shift"].where(rows["scale"] > 0, UNSHIFTED)
+    shards = [tables.read(shard(images, shift), tables.images) for shift in sorted(set(rows["shift"]))]
+    found = rows.merge(pd.concat(shards), on=tables.KEY, validate="many_to_one")
+    pictures = tables.pictures(found, str(images))
+    sheet = np.full((len(groups), columns, *pictures.shape[1:]), 255, np.uint8)
+    places = found["group"].map(list(groups).index), found.groupby("group").cumcount()
+    sheet[places] = pictures
+    return sheet
+
+
+PAIR = ["class", "seed"]  # all trajectories of a class and seed share one unshifted image: they are resampled together
+FOLDS = 5  # of the cross-validation
+MEASURES = ("tpr", "fpr", "accuracy")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Keep an image if it passes at least `passes` of these detectors' tests."""
+
+    detectors: tuple[str, ...]
+    passes: int
+
+
+def rules(passes: int) -> dict[str, Rule]:
+    """The compared rules: CLIP with one prompt (the paper's baseline), CLIP with both prompts, and `passes` of four (ours).
+
+    The paper's text drops an image when two of four detectors are active, which is 3 passes; its released code keeps at 2.
+    """
+    return {"clip": Rule(DETECTORS[:1], 1), "clip_pair": Rule(DETECTORS[:2], 2), "ours": Rule(DETECTORS, passes)}
+
+
+def out_of_class(probability: pd.Series, *, labels: int) -> pd.Series:
+    """The label `oracle_ooc`: the oracle gives the image's class less than chance, 1 / labels.
+
+    It stands for the annotators' "not class"; a class that is not the first choice but above chance is their "partial".
+    """
+    return probability < 1 / labels
+
+
+def started_in_class(scores: pd.DataFrame) -> pd.Series:
+    """Rows whose unshifted image the oracle knows, giving its class at least one half: the labelled set, as in stage (ii).
+
+    An image that was never of its class tells nothing about shifts, and it equals its own reference.
+    """
+    zero = scores[(scores["scale"] == 0) & (scores["class_probability"] >= 0.5)]
+    return pd.Series(pd.MultiIndex.from_frame(scores[PAIR]).isin(pd.MultiIndex.from_frame(zero[PAIR])), index=scores.index)
+
+
+def thresholds(labelled: pd.DataFrame, recall: float) -> dict[str, float]:
+    """For each detector the smallest value that at least a share `recall` of the out-of-class images does not exceed.
+
+    An image passes a test if its alignment is above the threshold. Without out-of-class images no image is ever dropped.
+    """
+    outside = labelled.loc[labelled["oracle_ooc"], list(DETECTORS)]
+    if outside.empty:
+        return dict.fromkeys(DETECTORS, -np.inf)
+    return {name: float(np.quantile(outside[name], recall, method="inverted_cdf")) for name in DETECTORS}
+
+
+def keeps(rule: Rule, scores: pd.DataFrame, limits: dict[str, float]) -> pd.Series:
+    """Whether the rule keeps each image."""
+    passed = sum((scores[name] > limits[name]).astype(int) for name in rule.detectors)
+    return passed >= rule.passes
+
+
+def whole(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
+    """Whether each image belongs to a trajectory that is kept at all of its scales, scale 0 included (section J)."""
+    return keep.groupby([scores[key] for key in tables.TRAJECTORY]).transform("all")
+
+
+def outcomes(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
+    """What happens to each image: "caught" and "missed" are out of class, "lost" and "kept" are in class."""
+    dropped = {True: "caught", False: "lost"}, {True: "missed", False: "kept"}
+    return scores["oracle_ooc"].map(dropped[0]).where(~keep, scores["oracle_ooc"].map(dropped[1]))
+
+
+def cross_validated(rule: Rule, labelled: pd.DataFrame, *, recall: float) -> pd.Series:
+    """Whether the rule keeps each image at thresholds that come from other seeds' labels.
+
+    A threshold must not be judged on the labels it was chosen on. All trajectories of a class and seed are in one fold, and each
+    fold has seeds of every class.
+    """
+    fold = labelled.groupby(PAIR).ngroup().to_numpy() % FOLDS
+    keep = np.ones(len(labelled), bool)
+    for number in np.unique(fold):
+        limits = thresholds(labelled[fold != number], recall)
+        keep[fold == number] = keeps(rule, labelled[fold == number], limits)
+    return pd.Series(keep, index=labelled.index)
+
+
+def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict[str, dict]:
+    """TPR, FPR and accuracy of dropping out-of-class images (the positive class), with intervals (Table 2b)."""
+    outside, dropped = labelled["oracle_ooc"], ~keep
+    cases = {"tpr": (dropped & outside, outside), "fpr": (dropped & ~outside, ~outside), "accuracy": (dropped == outside, outside | True)}
+    return {name: share(labelled, hits, of, settings=settings) for name, (hits, of) in cases.items()}
+
+
+def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Bootstrap) -> dict:
+    """hits / of with a bootstrap interval over (class, seed), as a record; not a number where there is nothing to count."""
+    if not of.any():
+        return dict(bootstrap.NOTHING)
+    clusters = table.groupby(PAIR).ngroup()
+    return bootstrap.clustered_share(hits[of].to_numpy(), clusters[of].to_numpy(), settings=settings)
+
+
+def compare(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
+    """Table 2b: every rule's TPR, FPR and accuracy, cross-validated and, for comparison, at thresholds from the same labels."""
+    own = thresholds(labelled, settings.recall)
+    rows = []
+    for name, rule in rules(settings.passes).items():
+        verdicts = {
+            "cross-validated": cross_validated(rule, labelled, recall=settings.recall),
+            "same labels": keeps(rule, labelled, own),
+        }
+        for judged_on, keep in verdicts.items():
+            found = quality(labelled, keep, settings=settings.bootstrap)
+            rows += [{"rule": name, "judged on": judged_on, "measure": measure, **found[measure]} for measure in MEASURES]
+    return pd.DataFrame(rows)
+
+
+def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
+    """The cross-validated quality of k of four for every k, and the share of trajectories that it keeps."""
+    own, rows = thresholds(labelled, settings.recall), []
+    for passes in range(1, len(DETECTORS) + 1):
+        rule = Rule(DETECTORS, passes)
+        found = quality(labelled, cross_validated(rule, labelled, recall=settings.recall), settings=settings.bootstrap)
+        found["kept"] = kept_share(scores, whole(scores, keeps(rule, scores, own)), settings=settings.bootstrap)
+        rows += [{"passes": passes, "measure": measure, **record} for measure, record in found.items()]
+    return pd.DataFrame(rows)
+
+
+def kept_share(scores: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict:
+    """The share of trajectories that are kept, one count per trajectory."""
+    zero = scores[scores["scale"] == 0]
+    return share(zero, keep[zero.index], pd.Series(True, index=zero.index), settings=settings)
+
+
+def kept_trajectories(scores: pd.DataFrame) -> pd.DataFrame:
+    """The (shift, class, seed) that are kept."""
+    return scores.loc[scores["keep"] & (scores["scale"] == 0), tables.TRAJECTORY].reset_index(drop=True)
+
+
+def outside_shares(scores: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """The share of out-of-class images by shift and scale (Table 8)."""
+    rows = []
+    for (shift, scale), part in scores.groupby(["shift", "scale"]):
+        everything = pd.Series(True, index=part.index)
+        rows.append({"shift": shift, "scale": scale, **share(part, part["oracle_ooc"], everything, settings=settings)})
+    return pd.DataFrame(rows)
+
+
+def roc(labelled: pd.DataFrame) -> pd.DataFrame:
+    """The ROC curve of each detector: TPR and FPR of dropping the images at or below every possible threshold.
+
+    Empty where all images are of one kind.
+    """
+    parts = [pd.DataFrame(columns=["detector", "threshold", "fpr", "tpr"])]
+    for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
+        fpr, tpr, cut = roc_curve(labelled["oracle_ooc"], -labelled[name])
+        parts.append(pd.DataFrame({"detector": name, "threshold": -cut, "fpr": fpr, "tpr": tpr}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def areas(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """The area under each detector's ROC curve with a bootstrap interval over (class, seed)."""
+    outside, rows = labelled["oracle_ooc"].to_numpy(), []
+    for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
+        score, group = -labelled[name].to_numpy(), labelled.groupby(PAIR).ngroup().to_numpy()
+        weights = [row[group] for row in bootstrap.resampling_weights(group.max() + 1, settings=settings)]
+        both = [w for w in weights if w[outside].any() and w[~outside].any()]  # a resample may miss one kind
+        values = np.array([roc_auc_score(outside, score, sample_weight=w) for w in both])
+        rows.append({"detector": name, **bootstrap.record(values, len(labelled), settings.confidence)})
+    return pd.DataFrame(rows, columns=["detector", "n", "estimate", "low", "high"])

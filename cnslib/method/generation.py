@@ -1,0 +1,206 @@
+"""Images of (shift, class, seed, scale): DDIM sampling whose last part runs with a slider (CNS-Bench sections 3.2 and 5.1)."""
+
+import copy
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import torch
+from diffusers import DDIMScheduler, StableDiffusionPipeline
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from cnslib.core import kinds, tables, units, workers
+from cnslib.core.names import PROMPT, UNSHIFTED, identifier, token
+from cnslib.core.settings.method import Generation
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, text_to_image
+
+
+def steps_without_slider(settings: Generation) -> int:
+    """How many steps at the noisy end run without the slider: all but the last `start_fraction`, rounded in its favour.
+
+    Of 100 steps at 0.75 (the paper) 25, of 50 steps (the released code, t > 750) 12.
+    """
+    return settings.steps - math.ceil(round(settings.steps * settings.start_fraction, 6))
+
+
+def evaluations(settings: Generation, *, shifts: int, images: int, scales: int) -> dict[str, int]:
+    """UNet evaluations of single samples for so many unshifted images under so many shifts at so many scales, 0 included.
+
+    "shared" is what this module does; "separate" draws every image from the beginning, scale 0 anew for each shift.
+    """
+    late = settings.steps - steps_without_slider(settings)
+    passes = images * (2 if settings.guidance > 1 else 1)
+    separate = passes * shifts * scales * settings.steps
+    return {"shared": passes * (settings.steps + shifts * (scales - 1) * late), "separate": separate}
+
+
+class Sampler:
+    """Draws the images of one trajectory at a time and remembers what all shifts share: the steps before the slider starts.
+
+    One forward pass carries one trajectory and nothing else, so no image can depend on its neighbours.
+    """
+
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation):
+        """Prepares the noise schedule of the settings."""
+        self.pipe, self.settings = pipe, settings
+        self.scheduler: DDIMScheduler = copy.deepcopy(pipe.scheduler)  # DDIM keeps no state between steps
+        self.scheduler.set_timesteps(settings.steps, device=pipe.device)
+        self.texts: dict[str, Tensor] = {}
+        self.prefixes: dict[tuple[str, int], Tensor] = {}
+
+    def text(self, name: str) -> Float[Tensor, "prompts tokens width"]:
+        """Embeddings of the negative prompt (only with guidance) and of the class prompt; the shift is never in the prompt."""
+        if name not in self.texts:
+            prompt = PROMPT.format(token=token(name))
+            guided = self.settings.guidance > 1
+            self.texts[name] = text_to_image.embed(self.pipe, [self.settings.negative_prompt, prompt] if guided else [prompt])
+        return self.texts[name]
+
+    def denoise(self, latents: Tensor, name: str, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
+        """DDIM with classifier-free guidance over some timesteps, as the plain pipeline does it."""
+        text = self.text(name)
+        context = text.repeat_interleave(len(latents), dim=0)
+        for timestep in timesteps:
+            output = self.pipe.unet(latents.repeat(len(text), 1, 1, 1), timestep, context).sample
+            plain, *guided = output.chunk(len(text))
+            for conditional in guided:
+                plain = plain + self.settings.guidance * (conditional - plain)
+            latents = self.scheduler.step(plain, timestep, latents).prev_sample
+        return latents
+
+    def prefix(self, name: str, seed: int) -> Float[Tensor, "1 channels height width"]:
+        """Latent of (class, seed) when the slider starts: the same for every shift and scale."""
+        if (name, seed) not in self.prefixes:
+            early = self.scheduler.timesteps[: steps_without_slider(self.settings)]
+            self.prefixes[name, seed] = self.denoise(text_to_image.initial_latent(self.pipe, seed), name, early)
+        return self.prefixes[name, seed]
+
+    def prepare(self, classes: list[str], *, seeds: int) -> None:
+        """Draws the latents that all shifts share, where they are not remembered yet."""
+        waiting = [name for name in classes if any((name, seed) not in self.prefixes for seed in range(1, seeds + 1))]
+        for found in workers.each(class_prefixes, [(self, name, seeds) for name in waiting], device=self.pipe.device):
+            self.prefixes |= found
+
+    @torch.no_grad()
+    def unshifted(self, name: str, seed: int) -> UInt8[Tensor, "1 height width 3"]:
+        """The image at scale 0, drawn without any adapter."""
+        late = self.scheduler.timesteps[steps_without_slider(self.settings) :]
+        return text_to_image.decode(self.pipe, self.denoise(self.prefix(name, seed), name, late))
+
+    @torch.no_grad()
+    def shifted(self, name: str, seed: int, scales: list[float]) -> UInt8[Tensor, "scales height width 3"]:
+        """The images of one trajectory at several scales of the adapter that is loaded, in one batch."""
+        with adapters.switched_off(self.pipe.unet):
+            start = self.prefix(name, seed)
+        late = self.scheduler.timesteps[steps_without_slider(self.settings) :]
+        with adapters.scaled(self.pipe.unet, scales * len(self.text(name))):
+            return text_to_image.decode(self.pipe, self.denoise(start.repeat(len(scales), 1, 1, 1), name, late))
+
+
+def generate(
+    pipe: StableDiffusionPipeline,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    scales: list[float],
+    seeds: int,
+    settings: Generation,
+    origin: text_to_image.Origin,
+    sliders: Path,
+    folder: Path,
+) -> dict[str, Path]:
+    """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
+    paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
+    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
+    sampler = Sampler(pipe, settings=settings)
+    unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
+    for shift in shifts:
+        files = {name: slider_path(sliders, shift, name) for name in classes}
+        shift_shard(sampler, shift, files, scales=scales, seeds=seeds, origin=origin, path=paths[shift])
+    return paths
+
+
+def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, path: Path) -> pd.DataFrame:
+    """The table of all scale-0 images, drawn where the file is missing or outdated."""
+    unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=[0.0], sliders=[]))
+    if not unit.done:
+        tables.write_unit(pd.DataFrame(unshifted_rows(sampler, classes, seeds=seeds)), unit, tables.images)
+    return tables.read(path, tables.images)
+
+
+def shift_shard(
+    sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int, origin: text_to_image.Origin, path: Path
+) -> None:
+    """Draws all images of one shift from the slider file of each class, where the shard is missing or outdated."""
+    sliders = [adapters.file_digest(file) for file in files.values()]
+    unit = units.Unit(path, stamp(sampler, list(files), seeds=seeds, origin=origin, scales=scales, sliders=sliders))
+    if not unit.done:
+        tables.write_unit(pd.DataFrame(shift_rows(sampler, shift, files, scales=scales, seeds=seeds)), unit, tables.images)
+
+
+def stamp(
+    sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, scales: list[float], sliders: list[str]
+) -> units.Stamp:
+    """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
+    drawn = {key: value for key, value in dataclasses.asdict(sampler.settings).items() if key != "guidances"}
+    tokens = {name: origin.tokens[name] for name in classes}
+    return kinds.GENERATION.stamp(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders)
+
+
+def unshifted_rows(sampler: Sampler, classes: list[str], *, seeds: int) -> Iterator[dict]:
+    """One row per class and seed: the image at scale 0."""
+    sampler.prepare(classes, seeds=seeds)
+    pieces = [(sampler, name, seeds) for name in classes]
+    yield from itertools.chain(*workers.each(class_unshifted, pieces, device=sampler.pipe.device, desc=UNSHIFTED))
+
+
+def shift_rows(sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int) -> Iterator[dict]:
+    """One row per class, seed and scale above 0, from the slider file of each class."""
+    sampler.prepare(list(files), seeds=seeds)
+    above = [scale for scale in scales if scale > 0]
+    pieces = [(sampler, shift, name, path, above, seeds) for name, path in files.items()]
+    yield from itertools.chain(*workers.each(class_shifted, pieces, device=sampler.pipe.device, desc=shift))
+
+
+@torch.no_grad()
+def class_prefixes(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, int], Tensor]:
+    """The shared latents of one class."""
+    return {(name, seed): sampler.prefix(name, seed) for seed in range(1, seeds + 1)}
+
+
+def class_unshifted(sampler: Sampler, name: str, seeds: int) -> list[dict]:
+    """The rows of one class at scale 0."""
+    return [row for seed in range(1, seeds + 1) for row in rows(UNSHIFTED, name, seed, [0.0], sampler.unshifted(name, seed))]
+
+
+def class_shifted(sampler: Sampler, shift: str, name: str, path: Path, scales: list[float], seeds: int) -> list[dict]:
+    """The rows of one class in one shift."""
+    with adapters.loaded(sampler.pipe, path):
+        return [row for seed in range(1, seeds + 1) for row in rows(shift, name, seed, scales, sampler.shifted(name, seed, scales))]
+
+
+def rows(shift: str, name: str, seed: int, scales: list[float], images: UInt8[Tensor, "scales height width 3"]) -> Iterator[dict]:
+    """Rows of the images table."""
+    for scale, image in zip(scales, images.numpy(), strict=True):
+        yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(image)}
+
+
+def change(shard: pd.DataFrame, unshifted: pd.DataFrame) -> pd.DataFrame:
+    """How far each image of a shard is from the unshifted one of its class and seed: mean absolute difference in grey levels."""
+    start = dict(zip(trajectory_starts(unshifted), tables.pictures(unshifted, UNSHIFTED).astype(int), strict=True))
+    if missing := sorted(set(trajectory_starts(shard)) - set(start)):
+        raise ValueError(f"unshifted images: {len(missing)} missing, the first of class and seed {missing[0]}")
+    pictures = tables.pictures(shard, "shard")
+    distance = [abs(image - start[key]).mean() for key, image in zip(trajectory_starts(shard), pictures, strict=True)]
+    return shard[tables.KEY].assign(change=distance)
+
+
+def trajectory_starts(table: pd.DataFrame) -> list[tuple[str, int]]:
+    """Class and seed of every row: what the unshifted image depends on."""
+    return list(table[["class", "seed"]].itertuples(index=False, name=None))

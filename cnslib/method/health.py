@@ -1,0 +1,206 @@
+"""Does a larger scale show more?
+
+Health of the sliders: does a larger scale show more of the shift, and does the picture keep its structure (CNS-Bench, appendix H).
+
+Pictures of many sliders at all scales, drawn once and kept on file since a figure shows them (notebook 02).
+"""
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from diffusers import StableDiffusionPipeline
+from jaxtyping import Float, UInt8
+from scipy import stats
+from torch import Tensor
+
+from cnslib.core import kinds, tables, units, workers
+from cnslib.core.names import PROMPT
+from cnslib.core.settings.method import Generation, Sliders
+from cnslib.method import generation
+from cnslib.method.sliders import SHIFT_PROMPT
+from cnslib.models import adapters, text_to_image
+from cnslib.models.encoders import Clip, ImageEncoder
+
+SLIDER = ["shift", "class"]
+schema = tables.schema(
+    tables.KEY,
+    {**tables.IDENTITY, "alignment": pa.Column(float), "structure": pa.Column(float, tables.COSINE)},
+)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Scores the images of one trajectory with a text-image encoder and an image encoder."""
+
+    clip: Clip
+    image_encoder: ImageEncoder
+
+    @property
+    def digest(self) -> str:
+        """Which two encoders these are."""
+        return units.digest(self.clip.digest, self.image_encoder.digest)
+
+    def alignment(self, images: UInt8[np.ndarray, "scales height width 3"], shift: str, name: str) -> Float[Tensor, "scales"]:
+        """Cosine with the caption of the shifted class minus cosine with that of the class: what the shift alone adds."""
+        plain, shifted = self.clip.text_features([PROMPT.format(token=name), SHIFT_PROMPT.format(token=name, shift=shift)])
+        return self.clip.image_features(images) @ (shifted - plain)
+
+    def structure(self, images: UInt8[np.ndarray, "scales height width 3"]) -> Float[Tensor, "scales"]:
+        """Cosine of each image's features with those of the first image."""
+        features = self.image_encoder.features(images)
+        return features @ features[0]
+
+
+def drawing_settings(settings: Sliders, start_fraction: float) -> Generation:
+    """How the report draws: as the benchmark, whose sliders act on the last `start_fraction` of the steps, but in fewer steps."""
+    guidance = settings.health_guidance
+    return Generation(settings.health_steps, guidance, [guidance], start_fraction, negative_prompt="")
+
+
+def report(
+    pipe: StableDiffusionPipeline,
+    sliders: dict[tuple[str, str], Path],
+    *,
+    scales: list[float],
+    settings: Sliders,
+    start_fraction: float,
+    origin: text_to_image.Origin,
+    judge: Judge,
+) -> pd.DataFrame:
+    """One row per (shift, class, seed, scale): alignment with the shift and structure kept, stored beside each slider."""
+    sampler = generation.Sampler(pipe, settings=drawing_settings(settings, start_fraction))
+    shared = scales, settings.health_seeds, sampler.settings, origin.base, judge.digest
+    made_from = {key: kinds.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
+    folder = next(iter(sliders.values())).parents[1]
+    names = {key: path.relative_to(folder).with_suffix(".parquet").as_posix() for key, path in sliders.items()}
+    shelf = units.Shelf(folder, {key: (names[key], made_from[key]) for key in sliders}, "*/*.parquet")
+    make = functools.partial(measure, sampler, scales=scales, seeds=settings.health_seeds, judge=judge)
+    workers.each(make, [(*key, sliders[key], shelf[key]) for key in shelf.waiting()], device=pipe.device, desc="health")
+    return tables.read_units(shelf, schema)
+
+
+def measure(
+    sampler: generation.Sampler,
+    shift: str,
+    name: str,
+    slider: Path,
+    unit: units.Unit,
+    *,
+    scales: list[float],
+    seeds: int,
+    judge: Judge,
+) -> None:
+    """Writes the report of one slider."""
+    found = rows(sampler, shift, name, slider, scales=scales, seeds=seeds, judge=judge)
+    tables.write_unit(pd.DataFrame(found), unit, schema)
+
+
+def rows(
+    sampler: generation.Sampler, shift: str, name: str, slider: Path, *, scales: list[float], seeds: int, judge: Judge
+) -> Iterator[dict]:
+    """The rows of one slider."""
+    above = [scale for scale in scales if scale > 0]
+    with adapters.loaded(sampler.pipe, slider):
+        shifted = [sampler.shifted(name, seed, above) for seed in range(1, seeds + 1)]
+    for seed, images in enumerate(shifted, start=1):
+        trajectory = torch.cat([sampler.unshifted(name, seed), images]).numpy()
+        scores = judge.alignment(trajectory, shift, name).tolist(), judge.structure(trajectory).tolist()
+        for scale, alignment, structure in zip([0.0, *above], *scores, strict=True):
+            yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "alignment": alignment, "structure": structure}
+
+
+def steps(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per step between neighbouring scales of a trajectory, at its upper scale: whether the alignment rises."""
+    table = table.sort_values(tables.KEY)
+    rise = table.groupby(tables.TRAJECTORY, sort=False)["alignment"].diff()
+    return table[tables.KEY].assign(rises=rise > 0)[rise.notna()]
+
+
+def per_slider(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per slider: alignment gained from scale 0 to the largest, share of rising steps, structure kept at the largest."""
+    means = table.groupby([*SLIDER, "scale"])[["alignment", "structure"]].mean().groupby(SLIDER)
+    first, last = means.first(), means.last()
+    rising = steps(table).groupby(SLIDER)["rises"].mean()
+    columns = {"gain": last["alignment"] - first["alignment"], "rising": rising, "structure": last["structure"]}
+    return pd.DataFrame(columns).reset_index()
+
+
+def require_gain(summary: pd.DataFrame, *, least: float) -> None:
+    """Raises ValueError naming every flat slider: one whose alignment gains less than `least` from scale 0 to the largest."""
+    flat = summary[summary["gain"] < least]
+    if len(flat):
+        names = ", ".join(f"{row['class']} in {row['shift']} ({row['gain']:.4f})" for _, row in flat.iterrows())
+        raise ValueError(f"flat sliders, alignment gain below sliders.least_gain = {least}: {names}; train longer or at a higher rate")
+
+
+def over_sliders(values: Iterable[float]) -> dict:
+    """Mean of one value per slider; the 95 % interval resamples whole sliders, since what one slider gives is not independent."""
+    values = np.array(list(values), dtype=float)
+    record = {"n": len(values), "estimate": values.mean(), "low": np.nan, "high": np.nan}
+    if len(values) > 1:
+        options = {"n_resamples": 2000, "confidence_level": 0.95, "method": "percentile"}
+        interval = stats.bootstrap((values,), np.mean, rng=np.random.default_rng(0), **options).confidence_interval
+        record |= {"low": interval.low, "high": interval.high}
+    return record
+
+
+def curves(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Mean of a column over the sliders of each shift, per scale, with its interval: (shift, scale, n, estimate, low, high)."""
+    means = table.groupby([*SLIDER, "scale"])[column].mean().reset_index()
+    groups = means.groupby(["shift", "scale"])[column]
+    return pd.DataFrame([{"shift": shift, "scale": scale, **over_sliders(values)} for (shift, scale), values in groups])
+
+
+def strips(
+    pipe: StableDiffusionPipeline, paths: list[Path], name: str, *, scales: list[float], settings: Sliders, start_fraction: float, seed: int
+) -> UInt8[np.ndarray, "sliders scales height width 3"]:
+    """Pictures of several sliders of one class at all scales, drawn as the report draws them."""
+    sampler = generation.Sampler(pipe, settings=drawing_settings(settings, start_fraction))
+    found = []
+    for path in paths:
+        with adapters.loaded(pipe, path):
+            shifted = sampler.shifted(name, seed, [scale for scale in scales if scale > 0])
+        found.append(torch.cat([sampler.unshifted(name, seed), shifted]).numpy())
+    return np.stack(found)
+
+
+def stored_strips(
+    pipe: StableDiffusionPipeline,
+    sliders: dict[str, Path],
+    name: str,
+    *,
+    scales: list[float],
+    settings: Sliders,
+    start_fraction: float,
+    seed: int,
+    origin: text_to_image.Origin,
+    path: Path,
+) -> UInt8[np.ndarray, "shifts scales height width 3"]:
+    """What `health.strips` draws with the sliders of one class, by shift; the file is made where it is missing or outdated."""
+    drawing = drawing_settings(settings, start_fraction)
+    unit = units.Unit(path, stamp(sliders, name, scales=scales, drawing=drawing, seed=seed, origin=origin))
+    if not unit.done:
+        chosen = list(sliders.values())
+        drawn = strips(pipe, chosen, name, scales=scales, settings=settings, start_fraction=start_fraction, seed=seed)
+        rows = [
+            {"shift": shift, "class": name, "seed": seed, "scale": float(scale), "image": tables.encode(picture)}
+            for (shift, scale), picture in zip(itertools.product(sliders, scales), drawn.reshape(-1, *drawn.shape[2:]), strict=True)
+        ]
+        tables.write_unit(pd.DataFrame(rows), unit, tables.images)
+    stored = tables.read(path, tables.images)
+    return np.stack([tables.pictures(stored[stored["shift"] == shift].sort_values("scale"), path.name) for shift in sliders])
+
+
+def stamp(
+    sliders: dict[str, Path], name: str, *, scales: list[float], drawing: Generation, seed: int, origin: text_to_image.Origin
+) -> units.Stamp:
+    """What the pictures depend on: sliders, token and base model, and how they are drawn."""
+    files = {shift: adapters.file_digest(path) for shift, path in sliders.items()}
+    return kinds.SLIDER_STRIPS.stamp(PROMPT, files, name, scales, seed, drawing, origin.base, origin.tokens[name])

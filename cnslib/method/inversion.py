@@ -1,0 +1,359 @@
+"""IN* tokens, and how close they come.
+
+IN*: one new token per class, whose embedding makes the frozen model draw the class as the catalog shows it.
+
+Textual inversion (Gal et al. 2023) of a whole class, as dataset interfaces do it (Vendrow et al. 2023; CNS-Bench section 3.1).
+
+Images to compare two ways of naming a class: by its name, and by its IN* token (CNS-Bench section 4.1).
+
+How close drawn images come to the catalog: Frechet distance, accuracy, nearest real images (CNS-Bench section 4.1, Table 2a).
+"""
+
+import contextlib
+import copy
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import safetensors.torch
+import torch
+import torch.nn.functional as F
+from diffusers import StableDiffusionPipeline
+from jaxtyping import Bool, Float, Int, UInt8
+from scipy import stats
+from sklearn.neighbors import NearestNeighbors
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from cnslib.core import kinds, names, seeds, tables, units
+from cnslib.core.names import PROMPT, identifier, require_distinct, token
+from cnslib.core.settings.method import Inversion
+from cnslib.data import catalog
+from cnslib.models import adapters, encoders, text_to_image
+from cnslib.models.classifiers import Classifier
+
+TRAINING = ("learning_rate", "steps", "batch_size", "images_per_class", "seed")  # the settings that a token depends on
+ENCODED = 16  # pictures per pass of the autoencoder
+
+
+def invert_all(
+    pipe: StableDiffusionPipeline, classes: list[str], *, settings: Inversion, pictures: Path, base: str, folder: Path
+) -> dict[str, Path]:
+    """Makes the tokens that are missing or were made from something else; deletes those that are not asked for.
+
+    `pictures` is the catalog, `base` the digest of the pipeline's directory. Raises ValueError for two classes with one token.
+    """
+    require_distinct(classes)
+    paths = {name: folder / f"{identifier(name)}.safetensors" for name in classes}
+    units.prune(folder, {path.name for path in paths.values()}, "*.safetensors")
+    for name, path in tqdm(paths.items(), desc="inversion", disable=None):
+        examples = catalog.images(pictures, "train", name, count=settings.images_per_class, side=side(pipe))
+        unit = units.Unit(path, stamp(name, examples, settings=settings, base=base))
+        if not unit.done:
+            invert(pipe, name, examples, settings=settings, path=path)
+            unit.finish()
+    return paths
+
+
+def side(pipe: StableDiffusionPipeline) -> int:
+    """Height and width of the model's pictures in pixels."""
+    return pipe.unet.config.sample_size * pipe.vae_scale_factor
+
+
+def stamp(name: str, examples: UInt8[np.ndarray, "images side side 3"], *, settings: Inversion, base: str) -> units.Stamp:
+    """What a token depends on: its class, the pixels of its examples, the settings of the training, and the base model."""
+    pixels = hashlib.sha256(examples.tobytes()).hexdigest()
+    return kinds.TOKENS.stamp(name, PROMPT, pixels, training_settings(settings), base)
+
+
+def training_settings(settings: Inversion) -> dict[str, float]:
+    """The settings that a token depends on."""
+    return {key: value for key, value in dataclasses.asdict(settings).items() if key in TRAINING}
+
+
+def invert(
+    pipe: StableDiffusionPipeline, name: str, examples: UInt8[np.ndarray, "images side side 3"], *, settings: Inversion, path: Path
+) -> None:
+    """Learns and writes one token; everything random comes from the generator of (class, seed).
+
+    Raises FloatingPointError, naming the class, when the loss is no longer a number.
+    """
+    generator = seeds.generator("inversion", name, settings.seed)
+    vector, losses = fit(pipe, name, encode(pipe, examples), settings=settings, generator=generator)
+    if not all(map(math.isfinite, losses)):
+        raise FloatingPointError(f"token of {name}: the loss is not a number; look at the base model and inversion.learning_rate")
+    plain = {"class": name, "settings": training_settings(settings), "losses": losses}
+    data = safetensors.torch.save({token(name): vector}, {"format": "pt"})
+    units.write_bytes(path, adapters.with_header(data, {key: json.dumps(value) for key, value in plain.items()}))
+
+
+@torch.no_grad()
+def encode(
+    pipe: StableDiffusionPipeline, examples: UInt8[np.ndarray, "images side side 3"]
+) -> Float[Tensor, "images channels height width"]:
+    """Latents of pictures: the mean of the autoencoder's posterior, scaled as the UNet expects it."""
+    pixels = torch.from_numpy(examples).permute(0, 3, 1, 2) / 127.5 - 1
+    parts = [pipe.vae.encode(part.to(pipe.device)).latent_dist.mean for part in pixels.split(ENCODED)]
+    return torch.cat(parts) * pipe.vae.config.scaling_factor
+
+
+def fit(
+    pipe: StableDiffusionPipeline,
+    name: str,
+    latents: Float[Tensor, "images channels height width"],
+    *,
+    settings: Inversion,
+    generator: torch.Generator,
+) -> tuple[Float[Tensor, "width"], list[float]]:
+    """The embedding after AdamW, and the loss of each step; nothing but the embedding changes.
+
+    Its length stays that of its start, since text encoders know embeddings of that length only. The rate falls linearly to zero:
+    at a constant one, where a class ends up depends on the last few batches.
+    """
+    start, prompt = initial_vector(pipe, name), prompt_ids(pipe, name)
+    vector = nn.Parameter(start.clone())
+    optimizer = torch.optim.AdamW([vector], settings.learning_rate)
+    decay = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=1.0, end_factor=0.0, total_iters=settings.steps)
+    losses = []
+    for _ in range(settings.steps):
+        rows = torch.randint(len(latents), (settings.batch_size,), generator=generator)
+        loss = denoising_loss(pipe, latents[rows.to(latents.device)], text(pipe, *prompt, vector), generator=generator)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        decay.step()
+        with torch.no_grad():
+            vector.mul_(start.norm() / vector.norm())
+        losses.append(round(loss.item(), 6))
+    return vector.detach().cpu(), losses
+
+
+@torch.no_grad()
+def initial_vector(pipe: StableDiffusionPipeline, name: str) -> Float[Tensor, "width"]:
+    """The mean of the embeddings of the tokens that the class name consists of."""
+    ids = pipe.tokenizer(name, add_special_tokens=False, return_tensors="pt").input_ids[0]
+    return pipe.text_encoder.get_input_embeddings()(ids.to(pipe.device)).mean(dim=0)
+
+
+def denoising_loss(
+    pipe: StableDiffusionPipeline,
+    latents: Float[Tensor, "batch channels height width"],
+    embedding: Float[Tensor, "1 tokens width"],
+    *,
+    generator: torch.Generator,
+) -> Float[Tensor, ""]:
+    """The model's own training loss (section 3.1): mean squared error of its prediction at a random noise level per picture."""
+    noise = torch.randn(latents.shape, generator=generator).to(latents)
+    steps = torch.randint(pipe.scheduler.config.num_train_timesteps, (len(latents),), generator=generator).to(latents.device)
+    noisy = pipe.scheduler.add_noise(latents, noise, steps)
+    velocity = pipe.scheduler.config.prediction_type == "v_prediction"
+    target = pipe.scheduler.get_velocity(latents, noise, steps) if velocity else noise
+    return F.mse_loss(pipe.unet(noisy, steps, embedding.expand(len(latents), -1, -1)).sample, target)
+
+
+def text(
+    pipe: StableDiffusionPipeline, ids: Int[Tensor, "1 tokens"], places: Bool[Tensor, "1 tokens"], vector: Float[Tensor, "width"]
+) -> Float[Tensor, "1 tokens width"]:
+    """What the text encoder makes of a prompt with `vector` as the embedding at `places`."""
+    with replaced(pipe, places, vector):
+        return pipe.text_encoder(ids).last_hidden_state
+
+
+def prompt_ids(pipe: StableDiffusionPipeline, name: str) -> tuple[Int[Tensor, "1 tokens"], Bool[Tensor, "1 tokens"]]:
+    """Token ids of the class's prompt and where its token stands; a stand-in id is there, and the pipeline stays as it is."""
+    tokenizer = copy.deepcopy(pipe.tokenizer)
+    tokenizer.add_tokens(token(name))
+    prompt = PROMPT.format(token=token(name))
+    ids = tokenizer(prompt, padding="max_length", max_length=tokenizer.model_max_length, return_tensors="pt").input_ids
+    places = ids == tokenizer.convert_tokens_to_ids(token(name))
+    return ids.masked_fill(places, 0).to(pipe.device), places.to(pipe.device)
+
+
+@contextlib.contextmanager
+def replaced(pipe: StableDiffusionPipeline, places: Bool[Tensor, "1 tokens"], vector: Float[Tensor, "width"]) -> Iterator[None]:
+    """The text encoder with `vector` in place of some of its input embeddings; gradients reach the vector alone."""
+
+    def hook(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
+        return torch.where(places[..., None], vector, output)
+
+    handle = pipe.text_encoder.get_input_embeddings().register_forward_hook(hook)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def loss_curve(path: Path) -> list[float]:
+    """The loss of every step, from the token's own file."""
+    with safetensors.safe_open(path, "pt") as file:
+        return json.loads(file.metadata()["losses"])
+
+
+WORDS: dict[str, Callable[[str], str]] = {"text": str, "in_star": names.token}  # what a prompt calls a class
+DRAWN = 20  # images per pipeline call
+schema = tables.schema(
+    ["prompt", "class", "seed"],
+    {"prompt": pa.Column(str, pa.Check.isin(WORDS)), "class": pa.Column(str), "seed": pa.Column("int64"), "image": pa.Column(object)},
+)
+
+
+def draw_all(
+    pipe: StableDiffusionPipeline, classes: list[str], *, settings: Inversion, origin: text_to_image.Origin, folder: Path
+) -> pd.DataFrame:
+    """Images of each class, by name and by token, seeds 1 to `validation_images`; draws the classes that are missing or outdated."""
+    drawn = settings.validation_images, settings.sampling_steps, settings.guidance
+    made_from = {name: kinds.SAMPLES.stamp(name, names.PROMPT, drawn, origin.base, origin.tokens[name]) for name in classes}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in classes})
+    for name in tqdm(shelf.waiting(), desc="comparison", disable=None):
+        tables.write_unit(pd.DataFrame(rows(pipe, name, settings=settings)), shelf[name], schema)
+    return tables.read_units(shelf, schema)
+
+
+def rows(pipe: StableDiffusionPipeline, name: str, *, settings: Inversion) -> list[dict]:
+    """One row per prompt and seed of a class; both prompts start from the same noise."""
+    found = []
+    for prompt, word in WORDS.items():
+        images = draw(pipe, names.PROMPT.format(token=word(name)), settings=settings)
+        found += [{"prompt": prompt, "class": name, "seed": seed, "image": tables.encode(i)} for seed, i in enumerate(images.numpy(), 1)]
+    return found
+
+
+def draw(pipe: StableDiffusionPipeline, prompt: str, *, settings: Inversion) -> UInt8[Tensor, "images height width 3"]:
+    """Images of one prompt from the plain pipeline; image i starts from the noise of seed i + 1."""
+    parts = []
+    for start in range(1, settings.validation_images + 1, DRAWN):
+        numbers = range(start, min(start + DRAWN, settings.validation_images + 1))
+        latents = pipe(
+            [prompt] * len(numbers),
+            generator=[torch.Generator().manual_seed(number) for number in numbers],
+            num_inference_steps=settings.sampling_steps,
+            guidance_scale=settings.guidance,
+            output_type="latent",
+        ).images
+        parts.append(text_to_image.decode(pipe, latents))
+    return torch.cat(parts)
+
+
+def frechet_distance(sample: Float[np.ndarray, "n features"], reference: Float[np.ndarray, "m features"]) -> float:
+    """Frechet distance of the Gaussians with the two sets' means and covariances (Heusel et al. 2017).
+
+    |mean difference|^2 + tr(S1) + tr(S2) - 2 tr((S1 S2)^(1/2)), nothing shrunk or projected. The last trace is the sum of the
+    singular values of R1 R2^T, where S = R^T R: exact also for sets smaller than their dimension, whose covariances are singular
+    and for which a matrix root is unstable. The estimate is too large by about 1 / n, so compare sets of equal size only.
+    Raises ValueError for a set of fewer than two rows.
+    """
+    if min(len(sample), len(reference)) < 2:
+        raise ValueError(f"Frechet distance: sets of {len(sample)} and {len(reference)} rows; accepted: at least 2")
+    first, second = (root_covariance(features.astype(np.float64)) for features in (sample, reference))
+    gap = np.square(sample.mean(axis=0, dtype=np.float64) - reference.mean(axis=0, dtype=np.float64)).sum()
+    overlap = np.linalg.svd(first @ second.T, compute_uv=False).sum()
+    return float(max(gap + np.square(first).sum() + np.square(second).sum() - 2 * overlap, 0.0))
+
+
+def root_covariance(features: Float[np.ndarray, "n features"]) -> Float[np.ndarray, "k features"]:
+    """R of the covariance S = R^T R, from the triangular factor of the centred rows."""
+    return np.linalg.qr(features - features.mean(axis=0), mode="r") / np.sqrt(len(features) - 1)
+
+
+def distance(
+    features: Float[np.ndarray, "n features"], seeds: Int[np.ndarray, "n"], reference: Float[np.ndarray, "m features"]
+) -> Float[np.ndarray, "values"]:
+    """The Frechet distance of all rows to the reference, followed by its values without each seed in turn."""
+    return left_out(lambda rows: frechet_distance(features[rows], reference), seeds)
+
+
+def nearest(features: Float[np.ndarray, "n features"], reference: Float[np.ndarray, "m features"]) -> tuple[np.ndarray, np.ndarray]:
+    """For every row the place of its nearest reference and its distance, 1 - cosine. ValueError for an empty reference."""
+    if not len(reference):
+        raise ValueError("nearest images: the reference is empty; accepted: at least one image")
+    away, place = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(reference).kneighbors(features)
+    return place[:, 0], away[:, 0]
+
+
+def neighbours(
+    drawn: pd.DataFrame, features: Float[np.ndarray, "rows features"], sides: dict[str, dict[str, Float[np.ndarray, "m features"]]]
+) -> pd.DataFrame:
+    """Nearest real images of every drawn one within its class: `<side>` is the distance and `<side>_place` the image.
+
+    `sides` holds reference features by side and class, such as the scenes learned from and held-out ones.
+    """
+    table = drawn[["prompt", "class", "seed"]].copy()
+    for side, known in sides.items():
+        for name, rows in table.groupby("class", sort=False).groups.items():
+            place, away = nearest(features[rows], known[name])
+            table.loc[rows, side], table.loc[rows, f"{side}_place"] = away, place
+        table[f"{side}_place"] = table[f"{side}_place"].astype(int)
+    return table
+
+
+def nearer(table: pd.DataFrame, side: str, other: str) -> dict:
+    """Share of images that lie nearer to `side` than to `other`, ties as a half, with a jackknife interval over the seeds.
+
+    With as many references on both sides it is one half where nothing is learned by heart.
+    """
+    score = (1 + np.sign(table[other] - table[side]).to_numpy()) / 2
+    return jackknife(left_out(lambda rows: score[rows].mean(), table["seed"].to_numpy()), len(table))
+
+
+def left_out(statistic: Callable[[np.ndarray], float], seeds: Int[np.ndarray, "rows"]) -> Float[np.ndarray, "values"]:
+    """A statistic of all rows (given as a mask), followed by its values without each seed in turn."""
+    return np.array([statistic(np.ones(len(seeds), bool)), *(statistic(seeds != seed) for seed in np.unique(seeds))])
+
+
+def named(judge: Classifier, pictures: UInt8[np.ndarray, "rows height width 3"], classes: list[str]) -> Bool[np.ndarray, "rows"]:
+    """Whether the judge's first choice is each picture's class."""
+    parts = [judge.logits(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
+    return np.array([judge.labels[i] for i in torch.cat(parts).argmax(dim=1)]) == np.array(classes)
+
+
+def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float = 0.95) -> dict:
+    """A record of the first value; its t interval is from the others, each without one seed (Efron and Tibshirani 1993, ch. 11).
+
+    The bootstrap would not do: repeated rows look like a smaller sample, and the distance grows with that.
+    """
+    estimate, others = values[0], values[1:]
+    half = np.sqrt((len(others) - 1) * others.var()) * stats.t.ppf((1 + confidence) / 2, len(others) - 1)
+    return {"n": n, "estimate": estimate, "low": estimate - half, "high": estimate + half}
+
+
+def frechet_table(
+    drawn: pd.DataFrame, features: Float[np.ndarray, "rows features"], references: dict[str, Float[np.ndarray, "m features"]]
+) -> pd.DataFrame:
+    """Frechet distance of the drawn images to the references of their class, and of all classes ("all"); see `compare`."""
+    known, seeds = {"all": np.concatenate(list(references.values()))} | references, drawn["seed"].to_numpy()
+    table = compare(drawn, list(references), lambda name, rows: distance(features[rows], seeds[rows], known[name]))
+    return bounded(table, highest=None)
+
+
+def accuracy_table(drawn: pd.DataFrame, correct: Bool[np.ndarray, "rows"]) -> pd.DataFrame:
+    """Share of drawn images whose class the judge names, by class and of all classes ("all"); see `compare`."""
+    classes, seeds = list(dict.fromkeys(drawn["class"])), drawn["seed"].to_numpy()
+    table = compare(drawn, classes, lambda name, rows: left_out(lambda some: correct[rows][some].mean(), seeds[rows]))
+    return bounded(table, highest=1.0)
+
+
+def bounded(table: pd.DataFrame, *, highest: float | None) -> pd.DataFrame:
+    """The table with the intervals of the prompts, not of their difference, cut to what is possible: 0 to `highest`."""
+    prompts = table["prompt"] != "difference"
+    table.loc[prompts, ["low", "high"]] = table.loc[prompts, ["low", "high"]].clip(0, highest)
+    return table
+
+
+def compare(drawn: pd.DataFrame, classes: list[str], values: Callable[[str, np.ndarray], np.ndarray]) -> pd.DataFrame:
+    """One row per class and prompt, and one for the difference IN* minus text, which is paired by seed.
+
+    `values` gives a statistic of (class, mask of its rows), followed by its values without each seed.
+    """
+    found = []
+    for name in ["all", *classes]:
+        rows = {prompt: ((drawn["prompt"] == prompt) & ((drawn["class"] == name) | (name == "all"))).to_numpy() for prompt in WORDS}
+        cases = {prompt: values(name, own) for prompt, own in rows.items()}
+        cases["difference"] = cases["in_star"] - cases["text"]
+        found += [{"class": name, "prompt": prompt, **jackknife(case, int(rows["text"].sum()))} for prompt, case in cases.items()]
+    return pd.DataFrame(found)

@@ -1,0 +1,153 @@
+"""Low-rank adapters (LoRA) on the UNet: which modules they touch, their scale per sample, and their files."""
+
+import contextlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from peft import LoraConfig
+from peft.tuners.lora import LoraLayer
+from peft.utils import get_peft_model_state_dict
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from cnslib.core import units
+
+NAME = "slider"
+# Everything but cross-attention, as in the released code: self-attention, residual blocks, down- and upsampling.
+TARGETS = (
+    r".*attn1\.(to_q|to_k|to_v|to_out\.0)"
+    r"|.*resnets\.\d+\.(conv1|conv2|time_emb_proj|conv_shortcut)"
+    r"|.*(downsamplers|upsamplers)\.\d+\.conv"
+)
+
+
+def layers(unet: UNet2DConditionModel) -> dict[str, LoraLayer]:
+    """The adapted modules by name."""
+    return {name: module for name, module in unet.named_modules() if isinstance(module, LoraLayer) and NAME in module.lora_A}
+
+
+@contextlib.contextmanager
+def fresh(pipe: StableDiffusionPipeline, *, rank: int, alpha: float, generator: torch.Generator) -> Iterator[list[nn.Parameter]]:
+    """The pipeline with a new adapter, which changes nothing yet; yields its trainable parameters, removes it afterwards."""
+    try:
+        yield attach(pipe.unet, rank=rank, alpha=alpha, generator=generator)
+    finally:
+        pipe.unload_lora_weights()
+
+
+def attach(unet: UNet2DConditionModel, *, rank: int, alpha: float, generator: torch.Generator) -> list[nn.Parameter]:
+    """Adds an adapter whose first factor is uniform (He, slope 1, as in the released code) and whose second is zero."""
+    unet.add_adapter(LoraConfig(r=rank, lora_alpha=alpha, target_modules=TARGETS), adapter_name=NAME)
+    for layer in layers(unet).values():
+        down, up = layer.lora_A[NAME].weight, layer.lora_B[NAME].weight
+        drawn = torch.empty(down.shape)
+        down.data.copy_(nn.init.kaiming_uniform_(drawn, a=1, generator=generator))
+        nn.init.zeros_(up)
+    return [p for p in unet.parameters() if p.requires_grad]
+
+
+@contextlib.contextmanager
+def switched_off(unet: UNet2DConditionModel) -> Iterator[None]:
+    """The UNet without its adapter, bit for bit the base model."""
+    unet.disable_adapters()
+    try:
+        yield
+    finally:
+        unet.enable_adapters()
+
+
+@contextlib.contextmanager
+def scaled(unet: UNet2DConditionModel, scales: Sequence[float]) -> Iterator[None]:
+    """Gives every sample of a batch its own slider scale: sample i of a forward pass gets `scales[i]`.
+
+    The factor alpha / rank stays; peft has one scale per batch, so the second factor's output is multiplied by a hook.
+    """
+    factors = torch.tensor(scales, dtype=torch.float32)
+
+    def hook(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
+        return output * factors.to(output).reshape(-1, *[1] * (output.ndim - 1))
+
+    handles = [layer.lora_B[NAME].register_forward_hook(hook) for layer in layers(unet).values()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def save(pipe: StableDiffusionPipeline, path: Path, entries: dict[str, str]) -> None:
+    """Writes the adapter in half precision as `pipe.load_lora_weights` reads it: rank, alpha and further header entries included."""
+    weights = {key: value.half() for key, value in get_peft_model_state_dict(pipe.unet, adapter_name=NAME).items()}
+    config = pipe.unet.peft_config[NAME].to_dict()
+    with tempfile.TemporaryDirectory() as folder:
+        pipe.save_lora_weights(folder, weights, weight_name=path.name, unet_lora_adapter_metadata=config)
+        data = (Path(folder) / path.name).read_bytes()
+    units.write_bytes(path, with_header(data, entries))
+
+
+def with_header(data: bytes, entries: dict[str, str]) -> bytes:
+    """A safetensors file with further header entries, in sorted order: the library's own order changes from run to run."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["__metadata__"] |= entries
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[8 + length :]
+
+
+def file_digest(path: Path) -> str:
+    """The digest of an adapter file that can be read."""
+    header(path)
+    return units.file_digest(path)
+
+
+def header(path: Path) -> dict[str, str]:
+    """The header entries of an adapter file. FileNotFoundError or ValueError name a missing or truncated file."""
+    if not path.exists():
+        raise FileNotFoundError(f"slider {path} does not exist; the sliders step makes it")
+    try:
+        with safe_open(path, "pt") as file:
+            return file.metadata() or {}
+    except SafetensorError as error:
+        raise ValueError(f"slider {path} is not a complete safetensors file ({error})") from error
+
+
+@contextlib.contextmanager
+def loaded(pipe: StableDiffusionPipeline, path: Path) -> Iterator[None]:
+    """The pipeline with the adapter of a file, active at scale 1; the base model is restored bit for bit afterwards.
+
+    Raises ValueError, naming the file, where its tensors are not exactly those of the adapted modules.
+    """
+    require_complete(pipe.unet, path)
+    try:
+        pipe.unet.load_lora_adapter(path, prefix="unet", adapter_name=NAME, use_safetensors=True, local_files_only=True)
+        yield
+    finally:
+        pipe.unload_lora_weights()
+
+
+def require_complete(unet: UNet2DConditionModel, path: Path) -> None:
+    """Raises ValueError unless the file holds both factors, of fitting shapes, of each module to adapt and nothing else."""
+    rank = int(json.loads(header(path).get("lora_adapter_metadata", "{}")).get("unet.r", 0))
+    expected = factor_shapes(unet, rank)
+    with safe_open(path, "pt") as file:
+        found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118, the file is no mapping
+    differing = sorted({key for key, _ in found.items() ^ expected.items()})
+    if differing:
+        raise ValueError(f"slider {path} does not fit this UNet: {len(differing)} tensors differ, for example {differing[:2]}")
+
+
+def factor_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every tensor that an adapter file of this rank holds for a UNet without adapter."""
+    shapes = {}
+    for name, module in unet.named_modules():
+        if re.fullmatch(TARGETS, name):
+            rows, columns, *kernel = module.weight.shape
+            shapes[f"unet.{name}.lora_A.weight"] = (rank, columns, *kernel)
+            shapes[f"unet.{name}.lora_B.weight"] = (rows, rank, *(1 for _ in kernel))
+    return shapes

@@ -1,0 +1,258 @@
+"""Logits per label, own preprocessing.
+
+Image classifiers at the edge of the library: timm, zero-shot open_clip, the paper's 43; each with its own preprocessing.
+
+A classifier of your own as the benchmark asks classifiers: any module, or a timm, open_clip or transformers model by name.
+
+Who labels out-of-class images in place of people: an oracle that was trained for it, or a classifier that is trusted to know.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from PIL import Image
+from timm.data import create_transform, resolve_data_config
+from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
+from torch import Tensor, nn
+from transformers import AutoImageProcessor, AutoModelForImageClassification
+
+from cnslib.core import paths, units
+from cnslib.core.names import demand
+from cnslib.data import imagenet
+from cnslib.models import efficientnet_lite, encoders, registry
+from cnslib.models.weights import refuse_code
+
+PROMPT = "a picture of a {label}"  # of zero-shot classifiers
+CLIP_CONFIG = "open_clip_config.json"
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A frozen model whose outputs are one logit per label, with the preprocessing that belongs to it."""
+
+    name: str
+    source: str
+    labels: list[str]
+    network: Callable[[Tensor], Tensor]
+    transform: Callable[[Image.Image], Tensor]
+    settings: dict[str, Any]  # of the transform
+    parameters: int  # weights that act when an image is classified
+    device: str
+    chosen: str = "model"  # whose preprocessing that is: "model" or "paper"
+
+    @torch.inference_mode()
+    def logits(self, images: UInt8[np.ndarray, "batch height width 3"] | Sequence) -> Float[Tensor, "batch labels"]:
+        """Logits in fp32, on the CPU, of uint8 images: one array, or a list of pictures of any sizes."""
+        inputs = torch.stack([self.transform(Image.fromarray(np.asarray(picture))) for picture in images])
+        return self.network(inputs.to(self.device)).float().cpu()
+
+    @property
+    def preprocessing(self) -> str:
+        """Stored with every prediction: "paper", or a short digest of the model's own preprocessing."""
+        return "paper" if self.chosen == "paper" else units.digest(self.settings)[:12]
+
+    def describe(self) -> dict[str, Any]:
+        """What a reader wants to know: where the model comes from, its size and its preprocessing."""
+        return {"model": self.name, "source": self.source, "parameters": self.parameters, **self.settings}
+
+
+def load(name: str, source: str, labels: list[str], device: str = "cpu", *, preprocessing: str = "model") -> Classifier:
+    """The classifier called `name`: a timm or open_clip directory, "timm:<name>", "open_clip:<name>/<tag>" or "registry:<name>".
+
+    `preprocessing` is "model" (the model's own) or "paper" (ImageNet statistics for all, see `paper_settings`). Raises
+    FileNotFoundError for a missing directory or file, ValueError for unreadable weights and for a model whose number of
+    outputs is not the number of labels; both name the classifier.
+    """
+    key = f"evaluation.classifiers.{name}"
+    demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
+    network, transform, settings, size = reader(source)(key, source, labels, device)
+    if preprocessing == "paper":
+        settings = paper_settings(settings["input_size"])
+        transform = create_transform(**settings)
+    return Classifier(name, source, list(labels), network, transform, settings, size, device, preprocessing)
+
+
+def reader(source: str) -> Callable:
+    """What reads such a source."""
+    if source.startswith(registry.PREFIX):
+        return published
+    return zero_shot if is_open_clip(source) else supervised
+
+
+def source_digest(source: str) -> str:
+    """A digest of a classifier: of its files, or of its name where they are not at a path."""
+    return registry.source_digest(source) if source.startswith(registry.PREFIX) else encoders.source_digest(source)
+
+
+def is_open_clip(source: str) -> bool:
+    """Whether a source names an open_clip model or is the directory of one."""
+    return source.startswith("open_clip:") or (paths.resolve(source) / CLIP_CONFIG).exists()
+
+
+def supervised(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
+    """A timm classifier: its network, transform, the transform's settings and the number of weights."""
+    model, _ = encoders.timm_model(key, source, device)
+    if model.num_classes != len(labels):
+        raise ValueError(f"{key}: {source} has {model.num_classes} outputs, labels name {len(labels)}; accepted: as many outputs as labels")
+    settings = resolve_data_config({}, model=model)
+    return model, create_transform(**settings), settings, weights(model)
+
+
+def published(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
+    """One of the paper's 43 classifiers of ImageNet, as `supervised`."""
+    if labels != list(imagenet.labels()):
+        accepted = "ImageNet's 1000 names, published/imagenet1000.json"
+        raise ValueError(f"{key}: {source} answers with ImageNet's classes, base.labels names {len(labels)} others; accepted: {accepted}")
+    model, settings = registry.build(source, key=key)
+    return model.to(device), create_transform(**settings), settings, weights(model)
+
+
+def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
+    """An open_clip model as a classifier (Radford et al. 2021): scaled cosine of the image with one prompt per label.
+
+    Its weights are those of the image tower and the labels' text features, which play the head; the text tower is done by then.
+    """
+    try:
+        clip = encoders.Clip(source, device=device)
+        texts = clip.text_features([PROMPT.format(label=label) for label in labels]).to(device)
+    except (ValueError, FileNotFoundError) as error:
+        raise type(error)(f"{key}: {error}") from error
+    settings = dict(clip.model.visual.preprocess_cfg)
+    size = settings.pop("size")
+    settings["input_size"] = (3, *((size, size) if isinstance(size, int) else size))
+
+    def network(pixels: Tensor) -> Tensor:
+        features = nn.functional.normalize(clip.model.encode_image(pixels), dim=1)
+        return clip.model.logit_scale.exp() * features @ texts.T
+
+    return network, clip.transform, settings, weights(clip.model.visual) + texts.numel()
+
+
+def weights(model: nn.Module) -> int:
+    """Number of trained values of a module; running statistics are none."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def paper_settings(input_size: tuple[int, int, int]) -> dict[str, Any]:
+    """The authors' preprocessing of every model: Resize 256, CenterCrop 224, bicubic, ImageNet mean and standard deviation.
+
+    Scaled to the model's input size. Inputs above 224 px, that is the authors' one 336-px model, are not cropped.
+    """
+    crop = 224 / 256 if input_size[-1] <= 224 else 1.0
+    statistics = {"mean": IMAGENET_DEFAULT_MEAN, "std": IMAGENET_DEFAULT_STD}
+    return {"input_size": tuple(input_size), "interpolation": "bicubic", "crop_pct": crop, "crop_mode": "center", **statistics}
+
+
+HUGGING_FACE = "transformers:"
+ACCEPTED = f"a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>, {efficientnet_lite.ACCEPTED}"
+
+
+def guest(
+    model: nn.Module | str,
+    *,
+    name: str,
+    labels: list[str],
+    transform: Callable[[Image.Image], Tensor] | None = None,
+    device: str = "cpu",
+) -> Classifier:
+    """A classifier called `name`, whose outputs are one logit for each of `labels`, in their order.
+
+    `transform` turns a picture into the module's input; timm modules bring their own. Weights are frozen. Raises ValueError for a
+    module without a transform, a transform beside a name, outputs that do not fit the labels, and logits that are no numbers.
+    """
+    if isinstance(model, str):
+        demand(transform is None, "transform", transform, f"none beside the name {model!r}: a named model has its own")
+        found = named(model, name, labels, device)
+    elif isinstance(model, nn.Module):
+        found = module(model, name, labels, transform, device)
+    else:
+        raise ValueError(f"model: {model!r} is not accepted; accepted: {ACCEPTED}")
+    require_logits(found)
+    return found
+
+
+def named(source: str, name: str, labels: list[str], device: str) -> Classifier:
+    """A classifier by the name of its source."""
+    if source.startswith(efficientnet_lite.PREFIX):
+        return module(efficientnet_lite.network(source), name, labels, None, device)
+    if source.startswith(HUGGING_FACE):
+        return hugging_face(source, name, labels, device)
+    return load(name, source, labels, device)
+
+
+def digest(source: str) -> str:
+    """A digest of a named model: of its weights where they lie on this machine, else of its name."""
+    if source.startswith(efficientnet_lite.PREFIX):
+        return units.file_digest(efficientnet_lite.weights_file(source.removeprefix(efficientnet_lite.PREFIX)))
+    return encoders.source_digest(source.removeprefix(HUGGING_FACE))
+
+
+def module(model: nn.Module, name: str, labels: list[str], transform: Callable | None, device: str) -> Classifier:
+    """A module with its transform."""
+    if transform is not None:
+        settings: dict[str, Any] = {"transform": getattr(transform, "__qualname__", repr(transform))}
+    else:
+        demand(hasattr(model, "pretrained_cfg"), "transform", None, "a function from a PIL picture to the module's input tensor")
+        settings = resolve_data_config({}, model=model)
+        transform = create_transform(**settings)
+    frozen = model.to(device).eval().requires_grad_(False)
+    return Classifier(name, type(model).__name__, list(labels), frozen, transform, settings, weights(model), device)
+
+
+def hugging_face(source: str, name: str, labels: list[str], device: str) -> Classifier:
+    """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted."""
+    place = source.removeprefix(HUGGING_FACE)
+    if (folder := paths.resolve(place)).is_dir():
+        refuse_code(folder, key=name)
+        place = str(folder)
+    with encoders.named_errors(name, source, "a directory or id of a transformers image classifier with safetensors weights"):
+        model = AutoModelForImageClassification.from_pretrained(place, use_safetensors=True, trust_remote_code=False)
+        processor = AutoImageProcessor.from_pretrained(place, use_fast=False, trust_remote_code=False)
+    frozen = model.to(device).eval().requires_grad_(False)
+
+    def transform(image: Image.Image) -> Tensor:
+        return processor(image, return_tensors="pt")["pixel_values"][0]
+
+    def network(pixels: Tensor) -> Tensor:
+        return frozen(pixels).logits
+
+    settings = {key: value for key, value in processor.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
+    return Classifier(name, source, list(labels), network, transform, settings, weights(model), device)
+
+
+def require_logits(classifier: Classifier) -> None:
+    """Raises ValueError, naming the classifier, unless it answers a grey picture with one number per label."""
+    grey = torch.full((1, 64, 64, 3), 128, dtype=torch.uint8).numpy()
+    logits = classifier.logits(grey)
+    wanted = (1, len(classifier.labels))
+    if tuple(logits.shape) != wanted:
+        raise ValueError(f"{classifier.name}: outputs of shape {tuple(logits.shape)} for one picture; accepted: {wanted}, one per label")
+    if not torch.isfinite(logits).all():
+        raise ValueError(f"{classifier.name}: outputs {logits.flatten()[:3].tolist()} are not finite; accepted: logits")
+
+
+BATCH = 64
+
+
+def load_oracle(source: str, *, labels: list[str], device: str = "cpu") -> encoders.Oracle:
+    """The oracle in a directory, or one of the paper's classifiers ("registry:<model>") in its place; errors name `oracle`."""
+    if not source.startswith(registry.PREFIX):
+        return encoders.Oracle(source, labels=labels, device=device)
+    return cast(encoders.Oracle, Trusted(source, labels=labels, device=device))
+
+
+class Trusted:
+    """A classifier as oracle of the class alone: it names no shift and no severity. It must not be one of those that are judged."""
+
+    def __init__(self, source: str, *, labels: list[str], device: str):
+        self.classifier = load("oracle", source, labels, device)
+        self.labels, self.digest = labels, source_digest(source)
+
+    def class_probability(self, images: UInt8[np.ndarray, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
+        """Probability of each label, in the order of `labels`."""
+        parts = [self.classifier.logits(images[start : start + BATCH]) for start in range(0, len(images), BATCH)]
+        return torch.cat(parts).softmax(dim=1)

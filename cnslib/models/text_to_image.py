@@ -1,0 +1,169 @@
+"""Text-to-image model at the edge of the library: loading a local pipeline, embedding prompts, latents in and images out."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from diffusers import DDIMScheduler, StableDiffusionPipeline
+from diffusers.utils import logging as diffusers_logging
+from jaxtyping import Float, UInt8
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from tqdm.auto import trange
+from transformers.utils import logging as transformers_logging
+
+from cnslib.core import units
+from cnslib.core.names import identifier, token
+from cnslib.models import weights
+
+CHUNK = 10  # prompts per pipeline call
+LIBRARIES = ("diffusers", "transformers", "stable_diffusion")  # of the parts of a pipeline
+PREDICTIONS = ("v_prediction", "epsilon")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What sliders and images are made from: digest of the base model's directory, and of each class's token file."""
+
+    base: str
+    tokens: dict[str, str]
+
+
+def origin(directory: Path, tokens: Path, classes: list[str]) -> Origin:
+    """Digests of a pipeline directory and of the token files of the classes. FileNotFoundError names a missing token file."""
+    paths = {name: tokens / f"{identifier(name)}.safetensors" for name in classes}
+    for name, path in paths.items():
+        if not path.exists():
+            raise FileNotFoundError(f"token file {path} of class {name!r} does not exist; the inversion step makes it")
+    return Origin(units.directory_digest(directory), {name: units.file_digest(path) for name, path in paths.items()})
+
+
+def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
+    """The text-to-image model of a local diffusers directory: fp32, frozen, no safety checker, no progress bar.
+
+    Raises FileNotFoundError for a missing directory, ValueError for unreadable weights and for a scheduler other than
+    DDIM with evenly spaced "leading" steps, whose noise levels the slider training relies on.
+    """
+    directory = Path(directory)
+    require_directory(directory)
+    require_readable(directory)
+    diffusers_logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()
+    pipe = StableDiffusionPipeline.from_pretrained(
+        directory, dtype=torch.float32, safety_checker=None, use_safetensors=True, local_files_only=True
+    )
+    require_scheduler(pipe, directory)
+    for part in (pipe.unet, pipe.vae, pipe.text_encoder):
+        part.requires_grad_(False).eval()
+    pipe.set_progress_bar_config(disable=True)
+    return pipe.to(device)
+
+
+def require_directory(directory: Path) -> None:
+    """Raises FileNotFoundError, naming the params key, unless a diffusers pipeline lies in the directory."""
+    wanted = "accepted: a local StableDiffusionPipeline directory, as save_pretrained writes it"
+    if not directory.is_dir():
+        raise FileNotFoundError(f"pipeline: directory {directory} does not exist; {wanted}")
+    index = directory / "model_index.json"
+    if not index.exists():
+        raise FileNotFoundError(f"pipeline: {directory} has no model_index.json; {wanted}")
+    require_libraries(index)
+    weights.refuse_code(directory, key="pipeline")
+    for part in [key for key, value in json.loads(index.read_text()).items() if isinstance(value, list) and value[0]]:
+        if not (directory / part).is_dir() and part not in ("safety_checker", "feature_extractor"):
+            raise FileNotFoundError(f"pipeline: {directory} has no folder {part}; {wanted}")
+
+
+def require_libraries(index: Path) -> None:
+    """Raises ValueError, naming the part, where a pipeline or a part of it is a class of the directory's own Python."""
+    for part, value in json.loads(index.read_text()).items():
+        if isinstance(value, list) and value[0] not in (None, *LIBRARIES):
+            raise ValueError(f"pipeline: {index} has {part}: {value}, Python of its makers; accepted: classes of {', '.join(LIBRARIES)}")
+
+
+def require_readable(directory: Path) -> None:
+    """Raises ValueError, naming the file, for a truncated safetensors file; FileNotFoundError for a model without one."""
+    for part in ("unet", "vae", "text_encoder"):
+        if not list((directory / part).glob("*.safetensors")):
+            raise FileNotFoundError(f"pipeline: {directory / part} has no .safetensors file; pickled weights are not accepted")
+    for path in sorted(directory.rglob("*.safetensors")):
+        try:
+            with safe_open(path, "pt"):
+                pass
+        except SafetensorError as error:
+            raise ValueError(f"pipeline: {path} is not a complete safetensors file ({error}); copy it again") from error
+
+
+def require_scheduler(pipe: StableDiffusionPipeline, directory: Path) -> None:
+    """Raises ValueError unless the scheduler is a leading-spaced DDIM of a known prediction type.
+
+    The prediction type exists in this configuration alone: a wrong one gives no error later, only wrong images.
+    """
+    found = type(pipe.scheduler).__name__, pipe.scheduler.config.prediction_type, pipe.scheduler.config.timestep_spacing
+    if not isinstance(pipe.scheduler, DDIMScheduler) or found[1] not in PREDICTIONS or found[2] != "leading":
+        accepted = f"DDIMScheduler, prediction_type {' or '.join(PREDICTIONS)}, timestep_spacing leading"
+        raise ValueError(f"pipeline: scheduler of {directory} is {', '.join(map(str, found))}; accepted: {accepted}")
+
+
+def load_tokens(pipe: StableDiffusionPipeline, tokens: Path, classes: list[str]) -> None:
+    """Adds the IN* tokens of the classes to the pipeline's vocabulary, from their textual-inversion files."""
+    for name in classes:
+        pipe.load_textual_inversion(tokens / f"{identifier(name)}.safetensors", use_safetensors=True, local_files_only=True)
+        require_token(pipe, token(name))
+
+
+def require_token(pipe: StableDiffusionPipeline, word: str) -> None:
+    """Raises ValueError unless a class token is one word of the tokenizer: an unknown one would be spelled out silently."""
+    if word not in pipe.tokenizer.get_vocab():
+        raise ValueError(f"class token {word!r} is not in the tokenizer; the inversion step defines it, load_tokens loads it")
+
+
+@torch.no_grad()
+def embed(pipe: StableDiffusionPipeline, prompts: list[str]) -> Float[Tensor, "prompts tokens width"]:
+    """Text embeddings that condition the UNet.
+
+    Raises ValueError for a prompt longer than the text encoder's context, which would be cut off silently.
+    """
+    longest = pipe.tokenizer.model_max_length
+    for prompt in prompts:
+        if len(pipe.tokenizer(prompt).input_ids) > longest:
+            raise ValueError(f"prompt {prompt!r} is longer than the {longest} tokens of the text encoder")
+    return pipe.encode_prompt(prompts, pipe.device, 1, False)[0]
+
+
+def latent_shape(pipe: StableDiffusionPipeline) -> tuple[int, int, int]:
+    """Channels, height and width of a latent."""
+    side = pipe.unet.config.sample_size
+    return pipe.unet.config.in_channels, side, side
+
+
+def initial_latent(pipe: StableDiffusionPipeline, seed: int) -> Float[Tensor, "1 channels height width"]:
+    """The noise that image `seed` starts from, drawn as diffusers draws it: the same for every scale, shift and class."""
+    noise = torch.randn((1, *latent_shape(pipe)), generator=torch.Generator().manual_seed(seed))
+    return noise.to(pipe.device) * pipe.scheduler.init_noise_sigma
+
+
+@torch.no_grad()
+def decode(pipe: StableDiffusionPipeline, latents: Float[Tensor, "batch channels h w"]) -> UInt8[Tensor, "batch height width 3"]:
+    """Images in [0, 255] of final latents, rounded as diffusers rounds them."""
+    images = pipe.vae.decode(latents / pipe.vae.config.scaling_factor).sample
+    images = pipe.image_processor.postprocess(images, output_type="pt")
+    return (images * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu()
+
+
+@torch.no_grad()
+def sample(
+    pipe: StableDiffusionPipeline, prompts: list[str], numbers: list[int], *, steps: int, guidance: float
+) -> UInt8[Tensor, "prompts height width 3"]:
+    """Images of prompts by the plain pipeline, image i from the initial latent of seed `numbers[i]`.
+
+    Prompts run in chunks of ten, the last one shorter.
+    """
+    parts = []
+    for start in trange(0, len(prompts), CHUNK, desc="images", disable=None):
+        rows = slice(start, start + CHUNK)
+        latents = torch.cat([initial_latent(pipe, number) for number in numbers[rows]])
+        output = pipe(prompts[rows], latents=latents, num_inference_steps=steps, guidance_scale=guidance, output_type="pt").images
+        parts.append((output * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu())
+    return torch.cat(parts)

@@ -1,0 +1,117 @@
+"""Weight files: found, checked, renamed.
+
+Files of weights that others made: a local path first, then a hub id with its revision; each is checked before anything reads it.
+
+Weights from outside, read without running anything in them: torch files of tensors and plain values, safetensors, directories.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from cnslib.core.sources import named, require_downloaded
+
+TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
+
+
+def read_weights(path: Path, *, sha256: str | None = None) -> dict[str, Tensor]:
+    """Tensors by name of a .safetensors file or, by any other accepted suffix, of a torch file, on the CPU.
+
+    Errors as those of `read`; ValueError also for a suffix that is none of these.
+    """
+    if path.suffix in TORCH_SUFFIXES:
+        return read_torch(path, sha256=sha256)
+    if path.suffix != ".safetensors":
+        raise ValueError(f"{path}: suffix {path.suffix!r} is not accepted; accepted: .safetensors, {', '.join(TORCH_SUFFIXES)}")
+    require_downloaded(path, sha256=sha256)
+    try:
+        return safetensors.torch.load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a complete safetensors file ({error}); copy it again") from error
+
+
+def read_torch(path: Path, *, sha256: str | None = None) -> dict[str, Tensor]:
+    """Tensors by name of a torch file. Errors as those of `load`; ValueError also where it holds anything else."""
+    found = load_torch(path, sha256=sha256)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds one {type(found).__name__}; accepted: tensors by name")
+    others = [key for key, value in found.items() if not isinstance(key, str) or not isinstance(value, Tensor)]
+    if others:
+        shown = ", ".join(f"{key!r}: {type(found[key]).__name__}" for key in others[:2])
+        raise ValueError(f"{path}: {len(others)} of {len(found)} entries are not tensors by name ({shown}); accepted: tensors by name")
+    return dict(found)
+
+
+def load_torch(path: Path, *, sha256: str | None = None) -> object:
+    """What a torch file holds, on the CPU: tensors, numbers, texts and containers of these; nothing in it is executed.
+
+    Raises FileNotFoundError for a missing file, and ValueError, naming the file, for a web page or a Git LFS pointer in its
+    place, bytes of another sha256 than expected, a truncated file, and one that could only be read by running its code.
+    """
+    require_downloaded(path, sha256=sha256)
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # the unpickler raises whatever damaged bytes lead it to
+        text = " ".join(str(error).split()).rpartition("WeightsUnpickler error: ")[2]
+        if foreign := re.search(r"(?:Unsupported global:|unsupported) GLOBAL (\S+)", text):
+            needs = f"{path} could only be read by running code in it ({foreign[1]})"
+            raise ValueError(f"{needs}, which is refused; accepted: tensors, numbers, texts and containers of these") from None
+        raise ValueError(f"{path} is not a complete torch file ({type(error).__name__}: {text[:120]}); copy it again") from None
+
+
+def refuse_code(folder: Path, *, key: str) -> None:
+    """Raises ValueError, naming the parameter `key`, file and entry, where a model directory asks to run Python of its makers.
+
+    transformers, open_clip and diffusers run the module that `auto_map` names once a configuration or a caller sets
+    `trust_remote_code`. A directory in which open_clip finds its text tower is looked through too.
+    """
+    for path in configurations(folder):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        elsewhere = [Path(value) for name, value in entries(found) if name == "hf_model_name" and isinstance(value, str)]
+        refuse_entries(path, found, key=key)
+        for other in (other for place in elsewhere for other in configurations(place)):
+            refuse_entries(other, json.loads(other.read_text(encoding="utf-8")), key=key)
+
+
+def configurations(folder: Path) -> list[Path]:
+    """The configurations in a directory and those below it; none where there is no directory."""
+    return sorted(folder.rglob("*config*.json"))
+
+
+def refuse_entries(path: Path, found: Any, *, key: str) -> None:
+    """Raises ValueError for the first entry of a configuration that leads to code."""
+    for name, value in entries(found):
+        if name == "auto_map" or (name == "trust_remote_code" and value is not False):
+            shown = json.dumps(value)[:80]
+            raise ValueError(f"{key}: {path} has {name}: {shown}, which would run Python of its makers; accepted: a model without {name}")
+
+
+def entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every name in a JSON value with what it names, at any depth."""
+    if isinstance(value, dict):
+        yield from value.items()
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from entries(part)
+
+
+def read(path: Path, *, key: str) -> dict[str, Any]:
+    """What a safetensors file or a torch checkpoint holds, on the CPU; nothing in it is executed.
+
+    Raises ValueError, naming the key, for a damaged file and for a checkpoint that holds more than tensors and plain values.
+    """
+    with named(key):
+        if path.suffix == ".safetensors":
+            return dict(read_weights(path))
+        with torch.serialization.safe_globals([argparse.Namespace]):  # training scripts store their settings in one; plain values
+            found = load_torch(path)
+    if not isinstance(found, dict):
+        raise ValueError(f"{key}: {path} holds a {type(found).__name__}; accepted: a mapping of names to tensors")
+    return found

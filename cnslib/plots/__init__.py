@@ -1,0 +1,1 @@
+"""Tables into Axes, and one save for picture and numbers. Nothing is computed here."""

@@ -1,0 +1,271 @@
+"""Curves, dots and bars of estimates.
+
+Figures of the axes: curves in an axis' own order, measures beside the paper's, and the list of verdicts.
+
+The figure of a report: one classifier in colour among the others in grey.
+"""
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cnslib.plots import figures
+from cnslib.plots.figures import MARKERS
+from cnslib.stats.accuracy import ALL
+
+
+def estimate_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, label: str, named: bool = False) -> None:
+    """Curves of an estimate with its interval as a band, one per level of `hue`; `named` at their right end (Fig. 6)."""
+    ends = {}
+    for name, look in figures.looks(table[hue].unique()).items():
+        part = table[table[hue] == name].sort_values(x)
+        axes.plot(part[x], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
+        axes.fill_between(part[x], part["low"], part["high"], color=look["color"], alpha=0.12, linewidth=0)
+        ends[name] = part["estimate"].iloc[-1]
+    axes.set(xlabel=x, ylabel=label)
+    if named:
+        label_ends(axes, ends)
+
+
+def label_ends(axes: Axes, ends: dict[str, float]) -> None:
+    """Writes names right of the axes, moved apart where they would overlap, each with a line to the end of its curve."""
+    names = sorted(ends, key=lambda name: ends[name])
+    low, high = axes.get_ylim()
+    wanted = np.array([ends[name] for name in names])
+    steps = np.arange(len(names)) * (high - low) * 10 / (axes.bbox.height * 72 / axes.figure.dpi)
+    placed = np.maximum.accumulate(wanted - steps) + steps
+    placed += (wanted - placed).mean()
+    for name, height in zip(names, placed, strict=True):
+        across = axes.get_yaxis_transform()
+        axes.plot(
+            [1, 1.05], [ends[name], height], color=figures.looks(names)[name]["color"], linewidth=0.8, transform=across, clip_on=False
+        )
+        axes.annotate(name, (1.05, height), (3, 0), across, "offset points", va="center", color="0.2")
+    axes.set_ylim(low, high)
+
+
+def drop_lines(axes: Axes, table: pd.DataFrame, *, named: bool = False) -> None:
+    """Accuracy drop against the slider scale, one curve per model (Fig. 6)."""
+    estimate_lines(axes, table, x="scale", hue="model", label="accuracy drop", named=named)
+    axes.set_xlabel("slider scale")
+    axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
+
+
+def accuracy_lines(axes: Axes, table: pd.DataFrame, *, chance: float) -> None:
+    """Accuracy against the slider scale, one curve per model; the dotted line is the share that guessing gets right."""
+    estimate_lines(axes, table, x="scale", hue="model", label="accuracy")
+    axes.set_xlabel("slider scale")
+    axes.axhline(chance, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
+
+
+def rank_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Rank against the slider scale, one curve per model, rank 1 on top (Fig. 7)."""
+    estimate_lines(axes, table, x="scale", hue="model", label="rank")
+    axes.set(xlabel="slider scale", ylim=(table["high"].max() + 0.5, 0.5))
+
+
+def survival_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of trajectories without failure so far against the slider scale, one curve per model."""
+    estimate_lines(axes, table, x="scale", hue="model", label="share without failure")
+    axes.set(xlabel="slider scale", ylim=(-0.03, 1.03))
+
+
+def ruler_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Readings against the true severity, one curve per ruler; a reading that says what it sees lies on the dotted line."""
+    estimate_lines(axes, table, x="scale", hue="ruler", label="reading")
+    axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8, linestyle=":", zorder=0)
+    axes.set(xlabel="true severity")
+
+
+def progress_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of the rise against the slider scale, one curve per ruler; a slider that means what it says is on the dotted line."""
+    estimate_lines(axes, table, x="scale", hue="ruler", label="share of the rise")
+    axes.plot([0, table["scale"].max()], [0, 1], color="0.5", linewidth=0.8, linestyle=":", zorder=0)
+    axes.set(xlabel="slider scale", ylim=(-0.05, 1.05))
+
+
+def step_dots(axes: Axes, table: pd.DataFrame, *, rows: list[str]) -> None:
+    """Scales of equal perceived steps with intervals, a row of dots per shift; on a straight slider they lie on the vertical lines."""
+    for place, shift in enumerate(rows):
+        part = table[table["shift"] == shift].sort_values("step")
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        axes.errorbar(part["estimate"], [place] * len(part), xerr=arms, fmt="o", markersize=3.5, elinewidth=1.6, alpha=0.8)
+    end, steps = table["estimate"].max(), table["step"].max()
+    for line in np.linspace(0, end, steps + 1) if end > 0 else []:
+        axes.axvline(line, color="0.75", linewidth=0.7, zorder=0)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set(xlabel="slider scale", ylim=(len(rows) - 0.5, -0.5))
+
+
+def failure_bars(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of trajectories whose first failure is at each scale, bars per model with intervals (Fig. 8)."""
+    styles = figures.looks(table["model"].unique())
+    places = {scale: i for i, scale in enumerate(dict.fromkeys(table["scale"]))}
+    width = 0.8 / len(styles)
+    for i, (name, look) in enumerate(styles.items()):
+        part = table[table["model"] == name]
+        x = part["scale"].map(places) + (i - (len(styles) - 1) / 2) * width
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        axes.bar(x, part["estimate"], width, color=look["color"], label=name)
+        axes.errorbar(x, part["estimate"], arms, fmt="none", ecolor="0.3", elinewidth=0.6)
+    axes.set_xticks(list(places.values()), [str(scale) for scale in places])
+    axes.set(xlabel="failure point (scale)", ylabel="share of trajectories")
+
+
+def estimate_dots(axes: Axes, table: pd.DataFrame, *, y: str, label: str, reference: float) -> None:
+    """An estimate per row with its interval, ordered by size, beside a vertical reference line (CE and rCE: 1)."""
+    ordered = table.sort_values("estimate", ascending=False)
+    arms = np.abs(ordered[["low", "high"]].sub(ordered["estimate"], axis=0)).T
+    axes.errorbar(ordered["estimate"], ordered[y], xerr=arms, fmt="o", markersize=4, color=sns.color_palette("colorblind")[0], elinewidth=1)
+    axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+    axes.margins(y=0.5 / max(1, len(ordered) - 1))  # half a row
+    axes.set(xlabel=label)
+
+
+def estimate_pairs(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, label: str) -> None:
+    """Two estimates per row with their intervals, side by side; rows are ordered by the first level of `hue`."""
+    first, *_ = levels = list(table[hue].unique())
+    order = table[table[hue] == first].sort_values("estimate")[y].tolist()
+    for offset, (name, look) in zip((0.16, -0.16), figures.looks(levels).items(), strict=True):
+        part = table[table[hue] == name].set_index(y).loc[order]
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        places = np.arange(len(order)) + offset
+        axes.errorbar(part["estimate"], places, xerr=arms, fmt="none", ecolor=look["color"], elinewidth=1)
+        axes.plot(part["estimate"], places, linestyle="", markersize=4, label=name, **look)
+    axes.set_yticks(np.arange(len(order)), order)
+    axes.set(xlabel=label)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+
+
+def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFrame) -> None:
+    """ROC curves (columns fpr, tpr and `hue`) with the diagonal of guessing, and operating points (name, fpr, tpr) on top."""
+    axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle=":", zorder=0)
+    for name, look in figures.looks(table[hue].unique()).items():
+        part = table[table[hue] == name].sort_values(["fpr", "tpr"])
+        axes.plot(part["fpr"], part["tpr"], color=look["color"], linewidth=1.3, label=name)
+    for marker, row in zip(MARKERS, points.itertuples(), strict=False):
+        axes.plot(row.fpr, row.tpr, marker, color="0.15", markersize=5, linestyle="none", label=row.name, clip_on=False, zorder=3)
+    axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+    axes.legend(loc="lower right", fontsize="small")
+
+
+COLOURS = {"holds": 2, "opposite": 3, "undecided": 7, "not measured here": None}  # places in the colour-blind palette
+
+
+def looks(order: list[str], *, ordered: bool) -> dict[str, dict]:
+    """Colour and marker by place on the axis: a scale from light to dark where the order means size, else distinct colours."""
+    palette = sns.color_palette("crest", len(order)) if ordered else sns.color_palette("colorblind")
+    return {name: {"color": palette[i % len(palette)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(order)}
+
+
+def axis_lines(axes: Axes, table: pd.DataFrame, *, order: list[str], ordered: bool) -> None:
+    """Accuracy drop against the slider scale, one curve per classifier in the axis' order (Figs. 9 to 12).
+
+    Bands of many classifiers would hide each other, so intervals are drawn for the last scale alone, side by side at the right.
+    """
+    for place, (name, look) in enumerate(looks(order, ordered=ordered).items()):
+        part = table[table["model"] == name].sort_values("scale")
+        axes.plot(part["scale"], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
+        end = part.iloc[-1]
+        right = end["scale"] * (1.06 + 0.2 * place / len(order))
+        axes.vlines(right, end["low"], end["high"], color=look["color"], linewidth=1.4)
+    axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
+    axes.set(xlabel="slider scale", ylabel="accuracy drop", xticks=sorted(table["scale"].unique())[::2])
+
+
+def axis_dots(axes: Axes, table: pd.DataFrame, *, label: str, reference: float, published: pd.Series | None = None) -> None:
+    """An estimate with its interval per classifier, top to bottom in the order of the rows; diamonds mark the paper's counterparts."""
+    places = np.arange(len(table))
+    arms = np.abs(table[["low", "high"]].sub(table["estimate"], axis=0)).T
+    color = sns.color_palette("colorblind")[0]
+    axes.errorbar(table["estimate"], places, xerr=arms, fmt="o", markersize=4, color=color, elinewidth=1)
+    if published is not None:
+        axes.plot(published.reindex(table["model"]), places, "D", markersize=4, markerfacecolor="none", color="0.35", zorder=3)
+    axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+    axes.set(xlabel=label, ylim=(len(table) - 0.5, -0.5))
+    axes.set_yticks(places, table["model"])
+
+
+def verdict_rows(axes: Axes, table: pd.DataFrame) -> None:
+    """Every claim in a row, by family, with a mark below its verdict, its estimate and its interval.
+
+    A hollow circle marks the verdict by average drop, for the claims that are about rCE.
+    """
+    words, palette = list(COLOURS), sns.color_palette("colorblind")
+    for row, claim in enumerate(table.itertuples()):
+        color = "0.8" if COLOURS[claim.verdict] is None else palette[COLOURS[claim.verdict]]
+        axes.axhline(row, color="0.93", linewidth=0.6, zorder=0)
+        axes.plot(words.index(claim.verdict), row, "oXs."[words.index(claim.verdict)], color=color, markersize=6)
+        if claim.drop_verdict:
+            axes.plot(words.index(claim.drop_verdict) + 0.25, row, "o", color="0.35", markerfacecolor="none", markersize=5)
+    axes.set(xlim=(-0.5, len(words) - 0.5), ylim=(len(table) - 0.5, -0.5))
+    axes.set_xticks(range(len(words)), [word.replace("not ", "not\n").replace(" here", "\nhere") for word in words], fontsize="small")
+    axes.xaxis.tick_top()
+    axes.set_yticks(range(len(table)), table["claim"], fontsize="small")
+    axes.tick_params(length=0)
+    sns.despine(ax=axes, left=True, bottom=True)
+    verdict_numbers(axes, table)
+
+
+def verdict_numbers(axes: Axes, table: pd.DataFrame) -> None:
+    """Right of the verdicts: estimate and interval of every claim, and the name of each family at its first claim."""
+    families = table["family"].where(table["family"] != table["family"].shift(), "")
+    numbers = table[["estimate", "low", "high"]].round(3) + 0.0  # no negative zero
+    for row, (family, values) in enumerate(zip(families, numbers.to_numpy(), strict=True)):
+        text = "" if np.isnan(values[0]) else "{:.3f} ({:.3f} to {:.3f})".format(*values)
+        for words, right, weight in ((text, 4, "normal"), (family, 108, "bold")):
+            kind, place = ("axes fraction", "data"), (right, 0)
+            axes.annotate(words, (1, row), place, kind, "offset points", va="center", fontsize="small", weight=weight)
+        if family:
+            axes.axhline(row - 0.5, color="0.5", linewidth=0.6)
+
+
+GREY, INK = "0.8", "0.45"
+
+
+def draw(found: dict[str, pd.DataFrame], name: str, *, confidence: float) -> Figure:
+    """Accuracy, rank and survival along the scale, and the drop per shift; alone, a classifier has no rank and that panel stays empty."""
+    figure, grid = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
+    kinds = {"accuracy": "accuracy", "rank": "rank (1 is best)", "survival": "share without failure so far"}
+    for axes, (kind, title) in zip(grid.flat, kinds.items(), strict=False):
+        if kind in found:
+            curves(axes, found[kind].query("shift == @ALL"), name)
+            axes.set(title=title, ylabel="")
+        axes.set_visible(kind in found)
+    if "rank" in found:
+        count = found["rank"]["model"].nunique()
+        grid[0, 1].set(ylim=(count + 0.5, 0.5))
+    drops = found["drop"]
+    drop_dots(grid[1, 1], drops[(drops["shift"] != ALL) & (drops["scale"] == drops["scale"].max())], name)
+    grid[1, 1].set_title(f"accuracy drop at scale {drops['scale'].max():g}")
+    n = found["accuracy"].query("shift == @ALL")["n"].max()
+    size = f"n = {n:,} trajectories, {figures.extent(drops.loc[drops['shift'] != ALL, 'n'])} per shift"
+    figures.caption(figure, f"{name} in colour, others in grey; {size}; {confidence:.0%} bootstrap over (class, seed)")
+    return figure
+
+
+def curves(axes: Axes, table: pd.DataFrame, name: str) -> None:
+    """One curve per model against the scale: the others grey, the named one in colour with its band; first and last are named."""
+    others = table[table["model"] != name]
+    for _, part in others.groupby("model"):
+        axes.plot(part["scale"], part["estimate"], color=GREY, linewidth=0.8, zorder=0)
+    estimate_lines(axes, table[table["model"] == name], x="scale", hue="model", label="")
+    axes.set(xlabel="slider scale")
+    ends = others[others["scale"] == others["scale"].max()].set_index("model")["estimate"]
+    for end in dict.fromkeys([ends.idxmax(), ends.idxmin()] if len(ends) else []):
+        axes.annotate(end, (1, ends[end]), (3, 0), ("axes fraction", "data"), "offset points", va="center", fontsize="x-small", color=INK)
+
+
+def drop_dots(axes: Axes, table: pd.DataFrame, name: str) -> None:
+    """The accuracy drop per shift, the largest on top: every other model a grey dot, the named one with its interval."""
+    own = table[table["model"] == name].sort_values("estimate")
+    order = own["shift"].tolist()
+    others = table[table["model"] != name]
+    axes.plot(others["estimate"], others["shift"].map(order.index), "o", color=GREY, markersize=3, zorder=0)
+    arms = own[["low", "high"]].sub(own["estimate"], axis=0).abs().T
+    axes.errorbar(own["estimate"], range(len(order)), xerr=arms, fmt="o", markersize=4, elinewidth=1)
+    axes.axvline(0, color="0.7", linewidth=0.6, zorder=0)
+    axes.set_yticks(range(len(order)), order)

@@ -1,0 +1,90 @@
+"""Strips of pictures, one trajectory each: read from the image tables, and drawn with the failure points framed (CNS-Bench Fig. 34)."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from jaxtyping import UInt8
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from cnslib.core import tables
+from cnslib.core.names import UNSHIFTED, identifier
+
+
+def contact_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, rows: list[str], columns: list[str]) -> None:
+    """A grid of pictures with the rows' and columns' names at its rim; strips of growing scale are its rows (Fig. 34)."""
+    height, width = pictures.shape[2:4]
+    padded = np.pad(pictures, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)), constant_values=255)
+    axes.imshow(padded.transpose(0, 2, 1, 3, 4).reshape(len(rows) * (height + 2), len(columns) * (width + 2), 3), interpolation="none")
+    axes.set_yticks((np.arange(len(rows)) + 0.5) * (height + 2), rows)
+    axes.set_xticks((np.arange(len(columns)) + 0.5) * (width + 2), columns)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    sns.despine(ax=axes, left=True, bottom=True)
+
+
+def frame_picture(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, row: int, column: int) -> None:
+    """Draws a frame around one picture of a contact sheet, such as the first that a classifier gets wrong."""
+    height, width = (side + 2 for side in pictures.shape[2:4])
+    corner = (column * width - 0.5, row * height - 0.5)
+    axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=sns.color_palette("colorblind")[3], linewidth=1.8, clip_on=False))
+
+
+def show_image(image) -> None:
+    """Shows one image tensor [3, height, width] in [0, 1] at twice its size."""
+    picture = image.detach().permute(1, 2, 0).clamp(0, 1).numpy()
+    figure = plt.figure(figsize=(picture.shape[1] / 36, picture.shape[0] / 36))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.imshow(picture, interpolation="none")
+    axes.set_axis_off()
+
+
+ABSENT = "The pictures are not there: give the images of the benchmark to see the trajectories listed beside this figure."
+
+
+def pictures(
+    folder: Path, trajectories: pd.DataFrame, scales: list[float]
+) -> UInt8[np.ndarray, "trajectories scales height width 3"] | None:
+    """The pictures of some trajectories (shift, class, seed; at most one per shift) at all scales; None where no picture is stored.
+
+    Scale 0 is that of the shift's own table, else the unshifted one. One table is in memory at a time. Errors are those of
+    `tables.load`; ValueError also for a trajectory that lacks a scale.
+    """
+    if not any(folder.glob("*.parquet")):
+        return None
+    plain = rows(folder / f"{UNSHIFTED}.parquet", trajectories) if (folder / f"{UNSHIFTED}.parquet").exists() else None
+    parts = []
+    for row in trajectories.itertuples(index=False):
+        own = rows(folder / f"{identifier(row.shift)}.parquet", trajectories[trajectories["shift"] == row.shift])
+        parts += [own] if plain is None else [own, plain[plain[["class", "seed"]].eq([row[1], row[2]]).all(axis=1)].assign(shift=row.shift)]
+    found = pd.concat(parts, ignore_index=True).merge(trajectories.assign(place=range(len(trajectories))), on=tables.TRAJECTORY)
+    wanted = [(*key, scale) for key in trajectories[tables.TRAJECTORY].itertuples(index=False, name=None) for scale in scales]
+    ordered = tables.complete(found, wanted, tables.KEY, str(folder)).sort_values(["place", "scale"])
+    grid = tables.pictures(ordered[[*tables.KEY, "image"]], "strips")
+    return grid.reshape(len(trajectories), len(scales), *grid.shape[1:])
+
+
+def rows(path: Path, trajectories: pd.DataFrame) -> pd.DataFrame:
+    """The rows of an image table that are of some (class, seed)."""
+    table = tables.load(path)
+    keys = pd.MultiIndex.from_frame(table.select(["class", "seed"]).to_pandas().astype({"class": str}))
+    chosen = keys.isin(list(trajectories[["class", "seed"]].itertuples(index=False, name=None)))
+    return table.take(np.flatnonzero(chosen)).to_pandas().astype({"shift": str, "class": str})
+
+
+def failures(grid: UInt8[np.ndarray, "trajectories scales height width 3"] | None, lost: pd.DataFrame, scales: list[float]) -> Figure:
+    """One strip per row of `lost` (shift, class, model, failed, failure_point), its failure point framed; one sentence without pictures."""
+    figure, axes = plt.subplots(figsize=(5, 1.2 if grid is None else 0.9 * len(lost) + 0.3))
+    if grid is None:
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, ABSENT, ha="center", va="center", wrap=True)
+        return figure
+    names = (lost["shift"] + ": " + lost["class"] + "\n(" + lost["model"] + ")").tolist()
+    contact_sheet(axes, grid, rows=names, columns=[str(scale) for scale in scales])
+    for row in np.flatnonzero(lost["failed"]):
+        frame_picture(axes, grid, row=int(row), column=scales.index(lost["failure_point"].iloc[row]))
+    return figure

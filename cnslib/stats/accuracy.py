@@ -1,0 +1,218 @@
+"""Outcomes, accuracy, drop, CE, rCE.
+
+Accuracy, accuracy drop, CE, rCE and failure points, each number with n and an interval.
+
+Every statistic is computed on the same resamples of (class, seed), for all classifiers at once: intervals are clustered, because
+the images of one class and seed share their initial noise, and paired, because all classifiers see the same images.
+
+Errors on images without a shift that no training has seen: from the answers to each image, or from published accuracies.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int, Shaped
+
+from cnslib.core import tables
+from cnslib.core.names import UNSHIFTED, demand
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats.bootstrap import CLUSTER, estimates, percentiles, record, resampling_weights
+
+ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
+MEAN = "mean over shifts"
+NEVER = "never"
+TINY = 1e-9  # rounding residue of a difference of two shares
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Which images each model misclassifies, along the same trajectories."""
+
+    trajectories: pd.DataFrame  # shift, class, seed; one row per first axis of `wrong`
+    models: list[str]
+    scales: list[float]
+    wrong: Bool[np.ndarray, "trajectories models scales"]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of trajectories per group (every shift, then ALL); row 0 is the sample itself, the others are its resamples."""
+
+    samples: Float[np.ndarray, "resamples+1 groups models bins"]
+    groups: list[str]
+    n: Int[np.ndarray, "groups"]  # trajectories
+    models: list[str]
+    bins: list
+    confidence: float
+
+
+def outcomes(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> Outcomes:
+    """Arranges predictions by trajectory; with `kept` (shift, class, seed) only those trajectories count.
+
+    Unshifted rows are repeated under every shift. Raises ValueError where a trajectory has no row or more than one for a model
+    and scale, where a kept trajectory was not predicted, and where none is left.
+    """
+    shifts = sorted(set(predictions["shift"].unique()) - {UNSHIFTED})
+    wrong = np.asarray(predictions["top1"]) != np.asarray(predictions["class"])
+    rows = predictions[[*tables.TRAJECTORY, "model", "scale"]].assign(wrong=wrong)
+    rows = tables.trajectories(rows, shifts) if (rows["shift"] == UNSHIFTED).any() else rows
+    if kept is not None:
+        rows = tables.select(rows, kept[kept["shift"].isin(shifts)], tables.TRAJECTORY, "predictions of kept trajectories")
+    if rows.empty:
+        raise ValueError("predictions: no trajectory is left; the filter kept none of them")
+    keys = (tables.TRAJECTORY, ["model"], ["scale"])
+    numbers, (trajectories, models, scales) = zip(*(tables.numbered(rows, key) for key in keys), strict=True)
+    wrong = np.zeros([len(trajectories), len(models), len(scales)], bool)
+    found = Outcomes(trajectories, models["model"].tolist(), scales["scale"].tolist(), wrong)
+    cells = np.ravel_multi_index(numbers, wrong.shape)
+    require_grid(rows, cells, found)
+    wrong.flat[cells] = rows["wrong"]
+    return found
+
+
+def require_grid(rows: pd.DataFrame, cells: Int[np.ndarray, "rows"], found: Outcomes) -> None:
+    """Raises ValueError unless every trajectory has one row per model and scale; shows a key that is twice, or the counts."""
+    counts = np.bincount(cells, minlength=found.wrong.size)
+    if counts.max() > 1:
+        first = rows[[*tables.TRAJECTORY, "model", "scale"]].iloc[np.argmax(cells == counts.argmax())]
+        raise ValueError(f"predictions: {(counts - 1).clip(0).sum()} rows appear twice, first {tuple(first)}")
+    if counts.min() == 0:
+        fewest = counts.reshape(found.wrong.shape).sum(0)
+        model, scale = np.unravel_index(fewest.argmin(), fewest.shape)
+        named = f"model {found.models[model]!r} at scale {found.scales[scale]:g}"
+        raise ValueError(f"predictions: {fewest.min()} rows of {named}, one for each of {len(found.wrong)} trajectories is needed")
+
+
+def error_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
+    """Error rate per shift, model and scale with its resamples."""
+    return resample(found, found.wrong, found.scales, settings=settings)
+
+
+def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bins"], bins: list, *, settings: Bootstrap) -> Shares:
+    """Means of `values` per group over bootstrap resamples of (class, seed), drawn as multinomial counts.
+
+    A group that a resample does not contain is NaN there.
+    """
+    cluster = found.trajectories.groupby(CLUSTER).ngroup().to_numpy()
+    shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
+    weights = resampling_weights(cluster.max() + 1, settings=settings)
+    parts = [(weights[:, cluster[shift == i]], values[shift == i]) for i in range(len(shifts))]
+    sums = np.stack([np.tensordot(weight, part.astype(float), 1) for weight, part in parts], 1)
+    counts = np.stack([weight.sum(1) for weight, _ in parts], 1)
+    sums, counts = (np.concatenate([array, array.sum(1, keepdims=True)], 1) for array in (sums, counts))
+    with np.errstate(invalid="ignore"):
+        shares = sums / counts[..., None, None]
+    return Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
+
+
+def accuracy(errors: Shares) -> pd.DataFrame:
+    """Share of correctly classified images per shift, model and scale."""
+    return tabulate(1 - errors.samples, errors, errors.bins)
+
+
+def accuracy_drop(errors: Shares) -> pd.DataFrame:
+    """Accuracy at scale 0 minus accuracy at each scale (section 5.2), absolute; negative where a shift helps."""
+    return tabulate(errors.samples - errors.samples[..., :1], errors, errors.bins)
+
+
+def drop_against(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """Accuracy drop minus the reference model's on the same images: a paired difference, positive where it loses more."""
+    drops = errors.samples - errors.samples[..., :1]
+    return tabulate(drops - drops[:, :, [model_index(errors, reference)]], errors, errors.bins)
+
+
+def mean_accuracy(errors: Shares) -> pd.DataFrame:
+    """Accuracy averaged over the models, per shift and scale."""
+    return tabulate(1 - errors.samples.mean(2, keepdims=True), errors, errors.bins, models=["mean over models"])
+
+
+def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """CE (Table 4): errors summed over all scales, divided by the reference model's sum; per shift and averaged over shifts.
+
+    The paper does not say whether scale 0 is in the sum. It is here, which agrees slightly better with Tables 4 and 5.
+    """
+    return error_ratio(errors.samples.sum(-1), errors, reference=reference)
+
+
+def relative_corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """rCE (Eq. 6): accuracy drops summed over the scales, divided by the reference model's sum; then the mean over shifts."""
+    return error_ratio((errors.samples - errors.samples[..., :1]).sum(-1), errors, reference=reference)
+
+
+def error_ratio(sums: Float[np.ndarray, "resamples+1 groups models"], errors: Shares, *, reference: str) -> pd.DataFrame:
+    """Ratios to the reference model with a guard: a shift counts only if the denominator's interval lies above zero.
+
+    A shift that fails the guard has NaN and `defined` False. The mean runs over the defined shifts, the same ones for every
+    model; `shifts` counts them, and the mean is `defined` only if all are. A resample whose denominator is not positive
+    counts as infinitely large, and a bound that becomes infinite by it is NaN.
+    """
+    above, below = sums[:, :-1], sums[:, :-1, [model_index(errors, reference)]]
+    defined = percentiles(below[1:], errors.confidence)[0][:, 0] > TINY
+    ratio = np.divide(above, below, out=np.full(above.shape, np.inf), where=below > TINY)
+    ratio[np.broadcast_to(np.isnan(below), ratio.shape)] = np.nan
+    ratio[:, ~defined] = np.nan
+    mean = ratio[:, defined].mean(1, keepdims=True) if defined.any() else ratio[:, :1]
+    table = tabulate(np.concatenate([ratio, mean], 1)[..., None], errors, [0], groups=[*errors.groups[:-1], MEAN])
+    used = dict(zip(errors.groups[:-1], defined.astype(int), strict=True)) | {MEAN: int(defined.sum())}
+    table["shifts"] = table["shift"].map(used)
+    table.loc[table["shift"] == MEAN, "n"] = errors.n[:-1][defined].sum()
+    table["defined"] = table["shifts"] == np.where(table["shift"] == MEAN, len(defined), 1)
+    return table.drop(columns="scale")
+
+
+def over_images(samples: Float[np.ndarray, "resamples+1"], shares: Shares) -> dict:
+    """One number that is computed from the shares, with its interval, as a record; n counts the trajectories of all shifts."""
+    return record(samples, shares.n[-1], shares.confidence)
+
+
+def model_index(errors: Shares, reference: str) -> int:
+    """Where the reference model stands; ValueError names an unknown one and the accepted ones."""
+    demand(reference in errors.models, "accuracy.reference", reference, ", ".join(errors.models))
+    return errors.models.index(reference)
+
+
+def tabulate(values: np.ndarray, shares: Shares, bins: list, *, groups: list | None = None, models: list | None = None) -> pd.DataFrame:
+    """A tidy table (shift, model, scale, n, estimate, low, high) of [resamples+1, groups, models, bins], percentile intervals."""
+    names = [groups or shares.groups, models or shares.models, bins]
+    places = np.indices(values.shape[1:]).reshape(3, -1)
+    keys = {key: pd.Index(own)[place] for key, own, place in zip(["shift", "model", "scale"], names, places, strict=True)}
+    return pd.DataFrame(keys | estimates(values, np.repeat(shares.n, values[0, 0].size), shares.confidence))
+
+
+GROUP = "catalog"
+SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images are not known
+
+
+def shares(folder: Path, *, settings: Bootstrap) -> Shares:
+    """Error rates on the held-out images of an evaluation's folder, with resamples of (class, seed).
+
+    Where only accuracies are known (`SUMMARY`), the resamples are binomial: the images are independent, and which of them two
+    classifiers share is lost. Raises FileNotFoundError where there is neither, ValueError as `stats.outcomes` does.
+    """
+    files = sorted((folder / "heldout").glob("*.parquet"))
+    if not files and (folder / SUMMARY).exists():
+        return from_accuracies(pd.read_csv(folder / SUMMARY), settings=settings)
+    answers = tables.read_answers(files)
+    return error_shares(outcomes(answers.assign(shift=GROUP)), settings=settings)
+
+
+def from_accuracies(table: pd.DataFrame, *, settings: Bootstrap) -> Shares:
+    """Error rates from accuracies (model, n, accuracy), which share one n; the same seed gives the same resamples."""
+    table = table.sort_values("model", ignore_index=True)
+    n, errors = int(table["n"].iloc[0]), 1 - table["accuracy"].to_numpy()
+    drawn = np.random.default_rng(settings.seed).binomial(n, errors, (settings.resamples, len(table))) / n
+    samples = np.vstack([errors, drawn])[:, None, :, None].repeat(2, axis=1)
+    return Shares(samples, [GROUP, ALL], np.array([n, n]), table["model"].tolist(), [0.0], settings.confidence)
+
+
+def spread(found: Shares, models: list[str]) -> Shares:
+    """The same for all of `models`, in their order; one whose accuracy is not known has NaN."""
+    if found.models == models:
+        return found
+    samples = np.full((*found.samples.shape[:2], len(models), 1), np.nan)
+    for place, name in enumerate(models):
+        if name in found.models:
+            samples[:, :, place] = found.samples[:, :, found.models.index(name)]
+    return Shares(samples, found.groups, found.n, models, found.bins, found.confidence)

@@ -1,0 +1,205 @@
+"""Architecture, size, pre-training.
+
+Robustness along the paper's axes: architecture, size and pre-training (CNS-Bench section 5.3, Figs. 9 to 12, Tables 3 to 5).
+
+Everything is computed on the resamples of `stats.accuracy`, which all classifiers share.
+
+The paper's classifiers beside those that were evaluated: relatives in the mini world, themselves on the authors' own data.
+
+A comparison with the paper is between like and like where its own classifiers were evaluated: each takes its relative's place in the
+lists of `published/`, and averages on both sides run over the same classifiers.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from cnslib.core.names import demand
+from cnslib.stats import bootstrap
+from cnslib.stats.accuracy import MEAN, TINY, Shares, model_index, relative_corruption_error, tabulate
+from cnslib.stats.bootstrap import percentiles
+
+
+def along(table: pd.DataFrame, members: dict[str, list[str]]) -> pd.DataFrame:
+    """The rows of a results table axis by axis, each axis in its order; a classifier on two axes appears on both.
+
+    Raises ValueError naming a classifier of an axis that the table does not have.
+    """
+    known = list(table["model"].unique())
+    for axis, names in members.items():
+        for name in names:
+            demand(name in known, f"axes.members.{axis}", name, ", ".join(known))
+    parts = [table[table["model"] == name].assign(axis=axis) for axis, names in members.items() for name in names]
+    return pd.concat(parts, ignore_index=True)
+
+
+def columns(shares: Shares, names: list[str]) -> list[int]:
+    """Where some classifiers stand."""
+    return [shares.models.index(name) for name in names]
+
+
+def drops(errors: Shares) -> Float[np.ndarray, "resamples+1 groups models scales"]:
+    """Accuracy at scale 0 minus accuracy at each scale."""
+    return errors.samples - errors.samples[..., :1]
+
+
+def average_drop(errors: Shares) -> pd.DataFrame:
+    """Accuracy drop averaged over all scales, scale 0 included (Table 5, last column), per shift and model. It divides by nothing."""
+    return tabulate(drops(errors).mean(-1, keepdims=True), errors, [0]).drop(columns="scale")
+
+
+def average_accuracy(errors: Shares) -> pd.DataFrame:
+    """Accuracy averaged over all scales, scale 0 included (Table 5), per shift and model."""
+    return tabulate(1 - errors.samples.mean(-1, keepdims=True), errors, [0]).drop(columns="scale")
+
+
+def guarded(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """What rCE divides by: the reference model's drops summed over the scales, per shift, and whether they are `defined`.
+
+    A shift counts only if the interval of its sum lies above zero; the rule is that of stats.error_ratio.
+    """
+    sums = drops(errors)[:, :, [model_index(errors, reference)]].sum(-1, keepdims=True)
+    table = tabulate(sums, errors, [0], models=[reference]).drop(columns="scale").iloc[:-1]
+    ratio = relative_corruption_error(errors, reference=reference)
+    own = ratio[(ratio["model"] == reference) & (ratio["shift"] != MEAN)]
+    return table.assign(defined=own["defined"].to_numpy())
+
+
+def relative_errors(errors: Shares, *, reference: str) -> Float[np.ndarray, "resamples+1 models"]:
+    """Mean rCE over the defined shifts of every model and resample; NaN where no shift is defined.
+
+    The table of stats.relative_corruption_error has the same estimates; differences of models need the resamples. A resample
+    whose denominator is not positive divides by TINY, so that a difference is practically infinite and keeps its sign.
+    """
+    defined = guarded(errors, reference=reference)["defined"].to_numpy()
+    if not defined.any():
+        return np.full(errors.samples.shape[:3:2], np.nan)
+    sums = drops(errors)[:, :-1][:, defined].sum(-1)
+    return (sums / np.maximum(sums[:, :, [model_index(errors, reference)]], TINY)).mean(1)
+
+
+def deviation_between(values: Float[np.ndarray, "resamples+1 models"]) -> Float[np.ndarray, "resamples+1"]:
+    """Standard deviation of a measure over the models, without what chance adds to it; 0 where chance explains all of it.
+
+    Models that are equally good differ by chance, the more the fewer the images. The mean variance of the centred values over the
+    resamples estimates that part; it is subtracted once from the sample, and twice from a resample, which repeats it.
+    """
+    centred = values - values.mean(-1, keepdims=True)
+    degrees = values.shape[-1] - 1
+    chance = np.nanvar(centred[1:], axis=0).sum() / degrees
+    variance = (centred**2).sum(-1) / degrees - chance * np.where(np.arange(len(values)) > 0, 2, 1)
+    return np.sqrt(np.maximum(variance, 0))
+
+
+def deviations_along(errors: Shares, members: dict[str, list[str]]) -> pd.DataFrame:
+    """How far apart the classifiers of each axis are in average drop over all shifts, in accuracy: one record per axis."""
+    average = drops(errors).mean(-1)[:, -1]
+    values = np.stack([deviation_between(average[:, columns(errors, names)]) for names in members.values()], axis=-1)
+    low, high = percentiles(values[1:], errors.confidence)
+    estimates = {"estimate": values[0], "low": np.minimum(low, values[0]), "high": np.maximum(high, values[0])}
+    return pd.DataFrame({"axis": list(members), "n": errors.n[-1], **estimates})
+
+
+def stands_out(errors: Shares, members: dict[str, list[str]], axis: str) -> bool:
+    """Whether the classifiers of one axis differ more than those of every other axis, with certainty: paired intervals above zero."""
+    average = drops(errors).mean(-1)[:, -1]
+    values = {key: deviation_between(average[:, columns(errors, names)]) for key, names in members.items()}
+    others = np.stack([values[axis] - value for key, value in values.items() if key != axis], axis=-1)
+    return bool((percentiles(others[1:], errors.confidence)[0] > 0).all())
+
+
+def compared(table: pd.DataFrame, published: pd.DataFrame, *, column: str) -> pd.DataFrame:
+    """A results table along the axes beside the paper's numbers for its counterparts, with difference and verdict.
+
+    `published` has the columns axis, classifier and the named one. A counterpart agrees if its number lies in our interval.
+    """
+    beside = published.rename(columns={"classifier": "model", column: "published"})[["axis", "model", "published"]].dropna()
+    both = table.merge(beside, on=["axis", "model"], how="inner").rename(columns={"estimate": "ours"})
+    both["difference"] = both["ours"] - both["published"]
+    inside = both["published"].between(both["low"], both["high"])
+    open_ended = both[["low", "high"]].isna().any(axis=1)
+    both["verdict"] = np.select([open_ended, inside], ["undecided", "agrees"], "differs")
+    return both[["axis", "model", "ours", "low", "high", "n", "published", "difference", "verdict"]]
+
+
+def order_agreement(
+    values: Float[np.ndarray, "resamples+1 models"], errors: Shares, published: pd.DataFrame, *, column: str
+) -> pd.DataFrame:
+    """Spearman's correlation of a measure with the paper's for the counterparts along each axis, with n of classifiers and interval."""
+    rows, known = [], published[published["classifier"].isin(errors.models)]
+    for axis, part in known.dropna(subset=[column]).groupby("axis", sort=False):
+        ranks = pd.DataFrame(values[:, columns(errors, part["classifier"].tolist())]).rank(axis=1)
+        rho = ranks.corrwith(part[column].rank().set_axis(ranks.columns), axis=1).to_numpy()
+        rows.append({"axis": axis, "measure": column, **bootstrap.record(rho, len(part), errors.confidence)})
+    return pd.DataFrame(rows)
+
+
+LEAST = 4  # classifiers that a comparison of averages or lines needs
+ROLES = ("architecture", "pre-training")  # axes whose names for the paper's classifiers are those of the list of claims
+ALONE = {"dino": "dinov1_ft_vit_base_patch16"}  # has a role in the claims, but no relative
+
+
+def themselves(table: pd.DataFrame, models: list[str], names: dict[str, str]) -> pd.DataFrame:
+    """A list of relatives (columns that are keys of `names`) with the paper's classifiers (values) wherever these were evaluated.
+
+    A note on a relative that is replaced is dropped, as it tells how the two differ.
+    """
+    table = table.copy()
+    for own, paper in names.items():
+        there = table[paper].isin(models)
+        table[own] = table[own].where(~there, table[paper])
+        if "note" in table:
+            table["note"] = table["note"].where(~there, "")
+    return table
+
+
+def roles(axes: pd.DataFrame, models: list[str]) -> dict[str, str]:
+    """Who plays each role of the claims ("convnext", "deit"): the paper's classifier where it was evaluated, else its relative.
+
+    `axes` is `published/axes.csv`: axis, classifier, paper_model.
+    """
+    listed = axes[axes["axis"].isin(ROLES)].dropna(subset=["classifier"])
+    replaced = themselves(listed, models, {"classifier": "paper_model"})
+    alone = {role: name for role, name in ALONE.items() if name in models}
+    return dict(zip(listed["classifier"], replaced["classifier"], strict=True)) | alone
+
+
+def claims(listed: pd.DataFrame, played: dict[str, str]) -> pd.DataFrame:
+    """The list of claims with the classifiers that play its roles; names of shifts and unknown roles stay."""
+    sides = {side: listed[side].str.split("; ") for side in ("first", "second")}
+    return listed.assign(**{side: ["; ".join(played.get(name, name) for name in cell) for cell in cells] for side, cells in sides.items()})
+
+
+def alike(ours: pd.DataFrame, published: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both tables (a row per classifier) with the classifiers that they share; as they are where they share fewer than `LEAST`."""
+    shared = [name for name in published.index if name in ours.index]
+    return (ours.loc[shared], published.loc[shared]) if len(shared) >= LEAST else (ours, published)
+
+
+def restricted(errors: Shares, models: list[str]) -> Shares:
+    """The same shares for those classifiers that are among `models`, in their order."""
+    chosen = [name for name in errors.models if name in set(models)]
+    if chosen == errors.models:
+        return errors
+    places = [errors.models.index(name) for name in chosen]
+    return replace(errors, models=chosen, samples=errors.samples[:, :, places])
+
+
+def same(errors: Shares, published: pd.DataFrame) -> Shares:
+    """The shares of the classifiers that a published table (a row per classifier) has too, as `alike` chooses them."""
+    ours, _ = alike(pd.DataFrame(index=errors.models), published)
+    return restricted(errors, list(ours.index))
+
+
+def beside(single: pd.DataFrame, each: pd.Series, mean: pd.Series) -> pd.DataFrame:
+    """Published values of single classifiers (index shift, column model) with ours: that classifier's own, else the mean.
+
+    `each` has the index (shift, model), `mean` the index shift; the column `ours of` says which of the two it is. A shift that
+    neither has is left out.
+    """
+    keys = list(zip(single.index, single["model"], strict=True))
+    values = [each.get(key, mean.get(key[0])) for key in keys]
+    whose = [key[1] if key in each.index else "mean over classifiers" for key in keys]
+    return single.assign(ours=pd.Series(values, single.index, dtype=float), **{"ours of": whose}).dropna(subset="ours")

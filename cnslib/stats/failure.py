@@ -1,0 +1,172 @@
+"""Failure points: the distributions that go by that name (CNS-Bench section 3.3), and failures as survival data (our extension).
+
+A failure between two scales of the grid is interval-censored: it lies above the last scale that was right and not above the first
+that was wrong. A garment that is never missed is right-censored at the last scale.
+"""
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+from scipy.stats import chi2
+from statsmodels.stats.multitest import multipletests
+
+from cnslib.core import tables
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import bootstrap
+from cnslib.stats.accuracy import NEVER, Outcomes, Shares, outcomes, resample, tabulate
+
+
+def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
+    """Index of the smallest misclassified scale (Eq. 3), scale 0 included; the number of scales where none is.
+
+    What happens after the first failure does not matter: a model may recover at a larger scale.
+    """
+    return np.where(wrong.any(-1), wrong.argmax(-1), wrong.shape[-1])
+
+
+def failure_points(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The failure point of every trajectory and model (Eq. 3), keyed by (model, shift, class, seed).
+
+    A model that never fails is right-censored: `failure_point` is NaN and `failed` False.
+    """
+    found = outcomes(predictions, kept)
+    index = first_failure(found.wrong)
+    parts = [
+        found.trajectories.assign(model=model, failure_point=np.array([*found.scales, np.nan])[column], failed=column < len(found.scales))
+        for model, column in zip(found.models, index.T, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)[["model", *tables.TRAJECTORY, "failure_point", "failed"]]
+
+
+def failure_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
+    """Share of trajectories whose first failure is at each scale, and that never fail (section 3.3); they add up to 1."""
+    bins = np.arange(len(found.scales) + 1)
+    reached = first_failure(found.wrong)[..., None] == bins
+    return resample(found, reached, [*found.scales, NEVER], settings=settings)
+
+
+def failure_distribution(failures: Shares) -> pd.DataFrame:
+    """Share of all trajectories that fail first at each scale, or never (Fig. 8; N counts trajectories, not failures)."""
+    return tabulate(failures.samples, failures, failures.bins)
+
+
+def intervals(found: Outcomes) -> pd.DataFrame:
+    """Where each failure lies: above `after` and not above `until`; `after` is -inf for a failure at scale 0, `until` inf for none."""
+    edges = np.array([-np.inf, *found.scales, np.inf])
+    index = first_failure(found.wrong)
+    parts = [
+        found.trajectories.assign(model=model, after=edges[column], until=edges[column + 1])
+        for model, column in zip(found.models, index.T, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def kinds(table: pd.DataFrame) -> pd.DataFrame:
+    """What is known of each failure: "at scale 0" (before any shift), "between scales" (interval-censored), "never" (right-censored)."""
+    names = np.select([np.isinf(table["after"]), np.isinf(table["until"])], ["at scale 0", "never"], "between scales")
+    return table.assign(kind=names)
+
+
+def curves(failures: Shares) -> pd.DataFrame:
+    """Kaplan-Meier estimate: share of trajectories without failure up to and including each scale, with clustered intervals.
+
+    All trajectories are observed at every scale, so the product-limit estimate is one minus the failures so far.
+    """
+    return tabulate(1 - failures.samples[..., :-1].cumsum(-1), failures, failures.bins[:-1])
+
+
+def median_scale(failures: Shares) -> pd.DataFrame:
+    """The scale by which half of the trajectories have failed: the first grid scale with a share of survivors of at most one half.
+
+    The median itself lies between that scale and the one before it. Infinite where more than half never fail; a bound that is
+    infinite is reported as such, since never is an answer here.
+    """
+    scales = np.array([*failures.bins[:-1], np.inf])
+    failed = failures.samples[..., :-1].cumsum(-1) >= 0.5 - 1e-12
+    reached = np.where(failed.any(-1), failed.argmax(-1), len(scales) - 1)
+    values = scales[reached]
+    tail = (1 - failures.confidence) / 2
+    low, high = np.quantile(values[1:], [tail, 1 - tail], axis=0, method="inverted_cdf")
+    index = pd.MultiIndex.from_product([failures.groups, failures.models], names=["shift", "model"])
+    table = pd.DataFrame({"estimate": values[0].ravel(), "low": low.ravel(), "high": high.ravel()}, index=index).reset_index()
+    table.insert(2, "n", np.repeat(failures.n, len(failures.models)))
+    return table
+
+
+def log_rank(found: Outcomes) -> pd.DataFrame:
+    """Log-rank tests between all pairs of models, stratified by shift, with Holm's correction (statsmodels).
+
+    All trajectories are followed over the same scales, so counts of first failures suffice; statsmodels' survdiff gives the same
+    but takes every pair's trajectories anew. The test takes trajectories as independent, which those of one class and seed are
+    not: read it beside the paired curves. NaN for two models that never fail.
+    """
+    failed, observed = failure_counts(found)
+    first, second = np.triu_indices(len(found.models), 1)
+    d, r = failed[:, first] + failed[:, second], observed[:, first] + observed[:, second]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = np.nan_to_num(d * observed[:, first] / r)
+        variance = np.nan_to_num(expected * observed[:, second] / r * (r - d) / (r - 1))
+        statistic = (failed[:, first] - expected).sum((0, 2)) ** 2 / variance.sum((0, 2))
+    names = np.array(found.models, object)
+    table = pd.DataFrame({"first": names[first], "second": names[second], "n": len(found.trajectories), "chi2": statistic})
+    table["p"] = chi2.sf(statistic, 1)
+    return table.assign(p_holm=multipletests(table["p"], method="holm")[1])
+
+
+def failure_counts(found: Outcomes) -> tuple[Int[np.ndarray, "shifts models scales"], Int[np.ndarray, "shifts models scales"]]:
+    """Trajectories that fail first at each scale, and those observed until then without a failure."""
+    shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
+    reached = first_failure(found.wrong)[..., None] == np.arange(len(found.scales))
+    failed = np.stack([reached[shift == i].sum(0) for i in range(len(shifts))])
+    before = failed.cumsum(-1) - failed
+    return failed, np.bincount(shift)[:, None, None] - before
+
+
+def recovered(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
+    """Share of trajectories on which a model is right again after its first failure, per shift and model: those are not monotone."""
+    again = (np.maximum.accumulate(found.wrong, axis=-1) & ~found.wrong).any(-1)
+    shares = resample(found, again[..., None], [0], settings=settings)
+    return tabulate(shares.samples, shares, [0]).drop(columns="scale")
+
+
+def deviations(failures: Shares) -> Float[np.ndarray, "resamples+1 groups models"]:
+    """Standard deviation of the failure points above scale 0, in slider units (n - 1); NaN for a model with fewer than two of them."""
+    later, scales = failures.samples[..., 1:-1], np.array(failures.bins[1:-1], dtype=float)
+    total = later.sum(-1)
+    counts = np.rint(total * failures.n[:, None])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = later @ scales**2 / total - (later @ scales / total) ** 2
+        return np.sqrt(np.where(counts > 1, variance.clip(0) * counts / (counts - 1), np.nan))
+
+
+def spread(failures: Shares) -> pd.DataFrame:
+    """Spread of the failure points above scale 0 in slider units, per shift and model: 0 is a step at one scale, larger is gradual."""
+    return tabulate(deviations(failures)[..., None], failures, [0]).drop(columns="scale")
+
+
+def more_abrupt(failures: Shares, first: str, second: str) -> dict:
+    """Spread under the second shift minus that under the first, averaged over the models, as a record with its paired interval.
+
+    Positive where models fail more abruptly under the first shift.
+    """
+    found = deviations(failures)
+    values = found[:, failures.groups.index(second)] - found[:, failures.groups.index(first)]
+    difference = pd.DataFrame(values).mean(axis=1).to_numpy()  # leaves out a model that hardly fails under one of them
+    n = sum(failures.n[failures.groups.index(shift)] for shift in (first, second))
+    return bootstrap.record(difference, n, failures.confidence)
+
+
+def definitions(failures: Shares, errors: Shares) -> dict[str, pd.DataFrame]:
+    """The failure point distributions that the papers call by one name, each under its own.
+
+    "over trajectories": first failures at a scale over all trajectories (section 3.3 and the released code); "per model": over this
+    model's failures, so that a model's bars add up to 1 (Figs. 13 and 25); "pooled": over the failures of all models together
+    (earlier submission); "cumulative": running sum of "per model"; "error count": all failures at a scale, first or not, over all
+    trajectories (section 3.3 read to the letter). NaN for a model that never fails.
+    """
+    first = failures.samples[..., :-1]
+    with np.errstate(invalid="ignore"):
+        per_model = first / first.sum(-1, keepdims=True)
+        pooled = first / first.sum((2, 3), keepdims=True)
+    named = {"over trajectories": first, "per model": per_model, "pooled": pooled, "cumulative": per_model.cumsum(-1)}
+    return {name: tabulate(values, failures, errors.bins) for name, values in {**named, "error count": errors.samples}.items()}

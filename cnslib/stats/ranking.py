@@ -1,0 +1,183 @@
+"""Ranks, ties, flips, agreement of orders.
+
+Rankings with intervals: ranks, ties and changes of order, on the paired resamples of `stats.accuracy` (CNS-Bench section 5.3, Figs. 7, 11).
+
+Every resample ranks all classifiers on the same garments, so a rank's interval and the chance that two classifiers change places
+know that the classifiers share their images.
+
+The order of the classifiers on two benchmarks: errors, ranks and agreement side by side (CNS-Bench supplement D, Figs. 16, 17).
+"""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.stats import norm, rankdata
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
+
+from cnslib.core.names import UNSHIFTED
+from cnslib.stats import accuracy, bootstrap
+from cnslib.stats.accuracy import ALL, Shares, over_images, tabulate
+from cnslib.stats.bootstrap import percentiles
+
+ONE_SIGMA = 0.6827  # coverage of the paper's intervals
+
+
+def ranks(errors: Shares) -> pd.DataFrame:
+    """Rank of every model by accuracy per shift and scale, 1 is best; equal accuracies share their mean rank."""
+    ranked = rankdata(errors.samples, axis=2, nan_policy="propagate")
+    return tabulate(ranked, errors, errors.bins)
+
+
+def pairs(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
+    """Accuracy of the first minus that of the second model at every scale, with p value (two-sided, bootstrap) and Holm's correction.
+
+    The correction runs over all pairs of one scale.
+    """
+    group = errors.groups.index(shift)
+    values = differences(errors, group)
+    low, high = percentiles(values[1:], errors.confidence)
+    columns = {"estimate": values[0], "low": low, "high": high, "p": wald(values)}
+    table = pair_table(errors, group, {"scale": errors.bins}, columns)
+    table["p_holm"] = table.groupby("scale")["p"].transform(lambda p: multipletests(p, method="holm")[1])
+    return table
+
+
+def differences(errors: Shares, group: int) -> Float[np.ndarray, "resamples+1 pairs scales"]:
+    """Accuracy of the first minus that of the second model, for every pair of models in their order."""
+    first, second = np.triu_indices(len(errors.models), 1)
+    return errors.samples[:, group, second] - errors.samples[:, group, first]
+
+
+def pair_table(errors: Shares, group: int, keys: Mapping[str, ArrayLike], columns: dict[str, np.ndarray]) -> pd.DataFrame:
+    """A tidy table (first, second, keys, n, columns) of arrays whose axes are pairs of models and what the keys tell apart."""
+    first, second = (np.array(errors.models, object)[side] for side in np.triu_indices(len(errors.models), 1))
+    size = np.size(next(iter(keys.values())))
+    names = {"first": np.repeat(first, size), "second": np.repeat(second, size)}
+    names |= {key: np.tile(values, len(first)) for key, values in keys.items()}
+    return pd.DataFrame(names | {"n": errors.n[group]} | {name: values.ravel() for name, values in columns.items()})
+
+
+def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "*columns"]:
+    """Two-sided p value of a difference: normal, the resamples' spread as its standard error; 0 where all resamples differ alike.
+
+    The share of resamples on the other side of zero would not do: with a thousand of them its least value, 2 / 1,001, is too large
+    for a correction over hundreds of pairs to leave any.
+    """
+    estimate, spread = np.abs(values[0]), values[1:].std(0, ddof=1)
+    z = np.divide(estimate, spread, out=np.where(estimate > 0, np.inf, 0.0), where=spread > 0)
+    return 2 * norm.sf(z)
+
+
+def flips(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
+    """For each pair of models and each pair of scales, how probable it is that their order is not the same at both.
+
+    A resample in which the two are tied at one of the scales counts one half. `flipped` tells what the sample itself shows.
+    """
+    group = errors.groups.index(shift)
+    sign = np.sign(np.moveaxis(differences(errors, group), -1, 0).copy())  # one block of memory per scale
+    scales = list(itertools.combinations(range(len(errors.bins)), 2))
+    changed = [(1 - sign[one] * sign[other]) / 2 for one, other in scales]
+    keys = {"scale": [errors.bins[one] for one, _ in scales], "other_scale": [errors.bins[other] for _, other in scales]}
+    columns = {"flipped": [part[0] == 1 for part in changed], "probability": [np.nanmean(part[1:], axis=0) for part in changed]}
+    return pair_table(errors, group, keys, {name: np.stack(parts, axis=1) for name, parts in columns.items()})
+
+
+def overlap(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
+    """The paper's rule beside ours: two models tie at a scale when their one-sigma binomial intervals overlap (Fig. 7).
+
+    The rule takes images as independent and the two models as unpaired; `pairs` does neither.
+    """
+    group = errors.groups.index(shift)
+    n = int(errors.n[group])
+    right = np.rint((1 - errors.samples[0, group]) * n)
+    low, high = proportion_confint(right, n, alpha=1 - ONE_SIGMA, method="normal")
+    first, second = np.triu_indices(len(errors.models), 1)
+    tied = (low[first] <= high[second]) & (low[second] <= high[first])
+    return pair_table(errors, group, {"scale": errors.bins}, {"tied": tied})
+
+
+def agreement(errors: Shares) -> pd.DataFrame:
+    """Kendall's tau-b between the order of the models at scale 0 and at each scale, per shift; 1 is the same order, -1 the reverse.
+
+    NaN where all models are tied at one of the two scales.
+    """
+    by_scale = np.moveaxis(errors.samples, [1, 2], [0, -1])
+    tau = np.stack([kendall(group, group[:, :1]) for group in by_scale], axis=1)  # one group at a time: pairs of models are many
+    return tabulate(tau[:, :, None], errors, errors.bins, models=["order"]).drop(columns="model")
+
+
+def kendall(first: Float[np.ndarray, "*rows items"], second: Float[np.ndarray, "*rows items"]) -> Float[np.ndarray, "*rows"]:
+    """Kendall's tau-b of two orders of the same items, row by row; NaN where all are tied in one of them, or one is not a number."""
+    i, j = np.triu_indices(first.shape[-1], 1)
+    signs, others = (np.sign(values[..., j] - values[..., i]) for values in (first, second))
+    with np.errstate(invalid="ignore"):
+        return (signs * others).sum(-1) / np.sqrt((signs**2).sum(-1) * (others**2).sum(-1))
+
+
+def common(predictions: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the severities that all corruptions have: ImageNet-C's five, and the originals."""
+    severities = [set(part["scale"]) for name, part in predictions.groupby("shift", observed=True) if name != UNSHIFTED]
+    return predictions[predictions["scale"].isin({0.0, *set.intersection(*severities)})]
+
+
+def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """CE of ImageNet-C: errors summed over its severities, without the originals, divided by the reference model's sum."""
+    shifted = replace(errors, samples=errors.samples[..., 1:], bins=errors.bins[1:])
+    return accuracy.corruption_error(shifted, reference=reference)
+
+
+def mean_errors(errors: Shares, *, shift: str | None = None) -> Float[np.ndarray, "resamples+1 models"]:
+    """Error rate of every model averaged over the scales above 0 of one shift, or of all shifts, in every resample.
+
+    A shift that a resample does not contain does not count there.
+    """
+    chosen = errors.samples[:, :-1] if shift is None else errors.samples[:, [errors.groups.index(shift)]]
+    return np.nanmean(chosen[..., 1:], axis=(1, 3))
+
+
+def rank_changes(first: Shares, second: Shares) -> pd.DataFrame:
+    """Rank of each model by mean error on the first and on the second benchmark, and the change with its interval; 1 is best.
+
+    The two have no pictures in common, so their resamples must be independent. Raises ValueError for different models.
+    """
+    require_same(first, second)
+    one, other = (rankdata(mean_errors(errors), axis=1) for errors in (first, second))
+    columns = bootstrap.estimates(other - one, min(first.n[-1], second.n[-1]), first.confidence)
+    return pd.DataFrame({"model": first.models, "n": columns.pop("n"), "first": one[0], "second": other[0], **columns})
+
+
+def require_same(first: Shares, second: Shares) -> None:
+    """Raises ValueError unless two benchmarks have the same models."""
+    if first.models != second.models:
+        raise ValueError(f"orders: models {first.models} and {second.models}; accepted: the same models in both benchmarks")
+
+
+def rank_agreement(first: Shares, second: Shares, *, shift: str | None = None) -> dict:
+    """Kendall's tau-b between the orders of the models by mean error on two benchmarks, as a record; `shift` is one of the second's."""
+    require_same(first, second)
+    tau = kendall(mean_errors(first), mean_errors(second, shift=shift))
+    return bootstrap.record(tau, min(first.n[-1], second.n[-1]), first.confidence)
+
+
+def originals_agreement(errors: Shares) -> dict:
+    """The same between the order at scale 0 and that by mean error of one benchmark, paired."""
+    return over_images(kendall(errors.samples[:, -1, :, 0], mean_errors(errors)), errors)
+
+
+def order_changes(errors: Shares) -> pd.DataFrame:
+    """For each pair of models how probable it is that their order by mean error is not the same under all shifts.
+
+    The largest probability over pairs of shifts; a resample in which the two are tied under one of them counts one half.
+    """
+    first, second = np.triu_indices(len(errors.models), 1)
+    by_shift = [mean_errors(errors, shift=shift) for shift in errors.groups[:-1]]
+    sign = np.stack([np.sign(values[1:, second] - values[1:, first]) for values in by_shift])
+    changed = [((1 - sign[i] * sign[j]) / 2).mean(0) for i, j in zip(*np.triu_indices(len(sign), 1), strict=True)]
+    names = {"first": np.array(errors.models, object)[first], "second": np.array(errors.models, object)[second]}
+    return pd.DataFrame({**names, "n": errors.n[0], "probability": np.max(changed, axis=0)})

@@ -1,0 +1,1 @@
+"""One room, or one folder, for each further notebook, under its name."""

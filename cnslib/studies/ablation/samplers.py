@@ -1,0 +1,226 @@
+"""Schedulers and steps.
+
+The same trajectories by several samplers (diffusers schedulers and numbers of steps), and the classifiers' answers to them (G.4).
+
+Does another sampler lead to the same conclusions? Accuracy curves and orders of the classifiers, paired on the trajectory.
+"""
+
+import dataclasses
+import itertools
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from diffusers import StableDiffusionPipeline
+from jaxtyping import Float, UInt8
+
+from cnslib.core import kinds, tables, units, workers
+from cnslib.core.names import PROMPT, UNSHIFTED, identifier
+from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.core.settings.studies import Scheduling
+from cnslib.method import drawing, evaluation
+from cnslib.method.drawing import Stepper
+from cnslib.method.health import Judge
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, encoders, text_to_image
+from cnslib.models.classifiers import Classifier
+from cnslib.stats import accuracy, bootstrap, ranking
+from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images, tabulate
+
+NAME = {"sampler": pa.Column(str)}
+answers_schema = tables.schema(
+    ["sampler", "model", *tables.KEY], {**NAME, "model": pa.Column(str), **tables.IDENTITY, "top1": pa.Column(str)}
+)
+looks_schema = tables.schema(
+    ["sampler", *tables.KEY],
+    {**NAME, **tables.IDENTITY, "alignment": pa.Column(float), "change": pa.Column(float), "likeness": pa.Column(float, tables.COSINE)},
+)
+pictures_schema = tables.schema(["sampler", *tables.KEY], {**NAME, **tables.IDENTITY, "image": pa.Column(object)})
+Pictures = UInt8[np.ndarray, "scales height width 3"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """What is drawn by whom and shown to whom: samplers by name, the one the others are compared with, judge and classifiers."""
+
+    steppers: dict[str, Stepper]
+    reference: str
+    origin: text_to_image.Origin
+    judge: Judge
+    classifiers: list[Classifier]
+    sliders: Path
+    folder: Path
+
+    @cached_property
+    def digest(self) -> str:
+        """What all units have in common: samplers, base model, judge and classifiers."""
+        drawn = [[name, drawing.identity(one), dataclasses.asdict(one.settings)] for name, one in self.steppers.items()]
+        jury = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
+        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, jury)
+
+
+def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Stepper]:
+    """The samplers of params.yaml, each a scheduler, its steps and their spacing; all else as the benchmark is drawn."""
+    found = {}
+    for name, one in samplers.items():
+        steps = dataclasses.replace(settings, steps=one.steps)
+        found[name] = Stepper(pipe, settings=steps, scheduler=one.scheduler, spacing=one.spacing)
+    return found
+
+
+def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Answers of every classifier and looks of the judge at the first seeds of each class; a unit per (class, seed).
+
+    `change` is the mean absolute difference in grey levels from the reference sampler's picture, `likeness` the cosine of their
+    features. Draws what is missing or outdated; FileNotFoundError names a missing slider.
+    """
+    keys = list(itertools.product(classes, range(1, seeds + 1)))
+    files = {key: (f"{identifier(key[0])}_{key[1]}.parquet", stamp(bench, shifts, *key, scales)) for key in keys}
+    answers, looks = (units.Shelf(bench.folder / kind, files) for kind in ("answers", "looks"))
+    waiting = {*answers.waiting(), *looks.waiting()}
+    device = next(iter(bench.steppers.values())).pipe.device
+    pieces = [(bench, shifts, *key, scales, answers[key], looks[key]) for key in keys if key in waiting]
+    workers.each(measure, pieces, device=device, desc="samplers")
+    return tables.read_units(answers, answers_schema), tables.read_units(looks, looks_schema)
+
+
+def stamp(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> units.Stamp:
+    """What a unit depends on: the bench, the sliders of its class, its token and its grid."""
+    files = [adapters.file_digest(slider_path(bench.sliders, shift, name)) for shift in shifts]
+    return kinds.ABLATION.stamp(bench.digest, files, bench.origin.tokens[name], shifts, name, seed, scales)
+
+
+def measure(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float], answers: units.Unit, looks: units.Unit) -> None:
+    """Writes the answers and looks of one class and seed."""
+    drawn = draw(bench, shifts, name, seed, scales)
+    tables.write_unit(answer(bench, drawn), answers, answers_schema)
+    tables.write_unit(look(bench, drawn), looks, looks_schema)
+
+
+def draw(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> pd.DataFrame:
+    """The pictures of one class and seed by every sampler: sampler, key and `picture`; the unshifted one once per sampler."""
+    above = [scale for scale in scales if scale > 0]
+    rows = []
+    for sampler, stepper in bench.steppers.items():
+        rows += row_of(sampler, UNSHIFTED, name, seed, [0.0], stepper.unshifted(name, seed).numpy())
+        for shift in shifts:
+            with adapters.loaded(stepper.pipe, slider_path(bench.sliders, shift, name)):
+                rows += row_of(sampler, shift, name, seed, above, stepper.shifted(name, seed, above).numpy())
+    return pd.DataFrame(rows)
+
+
+def row_of(sampler: str, shift: str, name: str, seed: int, scales: list[float], pictures: Pictures) -> list[dict]:
+    """One row per picture."""
+    key = {"sampler": sampler, "shift": shift, "class": name, "seed": seed}
+    return [{**key, "scale": scale, "picture": picture} for scale, picture in zip(scales, pictures, strict=True)]
+
+
+def answer(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
+    """The first answer of every classifier to every picture."""
+    pictures, parts = list(drawn["picture"]), []
+    for classifier in bench.classifiers:
+        logits = evaluation.batch_logits(classifier, pictures, size=len(pictures))
+        parts.append(evaluation.answers(classifier, drawn, logits).assign(sampler=drawn["sampler"]))
+    return pd.concat(parts, ignore_index=True)[list(answers_schema.columns)]
+
+
+def look(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
+    """Alignment of every picture with its shift, and how far it is from the reference sampler's; unshifted rows under every shift."""
+    features = bench.judge.image_encoder.features(np.stack(list(drawn["picture"])))
+    rows = drawn.assign(feature=list(features.numpy()))
+    shifts = [shift for shift in drawn["shift"].unique() if shift != UNSHIFTED]
+    rows = tables.trajectories(rows, shifts)
+    rows["alignment"] = np.nan
+    for (shift, name), part in rows.groupby(["shift", "class"]):
+        pictures = np.stack(list(part["picture"]))
+        rows.loc[part.index, "alignment"] = bench.judge.alignment(pictures, shift, name).double().numpy().round(6)
+    reference = rows[rows["sampler"] == bench.reference]
+    both = rows.merge(reference, on=tables.KEY, suffixes=("", "_reference"), validate="many_to_one")
+    pairs = list(zip(both["picture"], both["picture_reference"], strict=True))
+    both["change"] = [abs(one.astype(int) - other).mean().round(6) for one, other in pairs]
+    both["likeness"] = [float((one * other).sum().round(6)) for one, other in zip(both["feature"], both["feature_reference"], strict=True)]
+    return both[list(looks_schema.columns)]
+
+
+def films(bench: Bench, shift: str, name: str, seed: int, scales: list[float]) -> dict[str, Pictures]:
+    """The pictures of one trajectory by every sampler, scale 0 first; kept on file, since a figure shows them."""
+    file = f"{identifier(shift)}_{identifier(name)}_{seed}.parquet"
+    shelf = units.Shelf(bench.folder / "pictures", {name: (file, stamp(bench, [shift], name, seed, scales))})
+    for _ in shelf.waiting():
+        drawn = draw(bench, [shift], name, seed, scales)
+        drawn["image"] = [tables.encode(picture) for picture in drawn["picture"]]
+        tables.write_unit(drawn.drop(columns="picture"), shelf[name], pictures_schema)
+    stored = tables.read_units(shelf, pictures_schema).sort_values("scale", kind="stable")
+    return {sampler: tables.pictures(stored[stored["sampler"] == sampler], file) for sampler in bench.steppers}
+
+
+def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> dict[str, Shares]:
+    """Error rates of each sampler's images with their resamples, the same ones for every sampler.
+
+    Raises ValueError where a sampler lacks an answer.
+    """
+    found = {name: accuracy.outcomes(part.drop(columns="sampler")) for name, part in answers.groupby("sampler", sort=False)}
+    return {name: accuracy.error_shares(outcomes, settings=settings) for name, outcomes in found.items()}
+
+
+def curves(shares: dict[str, Shares]) -> pd.DataFrame:
+    """Accuracy averaged over the models per sampler, shift and scale: (sampler, shift, scale, n, estimate, low, high)."""
+    parts = [accuracy.mean_accuracy(one).assign(sampler=name) for name, one in shares.items()]
+    return pd.concat(parts, ignore_index=True).drop(columns="model")
+
+
+def differences(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
+    """Mean accuracy of each sampler's images minus that of the reference's, paired; columns as those of `curves`."""
+    base = shares[reference].samples.mean(2, keepdims=True)
+    others = {name: one for name, one in shares.items() if name != reference}
+    parts = [
+        tabulate(base - one.samples.mean(2, keepdims=True), one, one.bins, models=["difference"]).assign(sampler=name)
+        for name, one in others.items()
+    ]
+    return pd.concat(parts, ignore_index=True).drop(columns="model")
+
+
+def drop_differences(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
+    """Accuracy drop at the last scale (mean over the models, all shifts) of each sampler minus the reference's, as records."""
+    drops = {name: overall(one)[..., -1].mean(1) - overall(one)[..., 0].mean(1) for name, one in shares.items()}
+    return {name: over_images(drop - drops[reference], shares[name]) for name, drop in drops.items() if name != reference}
+
+
+def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
+    """Kendall's tau of the models' order by accuracy over all scales above 0 with the reference's order, as records.
+
+    Shares are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
+    """
+    scored = {name: overall(one)[..., 1:].mean(-1).round(9) for name, one in shares.items()}
+    return {name: over_images(ranking.kendall(rows, scored[reference]), shares[name]) for name, rows in scored.items() if name != reference}
+
+
+def overall(shares: Shares) -> Float[np.ndarray, "resamples+1 models scales"]:
+    """Error rates over all shifts."""
+    return shares.samples[:, shares.groups.index(ALL)]
+
+
+def other_seeds(found: Outcomes, seeds: int, *, confidence: float) -> dict:
+    """What drawing other garments changes: tau between the orders of two disjoint sets of `seeds` seeds, by the same sampler.
+
+    The mean over all pairs of neighbouring sets and the middle range of them; NaN where there are too few seeds. n counts pairs.
+    """
+    numbers = sorted(found.trajectories["seed"].unique())
+    groups = [numbers[start : start + seeds] for start in range(0, len(numbers) - seeds + 1, seeds)]
+    scored = [found.wrong[found.trajectories["seed"].isin(group)][..., 1:].mean((0, 2)) for group in groups]
+    pairs = [ranking.kendall(one[None], other[None])[0] for one, other in itertools.combinations(scored, 2)]
+    return bootstrap.record(np.array([np.mean(pairs), *pairs]), len(pairs), confidence) if pairs else dict(bootstrap.NOTHING)
+
+
+def likeness(looks: pd.DataFrame, reference: str, *, settings: Bootstrap) -> pd.DataFrame:
+    """How far each sampler's pictures are from the reference's, and how much alignment they gain over scale 0, at each scale.
+
+    Columns sampler, scale, measure (change, likeness or gain), n, estimate, low, high.
+    """
+    ordered = looks.sort_values(["sampler", *tables.KEY], ignore_index=True)
+    start = ordered.groupby(["sampler", *tables.TRAJECTORY])["alignment"].transform("first")
+    rows = ordered.assign(gain=ordered["alignment"] - start)
+    others = bootstrap.means(rows[rows["sampler"] != reference], ["change", "likeness"], ["sampler", "scale"], settings=settings)
+    return pd.concat([others, bootstrap.means(rows, ["gain"], ["sampler", "scale"], settings=settings)], ignore_index=True)

@@ -1,0 +1,1 @@
+"""Failure points between the scales of the grid (notebook 10)."""

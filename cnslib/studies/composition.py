@@ -1,0 +1,237 @@
+"""Two sliders in one image.
+
+Several sliders in one image: their adapters are added, each with a weight of its own (CNS-Bench supplement K, Fig. 29).
+
+What each of two sliders still does beside the other: gains of alignment, alone and together, and their interaction.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from diffusers import StableDiffusionPipeline, UNet2DConditionModel
+from jaxtyping import UInt8
+from peft.tuners.lora import LoraLayer
+from torch import Tensor, nn
+
+from cnslib.core import kinds, tables, units, workers
+from cnslib.core.names import identifier
+from cnslib.core.settings.method import Bootstrap
+from cnslib.method import generation
+from cnslib.method.generation import Sampler
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, text_to_image
+from cnslib.stats import bootstrap
+from cnslib.studies import directions
+from cnslib.studies.directions import Pictures, Study
+
+PAIR = ["first", "second"]
+WEIGHTS = ["first_weight", "second_weight"]
+KEY = [*PAIR, "class", "seed", *WEIGHTS]
+WEIGHT = pa.Column(float, pa.Check.ge(0))
+schema = tables.schema(
+    KEY,
+    {
+        **dict.fromkeys(PAIR, pa.Column(str)),
+        **{key: tables.IDENTITY[key] for key in ("class", "seed")},
+        **dict.fromkeys(WEIGHTS, WEIGHT),
+        **dict.fromkeys(("alignment_first", "alignment_second"), pa.Column(float)),
+        "structure": pa.Column(float, tables.COSINE),
+        "class_probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
+    },
+)
+pictures_schema = tables.schema(WEIGHTS, {**dict.fromkeys(WEIGHTS, WEIGHT), "image": pa.Column(object)})
+Weights = Sequence[Sequence[float]]  # one list per image, one weight per slider
+
+
+@contextlib.contextmanager
+def loaded(pipe: StableDiffusionPipeline, files: list[Path]) -> Iterator[list[str]]:
+    """The pipeline with the adapters of several files, all active at scale 1; yields their names.
+
+    The base model is restored bit for bit afterwards. Raises ValueError, naming the file, as `adapters.loaded` does.
+    """
+    names = [f"{adapters.NAME}_{number}" for number in range(len(files))]
+    for path in files:
+        adapters.require_complete(pipe.unet, path)
+    try:
+        for name, path in zip(names, files, strict=True):
+            pipe.unet.load_lora_adapter(path, prefix="unet", adapter_name=name, use_safetensors=True, local_files_only=True)
+        pipe.unet.set_adapters(names)
+        yield names
+    finally:
+        pipe.unload_lora_weights()
+
+
+@contextlib.contextmanager
+def weighted(unet: UNet2DConditionModel, weights: dict[str, list[float]]) -> Iterator[None]:
+    """Gives every sample of a batch its own weight of each adapter: sample i gets `weights[adapter][i]`.
+
+    What `adapters.scaled` does for one adapter; its factor alpha / rank stays.
+    """
+    factors = {name: torch.tensor(values, dtype=torch.float32) for name, values in weights.items()}
+
+    def hook(name: str):
+        def scale(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
+            return output * factors[name].to(output).reshape(-1, *[1] * (output.ndim - 1))
+
+        return scale
+
+    layers = [module for module in unet.modules() if isinstance(module, LoraLayer)]
+    handles = [layer.lora_B[name].register_forward_hook(hook(name)) for layer in layers for name in weights if name in layer.lora_B]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@torch.no_grad()
+def shifted(sampler: Sampler, names: list[str], name: str, seed: int, weights: Weights) -> UInt8[Tensor, "images height width 3"]:
+    """The images of one class and seed with the adapters that are loaded, in one batch; each image has a weight per adapter."""
+    with adapters.switched_off(sampler.pipe.unet):
+        start = sampler.prefix(name, seed)
+    late = sampler.scheduler.timesteps[generation.steps_without_slider(sampler.settings) :]
+    passes = len(sampler.text(name))
+    columns = {adapter: [row[place] for row in weights] * passes for place, adapter in enumerate(names)}
+    with weighted(sampler.pipe.unet, columns):
+        return text_to_image.decode(sampler.pipe, sampler.denoise(start.repeat(len(weights), 1, 1, 1), name, late))
+
+
+def score(study: Study, sliders: Path, pairs: list[list[str]], classes: list[str], *, weights: list[float], seeds: int) -> pd.DataFrame:
+    """One row per pair, class, seed and two weights; draws what is missing or outdated, a unit per (pair, class).
+
+    Where a weight is 0 the image is the benchmark's own, of the other slider alone. Raises FileNotFoundError for a missing slider,
+    ValueError where the benchmark lacks an image.
+    """
+    keys = [(first, second, name) for (first, second), name in itertools.product(pairs, classes)]
+    stored = {shift: directions.benchmark(study.images, shift) for shift in {*itertools.chain(*pairs)}}
+    own = {
+        (first, second, name): {shift: directions.own_rows(stored[shift], name, scales=weights, seeds=seeds) for shift in (first, second)}
+        for first, second, name in keys
+    }
+    shelf = units.Shelf(study.folder / "scores", {key: (unit_name(*key), stamp(study, sliders, own[key], key[-1])) for key in keys})
+    waiting = shelf.waiting()
+    study.sampler.prepare(sorted({name for *_, name in waiting}), seeds=seeds)
+    pieces = [(study, sliders, own[key], key[-1], shelf[key]) for key in waiting]
+    workers.each(measure, pieces, device=study.sampler.pipe.device, desc="composition")
+    return tables.read_units(shelf, schema)
+
+
+def unit_name(first: str, second: str, name: str) -> str:
+    """Where a pair and a class are kept below their folder."""
+    return f"{identifier(first)}_{identifier(second)}_{identifier(name)}.parquet"
+
+
+def stamp(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str) -> units.Stamp:
+    """What a unit depends on: both sliders, and the benchmark's images of each alone."""
+    parts = [
+        [directions.stamp(study, shift, name, rows), adapters.file_digest(slider_path(sliders, shift, name))] for shift, rows in own.items()
+    ]
+    return kinds.COMPOSITION.stamp(parts)
+
+
+def measure(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str, unit: units.Unit) -> None:
+    """Writes the scores of one pair and class."""
+    first, second = own
+    seeds = sorted(own[first]["seed"].unique())
+    rows = [looks(study, sheet(study, sliders, own, name, int(seed)), first, second, name, int(seed)) for seed in seeds]
+    tables.write_unit(pd.concat(rows), unit, schema)
+
+
+def sheet(study: Study, sliders: Path, own: dict[str, pd.DataFrame], name: str, seed: int) -> dict[tuple[float, float], np.ndarray]:
+    """The picture of each two weights: the benchmark's where one of them is 0, the others drawn."""
+    single = {shift: rows[rows["seed"] == seed] for shift, rows in own.items()}
+    left, right = (dict(zip(rows["scale"], tables.pictures(rows, "benchmark"), strict=True)) for rows in single.values())
+    cells = list(itertools.product(left, right))
+    both = [cell for cell in cells if min(cell) > 0]
+    with loaded(study.sampler.pipe, [slider_path(sliders, shift, name) for shift in own]) as names:
+        drawn = dict(zip(both, shifted(study.sampler, names, name, seed, both).numpy(), strict=True))
+    return {cell: drawn[cell] if cell in drawn else right[cell[1]] if cell[0] == 0 else left[cell[0]] for cell in cells}
+
+
+def looks(study: Study, pictures: dict[tuple[float, float], np.ndarray], first: str, second: str, name: str, seed: int) -> pd.DataFrame:
+    """What the judges see in the pictures of one class and seed: alignment with both shifts, structure kept, and the class."""
+    stacked: Pictures = np.stack(list(pictures.values()))  # the first has both weights 0
+    seen = {side: directions.looks(study, stacked, shift, name) for side, shift in zip(PAIR, (first, second), strict=True)}
+    alignments = {f"alignment_{side}": columns["alignment"] for side, columns in seen.items()}
+    rest = {key: seen["first"][key] for key in ("structure", "class_probability")}
+    weights = pd.DataFrame(list(pictures), columns=WEIGHTS)
+    return weights.assign(first=first, second=second, **{"class": name, "seed": seed}, **alignments, **rest)
+
+
+def films(
+    study: Study, sliders: Path, pairs: list[list[str]], name: str, *, weights: list[float], seed: int
+) -> dict[tuple[str, str], UInt8[np.ndarray, "first second height width 3"]]:
+    """A grid of pictures per pair, the first slider's weight along the rows; kept on file, since a figure shows them."""
+    own = {}
+    for first, second in pairs:
+        rows = {shift: directions.benchmark(study.images, shift) for shift in (first, second)}
+        own[first, second] = {
+            shift: directions.own_rows(part, name, scales=weights, seeds=seed).query("seed == @seed") for shift, part in rows.items()
+        }
+    files = {pair: (unit_name(*pair, name), stamp(study, sliders, rows, name)) for pair, rows in own.items()}
+    shelf = units.Shelf(study.folder / "pictures", files)
+    for pair in shelf.waiting():
+        drawn = sheet(study, sliders, own[pair], name, seed)
+        rows_of = [{**dict(zip(WEIGHTS, cell, strict=True)), "image": tables.encode(picture)} for cell, picture in drawn.items()]
+        tables.write_unit(pd.DataFrame(rows_of), shelf[pair], pictures_schema)
+    stored = {pair: tables.pictures(tables.read(path, pictures_schema), path.name) for pair, path in shelf.paths.items()}
+    return {pair: pictures.reshape(len(weights), len(weights), *pictures.shape[1:]) for pair, pictures in stored.items()}
+
+
+IMAGE = [*PAIR, "class", "seed"]
+SIDE = ["pair", "shift", "weight", "other_weight"]
+EFFECTS = ["alone", "together", "lent", "interaction"]
+
+
+def gains(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores in order with `gain_first` and `gain_second`, the alignment with each shift beyond that at weights (0, 0)."""
+    ordered = scores.sort_values(KEY, ignore_index=True)
+    start = ordered.groupby(IMAGE)[["alignment_first", "alignment_second"]].transform("first")
+    return ordered.assign(**{f"gain_{side}": ordered[f"alignment_{side}"] - start[f"alignment_{side}"] for side in PAIR})
+
+
+def sides(scores: pd.DataFrame) -> pd.DataFrame:
+    """Both sliders in one form, a row per image and slider: its pair, shift, weight, the other's weight, and the gain of its shift."""
+    table = gains(scores)
+    pair = table["first"] + " + " + table["second"]
+    parts = []
+    for own, other in (PAIR, PAIR[::-1]):
+        columns = {"pair": pair, "shift": table[own], "weight": table[f"{own}_weight"], "other_weight": table[f"{other}_weight"]}
+        parts.append(table[["class", "seed", *WEIGHTS]].assign(**columns, gain=table[f"gain_{own}"]))
+    return pd.concat(parts, ignore_index=True)
+
+
+def effects(scores: pd.DataFrame) -> pd.DataFrame:
+    """Every image with two sliders, once per slider: what its shift gains alone, together with the other, and by the other alone.
+
+    `interaction` is together minus alone minus lent: 0 where the gains add up, below 0 where one slider takes from the other.
+    """
+    table = sides(scores)
+    key = ["pair", "shift", "class", "seed"]
+    alone = table[table["other_weight"] == 0].rename(columns={"gain": "alone"})[[*key, "weight", "alone"]]
+    lent = table[table["weight"] == 0].rename(columns={"gain": "lent"})[[*key, "other_weight", "lent"]]
+    both = table[(table["weight"] > 0) & (table["other_weight"] > 0)].rename(columns={"gain": "together"})
+    found = both.merge(alone, on=[*key, "weight"], validate="many_to_one").merge(lent, on=[*key, "other_weight"], validate="many_to_one")
+    return found.assign(interaction=found["together"] - found["alone"] - found["lent"])
+
+
+def curves(scores: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """Mean gain of each slider's shift over its weight, for every weight of the other: (pair, shift, weight, other_weight, ...)."""
+    return bootstrap.means(sides(scores), ["gain"], SIDE, settings=settings)
+
+
+def summary(found: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """The means of EFFECTS per pair, slider and weights: (pair, shift, weight, other_weight, measure, n, estimate, low, high)."""
+    return bootstrap.means(found.sort_values([*SIDE, "class", "seed"], ignore_index=True), EFFECTS, SIDE, settings=settings)
+
+
+def both_show(found: pd.DataFrame) -> pd.DataFrame:
+    """Every image with two sliders: 1 where both shifts gain something, and at least half of what each gains alone, else 0."""
+    shows = (found["together"] > 0) & (found["together"] >= found["alone"] / 2)
+    return found.assign(shows=shows.astype(float)).groupby(["pair", "class", "seed", *WEIGHTS], as_index=False)["shows"].min()

@@ -1,0 +1,216 @@
+"""EDM's public checkpoints as the decoder of Control+Shift (section 4): reading them, Heun's method, and what `controlshift` asks for.
+
+Of the same random weights, networks and sampler give in single precision what the code of EDM's authors gives, to within 2e-6 of
+images in [-1, 1], and the same bytes. The checkpoints `edm-cifar10-32x32-cond-vp.pkl` and `edm-imagenet-64x64-cond-adm.pkl` have a
+non-commercial licence of their own. They are pickles, which run code when they are read, and nothing here reads these: RECIPE turns
+one into tensors, once, in a checkout of that code. Notebook 30 then has another decoder; its classes are `list(edm.CIFAR10)`, its
+guidance is 1:
+
+    decoder = edm.decoder(Path("weights/edm-cifar10-32x32-cond-vp.safetensors"), edm.CIFAR10, settings, device=device)
+    files = controlshift.make(decoder, layout.artifacts("controlshift"))
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from diffusers import EDMEulerScheduler, HeunDiscreteScheduler
+from diffusers.image_processor import VaeImageProcessor
+from diffusers.models.autoencoders.vae import DecoderOutput
+from diffusers.models.unets.unet_2d import UNet2DOutput
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from cnslib.core import kinds, units
+from cnslib.core.names import PROMPT, demand, token
+from cnslib.core.settings.studies import Controlshift
+from cnslib.models import text_to_image
+from cnslib.models.weights import read_weights
+from cnslib.studies.controlshift.datasets import Decoder
+from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
+
+CIFAR10 = {
+    name: number for number, name in enumerate(["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"])
+}
+PICKLES = (".pkl", ".pickle")
+RECIPE = """
+    import pickle, safetensors.torch
+    network = pickle.load(open("edm-cifar10-32x32-cond-vp.pkl", "rb"))["ema"]
+    safetensors.torch.save_file(network.state_dict(), "edm-cifar10-32x32-cond-vp.safetensors")"""
+SIGMA_MAX = 80.0  # the noise that a drawing begins with; EDMEulerScheduler's, too
+Images = Float[Tensor, "batch colours side side"]
+
+
+def load(path: Path, device: str = "cpu") -> Denoiser:
+    """The denoiser of a checkpoint's tensors (.safetensors, or a torch file of nothing else), in single precision, frozen.
+
+    Its sizes are read from the tensors. Raises ValueError for a pickle, with the recipe that makes a file of tensors of it, and for
+    tensors that are missing, unexpected or of another shape, which are counted. A baseline of the paper (VP, VE, iDDPM), a network
+    without classes and an NCSN++ are among these. Other errors are those of `pickles.read_weights`.
+    """
+    if path.suffix in PICKLES:
+        once = f"in a checkout of the code that the file belongs to, once:{RECIPE}"
+        raise ValueError(f"{path} is a pickle, which runs code when it is read; accepted: .safetensors, which this makes of it {once}")
+    weights = read_weights(path)
+    with torch.device("meta"):
+        denoiser = Denoiser(architecture(weights, path))
+    require_complete(denoiser, weights, path)
+    plain = {key: value.to(torch.float32, copy=True) for key, value in weights.items()}  # a file's own memory is not aligned: other sums
+    denoiser.load_state_dict(plain, strict=True, assign=True)
+    return denoiser.to(device).eval().requires_grad_(False)
+
+
+def architecture(weights: Mapping[str, Tensor], path: Path) -> Architecture:
+    """The sizes of a checkpoint's network. Raises ValueError, with their number, where tensors that tell them are missing."""
+    family = ADM if "model.out_conv.weight" in weights else PLUS
+    sides = sorted({int(found[1]) for key in weights if (found := re.match(r"model\.enc\.(\d+)x\1_", key))}, reverse=True)
+    stem, level = "model.enc.{0}x{0}_conv.weight".format(*sides or [0]), "model.enc.{0}x{0}_block0.{1}.weight"
+    told = [stem, "model.map_layer0.weight", "model.map_label.weight", *(level.format(side, "conv0") for side in sides)]
+    told += ["model.map_augment.weight"] if family == PLUS else []
+    if lost := [key for key in told if key not in weights or weights[key].ndim < 2]:
+        raise ValueError(
+            f"{path} is no EDM checkpoint with classes, or not whole: {len(lost)} of {len(told)} tensors that tell its "
+            f"sizes are missing, for example {lost[0]}; accepted: {PLUS} or {ADM}, with classes, of the EDM training"
+        )
+    blocks = [key for key in weights if re.fullmatch(rf"model\.enc\.{sides[0]}x{sides[0]}_block\d+\.conv0\.weight", key)]
+    return Architecture(
+        family=family,
+        side=sides[0],
+        colours=weights[stem].shape[1],
+        channels=weights["model.map_layer0.weight"].shape[1],
+        embedding=weights["model.map_layer0.weight"].shape[0],
+        widths=tuple(weights[level.format(side, "conv0")].shape[0] for side in sides),
+        attention=tuple(level.format(side, "qkv") in weights for side in sides),
+        blocks=len(blocks),
+        classes=weights["model.map_label.weight"].shape[1],
+        augmentations=weights["model.map_augment.weight"].shape[1] if family == PLUS else 0,
+    )
+
+
+def require_complete(denoiser: Denoiser, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Raises ValueError, with their numbers, unless a file has just the tensors that a network of its sizes has."""
+    wanted = {key: tuple(value.shape) for key, value in denoiser.state_dict().items()}
+    parts = {
+        "missing": [key for key in wanted if key not in weights],
+        "unexpected": [key for key in weights if key not in wanted],
+        "of another shape": [key for key in wanted if key in weights and tuple(weights[key].shape) != wanted[key]],
+    }
+    if any(parts.values()):
+        told = "; ".join(f"{len(keys)} {what}" + (f", for example {keys[0]}" if keys else "") for what, keys in parts.items())
+        sizes = denoiser.sizes
+        accepted = f"the {len(wanted)} tensors of a {sizes.family} of {sizes.side} px with channels {sizes.widths}, and nothing else"
+        raise ValueError(f"{path} does not fit: of its {len(weights)} tensors and those of the network {told}; accepted: {accepted}")
+
+
+class Heun(HeunDiscreteScheduler):
+    """Algorithm 1 with EDM's noise levels (Eq. 5: from 80 down to 0.002, rho = 7, then 0); its timesteps are the levels themselves.
+
+    Every step but the last has two: Heun's method asks the network at both ends.
+    """
+
+    def set_timesteps(self, num_inference_steps=None, device=None, num_train_timesteps=None, timesteps=None):
+        """Sets the noise levels of so many steps."""
+        super().set_timesteps(num_inference_steps, device, num_train_timesteps, timesteps)
+        levels = EDMEulerScheduler()
+        levels.set_timesteps(num_inference_steps)
+        self.sigmas = torch.cat([levels.sigmas[:1], levels.sigmas[1:-1].repeat_interleave(2), levels.sigmas[-1:]])
+        self.timesteps = self.sigmas[:-1].to(device)
+
+
+@torch.no_grad()
+def sample(denoise: Callable[[Images, Float[Tensor, ""]], Images], z: Images, *, steps: int) -> Images:
+    """Images, in [-1, 1] but for overshoots, of latents z from the standard normal by Heun's method without noise (algorithm 1).
+
+    `denoise(noisy, sigma)` is D(x; sigma). It is asked 2 steps - 1 times; the type of z is kept.
+    """
+    scheduler = Heun(prediction_type="sample")
+    scheduler.set_timesteps(steps, z.device)
+    for sigma in scheduler.timesteps:
+        z = scheduler.step(scaled(denoise, z, sigma), sigma, z).prev_sample
+    return SIGMA_MAX * z
+
+
+def scaled(denoise: Callable[[Images, Float[Tensor, ""]], Images], noisy: Images, sigma: Float[Tensor, ""]) -> Images:
+    """D(x; sigma) where images are measured in units of the largest noise, so that a drawing begins with its latent itself.
+
+    Heun's method is the same in any unit.
+    """
+    return denoise(SIGMA_MAX * noisy, sigma) / SIGMA_MAX
+
+
+def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:
+    """What `controlshift.make`, `class_rows` and `draw` draw from: a checkpoint, with a name for each wanted class number of it.
+
+    The digest of its data sets covers file, class numbers and recipe. Raises ValueError for guidance other than 1 (the network knows
+    no image without a class), no classes and numbers that the network lacks; other errors as those of `load`.
+    """
+    demand(settings.guidance == 1, "controlshift.guidance", settings.guidance, "1.0: an EDM checkpoint cannot draw without a class")
+    denoiser = load(path, device)
+    classes = denoiser.sizes.classes
+    known = len(numbers) > 0 and all(0 <= number < classes for number in numbers.values())
+    demand(known, "edm: classes", dict(numbers), f"names of one or more of the numbers 0 to {classes - 1}")
+    base = units.digest(kinds.EDM, units.file_digest(path))
+    origin = text_to_image.Origin(base, {name: str(number) for name, number in numbers.items()})
+    return Decoder(Pipeline(denoiser, numbers, device), origin, list(numbers), settings)
+
+
+class Pipeline:
+    """A checkpoint in the place of a text-to-image pipeline: what `controlshift.draw` asks of one, and nothing else.
+
+    Its latents are pixels in units of the largest noise; its text has one word, the class, as a one-hot label.
+    """
+
+    def __init__(self, denoiser: Denoiser, numbers: Mapping[str, int], device: str):
+        self.device = torch.device(device)
+        self.classes, self.count = dict(numbers), denoiser.sizes.classes
+        self.unet, self.vae, self.tokenizer = Conditioned(denoiser), Pixels(), Word()
+        self.scheduler, self.image_processor = Heun(prediction_type="sample"), VaeImageProcessor()
+
+    def encode_prompt(
+        self, prompts: list[str], device: torch.device, images: int, guided: bool
+    ) -> tuple[Float[Tensor, "prompts 1 classes"]]:
+        """Labels of prompts: zeros of the empty one. ValueError for the prompt of a class that has no number."""
+        numbers = {PROMPT.format(token=token(name)): number for name, number in self.classes.items()}
+        labels = torch.zeros(len(prompts), 1, self.count)
+        for label, prompt in zip(labels, prompts, strict=True):
+            demand(not prompt or prompt in numbers, "edm: class", prompt, f"one of {', '.join(self.classes)}")
+            label[0] = functional.one_hot(torch.tensor(numbers[prompt]), self.count) if prompt else 0
+        return (labels.to(device),)
+
+
+class Conditioned:
+    """The denoiser in the place of a UNet under guidance 1: it is asked with the class alone, and its answer stands for both halves."""
+
+    def __init__(self, denoiser: Denoiser):
+        self.denoiser = denoiser
+        self.config = SimpleNamespace(sample_size=denoiser.sizes.side, in_channels=denoiser.sizes.colours)
+
+    def __call__(self, noisy: Images, sigma: Float[Tensor, ""], labels: Float[Tensor, "batch 1 classes"]) -> UNet2DOutput:
+        """Denoised pixels in units of the largest noise."""
+        half = len(noisy) // 2
+        answer = scaled(partial(self.denoiser, labels=labels[half:, 0]), noisy[half:], sigma)
+        return UNet2DOutput(sample=answer.repeat(2, 1, 1, 1))
+
+
+class Pixels:
+    """What stands in the place of an autoencoder: pixels are their own code."""
+
+    config = SimpleNamespace(scaling_factor=1.0)
+
+    def decode(self, latents: Images) -> DecoderOutput:
+        """Images in [-1, 1]."""
+        return DecoderOutput(sample=SIGMA_MAX * latents)
+
+
+class Word:
+    """What stands in the place of a tokenizer: every prompt is one word."""
+
+    model_max_length = 1
+
+    def __call__(self, prompt: str) -> SimpleNamespace:
+        """The word has no number of its own."""
+        return SimpleNamespace(input_ids=[0])

@@ -1,0 +1,359 @@
+"""Croissant and datasheet.
+
+Croissant 1.0 metadata of the benchmark (JSON-LD, http://mlcommons.org/croissant/1.0), generated from its tables.
+
+Every table is a FileObject with its sha256 and a RecordSet whose fields are its columns; so any Croissant loader reads it as it lies.
+
+A datasheet of the benchmark (Gebru et al. 2021, "Datasheets for datasets") as markdown; every number is computed from its data.
+"""
+
+import io
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+from PIL import Image, UnidentifiedImageError
+
+from cnslib.core import tables, units
+from cnslib.core.names import UNSHIFTED, demand
+from cnslib.core.settings.method import Filtering, Generation, Sliders
+from cnslib.core.settings.studies import Dataset
+from cnslib.data import benchmark
+from cnslib.method import filtering
+from cnslib.world import manifest
+
+VERSION = "http://mlcommons.org/croissant/1.0"
+ALIASES = (
+    *(
+        "citeAs",
+        "column",
+        "equivalentProperty",
+        "extract",
+        "field",
+        "fileObject",
+        "fileProperty",
+        "fileSet",
+        "format",
+        "includes",
+        "isLiveDataset",
+    ),
+    *(
+        "jsonPath",
+        "key",
+        "md5",
+        "parentField",
+        "path",
+        "recordSet",
+        "references",
+        "regex",
+        "repeated",
+        "replace",
+        "samplingRate",
+        "separator",
+    ),
+    *("source", "subField", "transform"),
+)
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{name: f"cr:{name}" for name in ALIASES},
+}
+TYPES = {"string": "sc:Text", "int64": "sc:Integer", "double": "sc:Float", "bool": "sc:Boolean", "binary": "sc:ImageObject"}
+MEANINGS = {
+    "shift": "nuisance shift; 'unshifted' for the images of scale 0, which all shifts share",
+    "class": "what the image shows: the label",
+    "seed": "seed of the initial noise, shared by all scales, shifts and classes",
+    "scale": "slider scale, 0 without a shift",
+    "image": "the picture, PNG or JPEG",
+}
+ENUMERATIONS = {"shift": "shifts", "class": "classes"}
+KEPT = "kept"
+
+
+def write_croissant(path: Path, images: Path, kept: Path, *, about: Dataset) -> dict:
+    """Writes the metadata as JSON-LD; the same tables give the same bytes. Returns it."""
+    found = metadata(images, kept, about=about, root=path.parent)
+    units.write_bytes(path, (json.dumps(found, indent=2) + "\n").encode())
+    return found
+
+
+def metadata(images: Path, kept: Path, *, about: Dataset, root: Path) -> dict:
+    """The metadata of the image tables in a folder and of the table of kept trajectories; places are relative to `root`.
+
+    Raises FileNotFoundError where there is no image table or no table of trajectories, ValueError for a damaged one.
+    """
+    files = {path.stem: path for path in benchmark.shards(images, None)} | {KEPT: kept}
+    held = {name: tables.load(path, columns=columns(name)) for name, path in files.items()}
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": VERSION,
+        "name": about.name,
+        "description": about.description,
+        "version": about.version,
+        "url": about.url,
+        "license": about.license,
+        "creator": {"@type": "sc:Organization", "name": about.creator},
+        "datePublished": about.date_published,
+        "citeAs": about.cite_as,
+        "keywords": about.keywords,
+        "isLiveDataset": False,
+        "distribution": [file_object(name, path, root) for name, path in files.items()],
+        "recordSet": [*enumerations(list(held.values())), *(record_set(name, path, held[name].num_rows) for name, path in files.items())],
+    }
+
+
+def columns(name: str) -> list[str]:
+    """The columns that the counts and enumerations need: the key, without the pictures."""
+    return tables.TRAJECTORY if name == KEPT else tables.KEY
+
+
+def file_object(name: str, path: Path, root: Path) -> dict:
+    """One table as a file with its checksum."""
+    return {
+        "@type": "cr:FileObject",
+        "@id": f"{name}.parquet",
+        "name": f"{name}.parquet",
+        "contentUrl": Path(os.path.relpath(path, root)).as_posix(),
+        "contentSize": f"{path.stat().st_size} B",
+        "encodingFormat": "application/x-parquet",
+        "sha256": units.file_digest(path),
+    }
+
+
+def enumerations(held: list[arrow.Table]) -> list[dict]:
+    """The shifts and the classes of all tables, with the number of images of each, as sets of records that others refer to."""
+    pictures = arrow.concat_tables([table.select(tables.TRAJECTORY) for table in held if "scale" in table.column_names])
+    found = []
+    for column, name in ENUMERATIONS.items():
+        counted = pictures.group_by(column).aggregate([(column, "count")]).sort_by(column)
+        records = [{f"{name}/name": row[column], f"{name}/images": row[f"{column}_count"]} for row in counted.to_pylist()]
+        fields = [field(name, "name", "sc:Text", MEANINGS[column]), field(name, "images", "sc:Integer", "stored images")]
+        described = {
+            "@type": "cr:RecordSet",
+            "@id": name,
+            "name": name,
+            "description": f"{len(records)} {name}" + (", the images without a shift among them" if column == "shift" else ""),
+            "dataType": "sc:Enumeration",
+        }
+        found.append({**described, "key": {"@id": f"{name}/name"}, "field": fields, "data": records})
+    return found
+
+
+def record_set(name: str, path: Path, rows: int) -> dict:
+    """One table as a set of records: its columns with their types, its key, and where they come from."""
+    fields = []
+    for column in parquet.read_schema(path):
+        demand(str(column.type) in TYPES, f"column {column.name} of {path}", str(column.type), ", ".join(TYPES))
+        origin = {"fileObject": {"@id": f"{name}.parquet"}, "extract": {"column": column.name}}
+        entry = field(name, column.name, TYPES[str(column.type)], MEANINGS[column.name]) | {"source": origin}
+        if column.name in ENUMERATIONS:
+            entry["references"] = {"field": {"@id": f"{ENUMERATIONS[column.name]}/name"}}
+        if column.name == "class":
+            entry["dataType"] = ["sc:Text", "cr:Label"]
+        fields.append(entry)
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        "description": f"{rows} {described(name)}",
+        "key": [{"@id": f"{name}/{column}"} for column in columns(name)],
+        "field": fields,
+    }
+
+
+def described(name: str) -> str:
+    """What the records of a table are."""
+    if name == KEPT:
+        return "trajectories (shift, class, seed) that passed the filter at all scales"
+    return "images without a shift, one per class and seed" if name == UNSHIFTED else f"images under the shift {name.replace('_', ' ')}"
+
+
+def field(record: str, name: str, kind: str, meaning: str) -> dict:
+    """One field of a set of records."""
+    return {"@type": "cr:Field", "@id": f"{record}/{name}", "name": name, "description": meaning, "dataType": kind}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that a benchmark was made with."""
+
+    pipeline: str
+    sliders: Sliders
+    generation: Generation
+    filtering: Filtering
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the datasheet is computed from: the tables, the manifest of the base models, and the settings it was made with."""
+
+    rows: pd.DataFrame  # shift, class, seed, scale of every stored image
+    sizes: Counter  # pictures by height and width
+    stored: int  # bytes of all image tables
+    scores: pd.DataFrame
+    kept: pd.DataFrame
+    models: dict[str, dict]
+    settings: Settings
+
+
+def write_datasheet(path: Path, facts: Facts, *, about: Dataset) -> str:
+    """Writes the datasheet and returns it."""
+    text = render(facts, about=about)
+    units.write_bytes(path, text.encode())
+    return text
+
+
+def gather(images: Path, scores: Path, kept: Path, models: Path, settings: Settings) -> Facts:
+    """Reads what there is.
+
+    Raises FileNotFoundError and ValueError for missing and damaged tables, and for kept trajectories that were never scored.
+    """
+    paths = benchmark.shards(images, None)
+    rows = pd.concat([tables.load(path, columns=tables.KEY).to_pandas() for path in paths], ignore_index=True)
+    sizes = sum((picture_sizes(path) for path in paths), Counter())
+    found, whole = tables.read(scores, tables.scores), tables.read(kept, tables.kept_schema)
+    tables.select(found, whole, tables.TRAJECTORY, "scores of kept trajectories")
+    return Facts(rows, sizes, sum(path.stat().st_size for path in paths), found, whole, manifest.read(models), settings)
+
+
+def picture_sizes(path: Path) -> Counter:
+    """How many pictures of an image table have which height and width; ValueError names a row that is no picture."""
+    found: Counter = Counter()
+    for number, data in enumerate(tables.load(path, columns=["image"])["image"]):
+        try:
+            with Image.open(io.BytesIO(data.as_py())) as picture:
+                found[picture.height, picture.width] += 1
+        except (UnidentifiedImageError, TypeError) as error:
+            raise ValueError(f"{path.name}, row {number}: the bytes are not a picture ({type(error).__name__})") from None
+    return found
+
+
+def render(facts: Facts, *, about: Dataset) -> str:
+    """The whole datasheet."""
+    parts = {
+        "Motivation": [about.description],
+        "Composition": [*composition(facts), "", *by_shift(facts), "", *by_class(facts)],
+        "How it was made": made(facts),
+        "Known limits": limits(facts),
+        "Licences": table(["part", "licence"], licences(facts, about).to_numpy().tolist()),
+        "Distribution": [f"Version {about.version}, {about.date_published}, {about.url}.", "", f"Cite as: {about.cite_as}"],
+    }
+    return (
+        "\n".join([f"# Datasheet: {about.name}", *(line for name, lines in parts.items() for line in ("", f"## {name}", "", *lines))])
+        + "\n"
+    )
+
+
+def table(header: list[str], rows: list[list]) -> list[str]:
+    """A markdown table."""
+    return [f"| {' | '.join(map(str, cells))} |" for cells in (header, ["---"] * len(header), *rows)]
+
+
+def composition(facts: Facts) -> list[str]:
+    """What there is, in numbers."""
+    rows = facts.rows
+    scales = ", ".join(f"{scale:g}" for scale in sorted(set(rows["scale"])))
+    pixels = ", ".join(f"{n} of {height} x {width} px" for (height, width), n in facts.sizes.most_common())
+    shifts = sorted(set(rows["shift"]) - {UNSHIFTED})
+    return [
+        f"- {len(rows)} images in {facts.stored / 1e6:.1f} MB, of {rows['class'].nunique()} classes under {len(shifts)} shifts",
+        f"- slider scales {scales}; seeds {rows['seed'].min()} to {rows['seed'].max()}",
+        f"- {(rows['scale'] == 0).sum()} images have scale 0; each is part of the trajectories of its class and seed under all shifts",
+        f"- {len(facts.kept)} of {trajectory_count(facts.scores)} trajectories (shift, class, seed) passed the filter",
+        f"- pictures: {pixels}",
+    ]
+
+
+def trajectory_count(scores: pd.DataFrame) -> int:
+    """How many (shift, class, seed) were drawn."""
+    return len(scores.drop_duplicates(tables.TRAJECTORY))
+
+
+def counts(facts: Facts, column: str) -> pd.DataFrame:
+    """Drawn and kept trajectories by shift or class, in alphabetical order."""
+    drawn = facts.scores.drop_duplicates(tables.TRAJECTORY).groupby(column).size()
+    return pd.DataFrame({"drawn": drawn, "kept": facts.kept.groupby(column).size()}).fillna(0).astype(int)
+
+
+def by_shift(facts: Facts) -> list[str]:
+    """Images, and drawn and kept trajectories, of every shift."""
+    images = facts.rows.groupby("shift").size()
+    rows = [[shift, images.get(shift, 0), n.drawn, n.kept, percent(n.kept, n.drawn)] for shift, n in counts(facts, "shift").iterrows()]
+    return table(["shift", "stored images", "trajectories", "kept", "share"], rows)
+
+
+def by_class(facts: Facts) -> list[str]:
+    """Images, and drawn and kept trajectories, of every class."""
+    images = facts.rows.groupby("class").size()
+    rows = [[name, images[name], n.drawn, n.kept, percent(n.kept, n.drawn)] for name, n in counts(facts, "class").iterrows()]
+    return table(["class", "stored images", "trajectories", "kept", "share"], rows)
+
+
+def percent(part: int, whole: int) -> str:
+    """A share in whole per cent."""
+    return f"{100 * part / whole:.0f} %" if whole else "none"
+
+
+def made(facts: Facts) -> list[str]:
+    """How the images came to be, from the settings in force."""
+    sliders, drawing, filtered = facts.settings.sliders, facts.settings.generation, facts.settings.filtering
+    drawn = f"{drawing.steps} DDIM steps at guidance {drawing.guidance:g}, slider on for the last {100 * drawing.start_fraction:g} %"
+    return [
+        f"- base model `{facts.settings.pipeline}`, one token per class (IN*), one initial noise per seed for all scales, shifts "
+        "and classes",
+        f"- one slider per shift and class: rank {sliders.rank}, alpha {sliders.alpha:g}, {sliders.iterations} iterations of "
+        f"{sliders.batch_size}, learning rate {sliders.learning_rate:g}, eta {sliders.eta:g}",
+        f"- images: {drawn}; negative prompt {drawing.negative_prompt!r}",
+        f"- filter: an image must pass {filtered.passes} of 4 tests whose thresholds find {percent_of(filtered.recall)} of the "
+        "out-of-class labels; a trajectory counts only with all its scales",
+    ]
+
+
+def percent_of(share: float) -> str:
+    """A setting between 0 and 1 in per cent."""
+    return f"{100 * share:g} %"
+
+
+def limits(facts: Facts) -> list[str]:
+    """What a user must know, as far as the data show it."""
+    kept = (
+        tables.select(facts.scores, facts.kept, tables.TRAJECTORY, "scores of kept trajectories") if len(facts.kept) else facts.scores[:0]
+    )
+    outside = int(kept["oracle_ooc"].sum())
+    clusters = len(facts.kept.drop_duplicates(filtering.PAIR))
+    lines = [
+        f"- {outside} of {len(kept)} kept images ({percent(outside, len(kept))}) are out of class by the oracle's labels, and still in",
+        f"- the {len(facts.kept)} kept trajectories come from {clusters} (class, seed): images of one share their initial noise and are "
+        "not independent; intervals must be clustered",
+    ]
+    for column in ("shift", "class"):
+        ordered = counts(facts, column).sort_values(["kept", "drawn"], kind="stable")["kept"]
+        lines.append(
+            f"- uneven after the filter: {column} {ordered.index[0]!r} has {ordered.iloc[0]} trajectories, "
+            f"{ordered.index[-1]!r} {ordered.iloc[-1]}"
+        )
+    return [
+        *lines,
+        "- the labels of the filter are an oracle classifier's; the images show what the base model knows, and inherit its biases",
+    ]
+
+
+def licences(facts: Facts, about: Dataset) -> pd.DataFrame:
+    """The licence of every part: the benchmark itself, the parts that `about` names, and the base models by what their manifest says."""
+    models = Counter(entry["licence"] for entry in facts.models.values())
+    rows = [("benchmark", ", ".join(about.license)), *about.parts.items()]
+    return pd.DataFrame([*rows, *((f"{n} base models", licence) for licence, n in sorted(models.items()))], columns=["part", "licence"])

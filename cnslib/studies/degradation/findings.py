@@ -1,0 +1,164 @@
+"""TODO.
+
+What Control+Shift found (sections 4.2 and 4.3), each finding one number with its interval and what it says about the paper's.
+
+All numbers come from the same resamples of (class, seed), which all classifiers share, so differences of classifiers are paired.
+
+From Control+Shift to CNS-Bench: the benchmark's classifiers answer the shifted test images, and both orders are compared.
+
+They were trained on the catalog, not on the shifted sets' training images; the distance is that from these nevertheless.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from cnslib.core import tables
+from cnslib.core.settings.method import Bootstrap, Evaluation
+from cnslib.core.settings.studies import Controlshift
+from cnslib.method import evaluation
+from cnslib.stats import accuracy, axes, bootstrap, ranking
+from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images
+from cnslib.studies.controlshift import datasets
+from cnslib.studies.degradation.distance import along, slope
+
+AUGMENTED = " + RandAugment"
+ARMS = ("plain", "RandAugment")
+CONVOLUTIONAL = ("resnet20", "vgg", "densenet", "resnext")
+Values = Float[np.ndarray, "resamples+1"]
+
+
+def standard(answers: pd.DataFrame) -> Outcomes:
+    """The first run of every classifier on the standard training sets; those with augmentation have names of their own."""
+    rows = answers[(answers["run"] == 1) & answers["training"].isin(["truncation", "half sphere"])]
+    model = rows["network"] + np.where(rows["augmented"], AUGMENTED, "")
+    return accuracy.outcomes(rows[[*tables.KEY, "top1"]].assign(model=model))
+
+
+def averaged(shares: Shares, groups: dict[str, list[str]]) -> Shares:
+    """The same shares averaged over groups of classifiers."""
+    samples = np.stack([shares.samples[:, :, axes.columns(shares, names)].mean(2) for names in groups.values()], 2)
+    return replace(shares, models=list(groups), samples=samples)
+
+
+def arms(models: list[str]) -> dict[str, list[str]]:
+    """Networks that were trained in both ways: without and with augmentation."""
+    augmented = [name for name in models if name.endswith(AUGMENTED)]
+    return dict(zip(ARMS, ([name.removesuffix(AUGMENTED) for name in augmented], augmented), strict=True))
+
+
+def by_set(answers: pd.DataFrame, reference: str, *, settings: Bootstrap) -> Shares:
+    """Errors of one network trained on the half sphere, on twice as many images of it, and on the whole sphere; runs are averaged."""
+    rows = answers[(answers["network"] == reference) & ~answers["augmented"] & (answers["training"] != "truncation")]
+    model = rows["training"] + " " + rows["run"].astype(str)
+    errors = accuracy.error_shares(accuracy.outcomes(rows[[*tables.KEY, "top1"]].assign(model=model)), settings=settings)
+    return averaged(errors, {name: sorted(set(model[rows["training"] == name])) for name in sorted(set(rows["training"]))})
+
+
+def steepness(found: Outcomes, away: pd.DataFrame, *, space: str, settings: Bootstrap) -> Shares:
+    """Robustness slopes with their resamples, one bin; `away` holds the distances of the images, `space` says in what."""
+    change, distance, errors = along(found, away.rename(columns={space: "distance"}), settings=settings)
+    return replace(errors, samples=slope(distance, change)[..., None], bins=[0.0])
+
+
+def against_distance(errors: Shares, means: pd.DataFrame, *, space: str) -> pd.DataFrame:
+    """Change of accuracy from step 0 with its interval, beside the 1-NN distance of the step (Fig. 6)."""
+    table = accuracy.tabulate(errors.samples[..., :1] - errors.samples, errors, errors.bins)
+    return table.merge(means[["shift", "scale", space]].rename(columns={space: "distance"}), on=["shift", "scale"])
+
+
+def last_drop(errors: Shares, models: list[str]) -> Values:
+    """Accuracy drop at the last step, all shifts, averaged over some classifiers."""
+    samples = errors.samples[:, errors.groups.index(ALL), axes.columns(errors, models)]
+    return (samples[..., -1] - samples[..., 0]).mean(1)
+
+
+def average_drop(errors: Shares, model: str) -> Values:
+    """Accuracy drop of one classifier, all shifts, averaged over the steps above 0."""
+    samples = errors.samples[:, errors.groups.index(ALL), errors.models.index(model)]
+    return (samples[:, 1:] - samples[:, :1]).mean(1)
+
+
+def mean_slope(slopes: Shares, models: list[str]) -> Values:
+    """Slopes over all shifts, averaged over some classifiers."""
+    return slopes.samples[:, slopes.groups.index(ALL), axes.columns(slopes, models), 0].mean(1)
+
+
+def learned(errors: Shares, least: float) -> list[str]:
+    """Classifiers with at least this accuracy at step 0, all shifts: who has learned nothing can lose nothing."""
+    start = 1 - errors.samples[0, errors.groups.index(ALL), :, 0]
+    return [name for name, accuracy in zip(errors.models, start, strict=True) if accuracy >= least]
+
+
+def findings(errors: Shares, slopes: Shares, sets: Shares, *, least: float) -> dict[str, dict]:
+    """Every finding as a record, oriented so that the paper's direction is positive; n counts trajectories.
+
+    Classifiers below `least` take no part, see `learned`; an augmented one takes part only beside its partner.
+    """
+    able = learned(errors, least)
+    single = [name for name in able if AUGMENTED not in name]
+    strong, weak = ([name for name in single if (name in CONVOLUTIONAL) == holds] for holds in (True, False))
+    partners, augmented = arms([name for name in able if name.removesuffix(AUGMENTED) in single]).values()
+    values = {
+        "decline": last_drop(errors, single),
+        "augmented": last_drop(errors, augmented),
+        "augmentation": mean_slope(slopes, augmented) - mean_slope(slopes, partners),
+        "size": average_drop(sets, "half sphere") - average_drop(sets, "large"),
+        "support": average_drop(sets, "large") - average_drop(sets, "full support"),
+        "bias": mean_slope(slopes, strong) - mean_slope(slopes, weak),
+    }
+    return {name: over_images(own, sets if name in ("size", "support") else errors) for name, own in values.items()}
+
+
+def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
+    """Our numbers beside the paper's statements (id, finding, quantity, published): a number, "above 0" or "no effect".
+
+    "No effect" can be contradicted or not; how small an effect may be that nobody saw is what the interval says.
+    """
+    table, ours = published.set_index("id").loc[list(found)], pd.DataFrame(found).T
+    difference = ours["estimate"] - pd.to_numeric(table["published"], errors="coerce").fillna(0.0)
+    none, around = table["published"] == "no effect", (ours["low"] <= 0) & (ours["high"] >= 0)
+    cases = [none & around, none, around, ours["low"] > 0]
+    verdict = np.select(cases, ["not contradicted", "contradicted", "undecided", "holds"], "opposite")
+    return table[["finding", "quantity", "published"]].join(ours).assign(difference=difference, verdict=verdict)
+
+
+def ask(
+    sets: Path, shifted: Controlshift, classes: list[str], *, labels: list[str], settings: Evaluation, device: str, folder: Path
+) -> pd.DataFrame:
+    """The answers of the benchmark's classifiers to all test images, each enlarged by its own preprocessing.
+
+    Tables that are missing or outdated are made, one per classifier. Errors are those of `evaluation.evaluate`.
+    """
+    evaluation.require_labels(classes, labels)
+    numbers = range(1, shifted.test_images + 1)
+    pieces = [piece for piece in datasets.plan(shifted) if piece.split == "test"]
+    keys = {piece: [(piece.kind, name, number, float(piece.step)) for name in classes for number in numbers] for piece in pieces}
+    shards = {sets / f"{piece.name}.parquet": own for piece, own in keys.items()}
+    made = evaluation.answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
+    found = tables.read_answers(made.values()).astype({"shift": str})
+    start = found[(found["shift"] == "extend") & (found["scale"] == 0)]
+    return pd.concat([found, start.assign(shift="overlap")], ignore_index=True)
+
+
+def agreement(
+    found: Outcomes, away: pd.DataFrame, benchmark: Shares, *, space: str, reference: str, settings: Bootstrap
+) -> dict[str, dict]:
+    """Kendall's tau between the classifiers' order by robustness slope, per shift, and that by mean rCE on the benchmark.
+
+    1: who loses little there loses little here. The two have no picture in common; give them resamples of different seeds.
+    """
+    slopes = steepness(found, away, space=space, settings=settings)
+    ratios = axes.relative_errors(benchmark, reference=reference)[:, axes.columns(benchmark, slopes.models)]
+    n = min(slopes.n[-1], benchmark.n[-1])
+    tau = {group: ranking.kendall(-slopes.samples[:, i, :, 0], ratios) for i, group in enumerate(slopes.groups)}
+    return {group: bootstrap.record(values, n, settings.confidence) for group, values in tau.items()}
+
+
+def both(slopes: Shares, benchmark: Shares, *, reference: str) -> pd.DataFrame:
+    """Robustness slope (all shifts) and mean rCE of every classifier: model, slope, rce."""
+    ratios = axes.relative_errors(benchmark, reference=reference)[0, axes.columns(benchmark, slopes.models)]
+    return pd.DataFrame({"model": slopes.models, "slope": slopes.samples[0, -1, :, 0], "rce": ratios})

@@ -1,0 +1,1 @@
+"""The text-to-image model as a classifier (notebook 27)."""

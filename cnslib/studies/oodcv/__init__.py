@@ -1,0 +1,1 @@
+"""Drawn weather against real weather (notebook 21)."""

@@ -1,0 +1,161 @@
+"""Labels, statements, figures.
+
+Against the paper: what CNS-Bench section 4.3, supplement L and Table 10 say about OOD-CV, on our reference and images.
+
+Figures of the OOD-CV comparison: curves against horizontal lines (Fig. 5), label maps, severities of equal accuracy.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from jaxtyping import Bool
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cnslib.core.names import demand
+from cnslib.plots import curves
+from cnslib.stats import bootstrap
+from cnslib.stats.accuracy import Shares, over_images
+from cnslib.studies.oodcv.labels import UNKNOWN
+
+WORDS = {"Snow": "heavy snow", "Fog": "heavy fog", "Rain": "heavy rain", "Unknown": UNKNOWN}
+STEADY = 1.5  # up to here the paper sees no loss
+THIRDS = ["light", "middling", "heavy"]
+MARGIN = 0.05  # differences of accuracy below this count as none
+BEYOND = "none of the shifts"
+
+
+def starts(parts: dict[str, pd.DataFrame], models: list[str], *, confidence: float) -> pd.DataFrame:
+    """Accuracy of every classifier on some sets of independent pictures, with Wilson intervals."""
+    return pd.DataFrame(
+        [
+            {"model": model, "of": kind, **bootstrap.independent_share((table[model] == table["class"]).to_numpy(), confidence=confidence)}
+            for kind, table in parts.items()
+            for model in models
+        ]
+    )
+
+
+def doubt(reference: pd.DataFrame, hits: dict[str, Bool[np.ndarray, "rows"]], *, shifts: list[str], confidence: float) -> pd.DataFrame:
+    """Shares of some kinds of labels by third of the severity; pictures of none of the shifts make a row of their own."""
+    thirds = pd.cut(reference["scale"], [-1, 1 / 3, 2 / 3, 1], labels=THIRDS).astype(str).where(reference["shift"].isin(shifts), BEYOND)
+    rows = []
+    for name in [*THIRDS, BEYOND]:
+        own = (thirds == name).to_numpy()
+        if own.any():
+            rows += [
+                {"severity": name, "label": kind, **bootstrap.independent_share(hit[own], confidence=confidence)}
+                for kind, hit in hits.items()
+            ]
+    return pd.DataFrame(rows)
+
+
+def table10(correct: Bool[np.ndarray, "rows"], label: pd.Series, path: Path, *, confidence: float) -> pd.DataFrame:
+    """Accuracy by CLIP's label beside Table 10; a label that no picture gets has no row."""
+    published = pd.read_csv(path).set_index("shift")
+    rows = {}
+    for word in published.index:
+        demand(word in (*WORDS, "Total"), f"{path.name}: shift", word, ", ".join((*WORDS, "Total")))
+        own = (label == WORDS[word]).to_numpy() if word in WORDS else np.ones(len(label), bool)
+        if own.any():
+            rows[word] = bootstrap.independent_share(correct[own], confidence=confidence)
+    table = pd.DataFrame(rows).T.rename(columns={"estimate": "ours"}).join(published["images"].rename("published n"))
+    table["published"] = published["accuracy_percent"] / 100
+    table["difference"] = table["ours"] - table["published"]
+    inside = table["published"].between(table["low"], table["high"])
+    return table.assign(verdict=np.where(inside, "within our interval", "differs"))
+
+
+def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series) -> pd.DataFrame:
+    """Four statements about one classifier with intervals and verdicts; `named` is the share of images labelled as asked at the end.
+
+    Where there is one shift alone, or no fog, nothing is said about the hardest.
+    """
+    place, shifts = drawn.models.index(model), drawn.groups[:-1]
+    wrong = drawn.samples[:, :-1, place]
+    half = int(np.argmin(np.abs(np.array(drawn.bins) - STEADY)))
+    early, lost = (wrong[..., half] - wrong[..., 0]).mean(1), wrong[..., -1] - wrong[..., 0]
+    easier = (reference.samples[:, :-1, reference.models.index(model), 0] - wrong[..., -1]).mean(1)
+    fog = np.array([name == "heavy fog" for name in shifts])
+    others = lost[:, ~fog].max(1) if fog.any() and not fog.all() else np.full(len(lost), np.nan)
+    hardest = lost[:, fog].sum(1) - others
+    values = {f"lost from scale 0 to {STEADY:g}": early, "fog's loss minus the largest other": hardest, "easier than the reference": easier}
+    rows = [{"statement": name, **over_images(value, drawn)} for name, value in values.items()]
+    rows.append({"statement": "labelled as asked at the last scale", **named[["n", "estimate", "low", "high"]].to_dict()})
+    table = pd.DataFrame(rows).set_index("statement").rename(columns={"estimate": "ours"})
+    table["published"] = ["about 0", "above 0", "above 0", "close to 1"]
+    return table.assign(difference=table["ours"] - [0.0, 0.0, 0.0, 1.0], verdict=verdicts(table))
+
+
+def verdicts(table: pd.DataFrame) -> list[str]:
+    """One word for each statement: the first and last are about sizes, the two between about signs."""
+    low, high = table["low"].to_numpy(), table["high"].to_numpy()
+    signs = np.select([np.isnan(low), low > 0, high < 0], ["not measured here", "holds", "opposite"], "undecided")
+    steady = "holds" if high[0] < MARGIN else "does not hold" if low[0] > MARGIN else "undecided"
+    near = "holds" if low[3] > 1 - MARGIN else "does not hold" if high[3] < 1 - MARGIN else "undecided"
+    return [steady, *signs[1:3], near]
+
+
+def span(record) -> str:
+    """An estimate with its interval in words."""
+    return f"{record['estimate']:.2f} ({record['low']:.2f} to {record['high']:.2f})"
+
+
+def against_reference(curves: pd.DataFrame, lines: pd.DataFrame, *, models: list[str], shifts: list[str]) -> Figure:
+    """Accuracy over the slider scale beside the reference's one accuracy, each with its band; a row per classifier (Fig. 5).
+
+    The column `images` of the curves names the sets of generated images, each of which has a curve.
+    """
+    size = 2.3 * len(shifts), 1.9 * len(models)
+    figure, grid = plt.subplots(len(models), len(shifts), sharex=True, sharey=True, squeeze=False, figsize=size, layout="constrained")
+    for model, row in zip(models, grid, strict=True):
+        for shift, axes in zip(shifts, row, strict=True):
+            curve, line = (table[(table["shift"] == shift) & (table["model"] == model)] for table in (curves, lines))
+            one_panel(axes, curve.sort_values(["images", "scale"]), line.iloc[0])
+            axes.set_title(f"{model}: {shift}")
+    for axes in grid[-1]:
+        axes.set_xlabel("slider scale")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("accuracy")
+    handles, names = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right center")
+    return figure
+
+
+def one_panel(axes: Axes, curves: pd.DataFrame, line: pd.Series) -> None:
+    """A curve with its band for each set of images, and one horizontal line with its own."""
+    blue, orange, green, *_ = sns.color_palette("colorblind")
+    for (name, curve), colour, marker in zip(curves.groupby("images", sort=False), (blue, green), "os", strict=False):
+        axes.plot(curve["scale"], curve["estimate"], marker=marker, color=colour, markersize=3.5, linewidth=1.2, label=name)
+        axes.fill_between(curve["scale"], curve["low"], curve["high"], color=colour, alpha=0.12, linewidth=0)
+    axes.axhline(line["estimate"], color=orange, linewidth=1.2, linestyle="--", label="reference")
+    axes.axhspan(line["low"], line["high"], color=orange, alpha=0.15, linewidth=0)
+    axes.set(ylim=(-0.03, 1.03))
+
+
+def label_map(axes: Axes, table: pd.DataFrame, *, labels: list[str]) -> None:
+    """Shares of labels (columns) per true weather (rows), written with their number of pictures."""
+    found = list(table["truth"].unique())
+    rows = [*(name for name in labels if name in found), *(name for name in found if name not in labels)]
+    wide = table.pivot(index="truth", columns="label", values="estimate").reindex(index=rows, columns=labels)
+    counts = table.drop_duplicates("truth").set_index("truth")["n"]
+    sns.heatmap(wide, annot=True, fmt=".2f", vmin=0, vmax=1, cmap="crest", cbar=False, ax=axes)
+    axes.tick_params(axis="x", rotation=20)
+    axes.set_yticks(axes.get_yticks(), [f"{name} (n = {counts[name]})" for name in wide.index], rotation=0)
+    axes.set(xlabel="label by CLIP", ylabel="")
+
+
+def label_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of generated images that get the label of their shift, over the slider scale."""
+    curves.estimate_lines(axes, table, x="scale", hue="shift", label="labelled as asked")
+    axes.set(xlabel="slider scale", ylim=(-0.03, 1.03))
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def severity_lines(axes: Axes, table: pd.DataFrame) -> None:
+    """The rendered severity of equal accuracy over the slider scale, one curve per way of comparing."""
+    curves.estimate_lines(axes, table, x="scale", hue="compared", label="severity of equal accuracy")
+    axes.set(xlabel="slider scale", ylim=(-0.05, 1.05))

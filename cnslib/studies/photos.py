@@ -1,0 +1,210 @@
+"""ImageNet classifiers on the photo set.
+
+The photo set: real ImageNet classifiers under the fourteen rendered shifts of photographed objects, severity known exactly.
+
+A trajectory is one cut-out under one shift; the column `scale` of its rows is the severity. Images are drawn when they are asked
+for and not stored; the answers are.
+
+What notebook 14 shows of the photo set: contact sheets, accuracy without a shift, falls from step to step, the paper's claims.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import UInt8
+from matplotlib.figure import Figure
+from tqdm.auto import tqdm
+
+from cnslib.core import kinds, paths, tables, units, workers
+from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.studies import Photos
+from cnslib.data import imagenet, published
+from cnslib.method import evaluation
+from cnslib.models import classifiers
+from cnslib.models.classifiers import Classifier
+from cnslib.stats import accuracy, bootstrap, failure
+from cnslib.stats.accuracy import Shares
+from cnslib.world import cutouts
+from cnslib.world.cutouts import CutOut
+
+
+def answer(shifts: list[str], *, settings: Photos, device: str, folder: Path, photos: Path = paths.PHOTOS) -> dict[str, Path]:
+    """Makes the tables of answers that are missing or outdated, one per shift and one for the unshifted images.
+
+    A unit depends on the cut-outs, the classifiers' weights, and the settings that draw and ask. Raises ValueError for
+    more cut-outs than there are and for classifiers that cannot answer, FileNotFoundError for what is missing.
+    """
+    chosen(photos, settings)
+    models = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
+    asked = [settings.cutouts, settings.severities, settings.seed]
+    made_from = {one: kinds.PHOTOS.stamp(one, models, units.directory_digest(photos), asked) for one in (UNSHIFTED, *shifts)}
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", one) for shift, one in made_from.items()})
+    pieces = [(shift, settings, device, photos, shelf[shift]) for shift in shelf.waiting()]
+    workers.each(write, pieces, device=device, desc="photos")
+    return shelf.paths
+
+
+def write(shift: str, settings: Photos, device: str, photos: Path, unit: units.Unit) -> None:
+    """One unit: the answers of all classifiers under one shift."""
+    found = [classifiers.guest(source, name=name, labels=labels(), device=device) for name, source in settings.classifiers.items()]
+    tables.write_unit(ask(found, chosen(photos, settings), [shift], settings=settings), unit, tables.predictions)
+
+
+def chosen(photos: Path, settings: Photos) -> list[CutOut]:
+    """The cut-outs that the settings ask for."""
+    found = cutouts.read(photos, count=settings.cutouts)
+    demand(len(found) == settings.cutouts, "photos.cutouts", settings.cutouts, f"at most {len(found)}, which is what {photos} holds")
+    return found
+
+
+def labels() -> list[str]:
+    """What the 1,000 outputs of an ImageNet classifier are called."""
+    return list(imagenet.labels())
+
+
+def severities(shift: str, settings: Photos) -> list[float]:
+    """The severities at which a shift is asked: 0 for the unshifted images alone."""
+    return [0.0] if shift == UNSHIFTED else settings.severities[1:]
+
+
+def ask(found: list[Classifier], objects: list[CutOut], shifts: Iterable[str], *, settings: Photos) -> pd.DataFrame:
+    """One row per classifier and image; the images of one cut-out under one shift are one batch, drawn once for all classifiers."""
+    parts = []
+    for shift in shifts:
+        values = severities(shift, settings)
+        keys = [(shift, own.label, own.seed, value) for own in objects for value in values]
+        logits: dict[str, list] = {classifier.name: [] for classifier in found}
+        for own in tqdm(objects, desc=shift, disable=None, leave=False):
+            images = cutouts.shifted(own, shift, values, seed=settings.seed)
+            for classifier in found:
+                logits[classifier.name].append(classifier.logits(images))
+        table = pd.DataFrame(keys, columns=tables.KEY)
+        parts += [evaluation.answers(classifier, table, torch.cat(logits[classifier.name])) for classifier in found]
+    return pd.concat(parts, ignore_index=True)
+
+
+SHRUNK = 2  # contact sheets show half of the pixels
+
+
+def samples(objects: list[CutOut], *, columns: int, seed: int) -> tuple[UInt8[np.ndarray, "rows columns side side 3"], pd.DataFrame]:
+    """All unshifted images row by row, the last row filled up with white, and which object stands where."""
+    images = np.concatenate([shrunk(cutouts.shifted(own, UNSHIFTED, [0.0], seed=seed)) for own in objects])
+    columns = min(columns, len(objects))
+    rows = -(-len(objects) // columns)
+    white = np.full((rows * columns - len(objects), *images.shape[1:]), 255, np.uint8)
+    sheet = np.concatenate([images, white]).reshape(rows, columns, *images.shape[1:])
+    places = [(place // columns + 1, place % columns + 1, own.label, own.seed) for place, own in enumerate(objects)]
+    return sheet, pd.DataFrame(places, columns=["row", "column", "class", "seed"])
+
+
+def strips(
+    objects: list[CutOut], shifts: list[str], predictions: pd.DataFrame, *, model: str, settings: Photos
+) -> tuple[UInt8[np.ndarray, "shifts severities side side 3"], pd.DataFrame]:
+    """One object per shift at every severity, and where `model` fails on it; objects it misses without a shift are passed over."""
+    points = failure.failure_points(predictions).query("model == @model").set_index(["shift", "class", "seed"])
+    sheet, rows = [], []
+    for number, shift in enumerate(shifts):
+        start = number * len(objects) // len(shifts)
+        turned = [*objects[start:], *objects[:start]]
+        own = next((one for one in turned if points.loc[(shift, one.label, one.seed), "failure_point"] != 0), turned[0])
+        sheet.append(shrunk(cutouts.shifted(own, shift, settings.severities, seed=settings.seed)))
+        found = points.loc[(shift, own.label, own.seed)]
+        rows.append([shift, own.label, own.seed, model, found["failure_point"], found["failed"]])
+    return np.stack(sheet), pd.DataFrame(rows, columns=["shift", "class", "seed", "model", "failure_point", "failed"])
+
+
+def shrunk(images: UInt8[np.ndarray, "images side side 3"]) -> UInt8[np.ndarray, "images half half 3"]:
+    """Images at half their side: means of 2 x 2 pixels."""
+    count, side = len(images), images.shape[1] // SHRUNK
+    blocks = images.reshape(count, side, SHRUNK, side, SHRUNK, 3).astype(float)
+    return blocks.mean((2, 4)).round().astype(np.uint8)
+
+
+def clean(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """Share of the unshifted images that each classifier names right at once (top-1) or among five (top-5), Wilson intervals."""
+    rows = predictions[predictions["shift"] == UNSHIFTED]
+    rows = rows.assign(
+        first=rows["top1"] == rows["class"], five=[name in own for name, own in zip(rows["class"], rows["top5"], strict=True)]
+    )
+    records = [
+        {"measure": measure, "model": model, **bootstrap.independent_share(part[column], confidence=settings.confidence)}
+        for measure, column in {"top-1": "first", "top-5": "five"}.items()
+        for model, part in rows.groupby("model")
+    ]
+    return pd.DataFrame(records)
+
+
+def rename_severity(figure: Figure) -> None:
+    """Calls the horizontal axes severity: the renderer's, in place of a slider's scale."""
+    for axes in figure.axes:
+        if axes.get_xlabel():
+            axes.set_xlabel("severity")
+
+
+def steps(errors: Shares) -> pd.DataFrame:
+    """Change of the mean accuracy over models and shifts from each severity to the next, paired; `scale` is where the step ends."""
+    change = -np.diff(errors.samples[:, -1].mean(1), axis=-1)
+    return pd.DataFrame({"scale": errors.bins[1:], **bootstrap.estimates(change, errors.n[-1], errors.confidence)})
+
+
+def against_paper(errors: Shares) -> pd.DataFrame:
+    """Ours beside the published values on generated images (Table 5, section 5.3); the last severity stands beside scale 2.5."""
+    mean = accuracy.mean_accuracy(errors).query("shift == @stats.ALL").set_index("scale")
+    table = published.by_scale("cns_table5")
+    loss = -(table[2.5] - table[0.0]).mean()
+    last = errors.bins[-1]
+    rows = [
+        {"quantity": "mean accuracy without a shift", **record(mean.loc[0.0]), "published": table[0.0].mean(), "source": "Table 5"},
+        {"quantity": "mean accuracy drop at the end", **record(total_drop(errors).loc[last]), "published": loss, "source": "Table 5"},
+    ]
+    numbers = pd.DataFrame(rows)
+    numbers["difference"] = numbers["ours"] - numbers["published"]
+    cases = [numbers["low"] > numbers["published"], numbers["high"] < numbers["published"]]
+    numbers["verdict"] = np.select(cases, ["higher", "lower"], "agrees")
+    return pd.concat([numbers, pd.DataFrame([size_claim(errors), order_claim(errors)])], ignore_index=True)
+
+
+def total_drop(errors: Shares) -> pd.DataFrame:
+    """Mean accuracy drop over models and shifts along the severity."""
+    drop = (errors.samples - errors.samples[..., :1])[:, -1].mean(1)
+    return pd.DataFrame(bootstrap.estimates(drop, errors.n[-1], errors.confidence), index=errors.bins)
+
+
+def size_claim(errors: Shares) -> dict:
+    """Accuracy drop of the last model minus that of the first, paired, averaged over all severities above 0 and over all shifts."""
+    drop = (errors.samples - errors.samples[..., :1])[:, -1, :, 1:].mean(-1)
+    values = drop[:, -1] - drop[:, 0]
+    low, high = bootstrap.percentiles(values[1:], errors.confidence)
+    verdict = "same direction" if high < 0 else "opposite direction" if low > 0 else "undecided"
+    return {
+        "quantity": f"mean drop of {errors.models[-1]} minus that of {errors.models[0]}",
+        **{"n": int(errors.n[-1]), "ours": float(values[0]), "low": float(low), "high": float(high)},
+        "published": "below 0",
+        "verdict": verdict,
+        "source": "section 5.3, size",
+    }
+
+
+def order_claim(errors: Shares) -> dict:
+    """Under how many shifts the summed errors order the models otherwise than over all shifts; the interval is the bootstrap's."""
+    order = errors.samples.sum(-1).argsort(axis=-1, kind="stable")
+    changed = (order[:, :-1] != order[:, -1:]).any(-1).sum(-1)
+    low, high = bootstrap.percentiles(changed[1:].astype(float), errors.confidence)
+    size = {"n": int(errors.n[-1]), "ours": float(changed[0]), "low": float(low), "high": float(high)}
+    verdict = "same direction" if low > 0 else "undecided"
+    return {
+        "quantity": f"shifts of {len(errors.groups) - 1} with another order",
+        **size,
+        "published": "above 0",
+        "verdict": verdict,
+        "source": "section 5.3, shifts",
+    }
+
+
+def record(row: pd.Series) -> dict:
+    """n, estimate and interval of one row, the estimate as ours."""
+    return {"n": int(row["n"]), "ours": float(row["estimate"]), "low": float(row["low"]), "high": float(row["high"])}

@@ -1,0 +1,1 @@
+"""What the published tables imply, and the discrepancy ledger (notebook 13)."""

@@ -1,0 +1,369 @@
+"""Your own classifier.
+
+Your own classifier on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank among the others.
+
+In a notebook `report.report(model, name="mine", transform=...)`; on the command line `cns report SOURCE`. It is asked
+about the benchmark of this compendium unless told otherwise: `--data` takes any folder or zip in the layout of the published one.
+
+What a classifier of one's own is asked: the generated images, the photo set, or any folder or zip in the published layout.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from PIL import Image
+from statsmodels.stats.multitest import multipletests
+from torch import Tensor, nn
+
+from cnslib.core import paths, tables, units
+from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.settings import read
+from cnslib.core.settings.analyses import Accuracy
+from cnslib.core.tables import kept_schema
+from cnslib.data import answers, archives, imagenet, official
+from cnslib.method import evaluation
+from cnslib.models import classifiers, encoders
+from cnslib.models.classifiers import Classifier
+from cnslib.plots import curves, figures
+from cnslib.stats import accuracy, failure, ranking
+from cnslib.stats.accuracy import ALL, MEAN, NEVER, Outcomes
+from cnslib.studies import photos
+
+RESULTS = "results.zip"
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What a classifier is asked and compared with: image tables with their keys, kept trajectories, and the others' answers."""
+
+    shards: dict[Path, list[tuple]]
+    kept: pd.DataFrame
+    answers: pd.DataFrame
+    labels: list[str]
+    batch_size: int
+    settings: Accuracy
+
+    @property
+    def models(self) -> list[str]:
+        """The classifiers that have answered already."""
+        return sorted(self.answers["model"].unique())
+
+    def ask(self, classifier: Classifier) -> pd.DataFrame:
+        """The predictions of one classifier for every image."""
+        return evaluation.predict(classifier, self.shards, batch_size=self.batch_size)
+
+
+@dataclass(frozen=True)
+class Drawn(Benchmark):
+    """A benchmark whose images are drawn when a classifier is asked."""
+
+    draw_and_ask: Callable[[Classifier], pd.DataFrame]
+
+    def ask(self, classifier: Classifier) -> pd.DataFrame:
+        """The predictions of one classifier for every image."""
+        return self.draw_and_ask(classifier)
+
+
+def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: str = "images") -> Benchmark:
+    """The benchmark of a parameter file, as its steps have left it: generated "images", or "photos" of ImageNet classes.
+
+    FileNotFoundError names what has not been made or restored, ValueError data that is neither.
+    """
+    demand(data in MAKERS, "data", data, ", ".join(MAKERS))
+    return MAKERS[data](read.load(paths.resolve(params), paths.resolve(overlay) if overlay else None))
+
+
+def generated(sections: dict) -> Benchmark:
+    """The generated images of every kept trajectory."""
+    base, layout = sections["base"], paths.Layout(sections["base"].out)
+    others = [layout.artifacts("evaluation") / f"{identifier(name)}.parquet" for name in sections["evaluation"].classifiers]
+    grid = {"scales": base.scales, "seeds": base.seeds, "labels": encoders.read_labels(base.labels)}
+    asked = {"batch_size": sections["evaluation"].batch_size, "settings": sections["accuracy"]}
+    return of_images(layout, base.shifts, base.classes, **grid, **asked, others=others)
+
+
+def of_images(
+    layout: paths.Layout,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    scales: list[float],
+    seeds: int,
+    labels: list[str],
+    batch_size: int,
+    settings: Accuracy,
+    others: list[Path],
+) -> Benchmark:
+    """The generated images of a layout, its kept trajectories, and the tables of the others' answers. Errors as `benchmark`."""
+    shards = evaluation.grid(layout.artifacts("generation"), shifts, classes, scales=scales, seeds=seeds)
+    evaluation.shard_digests(shards)
+    kept = tables.load(layout.artifacts("filtering") / "kept.parquet").to_pandas()[tables.TRAJECTORY]
+    answered = tables.read_answers(others).astype(dict.fromkeys(tables.TEXTS, str))
+    return Benchmark(shards, kept, answered, labels, batch_size, settings)
+
+
+def photo_set(sections: dict) -> Drawn:
+    """The photo set for classifiers with ImageNet's 1,000 outputs; every trajectory counts, and `scale` is the severity."""
+    base, settings = sections["base"], sections["photos"]
+    folder = paths.Layout(base.out).artifacts("photos")
+    objects, asked = photos.chosen(paths.PHOTOS, settings), (UNSHIFTED, *base.shifts)
+    others = tables.read_answers([folder / f"{identifier(shift)}.parquet" for shift in asked]).astype(dict.fromkeys(tables.TEXTS, str))
+    rows = [(shift, own.label, own.seed) for shift in base.shifts for own in objects]
+    return Drawn(
+        {},
+        pd.DataFrame(rows, columns=tables.TRAJECTORY),
+        others,
+        photos.labels(),
+        1,
+        Accuracy(settings.bootstrap, settings.reference),
+        lambda classifier: photos.ask([classifier], objects, asked, settings=settings),
+    )
+
+
+def exported(data: Path, *, results: Path | None = None, params: str = "params.yaml", overlay: str | None = None) -> Benchmark:
+    """A folder or zip in the layout of the published benchmark, with the answers of others to the same images.
+
+    `results` is a results.zip or a folder of its csv files; unless given, it is looked for beside `data`, and without one there
+    are no others. What is imported goes to build/data. Raises ValueError for a damaged source, class folders that fit
+    neither the labels of the parameters nor ImageNet's, and answers to other images.
+    """
+    sections = read.load(paths.resolve(params), paths.resolve(overlay) if overlay else None)
+    with archives.opened(data) as archive:
+        labels = labels_of(archive, encoders.read_labels(sections["base"].labels))
+    place = paths.resolve("build/data") / data.resolve().stem
+    kept = place / "kept.parquet"
+    found = official.import_benchmark(data, labels=labels, classes=labels, folder=place / "images", kept=kept, repeated="any")
+    trajectories = tables.read(kept, kept_schema)
+    shards = {path: tables.load(path, columns=tables.KEY).to_pandas() for path in found.values()}
+    keys = {path: list(rows[tables.KEY].itertuples(index=False, name=None)) for path, rows in shards.items()}
+    results = results or (data.parent / RESULTS if (data.parent / RESULTS).exists() else None)
+    others = given(results, trajectories, labels, place / "answers") if results else pd.DataFrame(columns=["model", *tables.KEY, "top1"])
+    return Benchmark(keys, trajectories, others, labels, sections["evaluation"].batch_size, sections["accuracy"])
+
+
+def labels_of(archive: archives.Archive, own: list[str]) -> list[str]:
+    """The labels that the class folders ("022_bald eagle") number: those given if names and numbers fit, else ImageNet's."""
+    folders = sorted({PurePosixPath(name).parts[-2] for name in archive.names if official.NAME.fullmatch(PurePosixPath(name).name)})
+    numbered = [re.fullmatch(r"(\d+)_(.*)", folder) for folder in folders]
+    demand(bool(folders) and all(numbered), "class folders", folders[:3], "folders such as 022_bald eagle with images in them")
+    places = {int(match[1]): match[2] for match in numbered if match}
+    if all(number < len(own) and own[number] == name for number, name in places.items()):
+        return own
+    demand(max(places) < len(imagenet.labels()), "class folders", folders[:3], f"numbers of {own} or of ImageNet's 1,000 classes")
+    return list(imagenet.labels())
+
+
+def given(results: Path, trajectories: pd.DataFrame, labels: list[str], folder: Path) -> pd.DataFrame:
+    """The answers of others to the images of these trajectories."""
+    found = answers.import_answers(results, labels=labels, classes=labels, folder=folder)
+    others = tables.read_answers(found.values()).astype(dict.fromkeys(tables.TEXTS, str))
+    return tables.select(others, trajectories, tables.TRAJECTORY, f"answers of {results} to the images")
+
+
+MAKERS: dict[str, Callable[[dict], Benchmark]] = {"images": generated, "photos": photo_set}
+
+COLUMNS = ["n", "estimate", "low", "high"]
+NOTE = (
+    "n counts trajectories, one image seen at all scales; place 1 is best. CE and rCE are errors and accuracy drops divided by the "
+    "reference's, below 1 is better than it. The failure point is the first scale with a wrong answer. Intervals: a bootstrap over "
+    "(class, seed)."
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of one classifier beside the others: tidy tables by name, a summary, a figure."""
+
+    name: str
+    tables: dict[str, pd.DataFrame]
+    predictions: pd.DataFrame
+    confidence: float
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """One row per quantity: estimate with n and interval, the median of the others, and the place among all."""
+        rows = {quantity: placed(table, self.name, better=better) for quantity, (table, better) in headlines(self.tables).items()}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("quantity").reset_index()
+
+    def text(self) -> str:
+        """The report in words and one table (markdown)."""
+        rows = ["| quantity | n | estimate | interval | others, median | place |", "|---|---|---|---|---|---|"]
+        rows += [line(row) for row in self.summary.itertuples(index=False)]
+        return "\n".join([f"# {self.name}", "", *words(self.tables, self.name), "", *rows, "", NOTE, ""])
+
+    def _repr_markdown_(self) -> str:
+        return self.text()
+
+    def figure(self) -> Figure:
+        """Accuracy, rank and survival along the scale, and the drop per shift, with the others in grey."""
+        return curves.draw(self.tables, self.name, confidence=self.confidence)
+
+    def save(self, folder: Path) -> Path:
+        """Writes report.md, the figure, every table as csv and the predictions; returns the folder."""
+        tables.write(self.predictions, folder / "predictions.parquet", tables.predictions)
+        for kind, table in self.tables.items():
+            units.write_bytes(folder / f"{kind}.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+        figures.use_style()
+        figure = self.figure()
+        figures.save(figure, folder / "report", self.summary)
+        plt.close(figure)
+        units.write_bytes(folder / "report.md", f"{self.text()}\n![{self.name}](report.png)\n".encode())
+        return folder
+
+
+def report(
+    model: nn.Module | str,
+    *,
+    name: str = "yours",
+    labels: list[str] | None = None,
+    transform: Callable[[Image.Image], Tensor] | None = None,
+    data: str = "images",
+    on: Benchmark | None = None,
+    device: str = "cpu",
+) -> Report:
+    """Asks a classifier about every image of a benchmark and compares it with the others on the kept trajectories.
+
+    `model` is a module (with the `transform` of its pictures) or a name, see `guests.guest`; `labels` names its outputs, those of
+    the benchmark unless given, and must hold every class; `data` is "images", what the generator drew, or "photos" for a model with
+    ImageNet's outputs, unless a benchmark `on` is given. Raises ValueError for a name that is taken and a class without label.
+    """
+    on = on or benchmark(data=data)
+    demand(name not in on.models, "name", name, f"a name that is not one of {', '.join(on.models)}")
+    labels = labels or on.labels
+    evaluation.require_labels(sorted(on.answers["class"].unique()), labels)
+    classifier = classifiers.guest(model, name=name, labels=labels, transform=transform, device=device)
+    return compare(on.ask(classifier), on)
+
+
+def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
+    """The report of one classifier's predictions beside the answers of the others."""
+    (name,) = predictions["model"].unique()
+    parts = [part for part in (on.answers, predictions[on.answers.columns]) if len(part)]
+    found = accuracy.outcomes(pd.concat(parts, ignore_index=True), on.kept)
+    return Report(name, measured(found, name, settings=on.settings), predictions, on.settings.bootstrap.confidence)
+
+
+def measured(found: Outcomes, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
+    """Every table of the report, all models in each; "pairs" holds the differences from `name` alone.
+
+    CE and rCE need the answers of the reference classifier, ranks and differences those of at least one other.
+    """
+    errors, failures = (shares(found, settings=settings.bootstrap) for shares in (accuracy.error_shares, failure.failure_shares))
+    distribution = failure.failure_distribution(failures)
+    result = {"accuracy": accuracy.accuracy(errors), "drop": accuracy.accuracy_drop(errors)}
+    if settings.reference in found.models:
+        result["ce"] = accuracy.corruption_error(errors, reference=settings.reference)
+        result["rce"] = accuracy.relative_corruption_error(errors, reference=settings.reference)
+    if len(found.models) > 1:
+        result |= {"rank": ranking.ranks(errors), "pairs": differences(ranking.pairs(errors), name)}
+    result |= {"survival": failure.curves(failures), "median": failure.median_scale(failures)}
+    return result | {"never": distribution[distribution["scale"] == NEVER].drop(columns="scale")}
+
+
+def differences(pairs: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Accuracy of `name` minus that of each other model per scale; Holm's correction runs over these comparisons of a scale alone."""
+    first, second = pairs[pairs["first"] == name], pairs[pairs["second"] == name]
+    turned = second.assign(first=name, second=second["first"], estimate=-second["estimate"], low=-second["high"], high=-second["low"])
+    table = pd.concat([first, turned]).sort_values(["scale", "second"], ignore_index=True)
+    table["p_holm"] = table.groupby("scale")["p"].transform(lambda p: multipletests(p, method="holm")[1])
+    return table
+
+
+def headlines(found: dict[str, pd.DataFrame]) -> dict[str, tuple[pd.DataFrame, int]]:
+    """The tables behind the summary, over all shifts, and whether more (1) or less (-1) is better."""
+    whole = {kind: table[table["shift"].isin([ALL, MEAN])] for kind, table in found.items() if "shift" in table}
+    last = whole["accuracy"]["scale"].max()
+    at = {kind: table[table["scale"] == last] for kind, table in whole.items() if "scale" in table}
+    rows = {
+        "accuracy at scale 0": (whole["accuracy"].query("scale == 0"), 1),
+        f"accuracy at scale {last:g}": (at["accuracy"], 1),
+        f"accuracy drop at scale {last:g}": (at["drop"], -1),
+    }
+    rows |= {name: (whole[kind], -1) for name, kind in {"CE": "ce", "rCE": "rce"}.items() if kind in whole}
+    return rows | {"never failed": (whole["never"], 1), "median failure scale": (whole["median"], 1)}
+
+
+def placed(table: pd.DataFrame, name: str, *, better: int) -> dict:
+    """One model's row with the median of the others, and its place: one more than the number of better ones."""
+    own = table.set_index("model")
+    others = own.drop(index=name)["estimate"]
+    place = 1 + int((better * others > better * own.loc[name, "estimate"]).sum())
+    columns = {key: own[key].loc[name] for key in COLUMNS}
+    return columns | {"others": others.median(), "place": place, "of": len(own)}
+
+
+def words(found: dict[str, pd.DataFrame], name: str) -> list[str]:
+    """What the tables say, in three sentences."""
+    accuracy, drops = (found[kind][found[kind]["model"] == name] for kind in ("accuracy", "drop"))
+    pooled = accuracy[accuracy["shift"] == ALL].set_index("scale")
+    first, last = pooled.index[0], pooled.index[-1]
+    right = [f"{row['estimate']:.0%} ({row['low']:.0%} to {row['high']:.0%})" for row in (pooled.loc[first], pooled.loc[last])]
+    single = drops[(drops["shift"] != ALL) & (drops["scale"] == last)].set_index("shift")["estimate"]
+    hardest, mildest = single.idxmax(), single.idxmin()
+    lost = f"*{hardest}* costs it most, {single[hardest]:.2f}, and *{mildest}* least, {single[mildest]:.2f}."
+    known = f"{name} names {right[0]} of the images without a shift, and {right[1]} at scale {last:g}. {lost}"
+    return [known, "", compared(found, name, last)] if "pairs" in found else [known]
+
+
+def compared(found: dict[str, pd.DataFrame], name: str, last: float) -> str:
+    """Its rank at the last scale, and whom it beats there with certainty."""
+    ranks, pairs = (found[kind][found[kind]["scale"] == last] for kind in ("rank", "pairs"))
+    own = ranks[(ranks["shift"] == ALL) & (ranks["model"] == name)].iloc[0]
+    better, worse = ((pairs["p_holm"] < 0.05) & (pairs["estimate"] * sign > 0) for sign in (1, -1))
+    rest = len(pairs) - better.sum() - worse.sum()
+    rank = f"At scale {last:g} its rank is {own['estimate']:g} ({own['low']:g} to {own['high']:g}) of {len(pairs) + 1}"
+    return (
+        f"{rank}: {name} is more accurate than {better.sum()} of {len(pairs)} classifiers{listed(pairs[better])}, less than "
+        f"{worse.sum()}{listed(pairs[worse])}, undecided against {rest} (paired differences, Holm, 5 %)."
+    )
+
+
+def listed(pairs: pd.DataFrame) -> str:
+    """The names of some others in brackets, where they are few."""
+    return f" ({', '.join(pairs['second'])})" if 0 < len(pairs) <= 6 else ""
+
+
+def line(row) -> str:
+    """One row of the summary in markdown."""
+    interval = "open" if pd.isna(row.low) or pd.isna(row.high) else f"{row.low:.3f} to {row.high:.3f}"
+    others = ["", ""] if row.of == 1 else [f"{row.others:.3f}", f"{row.place} of {row.of}"]
+    return f"| {row.quantity} | {row.n} | {row.estimate:.3f} | {interval} | {others[0]} | {others[1]} |"
+
+
+def main(arguments: list[str]) -> int:
+    """Command line: the report of a named classifier, printed and written to a folder."""
+    parser = argparse.ArgumentParser(prog="cns report", description=__doc__.splitlines()[0])
+    parser.add_argument("source", help=classifiers.ACCEPTED.removeprefix("a torch module, "))
+    parser.add_argument("--name", default="yours", help="what the report calls it (default yours)")
+    parser.add_argument("--labels", help="JSON list with the name of each output (default: those of the benchmark)")
+    parser.add_argument("--params", default="params.yaml", help="parameter file of the benchmark (default params.yaml)")
+    parser.add_argument("--overlay", help="file whose keys replace some of its values")
+    parser.add_argument("--data", default="images", help="images (generated), photos (ImageNet models), or a folder or zip as published")
+    parser.add_argument("--results", type=Path, help="answers of others to --data (default: results.zip beside it, if there is one)")
+    parser.add_argument("--device", default="cpu", help="torch device (default cpu)")
+    parser.add_argument("--folder", help="where the report goes (default build/report/<name>)")
+    options = parser.parse_args(arguments)
+    folder = Path(options.folder or paths.resolve(f"build/report/{identifier(options.name)}"))
+    try:
+        labels = encoders.read_labels(options.labels) if options.labels else None
+        where = {"params": options.params, "overlay": options.overlay}
+        own = options.data in MAKERS
+        on = benchmark(data=options.data, **where) if own else exported(Path(options.data), results=options.results, **where)
+        found = report(options.source, name=options.name, labels=labels, on=on, device=options.device)
+        print(found.text())
+        print(f"written to {found.save(folder)}")
+    except (ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,107 @@
+"""What XIMAGENET-12 concludes (section 6), tested on our answers: a line per claim with interval, published value and verdict."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from cnslib.data import published
+from cnslib.stats import accuracy, bootstrap, ranking
+from cnslib.studies.published import releases
+from cnslib.studies.scenarios import score
+from cnslib.studies.scenarios.experiment2 import PRINTED
+from cnslib.studies.scenarios.score import Accuracies
+
+RANDOM, SEGMENTED = "random background", "segmented"
+MARGIN = 0.05  # a loss of accuracy below this counts as none
+CROSS, INNER = releases.REGIMES
+
+
+def line(quantity: str, values: Float[np.ndarray, "resamples+1"], found: Accuracies, theirs: float, judge: Callable, source: str) -> dict:
+    """One claim: our statistic with its interval, the published one, and what `judge` says of low and high."""
+    ours = bootstrap.record(values, found.n, found.confidence)
+    said = {"published": theirs, "difference": ours["estimate"] - theirs, "verdict": judge(ours["low"], ours["high"]), "source": source}
+    return {"quantity": quantity, "n": ours["n"], "ours": ours["estimate"], "low": ours["low"], "high": ours["high"], **said}
+
+
+def above(low: float, high: float) -> str:
+    """For a claim that a quantity is above 0."""
+    return "same direction" if low > 0 else "opposite direction" if high < 0 else "undecided"
+
+
+def no_loss(low: float, high: float) -> str:
+    """For a claim that a change of accuracy is no loss: decided by the margin."""
+    return "same direction" if low > -MARGIN else "opposite direction" if high < -MARGIN else "undecided"
+
+
+def not_perfect(low: float, high: float) -> str:
+    """For a claim that two orders differ: decided where even the upper bound of their agreement stays below 1."""
+    return "same direction" if high < 1 - accuracy.TINY else "undecided"
+
+
+def worst(found: Accuracies, set_name: str) -> dict:
+    """Conclusion 1: how much more accuracy a random background costs than the next worst scenario of Table 1, mean over models."""
+    others = [name for name in PRINTED if name != RANDOM]
+    drops = found.drops([RANDOM, *others]).mean(1)
+    second = 1 + int(drops[0, 1:].argmax())
+    printed = pd.DataFrame(releases.rows("ximagenet12_table1", "accuracy_percent"), index=published.SCENARIOS).T
+    mean = printed.xs(CROSS, level=1).mean()
+    theirs = mean.drop("random_background").min() - mean["random_background"]
+    named = f"{set_name}, EX1: loss by a random background minus that by the next worst ({others[second - 1]})"
+    return line(named, drops[:, 0] - drops[:, second], found, float(theirs), above, "conclusion 1; Table 1")
+
+
+def without_background(found: Accuracies) -> list[dict]:
+    """Conclusion 2: accuracy trained and tested on segmented objects, minus that on colours and blurs, and minus that on originals."""
+    rest = [name for name in PRINTED if name not in (RANDOM, SEGMENTED)]
+    own = found.of(SEGMENTED)[..., 0]
+    printed = pd.DataFrame(releases.rows("ximagenet12_table1", "accuracy_percent"), index=published.SCENARIOS).T.xs(INNER, level=1)
+    theirs = (printed["segmented_image"] - printed[[PRINTED[name] for name in rest]].mean(axis=1)).mean()
+    beside = (own - found.of(*rest).mean(-1)).mean(1)
+    originals = (own - found.originals).mean(1)
+    return [
+        line("garments, EX2: segmented minus colours and blurs", beside, found, float(theirs), no_loss, "conclusion 2; Table 1"),
+        line("garments, EX2: segmented minus originals", originals, found, 0.0, no_loss, "conclusion 2; section 5.2 says no drop"),
+    ]
+
+
+def stable(found: Accuracies, set_name: str) -> list[dict]:
+    """Conclusion 3: agreement of accuracy on originals with stability (minus the cross variance); 1 where accuracy tells stability.
+
+    Published twice: with the accuracy on the same data (each cross row's implied mean), and with ImageNet's, on which the paper rests.
+    """
+    unstable = score.variance(found.of(*PRINTED), mean=found.originals, ddof=0)
+    tau = ranking.kendall(found.originals, -unstable)
+    means = releases.implied_means().query("trained_on == @CROSS").set_index("model")
+    table = published.read("ximagenet12_table2_scores").set_index("model")
+    steady = -table["variance_cross"]
+    kinds = {"the same data": means["mean"].loc[table.index], "ImageNet": table["imagenet_percent"]}
+    return [
+        line(
+            f"{set_name}, EX1: Kendall's tau of accuracy and stability, published accuracy on {kind}",
+            tau,
+            found,
+            float(ranking.kendall(own.to_numpy(), steady.to_numpy())),
+            not_perfect,
+            "conclusion 3; Table 2",
+        )
+        for kind, own in kinds.items()
+    ]
+
+
+def learned(ex1: Accuracies, ex2: Accuracies) -> dict:
+    """Section 5.2: whoever trains on random backgrounds learns to ignore them; EX2 minus EX1, mean over models."""
+    gain = (ex2.of(RANDOM) - ex1.of(RANDOM))[..., 0].mean(1)
+    printed = releases.rows("ximagenet12_table1", "accuracy_percent")
+    place = published.SCENARIOS.index("random_background")
+    both = [model for model, regime in printed if regime == INNER and (model, CROSS) in printed]
+    theirs = np.mean([printed[model, INNER][place] - printed[model, CROSS][place] for model in both])
+    return line("garments: random background, EX2 minus EX1", gain, ex1, float(theirs), above, "section 5.2; Table 1")
+
+
+def against_paper(garments: Accuracies, trained: Accuracies, photographs: Accuracies) -> pd.DataFrame:
+    """Every claim as one line. Losses and gains are of accuracies in [0, 1]."""
+    lines = [worst(photographs, "photographs"), worst(garments, "garments"), *without_background(trained)]
+    lines += [*stable(photographs, "photographs"), *stable(garments, "garments"), learned(garments, trained)]
+    return pd.DataFrame(lines)

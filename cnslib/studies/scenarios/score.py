@@ -1,0 +1,110 @@
+"""Top-1 accuracies per scenario with their resamples, and XIMAGENET-12's robustness score (section 4, Eqs. 1 to 3).
+
+Every number is computed on the same resamples of objects, for all classifiers and both experiments at once: differences are paired.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from cnslib.core.names import UNSHIFTED, demand
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import bootstrap
+
+# How the score can be read: divisor n - ddof, and whether the inner row is measured from the mean of the cross row, as Eq. 2 says.
+CONVENTIONS = {"Eqs. 1 to 3": (0, True), "as Table 2 is printed": (1, False)}
+
+
+@dataclass(frozen=True)
+class Accuracies:
+    """Share of objects named right; row 0 is the sample itself, the others are its resamples."""
+
+    samples: Float[np.ndarray, "resamples+1 models scenarios"]
+    models: list[str]
+    names: list[str]
+    n: int
+    confidence: float
+
+    def of(self, *names: str) -> Float[np.ndarray, "resamples+1 models names"]:
+        """The accuracies under some scenarios."""
+        return self.samples[..., [self.names.index(name) for name in names]]
+
+    @property
+    def originals(self) -> Float[np.ndarray, "resamples+1 models"]:
+        """Accuracy on original images: of the classifier that was trained on them, mu."""
+        return self.of(UNSHIFTED)[..., 0]
+
+    def drops(self, names: Iterable[str]) -> Float[np.ndarray, "resamples+1 models names"]:
+        """Accuracy on originals minus accuracy under each scenario."""
+        return self.originals[..., None] - self.of(*names)
+
+
+def accuracies(replies: pd.DataFrame, names: Iterable[str], *, settings: Bootstrap) -> Accuracies:
+    """Accuracy of every model under every scenario at severity 1, and on originals. ValueError where an answer is missing."""
+    names = list(names)
+    rows = replies[replies["shift"].isin(names) & ((replies["scale"] == 1) | (replies["shift"] == UNSHIFTED))]
+    marked = rows.assign(right=(rows["top1"] == rows["class"]).astype(float))
+    wide = marked.pivot(index=["class", "seed"], columns=["model", "shift"], values="right").sort_index()
+    models = sorted(set(rows["model"]))
+    wide = wide.reindex(columns=pd.MultiIndex.from_product([models, names]))
+    demand(not wide.isna().any(axis=None), "answers", int(wide.isna().sum().sum()), "none missing for any model, scenario and object")
+    weights = bootstrap.resampling_weights(len(wide), settings=settings)
+    samples = (weights @ wide.to_numpy() / len(wide)).reshape(len(weights), len(models), len(names))
+    return Accuracies(samples, models, names, len(wide), settings.confidence)
+
+
+def table1(experiments: dict[str, Accuracies]) -> pd.DataFrame:
+    """Top-1 accuracy per experiment, model and scenario with its interval: Table 1."""
+    parts = []
+    for experiment, found in experiments.items():
+        keys = pd.MultiIndex.from_product([found.models, found.names], names=["model", "scenario"]).to_frame(index=False)
+        parts.append(keys.assign(experiment=experiment, **bootstrap.estimates(found.samples, found.n, found.confidence)))
+    return pd.concat(parts, ignore_index=True)[["experiment", "model", "scenario", "n", "estimate", "low", "high"]]
+
+
+def printed_form(table: pd.DataFrame) -> pd.DataFrame:
+    """Table 1 as the paper prints it, a column per scenario, each accuracy with its interval."""
+    cells = [f"{row.estimate:.2f} ({row.low:.2f}–{row.high:.2f})" for row in table.itertuples()]
+    columns = list(dict.fromkeys(table["scenario"]))
+    return table.assign(cell=cells).pivot(index=["experiment", "model"], columns="scenario", values="cell")[columns].fillna("")
+
+
+def variance(
+    accuracy: Float[np.ndarray, "*rows scenarios"], *, mean: float | Float[np.ndarray, "*rows"], ddof: int
+) -> Float[np.ndarray, "*rows"]:
+    """Mean squared deviation of accuracies in [0, 1] from `mean` (mu), over n - ddof: Eqs. 1 and 2 with ddof 0.
+
+    Raises ValueError for a ddof that leaves no divisor.
+    """
+    n = accuracy.shape[-1]
+    demand(0 <= ddof < n, "ddof", ddof, f"0 to {n - 1}, below the number of scenarios")
+    return ((accuracy - np.asarray(mean)[..., None]) ** 2).sum(-1) / (n - ddof)
+
+
+def score(
+    cross: Float[np.ndarray, "*rows scenarios"],
+    inner: Float[np.ndarray, "*rows scenarios"],
+    *,
+    mean_cross: float | Float[np.ndarray, "*rows"],
+    mean_inner: float | Float[np.ndarray, "*rows"],
+    ddof: int,
+) -> Float[np.ndarray, "*rows"]:
+    """The robustness score (Eq. 3): 1 minus the variances of both experiments. Eq. 2 wants the same mean in both."""
+    return 1 - (variance(cross, mean=mean_cross, ddof=ddof) + variance(inner, mean=mean_inner, ddof=ddof))
+
+
+def scores(ex1: Accuracies, ex2: Accuracies, names: Iterable[str]) -> pd.DataFrame:
+    """The score of every model under each of CONVENTIONS, with its interval.
+
+    Where the inner row has a mean of its own, it is the accuracy of EX2's training on originals.
+    """
+    names, parts = list(names), []
+    for convention, (ddof, shared) in CONVENTIONS.items():
+        own = ex1.originals if shared else ex2.originals
+        values = score(ex1.of(*names), ex2.of(*names), mean_cross=ex1.originals, mean_inner=own, ddof=ddof)
+        numbers = bootstrap.estimates(values, ex1.n, ex1.confidence)
+        parts.append(pd.DataFrame({"model": ex1.models, "convention": convention, **numbers}))
+    return pd.concat(parts, ignore_index=True)

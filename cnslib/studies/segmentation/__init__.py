@@ -1,0 +1,1 @@
+"""Small segmentation networks, and where classifiers look (notebook 41)."""

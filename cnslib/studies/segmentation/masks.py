@@ -1,0 +1,303 @@
+"""Networks and IoU.
+
+Segmentation under the scenarios of XIMAGENET-12 (sections 5.1 and 5.2): small networks, trained on originals with exact masks.
+
+Output 0 is the background, output 1 + i the garment i of `world.CLASSES`. Weights are not kept; what is kept of every image are the
+pixels that prediction and truth share and cover together, label by label.
+
+IoU, mIoU, failures and shares on the foreground from stored counts, with intervals; and what XIMAGENET-12 says of them.
+
+A trajectory is one image under one scenario, which stands in the column `shift`; its severity stands in `scale`.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import segmentation_models_pytorch as smp
+import torch
+from jaxtyping import Float, Int, UInt8
+from scipy.stats import spearmanr
+from torch import Tensor, nn
+
+from cnslib.core import kinds, paths, seeds, tables, units, workers
+from cnslib.core.names import identifier
+from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.studies import NETWORKS, Segmentation
+from cnslib.data import published
+from cnslib.models import encoders
+from cnslib.stats import accuracy, bootstrap
+from cnslib.stats.accuracy import Outcomes, Shares
+from cnslib.studies.segmentation import inputs
+from cnslib.world import scenes, training
+from cnslib.world.training import Schedule
+
+BACKGROUND = "background"
+LABELS = (BACKGROUND, *scenes.CLASSES)
+DECODERS: dict[str, dict] = {  # narrower than the library's, for 64 px; its dilations of 12 and more exceed the features' 4 x 4
+    "DeepLabV3Plus": {"decoder_channels": 48, "decoder_atrous_rates": (1, 2, 3)},
+    "FPN": {"decoder_pyramid_channels": 48, "decoder_segmentation_channels": 32},
+    "PSPNet": {"psp_out_channels": 96},
+}
+overlaps = tables.schema(
+    ["model", *tables.KEY, "label"],
+    {
+        "model": pa.Column(str),
+        **tables.IDENTITY,
+        "label": pa.Column(str, pa.Check.isin(LABELS)),
+        "intersection": pa.Column("int64", pa.Check.ge(0)),
+        "union": pa.Column("int64", pa.Check.ge(1)),
+    },
+)
+
+
+def answer(classes: list[str], *, settings: Segmentation, device: str, folder: Path, checkpoints: Path) -> dict[str, dict[str, Path]]:
+    """Trains the networks whose answers are missing or outdated; per network the tables `overlaps` and `maps` (of seed 0).
+
+    Raises ValueError for an encoder that does not fit, FileNotFoundError for a missing one.
+    """
+    files = {name: (f"{identifier(name)}.parquet", stamp(name, classes, settings)) for name in settings.networks}
+    shelves = {kind: units.Shelf(folder / kind, files) for kind in ("maps", "overlaps")}
+    waiting = {name for shelf in shelves.values() for name in shelf.waiting()}
+    made = {name: {kind: shelf[name] for kind, shelf in shelves.items()} for name in settings.networks}
+    pieces = [(name, classes, settings, device, made[name], checkpoints) for name in settings.networks if name in waiting]
+    workers.each(sit, pieces, device=device, desc="networks")
+    return {name: {kind: unit.path for kind, unit in own.items()} for name, own in made.items()}
+
+
+def stamp(name: str, classes: list[str], settings: Segmentation) -> units.Stamp:
+    """What the answers of one network depend on."""
+    others = ("networks", "overlap", "photographs", "photo_classifiers", "bootstrap")
+    kept = {key: value for key, value in asdict(settings).items() if key not in others}
+    return kinds.SEGMENTATION.stamp(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder))
+
+
+def sit(name: str, classes: list[str], settings: Segmentation, device: str, made: dict[str, units.Unit], checkpoints: Path) -> None:
+    """One unit: trains a network, lets it segment every held-out garment in every state, and writes what came out."""
+    checkpoint = checkpoints / f"{identifier(name)}-{made['maps'].made_from[:12]}.pt"
+    model = train(name, settings=settings, checkpoint=checkpoint, device=device)
+    found, maps = [], []
+    for own in inputs.garments(classes, settings=settings):
+        predicted = segment(model, inputs.pictures(own, settings.severities, seed=settings.seed), device=device)
+        keys = inputs.keys(own, settings.severities)
+        found.append(rows(predicted, truth(own.mask, own.label), keys).assign(model=name))
+        maps += [{**key, "image": tables.encode(image)} for key, image in zip(keys, predicted, strict=True) if kept(key)]
+    tables.write_unit(pd.DataFrame(maps), made["maps"], tables.images)
+    tables.write_unit(pd.concat(found, ignore_index=True), made["overlaps"], overlaps)
+    checkpoint.unlink(missing_ok=True)
+
+
+def kept(key: dict) -> bool:
+    """Whether the predicted map of a state is kept: of the first garment of a class, without a scenario and at its end."""
+    return key["seed"] == 0 and key["scale"] in inputs.ENDS
+
+
+def network(name: str, encoder: str) -> nn.Module:
+    """A network of the library with one output per label, its encoder with the weights of a timm directory.
+
+    Raises ValueError where these do not fill the encoder.
+    """
+    trained, _ = encoders.timm_model("segmentation.encoder", encoder, "cpu")
+    config = json.loads((paths.resolve(encoder) / "config.json").read_text())
+    shape = {key: value for key, value in config["model_args"].items() if key != "num_classes"}
+    arguments = {"encoder_weights": None, "classes": len(LABELS), **DECODERS[name], **shape}
+    model = getattr(smp, name)(f"tu-{config['architecture']}", **arguments)
+    missing = model.encoder.model.load_state_dict(trained.state_dict(), strict=False).missing_keys
+    if missing:
+        raise ValueError(f"segmentation.encoder: {encoder} lacks {missing[0]} and {len(missing) - 1} more; accepted: a timm directory")
+    return model
+
+
+def train(name: str, *, settings: Segmentation, checkpoint: Path, device: str) -> nn.Module:
+    """Trains a network on fresh catalog scenes without a scenario: cross-entropy of every pixel, mirror augmentation."""
+    pool = scenes.garments(paths.GARMENTS, "catalog")
+    training.begin(settings.seed)
+    model = network(name, settings.encoder)
+    schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
+
+    def one(key: tuple) -> tuple[Tensor, Tensor]:
+        image, target = batch(pool, key, settings.batch_size)
+        return training.normalise(image), target
+
+    key = ("segmentation", settings.seed)
+    return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=device, half=False)
+
+
+def batch(pool: scenes.Garments, key: tuple, count: int) -> tuple[Float[Tensor, "batch 3 side side"], Int[Tensor, "batch side side"]]:
+    """Random catalog scenes and the label of each of their pixels; image i depends on (key, i) alone."""
+    chosen = torch.randint(len(pool.labels), (count,), generator=seeds.generator(*key, "choice"))
+    scene = scenes.scenes(pool.grey[chosen], scenes.draw([(*key, i) for i in range(count)]), style="catalog")
+    image, mask = training.flip(torch.cat([scene.image, scene.mask], 1), seeds.generator(*key, "flip")).split([3, 1], dim=1)
+    label = torch.from_numpy(pool.labels)[chosen][:, None, None] + 1
+    return image, torch.where(mask[:, 0] > 0.5, label, 0)
+
+
+def truth(mask: Float[np.ndarray, "height width"], label: str) -> UInt8[np.ndarray, "height width"]:
+    """The true label of each pixel: the object where the mask exceeds one half. ValueError for a mask without such a pixel."""
+    if not (mask > 0.5).any():
+        raise ValueError(f"mask of {label!r} exceeds one half nowhere; accepted: at least one pixel of the object")
+    return np.where(mask > 0.5, LABELS.index(label), 0).astype(np.uint8)
+
+
+@torch.no_grad()
+def segment(model: nn.Module, images: UInt8[np.ndarray, "n height width 3"], *, device: str) -> UInt8[np.ndarray, "n height width"]:
+    """The most probable label of each pixel."""
+    pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255
+    return model.eval()(training.normalise(pixels).to(device)).argmax(1).to(torch.uint8).cpu().numpy()
+
+
+def rows(predicted: UInt8[np.ndarray, "n height width"], true: UInt8[np.ndarray, "height width"], keys: list[dict]) -> pd.DataFrame:
+    """Intersection and union in pixels, a row per image and label that is predicted or true somewhere in it.
+
+    Raises ValueError for maps of another size than the mask.
+    """
+    if predicted.shape[1:] != true.shape:
+        raise ValueError(f"maps of shape {predicted.shape[1:]} for a mask of {true.shape}; accepted: the same height and width")
+    wanted = torch.from_numpy(true).long().expand(len(predicted), -1, -1)
+    hit, false, missed, _ = smp.metrics.get_stats(torch.from_numpy(predicted).long(), wanted, mode="multiclass", num_classes=len(LABELS))
+    union = (hit + false + missed).numpy()
+    images, labels = np.nonzero(union)
+    table = pd.DataFrame([keys[i] for i in images])
+    names = np.array(LABELS)[labels]
+    return table.assign(label=names, intersection=hit.numpy()[images, labels], union=union[images, labels])
+
+
+ON_BACKGROUND = ("grey", "red", "green", "blue", "rainbow", "bright background", "blurred background", "segmented", "random background")
+SCENARIOS = {  # as Table 3 calls them; its AI-generated background has no counterpart here
+    "blur_background": "blurred background",
+    "blur_object": "blurred object",
+    "image_g": "green",
+    "image_b": "blue",
+    "image_grey": "grey",
+    "image_r": "red",
+    "segmented_image": "segmented",
+}
+MODELS = {"pspnet_r50-d8": "PSPNet", "fpn_r50": "FPN"}  # beside DeepLabV3Plus, which is the table's reference
+KEYS = ["model", *tables.KEY]
+Values = Float[np.ndarray, "trajectories models scales"]
+
+
+def images(counts: pd.DataFrame, *, settings: Segmentation) -> pd.DataFrame:
+    """Per network and image: IoU of the garment's label, IoU of the foreground whatever its label, and whether the first is enough.
+
+    Pixels of all other labels are foreground. Where the IoU is below `overlap` the answer `top1` is the background.
+    """
+    own = counts[counts["label"] == counts["class"]].set_index(KEYS)
+    ground = counts[counts["label"] == BACKGROUND].set_index(KEYS).reindex(own.index, fill_value=0)
+    whole = (
+        counts.groupby(KEYS)[["intersection", "union"]].sum().sum(axis=1).reindex(own.index) / 2
+    )  # all pixels: each miss is in two unions
+    table = pd.DataFrame({"iou": own["intersection"] / own["union"]})
+    table["foreground"] = (whole - ground["union"]) / (whole - ground["intersection"])
+    table = table.reset_index()
+    return table.assign(top1=np.where(table["iou"] >= settings.overlap, table["class"], BACKGROUND))
+
+
+def arranged(found: Outcomes, rows: pd.DataFrame, column: str) -> Values:
+    """A column of rows (model, shift, class, seed, scale) in the order of some outcomes; the unshifted rows count in every scenario.
+
+    Missing rows are 0.
+    """
+    repeated = tables.trajectories(rows, sorted(set(found.trajectories["shift"])))
+    wide = repeated.set_index([*tables.TRAJECTORY, "model", "scale"])[column].unstack(["model", "scale"], fill_value=0)
+    columns = pd.MultiIndex.from_product([found.models, found.scales])
+    ordered = wide.reindex(index=pd.MultiIndex.from_frame(found.trajectories), columns=columns, fill_value=0)
+    return ordered.to_numpy(float).reshape(found.wrong.shape)
+
+
+def means(found: Outcomes, rows: pd.DataFrame, column: str, *, settings: Bootstrap) -> Shares:
+    """Mean of a column per scenario, model and severity, with its resamples."""
+    return accuracy.resample(found, arranged(found, rows, column), found.scales, settings=settings)
+
+
+def table(shares: Shares) -> pd.DataFrame:
+    """Estimates with intervals (scenario, model, severity, n, estimate, low, high)."""
+    return named(accuracy.tabulate(shares.samples, shares, shares.bins))
+
+
+def named(rows: pd.DataFrame) -> pd.DataFrame:
+    """A results table whose columns say scenario and severity."""
+    return rows.replace({"shift": {accuracy.ALL: "all scenarios"}}).rename(columns={"shift": "scenario", "scale": "severity"})
+
+
+def miou(found: Outcomes, counts: pd.DataFrame, *, settings: Bootstrap) -> Shares:
+    """mIoU: per label the sum of intersections over that of unions, then the mean over background and the garments asked about."""
+    labels = [BACKGROUND, *(name for name in LABELS if name in set(found.trajectories["class"]))]
+    ratios = []
+    for label in labels:
+        rows = counts[counts["label"] == label]
+        above, below = (means(found, rows, column, settings=settings) for column in ("intersection", "union"))
+        with np.errstate(invalid="ignore"):  # a resample without a label that nobody predicts either
+            ratios.append(above.samples / below.samples)
+    return Shares(np.nanmean(ratios, axis=0), above.groups, above.n, above.models, above.bins, above.confidence)
+
+
+def effects(shares: Shares, *, settings: Bootstrap) -> pd.DataFrame:
+    """Coefficients of Table 3's regression: of a scenario at its end against originals, of a network against the reference.
+
+    In a balanced table with dummies for model, scenario and class they are differences of means.
+    """
+    samples = shares.samples
+    ends = [name for name in SCENARIOS.values() if name in shares.groups]
+    places = [shares.groups.index(name) for name in ends]
+    kept = np.concatenate([samples[:, places][..., -1], samples[:, places[:1]][..., 0]], 1)  # scenarios, and the originals once
+    found = [("scenario", name, (samples[:, g, :, -1] - samples[:, g, :, 0]).mean(1)) for name, g in zip(ends, places, strict=True)]
+    reference = shares.models.index(NETWORKS[0])
+    others = [name for name in MODELS.values() if name in shares.models]
+    found += [("network", name, (kept[:, :, shares.models.index(name)] - kept[:, :, reference]).mean(1)) for name in others]
+    return pd.DataFrame(
+        [{"of": of, "name": name, **bootstrap.record(values, shares.n[0], settings.confidence)} for of, name, values in found]
+    )
+
+
+def table3(found: pd.DataFrame) -> pd.DataFrame:
+    """Our coefficients beside the published ones: difference, and a verdict by our interval."""
+    rows = published.read("ximagenet12_table3").query("task == 'segmentation'").set_index("variable")["estimate"]
+    printed = {ours: rows[f"Image Scenario[{theirs}]"] for theirs, ours in SCENARIOS.items()}
+    printed |= {ours: rows[f"Model Name[{theirs}]"] for theirs, ours in MODELS.items()}
+    own = found.rename(columns={"estimate": "ours"}).assign(published=found["name"].map(printed))
+    inside = own["published"].between(own["low"], own["high"])
+    same, decided = own["ours"] * own["published"] > 0, (own["low"] > 0) | (own["high"] < 0)
+    cases = [inside, ~decided, same]
+    verdict = np.select(cases, ["agrees", "undecided", "same direction"], "opposite direction")
+    return own.assign(difference=own["ours"] - own["published"], verdict=verdict)
+
+
+def miou_beside(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The mIoU of single networks beside the published one (Figure 7), over all images of all scenarios at their ends."""
+    printed = pd.read_csv(path).set_index("network")
+    printed = printed[printed.index.isin(rows["model"])]
+    own = rows[(rows["scenario"] == "all scenarios") & (rows["severity"] == 1)].set_index("model").loc[printed.index]
+    own = own.rename(columns={"estimate": "ours"})[["n", "ours", "low", "high"]].assign(published=printed["miou"])
+    inside = own["published"].between(own["low"], own["high"])
+    verdict = np.select([inside, own["low"] > own["published"]], ["agrees", "higher"], "lower")
+    return own.assign(difference=own["ours"] - own["published"], verdict=verdict).reset_index()
+
+
+def robustness(found: Outcomes, share: Shares, *, settings: Bootstrap) -> tuple[np.ndarray, np.ndarray]:
+    """Per classifier, with resamples: share on the foreground of originals, and drop of accuracy over the background's scenarios."""
+    errors = accuracy.error_shares(found, settings=settings)
+    places = [errors.groups.index(name) for name in ON_BACKGROUND]
+    drop = (errors.samples[..., -1] - errors.samples[..., 0])[:, places].mean(1)
+    return share.samples[:, places[0], :, 0], drop
+
+
+def points(shares: np.ndarray, drops: np.ndarray, models: list[str], n: int, *, settings: Bootstrap) -> pd.DataFrame:
+    """Both as a table: (model, n, share, drop) with intervals of each."""
+    columns = {"model": models, "n": n}
+    for name, values in (("share", shares), ("drop", drops)):
+        low, high = bootstrap.percentiles(values[1:], settings.confidence)
+        columns |= {name: values[0], f"{name} low": low, f"{name} high": high}
+    return pd.DataFrame(columns)
+
+
+def correlation(first: np.ndarray, second: np.ndarray, *, settings: Bootstrap) -> dict:
+    """Spearman's rank correlation over classifiers; images and classifiers are resampled together. n counts classifiers."""
+    generator = np.random.default_rng(settings.seed)
+    count = first.shape[1]
+    picks = generator.integers(count, size=(len(first) - 1, count))
+    pairs = [(first[0], second[0]), *((a[pick], b[pick]) for a, b, pick in zip(first[1:], second[1:], picks, strict=True))]
+    return bootstrap.record(np.array([spearmanr(a, b).statistic for a, b in pairs]), count, settings.confidence)

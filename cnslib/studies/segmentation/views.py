@@ -1,0 +1,112 @@
+"""What notebook 41 shows: contact sheets of segmentations and saliency maps, and the shares of attribution put together."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import torch
+from jaxtyping import UInt8
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from PIL import Image
+
+from cnslib.core import tables
+from cnslib.core.settings.studies import Segmentation
+from cnslib.models.classifiers import Classifier
+from cnslib.stats import accuracy
+from cnslib.stats.accuracy import Shares
+from cnslib.studies import photos
+from cnslib.studies.scenarios.subjects import Subject
+from cnslib.studies.segmentation import inputs, masks, saliency
+from cnslib.studies.segmentation.inputs import ENDS
+
+ORIGINAL = "original"
+COLUMNS = [ORIGINAL, *inputs.NAMES]
+Sheet = UInt8[np.ndarray, "rows columns height width 3"]
+
+
+def palette() -> UInt8[np.ndarray, "labels 3"]:
+    """A colour per label: pale grey for the background, ten that are told apart for the garments."""
+    colours = np.array([(0.92, 0.92, 0.92), *sns.color_palette("tab10", len(masks.LABELS) - 1)])
+    return np.round(colours * 255).astype(np.uint8)
+
+
+def key(axes: Axes) -> None:
+    """A legend below the axes: the class of every colour."""
+    named = zip(masks.LABELS[1:], palette()[1:] / 255, strict=True)
+    patches = [Rectangle((0, 0), 1, 1, color=colour, label=label) for label, colour in named]
+    axes.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(patches), fontsize="x-small", handlelength=1)
+
+
+def segmentations(own: Subject, files: dict[str, dict[str, Path]], *, seed: int) -> tuple[Sheet, list[str]]:
+    """Pictures, the exact mask and every network's map of one garment in its original and at the end of each scenario (Fig. 7)."""
+    colours = palette()
+    truth = np.broadcast_to(colours[masks.truth(own.mask, own.label)], (len(COLUMNS), *own.image.shape))
+    drawn = [colours[predicted(tables.read(file["maps"], tables.images), own)] for file in files.values()]
+    return np.stack([inputs.pictures(own, ENDS, seed=seed), truth, *drawn]), COLUMNS
+
+
+def predicted(maps: pd.DataFrame, own: Subject) -> UInt8[np.ndarray, "states height width"]:
+    """The kept maps of one garment, in the order of its states."""
+    wanted = pd.DataFrame(inputs.keys(own, ENDS))
+    rows = wanted.merge(maps, on=tables.KEY, how="left", validate="one_to_one")
+    return np.stack([tables.decode(data, f"map {own.label} {own.seed}")[..., 0] for data in rows["image"]])
+
+
+def attributions(own: Subject, asked: dict[str, Classifier], method: str, *, seed: int) -> tuple[Sheet, list[str]]:
+    """Pictures and each classifier's map of one subject in its original and at the end of each scenario (Fig. 4)."""
+    drawn = [saliency.sheet(classifier, own, method, states=inputs.states(ENDS), seed=seed) for classifier in asked.values()]
+    return np.stack([inputs.pictures(own, ENDS, seed=seed), *drawn]), COLUMNS
+
+
+def photograph(own: Subject, asked: Classifier, *, seed: int) -> tuple[Sheet, list[str]]:
+    """A photograph as a classifier is given it, its gradient and its Grad-CAM, at half their side."""
+    mean, std = (torch.tensor(asked.settings[key])[:, None, None] for key in ("mean", "std"))
+    given = [asked.transform(Image.fromarray(image)) * std + mean for image in inputs.pictures(own, ENDS, seed=seed)]
+    pictures = torch.stack(given).clamp(0, 1).mul(255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
+    methods = (saliency.GRADIENT, saliency.GRAD_CAM)
+    drawn = [saliency.sheet(asked, own, method, states=inputs.states(ENDS), seed=seed) for method in methods]
+    return np.stack([photos.shrunk(images) for images in (pictures, *drawn)]), COLUMNS
+
+
+def over_models(shares: Shares) -> pd.DataFrame:
+    """The mean over classifiers, for the originals and at the end of each scenario (scenario, n, estimate, low, high)."""
+    rows = masks.named(accuracy.tabulate(shares.samples.mean(2, keepdims=True), shares, shares.bins, models=["mean"]))
+    plain = rows[rows["severity"] == 0].iloc[:1].assign(scenario=ORIGINAL)
+    changed = rows[(rows["severity"] == 1) & rows["scenario"].isin(inputs.NAMES)]
+    return pd.concat([plain, changed], ignore_index=True).drop(columns=["model", "severity"])
+
+
+def on_photographs(rows: pd.DataFrame, *, settings: Segmentation) -> dict:
+    """Shares of one method, averaged over classifiers, as `table`; the share of the area with its resamples as `area`."""
+    found = accuracy.outcomes(rows)
+    area = masks.means(found, rows, "area", settings=settings.bootstrap)
+    return {
+        "table": over_models(masks.means(found, rows, "share", settings=settings.bootstrap)),
+        "area": area.samples[:, 0, :, 0].mean(1),
+    }
+
+
+def cloud(axes: Axes, points: pd.DataFrame, *, reference: float) -> None:
+    """Lost accuracy against the share on the foreground, a point per classifier with both intervals, named where there is room."""
+    arms = {name: np.abs(points[[f"{name} low", f"{name} high"]].sub(points[name], axis=0)).T for name in ("share", "drop")}
+    axes.errorbar(points["share"], points["drop"], arms["drop"], arms["share"], fmt="o", markersize=4, elinewidth=0.5, ecolor="0.75")
+    for row in points.itertuples():
+        beside = points["share"].between(row.share, row.share + 0.09) & ((points["drop"] - row.drop).abs() < 0.012)
+        if beside.sum() == 1:  # itself
+            axes.annotate(row.model, (row.share, row.drop), (3, 3), textcoords="offset points", fontsize="x-small", color="0.3")
+    axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+    axes.set(xlabel="share of the attribution on the garment", ylabel="accuracy lost to backgrounds")
+
+
+def claim(rho: dict) -> pd.DataFrame:
+    """The statement of section 5.2 (Fig. 4), that robust models look at the foreground: a rank correlation below 0."""
+    verdict = "same direction" if rho["high"] < 0 else "opposite direction" if rho["low"] > 0 else "undecided"
+    row = {"quantity": "rank correlation of share and lost accuracy", "n": rho["n"], "ours": rho["estimate"]}
+    return pd.DataFrame([row | {"low": rho["low"], "high": rho["high"], "published": "below 0", "verdict": verdict}])
+
+
+def worded(rho: dict) -> str:
+    """What a rank correlation of share and lost accuracy tells."""
+    return "who is robust" if rho["high"] < 0 else "who is not robust" if rho["low"] > 0 else "little about who is robust"

@@ -1,0 +1,232 @@
+"""Fine-tuning with generated images (CNS-Bench supplement C, Table 6): half generated and half real against real alone.
+
+The paper compares the half-and-half network with one that was not fine-tuned at all. Here a second arm gets as many steps on real
+images alone, so that what generated images add is told from what more training adds. Both arms of a run share initial weights, the
+order of the scenes, and the real half of every batch.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor, nn
+
+from cnslib.core import kinds, paths, seeds, tables, units, workers
+from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
+from cnslib.core.settings.analyses import Synthetic
+from cnslib.core.settings.method import Bootstrap
+from cnslib.models import encoders
+from cnslib.stats import bootstrap
+from cnslib.world import scenes, training
+from cnslib.world.training import Schedule
+
+BEFORE, REAL, MIXED = "not fine-tuned", "real", "half generated"
+CATALOG, STYLES = "catalog, held out", "rendered styles"  # in the roles of ImageNet's validation set and of ImageNet-R
+STYLE_SHIFTS = tuple(shift for shift in SHIFTS if not shift.startswith("heavy"))
+PICTURE = ["exam", "shift", "class", "seed"]
+schema = tables.schema(
+    ["arm", "run", *PICTURE],
+    {
+        "arm": pa.Column(str, pa.Check.isin([BEFORE, REAL, MIXED])),
+        "run": pa.Column("int64", pa.Check.ge(0)),
+        "exam": pa.Column(str, pa.Check.isin([CATALOG, STYLES])),
+        **{key: tables.IDENTITY[key] for key in tables.TRAJECTORY},
+        "top1": pa.Column(str),
+    },
+)
+Pictures = UInt8[np.ndarray, "rows side side 3"]
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Pictures with the index of their class, and a digest of where they come from."""
+
+    pictures: Pictures
+    label: Int[np.ndarray, "rows"]
+    origin: str
+
+
+@dataclass(frozen=True)
+class Exam:
+    """Pictures that are asked about (exam, shift, class, seed), none of which was trained on."""
+
+    table: pd.DataFrame
+    pictures: Pictures
+
+
+@dataclass(frozen=True)
+class Course:
+    """What every run has in common: settings, the generated pictures, the exam, and where weights in the making are kept."""
+
+    settings: Synthetic
+    generated: Stock
+    exam: Exam
+    labels: list[str]
+    checkpoints: Path
+    device: str
+
+    def stamp(self, arm: str, run: int) -> units.Stamp:
+        """What the answers of one run depend on."""
+        source = encoders.source_digest(self.settings.network)
+        kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "bootstrap")}
+        return kinds.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, self.exam.table.to_dict("list"), self.labels)
+
+
+def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
+    """The shifted pictures of all kept trajectories. ValueError where there are none or a class has no label."""
+    files = {shift: images / f"{identifier(shift)}.parquet" for shift in sorted(set(kept["shift"]))}
+    parts = [tables.read(path, tables.images).merge(kept, on=tables.TRAJECTORY) for path in files.values()]
+    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*tables.KEY, "image"])
+    demand(len(rows) > 0, "artifacts/filtering/kept.parquet", 0, "at least one kept trajectory")
+    for name in sorted(set(rows["class"])):
+        demand(name in labels, "base.classes", name, ", ".join(labels))
+    digests = [units.file_digest(path) for path in files.values()]
+    origin = units.digest(digests, rows[tables.KEY].to_dict("list"))
+    return Stock(tables.pictures(rows, "generated"), np.array([labels.index(name) for name in rows["class"]]), origin)
+
+
+def exams(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> Exam:
+    """The catalog's held-out pictures, and held-out garments in the eight styles at severities from `lowest` to 1.
+
+    `pictures` is the catalog's table, `pool` the held-out garments. A garment of the second part comes in one style.
+    """
+    own = pictures[(pictures["split"] == "heldout") & pictures["class"].isin(classes)].reset_index(drop=True)
+    plain = own[["class", "seed"]].assign(exam=CATALOG, shift=UNSHIFTED)[PICTURE]
+    plan, drawn = styled(pool, classes, settings=settings)
+    table = pd.concat([plain, plan], ignore_index=True)
+    return Exam(table, np.concatenate([tables.pictures(own, "catalog"), drawn]))
+
+
+def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> tuple[pd.DataFrame, Pictures]:
+    """The style reference: `style_images` garments per class and style, the last ones of each class."""
+    plan = pd.DataFrame(
+        [
+            {"exam": STYLES, "shift": shift, "class": name, "seed": 1 + place * settings.style_images + number}
+            for name in classes
+            for place, shift in enumerate(STYLE_SHIFTS)
+            for number in range(settings.style_images)
+        ]
+    )
+    rows = [
+        np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[-seed] for name, seed in zip(plan["class"], plan["seed"], strict=True)
+    ]
+    keys = [("synthetic", settings.seed, *key) for key in plan[tables.TRAJECTORY].itertuples(index=False, name=None)]
+    chance = torch.stack([torch.rand((), generator=seeds.generator(*key, "severity")) for key in keys])
+    amount = settings.lowest + (1 - settings.lowest) * chance
+    image = scenes.render(pool.grey[rows], keys, style="catalog", shift=plan["shift"].tolist(), severity=amount)
+    return plan, scenes.to_uint8(image).numpy()
+
+
+def outcome(course: Course, *, folder: Path) -> pd.DataFrame:
+    """The answers of all runs of both arms and of the network before them; trains what is missing or outdated, one file each."""
+    runs = [(BEFORE, 0), *((arm, run) for run in range(1, course.settings.runs + 1) for arm in (REAL, MIXED))]
+    shelf = units.Shelf(folder, {key: (f"{identifier(key[0])}_{key[1]}.parquet", course.stamp(*key)) for key in runs})
+    if waiting := shelf.waiting():
+        pool = scenes.garments(paths.GARMENTS, "catalog")
+        workers.each(sit, [(course, pool, *key, shelf[key]) for key in waiting], device=course.device, desc="runs")
+    return tables.read_units(shelf, schema)
+
+
+def sit(course: Course, pool: scenes.Garments, arm: str, run: int, unit: units.Unit) -> None:
+    """One run: fine-tunes (unless it is the network as it was), answers, and writes the answers."""
+    model, _ = encoders.timm_model("synthetic.network", course.settings.network, course.device)
+    checkpoint = course.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
+    if arm != BEFORE:
+        model = finetune(model, course, pool, arm=arm, run=run, checkpoint=checkpoint)
+    tables.write_unit(course.exam.table.assign(arm=arm, run=run, top1=answers(model, course)), unit, schema)
+    checkpoint.unlink(missing_ok=True)
+
+
+def finetune(model: nn.Module, course: Course, pool: scenes.Garments, *, arm: str, run: int, checkpoint: Path) -> nn.Module:
+    """All weights, cross-entropy with the zoo's smoothing and mirror; resumes from its checkpoint."""
+    settings = course.settings
+    training.begin(settings.seed)
+    model.requires_grad_(True)
+    schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
+
+    def one(key: tuple) -> tuple[Tensor, Tensor]:
+        image, label = batch(pool, course.generated, key, course, share=settings.share if arm == MIXED else 0.0)
+        return training.normalise(training.flip(image, seeds.generator(*key, "flip"))), label
+
+    key = ("synthetic", settings.seed, run)
+    return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=course.device, smoothing=0.1)
+
+
+def batch(
+    pool: scenes.Garments, stock: Stock, key: tuple, course: Course, *, share: float
+) -> tuple[Float[Tensor, "batch 3 side side"], Int[Tensor, "batch"]]:
+    """One batch whose last `share` is generated; the real images in front are those that a batch without generated ones begins with."""
+    count = course.settings.batch_size
+    real = scenes.sample(pool, key, count, style="catalog", unshifted=1.0)
+    named = torch.tensor([course.labels.index(name) for name in scenes.CLASSES])[real.label]
+    drawn = round(share * count)
+    rows = torch.randint(len(stock.label), (count,), generator=seeds.generator(*key, "generated"))[:drawn].numpy()
+    image = torch.from_numpy(stock.pictures[rows]).permute(0, 3, 1, 2).float() / 255
+    label = torch.from_numpy(stock.label[rows])
+    return torch.cat([real.image[: count - drawn], image]), torch.cat([named[: count - drawn], label])
+
+
+@torch.no_grad()
+def answers(model: nn.Module, course: Course) -> list[str]:
+    """The first answer to every picture of the exam."""
+    model.eval()
+    found = []
+    for start in range(0, len(course.exam.pictures), encoders.BATCH):
+        part = torch.tensor(course.exam.pictures[start : start + encoders.BATCH]).permute(0, 3, 1, 2).float() / 255
+        found += model(training.normalise(part).to(course.device)).argmax(1).tolist()
+    return [course.labels[i] for i in found]
+
+
+def shares(replies: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
+    """Accuracy of every run of every arm, per exam or finer (arm, run, *by, n, accuracy)."""
+    marked = replies.assign(right=replies["top1"] == replies["class"])
+    return marked.groupby(["arm", "run", *by])["right"].agg(n="size", accuracy="mean").reset_index()
+
+
+def accuracies(replies: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
+    """Accuracy per exam and arm: the mean over runs with its t interval; before fine-tuning there is one network and Wilson's interval."""
+    rows = []
+    for (exam, arm), part in shares(replies, by=["exam"]).groupby(["exam", "arm"]):
+        own = replies[(replies["exam"] == exam) & (replies["arm"] == arm)]
+        single = bootstrap.independent_share((own["top1"] == own["class"]).to_numpy(), confidence=confidence) if arm == BEFORE else None
+        rows.append(
+            {"exam": exam, "arm": arm, **(single or bootstrap.independent_mean(part["accuracy"].to_numpy(), confidence=confidence))}
+        )
+    return pd.DataFrame(rows)
+
+
+def gains(replies: pd.DataFrame, *, by: list[str], confidence: float) -> pd.DataFrame:
+    """What generated images add: accuracy of the half-generated arm minus the real one's, paired by run, t interval over runs."""
+    wide = shares(replies, by=by).pivot(index=["run", *by], columns="arm", values="accuracy")
+    difference = (wide[MIXED] - wide[REAL]).dropna().rename("gain").reset_index()
+    groups = difference.groupby(by, sort=False)["gain"]
+    return pd.DataFrame(
+        [dict(zip(by, key, strict=True)) | bootstrap.independent_mean(own.to_numpy(), confidence=confidence) for key, own in groups]
+    )
+
+
+def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: Bootstrap) -> pd.DataFrame:
+    """Accuracy of one arm minus another's per exam, runs averaged, resampled by garment: what other pictures would change.
+
+    n counts garments.
+    """
+    marked = replies.assign(right=(replies["top1"] == replies["class"]).astype(float))
+    means = marked.groupby(["arm", *PICTURE])["right"].mean().unstack("arm").reset_index()
+    return bootstrap.means(means.assign(change=means[first] - means[second]), ["change"], ["exam"], settings=settings).drop(
+        columns="measure"
+    )
+
+
+def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.DataFrame:
+    """The change by fine-tuning on half generated images, beside Table 6: resampled by garment, the same sign or not."""
+    published = pd.read_csv(path).set_index("images")
+    change = (published["with_percent"] - published["without_percent"]) / 100
+    table = over_garments(replies, first=MIXED, second=BEFORE, settings=settings).rename(columns={"estimate": "ours"})
+    table["published"] = [change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]]
+    table["difference"] = table["ours"] - table["published"]
+    cases = [table["low"] * table["high"] <= 0, table["ours"] * table["published"] > 0]
+    return table.assign(verdict=np.select(cases, ["undecided", "same direction"], "opposite direction"))

@@ -1,0 +1,1 @@
+"""The command line: run, reproduce, plan, gate, report, official, export."""

@@ -1,0 +1,35 @@
+"""`cns COMMAND ...`: every command of the compendium, each with its own --help. Only what the command needs is imported."""
+
+import argparse
+import importlib
+import os
+import sys
+
+# The module whose `main` takes the arguments, those that come first, and what the command does.
+COMMANDS: dict[str, tuple[str, list[str], str]] = {
+    "run": ("cnslib.tools.runner", [], "run notebooks headless, in order or side by side"),
+    "reproduce": ("cnslib.tools.reproduce", [], "run every notebook anew and compare with the committed results"),
+    "matrix": ("cnslib.tools.matrix", [], "reproduce and test under several instruction sets and numbers of threads"),
+    "stale": ("cnslib.tools.stale", [], "list the units that older code made"),
+    "plan": ("cnslib.tools.plan", [], "what a parameter file costs here"),
+    "gate": ("cnslib.tools.gate", [], "compare classifiers with their published accuracies"),
+    "report": ("cnslib.studies.report", [], "one classifier beside the others"),
+    "official": ("cnslib.tools.exchange", ["official"], "the paper's figures from the authors' answers"),
+    "export": ("cnslib.tools.exchange", ["export"], "images and answers in the authors' layout"),
+}
+
+
+def main() -> int:
+    """The exit status of the command that the command line names; with --help the list of commands."""
+    listed = "\n".join(f"  {name:<10} {text}" for name, (_, _, text) in COMMANDS.items())
+    parser = argparse.ArgumentParser(prog="cns", epilog=f"commands:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=[*COMMANDS, "lab"], metavar="COMMAND", help="what to do; `cns COMMAND --help` says more")
+    options, rest = parser.parse_known_args(sys.argv[1:2])
+    if options.command == "lab":
+        os.execvp("jupyter", ["jupyter", "lab", "notebooks", *sys.argv[2:]])
+    module, first, _ = COMMANDS[options.command]
+    return importlib.import_module(module).main([*first, *rest, *sys.argv[2:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

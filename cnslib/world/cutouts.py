@@ -1,0 +1,237 @@
+"""TODO.
+
+The photo set's cut-outs: photographs of ImageNet classes with exact alpha masks, listed in data/photos/photos.csv.
+
+Backgrounds of the photo set: scenery from photographed grass, gravel and brick, and blurred crops of two sample photographs.
+
+Textures come with scikit-image (CC0), the photographs with scikit-learn (china.jpg and flower.jpg, CC BY). Sky, light and colour
+are drawn; all random numbers are those of the image.
+
+The photo set's images: a cut-out in a random pose on a background, as a scene of the mini world's renderer, under its shifts.
+
+Every cut-out owns one generator (seed, class, number), so its pose and background do not depend on what else is drawn.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import skimage
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, UInt8
+from PIL import Image, UnidentifiedImageError
+from sklearn.datasets import load_sample_image
+from torch import Tensor
+
+from cnslib.core import tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.data import imagenet
+from cnslib.world import scenes, shifts, textures
+from cnslib.world.scenes import Draws, Scene
+from cnslib.world.textures import blur, fractal_noise, grid, hsv, lerp, luminance, ramp, shift_by, smooth_noise
+
+LIST = "photos.csv"
+COLUMNS = {
+    "file": pa.Column(str, unique=True),
+    "index": pa.Column("int64", pa.Check.in_range(0, 999)),
+    "wnid": pa.Column(str, pa.Check.str_matches(r"^n\d{8}$")),
+    "class": pa.Column(str),
+    "seed": pa.Column("int64", pa.Check.ge(1)),
+    "source": pa.Column(str, unique=True),
+    "licence": pa.Column(str),
+}
+listed = tables.schema(["index", "seed"], COLUMNS)
+
+
+@dataclass(frozen=True)
+class CutOut:
+    """One photograph without its background: ImageNet label, number among the cut-outs of its class, RGBA picture."""
+
+    label: str
+    seed: int
+    picture: Image.Image
+
+
+def contents(folder: Path) -> pd.DataFrame:
+    """The list of the cut-outs in the order of ImageNet's classes.
+
+    Raises FileNotFoundError where the list is missing, ValueError where it breaks its schema or a row's index, wnid and class
+    are not one class of ImageNet.
+    """
+    path = folder / LIST
+    if not path.exists():
+        raise FileNotFoundError(f"photos: {path} does not exist; `dvc pull` restores it, `python -m cnslib.world.stamps` makes it")
+    return require_classes(tables.check(pd.read_csv(path, dtype={"index": "int64", "seed": "int64"}), listed, str(path)), str(path))
+
+
+def require_classes(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The table, if index, wnid and class of every row are those of one class of ImageNet."""
+    for row in table.to_dict("records"):
+        expected = (imagenet.wnids()[row["index"]], imagenet.labels()[row["index"]])
+        if (row["wnid"], row["class"]) != expected:
+            raise ValueError(f"{name}: class {row['index']} is {row['wnid']}, {row['class']!r}; accepted: {', '.join(expected)}")
+    return table
+
+
+def read(folder: Path, *, count: int | None = None) -> list[CutOut]:
+    """The first `count` cut-outs, or all. FileNotFoundError or ValueError name a picture that is missing, damaged or has no mask."""
+    rows = contents(folder).head(count).to_dict("records")
+    return [CutOut(row["class"], row["seed"], opened(folder / row["file"])) for row in rows]
+
+
+def opened(path: Path) -> Image.Image:
+    """One picture with its mask."""
+    try:
+        picture = Image.open(path)
+        picture.load()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"photos: {path} does not exist; `dvc pull` restores it") from None
+    except (UnidentifiedImageError, OSError) as error:
+        raise ValueError(f"photos: {path} is not a readable picture ({type(error).__name__}); accepted: RGBA in WebP or PNG") from None
+    if picture.mode != "RGBA":
+        raise ValueError(f"photos: {path} is {picture.mode}; accepted: RGBA, the mask as alpha")
+    return picture
+
+
+PHOTOGRAPHS = {"park": ("china.jpg", 1.0), "garden": ("flower.jpg", 3.0)}  # and the blur that tells near from far
+KINDS = ("meadow", "path", "wall", *PHOTOGRAPHS, "haze")
+Image3 = Float[Tensor, "1 3 side side"]
+
+
+def background(draws: Draws, side: int) -> Image3:
+    """The background of one image (a batch of one), one of KINDS by its own draw."""
+    kind = KINDS[int(draws.uniforms[0, 8] * len(KINDS))]
+    drawn = crop(kind, draws, side) if kind in PHOTOGRAPHS else scenery(kind, draws, side)
+    return (drawn * (0.85 + 0.3 * draws.uniforms[0, 9])).clamp(0, 1)
+
+
+def scenery(kind: str, draws: Draws, side: int) -> Image3:
+    """Sky or wall above the horizon, grass or gravel below it; "haze" has clouds of colour alone."""
+    u = draws.uniforms[0]
+    if kind == "haze":
+        low, high = (hsv(u[10:11] + turn, 0.25, 0.75) for turn in (0.0, 0.1))
+        return lerp(low, high, ramp(smooth_noise(draws.fields[:, 2], 3, side), -1.5, 1.5))
+    y, _ = grid(side, u)
+    horizon = 0.35 + 0.25 * float(u[11])
+    above = plane("brick", draws, side, horizon=None) if kind == "wall" else sky(draws, side)
+    below = plane("grass" if kind == "meadow" else "gravel", draws, side, horizon=horizon)
+    edge = horizon + (0.004 if kind == "wall" else 0.02) * smooth_noise(draws.fields[:, 3], 6, side, tall=1)
+    return blur(lerp(above, below, ramp(y - edge, -0.01, 0.01)), 0.5)  # a lens that is focused on the object
+
+
+def sky(draws: Draws, side: int) -> Image3:
+    """Blue or grey, paler towards the horizon, with clouds."""
+    u = draws.uniforms[:, 12:14]
+    y, _ = grid(side, u)
+    air = hsv(torch.full_like(u[:, 0], 0.58), 0.1 + 0.5 * u[:, 0], 0.7 + 0.25 * u[:, 1])
+    return lerp(lerp(air, 0.93, (1.3 * y).clamp(0, 1)), 0.97, 0.8 * ramp(fractal_noise(draws.fields[:, 2], 3, side), 0.2, 1.6))
+
+
+def plane(name: str, draws: Draws, side: int, *, horizon: float | None) -> Image3:
+    """A coloured texture: upright, or as ground that recedes to the horizon, where its detail fades."""
+    u = draws.uniforms[0]
+    y, x = grid(side, u)
+    depth = torch.ones_like(y) if horizon is None else 0.25 / (y - horizon).clamp(min=0.03)
+    place = torch.stack([(x - 0.5) * depth + u[14] - 0.5, (y if horizon is None else depth) + u[15]], -1)[None]
+    light = F.grid_sample(texture(name), place, padding_mode="reflection", align_corners=False)
+    light = lerp(light, light.mean(), (depth / 8).clamp(0, 1))
+    hue, saturation, value = {"grass": (0.24, 0.55, 0.95), "gravel": (0.09, 0.2, 1.1), "brick": (0.03, 0.4, 1.1)}[name]
+    return (hsv((hue + 0.06 * (u[16:17] - 0.5)) % 1, saturation, 1.0) * light * value).clamp(0, 1)
+
+
+def crop(kind: str, draws: Draws, side: int) -> Image3:
+    """A square of a photograph, mirrored or not, out of focus."""
+    u = draws.uniforms[0]
+    name, length = PHOTOGRAPHS[kind]
+    whole = photograph(name)
+    size = int((0.5 + 0.4 * float(u[14])) * min(whole.shape[2:]))
+    top, left = (math.floor(float(place) * (extent - size)) for place, extent in zip(u[15:17], whole.shape[2:], strict=True))
+    part = F.interpolate(whole[..., top : top + size, left : left + size], size=(side, side), mode="bilinear", antialias=True)
+    return blur(part.flip(-1) if u[17] < 0.5 else part, length)
+
+
+@cache
+def texture(name: str) -> Float[Tensor, "1 1 height width"]:
+    """A grey texture of scikit-image's wheel."""
+    path = Path(skimage.__file__).parent / "data" / f"{name}.png"
+    grey = luminance(tensor(np.asarray(Image.open(path).convert("RGB"))))
+    return grey.transpose(2, 3) if name == "brick" else grey  # its courses stand upright
+
+
+@cache
+def photograph(name: str) -> Float[Tensor, "1 3 height width"]:
+    """A sample photograph of scikit-learn's wheel."""
+    return tensor(load_sample_image(name))
+
+
+def tensor(picture: np.ndarray) -> Float[Tensor, "1 3 height width"]:
+    """A uint8 picture as a batch of one in [0, 1]."""
+    return torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float() / 255
+
+
+SIDE = 256  # pixels
+EXTENT = (0.6, 0.85)  # longer side of the placed cut-out, as a share of the image's side
+TILT = 12.0  # degrees to either side
+FINENESS = 160  # lengths of the renderer are this fraction of the side; 64 is right for garments at 64 px, too coarse for a photograph
+REACH = {  # the renderer's severity at severity 1: what most people can still name, judged by eye; 1.0 where none is told
+    "plush toy style": 0.9,
+    "video game renditions style": 0.5,  # its blocks are literal 64ths: beyond, a picture has 8 x 8 of them
+    "heavy snow": 0.85,
+    "heavy fog": 0.8,
+    "heavy smog": 0.9,
+    "heavy dust": 0.9,
+    "heavy sandstorm": 0.65,
+}
+
+
+def scene(cutout: CutOut, *, seed: int) -> tuple[Scene, Draws]:
+    """The unshifted scene of one cut-out (a batch of one) and the random numbers that its shifts will use."""
+    draws = scenes.draw([("photos", seed, cutout.label, cutout.seed)])
+    placed = torch.from_numpy(np.array(posed(cutout.picture, draws.uniforms[0]))).permute(2, 0, 1)[None].float() / 255
+    body, mask = placed.split([3, 1], dim=1)
+    ground = background(draws, SIDE)
+    ground = ground * (1 - 0.4 * blur(shift_by(mask, 2.0, 1.5), 2.0))  # a soft shadow
+    return Scene(lerp(ground, body, mask), mask, body, ground), draws
+
+
+def posed(picture: Image.Image, uniforms: Float[Tensor, "32"]) -> Image.Image:
+    """The cut-out mirrored or not, tilted, scaled and shifted on a transparent square, whole."""
+    mirror, tilt, extent, right, down = uniforms[:5].tolist()
+    picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirror < 0.5 else picture
+    picture = picture.rotate((2 * tilt - 1) * TILT, Image.Resampling.BICUBIC, expand=True)
+    picture = picture.crop(picture.getchannel("A").getbbox())
+    factor = SIDE * (EXTENT[0] + (EXTENT[1] - EXTENT[0]) * extent) / max(picture.size)
+    picture = picture.resize([max(1, round(length * factor)) for length in picture.size], Image.Resampling.BICUBIC)
+    canvas = Image.new("RGBA", (SIDE, SIDE))
+    rooms = [(SIDE - length) / 2 for length in picture.size]
+    canvas.paste(picture, tuple(round(room + (share - 0.5) * room) for room, share in zip(rooms, (right, down), strict=True)))
+    return canvas
+
+
+def shifted(cutout: CutOut, shift: str, severities: list[float], *, seed: int) -> UInt8[np.ndarray, "severities 256 256 3"]:
+    """One cut-out under one shift (or "unshifted") at each severity."""
+    (whole, draws), count = scene(cutout, seed=seed), len(severities)
+    if shift == UNSHIFTED:
+        return scenes.to_uint8(whole.image).numpy()
+    many = Scene(*(getattr(whole, name).expand(count, -1, -1, -1) for name in ("image", "mask", "object", "background")))
+    repeated = Draws(draws.uniforms.expand(count, -1), draws.fields.expand(count, -1, -1, -1))
+    with fine_lengths():
+        images = shifts.apply(shift, many, REACH.get(shift, 1.0) * torch.tensor(severities), repeated)
+    return scenes.to_uint8(images).numpy()
+
+
+@contextlib.contextmanager
+def fine_lengths() -> Iterator[None]:
+    """Lets the renderer draw flakes, strokes and outlines in 160ths of the side instead of 64ths, as long as the context lasts."""
+    usual, textures.FIELD = textures.FIELD, FINENESS
+    try:
+        yield
+    finally:
+        textures.FIELD = usual

@@ -1,0 +1,72 @@
+"""Provenance of the base models in `data/models/manifest.json`: seed, steps, recipe, digest of the source, licence, measured quality."""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from cnslib.core import units
+from cnslib.stats import bootstrap
+
+LICENCE = "MIT (weights trained by this project on Fashion-MNIST, MIT)"
+
+
+def share(correct) -> dict:
+    """A proportion of independent images with its 95 % Wilson interval."""
+    return bootstrap.independent_share(np.asarray(correct), confidence=0.95)
+
+
+def mean(values) -> dict:
+    """A mean over independent images with its 95 % t interval."""
+    return bootstrap.independent_mean(np.asarray(values, dtype=float), confidence=0.95)
+
+
+def read(models: Path) -> dict:
+    """The manifest of a model folder; empty before the first model is built."""
+    path = models / "manifest.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+@contextlib.contextmanager
+def held(models: Path) -> Iterator[None]:
+    """Keeps other processes from writing the manifest; the lock is on the folder, so no file is left behind."""
+    folder = os.open(models, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Recipe, quality: dict, **more) -> dict:
+    """Adds or replaces the entry of one model; quality figures are {"n", "estimate", "low", "high"} records.
+
+    `source` is provenance: `current` does not look at it. `more` holds what else is to be kept, such as the training's options.
+    """
+    entry = {
+        "seed": seed,
+        "steps": steps,
+        "recipe": recipe.code,
+        "source": recipe.source,
+        "files": units.directory_digest(models / name),
+        "licence": LICENCE,
+        "quality": quality,
+        **more,
+    }
+    with held(models):
+        table = read(models) | {name: entry}
+        units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
+    return entry
+
+
+def current(models: Path, name: str, *, recipe: units.Recipe, options: dict) -> bool:
+    """Whether a model's files are those of its entry, trained with these options by this recipe."""
+    entry = read(models).get(name)
+    if entry is None or not (models / name).is_dir():
+        return False
+    wanted = {"recipe": recipe.code, "files": units.directory_digest(models / name), "options": options}
+    return {key: entry.get(key) for key in wanted} == json.loads(json.dumps(wanted))

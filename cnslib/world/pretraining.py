@@ -1,0 +1,187 @@
+"""One ViT, four pasts, and its heads.
+
+Ways to pre-train one ViT before it becomes a classifier: MAE, SimCLR, supervised on the web pool, and CLIP.
+
+From a pre-trained backbone to a classifier: fine-tuning of all weights, or a linear probe on frozen features.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from lightly.loss import NTXentLoss
+from lightly.models import utils
+from lightly.models.modules import MaskedVisionTransformerDecoderTIMM, MaskedVisionTransformerTIMM
+from open_clip.loss import ClipLoss
+from open_clip.model import CustomTextCLIP
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
+
+from cnslib.core import seeds
+from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.models import networks
+from cnslib.world import contrastive, diffusion, scenes, selfsupervised, training
+from cnslib.world.training import Schedule, fit
+
+
+class MaskedAutoencoder(nn.Module):
+    """MAE (He et al. 2022): the encoder sees some patches, a small decoder draws the others; parts by lightly and timm."""
+
+    def __init__(self, architecture: str, arguments: dict, *, width: int, depth: int):
+        super().__init__()
+        vit: Any = timm.create_model(architecture, num_classes=0, **arguments)
+        self.side = vit.patch_embed.patch_size[0]
+        self.encoder = MaskedVisionTransformerTIMM(vit)
+        self.embed = nn.Linear(vit.embed_dim, width)
+        self.decoder = MaskedVisionTransformerDecoderTIMM(vit.patch_embed.num_patches, width, depth, num_heads=4)
+        self.predict = nn.Linear(width, 3 * self.side**2)
+
+    def forward(self, image: Tensor, kept: Tensor, hidden: Tensor) -> Float[Tensor, "batch patches pixels"]:
+        """Predicted pixels of the hidden patches, in the order of `hidden` (token indices, 0 is the class token)."""
+        seen = self.embed(self.encoder.encode(image, idx_keep=kept))
+        blank = self.decoder.mask_token.expand(len(image), self.encoder.sequence_length, -1)
+        tokens = self.decoder(utils.set_at_index(blank.to(seen.dtype), kept, seen))
+        return self.predict(utils.get_at_index(tokens, hidden))
+
+
+def reconstruction_loss(drawn: Float[Tensor, "batch hidden pixels"], image: Tensor, hidden: Tensor, *, side: int) -> Float[Tensor, ""]:
+    """Squared error of hidden patches only, each target normalised by its own mean and deviation (He et al. 2022, section 4)."""
+    target = utils.get_at_index(utils.patchify(image, side), hidden - 1)
+    return F.mse_loss(drawn.float(), utils.normalize_mean_var(target))
+
+
+def mae(garments: scenes.Garments, backbone: dict, *, masked: float, width: int, depth: int, schedule: Schedule, **run) -> nn.Module:
+    """Pre-trains on unshifted catalog scenes without their labels; returns the encoder."""
+    training.begin(schedule.seed)
+    model, device = MaskedAutoencoder(**backbone, width=width, depth=depth).to(run["device"]), run["device"]
+
+    def loss(step: int) -> Tensor:
+        key = ("mae", schedule.seed, step)
+        training.reseed(*key)
+        image = training.normalise(scenes.sample(garments, key, schedule.batch_size, style="catalog", unshifted=1.0).image)
+        kept, hidden = (part.to(device) for part in utils.random_token_mask((len(image), model.encoder.sequence_length), masked))
+        with torch.autocast(device, torch.bfloat16):
+            drawn = model(image.to(device), kept, hidden)
+        return reconstruction_loss(drawn, image.to(device), hidden, side=model.side)
+
+    return fit(model, loss, schedule=schedule, checkpoint=run["checkpoint"]).encoder.vit.cpu()
+
+
+def views(garments: scenes.Garments, key: tuple, count: int) -> list[Float[Tensor, "batch 3 64 64"]]:
+    """Two views of the same garments, none twice: unshifted catalog scenes, half of them mirrored.
+
+    Re-rendering is the augmentation: pose, colours, background and light are new in each view.
+    """
+    rows = torch.randperm(len(garments.labels), generator=seeds.generator(*key, "choice"))[:count]
+    plain: dict = {"style": "catalog", "shift": [UNSHIFTED] * count, "severity": torch.zeros(count)}
+    renders = [scenes.render(garments.grey[rows], [(*key, view, i) for i in range(count)], **plain) for view in range(2)]
+    return [training.flip(render, seeds.generator(*key, view, "flip")) for view, render in enumerate(renders)]
+
+
+def simclr(garments: scenes.Garments, backbone: dict, *, temperature: float, schedule: Schedule, **run) -> nn.Module:
+    """Pre-trains to find the other view of each garment (NT-Xent, Chen et al. 2020) without labels; returns the backbone.
+
+    A batch holds `schedule.batch_size` garments; guessing costs log(2 batch_size - 1).
+    """
+    training.begin(schedule.seed)
+    learner, device = selfsupervised.Learner(**backbone).to(run["device"]), run["device"]
+    criterion = NTXentLoss(temperature)
+
+    def loss(step: int) -> Tensor:
+        both = views(garments, ("simclr", schedule.seed, step), schedule.batch_size)
+        with torch.autocast(device, torch.bfloat16):
+            projected = learner(torch.cat(both).to(device))
+        return criterion(*projected.float().chunk(2))
+
+    return fit(learner, loss, schedule=schedule, checkpoint=run["checkpoint"]).backbone.cpu()
+
+
+def web(garments: scenes.Garments, backbone: dict, *, schedule: Schedule, **run) -> nn.Module:
+    """Pre-trains with labels on unshifted web scenes: three times as many garments, other poses and palettes."""
+    training.begin(schedule.seed)
+    model = timm.create_model(backbone["architecture"], num_classes=len(scenes.CLASSES), **backbone["arguments"])
+    trained = training.train(model, garments, name="web", style="web", schedule=schedule, **run)
+    trained.reset_classifier(0)  # type: ignore[operator]
+    return trained
+
+
+def clip(garments: scenes.Garments, *, width: int, layers: int, schedule: Schedule, device: str, checkpoint: Path):
+    """Pre-trains with captions as mini-CLIP (InfoNCE on batches of the 150 captions), with the zoo's ViT; returns model and config.
+
+    It reads the names of shifts and sees shifted scenes, as the CLIP of the paper saw drawings and snow on the web.
+    """
+    training.begin(schedule.seed)
+    tokens = diffusion.tokenizer()
+    settings = contrastive.config(tokens, vision=networks.vit_64.__name__, width=width, layers=layers)
+    settings["model_cfg"]["vision_cfg"]["timm_pool"] = "token"
+    model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device)
+    ids, nce = diffusion.token_table(tokens)[:-1].to(device), ClipLoss()
+
+    def loss(step: int) -> Tensor:
+        key = ("clip", schedule.seed, step)
+        training.reseed(*key)
+        batch = contrastive.one_of_each(garments, key)
+        with torch.autocast(device, torch.bfloat16):
+            image, text, scale = model(training.normalise(batch.image).to(device), ids[batch.label * (len(SHIFTS) + 1) + batch.shift])
+        return nce(image.float(), text.float(), scale.clamp(max=100))
+
+    return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu(), settings
+
+
+def headed(backbone: nn.Module, architecture: str, arguments: dict) -> nn.Module:
+    """A classifier with the backbone's weights and a new head; ValueError names weights without a partner."""
+    model = timm.create_model(architecture, num_classes=len(scenes.CLASSES), **arguments)
+    unmatched = model.load_state_dict(backbone.state_dict(), strict=False)
+    strange = [key for key in (*unmatched.missing_keys, *unmatched.unexpected_keys) if not key.startswith("head.")]
+    if strange:
+        raise ValueError(f"backbone and {architecture} differ in {', '.join(strange)}; accepted: the same architecture and arguments")
+    return model
+
+
+def finetune(garments: scenes.Garments, backbone: nn.Module, network: dict, *, schedule: Schedule, **run) -> nn.Module:
+    """Trains backbone and a new head on unshifted catalog scenes: one recipe and the same scenes, whatever the backbone's past."""
+    training.begin(schedule.seed)
+    model = headed(backbone, **network)
+    return training.train(model, garments, name="finetuning", style="catalog", schedule=schedule, **run)
+
+
+@torch.no_grad()
+def features(backbone: nn.Module, image: Float[Tensor, "batch 3 64 64"], *, device: str) -> Float[Tensor, "batch width"]:
+    """What the backbone hands to a head, for images in [0, 1]."""
+    network = backbone.eval().to(device)
+    return torch.cat([network(training.normalise(part).to(device)).float().cpu() for part in image.split(256)])
+
+
+def probe(garments: scenes.Garments, backbone: nn.Module, network: dict, *, penalty: float, seed: int, device: str) -> nn.Module:
+    """Logistic regression on the frozen features of one catalog scene per garment; the features' scaling becomes part of the head."""
+    count = len(garments.labels)
+    keys = [("probe", seed, i) for i in range(count)]
+    parts = []
+    for rows in torch.arange(count).split(1000):
+        plain: dict = {"style": "catalog", "shift": [UNSHIFTED] * len(rows), "severity": torch.zeros(len(rows))}
+        image = scenes.render(garments.grey[rows], [keys[i] for i in rows.tolist()], **plain)
+        parts.append(features(backbone, image, device=device))
+    table = torch.cat(parts).double().numpy()
+    scale, line = make_pipeline(StandardScaler(), LogisticRegression(C=1 / penalty, max_iter=2000)).fit(table, garments.labels)
+    model = headed(backbone.cpu(), **network)
+    weight = torch.from_numpy(line.coef_ / scale.scale_)
+    bias = torch.from_numpy(line.intercept_) - weight @ torch.from_numpy(scale.mean_)
+    model.load_state_dict({"head.weight": weight, "head.bias": bias}, strict=False)
+    return model
+
+
+def neighbours_know(
+    backbones: dict[str, nn.Module], catalog: scenes.Garments, heldout: scenes.Garments, *, images: int
+) -> dict[str, Tensor]:
+    """Whether 20 neighbours among labelled catalog scenes name each held-out scene: a collapsed backbone answers at random.
+
+    All backbones see the same scenes.
+    """
+    bank = scenes.sample(catalog, ("pretraining", "bank"), images, style="catalog", unshifted=1.0)
+    query = scenes.sample(heldout, ("pretraining", "query"), images, style="catalog", unshifted=1.0)
+    return {name: selfsupervised.knn_correct(backbone, bank, query) for name, backbone in backbones.items()}

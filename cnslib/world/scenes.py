@@ -1,0 +1,212 @@
+"""The mini world's renderer: real Fashion-MNIST garments as colour scenes with exact masks (design section 2).
+
+Three disjoint garment pools exist. *web* garments, captioned and in all shifts, train the text-to-image and text-image models;
+*catalog* garments, unshifted, train the classifiers; *heldout* garments are never trained on; *judge* garments train the oracle.
+Every image owns one generator, so its pixels depend on its key alone and not on the batch it is rendered in.
+"""
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from cnslib.core import seeds, tables
+from cnslib.core.names import SHIFTS, UNSHIFTED, demand
+from cnslib.world import shifts
+from cnslib.world.textures import blur, grid, hsv, lerp, ramp, shift_by, smooth_noise
+
+CLASSES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+FILES = {  # sha256 of the files of the Debian package dataset-fashion-mnist (MIT licence)
+    "train-images-idx3-ubyte.gz": "b0564c3eedabfbf835052cff8503ea422014ce006caf5b757f851416ee8300c7",
+    "train-labels-idx1-ubyte.gz": "0ae29f65d86684f32d1b9c85147786c547b9c6aebcaf235f0400a0cce308b056",
+    "t10k-images-idx3-ubyte.gz": "cc1d090a38ace84dfa1aa66e3ada7c336ef481a96936906477e6dd344da56eaa",
+    "t10k-labels-idx1-ubyte.gz": "8d3605d196f4be44669e46906da9733c8131fef761fdbfec72c424d5222f1a05",
+}
+POOLS = {"web": (0, 36000), "catalog": (36000, 48000), "judge": (48000, 60000), "heldout": (60000, 70000)}
+UNIFORMS, FIELDS = 32, 6
+
+
+@dataclass(frozen=True)
+class Garments:
+    """Grey garments [n, 28, 28] in [0, 1], their class indices [n], of one pool."""
+
+    grey: Float[Tensor, "n 28 28"]
+    labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Everything random about a batch of images: uniforms in [0, 1) and standard normal fields."""
+
+    uniforms: Float[Tensor, "batch 32"]
+    fields: Float[Tensor, "batch 6 64 64"]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Rendered images with the exact mask, the object's colours and the background alone, all in [0, 1]."""
+
+    image: Float[Tensor, "batch 3 side side"]
+    mask: Float[Tensor, "batch 1 side side"]
+    object: Float[Tensor, "batch 3 side side"]
+    background: Float[Tensor, "batch 3 side side"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rendered images in [0, 1] with class index, shift index (position in SHIFTS, 14 for unshifted) and severity."""
+
+    image: Float[Tensor, "batch 3 side side"]
+    label: Int[Tensor, "batch"]
+    shift: Int[Tensor, "batch"]
+    severity: Float[Tensor, "batch"]
+
+    def captions(self) -> list[str]:
+        """The caption of every image."""
+        names = (*SHIFTS, UNSHIFTED)
+        return [caption(CLASSES[c], names[s]) for c, s in zip(self.label.tolist(), self.shift.tolist(), strict=True)]
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """Reads one gzipped idx file after checking its sha256.
+
+    Raises FileNotFoundError where it is missing (with the package to install), ValueError where its bytes differ.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing: run `dvc pull`, or install the Debian package dataset-fashion-mnist and `make world`")
+    data = path.read_bytes()
+    found = hashlib.sha256(data).hexdigest()
+    if found != FILES[path.name]:
+        raise ValueError(f"{path} has sha256 {found}, expected {FILES[path.name]}")
+    raw = gzip.decompress(data)
+    shape = np.frombuffer(raw, ">u4", count=raw[3], offset=4).astype(int)
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+
+
+def garments(folder: Path, pool: str) -> Garments:
+    """The garments of one pool, read from the Fashion-MNIST files in `folder`."""
+    if pool not in POOLS:
+        raise ValueError(f"unknown pool {pool!r}; accepted: {', '.join(POOLS)}")
+    grey = np.concatenate([read_idx(folder / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k")])
+    labels = np.concatenate([read_idx(folder / f"{part}-labels-idx1-ubyte.gz") for part in ("train", "t10k")])
+    start, stop = POOLS[pool]
+    return Garments(torch.from_numpy(grey[start:stop].astype(np.float32) / 255), labels[start:stop].astype(int))
+
+
+def draw(keys: list[tuple]) -> Draws:
+    """Random numbers of a batch of images: one generator per key, so that neighbours do not matter."""
+    generators = [seeds.generator(*key) for key in keys]
+    uniforms = torch.stack([torch.rand(UNIFORMS, generator=g) for g in generators])
+    fields = torch.stack([torch.randn(FIELDS, 64, 64, generator=g) for g in generators])
+    return Draws(uniforms, fields)
+
+
+def place(grey: Float[Tensor, "batch 28 28"], pose: Float[Tensor, "batch 4"], side: int) -> Float[Tensor, "batch 2 side side"]:
+    """Luminance and soft mask of garments under a pose: scale, angle (radian), shift down and right (fractions)."""
+    grey = F.pad(grey[:, None], (2, 2, 2, 2))
+    solid = ramp(grey, 0.02, 0.14)
+    solid = -F.max_pool2d(-F.max_pool2d(solid, 3, 1, 1), 3, 1, 1)  # close pinholes inside dark garments
+    scale, angle, down, right = pose.T
+    cos, sin = torch.cos(angle) / scale, torch.sin(angle) / scale
+    theta = torch.stack([torch.stack([cos, sin, -right * 2], 1), torch.stack([-sin, cos, -down * 2], 1)], 1)
+    flow = F.affine_grid(theta, [len(grey), 2, side, side], align_corners=False)
+    placed = F.grid_sample(torch.cat([grey, solid], 1), flow, mode="bicubic", align_corners=False).clamp(0, 1)
+    return torch.cat([placed[:, :1], ramp(placed[:, 1:], 0.4, 0.95)], 1)
+
+
+def scenes(grey: Float[Tensor, "batch 28 28"], draws: Draws, *, style: str, side: int = 64) -> Scene:
+    """Renders garments as scenes of one style: "web" (any pose, any colour) or "catalog" (upright, framed, soft palette)."""
+    u, wide = draws.uniforms, {"web": 1.0, "catalog": 0.0}[style]
+    centred = 2 * u - 1
+    scale = (0.98 + 0.06 * centred[:, 0]) if not wide else (0.86 + 0.2 * centred[:, 0])
+    pose = torch.stack([scale, centred[:, 1] * (0.06 + 0.34 * wide), *(centred[:, 2:4].T * (0.02 + 0.06 * wide))], 1)
+    light, mask = place(grey, pose, side).split(1, 1)
+    tint = hsv(u[:, 4], 0.3 + 0.35 * u[:, 5] + 0.3 * wide * u[:, 6], 0.75 + 0.25 * u[:, 7])
+    folds = 1 + 0.05 * smooth_noise(draws.fields[:, 3], 5, side)
+    body = (tint * (0.28 + 0.85 * light) * folds).clamp(0, 1)
+    ground = backdrop(draws, side, wide=wide)
+    shadow = blur(shift_by(mask, 2.5, 2.0), 2.2)
+    ground = ground * (1 - 0.42 * shadow)
+    return Scene(lerp(ground, body, mask).clamp(0, 1), mask, body, ground)
+
+
+def backdrop(draws: Draws, side: int, *, wide: float) -> Float[Tensor, "batch 3 side side"]:
+    """A two-colour procedural background: pale and even in the catalog, saturated and cloudy on the web."""
+    u = draws.uniforms
+    saturation, value = 0.08 + 0.5 * wide * u[:, 8], 0.82 - 0.42 * wide * u[:, 9] + 0.14 * u[:, 10]
+    first = hsv(u[:, 11], saturation, value)
+    second = hsv((u[:, 11] + 0.08 + 0.3 * wide * u[:, 12]) % 1, saturation, (value - 0.12 - 0.12 * wide * u[:, 13]).clamp(0, 1))
+    y, _ = grid(side, u)
+    cloud = smooth_noise(draws.fields[:, 2], 4, side) * (0.06 + 0.22 * wide)
+    return lerp(first, second, (y[None, None] + cloud).clamp(0, 1))
+
+
+def render(grey: Float[Tensor, "batch 28 28"], keys: list[tuple], *, style: str, shift: list[str], severity: Tensor) -> Tensor:
+    """Images [batch, 3, 64, 64] in [0, 1] of garments under one shift each (or "unshifted")."""
+    draws = draw(keys)
+    scene = scenes(grey, draws, style=style)
+    image = scene.image.clone()
+    for name in sorted(set(shift) - {UNSHIFTED}):
+        rows = torch.tensor([s == name for s in shift])
+        part = Scene(*(getattr(scene, f)[rows] for f in ("image", "mask", "object", "background")))
+        image[rows] = shifts.apply(name, part, severity[rows], Draws(draws.uniforms[rows], draws.fields[rows]))
+    return image
+
+
+def sample(pool: Garments, key: tuple, count: int, *, style: str, unshifted: float = 0.3, lowest: float = 0.35) -> Batch:
+    """A random batch of scenes: a share `unshifted` without shift, the others under a shift at a severity in [lowest, 1].
+
+    Image i of the batch depends on (key, i) alone.
+    """
+    g = seeds.generator(*key, "choice")
+    rows = torch.randint(len(pool.labels), (count,), generator=g)
+    plain = torch.rand(count, generator=g) < unshifted
+    which = torch.where(plain, len(SHIFTS), torch.randint(len(SHIFTS), (count,), generator=g))
+    severity = torch.where(plain, 0.0, lowest + (1 - lowest) * torch.rand(count, generator=g))
+    names = [(*SHIFTS, UNSHIFTED)[i] for i in which.tolist()]
+    keys = [(*key, i) for i in range(count)]
+    image = render(pool.grey[rows], keys, style=style, shift=names, severity=severity)
+    return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity)
+
+
+def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed: int) -> pd.DataFrame:
+    """The classification data set: `images` unshifted catalog scenes per class as a table (split, class, seed, image).
+
+    Image i of a class depends on (split, class, i) alone. Raises ValueError for a class that is not a garment.
+    """
+    parts = []
+    for name in classes:
+        demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
+        rows = np.flatnonzero(pool.labels == CLASSES.index(name))[:images]
+        keys = [("catalog", split, name, seed, i) for i in range(len(rows))]
+        image = render(pool.grey[rows], keys, style="catalog", shift=[UNSHIFTED] * len(rows), severity=torch.zeros(len(rows)))
+        pngs = [tables.encode(picture) for picture in to_uint8(image).numpy()]
+        parts.append(pd.DataFrame({"split": split, "class": name, "seed": np.arange(len(rows)), "image": pngs}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def severity_sheet(pool: Garments, *, shifts_shown: list[str], steps: int, seed: int) -> Float[Tensor, "shifts steps 3 64 64"]:
+    """One garment per shift at `steps` severities from 0 to 1: the contact sheet that shows what a shift means."""
+    rows = []
+    for index, name in enumerate(shifts_shown):
+        grey = pool.grey[index * 11 : index * 11 + 1].expand(steps, -1, -1)
+        severity = torch.linspace(0, 1, steps)
+        rows.append(render(grey, [("sheet", seed, name)] * steps, style="web", shift=[name] * steps, severity=severity))
+    return torch.stack(rows)
+
+
+def to_uint8(image: Float[Tensor, "batch 3 side side"]) -> UInt8[Tensor, "batch side side 3"]:
+    """Rounds images in [0, 1] to bytes, channels last."""
+    return (image * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous()
+
+
+def caption(name: str, shift: str = UNSHIFTED) -> str:
+    """The caption of an image (paper A.1): "a picture of a {class}", with " in {shift}" under a shift."""
+    return f"a picture of a {name}" + ("" if shift == UNSHIFTED else f" in {shift}")

@@ -1,0 +1,93 @@
+"""mini-DINO: a timm network trained without labels, by contrast of two views (Chen et al. 2020) with lightly's loss and head.
+
+It plays DINOv2's part. Self-distillation itself was tried first: after 400 steps of 64 garments its features had collapsed.
+"""
+
+from pathlib import Path
+
+import timm
+import torch
+from jaxtyping import Float
+from lightly.loss import NTXentLoss
+from lightly.models.modules import SimCLRProjectionHead
+from sklearn.neighbors import KNeighborsClassifier
+from torch import Tensor, nn
+
+from cnslib.core import seeds
+from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.world import scenes
+from cnslib.world.training import Schedule, fit
+
+MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
+
+
+class Learner(nn.Module):
+    """Backbone and projection head."""
+
+    def __init__(self, architecture: str, arguments: dict):
+        super().__init__()
+        self.backbone = timm.create_model(architecture, num_classes=0, **arguments)
+        self.head = SimCLRProjectionHead(self.backbone.num_features, 256, 64)
+
+    def forward(self, image: Tensor) -> Float[Tensor, "batch 64"]:
+        """Projections of images in [0, 1]."""
+        return self.head(self.backbone((image - MEAN[0]) / STD[0]))
+
+
+def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int) -> list[Float[Tensor, "batch 3 64 64"]]:
+    """Views of the same garments: new pose, colour, background and light each time, one in three under a shift.
+
+    Re-rendering is the augmentation; no label enters. All views of a garment are scenes of one kind, web for the first half of the
+    garments and catalog for the others: a network that is told that the two kinds are the same cannot say how far apart they are.
+    """
+    g = seeds.generator(*key, "choice")
+    rows = torch.randint(len(garments.labels), (count,), generator=g)
+    result = []
+    for crop in range(crops):
+        which = torch.where(torch.rand(count, generator=g) < 0.33, torch.randint(len(SHIFTS), (count,), generator=g), len(SHIFTS))
+        names = [(*SHIFTS, UNSHIFTED)[s] for s in which.tolist()]
+        keys = [(*key, crop, i) for i in range(count)]
+        severity = 0.7 * torch.rand(count, generator=g)
+        parts = []
+        for style, half in (("web", slice(count // 2)), ("catalog", slice(count // 2, count))):
+            shifted = {"shift": names[half], "severity": severity[half]}
+            parts.append(scenes.render(garments.grey[rows[half]], keys[half], style=style, **shifted))  # type: ignore[arg-type]
+        result.append(torch.cat(parts))
+    return result
+
+
+def train(
+    garments: scenes.Garments,
+    *,
+    architecture: str,
+    arguments: dict,
+    temperature: float,
+    schedule: Schedule,
+    checkpoint: Path,
+    device: str,
+) -> nn.Module:
+    """Trains the network to find, among all views of a batch, the other view of the same garment (NT-Xent); returns the backbone."""
+    torch.manual_seed(schedule.seed)
+    learner, criterion = Learner(architecture, arguments).to(device), NTXentLoss(temperature)
+
+    def loss(step: int) -> Tensor:
+        both = views(garments, ("selfsupervised", schedule.seed, step), schedule.batch_size, crops=2)
+        with torch.autocast(device, torch.bfloat16):
+            projected = learner(torch.cat(both).to(device))
+        return criterion(*projected.float().chunk(2))
+
+    return fit(learner, loss, schedule=schedule, checkpoint=checkpoint).backbone.cpu()
+
+
+@torch.no_grad()
+def features(backbone: nn.Module, image: Float[Tensor, "batch 3 64 64"]) -> Float[Tensor, "batch width"]:
+    """L2-normalised features of images in [0, 1]."""
+    parts = [backbone.eval()((part - MEAN[0]) / STD[0]) for part in image.split(256)]
+    return nn.functional.normalize(torch.cat(parts), dim=1)
+
+
+def knn_correct(backbone: nn.Module, bank: scenes.Batch, query: scenes.Batch, *, neighbours: int = 20) -> Tensor:
+    """Whether each query image's class is named by its 20 nearest neighbours by cosine (Caron et al. 2021, section 4.1)."""
+    model = KNeighborsClassifier(neighbours, metric="cosine", weights="distance")
+    model.fit(features(backbone, bank.image).numpy(), bank.label.numpy())
+    return torch.from_numpy(model.predict(features(backbone, query.image).numpy())) == query.label

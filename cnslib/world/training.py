@@ -1,0 +1,214 @@
+"""The one training loop.
+
+The training loop that builds every base model: AdamW, one-cycle schedule, moving average of the weights, resume after a kill.
+
+A step draws its data from a generator of (name, seed, step), so a resumed run continues with the very batches it would have seen.
+
+Supervised training from any start with any augmentation: the zoo's loop for web pre-training, fine-tuning and DeiT's recipe.
+"""
+
+import copy
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import timm
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from timm.data import Mixup
+from timm.data.auto_augment import rand_augment_transform
+from timm.data.random_erasing import RandomErasing
+from torch import Tensor, nn
+from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
+from tqdm.auto import trange
+
+from cnslib.core import seeds, units
+from cnslib.world import scenes
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Length and pace of a training: optimiser steps, images per step, peak learning rate, weight decay, decay of the average."""
+
+    steps: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float = 0.01
+    average: float = 0.998
+    seed: int = 0
+
+
+def fit(model: Model, loss: Callable[[int], Tensor], *, schedule: Schedule, checkpoint: Path, every: int = 100) -> Model:
+    """Minimises `loss(step)` over the model's trainable parameters; returns a copy with the averaged weights.
+
+    State is saved every `every` steps to `checkpoint`; a run that finds one continues from there.
+    """
+    optimizer = torch.optim.AdamW(
+        [p for p in model.parameters() if p.requires_grad], schedule.learning_rate, weight_decay=schedule.weight_decay
+    )
+    pace = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, schedule.learning_rate, total_steps=schedule.steps, pct_start=0.08, cycle_momentum=False
+    )
+    average = copy.deepcopy(model).eval().requires_grad_(False)
+    state = {"model": model, "optimizer": optimizer, "pace": pace, "average": average}
+    first = restore(state, checkpoint)
+    progress = trange(first, schedule.steps, initial=first, total=schedule.steps, desc=checkpoint.stem, disable=None)
+    for step in progress:
+        model.train()
+        value = loss(step)
+        optimizer.zero_grad()
+        value.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        pace.step()
+        blend(average, model, weight=min(schedule.average, (1 + step) / (10 + step)))
+        progress.set_postfix(loss=f"{value.item():.4f}")
+        if (step + 1) % every == 0 or step + 1 == schedule.steps:
+            store(state, checkpoint, step + 1)
+            print(f"{checkpoint.stem} step {step + 1} loss {value.item():.4f}", flush=True)
+    return average
+
+
+@torch.no_grad()
+def blend(average: nn.Module, model: nn.Module, *, weight: float) -> None:
+    """Moves the averaged weights towards the current ones; buffers (batch norm statistics) are copied."""
+    for old, new in zip(average.parameters(), model.parameters(), strict=True):
+        old.lerp_(new, 1 - weight)
+    for kept, current in zip(average.buffers(), model.buffers(), strict=True):
+        kept.copy_(current)
+
+
+def store(state: dict, checkpoint: Path, step: int) -> None:
+    """Writes a checkpoint atomically."""
+    with units.atomic(checkpoint) as partial:
+        torch.save({"step": step} | {key: part.state_dict() for key, part in state.items()}, partial)
+
+
+def restore(state: dict, checkpoint: Path) -> int:
+    """Loads a checkpoint where there is one; returns the step to continue with."""
+    if not checkpoint.exists():
+        return 0
+    saved = torch.load(checkpoint, weights_only=True)
+    for key, part in state.items():
+        part.load_state_dict(saved[key])
+    return saved["step"]
+
+
+MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
+
+
+def normalise(image: Float[Tensor, "batch 3 side side"]) -> Float[Tensor, "batch 3 side side"]:
+    """Images in [0, 1] to the input range shared by all models trained here."""
+    return (image - MEAN[0]) / STD[0]
+
+
+def flip(image: Tensor, g: torch.Generator) -> Tensor:
+    """Mirrors about half of the images of a batch."""
+    mirrored = torch.rand(len(image), generator=g) < 0.5
+    return torch.where(mirrored[:, None, None, None], image.flip(-1), image)
+
+
+Augmentation = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class Strong:
+    """DeiT's augmentation (Touvron et al. 2021, Table 9) by timm: RandAugment, random erasing, mixup and cutmix.
+
+    Maps images in [0, 1] and labels to normalised images and soft targets. `mixed` is the share of batches that are mixed.
+    """
+
+    policy: str
+    erasing: float
+    mixup: float
+    cutmix: float
+    mixed: float
+    smoothing: float = 0.1
+
+    def __call__(self, image: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """One batch; random numbers come from the global generators, which `train` seeds for every step."""
+        change = rand_augment_transform(self.policy, {"translate_const": int(0.45 * image.shape[-1]), "img_mean": (128, 128, 128)})
+        changed = torch.stack([pil_to_tensor(change(to_pil_image(picture))) for picture in image]) / 255
+        erased = RandomErasing(self.erasing, mode="pixel", device="cpu")(normalise(changed))
+        mix = Mixup(self.mixup, self.cutmix, prob=self.mixed, label_smoothing=self.smoothing, num_classes=len(scenes.CLASSES))
+        return mix(erased, label)
+
+
+def plain(image: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+    """No augmentation but the mirror that `train` applies: normalised images, one-hot targets."""
+    return normalise(image), F.one_hot(label, len(scenes.CLASSES)).float()
+
+
+def begin(seed: int) -> None:
+    """Seeds the initial weights, before a network is made."""
+    torch.manual_seed(seed)
+    timm.layers.set_fused_attn(enable=False)  # its backward in bfloat16 on a CPU is several times slower
+
+
+def reseed(*key: str | int) -> None:
+    """Seeds the global generators: what libraries draw, dropout and masks too, then depends on the step alone."""
+    seed = seeds.seed_of(*key)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  (timm draws from the global generator)
+    torch.manual_seed(seed)
+
+
+def train(
+    model: nn.Module,
+    garments: scenes.Garments,
+    *,
+    name: str,
+    style: str,
+    schedule: Schedule,
+    checkpoint: Path,
+    device: str,
+    augment: Augmentation = plain,
+) -> nn.Module:
+    """Trains a classifier on unshifted scenes of one style (cross-entropy, smoothing 0.1 unless the augmentation smooths).
+
+    Step i of the training `name` draws its scenes from (name, seed, i).
+    """
+    smoothing = 0.1 if augment is plain else 0.0
+
+    def batch(key: tuple) -> tuple[Tensor, Tensor]:
+        found = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
+        return augment(flip(found.image, seeds.generator(*key, "flip")), found.label)
+
+    fitted = fit_classifier(
+        model, batch, (name, schedule.seed), schedule=schedule, checkpoint=checkpoint, device=device, smoothing=smoothing
+    )
+    return fitted.cpu()
+
+
+def fit_classifier(
+    model: nn.Module,
+    batch: Callable[[tuple], tuple[Tensor, Tensor]],
+    key: tuple,
+    *,
+    schedule: Schedule,
+    checkpoint: Path,
+    device: str,
+    smoothing: float = 0.0,
+    half: bool = True,
+) -> nn.Module:
+    """Minimises the cross-entropy of the normalised images and the labels, or soft targets, that `batch` draws; resumes.
+
+    Step i draws them from (*key, i), as all else that is random in it. `half` computes in bfloat16.
+    """
+    model = model.to(device)
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+
+    def loss(step: int) -> Tensor:
+        reseed(*key, step)
+        image, target = batch((*key, step))
+        with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=half):
+            logits = model(image.to(device))
+        return F.cross_entropy(logits.float(), target.to(device), label_smoothing=smoothing)
+
+    return fit(model, loss, schedule=schedule, checkpoint=checkpoint)

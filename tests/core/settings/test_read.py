@@ -1,0 +1,153 @@
+"""Parameter files: what is accepted and how errors read."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+
+from cnslib.core import names, paths
+from cnslib.core.settings import read
+
+PARAMS = paths.ROOT / "params.yaml"
+START = "from cnslib.parameters import start\nprint(start('accuracy', params, overlay).settings.reference)"
+SAID_TWICE = {"smoke.yaml": {("bisection", "seeds"), ("bisection", "scans"), ("scenarios", "photo_severities")}}
+
+
+def edited(tmp_path: Path, old: str, new: str) -> Path:
+    """A copy of params.yaml with one replacement."""
+    text = PARAMS.read_text()
+    assert old in text
+    path = tmp_path / "params.yaml"
+    path.write_text(text.replace(old, new, 1))
+    return path
+
+
+@pytest.mark.parametrize("name", ["params.yaml", "world.yaml"])
+def test_the_committed_files_are_accepted(name):
+    assert read.load(paths.ROOT / name)["base"].out == "."
+
+
+def test_the_smoke_overlay_replaces_single_values():
+    smoke = read.load(PARAMS, paths.ROOT / "smoke.yaml")
+    assert smoke["base"].classes == ["trouser", "ankle boot"] and smoke["sliders"].rank == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("  rank: 2", "  rnak: 4", r"unknown key sliders\.rnak; accepted: rank, alpha"),
+        ("  rank: 2", "  rank: four", r"sliders\.rank: 'four' is not accepted; accepted: a valid integer"),
+        ("  rank: 2", "  rank: 4.5", r"sliders\.rank: 4\.5"),
+        ("  eta: 4.0 ", "  #", r"missing key sliders\.eta"),
+        ("- heavy fog", "- heavy frog", "heavy frog.*accepted: .*heavy fog"),
+        ("  passes: 2", "  passes: 5", r"filtering\.passes: 5"),
+        ("sliders:\n", "slider:\n", "unknown section 'slider'"),
+        ("scales: [0.0, 0.5", "scales: [0.5, 0.0", r"base\.scales"),
+        ("confidence: 0.95", "confidence: 95", r"base\.bootstrap\.confidence: 95 is not accepted; accepted: less than 1"),
+        ("  guidance: 7.5 ", "  guidance: true ", r"generation\.guidance: True is not accepted; accepted: a valid number"),
+        ("keep: [3, 1]", "keep: [3, 2]", r"denoiser\.keep: \[3, 2\] is not accepted; accepted: one number"),
+        ("sources: {}", "sources: {pipeline: {hub: a}}", r"missing key base\.sources\.pipeline\.revision"),
+    ],
+)
+def test_one_clear_error_names_key_value_and_what_is_accepted(tmp_path, old, new, message):
+    with pytest.raises(ValueError, match=message) as raised:
+        read.load(edited(tmp_path, old, new))
+    assert "\n" not in str(raised.value)
+
+
+def test_numbers_are_read_as_yaml_1_2(tmp_path):
+    path = edited(tmp_path, "learning_rate: 1.5e-3", "learning_rate: 3e-4")
+    assert read.load(path)["sliders"].learning_rate == 3e-4
+
+
+def test_a_missing_file_and_an_unknown_overlay_key_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent\.yaml"):
+        read.load(tmp_path / "absent.yaml")
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("sliders: {rnak: 2}")
+    with pytest.raises(ValueError, match=r"sliders\.rnak is not a key"):
+        read.load(PARAMS, overlay)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"), [("axes: {reference: vgg}", "axes.reference"), ("bisection: {classifiers: [vgg]}", "bisection.classifiers")]
+)
+def test_a_classifier_that_is_not_evaluated_is_named(tmp_path, change, key):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(change)
+    with pytest.raises(ValueError, match=rf"{key}: 'vgg' is not accepted; accepted: the keys of evaluation.classifiers: alexnet"):
+        read.load(PARAMS, overlay)
+
+
+def test_a_section_takes_the_shared_bootstrap_but_for_what_it_names_itself(tmp_path):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("failure: {bootstrap: {resamples: 7}}")
+    sections = read.load(PARAMS, overlay)
+    shared = sections["base"].bootstrap
+    assert sections["failure"].bootstrap == dataclasses.replace(shared, resamples=7) and sections["ranking"].bootstrap == shared
+    overlay.write_text("accuracy: {bootstrap: {samples: 7}}")
+    with pytest.raises(ValueError, match=r"unknown key accuracy\.bootstrap\.samples"):
+        read.load(PARAMS, overlay)
+
+
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "benchmark.yaml", "paper.yaml"])
+def test_an_overlay_holds_only_what_it_changes(overlay):
+    plain = read.read(PARAMS)
+    same = {(name, key) for name, own in read.read(paths.ROOT / overlay).items() for key in own if own[key] == plain[name].get(key)}
+    assert same <= SAID_TWICE.get(overlay, set())
+
+
+def test_an_overlay_replaces_a_whole_mapping(tmp_path):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("evaluation: {classifiers: {alexnet: 'timm:resnet18'}}\naxes: {members: {}}")
+    with pytest.raises(ValueError, match=r"axes\.members: \[\] is not accepted; accepted: the axes architecture"):
+        read.load(PARAMS, overlay)
+    assert read.load(PARAMS, paths.ROOT / "paper.yaml")["line"].families.keys().isdisjoint({"resnet", "pre-trained ViT"})
+
+
+def test_an_integer_in_the_place_of_a_fraction_stays_one(tmp_path):
+    """What a unit was made from is compared as text: 1 is another text than 1.0."""
+    sections = read.load(edited(tmp_path, "  alpha: 1.0 ", "  alpha: 1 "))
+    assert type(sections["sliders"].alpha) is int and type(sections["sliders"].eta) is float
+
+
+def test_a_run_tells_its_section_with_the_comments_of_the_file_and_of_the_overlay(tmp_path):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("accuracy:\n  reference: vit  # another one | here\n")
+    run = read.start("accuracy", "params.yaml", str(overlay))
+    rows = {line.split(" | ")[0]: line for line in run._repr_markdown_().splitlines()}
+    assert rows["| reference"] == r'| reference | "vit" | another one \| here |'
+    assert rows["| bootstrap"].startswith('| bootstrap | {"resamples": 1000, "confidence": 0.95, "seed": 1} | of what a step draws')
+    assert run.settings.reference == "vit" and run.bootstrap == run.base.bootstrap and run.generation.steps == 16
+    assert run.layout.figures == paths.ROOT / "figures" / "accuracy"
+    with pytest.raises(AttributeError, match=r"no section 'generations'; accepted: base, world"):
+        run.generations  # noqa: B018
+
+
+def test_a_run_looks_at_the_models_that_its_notebook_names(tmp_path):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("base: {prediction: epsilon}")
+    assert read.start("sliders", "params.yaml", str(overlay)).base.prediction == "epsilon"
+    with pytest.raises(ValueError, match=r"base\.pipeline: .*says prediction_type v_prediction"):
+        read.start("sliders", "params.yaml", str(overlay), models=["pipeline"])
+    with pytest.raises(ValueError, match=r"params\.yaml: no section 'slider'; accepted: base, world"):
+        read.start("slider", "params.yaml")
+
+
+def test_a_kernel_obeys_the_edited_file_wherever_it_was_started(tmp_path):
+    """As JupyterLab runs a notebook: nobody hands it values, so what an edit of the file changes can come from the file alone."""
+    cells = [f"params, overlay = {str(tmp_path / 'params.yaml')!r}, ''", START]
+    for folder, reference in ((paths.NOTEBOOKS, "vit"), (paths.ROOT, "deit")):
+        edited(tmp_path, 'accuracy:\n  reference: "alexnet"', f'accuracy:\n  reference: "{reference}"')
+        notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
+        done = NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+        (printed,) = (output["text"] for output in done.cells[-1].outputs if output.get("name") == "stdout")
+        assert printed == f"{reference}\n"
+
+
+def test_there_are_fourteen_shifts_eight_of_them_styles():
+    assert len(set(names.SHIFTS)) == 14
+    assert sum(name.startswith("heavy") for name in names.SHIFTS) == 6
+    assert names.identifier("style of a tattoo") == "style_of_a_tattoo"

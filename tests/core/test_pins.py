@@ -1,0 +1,39 @@
+"""What is pinned holds in this process, and a processor is never told to use what it lacks."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from numpy._core._multiarray_umath import __cpu_features__ as FEATURES
+
+from cnslib.core import pins
+
+PLAIN = os.environ.get("ATEN_CPU_CAPABILITY") == "avx2"
+
+
+@pytest.mark.skipif(not PLAIN, reason="this run chooses another level")
+def test_no_library_of_this_process_goes_beyond_avx2():
+    assert torch.backends.cpu.get_cpu_capability() == "AVX2"
+    assert not any(FEATURES[name] for name in ("X86_V4", "AVX512_ICL", "AVX512_SPR"))
+
+
+def test_a_variable_that_is_set_is_left_alone(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    pins.apply()
+    assert (os.environ["OMP_NUM_THREADS"], os.environ["MKL_NUM_THREADS"]) == ("4", "1")
+
+
+def test_levels_go_by_the_flags_of_the_processor():
+    assert pins.available({"sse2"}) == ["default"]
+    assert pins.available({"avx2", "fma"}) == ["default", "avx2"]
+    assert pins.available({*pins.FLAGS["avx2"], *pins.FLAGS["avx512"]}) == list(pins.LEVELS)
+
+
+def test_the_pinned_names_are_known_to_numpy():
+    code = "import warnings; warnings.simplefilter('error'); import numpy as np; print(np.exp(1.0))"
+    run = subprocess.run([sys.executable, "-c", code], env=os.environ | pins.LEVELS["avx2"], capture_output=True, text=True, check=True)
+    assert float(run.stdout) == pytest.approx(np.e) and not run.stderr

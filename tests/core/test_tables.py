@@ -1,0 +1,133 @@
+"""Tables: schemas, files, pictures, metrics."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cnslib.core import tables
+from cnslib.core.names import UNSHIFTED
+
+PICTURE = np.arange(4 * 4 * 3, dtype=np.uint8).reshape(4, 4, 3)
+
+
+def shard() -> pd.DataFrame:
+    """One trajectory of heavy snow and its unshifted image, in no particular order."""
+    scales = {"heavy snow": (1.0, 0.5), UNSHIFTED: (0.0,)}
+    rows = [(shift, "bag", 1, scale, tables.encode(PICTURE)) for shift, values in scales.items() for scale in values]
+    return pd.DataFrame(rows, columns=[*tables.KEY, "image"])
+
+
+def test_a_table_comes_back_sorted_and_its_bytes_do_not_depend_on_row_order(tmp_path):
+    first, second = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    tables.write(shard(), first, tables.images)
+    tables.write(shard().iloc[::-1], second, tables.images)
+    assert first.read_bytes() == second.read_bytes()
+    assert tables.read(first, tables.images)["scale"].tolist() == [0.5, 1.0, 0.0]
+
+
+def test_pictures_survive_the_round_trip_exactly():
+    assert np.array_equal(tables.decode(tables.encode(PICTURE), "row"), PICTURE)
+    assert np.array_equal(tables.pictures(shard(), "shard")[2], PICTURE)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda t: pd.concat([t, t]), "shift"),
+        (lambda t: t.assign(scale=[-1.0, 0.5, 0.0]), "scale"),
+        (lambda t: t.drop(columns="seed"), "seed"),
+        (lambda t: t.assign(extra=1), "extra"),
+    ],
+)
+def test_a_broken_table_is_refused_and_nothing_is_written(tmp_path, damage, message):
+    path = tmp_path / "images.parquet"
+    with pytest.raises(ValueError, match=message):
+        tables.write(damage(shard()), path, tables.images)
+    assert not path.exists()
+
+
+def test_missing_and_damaged_files_are_named(tmp_path):
+    path = tmp_path / "images.parquet"
+    with pytest.raises(FileNotFoundError, match=r"images\.parquet"):
+        tables.read(path, tables.images)
+    path.write_bytes(b"PAR1 no")
+    with pytest.raises(ValueError, match=r"images\.parquet is not a readable"):
+        tables.read(path, tables.images)
+
+
+def test_bytes_that_are_no_picture_are_named_with_their_row():
+    broken = shard()
+    broken.loc[1, "image"] = b"not a picture"
+    with pytest.raises(ValueError, match=r"shard \('heavy snow', 'bag', 1, 0.5\): the bytes are not a picture"):
+        tables.pictures(broken, "shard")
+
+
+def test_completeness_counts_missing_and_foreign_rows():
+    expected = [("heavy snow", "bag", 1, s) for s in (0.5, 1.0, 1.5)]
+    with pytest.raises(ValueError, match=r"1 rows missing .*1.5.*1 foreign"):
+        tables.complete(shard(), expected, tables.KEY, "shard")
+
+
+def test_the_unshifted_image_joins_every_trajectory():
+    wide = tables.trajectories(shard(), ["heavy snow", "heavy fog"])
+    assert sorted(wide.loc[wide["shift"] == "heavy snow", "scale"]) == [0.0, 0.5, 1.0]
+    assert wide.loc[wide["shift"] == "heavy fog", "scale"].tolist() == [0.0]
+    assert UNSHIFTED not in set(wide["shift"])
+
+
+def test_rows_are_numbered_as_pandas_groups_them_in_order():
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {"class": rng.choice(["coat", "bag", "a dress"], 50), "seed": rng.choice([10, 2, 1], 50), "scale": rng.random(50).round(1)}
+    )
+    for form in (table, table.astype({"class": pd.CategoricalDtype(["coat", "dress", "bag", "a dress"])})):
+        number, distinct = tables.numbered(form, list(table.columns))
+        assert number.tolist() == table.groupby(list(table.columns)).ngroup().tolist()
+        pd.testing.assert_frame_equal(distinct, table.drop_duplicates().sort_values(list(table.columns), ignore_index=True))
+
+
+def test_wanted_rows_without_a_match_are_shown():
+    wanted = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 7]})
+    assert tables.select(shard(), wanted[:1], tables.TRAJECTORY, "shard")["scale"].tolist() == [1.0, 0.5]
+    with pytest.raises(ValueError, match=r"shard: 1 rows missing .*7.* 0 foreign"):
+        tables.select(shard(), wanted, tables.TRAJECTORY, "shard")
+
+
+def predicted(model: str, answers: list[str]) -> pd.DataFrame:
+    """Predictions of one trajectory of a bag, at scales 0, 0.5 and so on."""
+    table = pd.DataFrame({"model": model, "shift": "heavy snow", "class": "bag", "seed": 1, "top1": answers, "probability": 0.5})
+    table = table.assign(scale=0.5 * np.arange(len(answers)), margin=0.0, preprocessing="none")
+    return table.assign(top5=[[answer] for answer in answers])
+
+
+def test_answers_of_several_tables_are_the_columns_of_the_whole_tables(tmp_path):
+    parts = [predicted("vit", ["bag", "coat"]), predicted("alexnet", ["shirt", "bag"])]
+    for number, part in enumerate(parts):
+        tables.write(part, tmp_path / f"{number}.parquet", tables.predictions)
+    found = tables.read_answers(sorted(tmp_path.glob("*.parquet")))
+    columns = ["model", *tables.KEY, "top1"]
+    assert (found[tables.TEXTS].dtypes == "category").all()
+    pd.testing.assert_frame_equal(found.astype(dict.fromkeys(tables.TEXTS, object)), pd.concat(parts, ignore_index=True)[columns])
+
+
+def test_answers_that_are_missing_or_incomplete_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no table of predictions"):
+        tables.read_answers([])
+    path = tmp_path / "vit.parquet"
+    predicted("vit", ["bag"]).drop(columns="top1").to_parquet(path)
+    with pytest.raises(ValueError, match="top1"):
+        tables.read_answers([path])
+    predicted("vit", ["bag"]).assign(top1=None).to_parquet(path)
+    with pytest.raises(ValueError, match="top1"):
+        tables.read_answers([path])
+
+
+def test_metrics_are_records_with_n_and_interval(tmp_path):
+    record = {"n": 3, "estimate": 1 / 3, "low": 0.0, "high": float("nan")}
+    tables.write_metrics(tmp_path / "m.json", {"ce": {"vit": record}})
+    assert json.loads((tmp_path / "m.json").read_text())["ce"]["vit"] == {"n": 3, "estimate": 0.333333, "low": 0.0, "high": None}
+    for bad in ({"ce": 0.5}, {"ce": {"n": 1, "estimate": 2.0}}):
+        with pytest.raises(ValueError, match="ce"):
+            tables.write_metrics(tmp_path / "m.json", bad)

@@ -1,0 +1,201 @@
+"""The authors' prediction files: what they say, what they lack, one clear error for what is wrong, and ours in the same form."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from official_files import CLASSES, FOLDERS, LABELS, results_csv, write_folder, write_zip
+
+from cnslib.core import tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.data import answers
+
+IMAGES = [(22, f"seed_0034_scale_{scale}.jpg") for scale in ("0000", "0500", "1000")]
+
+
+def rows(*given: float | int) -> list[tuple]:
+    """Rows of one trajectory of a bald eagle with these predictions."""
+    return [(answer, *image) for answer, image in zip(given, IMAGES, strict=True)]
+
+
+def files() -> dict[str, bytes]:
+    """Two models under two shifts, one model's name the beginning of the other's; one file with floats, one with integers."""
+    return {
+        "dinov2_vit_base_patch14__heavy_snow.csv": results_csv("dinov2_vit_base_patch14", "heavy_snow", rows(22.0, 22.0, 207.0)).encode(),
+        "dinov2_vit_base_patch14__heavy_fog.csv": results_csv("dinov2_vit_base_patch14", "heavy_fog", rows(22, 207, 22)).encode(),
+        "dinov2_vit_base_patch14_reg__heavy_snow.csv": results_csv(
+            "dinov2_vit_base_patch14_reg", "heavy_snow", rows(5.0, 22.0, 22.0)
+        ).encode(),
+        "dinov2_vit_base_patch14_reg__heavy_fog.csv": results_csv(
+            "dinov2_vit_base_patch14_reg", "heavy_fog", rows(22, 22, 22), tenth=True
+        ).encode(),
+    }
+
+
+def bring_in(source: Path, to: Path) -> dict[str, pd.DataFrame]:
+    """The imported table of every model."""
+    paths = answers.import_answers(source, labels=LABELS, classes=CLASSES, folder=to)
+    return {model: tables.read(path, answers.schema) for model, path in paths.items()}
+
+
+def one(text: str, file: str = "vit__heavy_snow.csv") -> pd.DataFrame:
+    """The predictions of one csv file."""
+    return answers.read(text.encode(), file, Path("results.zip"), labels=LABELS, classes=CLASSES)
+
+
+def test_answers_are_those_counted_by_hand_for_each_exact_model(tmp_path):
+    found = bring_in(write_zip(tmp_path / "results.zip", files(), root="results/"), tmp_path / "out")
+    assert sorted(found) == ["dinov2_vit_base_patch14", "dinov2_vit_base_patch14_reg"]
+    plain = found["dinov2_vit_base_patch14"]
+    right = (plain["top1"] == plain["class"]).groupby(plain["shift"]).apply(list).to_dict()
+    assert right == {"heavy snow": [True, True, False], "heavy fog": [True, False, True]}
+    other = found["dinov2_vit_base_patch14_reg"]
+    assert other.loc[other["top1"] == "label 5", ["shift", "seed", "scale"]].to_numpy().tolist() == [["heavy snow", 34, 0.0]]
+    assert sorted(other["scale"]) == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]  # one file had a tenth of it
+
+
+def test_the_statistics_read_the_tables_and_what_is_absent_is_not_a_number(tmp_path):
+    found = bring_in(write_folder(tmp_path / "results", files()), tmp_path / "out")
+    for table in found.values():
+        assert table[["probability", "margin"]].isna().all(axis=None)
+        assert all(len(names) == 0 for names in table["top5"]) and set(table["preprocessing"]) == {"paper"}
+    read = tables.read_answers(sorted((tmp_path / "out").glob("*.parquet")))
+    assert len(read) == 12 and set(read["model"]) == set(found)
+
+
+def test_whether_an_answer_is_right_is_computed_and_the_index_ignored():
+    text = results_csv("vit", "heavy_snow", rows(22, 207, 22))
+    lied = text.replace("True", "unknown").replace("False", "True").replace("unknown", "False")
+    pd.testing.assert_frame_equal(one(text), one(lied))
+    assert (one(text)["top1"] == one(text)["class"]).tolist() == [True, False, True]
+    unordered = "\n".join(f"7{line[1:]}" if line[0] in "01" else line for line in text.splitlines())
+    pd.testing.assert_frame_equal(one(text), one(unordered))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed_0034_scale_0500", "seed_0034_scale_0000", r"seed and scale of img_name"),
+        ("0,22.0,22", "0,22.5,22", r"pred_class is a whole number from 0 to 999"),
+        ("0,22.0,22", "0,1000,22", r"pred_class is a whole number from 0 to 999"),
+        ("0,22.0,22", "0,,22", r"pred_class is a whole number"),
+        ("0,22.0,22", "0,22.0,207", r"gt_class is the number in class_str"),
+        ("heavy_snow,022", "heavy_fog,022", r"the shift 'heavy_snow' of the file's name"),
+        ("022_bald eagle", "023_vulture", r"unknown class '023_vulture'"),
+        ("seed_0034_scale_0000.jpg", "picture.jpg", r"img_name as seed_0034_scale_1000.jpg"),
+        ("0034,0.5", "0035,0.5", r"seed and scale of img_name"),
+        ("pred_class", "prediction", r"no column 'pred_class'"),
+        (",vit", ",deit", r"no column 'vit'"),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused(old, new, message):
+    text = results_csv("vit", "heavy_snow", rows(22.0, 22.0, 22.0))
+    assert old in text
+    with pytest.raises(ValueError, match=r"results\.zip: vit__heavy_snow\.csv.*" + message):
+        one(text.replace(old, new))
+
+
+def test_a_duplicated_row_is_refused_and_nothing_is_written(tmp_path):
+    twice = results_csv("vit", "heavy_snow", [*rows(22, 22, 22), (207, *IMAGES[1])])
+    with pytest.raises(ValueError, match=r"1 rows are wrong, the first .*seed_0034_scale_0500.*every image once"):
+        bring_in(write_folder(tmp_path / "results", {"vit__heavy_snow.csv": twice.encode()}), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_unknown_shifts_files_and_labels_are_named(tmp_path):
+    text = results_csv("vit", "heavy_frost", rows(22, 22, 22))
+    with pytest.raises(ValueError, match="unknown shift 'heavy_frost'"):
+        one(text, "vit__heavy_frost.csv")
+    with pytest.raises(ValueError, match=r"file name: 'vit\.csv'"):
+        bring_in(write_folder(tmp_path / "a", {"vit.csv": text.encode()}), tmp_path / "out")
+    with pytest.raises(ValueError, match="holds no csv file"):
+        bring_in(write_folder(tmp_path / "b", {"README.md": b"text"}), tmp_path / "out")
+    both = {name: text.encode() for name in ("x/vit__heavy_snow.csv", "y/vit__heavy_snow.csv")}
+    with pytest.raises(ValueError, match="of the same model and shift"):
+        bring_in(write_folder(tmp_path / "c", both), tmp_path / "out")
+    with pytest.raises(ValueError, match=r"not a csv file|no column 'pred_class'"):
+        one("<!DOCTYPE html><html></html>")
+    with pytest.raises(ValueError, match=r"labels: \['crane', 'crane'\]"):
+        answers.import_answers(tmp_path, labels=["crane", "hen", "crane"], classes=["hen"], folder=tmp_path)
+
+
+def ours() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Predictions of two models for two trajectories of which one is kept; scale 0 is there once."""
+    keys = [(UNSHIFTED, "bald eagle", seed, 0.0) for seed in (1, 2)] + [("heavy snow", "bald eagle", seed, 1.0) for seed in (1, 2)]
+    parts = []
+    for model, given in (("vit", "bald eagle"), ("alexnet", "golden retriever")):
+        table = pd.DataFrame(keys, columns=tables.KEY).assign(model=model, top1=given, probability=0.5, margin=0.1, preprocessing="abc")
+        parts.append(table.assign(top5=[[given]] * len(table)))
+    return pd.concat(parts, ignore_index=True), pd.DataFrame({"shift": ["heavy snow"], "class": ["bald eagle"], "seed": [2]})
+
+
+@pytest.mark.parametrize("target", ["out", "out.zip"])
+def test_our_predictions_leave_in_the_same_form_and_come_back(tmp_path, target):
+    predictions, kept = ours()
+    found = bring_in(answers.export_answers(predictions, kept, tmp_path / target, labels=LABELS, form="png"), tmp_path / "in")
+    together = pd.concat(found.values(), ignore_index=True)
+    columns = ["model", *tables.KEY, "top1"]
+    expected = [
+        (model, "heavy snow", "bald eagle", 2, scale, given)
+        for model, given in (("alexnet", "golden retriever"), ("vit", "bald eagle"))
+        for scale in (0.0, 1.0)
+    ]
+    assert sorted(together[columns].itertuples(index=False, name=None)) == expected
+
+
+def test_an_exported_file_has_the_authors_columns(tmp_path):
+    predictions, kept = ours()
+    out = answers.export_answers(predictions, kept, tmp_path / "out", labels=LABELS, startnoise=750, form="png")
+    table = pd.read_csv(io.BytesIO((out / "alexnet__heavy_snow.csv").read_bytes()), index_col=0)
+    wanted = ["pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale", "alexnet"]
+    assert list(table.columns) == wanted
+    assert table.iloc[1].tolist() == [
+        *(207.0, 22.0, "heavy_snow", FOLDERS[22], "seed_0002_startnoise_0750_scale_1000m.png", "bald eagle"),
+        *(2, 1.0, np.False_),
+    ]
+
+
+def test_an_export_without_a_kept_prediction_or_label_is_refused(tmp_path):
+    predictions, kept = ours()
+    with pytest.raises(ValueError, match=r"predictions of kept trajectories: 1 rows missing"):
+        answers.export_answers(predictions, kept.assign(seed=9), tmp_path / "out", labels=LABELS)
+    with pytest.raises(ValueError, match="class: 'golden retriever'"):
+        answers.export_answers(predictions, kept, tmp_path / "out", labels=["bald eagle"])
+    assert not list(tmp_path.iterdir())
+
+
+SLIDER = "cartoon_style_class_022_alpha1.0_rank4_noxattn"
+
+
+def test_the_sliders_of_the_authors_are_listed_without_opening_them(tmp_path):
+    names = [f"{SLIDER}/{SLIDER}_{step}.pt" for step in ("100steps", "300steps", "last")]
+    names += ["the_design_of_sculpture_class_207_alpha1.0_rank4_noxattn_last.pt", "heavy_snow_class_207.safetensors"]
+    source = write_zip(
+        tmp_path / "lora_adapters.zip", dict.fromkeys(names, b"not weights") | {f"{SLIDER}/metadata.yaml": b""}, root="sliders/"
+    )
+    found = answers.adapters(source, labels=LABELS)
+    assert found.drop(columns="name").to_numpy().tolist() == [
+        ["cartoon style", "bald eagle", -1, 1.0, 4, "noxattn"],
+        ["cartoon style", "bald eagle", 100, 1.0, 4, "noxattn"],
+        ["cartoon style", "bald eagle", 300, 1.0, 4, "noxattn"],
+        ["design of sculpture", "golden retriever", -1, 1.0, 4, "noxattn"],
+        ["heavy snow", "golden retriever", -1, -1.0, -1, ""],
+    ]
+    assert found["name"].iloc[0] == f"sliders/{SLIDER}/{SLIDER}_last.pt"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["slider.pt"], "the slider 'slider.pt' is not understood"),
+        (["heavy_frost_class_022_last.pt"], "unknown shift 'heavy_frost'"),
+        (["heavy_snow_class_1000_last.pt"], "unknown class '1000'"),
+        (["a/heavy_snow_class_022_last.pt", "b/heavy_snow_class_022_last.pt"], "one slider twice"),
+        ([], "sliders: "),
+    ],
+)
+def test_a_slider_that_cannot_be_placed_is_named(tmp_path, names, message):
+    with pytest.raises(ValueError, match=message):
+        answers.adapters(write_folder(tmp_path, {"README.md": b"", **dict.fromkeys(names, b"")}), labels=LABELS)

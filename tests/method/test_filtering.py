@@ -1,0 +1,189 @@
+"""The out-of-class filter against hand counts: thresholds, the k-of-four rule, whole trajectories, rates and cross-validation."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cnslib.core import tables
+from cnslib.core.settings.method import Bootstrap, Filtering
+from cnslib.method import filtering
+from cnslib.method.filtering import DETECTORS
+
+SETTINGS = Filtering(recall=0.9, passes=3, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1))
+LIMITS = dict.fromkeys(DETECTORS, 0.5)
+
+
+def scores(rows):
+    """A score table from (shift, class, seed, scale, out of class, value of all four detectors)."""
+    table = pd.DataFrame(rows, columns=["shift", "class", "seed", "scale", "oracle_ooc", "value"])
+    return table.assign(**dict.fromkeys(DETECTORS, table["value"])).drop(columns="value")
+
+
+def benchmark(seeds=10, noise=0.0, seed=0):
+    """Two classes and shifts; the images of scale 2 are out of class and less aligned, up to some noise."""
+    rng = np.random.default_rng(seed)
+    keys = itertools.product(["heavy snow", "cartoon style"], ["bag", "coat"], range(1, seeds + 1), [0.0, 1.0, 2.0])
+    return scores([(*key, key[3] == 2, 0.9 - 0.4 * (key[3] == 2) + noise * rng.normal()) for key in keys])
+
+
+def test_the_threshold_on_ten_numbers_is_the_ninth():
+    labelled = scores([("heavy snow", "bag", i, 1.0, True, i / 10) for i in range(10)] + [("heavy snow", "bag", 10, 1.0, False, 0.95)])
+    limits = filtering.thresholds(labelled, 0.9)
+    assert limits == dict.fromkeys(DETECTORS, pytest.approx(0.8))
+    outside = labelled[labelled["oracle_ooc"]]
+    assert (outside["clip_class"] <= limits["clip_class"]).sum() == 9
+
+
+def test_thresholds_ignore_images_in_class():
+    outside = [("heavy snow", "bag", i, 1.0, True, i / 10) for i in range(10)]
+    inside = [("heavy snow", "bag", i, 0.0, False, -1.0) for i in range(10)]
+    assert filtering.thresholds(scores(outside + inside), 0.9) == filtering.thresholds(scores(outside), 0.9)
+
+
+def test_without_out_of_class_images_nothing_is_dropped():
+    labelled = benchmark().assign(oracle_ooc=False)
+    limits = filtering.thresholds(labelled, 0.9)
+    assert filtering.keeps(filtering.rules(4)["ours"], labelled, limits).all()
+    assert filtering.cross_validated(filtering.rules(3)["ours"], labelled, recall=0.9).all()
+    assert filtering.roc(labelled).empty and filtering.areas(labelled, settings=SETTINGS.bootstrap).empty
+    record = filtering.quality(labelled, pd.Series(True, index=labelled.index), settings=SETTINGS.bootstrap)["tpr"]
+    assert record["n"] == 0 and np.isnan(record["estimate"])
+
+
+def test_an_image_at_the_threshold_is_dropped_and_one_above_is_kept():
+    table = scores([("heavy snow", "bag", 1, 0.0, False, value) for value in (0.4, 0.5, 0.6)])
+    assert filtering.keeps(filtering.Rule(DETECTORS[:1], 1), table, LIMITS).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3, 4])
+def test_k_of_four_on_all_sixteen_combinations(passes):
+    combinations = list(itertools.product([0.0, 1.0], repeat=4))
+    table = pd.DataFrame(combinations, columns=list(DETECTORS))
+    keep = filtering.keeps(filtering.rules(passes)["ours"], table, LIMITS)
+    assert keep.tolist() == [sum(values) >= passes for values in combinations]
+    # kept are 15, 11, 5 and 1 of the 16; the paper's "drop if two are active" is passes 3, the released code is passes 2
+    assert keep.sum() == {1: 15, 2: 11, 3: 5, 4: 1}[passes]
+
+
+def test_paper_and_released_code_differ_exactly_at_two_passes():
+    combinations = list(itertools.product([0.0, 1.0], repeat=4))
+    table = pd.DataFrame(combinations, columns=list(DETECTORS))
+    paper, code = (filtering.keeps(filtering.rules(k)["ours"], table, LIMITS) for k in (3, 2))
+    assert [sum(values) for values, a, b in zip(combinations, paper, code, strict=True) if a != b] == [2] * 6
+
+
+def test_the_clip_rule_looks_at_the_class_prompt_alone():
+    table = pd.DataFrame([[1.0, 0, 0, 0], [0.0, 1, 1, 1]], columns=list(DETECTORS))
+    assert filtering.keeps(filtering.rules(3)["clip"], table, LIMITS).tolist() == [True, False]
+    assert filtering.keeps(filtering.rules(3)["clip_pair"], table, LIMITS).tolist() == [False, False]
+
+
+def test_one_dropped_image_drops_its_whole_trajectory_and_no_other():
+    table = benchmark(seeds=2)
+    keep = ~((table["shift"] == "heavy snow") & (table["class"] == "bag") & (table["seed"] == 1) & (table["scale"] == 0))
+    whole = filtering.whole(table, keep)
+    assert table[~whole][tables.TRAJECTORY].drop_duplicates().to_numpy().tolist() == [["heavy snow", "bag", 1]]
+    assert (~whole).sum() == 3
+    kept = filtering.kept_trajectories(table.assign(keep=whole))
+    assert len(kept) == 7
+    assert filtering.kept_share(table, whole, settings=SETTINGS.bootstrap)["estimate"] == 7 / 8
+    assert filtering.kept_share(table, whole, settings=SETTINGS.bootstrap)["n"] == 8
+
+
+def test_rates_of_ten_hand_counted_images():
+    # out of class: 4, of which 3 are dropped; in class: 6, of which 1 is dropped; right: 3 + 5
+    outside = [True] * 4 + [False] * 6
+    dropped = [True, True, True, False, True] + [False] * 5
+    table = scores([("heavy snow", "bag", i, 1.0, o, 0.0) for i, o in enumerate(outside)])
+    found = filtering.quality(table, ~pd.Series(dropped), settings=SETTINGS.bootstrap)
+    assert {name: (record["n"], record["estimate"]) for name, record in found.items()} == {
+        "tpr": (4, 3 / 4),
+        "fpr": (6, pytest.approx(1 / 6)),
+        "accuracy": (10, 8 / 10),
+    }
+    assert all(0 <= record["low"] <= record["estimate"] <= record["high"] <= 1 for record in found.values())
+
+
+def test_outcomes_of_the_four_cases():
+    table = pd.DataFrame({"oracle_ooc": [True, True, False, False]})
+    keep = pd.Series([False, True, False, True])
+    assert filtering.outcomes(table, keep).tolist() == ["caught", "missed", "lost", "kept"]
+
+
+def test_intervals_resample_classes_and_seeds_not_images():
+    one_seed_each = scores([("heavy snow", "bag", i, 1.0, True, 0.0) for i in range(20)])
+    repeated = pd.concat([one_seed_each.assign(scale=float(s)) for s in range(5)], ignore_index=True)
+    keep = pd.Series([i % 2 == 0 for i in range(20)])
+    once = filtering.quality(one_seed_each, keep, settings=SETTINGS.bootstrap)["tpr"]
+    five_times = filtering.quality(repeated, pd.concat([keep] * 5, ignore_index=True), settings=SETTINGS.bootstrap)["tpr"]
+    assert (once["low"], once["high"]) == pytest.approx((five_times["low"], five_times["high"]))
+
+
+def test_the_oracles_label_is_a_probability_below_chance():
+    assert filtering.out_of_class(pd.Series([0.09, 0.1, 0.11, 0.9]), labels=10).tolist() == [True, False, False, False]
+
+
+def test_labelled_are_the_trajectories_that_start_in_class():
+    table = benchmark(seeds=3)
+    table["class_probability"] = np.where(table["oracle_ooc"], 0.0, 0.5)
+    table.loc[(table["class"] == "coat") & (table["seed"] == 2) & (table["scale"] == 0), "class_probability"] = 0.4
+    dropped = table[~filtering.started_in_class(table)]
+    assert sorted(set(dropped[["class", "seed"]].itertuples(index=False, name=None))) == [("coat", 2)]
+    assert len(dropped) == 2 * 3  # both shifts, all scales
+
+
+def test_cross_validation_never_uses_an_images_own_seed():
+    table = benchmark(seeds=10)
+    bag, first = table["class"] == "bag", table["seed"] == 1
+    # out-of-class images of one seed are as well aligned as those in class: only their own labels could catch them
+    table.loc[bag & first & table["oracle_ooc"], list(DETECTORS)] = 0.85
+    own = filtering.thresholds(table[bag & first], 0.9)
+    assert not filtering.keeps(filtering.rules(3)["ours"], table[bag & first & table["oracle_ooc"]], own).any()
+    assert filtering.cross_validated(filtering.rules(3)["ours"], table, recall=0.9)[bag & first & table["oracle_ooc"]].all()
+
+
+def test_cross_validated_rates_of_separable_images_are_perfect():
+    table = filtering.compare(benchmark(), settings=SETTINGS).set_index(["rule", "judged on", "measure"])["estimate"]
+    for rule, judged_on in itertools.product(["clip", "clip_pair", "ours"], ["cross-validated", "same labels"]):
+        assert table[rule, judged_on].to_dict() == {"tpr": 1, "fpr": 0, "accuracy": 1}
+
+
+def test_each_detector_alone_reaches_the_recall_on_its_own_labels():
+    table = benchmark(noise=0.3)
+    limits = filtering.thresholds(table, 0.9)
+    for name in DETECTORS:
+        keep = filtering.keeps(filtering.Rule((name,), 1), table, limits)
+        assert 0.9 <= filtering.quality(table, keep, settings=SETTINGS.bootstrap)["tpr"]["estimate"] < 0.95
+
+
+def test_more_passes_drop_more():
+    table = benchmark(noise=0.3)
+    table[list(DETECTORS)] += np.random.default_rng(1).normal(scale=0.1, size=(len(table), 4))
+    sweep = filtering.sweep(table, table, settings=SETTINGS).pivot(index="passes", columns="measure", values="estimate")
+    assert sweep["tpr"].is_monotonic_increasing and sweep["fpr"].is_monotonic_increasing and sweep["kept"].is_monotonic_decreasing
+
+
+def test_roc_of_separable_and_of_reversed_scores():
+    table = benchmark()
+    areas = filtering.areas(table, settings=SETTINGS.bootstrap).set_index("detector")
+    assert areas["estimate"].tolist() == [1] * 4 and areas["low"].tolist() == [1] * 4
+    curve = filtering.roc(table)
+    assert set(curve["detector"]) == set(DETECTORS)
+    assert ((curve["fpr"] == 0) & (curve["tpr"] == 1)).groupby(curve["detector"]).any().all()
+    reverse = table.assign(**{name: -table[name] for name in DETECTORS})
+    assert filtering.areas(reverse, settings=SETTINGS.bootstrap)["estimate"].tolist() == [0] * 4
+
+
+def test_a_single_class_and_seed_has_no_other_labels_and_keeps_all():
+    table = benchmark().query("`class` == 'bag' and seed == 1")
+    assert filtering.cross_validated(filtering.rules(3)["ours"], table, recall=0.9).all()
+    empty = table.iloc[:0]
+    assert filtering.compare(empty, settings=SETTINGS)["n"].eq(0).all()
+
+
+def test_outside_shares_by_shift_and_scale():
+    table = filtering.outside_shares(benchmark(), settings=SETTINGS.bootstrap).set_index(["shift", "scale"])
+    assert table.loc[("heavy snow", 2.0), ["n", "estimate"]].tolist() == [20, 1]
+    assert table.loc[("heavy snow", 1.0), ["n", "estimate"]].tolist() == [20, 0]

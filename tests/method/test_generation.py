@@ -1,0 +1,193 @@
+"""Generation: equality with the plain pipeline, and what an image depends on."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from golden_units import agrees
+from tiny_sliders import pipeline, random_sliders
+
+from cnslib.core import kinds, names, tables
+from cnslib.core.settings.method import Generation
+from cnslib.method import generation
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, text_to_image
+
+SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
+CLASSES = ["sneaker", "ankle boot"]
+SHIFTS = ["heavy snow", "cartoon style"]
+SCALES = [0.0, 1.0, 2.5]
+
+
+@pytest.fixture(scope="module")
+def pipe(tiny_pipeline_dir, tiny_tokens_dir):
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+
+
+@pytest.fixture(scope="module")
+def origin(tiny_pipeline_dir, tiny_tokens_dir):
+    return text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+
+
+@pytest.fixture(scope="module")
+def sliders(pipe, tmp_path_factory):
+    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), SHIFTS, CLASSES)
+
+
+@pytest.fixture
+def generate(pipe, origin, sliders, tmp_path):
+    def call(shifts=SHIFTS, classes=CLASSES, *, scales=SCALES, seeds=2, settings=SETTINGS, origin=origin):
+        return generation.generate(
+            pipe, shifts, classes, scales=scales, seeds=seeds, settings=settings, origin=origin, sliders=sliders, folder=tmp_path
+        )
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def undisturbed(pipe, origin, sliders, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("generation")
+    return generation.generate(
+        pipe, SHIFTS, CLASSES, scales=SCALES, seeds=2, settings=SETTINGS, origin=origin, sliders=sliders, folder=folder
+    )
+
+
+def plain_pipeline(pipe, seed, scales):
+    """Images of diffusers' own pipeline; the scale of the slider is set when `scales` names the step that comes next."""
+
+    def switch(pipe, step, timestep, kwargs):
+        if step + 1 in scales:
+            pipe.unet.set_adapters(adapters.NAME, scales[step + 1])
+        return kwargs
+
+    return pipe(
+        f"a picture of a {names.token('sneaker')}",
+        num_inference_steps=SETTINGS.steps,
+        guidance_scale=SETTINGS.guidance,
+        generator=torch.Generator().manual_seed(seed),
+        callback_on_step_end=switch,
+        output_type="np",
+    ).images
+
+
+def test_scale_zero_is_the_plain_pipeline(pipe):
+    expected = (plain_pipeline(pipe, 5, {}) * 255).round()
+    assert np.array_equal(generation.Sampler(pipe, settings=SETTINGS).unshifted("sneaker", 5).numpy(), expected)
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.5])
+def test_a_slider_scale_is_the_plain_pipeline_with_its_adapter_switched_on_midway(pipe, sliders, scale):
+    sampler = generation.Sampler(pipe, settings=SETTINGS)
+    with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
+        ours = sampler.shifted("sneaker", 5, [scale]).numpy()
+        pipe.unet.set_adapters(adapters.NAME, 0.0)
+        expected = (plain_pipeline(pipe, 5, {2: scale}) * 255).round()
+    assert np.array_equal(ours, expected)
+    assert not np.array_equal(ours, sampler.unshifted("sneaker", 5).numpy())
+
+
+def test_the_images_of_one_batch_have_their_own_scales(pipe, sliders):
+    sampler = generation.Sampler(pipe, settings=SETTINGS)
+    with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
+        together = sampler.shifted("sneaker", 5, [0.5, 1.0, 2.5]).int()
+        alone = torch.cat([sampler.shifted("sneaker", 5, [scale]) for scale in (0.5, 1.0, 2.5)]).int()
+    assert (together - alone).abs().max() <= 1  # another batch size rounds differently
+
+
+def test_scale_zero_with_a_slider_is_the_base_model_bit_for_bit(pipe, sliders):
+    sampler = generation.Sampler(pipe, settings=SETTINGS)
+    start = torch.randn((3, 4, 16, 16), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        base = sampler.denoise(start, "sneaker", sampler.scheduler.timesteps)
+        with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")), adapters.scaled(pipe.unet, [0.0] * 6):
+            assert torch.equal(sampler.denoise(start, "sneaker", sampler.scheduler.timesteps), base)
+
+
+def test_scale_zero_beside_other_scales_equals_scale_zero_without_them(pipe, sliders):
+    sampler = generation.Sampler(pipe, settings=SETTINGS)
+    text, latent = sampler.text("sneaker").repeat_interleave(2, 0), text_to_image.initial_latent(pipe, 1).repeat(4, 1, 1, 1)
+    with torch.no_grad():
+        base = pipe.unet(latent, 501, text).sample
+        with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")), adapters.scaled(pipe.unet, [0.0, 2.5] * 2):
+            mixed = pipe.unet(latent, 501, text).sample
+    assert torch.equal(mixed[0::2], base[0::2]) and not torch.allclose(mixed[1::2], base[1::2], atol=1e-3)
+
+
+@pytest.mark.parametrize(("steps", "fraction", "expected"), [(100, 0.75, 25), (50, 0.75, 12), (100, 0.9, 10), (20, 1.0, 0)])
+def test_the_slider_starts_where_the_paper_starts_it(steps, fraction, expected):
+    settings = dataclasses.replace(SETTINGS, steps=steps, start_fraction=fraction)
+    assert generation.steps_without_slider(settings) == expected
+
+
+def test_sharing_saves_what_the_paper_wastes():
+    """The paper's 14 shifts, 100 classes, 50 seeds, six scales at 100 steps: 42.0 M step-images, 26.75 M of them needed."""
+    settings = dataclasses.replace(SETTINGS, steps=100)
+    counts = generation.evaluations(settings, shifts=14, images=100 * 50, scales=6)
+    assert counts == {"shared": 2 * 26_750_000, "separate": 2 * 42_000_000}
+
+
+def test_a_seed_alone_gives_the_same_bytes_as_among_others(generate, undisturbed):
+    alone = generate(seeds=1, shifts=["cartoon style"], classes=["ankle boot"])
+    for shift, path in alone.items():
+        many = tables.read(undisturbed[shift], tables.images)
+        one = tables.read(path, tables.images)
+        same = many[(many["seed"] == 1) & (many["class"] == "ankle boot")].reset_index(drop=True)
+        pd.testing.assert_frame_equal(one, same)
+
+
+def test_images_without_guidance_are_conditional_alone(pipe):
+    sampler = generation.Sampler(pipe, settings=dataclasses.replace(SETTINGS, guidance=1.0))
+    assert len(sampler.text("sneaker")) == 1
+    assert sampler.unshifted("sneaker", 1).shape == (1, 64, 64, 3)
+
+
+def test_every_scale_is_stored_once(undisturbed):
+    for shift, path in undisturbed.items():
+        table = tables.read(path, tables.images)
+        scales = [0.0] if shift == "unshifted" else [1.0, 2.5]
+        expected = {(shift, name, seed, scale) for name in CLASSES for seed in (1, 2) for scale in scales}
+        tables.complete(table, expected, tables.KEY, shift)
+        assert table["image"].nunique() == len(table)
+
+
+def test_a_killed_run_continues_to_the_same_bytes(generate, undisturbed):
+    first = generate(shifts=["heavy snow"])
+    kept = first["unshifted"].stat().st_mtime_ns
+    (killed := first["heavy snow"]).with_name(f"{killed.name}.digest").unlink()
+    killed.write_bytes(b"half a file")
+    (partial := killed.with_name(f".{killed.name}.1.partial")).write_bytes(b"half a write")
+    resumed = generate()
+    assert not partial.exists()
+    assert {shift: path.read_bytes() for shift, path in resumed.items()} == {s: p.read_bytes() for s, p in undisturbed.items()}
+    assert resumed["unshifted"].stat().st_mtime_ns == kept
+
+
+def test_only_shards_whose_inputs_changed_are_drawn_again(generate, sliders, pipe):
+    before = {shift: path.stat().st_mtime_ns for shift, path in generate().items()}
+    candidates = dataclasses.replace(SETTINGS, guidances=[1.0, 3.0])
+    assert {s: p.stat().st_mtime_ns for s, p in generate(settings=candidates).items()} == before
+    after = {shift: path.stat().st_mtime_ns for shift, path in generate(scales=[0.0, 1.0]).items()}
+    assert {shift for shift in before if before[shift] != after[shift]} == set(SHIFTS)
+
+
+def test_a_missing_slider_is_named(generate):
+    with pytest.raises(FileNotFoundError, match=r"heavy_fog.sneaker\.safetensors"):
+        generate(shifts=["heavy fog"])
+
+
+def flat(shift, value, seed=1, scale=0.0):
+    return {"shift": shift, "class": "bag", "seed": seed, "scale": scale, "image": tables.encode(np.full((4, 4, 3), value, np.uint8))}
+
+
+def test_change_is_the_mean_distance_to_the_own_unshifted_image():
+    unshifted = pd.DataFrame([flat("unshifted", 10), flat("unshifted", 200, seed=2)])
+    shard = pd.DataFrame([flat("heavy fog", 30, scale=1.0), flat("heavy fog", 150, seed=2, scale=1.0)])
+    assert generation.change(shard, unshifted)["change"].tolist() == [20.0, 50.0]
+    with pytest.raises(ValueError, match=r"1 missing, the first of class and seed \('bag', 2\)"):
+        generation.change(shard, unshifted[:1])
+
+
+def test_the_tiny_unit_is_the_golden_one(undisturbed):
+    agrees(kinds.GENERATION, tables.read(undisturbed["heavy snow"], tables.images))

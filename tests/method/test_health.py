@@ -1,0 +1,145 @@
+"""Health report of the sliders: rising alignment, kept structure, and a flat slider that stops the step."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from golden_units import agrees
+from tiny_encoders import write_clip, write_timm
+
+from cnslib.core import kinds, tables
+from cnslib.core.settings.method import Sliders
+from cnslib.method import generation, health, sliders
+from cnslib.models import adapters, encoders, text_to_image
+
+SETTINGS = Sliders(
+    rank=4,
+    alpha=1.0,
+    eta=4.0,
+    learning_rate=1e-2,
+    iterations=2,
+    batch_size=2,
+    denoising_steps=4,
+    health_seeds=2,
+    health_steps=4,
+    health_guidance=2.0,
+    least_gain=0.0,
+    seed=1,
+)
+CLASSES = ["sneaker", "ankle boot"]
+SCALES = [0.0, 0.5, 1.0]
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("judge")
+    write_clip(folder / "clip")
+    write_timm(folder / "dino", outputs=0)
+    return health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
+
+
+@pytest.fixture(scope="module")
+def report(tiny_pipeline_dir, tiny_tokens_dir, judge, tmp_path_factory):
+    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
+    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    folder = tmp_path_factory.mktemp("sliders")
+    paths = sliders.train_all(pipe, ["heavy snow"], CLASSES, settings=SETTINGS, origin=origin, folder=folder)
+    return lambda: (paths, health.report(pipe, paths, scales=SCALES, settings=SETTINGS, start_fraction=0.75, origin=origin, judge=judge))
+
+
+def trajectory(alignments, *, name="sneaker", seed=1, structure=1.0):
+    """A report's rows with known alignments at scales 0, 0.5, 1, ..."""
+    scales = [i / 2 for i in range(len(alignments))]
+    rows = {"shift": "heavy snow", "class": name, "seed": seed, "scale": scales, "alignment": alignments, "structure": structure}
+    return pd.DataFrame(rows)
+
+
+def test_the_report_has_every_scale_and_starts_at_perfect_structure(report):
+    _, table = report()
+    expected = {("heavy snow", name, seed, scale) for name in CLASSES for seed in (1, 2) for scale in SCALES}
+    tables.complete(table, expected, tables.KEY, "health")
+    assert np.allclose(table.loc[table["scale"] == 0, "structure"], 1, atol=1e-5)
+
+
+def test_a_second_report_is_read_and_not_measured_again(report):
+    paths, first = report()
+    before = [path.with_suffix(".parquet").stat().st_mtime_ns for path in paths.values()]
+    _, second = report()
+    pd.testing.assert_frame_equal(first, second)
+    assert [path.with_suffix(".parquet").stat().st_mtime_ns for path in paths.values()] == before
+
+
+def test_reports_of_sliders_that_are_not_asked_for_are_deleted(report):
+    paths, _ = report()
+    folder = next(iter(paths.values())).parents[1]
+    dropped = folder / "cartoon_style" / "coat.parquet"
+    dropped.parent.mkdir()
+    dropped.write_bytes(b"a report")
+    report()
+    assert not dropped.exists() and sum(1 for _ in folder.rglob("*.parquet")) == len(CLASSES)
+
+
+def test_alignment_is_what_the_shift_adds_to_the_caption(judge):
+    pictures = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
+    texts = ["a picture of a bag in cartoon style", "a picture of a bag"]
+    shifted, plain = (judge.clip.image_features(pictures) @ judge.clip.text_features(texts).T).T
+    assert torch.allclose(judge.alignment(pictures, "cartoon style", "bag"), shifted - plain, atol=1e-6)
+
+
+def test_equal_pictures_have_full_structure_and_equal_alignment(judge):
+    pictures = np.full((4, 32, 32, 3), 90, dtype=np.uint8)
+    assert torch.allclose(judge.structure(pictures), torch.ones(4), atol=1e-5)
+    assert judge.alignment(pictures, "heavy snow", "bag").std() < 1e-6
+
+
+def test_rising_steps_are_counted_within_trajectories():
+    table = pd.concat([trajectory([0.0, 0.2, 0.1, 0.3]), trajectory([0.5, 0.5, 0.6, 0.7], seed=2)])
+    steps = health.steps(table.sample(frac=1, random_state=0))
+    assert len(steps) == 6 and steps["rises"].sum() == 4  # a step without change does not rise
+    assert set(steps["scale"]) == {0.5, 1.0, 1.5}
+    summary = health.per_slider(table)
+    assert summary["rising"].tolist() == [pytest.approx(4 / 6)]
+
+
+def test_gain_and_structure_are_those_of_the_largest_scale():
+    table = pd.concat([trajectory([0.0, 0.9, 0.2], structure=0.8), trajectory([0.1, 0.9, 0.5], seed=2, structure=0.6)])
+    summary = health.per_slider(table).iloc[0]
+    assert (summary["gain"], summary["structure"]) == (pytest.approx(0.3), pytest.approx(0.7))
+
+
+def test_flat_sliders_are_named_and_the_others_are_not():
+    summary = health.per_slider(pd.concat([trajectory([0.0, 0.1]), trajectory([0.2, 0.1], name="bag")]))
+    with pytest.raises(ValueError, match=r"least_gain = 0.0: bag in heavy snow \(-0.1000\)"):
+        health.require_gain(summary, least=0.0)
+    health.require_gain(summary, least=-0.2)
+
+
+def test_the_interval_resamples_sliders():
+    shares = [0.2, 0.4, 0.9, 1.0]
+    record = health.over_sliders(shares)
+    assert record["n"] == 4 and record["estimate"] == pytest.approx(0.625)
+    assert 0.2 <= record["low"] < 0.625 < record["high"] <= 1.0
+    assert health.over_sliders(shares) == record
+    assert np.isnan(health.over_sliders([0.2])["low"])
+
+
+def test_curves_average_seeds_before_sliders():
+    parts = [trajectory([0.0, 0.4]), trajectory([0.0, 0.6], seed=2), trajectory([0.0, 0.1], name="bag")]
+    curve = health.curves(pd.concat(parts), "alignment").set_index("scale")
+    assert curve.loc[0.5, "n"] == 2 and curve.loc[0.5, "estimate"] == pytest.approx((0.5 + 0.1) / 2)
+
+
+def test_strips_begin_with_the_unshifted_picture(report, tiny_pipeline_dir, tiny_tokens_dir):
+    paths, _ = report()
+    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
+    chosen = [paths["heavy snow", "sneaker"]] * 2
+    pictures = health.strips(pipe, chosen, "sneaker", scales=SCALES, settings=SETTINGS, start_fraction=0.75, seed=3)
+    assert pictures.shape == (2, 3, 64, 64, 3) and np.array_equal(pictures[0], pictures[1])
+    unshifted = generation.Sampler(pipe, settings=health.drawing_settings(SETTINGS, 0.75)).unshifted("sneaker", 3)
+    assert np.array_equal(pictures[0, 0], unshifted[0].numpy()) and not adapters.layers(pipe.unet)
+
+
+def test_the_tiny_unit_is_the_golden_one(report):
+    agrees(kinds.HEALTH, report()[1], within=1e-3)

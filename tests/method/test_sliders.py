@@ -1,0 +1,228 @@
+"""Slider training: what is adapted, what is learned, and what a slider's bytes depend on."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from golden_units import agrees
+from safetensors.torch import load_file, save_file
+from tiny_sliders import CLASSES, SETTINGS, SHIFTS
+
+from cnslib.core import kinds
+from cnslib.method import sliders
+from cnslib.models import adapters, text_to_image
+
+
+@pytest.fixture(scope="module")
+def origin(tiny_pipeline_dir, tiny_tokens_dir):
+    return text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+
+
+@pytest.fixture
+def pipe(tiny_pipeline_dir, tiny_tokens_dir):
+    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
+    return pipe
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tiny_pipeline_dir, tiny_tokens_dir, origin, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sliders")
+    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
+    return sliders.train_all(pipe, SHIFTS, CLASSES, settings=SETTINGS, origin=origin, folder=folder)
+
+
+@pytest.fixture
+def train(pipe, origin, tmp_path):
+    def call(shifts=SHIFTS, classes=CLASSES, **changes):
+        settings = dataclasses.replace(SETTINGS, **changes)
+        return sliders.train_all(pipe, shifts, classes, settings=settings, origin=origin, folder=tmp_path)
+
+    return call
+
+
+def noise(seed, *shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def output(pipe, seed=0):
+    with torch.no_grad():
+        return pipe.unet(noise(seed, 2, 4, 16, 16), 501, noise(seed + 1, 2, 24, 16)).sample
+
+
+def stamps(paths):
+    return {key: path.stat().st_mtime_ns for key, path in paths.items()}
+
+
+def test_everything_but_cross_attention_is_adapted(pipe):
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()):
+        names = set(adapters.layers(pipe.unet))
+    outside = ("attn2", ".ff.", "proj_in", "proj_out", "conv_in", "conv_out", "time_embedding")
+    assert not [name for name in names if any(part in name for part in outside)]
+    assert len([name for name in names if "attn1" in name]) == 4 * 4  # down, mid and two up blocks: q, k, v, out
+    assert len([name for name in names if "resnets" in name]) == 8 * 3 + 5  # conv1, conv2, time; five widths change
+    assert len([name for name in names if "samplers" in name]) == 2
+    assert len(names) == 16 + 29 + 2
+
+
+def test_a_fresh_adapter_changes_nothing_and_leaves_nothing_behind(pipe):
+    before = output(pipe)
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()):
+        assert torch.equal(output(pipe), before)
+    assert torch.equal(output(pipe), before) and not adapters.layers(pipe.unet)
+
+
+def test_there_is_nothing_to_learn_when_the_shift_means_nothing(pipe):
+    text, latents = noise(0, 1, 24, 16).repeat(2, 1, 1), noise(1, 2, 4, 16, 16)
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
+        once = dataclasses.replace(SETTINGS, iterations=1)
+        curve = sliders.fit(pipe, parameters, text, settings=once, generator=torch.Generator().manual_seed(0))
+        _, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
+    assert curve["loss"][0] < 1e-12 and curve["untrained"][0] < 1e-12
+    with torch.no_grad():
+        assert torch.allclose(target, pipe.unet(latents, 501, text).sample, atol=1e-6)
+
+
+def test_the_target_is_equation_two_on_the_base_model_whatever_the_adapter(pipe):
+    text, latents = noise(0, 2, 24, 16), noise(1, 2, 4, 16, 16)
+    with torch.no_grad():
+        c, c_plus = (pipe.unet(latents, 501, row.expand(2, -1, -1)).sample for row in text.split(1))
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
+        for parameter in parameters:
+            parameter.data.copy_(noise(3, *parameter.shape).half())  # what half precision keeps
+        plain, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
+    assert torch.allclose(plain, c, atol=1e-5)
+    assert torch.allclose(target, 4.0 * c_plus - 3.0 * c, atol=1e-4)
+
+
+def test_training_closes_part_of_the_gap(pipe):
+    text, latents = noise(0, 2, 24, 16), noise(1, 4, 4, 16, 16)
+    generator = torch.Generator().manual_seed(0)
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
+        settings = dataclasses.replace(SETTINGS, iterations=40, batch_size=4)
+        curve = sliders.fit(pipe, parameters, text, settings=settings, generator=generator)
+        plain, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
+        with torch.no_grad():
+            adapted = pipe.unet(latents, 501, text[:1].expand(4, -1, -1)).sample
+    assert curve["loss"][0] == pytest.approx(curve["untrained"][0], rel=1e-3)
+    assert (adapted - target).square().mean() < 0.7 * (plain - target).square().mean()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_timestep_is_the_noise_level_of_the_latents(pipe, monkeypatch, seed):
+    """A model that finds no image in the noise leaves noise whose size is the square root of 1 - abar at the timestep."""
+    share = pipe.scheduler.alphas_cumprod
+
+    def find_nothing(latents, timestep, text):
+        return type("Output", (), {"sample": latents * (share[timestep] / (1 - share[timestep])).sqrt()})
+
+    monkeypatch.setattr(pipe.unet, "forward", find_nothing)
+    settings = dataclasses.replace(SETTINGS, denoising_steps=10, batch_size=64)
+    generator = torch.Generator().manual_seed(seed)
+    latents, timestep = sliders.partial_denoise(pipe, noise(0, 1, 24, 16), settings=settings, generator=generator)
+    assert timestep.item() in range(1, 802, 100)
+    start = (1 - share[901]).sqrt()
+    assert latents.std() * start == pytest.approx((1 - share[timestep]).sqrt().item(), rel=0.02)
+
+
+def test_the_partial_denoise_runs_with_the_adapter_on(pipe):
+    latents = []
+    for factor in (0.0, 1.0):
+        with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
+            for parameter in parameters:
+                parameter.data.copy_(factor * noise(3, *parameter.shape))
+            generator = torch.Generator().manual_seed(0)
+            latents.append(sliders.partial_denoise(pipe, noise(0, 1, 24, 16), settings=SETTINGS, generator=generator)[0])
+    assert not torch.allclose(*latents, atol=1e-3)
+
+
+def test_a_slider_reloads_exactly_where_alpha_differs_from_rank(pipe, tiny_pipeline_dir, tmp_path):
+    path = tmp_path / "slider.safetensors"
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
+        for parameter in parameters:
+            parameter.data.copy_(noise(3, *parameter.shape).half())  # what half precision keeps
+        adapters.save(pipe, path, {"shift": "heavy snow"})
+        trained = output(pipe)
+    plain = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+    plain.load_lora_weights(path)
+    assert torch.equal(output(plain), trained)
+    with adapters.loaded(pipe, path):
+        assert torch.equal(output(pipe), trained)
+        assert pipe.unet.peft_config[adapters.NAME].lora_alpha == 1.0
+
+
+def test_a_slider_file_says_what_it_is(undisturbed, origin):
+    entries = adapters.header(undisturbed["cartoon style", "ankle boot"])
+    assert (entries["shift"], entries["class"], entries["base"]) == ("cartoon style", "ankle boot", origin.base)
+    assert json.loads(entries["prompts"])[1] == "a picture of a <ankle-boot*> in cartoon style"
+    assert json.loads(entries["settings"])["eta"] == 4.0
+    curve = sliders.loss_curve(undisturbed["cartoon style", "ankle boot"])
+    assert list(curve.columns) == ["iteration", "loss", "untrained"] and len(curve) == SETTINGS.iterations
+
+
+def test_a_slider_does_not_depend_on_which_others_are_trained(train, undisturbed):
+    alone = train(["cartoon style"], ["ankle boot"])["cartoon style", "ankle boot"]
+    assert alone.read_bytes() == undisturbed["cartoon style", "ankle boot"].read_bytes()
+    assert len({path.read_bytes() for path in undisturbed.values()}) == 4
+
+
+def test_a_killed_run_continues_to_the_same_bytes(train, undisturbed):
+    first = train(["heavy snow"])
+    before = stamps(first)
+    (killed := first["heavy snow", "ankle boot"]).with_name(f"{killed.name}.digest").unlink()
+    killed.write_bytes(b"half a file")
+    (partial := killed.with_name(f".{killed.name}.1.partial")).write_bytes(b"half a write")
+    resumed = train()
+    assert not partial.exists()
+    assert {key: path.read_bytes() for key, path in resumed.items()} == {k: p.read_bytes() for k, p in undisturbed.items()}
+    assert stamps(resumed)["heavy snow", "sneaker"] == before["heavy snow", "sneaker"]
+
+
+def test_only_sliders_whose_inputs_changed_are_trained_again(pipe, origin, train, tmp_path):
+    before = stamps(train())
+    assert stamps(train(health_seeds=5, least_gain=-1.0)) == before
+    changed = dataclasses.replace(origin, tokens=origin.tokens | {"sneaker": "another token"})
+    after = stamps(sliders.train_all(pipe, SHIFTS, CLASSES, settings=SETTINGS, origin=changed, folder=tmp_path))
+    assert {name for (_, name), stamp in after.items() if stamp != before[_, name]} == {"sneaker"}
+
+
+def test_sliders_that_are_no_longer_asked_for_are_deleted(train, tmp_path):
+    train()
+    kept = train(["heavy snow"], ["sneaker"])
+    assert sorted(tmp_path.rglob("*.safetensors")) == list(kept.values())
+
+
+def test_training_leaves_the_base_model_as_it_was(pipe, train):
+    before = output(pipe)
+    train(["heavy snow"], ["sneaker"])
+    assert torch.equal(output(pipe), before)
+
+
+def test_a_diverging_slider_is_named_and_not_written(train, tmp_path):
+    with pytest.raises(FloatingPointError, match="sneaker in heavy snow"):
+        train(["heavy snow"], ["sneaker"], eta=float("inf"))
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "misfit"])
+def test_an_unusable_slider_file_is_named(pipe, undisturbed, tmp_path, damage):
+    path, source = tmp_path / "slider.safetensors", undisturbed["heavy snow", "sneaker"]
+    if damage == "truncated":
+        path.write_bytes(source.read_bytes()[:-50])
+    if damage == "misfit":
+        weights = load_file(source)
+        save_file(dict(list(weights.items())[1:]), path, metadata=adapters.header(source))
+    with pytest.raises((FileNotFoundError, ValueError), match=str(path)), adapters.loaded(pipe, path):
+        pass
+    assert not adapters.layers(pipe.unet)
+
+
+def test_the_released_code_spends_twice_the_evaluations():
+    released = dataclasses.replace(SETTINGS, iterations=1, batch_size=16, denoising_steps=50)
+    assert sliders.evaluations(released) == 448  # 25 + 2 + 1 predictions of 16 samples; the released code makes 928
+
+
+def test_the_tiny_unit_is_the_golden_one(undisturbed):
+    agrees(kinds.SLIDERS, undisturbed["heavy snow", "sneaker"], within=1e-3)

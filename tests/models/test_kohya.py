@@ -1,0 +1,239 @@
+"""Sliders in the authors' layout: names and shapes, exact conversion both ways, and what is refused."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from diffusers import UNet2DConditionModel
+from safetensors.torch import load_file, save_file
+
+from cnslib.models import adapters, kohya, text_to_image
+
+KEYS = Path(__file__).parent / "data" / "lora_sd2_noxattn_rank4_state_dict.csv"
+
+
+@pytest.fixture(scope="module")
+def pipe(tiny_pipeline_dir):
+    return text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+
+
+@pytest.fixture(scope="module", params=[1.0, 0.1], ids=["alpha 1", "alpha 0.1"])
+def slider(request, pipe, tmp_path_factory):
+    """A slider of ours, rank 4, with random factors."""
+    path = tmp_path_factory.mktemp("ours") / "slider.safetensors"
+    generator = torch.Generator().manual_seed(0)
+    with adapters.fresh(pipe, rank=4, alpha=request.param, generator=generator) as parameters:
+        for parameter in parameters:
+            parameter.data.copy_(torch.randn(parameter.shape, generator=generator))
+        adapters.save(pipe, path, {"shift": "heavy snow", "class": "sneaker"})
+    return path
+
+
+@pytest.fixture
+def released(pipe, slider, tmp_path):
+    path = tmp_path / "released.pt"
+    kohya.export_slider(pipe.unet, slider, path)
+    return path
+
+
+def sd2_unet():
+    """The UNet of Stable Diffusion 2 without its 866 million weights."""
+    with torch.device("meta"):
+        return UNet2DConditionModel(
+            sample_size=96,
+            block_out_channels=(320, 640, 1280, 1280),
+            cross_attention_dim=1024,
+            attention_head_dim=(5, 10, 20, 20),
+            use_linear_projection=True,
+        )
+
+
+def rank_and_alpha(path):
+    config = json.loads(adapters.header(path)["lora_adapter_metadata"])
+    return config["unet.r"], config["unet.lora_alpha"]
+
+
+def draw(pipe, path):
+    with adapters.loaded(pipe, path):
+        return text_to_image.sample(pipe, ["a picture of a sneaker", "a picture of a bag"], [1, 2], steps=3, guidance=2.0)
+
+
+def output(unet):
+    generator = torch.Generator().manual_seed(1)
+    latents, text = torch.randn(2, 4, 16, 16, generator=generator), torch.randn(2, 24, 16, generator=generator)
+    with torch.no_grad():
+        return unet(latents, 501, text).sample
+
+
+def test_the_keys_and_shapes_of_the_released_adapter_of_stable_diffusion_2_are_met():
+    with open(KEYS) as stream:
+        rows = list(csv.DictReader(stream))
+    listed = {row["key"]: () if row["shape"] == "scalar" else tuple(map(int, row["shape"].split("x"))) for row in rows}
+    unet = sd2_unet()
+    assert sum(parameter.numel() for parameter in unet.parameters()) == 865_910_724
+    assert len(listed) == 450 and len(kohya.stems(unet)) == 150
+    assert kohya.shapes(unet, 4) == listed
+
+
+def test_names_are_looked_up_and_not_guessed_from_underscores(pipe):
+    found = kohya.stems(pipe.unet)
+    assert found["lora_unet_down_blocks_0_resnets_0_time_emb_proj"] == "down_blocks.0.resnets.0.time_emb_proj"
+    assert found["lora_unet_mid_block_attentions_0_transformer_blocks_0_attn1_to_out_0"].endswith("attn1.to_out.0")
+    modules = dict(pipe.unet.named_modules())
+    assert all(name in modules and stem == "lora_unet_" + name.replace(".", "_") for stem, name in found.items())
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_the_round_trip_gives_the_same_tensors_and_the_same_images(pipe, slider, tmp_path, suffix):
+    there, back = tmp_path / f"released{suffix}", tmp_path / "back.safetensors"
+    kohya.export_slider(pipe.unet, slider, there)
+    match = kohya.import_slider(pipe.unet, there, back, entries={"source": "elsewhere"})
+    before, after = load_file(slider), load_file(back)
+    assert len(match.matched) == 47 * 3 and not match.missing
+    assert before.keys() == after.keys()
+    assert all(torch.equal(after[key], value) and after[key].dtype == value.dtype for key, value in before.items())
+    assert rank_and_alpha(back) == rank_and_alpha(slider)
+    assert torch.equal(draw(pipe, back), draw(pipe, slider))
+    kept = {"source": "elsewhere"} | ({"shift": "heavy snow", "class": "sneaker"} if suffix == ".safetensors" else {})
+    assert kept.items() <= adapters.header(back).items()
+
+
+def test_where_the_header_is_kept_the_round_trip_gives_the_same_bytes(pipe, slider, tmp_path):
+    there, back = tmp_path / "released.safetensors", tmp_path / "back.safetensors"
+    kohya.export_slider(pipe.unet, slider, there)
+    kohya.import_slider(pipe.unet, there, back, entries={})
+    assert back.read_bytes() == slider.read_bytes()
+
+
+def test_diffusers_reads_what_is_exported_as_the_same_adapter(slider, released, tiny_pipeline_dir):
+    """Its own kohya reader scales by alpha / rank; our files are read by the same library from their header."""
+    ours, theirs = (text_to_image.load_pipeline(tiny_pipeline_dir, "cpu") for _ in range(2))
+    ours.load_lora_weights(slider)
+    theirs.load_lora_weights(torch.load(released, weights_only=True))
+    assert torch.allclose(output(theirs.unet), output(ours.unet), atol=1e-5)
+
+
+def test_the_released_tensors_are_ours_under_other_names(pipe, slider, released):
+    weights, ours = torch.load(released, weights_only=True), load_file(slider)
+    stem, name = "lora_unet_down_blocks_1_resnets_0_conv_shortcut", "unet.down_blocks.1.resnets.0.conv_shortcut"
+    assert torch.equal(weights[f"{stem}.lora_down.weight"], ours[f"{name}.lora_A.weight"])
+    assert torch.equal(weights[f"{stem}.lora_up.weight"], ours[f"{name}.lora_B.weight"])
+    assert weights[f"{stem}.alpha"].item() == rank_and_alpha(slider)[1]
+
+
+def test_a_released_slider_applied_by_hand_is_our_adapter(pipe, slider, released, tiny_pipeline_dir):
+    """W + alpha / rank * up @ down; for convolutions, up is a 1x1 convolution after down."""
+    weights = torch.load(released, weights_only=True)
+    by_hand = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu").unet
+    plain = output(by_hand)
+    for key in [key for key in weights if key.endswith(".alpha")]:
+        stem = key.removesuffix(".alpha")
+        (module,) = (m for name, m in by_hand.named_modules() if "lora_unet_" + name.replace(".", "_") == stem)
+        up, down = weights[f"{stem}.lora_up.weight"].float(), weights[f"{stem}.lora_down.weight"].float()
+        product = (up.flatten(1) @ down.flatten(1)).reshape(module.weight.shape)
+        module.weight.data += weights[key].double().item() / 4 * product
+    with adapters.loaded(pipe, slider):
+        adapted = output(pipe.unet)
+    assert not torch.allclose(adapted, plain, atol=0.05)
+    assert torch.allclose(output(by_hand), adapted, atol=1e-3)
+
+
+def test_a_bf16_file_of_the_authors_is_read_without_loss(pipe, released, tmp_path):
+    """Values that half precision cannot hold stay what they are."""
+    path, ours = tmp_path / "bf16.pt", tmp_path / "ours.safetensors"
+    weights = {key: value.bfloat16() for key, value in torch.load(released, weights_only=True).items()}
+    for key, value in weights.items():
+        if key.endswith("alpha"):
+            weights[key] = torch.tensor(1.0, dtype=torch.bfloat16)
+        else:
+            value[0] *= 1e-9
+    torch.save(weights, path)
+    kohya.import_slider(pipe.unet, path, ours, entries={})
+    again = kohya.to_released(pipe.unet, ours)
+    assert again.keys() == weights.keys()
+    assert all(torch.equal(again[key], value) and again[key].dtype == torch.bfloat16 for key, value in weights.items())
+    with adapters.loaded(pipe, ours):
+        name, layer = next(iter(adapters.layers(pipe.unet).items()))
+        down = weights[f"lora_unet_{name.replace('.', '_')}.lora_down.weight"]
+        assert torch.equal(layer.lora_A[adapters.NAME].weight, down.float())
+
+
+def test_equal_sliders_give_equal_bytes(pipe, slider, tmp_path):
+    for suffix in (".pt", ".safetensors"):
+        first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+        kohya.export_slider(pipe.unet, slider, first)
+        kohya.export_slider(pipe.unet, slider, second)
+        assert first.read_bytes() == second.read_bytes()
+
+
+def broken(weights, fault):
+    key = "lora_unet_mid_block_resnets_0_conv1.lora_down.weight"
+    if fault == "missing":
+        return {name: value for name, value in weights.items() if "mid_block_resnets_0" not in name}
+    if fault == "unexpected":
+        return weights | {"lora_te_text_model_encoder_layers_0_mlp_fc1.alpha": torch.tensor(1.0)}
+    if fault == "shape":
+        return weights | {key: weights[key][:2]}
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "counts"),
+    [
+        ("missing", (132, 9, 0, 0)),  # alpha and two factors of conv1, conv2 and the time embedding
+        ("unexpected", (141, 0, 1, 0)),
+        ("shape", (140, 0, 0, 1)),
+        ("empty", (0, 141, 0, 0)),
+    ],
+)
+def test_a_partial_slider_is_refused_with_counts_and_nothing_is_written(pipe, released, tmp_path, fault, counts):
+    path, target = tmp_path / "partial.pt", tmp_path / "ours.safetensors"
+    weights = broken(torch.load(released, weights_only=True), fault)
+    torch.save(weights, path)
+    match = kohya.compare(pipe.unet, weights)
+    assert tuple(map(len, (match.matched, match.missing, match.unexpected, match.misshapen))) == counts
+    told = rf"partial\.pt does not fit this UNet: {counts[0]} tensors matched; {counts[1]} missing.*{counts[2]} unexpected.*{counts[3]} of"
+    with pytest.raises(ValueError, match=told):
+        kohya.import_slider(pipe.unet, path, target, entries={})
+    assert not target.exists()
+
+
+def test_modules_that_differ_in_alpha_are_refused(pipe, released, tmp_path):
+    weights = torch.load(released, weights_only=True)
+    weights[next(key for key in weights if key.endswith(".alpha"))] = torch.tensor(4.0)
+    torch.save(weights, tmp_path / "mixed.pt")
+    with pytest.raises(ValueError, match=r"mixed\.pt: alpha is .*4\.0; accepted: one positive number"):
+        kohya.import_slider(pipe.unet, tmp_path / "mixed.pt", tmp_path / "ours.safetensors", entries={})
+
+
+def test_a_scale_that_is_not_alpha_over_rank_is_refused(pipe, slider, tmp_path):
+    path, header = tmp_path / "scaled.safetensors", adapters.header(slider)
+    config = json.loads(header["lora_adapter_metadata"]) | {"unet.use_rslora": True}
+    save_file(load_file(slider), path, header | {"lora_adapter_metadata": json.dumps(config)})
+    with pytest.raises(ValueError, match=r"scaled\.safetensors: use_rslora is True"):
+        kohya.to_released(pipe.unet, path)
+
+
+def test_another_suffix_is_refused(pipe, slider, tmp_path):
+    with pytest.raises(ValueError, match=r"'\.npz' is not accepted; accepted: \.pt, \.safetensors"):
+        kohya.export_slider(pipe.unet, slider, tmp_path / "slider.npz")
+
+
+def test_an_unfinished_training_is_told_from_a_finished_one(tmp_path):
+    name = "cartoon_style_class_002_alpha1.0_rank4_noxattn"
+    (folder := tmp_path / name).mkdir()
+    (folder / f"{name}_300steps.pt").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match=re.escape(f"{name}_last.pt does not exist; its training stopped at {name}_300steps.pt")):
+        kohya.released_path(tmp_path, "cartoon style", 2, rank=4, alpha=1)
+    (folder / f"{name}_last.pt").write_bytes(b"")
+    assert kohya.released_path(tmp_path, "cartoon style", 2, rank=4, alpha=1).name == f"{name}_last.pt"
+
+
+def test_a_shift_may_be_named_with_its_article_as_the_published_results_do(tmp_path):
+    name = "the_design_of_sculpture_class_022_alpha1.0_rank4_noxattn"
+    (folder := tmp_path / name).mkdir()
+    (folder / f"{name}_last.pt").write_bytes(b"")
+    assert kohya.released_path(tmp_path, "design of sculpture", 22, rank=4, alpha=1) == folder / f"{name}_last.pt"

@@ -1,0 +1,359 @@
+"""The 43 classifiers: the table agrees with the papers' tables and the libraries, and each kind is built whole from its authors' files."""
+
+import dataclasses
+import hashlib
+
+import numpy as np
+import open_clip
+import pandas as pd
+import pytest
+import timm
+import torch
+import torch.nn.functional as F
+import torchvision
+from safetensors.torch import save_file
+from tiny_encoders import VIT, write_clip
+
+from cnslib.core.paths import PUBLISHED
+from cnslib.data import imagenet
+from cnslib.models import checkpoints, classifiers, encoders, registry
+
+KEY = "evaluation.classifiers.x"
+PICTURE = np.random.default_rng(0).integers(0, 256, (1, 224, 224, 3), dtype=np.uint8)
+OPENMMLAB = {
+    "blocks.0.norm": "backbone.layers.0.ln",
+    "blocks.0.attn.": "backbone.layers.0.attn.",
+    "blocks.0.mlp.fc1.": "backbone.layers.0.ffn.layers.0.0.",
+    "blocks.0.mlp.fc2.": "backbone.layers.0.ffn.layers.1.",
+    "patch_embed.proj.": "backbone.patch_embed.projection.",
+    "norm.": "backbone.ln1.",
+    "head.": "head.layers.head.",
+    "cls_token": "backbone.cls_token",
+    "pos_embed": "backbone.pos_embed",
+}
+
+
+def load(name, path="", options="", **settings):
+    """As the evaluation step loads it, from the text in its parameters."""
+    source = f"registry:{name}" + (f"@{path}" if path else "") + options
+    return classifiers.load(name, source, list(imagenet.labels()), **settings)
+
+
+def of_kind(kind):
+    return [found for found in registry.entries().values() if found.kind == kind]
+
+
+def tiny(seed=0, **arguments):
+    """A vision transformer of timm with random weights, for 32-px pictures."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = timm.create_model("vit_tiny_patch16_224", **{**VIT, "num_classes": 5, **arguments}).eval()
+        for parameter in model.parameters():
+            parameter.data.normal_(std=0.1)
+    return model.requires_grad_(False)
+
+
+def flat(model):
+    """A state dict of a model's shapes whose file is small: every tensor repeats one zero."""
+    return {name: torch.zeros((), dtype=value.dtype, device="cpu").expand(value.shape) for name, value in model.state_dict().items()}
+
+
+def with_prefix(state, prefix):
+    return {prefix + name: value for name, value in state.items()}
+
+
+def openmmlab(state):
+    """The names of OpenMMLab's vision transformer."""
+    renamed = {}
+    for name, value in state.items():
+        start = next(start for start in OPENMMLAB if name.startswith(start))
+        renamed[OPENMMLAB[start] + name.removeprefix(start)] = value
+    return renamed
+
+
+def mocov3(state):
+    """A checkpoint of MoCo v3: encoder, momentum encoder and predictor of a distributed training."""
+    others = with_prefix(state, "module.momentum_encoder.") | {"module.predictor.0.weight": torch.ones(2, 2)}
+    return {"epoch": 300, "arch": "vit_base", "state_dict": with_prefix(state, "module.base_encoder.") | others, "optimizer": {}}
+
+
+def test_the_table_is_the_papers_tables_4_and_7():
+    table = registry.read().set_index("model")
+    error, validation = (pd.read_csv(PUBLISHED / name, index_col="model") for name in ("corruption_error.csv", "validation.csv"))
+    assert len(table) == 43 and set(table.index) == set(error.index)
+    pd.testing.assert_frame_equal(table[["ce", "rce"]], error[["ce", "rce"]].loc[table.index], check_names=False)
+    published = table["table7_top1"].dropna()
+    assert len(published) == 41
+    assert published.to_dict() == pytest.approx(validation["accuracy"].dropna()[published.index].to_dict())
+
+
+def test_timm_knows_every_name_with_its_preprocessing_and_repository():
+    known = set(timm.list_pretrained())
+    assert len(of_kind("timm")) == 21 and len(of_kind("linear_head")) == 9
+    for found in of_kind("timm"):
+        config = timm.get_pretrained_cfg(found.architecture)
+        own = {name: getattr(config, name) for name in ("input_size", "crop_pct", "mean", "std")}
+        assert found.model == found.architecture in known and config.hf_hub_id == found.hub
+        assert own == {name: found.settings[name] for name in own}, found.model
+    for found in of_kind("linear_head"):
+        config = timm.get_pretrained_cfg(found.architecture)
+        assert found.architecture in known and config.num_classes == 0 and config.hf_hub_id == found.hub
+        assert (config.mean, config.std) == (found.settings["mean"], found.settings["std"])
+    assert {found.architecture for found in of_kind("checkpoint")} <= set(timm.list_models())
+
+
+def test_open_clip_knows_every_name_with_its_statistics_and_repository():
+    assert len(of_kind("open_clip")) == 6
+    for found in of_kind("open_clip"):
+        name, tag = found.architecture.split("/")
+        assert (name, tag) in open_clip.list_pretrained()
+        config = open_clip.get_pretrained_cfg(name, tag)
+        assert (config["mean"], config["std"], config["hf_hub"]) == (found.settings["mean"], found.settings["std"], f"{found.hub}/")
+        assert open_clip.get_model_config(name)["vision_cfg"]["image_size"] == found.input_size
+
+
+def test_open_clip_carries_eighty_templates_and_a_name_for_each_class():
+    assert (len(open_clip.OPENAI_IMAGENET_TEMPLATES), len(open_clip.IMAGENET_CLASSNAMES)) == (80, 1000)
+
+
+def test_torchvision_publishes_the_alexnet_of_the_table():
+    known, found = torchvision.models.AlexNet_Weights.IMAGENET1K_V1, registry.entry("alexnet")
+    assert known.url.endswith(found.file) and found.sha256 in found.file
+    assert known.meta["_metrics"]["ImageNet-1K"]["acc@1"] == pytest.approx(100 * found.library_top1)
+
+
+def test_an_unknown_model_is_refused_with_near_names():
+    with pytest.raises(
+        ValueError, match=r"'resnet50' is not accepted; accepted: .*resnet50\.a1_in1k.*\(all 43 are in published/classifiers43"
+    ):
+        registry.entry("resnet50")
+    with pytest.raises(ValueError, match=r"'0000' is not accepted; accepted: alexnet, .*vssm_base_v0"):
+        registry.entry("0000")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("kind", "keras"), ("rce", -1), ("table7_top1", 83.8), ("statistics", "none"), ("model", "alexnet")]
+)
+def test_a_wrong_row_of_the_table_is_named(tmp_path, column, value):
+    table = pd.read_csv(PUBLISHED / registry.REGISTRY, keep_default_na=False)
+    table[column] = table[column].astype(object)
+    table.loc[5, column] = value
+    table.to_csv(tmp_path / "registry.csv", index=False)
+    with pytest.raises(ValueError, match=rf"registry.csv breaks its schema:\n(.|\n)*{column}"):
+        registry.read(tmp_path / "registry.csv")
+    with pytest.raises(FileNotFoundError, match=r"none\.csv does not exist"):
+        registry.read(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        lambda state: state,
+        lambda state: {"model": state, "epoch": 100},
+        lambda state: {"state_dict": with_prefix(state, "module."), "optimizer": {}},
+        mocov3,
+        lambda state: {"meta": {"epoch": 150}, "state_dict": openmmlab(state)},
+    ],
+    ids=["bare", "MAE and DeiT", "distributed", "MoCo v3", "OpenMMLab"],
+)
+def test_every_layout_of_a_checkpoint_gives_the_saved_model(tmp_path, layout):
+    saved, other = tiny(), tiny(seed=1)
+    torch.save(layout(saved.state_dict()), tmp_path / "checkpoint.pth")
+    found = checkpoints.load(other, tmp_path / "checkpoint.pth", key=KEY)
+    image = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    assert (len(found.matched), found.complete) == (len(saved.state_dict()), True)
+    assert torch.equal(other(image), saved(image))
+
+
+def test_a_resnet_of_moco_v3_has_timms_names(tmp_path):
+    with torch.device("meta"):
+        theirs, ours = torchvision.models.resnet50(), timm.create_model("resnet50")
+    torch.save({"arch": "resnet50", "state_dict": with_prefix(flat(theirs), "module.")}, tmp_path / "linear.pth.tar")
+    assert checkpoints.match(checkpoints.renamed(tmp_path / "linear.pth.tar", key=KEY), ours).complete
+
+
+def test_a_partial_checkpoint_is_refused_and_counted(tmp_path):
+    state = tiny().state_dict()
+    changed = {name: value for name, value in state.items() if not name.startswith("head.")}
+    torch.save({"model": changed}, tmp_path / "backbone.pth")
+    with pytest.raises(
+        ValueError, match=r"backbone.pth does not fit .*: 18 tensors match, 2 missing \(head.bias, head.weight\), .*without its"
+    ):
+        checkpoints.load(tiny(), tmp_path / "backbone.pth", key=KEY)
+    changed |= {"head.0.weight": torch.ones(1), "norm.weight": torch.ones(3)}
+    torch.save(mocov3(changed), tmp_path / "pretrained.pth")
+    counts = (
+        r"17 tensors match, 2 missing .*, 1 unexpected \(head.0.weight\), 1 of another shape \(norm.weight\); a partial load is refused"
+    )
+    model, before = tiny(seed=1), tiny(seed=1).state_dict()
+    with pytest.raises(ValueError, match=counts):
+        checkpoints.load(model, tmp_path / "pretrained.pth", key=KEY)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_a_file_without_tensors_or_with_two_networks_is_refused(tmp_path):
+    torch.save({"epoch": 3}, tmp_path / "empty.pth")
+    with pytest.raises(ValueError, match=r"empty\.pth holds no tensors"):
+        checkpoints.renamed(tmp_path / "empty.pth", key=KEY)
+    torch.save({"module.a": torch.ones(1), "a": torch.ones(1)}, tmp_path / "two.pth")
+    with pytest.raises(ValueError, match=r"two\.pth holds 1 tensors under two names"):
+        checkpoints.renamed(tmp_path / "two.pth", key=KEY)
+
+
+@pytest.mark.parametrize(("blocks", "features"), [(1, "concatenated"), (4, "concatenated"), (1, "interleaved")])
+def test_a_linear_head_sees_class_tokens_and_the_mean_patch_in_the_released_order(tmp_path, blocks, features):
+    backbone = tiny(depth=5, num_classes=0, reg_tokens=4)
+    head = torch.nn.Linear(16 * (blocks + 1), 7)
+    state = (
+        {"state_dict": with_prefix(head.state_dict(), "module.linear."), "best_acc": 78.2}
+        if features == "interleaved"
+        else head.state_dict()
+    )
+    torch.save(dict(state), tmp_path / "head.pth")
+    model = checkpoints.probe(backbone, tmp_path / "head.pth", features=features, key=KEY)
+    image = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    seen = []
+    handles = [block.register_forward_hook(lambda module, inputs, output: seen.append(backbone.norm(output))) for block in backbone.blocks]
+    with torch.no_grad():
+        last = backbone.forward_features(image)
+        for handle in handles:
+            handle.remove()
+        found, logits = model.features(image), model(image)
+    parts = [tokens[:, 0] for tokens in seen[-blocks:]] + [last[:, 5:].mean(dim=1)]
+    expected = torch.cat(parts, dim=1)
+    if features == "interleaved":
+        expected = torch.empty_like(found)
+        expected[:, 0::2], expected[:, 1::2] = parts
+    assert torch.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(logits, head(expected), atol=1e-5)
+
+
+@pytest.mark.parametrize(("width", "features"), [(48, "concatenated"), (80, "interleaved")])
+def test_a_linear_head_of_another_width_is_refused(tmp_path, width, features):
+    torch.save(dict(torch.nn.Linear(width, 7).state_dict()), tmp_path / "head.pth")
+    with pytest.raises(ValueError, match=rf"{KEY}: .*head.pth holds .*\(7, {width}\).*; accepted: a linear head, weight and bias, on 32"):
+        checkpoints.probe(tiny(num_classes=0), tmp_path / "head.pth", features=features, key=KEY)
+
+
+def test_the_mae_checkpoint_is_loaded_whole_in_its_own_layout(tmp_path):
+    with torch.device("meta"):
+        state = flat(timm.create_model("vit_base_patch16_224", num_classes=1000, global_pool="avg"))
+    assert {"fc_norm.weight", "fc_norm.bias"} <= state.keys() and "norm.weight" not in state
+    torch.save({"model": state}, tmp_path / "mae_finetuned_vit_base.pth")
+    found = load("mae_vit_base_patch16", tmp_path)
+    assert found.parameters == 86_567_656 and found.labels == list(imagenet.labels())
+    torch.save(
+        {"model": {name: value for name, value in state.items() if not name.startswith(("head", "fc_norm"))}}, tmp_path / "pretrain.pth"
+    )
+    with pytest.raises(ValueError, match=r"classifiers.mae_vit_base_patch16: .*pretrain.pth does not fit .*4 missing .*without its class"):
+        load("mae_vit_base_patch16", tmp_path / "pretrain.pth")
+
+
+def test_alexnet_answers_with_the_weights_of_its_file_under_either_preprocessing(tmp_path):
+    with torch.device("meta"):
+        state = flat(torchvision.models.alexnet())
+    torch.save(state | {"classifier.6.bias": torch.arange(1000.0)}, tmp_path / "alexnet-owt-7be5be79.pth")
+    with pytest.raises(ValueError, match=r"classifiers.alexnet: .*7be5be79.pth has the sha256 .*; accepted: 7be5be79"):
+        load("alexnet", tmp_path)
+    digest = hashlib.sha256((tmp_path / "alexnet-owt-7be5be79.pth").read_bytes()).hexdigest()
+    own, paper = (load("alexnet", tmp_path, f";sha256={digest}", preprocessing=how) for how in ("model", "paper"))
+    assert own.logits(PICTURE).tolist() == [list(range(1000))]
+    assert (own.settings["interpolation"], paper.settings) == ("bilinear", classifiers.paper_settings((3, 224, 224)))
+    assert own.preprocessing != paper.preprocessing
+    with pytest.raises(ValueError, match=r"evaluation\.preprocessing: 'own' is not accepted; accepted: model, paper"):
+        load("alexnet", preprocessing="own")
+
+
+def test_a_timm_model_gives_the_outputs_of_the_file_and_refuses_another_models(tmp_path):
+    saved = timm.create_model("resnet18").eval()
+    save_file(saved.state_dict(), tmp_path / "model.safetensors")
+    found = load("resnet18.a1_in1k", tmp_path)
+    with torch.no_grad():
+        expected = saved(found.transform(classifiers.Image.fromarray(PICTURE[0]))[None])
+    assert torch.allclose(found.logits(PICTURE), expected, atol=1e-5)
+    with pytest.raises(ValueError, match=r"classifiers.resnet34.a1_in1k: .*model.safetensors cannot be loaded .*Missing key"):
+        load("resnet34.a1_in1k", tmp_path)
+
+
+def test_an_augreg_model_is_read_from_a_file_of_tensors(tmp_path):
+    with torch.device("meta"):
+        state = flat(timm.create_model("vit_base_patch16_224"))
+    torch.save(state, tmp_path / "augreg.pth")
+    found = load("vit_base_patch16_224.augreg_in1k", tmp_path / "augreg.pth")
+    assert found.parameters == 86_567_656 and found.settings["mean"] == (0.5, 0.5, 0.5)
+
+
+def test_dinov2_needs_its_head_and_resamples_its_position_embedding(tmp_path):
+    found = registry.entry("dinov2_vit_small_patch14")
+    with pytest.raises(FileNotFoundError, match=r"dinov2_vits14_linear4_head.pth does not exist"):
+        load(found.model, tmp_path)
+    with torch.device("meta"):
+        state = timm.create_model(found.architecture).state_dict()
+    save_file({name: torch.zeros(value.shape, dtype=torch.float16) for name, value in state.items()}, tmp_path / found.file)
+    torch.save({"weight": torch.zeros(1).expand(1000, 1920), "bias": torch.zeros(1000)}, tmp_path / found.head)
+    network = load(found.model, tmp_path).network
+    assert state["pos_embed"].shape == (1, 1 + 37**2, 384)
+    assert network.backbone.pos_embed.shape == (1, 1 + 16**2, 384) and network.blocks == 4
+    torch.save({"weight": torch.zeros(10, 1920), "bias": torch.zeros(10)}, tmp_path / found.head)
+    with pytest.raises(ValueError, match=r"outputs of .*head.pth: 10 is not accepted; accepted: 1000"):
+        load(found.model, tmp_path)
+
+
+def test_zero_shot_scores_are_cosines_with_the_mean_of_eighty_templates(tmp_path):
+    saved = write_clip(tmp_path / "clip")
+    clip = encoders.Clip(str(tmp_path / "clip"))
+    names, image = ["hen", "lion"], torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        texts = [clip.tokenizer([template(name) for template in open_clip.OPENAI_IMAGENET_TEMPLATES]) for name in names]
+        means = torch.stack([F.normalize(saved.encode_text(tokens), dim=1).mean(dim=0) for tokens in texts])
+        expected = saved.logit_scale.exp() * F.normalize(saved.encode_image(image), dim=1) @ F.normalize(means, dim=1).T
+        found = registry.ZeroShot(clip, names)(image)
+    assert torch.allclose(found, expected, atol=1e-4)
+
+
+def test_a_clip_directory_without_weights_or_with_other_ones_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"classifiers.clip_resnet50: .*open_clip_model.safetensors does not exist"):
+        load("clip_resnet50", tmp_path)
+    write_clip(tmp_path / "clip")
+    with pytest.raises(ValueError, match=r"classifiers.clip_resnet50: .*open_clip_model.safetensors has the sha256"):
+        load("clip_resnet50", tmp_path / "clip", ";sha256=00000000")
+
+
+def test_vmamba_is_built_where_its_module_can_be_imported(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"classifiers.vssm_base_v0: vssm_base_v0 needs the module vmamba, which cannot be imported"):
+        load("vssm_base_v0")
+    (tmp_path / "vmamba.py").write_text("import torch\n\ndef vanilla_vmamba_base():\n    return torch.nn.Linear(2, 1000)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    torch.save({"model": dict(torch.nn.Linear(2, 1000).state_dict())}, tmp_path / "vssmbase_dp06_ckpt_epoch_241.pth")
+    assert load("vssm_base_v0", tmp_path).parameters == 3000
+
+
+def test_the_source_names_path_revision_and_digest():
+    found, place = registry.parse("registry:alexnet@weights/a.pth;revision=v1;sha256=7be5be79", key=KEY)
+    assert (found.model, place) == ("alexnet", registry.Place("weights/a.pth", "v1", "7be5be79"))
+    with pytest.raises(ValueError, match=rf"{KEY}: 'registry:alexnet;md5=1' is not accepted; accepted: registry:<model>\[@<path>\]"):
+        registry.parse("registry:alexnet;md5=1", key=KEY)
+
+
+def test_the_digest_of_a_source_is_that_of_its_files(tmp_path):
+    (tmp_path / "a.pth").write_bytes(b"1")
+    before = classifiers.source_digest(f"registry:alexnet@{tmp_path}")
+    (tmp_path / "a.pth").write_bytes(b"2")
+    assert classifiers.source_digest(f"registry:alexnet@{tmp_path}") != before
+
+
+def test_another_data_sets_labels_are_refused():
+    with pytest.raises(ValueError, match=r"classifiers.alexnet: registry:alexnet answers with ImageNet's classes, base.labels names 2"):
+        classifiers.load("alexnet", "registry:alexnet", ["bag", "coat"])
+
+
+def test_paper_preprocessing_is_the_same_for_all_but_the_336_px_model():
+    crops = {classifiers.paper_settings(found.settings["input_size"])["crop_pct"] for found in registry.entries().values()}
+    assert crops == {0.875, 1.0}
+    large = [found.model for found in registry.entries().values() if found.input_size == 336]
+    assert large == ["clip_vit_large_patch14_336"]
+    assert {dataclasses.replace(registry.entry("alexnet"), statistics=name).settings["mean"] for name in registry.STATISTICS} == {
+        (0.485, 0.456, 0.406),
+        (0.48145466, 0.4578275, 0.40821073),
+        (0.5, 0.5, 0.5),
+    }

@@ -1,0 +1,202 @@
+"""IN* tokens of dataset interfaces and of the published text encoder: read, written, converted, refused."""
+
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import CLIPTextModel, CLIPTokenizer
+
+from cnslib.core import names
+from cnslib.method import inversion
+from cnslib.models import text_to_image, tokens
+
+WIDTH = 16
+CLASSES = {"sneaker": 7, "ankle boot": 2}
+
+
+def vector(number):
+    return torch.randn(WIDTH, generator=torch.Generator().manual_seed(number))
+
+
+VECTORS = {name: vector(number) for name, number in CLASSES.items()}
+
+
+@pytest.fixture(scope="module")
+def pipe(tiny_pipeline_dir):
+    return text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+
+
+@pytest.fixture(scope="module")
+def encoder(pipe, tmp_path_factory):
+    """A folder as our writer makes it. Read only."""
+    folder = tmp_path_factory.mktemp("encoders") / "encoder_root"
+    tokens.write_encoder(pipe, VECTORS, folder, classes=CLASSES)
+    return folder
+
+
+def foreign_encoder(folder, pipe, words):
+    """As dataset interfaces build theirs: one word after the other, half precision, names with text_model."""
+    tokenizer = CLIPTokenizer.from_pretrained(pipe)
+    encoder = CLIPTextModel.from_pretrained(pipe.parent / "text_encoder", dtype=torch.float16)
+    for number, text in enumerate(words):
+        tokenizer.add_tokens(text)
+        encoder.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+        encoder.get_input_embeddings().weight.data[tokenizer.convert_tokens_to_ids(text)] = vector(number).half()
+    tokenizer.save_pretrained(folder / "tokenizer")
+    encoder.save_pretrained(folder / "text_encoder")
+    path = folder / "text_encoder" / "model.safetensors"
+    save_file({f"text_model.{key}": value for key, value in load_file(path).items()}, path)
+    torch.save({"initializer_words": [text[1:].split("-")[0] for text in words], "tokens": words}, folder / "tokens.pt")
+    return len(tokenizer) - len(words)
+
+
+def same(found, wanted=VECTORS):
+    return found.keys() == wanted.keys() and all(torch.equal(found[name], value) for name, value in wanted.items())
+
+
+def test_words_are_the_display_name_and_the_index(tmp_path):
+    assert tokens.word("great white shark", 2) == "<great white shark-2>"
+    assert tokens.parse("<T-shirt-610>", tmp_path) == ("T-shirt", 610)
+    with pytest.raises(ValueError, match=r"'<sneaker\*>' is not accepted; accepted: <display name-ImageNet index>"):
+        tokens.parse("<sneaker*>", tmp_path)
+
+
+@pytest.mark.parametrize("layout", ["bare", "word", "placeholder"])
+def test_every_layout_of_a_token_file_is_read(tmp_path, layout):
+    for number in CLASSES.values():
+        text, value = f"<thing-{number}>", vector(number)
+        path = tmp_path / (f"{number}/3000_learned_embeds.bin" if layout == "placeholder" else f"{number}.bin")
+        path.parent.mkdir(exist_ok=True)
+        torch.save({"bare": value, "word": {text: value}, "placeholder": {"placeholder": (text, value)}}[layout], path)
+    assert same(tokens.read_files(tmp_path, CLASSES))
+
+
+def test_files_of_ours_in_their_form_hold_bare_tensors_by_index_and_come_back(tmp_path):
+    tokens.write_files(VECTORS, tmp_path, classes=CLASSES)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.bin", "7.bin"]
+    assert torch.equal(torch.load(tmp_path / "2.bin", weights_only=True), VECTORS["ankle boot"])
+    assert same(tokens.read_files(tmp_path, CLASSES))
+    with pytest.raises(FileExistsError, match=r"7\.bin exists and is not overwritten"):
+        tokens.write_files(VECTORS, tmp_path, classes=CLASSES)
+
+
+def test_converted_tokens_load_in_the_pipeline_with_their_vectors(tmp_path, tiny_pipeline_dir):
+    paths = tokens.to_ours(VECTORS, tmp_path, source="elsewhere")
+    fresh = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+    text_to_image.load_tokens(fresh, tmp_path, list(CLASSES))
+    for name, value in VECTORS.items():
+        (number,) = fresh.tokenizer(names.token(name), add_special_tokens=False).input_ids
+        assert torch.equal(fresh.text_encoder.get_input_embeddings().weight[number], value)
+        assert inversion.loss_curve(paths[name]) == []
+    assert same(tokens.from_ours(tmp_path, CLASSES))
+    with pytest.raises(FileExistsError, match=r"sneaker\.safetensors exists"):
+        tokens.to_ours(VECTORS, tmp_path, source="elsewhere")
+
+
+def test_tokens_of_the_inversion_step_are_read(tiny_tokens_dir):
+    found = tokens.from_ours(tiny_tokens_dir, CLASSES)
+    assert list(found) == list(CLASSES) and {value.shape for value in found.values()} == {(WIDTH,)}
+
+
+def test_a_foreign_encoder_gives_the_vectors_of_its_words(tmp_path, tiny_pipeline_dir):
+    words = ["<tench-0>", "<great white shark-1>", "<Ankle Boot-2>", "<bag-3>"]
+    before = foreign_encoder(tmp_path, tiny_pipeline_dir / "tokenizer", words)
+    found = tokens.read_encoder(tmp_path, {"shark": 1, "ankle boot": 2})
+    assert same(found, {"shark": vector(1).half(), "ankle boot": vector(2).half()})
+    rows = tokens.embeddings(tmp_path / "text_encoder" / "model.safetensors")
+    assert torch.equal(rows[before + 2], vector(2).half())
+
+
+def test_the_published_weights_alone_give_the_rows_in_the_order_of_the_index(tmp_path):
+    path, matrix = tmp_path / "model.safetensors", torch.randn(30 + 1000, WIDTH)
+    save_file({"text_model.embeddings.token_embedding.weight": matrix, "text_model.final_layer_norm.bias": torch.zeros(3)}, path)
+    found = tokens.read_rows(path, CLASSES, vocabulary=30)
+    assert same(found, {"sneaker": matrix[37], "ankle boot": matrix[32]})
+    with pytest.raises(ValueError, match=r"has 1030 embeddings; accepted: 49408 \+ 1000"):
+        tokens.read_rows(path, CLASSES, vocabulary=49408)
+
+
+def test_pickled_weights_of_a_text_encoder_are_read(tmp_path):
+    matrix = torch.randn(5, WIDTH)
+    torch.save({"text_model.embeddings.token_embedding.weight": matrix}, tmp_path / "pytorch_model.bin")
+    assert torch.equal(tokens.embeddings(tmp_path), matrix)
+    torch.save({"logit_scale": matrix}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin has no embeddings\.token_embedding\.weight"):
+        tokens.embeddings(tmp_path)
+
+
+def test_an_encoder_of_ours_comes_back(encoder):
+    assert same(tokens.read_encoder(encoder, CLASSES))
+    plain = torch.load(encoder / "tokens.pt", weights_only=True)
+    assert plain["tokens"] == ["", "", "<ankle boot-2>", "", "", "", "", "<sneaker-7>"]
+    assert plain["initializer_words"][2] == "ankle boot"
+
+
+def test_our_encoder_conditions_as_our_tokens_do(encoder, tmp_path, tiny_pipeline_dir):
+    tokens.to_ours(VECTORS, tmp_path, source="elsewhere")
+    ours, theirs = (text_to_image.load_pipeline(tiny_pipeline_dir, "cpu") for _ in range(2))
+    text_to_image.load_tokens(ours, tmp_path, list(CLASSES))
+    theirs.tokenizer = CLIPTokenizer.from_pretrained(encoder / "tokenizer")
+    theirs.text_encoder = CLIPTextModel.from_pretrained(encoder / "text_encoder")
+    assert torch.equal(
+        text_to_image.embed(theirs, ["a picture of a <ankle boot-2>, in heavy snow"]),
+        text_to_image.embed(ours, ["a picture of a <ankle-boot*>, in heavy snow"]),
+    )
+
+
+def test_our_encoder_has_the_files_and_names_of_transformers_4(encoder, tmp_path):
+    assert all(key.startswith("text_model.") for key in load_file(encoder / "text_encoder" / "model.safetensors"))
+    shutil.copytree(encoder / "tokenizer", tmp_path / "old")
+    (tmp_path / "old" / "tokenizer.json").unlink()
+    text = "a picture of a <sneaker-7> in heavy snow"
+    new, old = (CLIPTokenizer.from_pretrained(folder)(text).input_ids for folder in (encoder / "tokenizer", tmp_path / "old"))
+    assert new == old
+
+
+def test_writing_an_encoder_leaves_the_pipeline_and_earlier_folders_alone(pipe, encoder):
+    assert tokens.word("sneaker", 7) not in pipe.tokenizer.get_vocab()
+    assert len(pipe.text_encoder.get_input_embeddings().weight) == len(pipe.tokenizer)
+    with pytest.raises(FileExistsError, match="encoder_root exists"):
+        tokens.write_encoder(pipe, VECTORS, encoder, classes=CLASSES)
+    assert [path.name for path in encoder.parent.iterdir()] == ["encoder_root"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"<thing-8>": vector(0)}, r"7\.bin holds the token '<thing-8>'; accepted: the one of class 7"),
+        ({"<thing>": vector(0)}, r"7\.bin: token '<thing>' is not accepted"),
+        ({"<thing-7>": "text"}, r"7\.bin holds no vector"),
+        (torch.zeros(2, WIDTH), r"7\.bin holds no vector"),
+        (torch.full((WIDTH,), float("nan")), r"7\.bin holds no vector"),
+        (torch.zeros(WIDTH - 1), r"widths \[15, 16\], for example of \['sneaker'\]|widths \[15, 16\], for example of \['ankle boot'\]"),
+    ],
+)
+def test_a_file_that_is_no_token_of_its_class_is_named(tmp_path, content, message):
+    tokens.write_files(VECTORS, tmp_path, classes=CLASSES)
+    torch.save(content, tmp_path / "7.bin")
+    with pytest.raises(ValueError, match=message):
+        tokens.read_files(tmp_path, CLASSES)
+
+
+def test_missing_token_files_are_counted(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"2 of 2 classes missing, \['sneaker \(7\.bin\)'"):
+        tokens.read_files(tmp_path, CLASSES)
+
+
+@pytest.mark.parametrize("part", ["text_encoder", "tokenizer", "tokens.pt"])
+def test_a_missing_part_of_an_encoder_is_named(encoder, tmp_path, part):
+    copied = shutil.copytree(encoder, tmp_path / "copy")
+    shutil.rmtree(copied / part) if (copied / part).is_dir() else (copied / part).unlink()
+    with pytest.raises(FileNotFoundError, match=f"copy has no {part}"):
+        tokens.read_encoder(copied, CLASSES)
+
+
+def test_a_word_that_the_tokenizer_spells_out_is_refused(encoder, tmp_path):
+    copied = shutil.copytree(encoder, tmp_path / "copy")
+    torch.save({"tokens": ["<bag-0>"], "initializer_words": ["bag"]}, copied / "tokens.pt")
+    with pytest.raises(ValueError, match=r"token '<bag-0>' becomes \d+ words"):
+        tokens.read_encoder(copied, {"bag": 0})
+    with pytest.raises(ValueError, match=r"entry 7 is ''; accepted: the token of 'sneaker', <display name-7>"):
+        tokens.read_encoder(copied, {"sneaker": 7})

@@ -1,0 +1,65 @@
+"""Strips: the pictures are those of the trajectories asked for, in their order, and without pictures one sentence says so."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from cnslib.core import tables
+from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.plots import sheets
+
+SHIFTS, CLASSES, SEEDS, SCALES = ["heavy snow", "heavy fog"], ["bag", "coat"], [1, 2], [0.0, 1.0, 2.0]
+WANTED = pd.DataFrame({"shift": SHIFTS, "class": ["coat", "bag"], "seed": [2, 1]}, index=[7, 3])  # as after a shuffle
+
+
+def picture(*key) -> np.ndarray:
+    return np.random.default_rng(list("".join(map(str, key)).encode())).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+
+
+def write(folder, *, own: bool) -> None:
+    """Image tables with one unshifted picture for all shifts, or with `own` one under each."""
+    for shift in SHIFTS if own else [UNSHIFTED, *SHIFTS]:
+        scales = [0.0] if shift == UNSHIFTED else SCALES if own else SCALES[1:]
+        keys = [(shift, *key) for key in itertools.product(CLASSES, SEEDS, scales)]
+        table = pd.DataFrame(keys, columns=tables.KEY).assign(image=[tables.encode(picture(*key)) for key in keys])
+        tables.write(table, folder / f"{identifier(shift)}.parquet", tables.images)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_each_row_shows_its_own_trajectory(tmp_path, own):
+    write(tmp_path, own=own)
+    grid = sheets.pictures(tmp_path, WANTED, SCALES)
+    assert grid.shape == (2, 3, 8, 8, 3)
+    for row, (shift, name, seed) in zip(grid, [("heavy snow", "coat", 2), ("heavy fog", "bag", 1)], strict=True):
+        start = shift if own else UNSHIFTED
+        for shown, scale in zip(row, SCALES, strict=True):
+            assert np.array_equal(shown, picture(shift if scale else start, name, seed, scale))
+
+
+def test_a_missing_scale_and_a_missing_table_are_named(tmp_path):
+    write(tmp_path, own=False)
+    with pytest.raises(ValueError, match=r"2 rows missing.*3\.0"):
+        sheets.pictures(tmp_path, WANTED, [*SCALES, 3.0])
+    (tmp_path / "heavy_fog.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match="heavy_fog"):
+        sheets.pictures(tmp_path, WANTED, SCALES)
+
+
+def test_without_pictures_the_figure_says_so(tmp_path):
+    assert sheets.pictures(tmp_path, WANTED, SCALES) is None
+    lost = WANTED.assign(model="vit", failed=True, failure_point=1.0)
+    figure = sheets.failures(None, lost, SCALES)
+    assert [text.get_text() for text in figure.axes[0].texts] == [sheets.ABSENT]
+    plt.close(figure)
+
+
+def test_the_frame_is_around_the_failure_point(tmp_path):
+    write(tmp_path, own=False)
+    lost = WANTED.assign(model="vit", failed=[True, False], failure_point=[1.0, np.nan])
+    figure = sheets.failures(sheets.pictures(tmp_path, WANTED, SCALES), lost, SCALES)
+    (frame,) = figure.axes[0].patches
+    assert (frame.get_x(), frame.get_y()) == (10 - 0.5, -0.5)  # second column, first row; a picture and its rim are 10 wide
+    plt.close(figure)

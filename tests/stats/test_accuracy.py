@@ -1,0 +1,321 @@
+"""Statistics: counts by hand, published numbers, other programs, and identities."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+import statsmodels.api as sm
+
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.analyses import Accuracy
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import accuracy, bootstrap, failure
+
+SETTINGS = Bootstrap(resamples=300, confidence=0.95, seed=1)
+SCALES = [0.0, 0.5, 1.0]
+HAND = {"alexnet": ["..x", ".xx", ".xx"], "resnet": ["..x", ".x.", "..."]}  # one word per trajectory, x: misclassified
+
+
+def predictions(words: dict[str, list[str]], shift: str = "heavy snow", scales: list[float] = SCALES) -> pd.DataFrame:
+    """Predictions for trajectories of class "bag", seeds 1, 2, ...: one word per trajectory."""
+    rows = [
+        (model, shift, "bag", seed, scale, "coat" if letter == "x" else "bag")
+        for model, own in words.items()
+        for seed, word in enumerate(own, start=1)
+        for scale, letter in zip(scales, word, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["model", "shift", "class", "seed", "scale", "top1"])
+
+
+def falling(accuracies: list[float], trajectories: int = 1000) -> list[str]:
+    """Trajectories whose accuracy at each scale is the given one."""
+    right = [round(a * trajectories) for a in accuracies]
+    return ["".join("." if i < count else "x" for count in right) for i in range(trajectories)]
+
+
+def estimates(table: pd.DataFrame, **chosen: str) -> list[float]:
+    """The estimates of some rows, in the order of the scales."""
+    for key, value in chosen.items():
+        table = table[table[key] == value]
+    return table["estimate"].tolist()
+
+
+def shares(table: pd.DataFrame, settings: Accuracy = SETTINGS) -> accuracy.Shares:
+    return accuracy.error_shares(accuracy.outcomes(table), settings=settings)
+
+
+def random_predictions(seed: int, *, shifts: tuple[str, ...] = ("heavy fog", "heavy snow"), trajectories: int = 40) -> pd.DataFrame:
+    """Two models whose errors become more frequent with the scale, in any order."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for shift in shifts:
+        letters = rng.random((2, trajectories, 3)) < np.array([0.1, 0.3, 0.5])
+        words = {m: ["".join(".x"[int(v)] for v in row) for row in own] for m, own in zip(("alexnet", "resnet"), letters, strict=True)}
+        parts.append(predictions(words, shift))
+    return pd.concat(parts)
+
+
+def test_three_trajectories_at_three_scales_counted_by_hand():
+    errors = shares(predictions(HAND))
+    assert estimates(accuracy.accuracy(errors), shift="heavy snow", model="resnet") == pytest.approx([1, 2 / 3, 2 / 3])
+    assert estimates(accuracy.accuracy_drop(errors), shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1])
+    against = accuracy.drop_against(errors, reference="alexnet")
+    assert estimates(against, shift=accuracy.ALL, model="resnet") == pytest.approx([0, -1 / 3, -2 / 3])
+    assert estimates(accuracy.mean_accuracy(errors), shift=accuracy.ALL) == pytest.approx([1, 0.5, 1 / 3])
+    assert estimates(accuracy.corruption_error(errors, reference="alexnet"), shift=accuracy.MEAN) == pytest.approx([1, 2 / 5])
+    assert set(accuracy.accuracy(errors)["n"]) == {3}
+
+
+def test_failure_points_counted_by_hand():
+    found = failure.failure_points(predictions(HAND)).set_index(["model", "seed"])
+    assert found["failure_point"].loc["alexnet"].tolist() == [1.0, 0.5, 0.5]
+    assert found["failure_point"].loc["resnet"].tolist()[:2] == [1.0, 0.5]
+    assert np.isnan(found.loc[("resnet", 3), "failure_point"]) and not found.loc[("resnet", 3), "failed"]
+    distribution = failure.failure_distribution(failure.failure_shares(accuracy.outcomes(predictions(HAND)), settings=SETTINGS))
+    assert estimates(distribution, shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1 / 3, 0])
+    assert estimates(distribution, shift="heavy snow", model="resnet") == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
+
+
+def test_relative_error_subtracts_the_error_at_scale_zero():
+    words = {"alexnet": falling([0.8, 0.4, 0.1], 10), "resnet": falling([0.9, 0.8, 0.7], 10)}
+    many = {model: own * 20 for model, own in words.items()}
+    ce, rce = (f(shares(predictions(many)), reference="alexnet") for f in (accuracy.corruption_error, accuracy.relative_corruption_error))
+    assert estimates(ce, shift=accuracy.MEAN, model="resnet") == pytest.approx([0.6 / 1.7])
+    assert estimates(rce, shift=accuracy.MEAN, model="resnet") == pytest.approx([0.3 / 1.1])
+
+
+def test_rce_is_the_mean_of_the_shifts_ratios_not_the_ratio_of_the_pooled_sums():
+    own = {"heavy snow": [0.8, 0.8], "heavy fog": [0.8, 0.7], "heavy rain": [0.9, 0.6]}
+    reference = {"heavy snow": [0.8, 0.7], "heavy fog": [0.5, 0.4], "heavy rain": [0.5, 0.4]}
+    parts = [
+        predictions({"alexnet": falling([0.9, *reference[shift]], 100), "resnet": falling([0.9, *own[shift]], 100)}, shift) for shift in own
+    ]
+    table = accuracy.relative_corruption_error(shares(pd.concat(parts)), reference="alexnet")
+    assert estimates(table, model="resnet") == pytest.approx([0.3 / 0.9, 0.3 / 0.9, 0.2 / 0.3, 4 / 9])  # fog, rain, snow, mean
+
+
+# Digitised from the figures of the authors' results notebook; Table 5 has the pooled curve rounded to two digits.
+POOLED = [0.902, 0.898, 0.884, 0.848, 0.797, 0.717]
+CARTOON = [0.909, 0.899, 0.826, 0.639, 0.507, 0.428]
+
+
+def test_published_curves_of_resnet18_give_the_published_drops():
+    scales = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
+    cartoon = accuracy.accuracy_drop(shares(predictions({"resnet18": falling(CARTOON)}, "cartoon style", scales)))
+    assert estimates(cartoon, shift="cartoon style") == pytest.approx([0, 0.010, 0.082, 0.270, 0.401, 0.481], abs=0.0015)
+    pooled = shares(predictions({"resnet18": falling(POOLED)}, "cartoon style", scales))
+    assert estimates(accuracy.accuracy(pooled), shift=accuracy.ALL) == pytest.approx([0.90, 0.90, 0.88, 0.85, 0.80, 0.72], abs=0.0051)
+    drops = estimates(accuracy.accuracy_drop(pooled), shift=accuracy.ALL)
+    assert drops[2:] == pytest.approx([0.02, 0.05, 0.10, 0.19], abs=0.0055)
+    assert np.mean(drops) == pytest.approx(0.06, abs=0.0051)  # the paper's average runs over all six scales
+
+
+def test_the_share_that_fails_at_scale_zero_is_one_minus_the_accuracy_there():
+    found = accuracy.outcomes(predictions({"resnet18": falling(CARTOON)}, "cartoon style", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]))
+    first = estimates(failure.failure_distribution(failure.failure_shares(found, settings=SETTINGS)), shift="cartoon style")
+    assert first[0] == pytest.approx(1 - CARTOON[0])
+    assert sum(first) == pytest.approx(1)
+
+
+def test_the_reference_has_ce_and_rce_one_without_width():
+    for function in (accuracy.corruption_error, accuracy.relative_corruption_error):
+        own = function(shares(random_predictions(3)), reference="alexnet").query("model == 'alexnet'")
+        assert own["defined"].all()
+        assert np.allclose(own[["estimate", "low", "high"]], 1)
+
+
+def test_the_drop_at_scale_zero_is_zero_without_width():
+    table = accuracy.accuracy_drop(shares(random_predictions(4))).query("scale == 0")
+    assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
+
+
+def test_a_model_differs_from_itself_by_zero_without_width():
+    table = accuracy.drop_against(shares(random_predictions(5)), reference="resnet").query("model == 'resnet'")
+    assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
+
+
+def test_paired_resamples_know_that_equal_models_are_equal():
+    twin = random_predictions(6).query("model == 'resnet'")
+    errors = shares(pd.concat([twin, twin.assign(model="twin")]))
+    table = accuracy.drop_against(errors, reference="resnet").query("model == 'twin'")
+    assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
+    assert (accuracy.accuracy_drop(errors).query("scale == 1").eval("high - low") > 0).all()
+
+
+def test_clustered_intervals_agree_with_scipys_paired_bootstrap_of_cluster_sums():
+    table = random_predictions(7, trajectories=60)
+    table = table.query("shift == 'heavy snow' or seed > 20")  # clusters of one and of two trajectories
+    settings = Bootstrap(resamples=4000, confidence=0.9, seed=2)
+    ours = accuracy.accuracy(shares(table, settings)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0]
+    right = table.query("model == 'resnet' and scale == 1").assign(right=lambda t: t["top1"] == t["class"]).groupby("seed")["right"]
+    theirs = scipy.stats.bootstrap(
+        (right.sum().to_numpy(float), right.count().to_numpy(float)), lambda k, n, axis: k.sum(axis) / n.sum(axis),
+        paired=True, vectorized=True, n_resamples=4000, confidence_level=0.9, method="percentile", rng=np.random.default_rng(3),
+    )  # fmt: skip
+    assert ours["estimate"] == pytest.approx(right.sum().sum() / right.count().sum())
+    assert (ours["low"], ours["high"]) == pytest.approx(tuple(theirs.confidence_interval), abs=0.01)
+
+
+def test_equal_trajectories_of_a_cluster_do_not_shrink_the_interval():
+    """Four shifts that repeat the same answers hold no more information than one: the interval of rows would be half as wide."""
+    one = random_predictions(8, shifts=("heavy snow",))
+    four = pd.concat([one.assign(shift=shift) for shift in ("heavy snow", "heavy rain", "heavy fog", "heavy dust")])
+    width = [accuracy.accuracy(shares(t)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0] for t in (one, four)]
+    assert (width[0]["low"], width[0]["high"]) == (width[1]["low"], width[1]["high"])
+    hits = np.repeat(one.query("model == 'resnet' and scale == 1").eval("top1 == `class`").to_numpy(), 4)
+    rows = bootstrap.independent_share(hits, confidence=0.95)
+    assert width[1]["high"] - width[1]["low"] > 1.5 * (rows["high"] - rows["low"])
+
+
+def test_a_clustered_share_is_the_accuracy_of_the_same_clusters():
+    table = random_predictions(9)
+    ours = accuracy.accuracy(shares(table)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0]
+    own = table.query("model == 'resnet' and scale == 1")
+    share = bootstrap.clustered_share(own.eval("top1 == `class`").to_numpy(), own["seed"].to_numpy(), settings=SETTINGS)
+    assert share == pytest.approx({key: ours[key] for key in ("n", "estimate", "low", "high")})
+
+
+def test_independent_shares_have_scipys_wilson_interval():
+    share = bootstrap.independent_share(np.arange(40) < 7, confidence=0.9)
+    interval = scipy.stats.binomtest(7, 40).proportion_ci(0.9, "wilson")
+    assert (share["n"], share["estimate"]) == (40, 7 / 40)
+    assert (share["low"], share["high"]) == pytest.approx((interval.low, interval.high))
+
+
+def test_a_recovered_trajectory_fails_at_its_first_failure():
+    assert failure.failure_points(predictions({"alexnet": [".x."], "resnet": ["x.x"]}))["failure_point"].tolist() == [0.5, 0.0]
+
+
+def test_pooled_shifts_keep_their_trajectories_apart():
+    """The released code groups by class and seed alone, so that two shifts of one garment give one failure point."""
+    both = pd.concat([predictions(HAND), predictions(HAND, "heavy fog")])
+    assert failure.failure_points(both).groupby("model")["failed"].sum().to_dict() == {"alexnet": 6, "resnet": 4}
+
+
+def test_a_model_that_never_fails_has_censored_failure_points():
+    """The released code raises an error here."""
+    found = failure.failure_points(predictions({"perfect": ["...", "..."]}))
+    assert found["failure_point"].isna().all() and not found["failed"].any()
+
+
+def test_row_order_changes_nothing():
+    table = random_predictions(10)
+    shuffled = table.sample(frac=1, random_state=0)
+    pd.testing.assert_frame_equal(accuracy.accuracy(shares(table)), accuracy.accuracy(shares(shuffled)))
+    pd.testing.assert_frame_equal(failure.failure_points(table), failure.failure_points(shuffled))
+
+
+def test_categoricals_and_texts_give_the_same_outcomes():
+    table = pd.concat([random_predictions(10), predictions({"alexnet": ["x"], "resnet": ["."]}, UNSHIFTED, [0.0])])
+    table = table[(table["shift"] == UNSHIFTED) | (table["scale"] > 0)]
+    kept = pd.DataFrame({"shift": ["heavy fog", "heavy snow"], "class": "bag", "seed": 1})
+    texts, codes = (
+        accuracy.outcomes(t, kept) for t in (table, table.astype(dict.fromkeys(["model", "shift", "class", "top1"], "category")))
+    )
+    pd.testing.assert_frame_equal(texts.trajectories, codes.trajectories)
+    assert np.array_equal(texts.wrong, codes.wrong) and texts.wrong[:, :, 0].tolist() == [[True, False]] * 2
+    assert (texts.models, texts.scales) == (codes.models, codes.scales) == (["alexnet", "resnet"], SCALES)
+
+
+def test_bounds_are_the_order_statistics_of_numpy_without_the_missing_resamples():
+    rng = np.random.default_rng(4)
+    resamples = rng.normal(size=(1000, 3, 40)).round(2)
+    resamples[rng.random(resamples.shape) < 0.1] = np.nan
+    for confidence in (0.9, 0.95, 0.6827):
+        tail = (1 - confidence) / 2
+        expected = np.nanquantile(resamples, [tail, 1 - tail], axis=0, method="inverted_cdf")
+        assert np.array_equal(bootstrap.percentiles(resamples, confidence), expected)
+    assert np.isnan(bootstrap.percentiles(np.full((9, 2), np.nan), 0.95)).all()
+
+
+def test_the_width_of_a_clustered_share_is_that_of_regression_with_cluster_robust_errors():
+    rng = np.random.default_rng(6)
+    clusters = np.repeat(np.arange(400), rng.integers(1, 9, 400))
+    hits = rng.random(len(clusters)) < rng.beta(0.8, 0.4, 400)[clusters]
+    share = bootstrap.clustered_share(hits, clusters, settings=Bootstrap(resamples=10_000, confidence=0.95, seed=3))
+    regression = sm.OLS(hits.astype(float), np.ones(len(hits))).fit(cov_type="cluster", cov_kwds={"groups": clusters})
+    assert share["estimate"] == pytest.approx(regression.params[0])
+    assert (share["high"] - share["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse[0], rel=0.05)
+
+
+def test_another_seed_moves_intervals_and_not_estimates():
+    first, second = (accuracy.accuracy(shares(random_predictions(11), Accuracy("alexnet", 300, 0.95, seed))) for seed in (1, 2))
+    assert first["estimate"].equals(second["estimate"]) and not first["low"].equals(second["low"])
+
+
+def test_the_unshifted_image_counts_once_under_every_shift():
+    plain = predictions({"resnet": ["x", "."]}, UNSHIFTED, [0.0])
+    shifted = [predictions({"resnet": ["..", ".."]}, shift, [0.5, 1.0]) for shift in ("heavy fog", "heavy snow")]
+    table = accuracy.accuracy(shares(pd.concat([plain, *shifted])))
+    assert estimates(table, shift="heavy fog") == estimates(table, shift=accuracy.ALL) == [0.5, 1, 1]
+    assert table.query("shift == @stats.ALL")["n"].tolist() == [4, 4, 4]
+
+
+def test_only_kept_trajectories_count():
+    kept = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 3]})
+    found = accuracy.outcomes(predictions(HAND), kept)
+    assert found.trajectories["seed"].tolist() == [1, 3]
+    assert estimates(accuracy.accuracy(accuracy.error_shares(found, settings=SETTINGS)), shift=accuracy.ALL, model="resnet") == [1, 1, 0.5]
+
+
+def test_a_reference_that_does_not_fail_gives_nan_and_a_flag_never_infinity():
+    perfect = predictions({"alexnet": ["..."] * 30, "resnet": [".xx"] * 30})
+    errors = shares(pd.concat([perfect, random_predictions(12, shifts=("heavy fog",), trajectories=30)]))
+    for function in (accuracy.corruption_error, accuracy.relative_corruption_error):
+        table = function(errors, reference="alexnet").query("model == 'resnet'").set_index("shift")
+        assert table.loc["heavy snow", ["estimate", "low", "high"]].isna().all() and not table.loc["heavy snow", "defined"]
+        assert table.loc["heavy fog", "defined"] and not table.loc[accuracy.MEAN, "defined"] and table.loc[accuracy.MEAN, "shifts"] == 1
+        assert table.loc[accuracy.MEAN, ["n", "estimate"]].tolist() == table.loc["heavy fog", ["n", "estimate"]].tolist()
+        assert not np.isinf(table[["estimate", "low", "high"]].to_numpy(float)).any()
+    alone = accuracy.corruption_error(shares(perfect), reference="alexnet")
+    assert alone[["estimate", "low", "high"]].isna().all(axis=None) and not alone["defined"].any()
+
+
+def test_a_reference_whose_drop_may_be_nothing_has_no_relative_error():
+    """One of thirty garments is lost: the drop is positive, but a third of the resamples has none, and the ratio would explode."""
+    words = {"alexnet": ["..x"] + ["..."] * 29, "resnet": [".xx"] * 30}
+    table = accuracy.relative_corruption_error(shares(predictions(words)), reference="alexnet")
+    assert not table["defined"].any() and table["estimate"].isna().all()
+
+
+def test_a_resample_without_a_positive_denominator_counts_as_infinite():
+    """The denominator is 0 in 2 % of the resamples: within the tail of a 95 % interval, beyond that of 99 %."""
+    sums = np.ones((101, 2, 2))
+    sums[1:3, 0, 0] = 0
+    for confidence, defined in ((0.95, True), (0.99, False)):
+        errors = accuracy.Shares(sums[..., None], ["heavy snow", accuracy.ALL], np.array([5, 5]), ["alexnet", "resnet"], [0.0], confidence)
+        table = accuracy.error_ratio(sums, errors, reference="alexnet")
+        assert (table["defined"] == defined).all()
+        assert (table["high"] == 1).all() if defined else table["high"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda t: pd.concat([t, t.head(1)]), "1 rows appear twice.*heavy snow"),
+        (lambda t: t.drop(t.index[4]), "2 rows of model 'alexnet' at scale 0.5, one for each of 3"),
+        (lambda t: t[(t["model"] != "resnet") | (t["seed"] > 1)], "2 rows of model 'resnet' at scale 0"),
+    ],
+)
+def test_incomplete_and_repeated_predictions_are_refused(damage, message):
+    with pytest.raises(ValueError, match=message):
+        accuracy.outcomes(damage(predictions(HAND)))
+
+
+def test_kept_trajectories_without_predictions_are_refused():
+    kept = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 9]})
+    with pytest.raises(ValueError, match=r"kept trajectories: 1 rows missing .*9"):
+        accuracy.outcomes(predictions(HAND), kept)
+    with pytest.raises(ValueError, match="no trajectory is left"):
+        accuracy.outcomes(predictions(HAND), kept[:0])
+
+
+def test_an_unknown_reference_is_named_with_the_accepted_ones():
+    with pytest.raises(ValueError, match=r"accuracy\.reference: 'vgg' is not accepted; accepted: alexnet, resnet"):
+        accuracy.corruption_error(shares(predictions(HAND)), reference="vgg")
+
+
+def test_records_have_the_shape_of_metrics():
+    mean = accuracy.mean_accuracy(shares(predictions(HAND))).query("shift == @stats.ALL")
+    found = bootstrap.records(mean, "scale")
+    assert list(found) == [0.0, 0.5, 1.0] and set(found[0.0]) == {"n", "estimate", "low", "high"}

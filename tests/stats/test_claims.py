@@ -1,0 +1,338 @@
+"""The paper's claims: verdicts on data where the answer is known, Holm by hand, and the list itself against the paper's tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from test_stats import SCALES
+
+from cnslib.core import paths
+from cnslib.core.names import SHIFTS
+from cnslib.core.settings import read
+from cnslib.core.settings.analyses import AXES, Axes
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import accuracy, claims, failure
+from cnslib.stats.claims import Evidence
+
+LIST = paths.PUBLISHED / "claims.csv"
+GOOD, BAD = ["..."] * 37 + ["..x"] * 3, [".xx"] * 30 + ["..x"] * 7 + ["..."] * 3
+EMPTY = {"id": "c", "family": "f", "measure": "drop", "axis": "", "first": "", "second": "", "shift": "", "scale": np.nan}
+
+
+def outcomes(words: dict[str, dict[str, list[str]]], scales: list[float] = SCALES) -> accuracy.Outcomes:
+    """Trajectories of seeds 1, 2, ... per shift: one word per trajectory and classifier, x: misclassified."""
+    names = sorted(next(iter(words.values())))
+    parts = [
+        pd.DataFrame({"shift": shift, "class": "bag", "seed": range(1, len(own[names[0]]) + 1)}) for shift, own in sorted(words.items())
+    ]
+    wrong = [np.array([[[letter == "x" for letter in word] for word in own[name]] for name in names]) for _, own in sorted(words.items())]
+    return accuracy.Outcomes(pd.concat(parts, ignore_index=True), names, scales, np.concatenate(wrong, 1).swapaxes(0, 1))
+
+
+def evidence(words: dict | None = None, *, plain: dict | None = None, **shifts: dict) -> Evidence:
+    """What claims are judged on, from words per trajectory: under heavy snow, or by shift (fog, painting); `plain` for held-out images."""
+    named = {"snow": "heavy snow", "fog": "heavy fog", "painting": "painting style"}
+    found = outcomes({named[shift]: own for shift, own in ({"snow": words} if words else shifts).items()})
+    settings = Axes(Bootstrap(300, 0.95, 1), dict.fromkeys(AXES, found.models), found.models[0], 0.05)
+    heldout = outcomes({"none": plain or {name: ["."] * 30 + ["x"] * 10 for name in found.models}}, [0.0])
+    sizes = {name: 1000 * 2**place for place, name in enumerate(found.models)}
+    shares = (accuracy.error_shares(found, settings=settings.bootstrap), failure.failure_shares(found, settings=settings.bootstrap))
+    return Evidence(*shares, accuracy.error_shares(heldout, settings=settings.bootstrap), sizes, settings)
+
+
+def claim(kind: str, rule: str = "above 0", **columns) -> pd.DataFrame:
+    return pd.DataFrame([EMPTY | {"kind": kind, "rule": rule} | columns])
+
+
+def judged(found: Evidence, *args, **columns) -> pd.Series:
+    """One claim by itself, where Holm's correction changes nothing."""
+    row = claims.measured(claim(*args, **columns), found).iloc[0]
+    return row.rename({"direction": "verdict"}).replace({row["direction"]: "undecided"} if row["p"] >= 0.05 else {})
+
+
+def beside(found: Evidence, *args, **columns) -> pd.Series:
+    """One claim about rCE with what the average drop says."""
+    return claims.judge(claim(*args, **columns), found).iloc[0]
+
+
+PAIR = {"a": ["..x"] * 40, "bad": BAD, "good": GOOD, "twin": GOOD}
+HALF = ["..x"] * 20 + ["..."] * 20
+LATE = {"a": [".xx"] * 10 + ["..x"] * 30, "early": [".xx"] * 20 + ["..."] * 20, "late": HALF, "twin": HALF}
+PLAIN = {"a": ["."] * 40, "bad": ["x"] * 30 + ["."] * 10, "good": ["."] * 40, "twin": ["."] * 40}
+
+
+@pytest.mark.parametrize(
+    ("kind", "measure", "words", "better", "worse", "equal"),
+    [
+        ("less", "drop", PAIR, "good", "bad", "twin"),
+        ("less", "rCE", PAIR, "good", "bad", "twin"),
+        ("less", "held-out error", PAIR, "good", "bad", "twin"),
+        ("least", "drop", PAIR, "good", "bad; a", "twin"),
+        ("most", "drop", PAIR, "bad", "good; twin", None),
+        ("every_scale", "", PAIR, "good", "bad", "twin"),
+        ("widens", "", LATE, "early", "late", None),
+        ("widens_somewhere", "", LATE, "early", "late", None),
+    ],
+)
+def test_a_constructed_effect_holds_its_reverse_is_opposite_and_equals_stay_undecided(kind, measure, words, better, worse, equal):
+    found = evidence(words, plain=PLAIN if words is PAIR else None)
+    one = worse.split("; ")[0]
+    assert judged(found, kind, measure=measure, first=better, second=worse)["verdict"] == "holds"
+    assert judged(found, kind, measure=measure, first=one, second=better)["verdict"] == "opposite" or kind == "widens_somewhere"
+    if equal:
+        assert judged(found, kind, measure=measure, first=better, second=equal)["verdict"] == "undecided"
+
+
+def test_a_difference_is_that_of_the_tables_by_hand():
+    row = judged(evidence(PAIR), "less", first="good", second="bad")
+    good, bad = 3 / 40 / 3, (30 / 40 + 37 / 40) / 3
+    assert row["estimate"] == pytest.approx(bad - good) and row["n"] == 40
+    assert row["low"] < row["estimate"] < row["high"] and row["p"] == pytest.approx(1 / 301)
+    assert judged(evidence(PAIR), "less", first="good", second="bad", scale=0.5)["estimate"] == pytest.approx(30 / 40)
+    mean = judged(evidence(PAIR), "less", first="good; bad", second="bad")["estimate"]
+    assert mean == pytest.approx((bad - good) / 2)
+
+
+def test_a_comparable_pair_holds_below_the_margin_and_a_different_one_is_opposite():
+    found = evidence(PAIR, plain=PLAIN)
+    alike = {"rule": "below margin", "measure": "held-out error", "first": "good"}
+    assert judged(found, "alike", **alike, second="twin")["verdict"] == "holds"
+    assert judged(found, "alike", **alike, second="twin; bad")["verdict"] == "opposite"
+    assert judged(found, "less", "below margin", first="good", second="twin")["verdict"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("true", "rule", "direction"),
+    [
+        (0.025, "exists", "holds"),
+        (0.025, "below margin", "holds"),
+        (0.06, "above 0", "holds"),
+        (0.06, "below margin", None),  # surely above 0, perhaps below the margin of 0.05
+        (0.10, "below margin", "opposite"),
+        (-0.06, "above 0", "opposite"),
+        (-0.06, "exists", "opposite"),
+    ],
+)
+def test_a_rule_compares_the_interval_with_zero_or_the_margin(true, rule, direction):
+    values = true + 0.01 * np.vstack([np.zeros((1, 1)), np.random.default_rng(0).normal(size=(500, 1))])[:, :, None, None]
+    found = claims.judged(values, rule=rule, margin=0.05, confidence=0.95)
+    assert (found["low"], found["high"]) == pytest.approx((true - 0.0196, true + 0.0196), abs=0.002)
+    assert found["p"] >= 0.05 if direction is None else (found["p"] < 0.05 and found["direction"] == direction)
+
+
+def test_larger_is_better_is_the_slope_of_least_squares_on_doublings():
+    words = {"a": BAD, "b": BAD[:20] + GOOD[:20], "c": GOOD}
+    found = evidence(words)
+    row = judged(found, "trend", axis="transformer size")
+    losses = (found.errors.samples[0, -1] - found.errors.samples[0, -1, :, :1]).mean(-1)
+    assert row["estimate"] == pytest.approx(-np.polyfit([0, 1, 2], losses, 1)[0]) and row["verdict"] == "holds"
+    assert judged(evidence({"a": GOOD, "b": GOOD, "c": BAD}), "trend", axis="transformer size")["verdict"] == "opposite"
+
+
+def test_the_part_of_size_that_plain_accuracy_explains_is_a_difference_of_regressions():
+    rng = np.random.default_rng(0)
+    words = {f"m{i}": ["".join(".x"[int(v)] for v in row) for row in rng.random((40, 3)) < 0.5 - 0.1 * i] for i in range(5)}
+    plain = {name: [".x"[int(v)] for v in rng.random(40) < 0.4 - 0.06 * i] for i, name in enumerate(words)}
+    found = evidence(words, plain=plain)
+    shifted, known = 1 - found.errors.samples[0, -1, :, 1:].mean(-1), 1 - found.heldout.samples[0, -1, :, 0]
+    simple = sm.OLS(shifted, sm.add_constant(np.arange(5))).fit().params[1]
+    full = sm.OLS(shifted, sm.add_constant(np.column_stack([np.arange(5), known]))).fit().params[1]
+    assert judged(found, "explained", axis="transformer size")["estimate"] == pytest.approx(simple - full)
+
+
+CROSSING = {"a": [".x."] * 30 + ["..."] * 10, "b": ["..x"] * 30 + ["..."] * 10}
+STRICT = {"a": GOOD, "b": BAD}
+
+
+def test_an_order_that_turns_along_the_scale_changes_and_a_strict_one_is_kept():
+    for words, changes, kept in ((CROSSING, "holds", "opposite"), (STRICT, "opposite", "holds")):
+        for shift in ("", "heavy snow"):
+            assert judged(evidence(words), "order_over_scales", "exists", axis="architecture", shift=shift)["verdict"] == changes
+            assert judged(evidence(words), "order_over_scales", "below margin", axis="architecture", shift=shift)["verdict"] == kept
+    assert judged(evidence(CROSSING), "order_over_scales", "exists", axis="architecture")["estimate"] == pytest.approx(0.75)
+
+
+def test_an_order_that_turns_from_shift_to_shift_changes():
+    other = {"a": BAD, "b": GOOD}
+    assert judged(evidence(snow=STRICT, fog=other), "order_over_shifts", "exists", axis="architecture")["verdict"] == "holds"
+    assert judged(evidence(snow=STRICT, fog=STRICT), "order_over_shifts", "exists", axis="architecture")["verdict"] == "opposite"
+
+
+def test_a_lead_on_average_that_is_a_deficit_at_a_scale_misleads():
+    words = {"a": [".x."] * 12 + ["..."] * 28, "b": ["..x"] * 36 + ["..."] * 4}
+    row = judged(evidence(words), "order_by_average", "exists", axis="architecture")
+    assert row["verdict"] == "holds" and row["estimate"] == pytest.approx((0.9 - 0.3) / 3)
+    assert judged(evidence(STRICT), "order_by_average", "exists", axis="architecture")["verdict"] == "opposite"
+
+
+def test_classifiers_without_any_difference_but_chance_rarely_change_their_order():
+    """Three classifiers on the same coins: the band allows a false change in about one of twenty data sets, for all pairs and scales."""
+    rng, wrong = np.random.default_rng(5), 0
+    for _ in range(40):
+        letters = rng.random((3, 60, 3)) < np.array([0.1, 0.3, 0.5])
+        words = {f"m{i}": ["".join(".x"[int(v)] for v in row) for row in own] for i, own in enumerate(letters)}
+        wrong += judged(evidence(words), "order_over_scales", "exists", axis="architecture")["verdict"] == "holds"
+    assert wrong <= 5  # more than five of forty have a probability below 2 %
+
+
+def test_a_band_covers_the_largest_of_several_values_where_its_own_resamples_do_not():
+    """Twenty values whose truth is 0: the largest of the sample is above 0, and so are nearly all of its resamples."""
+    rng, place = np.random.default_rng(1), int(np.ceil(0.95 * 200)) - 1
+    covered, naive = [], []
+    for _ in range(200):
+        sample = rng.normal(size=(50, 20))
+        weights = rng.multinomial(50, np.full(50, 1 / 50), 200) / 50
+        values = np.vstack([sample.mean(0), weights @ sample])[:, :, None, None]
+        lows, highs = claims.band(values)
+        covered.append(lows[place] <= 0 <= highs[place])
+        naive.append(np.quantile(claims.combine(values[1:]), 0.025) <= 0)
+    assert np.mean(covered) >= 0.93 and np.mean(naive) < 0.5
+
+
+def test_gaps_that_open_with_the_scale_grow_and_parallel_curves_do_not():
+    opening = {"a": ["..."] * 40, "b": ["..x"] * 20 + ["..."] * 20, "c": ["..x"] * 40}
+    parallel = {"a": [".xx"] * 20 + ["..."] * 20, "b": [".xx"] * 20 + ["..."] * 20, "c": [".xx"] * 20 + ["..."] * 20}
+    row = judged(evidence(opening), "gaps_grow", axis="architecture", shift="heavy snow")
+    assert row["verdict"] == "holds" and row["estimate"] == pytest.approx(0.5, abs=0.02)
+    assert judged(evidence(parallel), "gaps_grow", "below margin", axis="architecture", shift="heavy snow")["verdict"] == "holds"
+
+
+STEP = {"a": [".xx"] * 40, "b": [".xx"] * 36 + ["..x"] * 4}
+EVEN = {"a": [".xx"] * 20 + ["..x"] * 20, "b": [".xx"] * 22 + ["..x"] * 18}
+
+
+def test_failures_at_one_scale_are_less_gradual_than_failures_at_all():
+    found = evidence(snow=EVEN, painting=STEP)
+    row = judged(found, "gradual", first="heavy snow; heavy rain", second="painting style; cartoon style")
+    assert row["verdict"] == "holds" and row["n"] == 80
+    assert row["estimate"] == pytest.approx(failure.more_abrupt(found.failures, "painting style", "heavy snow")["estimate"])
+    assert judged(found, "gradual", first="painting style", second="heavy snow")["verdict"] == "opposite"
+
+
+def test_failure_points_by_hand():
+    snow = {"a": [".xx"] * 8 + ["..x"] * 20 + ["..."] * 12, "b": [".xx"] * 12 + ["..x"] * 16 + ["..."] * 12}
+    found = evidence(snow=snow, painting=STEP)
+    at = {"shift": "heavy snow", "scale": 1.0}
+    assert judged(found, "peak", **at)["estimate"] == pytest.approx((36 - 20) / 80)
+    assert judged(found, "peak", shift="heavy snow", scale=0.5)["estimate"] == pytest.approx((20 - 36) / 80)
+    assert judged(found, "rising", shift="heavy snow")["estimate"] == pytest.approx((36 - 20) / 80)
+    assert judged(found, "jump", first="a", second="b", **at)["estimate"] == pytest.approx((20 - 8 - (16 - 12)) / 40)
+    models = judged(found, "differ_over_models", "exists", axis="architecture", shift="heavy snow")
+    assert models["estimate"] == pytest.approx(4 / 40)
+    shifts = judged(found, "differ_over_shifts", "exists")
+    assert shifts["estimate"] == pytest.approx((40 + 36 - 20) / 80) and shifts["verdict"] == "holds"
+    assert judged(evidence(snow=STEP, fog=STEP), "differ_over_shifts", "exists")["verdict"] == "opposite"
+
+
+def test_holms_correction_runs_over_a_family_by_hand():
+    p = pd.DataFrame({"family": ["x"] * 4 + ["y"], "p": [0.01, 0.04, 0.03, np.nan, 0.04], "direction": "holds"})
+    found = claims.decided(p.assign(direction=["holds"] * 3 + ["not measured here", "opposite"]), confidence=0.95)
+    assert found["p_holm"].tolist()[:3] == pytest.approx([0.03, 0.06, 0.06]) and found["p_holm"][4] == pytest.approx(0.04)
+    assert found["verdict"].tolist() == ["holds", "undecided", "undecided", "not measured here", "opposite"]
+
+
+def test_a_claim_on_rce_without_a_defined_shift_is_not_measured_and_the_drop_still_tells():
+    found = evidence({"a": ["..."] * 40, "bad": BAD, "good": GOOD})
+    row = beside(found, "less", measure="rCE", first="good", second="bad")
+    assert row["verdict"] == "not measured here" and row["n"] == 0 and np.isnan(row["estimate"])
+    assert row["drop_verdict"] == "holds" and row["drop_n"] == 40
+
+
+def test_rce_and_average_drop_stand_side_by_side_and_may_disagree():
+    """Under fog the reference loses little, so that fog weighs most in rCE, and there the order is another."""
+    fog = {"a": ["..x"] * 12 + ["..."] * 48, "b": ["..."] * 60, "c": [".xx"] * 12 + ["..."] * 48}
+    snow = {"a": [".xx"] * 60, "b": [".xx"] * 30 + ["..."] * 30, "c": ["..."] * 60}
+    row = beside(evidence(snow=snow, fog=fog), "less", measure="rCE", first="b", second="c")
+    assert row["estimate"] == pytest.approx((2 - 0.5) / 2) and row["verdict"] == "holds"
+    assert row["drop_estimate"] == pytest.approx((24 - 60) / 120 / 3) and row["drop_verdict"] == "opposite"
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [
+        ("none", {}),
+        ("less", {"first": "diffusion", "second": "good"}),
+        ("less", {"first": "good", "second": "bad", "shift": "heavy dust"}),
+        ("less", {"first": "good", "second": "bad", "scale": 2.5}),
+        ("gradual", {"first": "heavy snow", "second": "cartoon style"}),
+    ],
+)
+def test_what_was_not_evaluated_is_not_measured(kind, columns):
+    row = judged(evidence(PAIR), kind, **columns)
+    assert row["verdict"] == "not measured here" and row["n"] == 0 and row[["estimate", "low", "high", "p"]].isna().all()
+
+
+def test_evidence_about_other_classifiers_is_refused():
+    with pytest.raises(ValueError, match=r"held-out predictions: \['a', 'vgg'\].*a, b"):
+        evidence(STRICT, plain={"a": ["."] * 4, "vgg": ["."] * 4})
+    found = evidence(STRICT)
+    with pytest.raises(ValueError, match=r"parameter counts: \['a'\]"):
+        Evidence(found.errors, found.failures, found.heldout, {"a": 1}, found.settings)
+
+
+def test_an_unknown_kind_or_rule_is_named(tmp_path):
+    for old, new in (("order_over_scales", "order_over_time"), ("below margin", "below zero")):
+        (tmp_path / "claims.csv").write_text(LIST.read_text().replace(old, new))
+        with pytest.raises(ValueError, match=rf"claims\.csv: (kind|rule) of order_.*'{new}'"):
+            claims.read(tmp_path / "claims.csv")
+
+
+def test_every_claim_of_the_list_gets_a_line_whatever_was_evaluated():
+    listed = claims.read(LIST)
+    assert listed["id"].is_unique and listed["claim"].is_unique and len(listed) >= 40
+    table = claims.judge(listed, evidence(STRICT))
+    assert table["id"].tolist() == listed["id"].tolist() and set(table["verdict"]) <= set(claims.WORDS)
+    assert set(claims.KINDS) == set(listed["kind"]) - {"none"}
+
+
+def test_the_list_names_classifiers_axes_and_shifts_that_there_are():
+    listed, sections = claims.read(LIST), read.load(paths.ROOT / "params.yaml")
+    known = {*sections["evaluation"].classifiers, "diffusion", "dino"}  # the diffusion classifier is another step; a DINO was not trained
+    for column, accepted in (("first", known | set(SHIFTS)), ("second", known | set(SHIFTS)), ("shift", set(SHIFTS)), ("axis", set(AXES))):
+        assert {name for cell in listed[column] for name in cell.split("; ") if name} <= accepted
+
+
+def test_the_counterparts_are_those_of_the_axes_and_their_numbers_those_of_the_papers_tables():
+    axes = pd.read_csv(paths.PUBLISHED / "axes.csv")
+    members = read.load(paths.ROOT / "params.yaml")["axes"].members
+    named = axes.dropna(subset=["classifier"]).groupby("axis", sort=False)["classifier"].apply(list)
+    assert {axis: set(names) for axis, names in named.items()} == {axis: set(names) for axis, names in members.items()}
+    table4 = pd.read_csv(paths.PUBLISHED / "corruption_error.csv").set_index("model")["rce"]
+    both = axes.dropna(subset=["rce_table3"]).set_index("paper_model")
+    apart = both.index[(both["rce_table3"] - table4[both.index]).abs() > 5e-4]
+    assert set(apart) == {"dinov1_ft_vit_base_patch16", "deit3_huge_patch14_224.fb_in1k"}  # Tables 3 and 4 disagree there
+
+
+@pytest.fixture(scope="module")
+def published() -> pd.Series:
+    return claims.read(LIST).set_index("id")["published"]
+
+
+def test_published_differences_of_rce_are_those_of_table_3(published):
+    axes = pd.read_csv(paths.PUBLISHED / "axes.csv")
+    rce = {axis: part.set_index("classifier")["rce_table3"] for axis, part in axes.groupby("axis")}
+    arch, pre, size = rce["architecture"], rce["pre-training"], rce["transformer size"]
+    for name in ("resnet_vit", "convnext_resnet", "convnext_vit", "deit_convnext"):
+        first, second = name.split("_")
+        assert published[name] == pytest.approx(arch[second] - arch[first], abs=6e-4)
+    assert published["mixer_best"] == pytest.approx(arch["deit"] - arch["mixer"], abs=6e-4)
+    assert published["web_vit"] == pytest.approx(pre["vit"] - pre["web"], abs=6e-4)
+    assert published["ssl_vit"] == pytest.approx(pre["vit"] - (pre["mae"] + pre["simclr"]) / 2, abs=6e-4)
+    assert published["ssl_web"] == pytest.approx(pre["web"] - (pre["mae"] + pre["simclr"]) / 2, abs=6e-4)
+    dino = axes.set_index("paper_model")["rce_table3"]["dinov1_ft_vit_base_patch16"]
+    assert published["dino_best"] == pytest.approx(pre[["vit", "web", "mae", "simclr"]].min() - dino, abs=6e-4)
+    doublings = np.log2(axes.query("axis == 'transformer size'")["parameters_millions"])
+    assert published["size_transformer"] == pytest.approx(-np.polyfit(doublings, size, 1)[0], abs=6e-4)
+
+
+def test_published_drops_and_growths_of_gaps_are_those_of_table_5(published):
+    table = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy")
+    lost = table[[0.0]].to_numpy() - table
+    deit = lost.loc["deit3_base_patch16_224.fb_in1k"].iloc[1:]
+    for name, other in (("deit_vit_widens", "vit_base_patch16_224.augreg_in1k"), ("convnext_deit_widens", "convnext_base.fb_in1k")):
+        gap = lost.loc[other].iloc[1:] - deit
+        assert published[name] == pytest.approx(2 * np.polyfit(gap.index, gap, 1)[0], abs=6e-4)
+    assert published["deit_everywhere"] == pytest.approx(gap.min(), abs=6e-4)
+    average = lost.mean(axis=1)  # scale 0 included, as in the table's last column
+    deit_loses_more = average["deit3_base_patch16_224.fb_in1k"] - average["vssm_base_v0"]
+    assert published["deit_mixer"] == pytest.approx(deit_loses_more, abs=6e-4)

@@ -1,0 +1,106 @@
+"""Failure points as survival data: counts by hand, statsmodels' product-limit estimate, scipy's log-rank test."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from statsmodels.duration.survfunc import SurvfuncRight, survdiff
+from statsmodels.stats.multitest import multipletests
+from test_stats import HAND, SCALES, SETTINGS, estimates, predictions, random_predictions, shares
+
+from cnslib.stats import accuracy, failure
+
+
+def failures(table: pd.DataFrame) -> accuracy.Shares:
+    return failure.failure_shares(accuracy.outcomes(table), settings=SETTINGS)
+
+
+def test_intervals_and_kinds_of_failures_by_hand():
+    table = failure.kinds(failure.intervals(accuracy.outcomes(predictions(HAND | {"vit": ["x..", "...", "..."]}))))
+    found = table.set_index(["model", "seed"])
+    assert tuple(found.loc[("alexnet", 1), ["after", "until", "kind"]]) == (0.5, 1.0, "between scales")
+    assert tuple(found.loc[("resnet", 3), ["after", "until", "kind"]]) == (1.0, np.inf, "never")
+    assert tuple(found.loc[("vit", 1), ["after", "until", "kind"]]) == (-np.inf, 0.0, "at scale 0")
+
+
+def test_the_survival_curve_is_the_product_limit_estimate_of_statsmodels():
+    table = random_predictions(5, shifts=("heavy snow",), trajectories=60)
+    found = failure.curves(failures(table))
+    for model, part in failure.failure_points(table).groupby("model"):
+        time = part["failure_point"].fillna(SCALES[-1]) + 1  # statsmodels wants times above zero
+        limit = SurvfuncRight(time.to_numpy(), part["failed"].to_numpy().astype(int))
+        ours = dict(zip(SCALES, estimates(found, shift="heavy snow", model=model), strict=True))
+        assert [ours[t - 1] for t in limit.surv_times] == pytest.approx(limit.surv_prob)
+
+
+def test_half_of_the_garments_have_failed_by_the_median_scale_and_never_is_infinite():
+    words = HAND | {"vit": ["..x", "...", "..."]}
+    table = failure.median_scale(failures(predictions(words))).set_index(["shift", "model"])["estimate"]
+    assert table[accuracy.ALL].to_dict() == {"alexnet": 0.5, "resnet": 1.0, "vit": np.inf}
+
+
+def test_the_log_rank_test_of_one_shift_is_that_of_scipy():
+    table = random_predictions(7, shifts=("heavy snow",), trajectories=80)
+    points = [part for _, part in failure.failure_points(table).groupby("model")]
+    data = [
+        scipy.stats.CensoredData(uncensored=p.loc[p["failed"], "failure_point"], right=np.full((~p["failed"]).sum(), SCALES[-1]))
+        for p in points
+    ]
+    row = failure.log_rank(accuracy.outcomes(table)).iloc[0]
+    assert row["p"] == pytest.approx(scipy.stats.logrank(*data).pvalue, rel=1e-6)
+
+
+def test_log_rank_tests_stratified_by_shift_are_those_of_statsmodels():
+    """Shifts of unequal size, failures at scale 0, one model that never fails under one shift."""
+    parts = [random_predictions(seed, shifts=(shift,), trajectories=n) for seed, shift, n in ((1, "heavy fog", 9), (2, "heavy snow", 60))]
+    third = pd.concat(parts).query("model == 'resnet'").assign(model="vit")
+    third.loc[third["shift"] == "heavy fog", "top1"] = "bag"
+    table = pd.concat([*parts, third])
+    points = failure.failure_points(table)
+    points["time"] = points["failure_point"].fillna(SCALES[-1])
+    tests = failure.log_rank(accuracy.outcomes(table))
+    assert tests[["first", "second"]].to_numpy().tolist() == [["alexnet", "resnet"], ["alexnet", "vit"], ["resnet", "vit"]]
+    for row in tests.itertuples():
+        both = points[points["model"].isin([row.first, row.second])]
+        statistic, p = survdiff(both["time"], both["failed"].astype(int), both["model"], strata=both["shift"])
+        assert (row.chi2, row.p) == pytest.approx((statistic, p), rel=1e-9)
+    assert tests["p_holm"].tolist() == pytest.approx(multipletests(tests["p"], method="holm")[1].tolist())
+
+
+def test_the_median_scale_is_that_of_statsmodels_survival_curve():
+    table = random_predictions(11, trajectories=80).query("model == 'resnet'")
+    found = failure.median_scale(failures(table)).set_index("shift")["estimate"]
+    for shift, part in failure.failure_points(table).groupby("shift"):
+        limit = SurvfuncRight(part["failure_point"].fillna(SCALES[-1]) + 1, part["failed"].astype(int))
+        assert found[shift] == limit.quantile(0.5) - 1
+
+
+def test_a_trajectory_recovers_when_it_is_right_after_its_first_failure():
+    words = {"alexnet": [".x.", "x.x", "..x", "..."], "resnet": ["x..", "xx.", ".x.", "xxx"]}
+    table = failure.recovered(accuracy.outcomes(predictions(words)), settings=SETTINGS)
+    assert estimates(table, shift=accuracy.ALL) == [0.5, 0.75]
+
+
+def test_five_definitions_by_hand():
+    words = {"alexnet": ["x..", ".xx", ".xx", "..."], "resnet": ["..x", "...", "...", "..."]}
+    table = predictions(words)
+    found = failure.definitions(failures(table), shares(table))
+    own = {name: (estimates(part, shift=accuracy.ALL, model="alexnet")) for name, part in found.items()}
+    assert own["over trajectories"] == [0.25, 0.5, 0.0]
+    assert own["per model"] == pytest.approx([1 / 3, 2 / 3, 0])
+    assert own["pooled"] == [0.25, 0.5, 0.0]
+    assert own["cumulative"] == pytest.approx([1 / 3, 1, 1])
+    assert own["error count"] == [0.25, 0.5, 0.5]
+
+
+def test_the_spread_is_the_standard_deviation_of_the_failure_points_above_scale_0():
+    words = {"alexnet": [".xx"] * 4 + ["x.."], "resnet": [".xx", ".xx", "..x", "..x", "..."]}
+    expected = [0.0, np.std([0.5, 0.5, 1.0, 1.0], ddof=1)]
+    assert estimates(failure.spread(failures(predictions(words))), shift=accuracy.ALL) == pytest.approx(expected)
+
+
+def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_another():
+    step, even = predictions({"alexnet": [".xx"] * 4}), predictions({"alexnet": [".xx", ".xx", "..x", "..x"]}, "heavy fog")
+    found = failure.more_abrupt(failures(pd.concat([step, even])), "heavy snow", "heavy fog")
+    assert found["n"] == 8 and found["estimate"] == pytest.approx(np.std([0.5, 0.5, 1.0, 1.0], ddof=1))
+    assert 0 <= found["low"] <= found["estimate"] <= found["high"]

@@ -1,0 +1,218 @@
+"""Accuracy on the line: exact lines, statsmodels and scipy on the same data, a hand-made Holm correction, simulated coverage."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+import statsmodels.api as sm
+from scipy.stats import norm
+from tiny_settings import changed
+
+from cnslib.core.settings.analyses import Line
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import line
+from cnslib.stats.accuracy import ALL, Shares
+from cnslib.stats.bootstrap import resampling_weights
+
+SCALES = [0.0, 0.5, 1.0]
+FAMILIES = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}
+SETTINGS = Line(Bootstrap(200, 0.95, 1), "catalog", FAMILIES, ["resnet"], ["vit"])
+ID = np.array([0.5, 0.6, 0.7, 0.75, 0.8, 0.9])
+
+
+def shares(accuracy: np.ndarray, scales: list[float] = SCALES, n: int = 400) -> Shares:
+    """Errors of one shift (and all shifts) from accuracies [models, scales], with two resamples like the sample."""
+    samples = np.broadcast_to(1 - np.asarray(accuracy), (3, 2, *np.shape(accuracy)))
+    return Shares(samples, ["heavy snow", ALL], np.array([n, n]), list("abcdefgh"[: len(accuracy)]), scales, 0.95)
+
+
+def catalog(accuracy: np.ndarray, n: int = 400) -> Shares:
+    return shares(np.asarray(accuracy)[:, None], [0.0], n)
+
+
+def scattered(seed: int, models: int = 8, axes: str = "linear") -> line.Points:
+    """Models about a line, the catalog's accuracies and those of three scales drawn at random."""
+    rng = np.random.default_rng(seed)
+    start = rng.uniform(0.4, 0.95, models)
+    ood = (start[:, None] * [0.9, 0.8, 0.6] + rng.normal(0, 0.04, (models, 3))).clip(0.01, 0.99)
+    return line.points(shares(ood), catalog(start), axes=axes)
+
+
+def simulated(rng: np.random.Generator, *, models: int = 12, seeds: int = 100) -> tuple[Shares, Shares, np.ndarray, np.ndarray]:
+    """Benchmark and catalog of models with known accuracies: every image is right for a model if ability beats difficulty."""
+    ability = np.linspace(0, 1.8, models)
+    moved = ability + 0.2 * np.cos(np.arange(models) * 2.4)  # each model stands a little off the line
+    parts = []
+    for number, strength, draw in ((seeds, moved - 1, 1), (600, ability, 2)):
+        difficulty = rng.normal(0, 0.75, (number, 1)) + rng.normal(0, 0.66, (number, models))
+        weights = resampling_weights(number, settings=replace(SETTINGS.bootstrap, seed=draw))
+        samples = np.repeat((weights @ (difficulty > strength) / number)[:, None, :, None], 2, 1)
+        parts.append(Shares(samples, ["heavy snow", ALL], np.array([number] * 2), [f"m{i:02d}" for i in range(models)], [0.0], 0.95))
+    return *parts, norm.cdf(ability), norm.cdf(moved - 1)
+
+
+def test_an_exact_line_is_recovered_and_leaves_no_gain():
+    found = line.points(shares(np.stack([ID, 0.1 + 0.8 * ID, 0.5 * ID], 1)), catalog(ID))
+    table = line.slopes(found)
+    assert table["estimate"].tolist() == pytest.approx([1, 0.8, 0.5] * 2)
+    assert table["intercept"].tolist() == pytest.approx([0, 0.1, 0] * 2, abs=1e-9)
+    assert table["r"].tolist() == pytest.approx([1] * 6) and table["p"].max() < 1e-9
+    assert np.abs(line.gains(found)[["estimate", "low", "high"]]).to_numpy().max() < 1e-12
+
+
+def test_slopes_intervals_r_and_p_are_those_of_statsmodels_and_scipy():
+    for axes in line.AXES:
+        found = scattered(3, axes=axes)
+        table = line.slopes(found).set_index(["shift", "scale"])
+        for scale, ood in zip(SCALES, found.y[0, 0].T, strict=True):
+            row, x = table.loc[("heavy snow", scale)], found.x[0, 0, :, 0]
+            result, other = sm.OLS(ood, sm.add_constant(x)).fit(), scipy.stats.linregress(x, ood)
+            assert [row["intercept"], row["estimate"]] == pytest.approx(result.params) and row["p"] == pytest.approx(result.pvalues[1])
+            assert [row["models_low"], row["models_high"]] == pytest.approx(result.conf_int(0.05)[1])
+            assert row["r"] == pytest.approx(other.rvalue) and row["r_low"] < row["r"] < row["r_high"]
+
+
+def test_every_resample_has_its_own_line():
+    errors, start, _, _ = simulated(np.random.default_rng(2))
+    found = line.points(errors, start)
+    slope, intercept = line.fit(found)
+    for resample in (1, 7, 200):
+        result = scipy.stats.linregress(found.id[resample, 0, :, 0], found.ood[resample, 0, :, 0])
+        assert (slope[resample, 0, 0], intercept[resample, 0, 0]) == pytest.approx((result.slope, result.intercept))
+
+
+def test_a_model_moved_off_the_line_by_a_tenth_gains_a_tenth_over_the_line_of_the_others():
+    ood = np.stack([ID, 0.8 * ID, 0.5 * ID], 1)
+    ood[2] += 0.1
+    found = line.points(shares(ood), catalog(ID))
+    drawn = np.array([True, True, False, True, True, True])
+    table = line.gains(found, drawn).query("shift == 'heavy snow'").pivot(index="model", columns="scale", values="estimate")
+    assert table.loc["c"].tolist() == pytest.approx([0.1] * 3) and table.drop("c").abs().max(axis=None) < 1e-12
+    assert line.mean_gains(found, drawn)["estimate"].tolist() == pytest.approx([0, 0, 0.1, 0, 0, 0])
+    weight = line.leverage(found).set_index("model")["leverage"]["c"]
+    assert line.mean_gains(found)["estimate"][2] == pytest.approx(0.1 * (1 - weight))  # its own pull on the line
+
+
+def test_normal_distributions_are_lines_on_probit_axes():
+    position = np.linspace(-0.5, 1.5, 6)
+    shifted = norm.cdf(np.stack([position, 0.7 * position - 0.4, position - 1], 1))
+    found = line.points(shares(shifted), catalog(norm.cdf(position)), axes="probit")
+    table = line.slopes(found).query("shift == 'heavy snow'")
+    assert table["estimate"].tolist() == pytest.approx([1, 0.7, 1])
+    assert table["intercept"].tolist() == pytest.approx([0, -0.4, -1], abs=1e-9)
+    assert line.gains(found)["estimate"].abs().max() < 1e-9
+
+
+def test_probit_axes_move_certain_answers_in_by_half_an_image():
+    found = line.points(shares(np.array([[0.2, 0, 1], [0.5, 0.5, 0.5], [0.9, 0.9, 0.9]]), n=10), axes="probit")
+    assert found.y[0, 0, 0].tolist() == pytest.approx(norm.ppf([0.05, 0.95])) and found.scales == [0.5, 1.0]
+
+
+def test_a_gain_on_probit_axes_is_in_accuracy():
+    found = scattered(5, axes="probit")
+    result = scipy.stats.linregress(found.x[0, 0, :, 0], found.y[0, 0, :, 2])
+    expected = found.ood[0, 0, :, 2] - norm.cdf(result.intercept + result.slope * found.x[0, 0, :, 0])
+    assert line.gains(found).query("shift == 'heavy snow' and scale == 1")["estimate"].tolist() == pytest.approx(expected)
+
+
+def test_scale_0_of_the_same_trajectories_is_the_other_id_accuracy():
+    accuracy = np.stack([ID, 0.8 * ID, 0.5 * ID], 1)
+    assert line.slopes(line.points(shares(accuracy)))["estimate"].tolist() == pytest.approx([0.8, 0.5] * 2)
+
+
+def test_holm_on_three_p_values_by_hand():
+    assert line.holm(pd.Series([0.04, 0.01, 0.03])).tolist() == pytest.approx([0.06, 0.03, 0.06])  # x 1, x 3, x 2, never falling
+    assert line.holm(pd.Series([0.02, np.nan])).tolist() == pytest.approx([0.02, np.nan], nan_ok=True)
+
+
+def test_the_correction_runs_over_shifts_and_scales_and_leaves_all_shifts_aside():
+    errors = shares(np.stack([ID, 0.8 * ID + 0.05 * np.cos(9 * ID), 0.5 * ID + 0.1 * np.sin(20 * ID)], 1))
+    table = line.slopes(line.points(errors, catalog(ID)))
+    for _, part in table.groupby("shift"):
+        assert part["p_holm"].tolist() == pytest.approx(line.holm(part["p"]))
+
+
+def test_the_order_of_the_models_does_not_matter():
+    found, turned = scattered(4), np.array([5, 2, 7, 0, 1, 6, 4, 3])
+    accuracy, start = found.ood[0, 0], found.id[0, 0, :, 0]
+    other = line.points(shares(accuracy[turned]), catalog(start[turned]))
+    pd.testing.assert_frame_equal(line.slopes(found), line.slopes(other))
+    assert line.mean_gains(found)["estimate"].to_numpy()[turned] == pytest.approx(line.mean_gains(other)["estimate"].to_numpy())
+
+
+def test_one_family_left_out_is_the_fit_of_the_others():
+    found = scattered(6)
+    table = line.left_out(found, FAMILIES).query("shift == 'heavy snow' and scale == 1").set_index("left_out")
+    assert list(table.index) == [line.NONE, "resnet", "vit", "f", "g", "h"] and table["models"].tolist() == [8, 5, 6, 7, 7, 7]
+    others = scipy.stats.linregress(found.id[0, 0, 3:, 0], found.ood[0, 0, 3:, 2]).slope
+    everyone = scipy.stats.linregress(found.id[0, 0, :, 0], found.ood[0, 0, :, 2]).slope
+    assert table.loc["resnet", "estimate"] == pytest.approx(others) and table.loc[line.NONE, "estimate"] == pytest.approx(everyone)
+    assert table.loc["resnet", "change_estimate"] == pytest.approx(others - everyone) and table.loc[line.NONE, "change_estimate"] == 0
+
+
+def test_a_family_of_which_nothing_was_evaluated_is_passed_over():
+    found = scattered(6)
+    assert set(line.left_out(found, FAMILIES | {"clip": ["zero-shot"]})["left_out"]) == set(line.left_out(found, FAMILIES)["left_out"])
+
+
+def test_leverage_is_the_hat_value_of_statsmodels_and_marks_the_far_point():
+    start = np.array([0.1, 0.8, 0.82, 0.84, 0.86, 0.9])
+    table = line.leverage(line.points(shares(np.stack([start] * 3, 1)), catalog(start, n=77)))
+    hat = sm.OLS(start, sm.add_constant(start)).fit().get_influence().hat_matrix_diag
+    assert table["leverage"].tolist() == pytest.approx(hat) and table["heavy"].tolist() == [True] + [False] * 5
+    assert table["estimate"].tolist() == pytest.approx(start) and set(table["n"]) == {77}
+
+
+def test_the_slope_grows_by_the_difference_between_last_and_first_scale():
+    found = line.points(shares(np.stack([0.7 * ID, 0.8 * ID, ID - 0.1], 1)), catalog(ID))
+    assert line.steeper(found) == {"n": 400, "estimate": pytest.approx(0.3), "low": pytest.approx(0.3), "high": pytest.approx(0.3)}
+
+
+def test_the_share_of_rising_lines_counts_p_values_of_scipy_and_no_falling_line():
+    rng = np.random.default_rng(0)
+    start = rng.uniform(0.4, 0.9, 8)
+    ood = np.stack([start, 0.9 - 0.5 * start, 0.5 + rng.normal(0, 0.1, 8), start], 1)
+    found = line.points(shares(ood, [0.0, 0.5, 1.0, 1.5]), catalog(start))
+    tests = [scipy.stats.linregress(start, column) for column in ood.T[1:]]
+    assert line.followed(found)["estimate"] == pytest.approx(np.mean([t.pvalue < 0.05 and t.slope > 0 for t in tests]))
+
+
+def test_models_of_one_accuracy_draw_no_line_and_break_nothing():
+    found = line.points(shares(np.stack([ID, 0.8 * ID, 0.5 * ID], 1)), catalog(np.full(6, 0.7)))
+    table = line.slopes(found)
+    assert table[["estimate", "low", "r", "p", "p_holm"]].isna().all(axis=None) and line.mean_gains(found)["estimate"].isna().all()
+    level = line.slopes(line.points(shares(np.full((6, 3), 0.5)), catalog(ID)))
+    assert level["estimate"].abs().max() < 1e-12 and level["r"].isna().all()
+
+
+def test_intervals_of_slope_and_gain_and_the_noise_free_r_cover_the_truth():
+    hits = []
+    for seed in range(100):
+        errors, start, clean, shifted = simulated(np.random.default_rng(seed))
+        found = line.points(errors, start)
+        truth = scipy.stats.linregress(clean, shifted)
+        gain = shifted - truth.intercept - truth.slope * clean
+        table = pd.concat([line.along(line.fit(found)[0], found)[:1], line.noise_free(found)[:1], line.gains(found)[:12]])
+        values = np.array([truth.slope, truth.rvalue, *gain])
+        hits.append((table["low"] <= values) & (values <= table["high"]))
+    covered = np.mean(hits, 0)
+    assert covered[:2].min() > 0.87 and 0.9 < covered[2:].mean() < 0.98
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: line.points(shares(np.full((6, 3), 0.5)), catalog(ID), axes="logit"), "axes: 'logit'.*linear, probit"),
+        (lambda: line.points(shares(np.full((2, 3), 0.5))), "at least 3 models"),
+        (lambda: line.points(shares(np.full((5, 3), 0.5)), catalog(ID)), "models of the catalog"),
+        (lambda: line.fit(scattered(1), np.arange(8) < 2), "at least 3"),
+        (lambda: changed(SETTINGS, id_accuracy="validation"), r"line\.id_accuracy: 'validation' .*'catalog' or 'scale 0'"),
+        (lambda: Line(SETTINGS.bootstrap, "catalog", {"a": ["x"], "b": ["x"]}, [], []), "at most one family"),
+        (lambda: Line(SETTINGS.bootstrap, "catalog", {"a": ["x"]}, ["b"], []), r"line\.sizes: 'b'"),
+    ],
+)
+def test_one_clear_error_names_what_is_wrong(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

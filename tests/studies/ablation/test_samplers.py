@@ -1,0 +1,310 @@
+"""Samplers: DDIM is the benchmark's bit for bit, the others are diffusers' own; class counts and conclusions counted by hand."""
+
+import dataclasses
+import itertools
+import math
+
+import diffusers
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from golden_units import agrees
+from tiny_encoders import write_clip, write_timm
+from tiny_settings import changed
+from tiny_sliders import pipeline, random_sliders
+
+from cnslib.core import kinds, names, tables
+from cnslib.core.settings import studies
+from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.method import drawing, generation, health
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, encoders, text_to_image
+from cnslib.models.classifiers import Classifier
+from cnslib.stats import accuracy, failure
+from cnslib.studies.ablation import samplers, subsets
+
+CLASSES = ["sneaker", "ankle boot"]
+SHIFTS = ["heavy snow", "cartoon style"]
+SCALES = [0.0, 1.0, 2.0]
+SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
+BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1)
+SAMPLERS = {
+    "DDIM": {"scheduler": "DDIMScheduler", "steps": 8, "spacing": "leading"},
+    "UniPC": {"scheduler": "UniPCMultistepScheduler", "steps": 8, "spacing": "linspace"},
+    "DPM++": {"scheduler": "DPMSolverMultistepScheduler", "steps": 8, "spacing": "trailing"},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_process():
+    """The images are too few to start processes for."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+
+
+@pytest.fixture(scope="module")
+def pipe(tiny_pipeline_dir, tiny_tokens_dir):
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+
+
+@pytest.fixture(scope="module")
+def sliders(pipe, tmp_path_factory):
+    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), SHIFTS, CLASSES)
+
+
+def tiny_classifier(name: str, seed: int) -> Classifier:
+    """A random network that tells the classes apart in its own way."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = timm.create_model("resnet10t", num_classes=2).eval()
+    config = {"input_size": (3, 32, 32), "mean": (0.5,) * 3, "std": (0.25,) * 3, "interpolation": "bicubic", "crop_pct": 1.0}
+    return Classifier(name, name, CLASSES, network, timm.data.create_transform(**config), {"seed": seed}, 1, "cpu")
+
+
+@pytest.fixture(scope="module")
+def bench(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    write_clip(folder / "clip")
+    write_timm(folder / "dino", outputs=0)
+    judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
+    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    jury = [tiny_classifier(name, seed) for seed, name in enumerate(("one", "two"))]
+    steppers = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)
+    return samplers.Bench(steppers, "DDIM", origin, judge, jury, sliders, folder / "ablation")
+
+
+def test_ddim_is_the_benchmarks_sampler_bit_for_bit(pipe, sliders):
+    ours, theirs = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)["DDIM"], generation.Sampler(pipe, settings=SETTINGS)
+    assert torch.equal(ours.unshifted("sneaker", 5), theirs.unshifted("sneaker", 5))
+    with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
+        assert torch.equal(ours.shifted("sneaker", 5, [0.5, 2.5]), theirs.shifted("sneaker", 5, [0.5, 2.5]))
+
+
+def plain_pipeline(pipe, sampler: dict, seed: int, scales: dict[int, float]) -> np.ndarray:
+    """Images of diffusers' own pipeline and scheduler; the slider's scale is set when `scales` names the step that comes next."""
+
+    def switch(pipe, step, timestep, kwargs):
+        if step + 1 in scales:
+            pipe.unet.set_adapters(adapters.NAME, scales[step + 1])
+        return kwargs
+
+    own = pipe.scheduler
+    pipe.scheduler = getattr(diffusers, sampler.scheduler).from_config(own.config, timestep_spacing=sampler.spacing)
+    try:
+        images = pipe(
+            f"a picture of a {names.token('sneaker')}",
+            num_inference_steps=SETTINGS.steps,
+            guidance_scale=SETTINGS.guidance,
+            generator=torch.Generator().manual_seed(seed),
+            callback_on_step_end=switch,
+            output_type="np",
+        ).images
+    finally:
+        pipe.scheduler = own
+    return (images * 255).round().astype(int)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway(pipe, sliders, name):
+    """Several scales share the memory of their prefix; each must be what the pipeline draws alone, but for rounding."""
+    stepper, sampler = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)[name], SAMPLERS[name]
+    assert abs(stepper.unshifted("sneaker", 5).numpy().astype(int) - plain_pipeline(pipe, sampler, 5, {})).max() <= 1
+    with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
+        ours = stepper.shifted("sneaker", 5, [0.5, 2.5]).numpy().astype(int)
+        for image, scale in zip(ours, (0.5, 2.5), strict=True):
+            pipe.unet.set_adapters(adapters.NAME, 0.0)
+            assert abs(image - plain_pipeline(pipe, sampler, 5, {2: scale})[0]).max() <= 1
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_an_image_does_not_know_what_was_drawn_before(pipe, name):
+    fresh, used = (samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)[name] for _ in range(2))
+    for seed in (1, 2, 1):
+        used.unshifted("ankle boot", seed)
+    assert torch.equal(used.unshifted("sneaker", 5), fresh.unshifted("sneaker", 5))
+    assert torch.equal(used.unshifted("sneaker", 5), fresh.unshifted("sneaker", 5))
+
+
+def test_unipc_with_20_steps_starts_its_slider_where_the_released_code_does(pipe):
+    """Its start_noise of 750 leaves 5 of 20 steps without the slider; it runs from 999 down by 50, as SD 2's own file has it."""
+    settings = dataclasses.replace(SETTINGS, steps=20)
+    stepper = drawing.Stepper(pipe, settings=settings, scheduler="UniPCMultistepScheduler", spacing="linspace")
+    assert stepper.scheduler.timesteps[:3].tolist() == [999, 949, 899]
+    assert (stepper.scheduler.timesteps > 750).sum() == generation.steps_without_slider(settings) == 5
+
+
+def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
+    answers, looks = samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
+    keys = {(shift, name, 1, scale) for shift in SHIFTS for name in CLASSES for scale in SCALES}
+    tables.complete(looks, {(sampler, *key) for sampler in SAMPLERS for key in keys}, ["sampler", *tables.KEY], "looks")
+    stored = {("unshifted" if key[3] == 0 else key[0], *key[1:]) for key in keys}
+    wanted = {(sampler, model, *key) for sampler in SAMPLERS for model in ("one", "two") for key in stored}
+    tables.complete(answers, wanted, ["sampler", "model", *tables.KEY], "answers")
+    own = looks[looks["sampler"] == "DDIM"]
+    assert (own["change"] == 0).all() and np.allclose(own["likeness"], 1, atol=1e-5)
+    assert (looks[looks["sampler"] != "DDIM"]["change"] > 0).any()
+    samplers.films(bench, SHIFTS[0], CLASSES[0], 1, SCALES)
+    before = {path: path.stat().st_mtime_ns for path in bench.folder.rglob("*.parquet")}
+    assert len(before) == 5  # answers and looks of two classes, and the pictures of a figure
+    samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
+    assert {path: path.stat().st_mtime_ns for path in bench.folder.rglob("*.parquet")} == before
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reference": "Euler"}, "ablation.reference: 'Euler'"),
+        (
+            {"samplers": {"DDIM": {"scheduler": "EulerDiscreteScheduler", "steps": 8, "spacing": "leading"}}},
+            r"DDIM.scheduler: 'EulerDiscreteScheduler'",
+        ),
+        ({"samplers": {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8}}}, r"missing key ablation\.samplers\.DDIM\.spacing"),
+        ({"samplers": {"DDIM": SAMPLERS["DDIM"] | {"spacing": "linspace"}}}, r"spacing of a DDIMScheduler: 'linspace'.*accepted: leading$"),
+        ({"samplers": {"UniPC": SAMPLERS["UniPC"] | {"spacing": "even"}}}, r"UniPC.spacing: 'even'.*'leading', 'linspace' or 'trailing'"),
+        ({"counts": [4, 2]}, "ablation.counts"),
+    ],
+)
+def test_bad_settings_are_named(change, message):
+    plain = {"samplers": SAMPLERS, "reference": "DDIM", "rce_reference": "one", "shifts": SHIFTS, "seeds": 1, "counts": [2]}
+    with pytest.raises(ValueError, match=message):
+        changed(studies.Ablation(BOOTSTRAP, **plain), **change)
+
+
+def outcomes(wrong: dict[str, dict[str, list[list[int]]]]) -> accuracy.Outcomes:
+    """Known answers by class and model, a list of trajectories each, 1 where wrong; one shift."""
+    names = sorted(next(iter(wrong.values())))
+    rows = [("heavy snow", name, seed) for name, own in wrong.items() for seed in range(1, len(own[names[0]]) + 1)]
+    values = [[own[model][seed] for model in names] for own in wrong.values() for seed in range(len(own[names[0]]))]
+    scales = [float(i) for i in range(len(values[0][0]))]
+    return accuracy.Outcomes(pd.DataFrame(rows, columns=tables.TRAJECTORY), names, scales, np.array(values, bool))
+
+
+def random_outcomes(*, classes: int = 4, seeds: int = 5, models: int = 3) -> accuracy.Outcomes:
+    generator = np.random.default_rng(0)
+    names = [f"class {i}" for i in range(classes)]
+    rows = list(itertools.product(["heavy fog", "heavy snow"], names, range(1, seeds + 1)))
+    wrong = generator.random((len(rows), models, 4)) < np.linspace(0.1, 0.7, 4)
+    return accuracy.Outcomes(pd.DataFrame(rows, columns=tables.TRAJECTORY), [f"m{i}" for i in range(models)], [0.0, 1.0, 2.0, 3.0], wrong)
+
+
+def test_numbers_of_a_subset_are_those_of_its_classes_alone():
+    found = random_outcomes()
+    table = subsets.measures(found, [2, 4], reference="m0").set_index(["subset", "measure"])["value"]
+    inside = found.trajectories["class"].isin(["class 1", "class 3"]).to_numpy()
+    part = found.wrong[inside]
+    assert table["class 1 + class 3", "accuracy at scale 0"] == pytest.approx(1 - part[..., 0].mean())
+    assert table["class 1 + class 3", "accuracy drop"] == pytest.approx(part[..., -1].mean() - part[..., 0].mean())
+    alone = accuracy.Outcomes(found.trajectories[inside].reset_index(drop=True), found.models, found.scales, part)
+    ratio = accuracy.relative_corruption_error(accuracy.error_shares(alone, settings=BOOTSTRAP), reference="m0")
+    expected = ratio[(ratio["shift"] == accuracy.MEAN) & (ratio["model"] != "m0")]
+    assert expected["defined"].all() and table["class 1 + class 3", "rCE"] == pytest.approx(expected["estimate"].mean())
+
+
+def test_there_is_every_subset_of_a_size_and_all_classes_agree_with_themselves():
+    table = subsets.measures(random_outcomes(), [2, 3, 4], reference="m0")
+    assert table.groupby("classes")["subset"].nunique().to_dict() == {2: 6, 3: 4, 4: 1}
+    whole = table[table["classes"] == 4].set_index("measure")["value"]
+    assert whole["Kendall's tau with all classes"] == 1
+    spread = subsets.spread(table, confidence=0.95).set_index(["classes", "measure"])
+    row = spread.loc[(4, "accuracy drop")]
+    assert row["low"] == row["estimate"] == row["high"] and row["n"] == 1
+
+
+def test_a_size_that_no_subset_has_is_named():
+    with pytest.raises(ValueError, match=r"ablation.counts: 5 is not accepted; accepted: 1 to the 4 classes"):
+        subsets.measures(random_outcomes(), [5], reference="m0")
+
+
+def test_subsets_too_many_to_list_are_drawn_with_equal_chances():
+    few, many = subsets.members(10, 5), subsets.members(100, 30)
+    assert len(few) == math.comb(10, 5) == len(np.unique(few, axis=0))
+    assert len(many) == 1000 and (many.sum(1) == 30).all()
+    assert abs(many.mean(0) - 0.3).max() < 4.5 * np.sqrt(0.3 * 0.7 / 1000)
+    assert np.array_equal(many, subsets.members(100, 30))
+
+
+def test_a_shift_that_costs_the_reference_nothing_does_not_count():
+    found = outcomes({"bag": {"a": [[0, 0]], "b": [[0, 1]]}, "coat": {"a": [[0, 1]], "b": [[0, 1]]}})
+    table = subsets.measures(found, [1, 2], reference="a").set_index(["subset", "measure"])["value"]
+    assert np.isnan(table["bag", "rCE"]) and table["coat", "rCE"] == 1 and table["bag + coat", "rCE"] == 2
+
+
+def test_curves_and_failure_points_of_all_classes_are_those_of_the_sample():
+    found = random_outcomes()
+    curve = subsets.curves(found, [4], confidence=0.95)
+    assert np.allclose(curve["estimate"], 1 - found.wrong.mean((0, 1))) and np.allclose(curve["low"], curve["high"])
+    bars = subsets.failures(found, [2, 4], confidence=0.95).query("classes == ' 4 classes'")
+    first = failure.first_failure(found.wrong)
+    counts = np.array([(first == place).sum() for place in range(4)])
+    assert np.allclose(bars["estimate"], counts / counts.sum())
+
+
+def test_a_subset_without_failures_has_no_failure_points():
+    found = outcomes({"bag": {"m": [[0, 0]]}, "coat": {"m": [[0, 1]]}})
+    bars = subsets.failures(found, [1, 2], confidence=0.95)
+    assert bars.groupby("classes")["n"].first().tolist() == [1, 1]
+    assert bars["estimate"].tolist() == [0, 1, 0, 1]
+
+
+def test_the_drop_is_steadier_where_classes_differ_only_in_their_start():
+    """Classes that are right 1/5 to 4/5 of the time at scale 0 and lose the same: all the spread is in the start."""
+    rows = {f"c{i}": {"m": [[int(seed >= i), int(seed >= i - 1)] for seed in range(5)]} for i in (2, 3, 4, 5)}
+    steady = subsets.steadier(outcomes(rows), 2, settings=BOOTSTRAP)
+    spread = np.std([1 - np.mean(pair) for pair in itertools.combinations([3 / 5, 2 / 5, 1 / 5, 0], 2)])
+    assert steady["estimate"] == pytest.approx(spread) and steady["n"] == 20
+    weights = subsets.seed_weights(np.array([0, 0, 0, 1, 1]), settings=BOOTSTRAP)
+    assert (weights[:, :3].sum(1) == 3).all() and (weights[:, 3:].sum(1) == 2).all() and weights.std(0).min() > 0
+
+
+def answered(wrong: dict[str, list[list[int]]]) -> pd.DataFrame:
+    """Answers of two models to one garment per seed, by sampler; 1 where both are wrong, 2 where only "b", 3 where only "a" is."""
+    rows = []
+    for sampler, garments in wrong.items():
+        for (seed, garment), model in itertools.product(enumerate(garments, start=1), "ab"):
+            for scale, value in enumerate(garment):
+                missed = value == 1 or (value, model) in ((2, "b"), (3, "a"))
+                rows.append((sampler, model, "heavy snow", "bag", seed, float(scale), "coat" if missed else "bag"))
+    return pd.DataFrame(rows, columns=["sampler", "model", *tables.KEY, "top1"])
+
+
+def test_differences_between_samplers_are_paired_on_the_trajectory():
+    """Every garment loses one more scale by the second sampler, so the difference has no spread although accuracy has."""
+    garments = [[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]]
+    worse = [[0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1]]
+    shares = samplers.by_sampler(answered({"A": garments, "B": worse}), settings=BOOTSTRAP)
+    overall = samplers.differences(shares, "A").query("shift == @stats.ALL")
+    assert np.allclose(overall["estimate"], [-1 / 3, -1 / 3, -1 / 3, 0])
+    drop = samplers.drop_differences(shares, "A")["B"]
+    assert drop["estimate"] == pytest.approx(-1 / 3) and drop["n"] == 3
+    same = samplers.by_sampler(answered({"A": garments, "B": garments}), settings=BOOTSTRAP)
+    assert np.allclose(samplers.differences(same, "A")[["estimate", "low", "high"]], 0)
+
+
+def test_the_order_of_the_models_is_compared_over_the_shifted_scales():
+    shares = samplers.by_sampler(answered({"A": [[1, 2, 0]] * 2, "B": [[1, 2, 2]] * 2, "C": [[2, 1, 1]] * 2}), settings=BOOTSTRAP)
+    taus = samplers.orders(shares, "A")
+    assert taus["B"]["estimate"] == 1 and np.isnan(taus["C"]["estimate"])  # both models are equally often wrong in C
+
+
+def test_models_that_are_equally_often_wrong_are_tied_though_the_sums_of_their_shares_round_differently():
+    """Of ten garments "a" misses one and then two, "b" three at once: 0.1 + 0.2 is not 0.3 in floating point."""
+    assert 0.1 + 0.2 != 0.3
+    garments = [[0, 3, 3, 2], [0, 0, 3, 2], [0, 0, 0, 2], *[[0, 0, 0, 0]] * 7]
+    shares = samplers.by_sampler(answered({"A": [[0, 2, 2, 2]] * 10, "B": garments}), settings=BOOTSTRAP)
+    assert np.isnan(samplers.orders(shares, "A")["B"]["estimate"])
+
+
+def test_other_seeds_are_compared_in_disjoint_sets():
+    found = random_outcomes(seeds=5)
+    assert samplers.other_seeds(found, 2, confidence=0.95)["n"] == 1
+    assert samplers.other_seeds(found, 1, confidence=0.95)["n"] == 10
+    assert samplers.other_seeds(found, 3, confidence=0.95)["n"] == 0
+
+
+def test_the_tiny_unit_is_the_golden_one(bench):
+    answers, looks = samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
+    key = ["sampler", *tables.KEY]
+    answers = answers.pivot(index=key, columns="model", values="top1").reset_index()
+    agrees(kinds.ABLATION, looks.merge(answers, on=key, how="left").astype({"one": str, "two": str}), within=1e-2)

@@ -1,0 +1,259 @@
+"""Close-ups: drawn once, shared, resumed after a kill, and the same bytes whoever asked."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from golden_units import agrees
+from tiny_sliders import pipeline
+
+from cnslib.core import kinds, tables
+from cnslib.core.settings.analyses import Bisection
+from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.method import generation
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, classifiers, text_to_image
+from cnslib.studies.bisection import closeups, search
+
+DRAWING = Generation(steps=4, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
+KEYS = [("heavy snow", "ankle boot", 1), ("heavy snow", "sneaker", 1), ("heavy snow", "sneaker", 2)]
+LABELS = ["sneaker", "ankle boot"]
+GRID = [0.0, 0.5, 1.0]
+SETTINGS = Bisection(
+    bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1),
+    seed=1,
+    shifts=["heavy snow"],
+    classes=LABELS,
+    seeds=2,
+    classifiers=["bright", "dark"],
+    resolution=1 / 8,
+    scans=1,
+    scan_step=1 / 4,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_process():
+    """All work in this process, where the sampler's list counts what is drawn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def pipe(tiny_pipeline_dir, tiny_tokens_dir):
+    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, LABELS)
+
+
+@pytest.fixture(scope="module")
+def sliders(pipe, tmp_path_factory) -> Path:
+    """Random sliders, strong enough to change every image."""
+    folder = tmp_path_factory.mktemp("sliders")
+    for number, name in enumerate(LABELS):
+        write_slider(pipe, slider_path(folder, "heavy snow", name), number)
+    return folder
+
+
+def write_slider(pipe, path: Path, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as weights:
+        for weight in weights:
+            weight.data.copy_(0.3 * torch.randn(weight.shape, generator=generator))
+        adapters.save(pipe, path, {})
+
+
+def judge(name: str, sign: float, folder: Path) -> classifiers.Classifier:
+    """A classifier that decides between two labels by the brightness of a picture, from a directory of its own."""
+    (folder / name).mkdir(exist_ok=True)
+    (folder / name / "config.json").write_text(f'{{"sign": {sign}}}')
+
+    def network(inputs: torch.Tensor) -> torch.Tensor:
+        bright = sign * (inputs.mean((1, 2, 3)) - 127)
+        return torch.stack([bright, -bright], dim=1)
+
+    def transform(picture) -> torch.Tensor:
+        return torch.tensor(np.asarray(picture), dtype=torch.float32)
+
+    return classifiers.Classifier(name, str(folder / name), LABELS, network, transform, {"sign": sign}, 1, "cpu")
+
+
+@pytest.fixture(scope="module")
+def studio(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+    """Makes a studio whose sampler counts the pictures that it draws."""
+    judges = tmp_path_factory.mktemp("judges")
+
+    def make(folder, names=("bright", "dark"), *, sliders=sliders, settings=DRAWING):
+        sampler = Counting(pipe, settings=settings)
+        origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, LABELS)
+        jury = [judge(name, {"bright": 1.0, "dark": -1.0, "dim": -0.5}[name], judges) for name in names]
+        return closeups.Studio(sampler, origin, sliders, jury, folder)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def undisturbed(studio, tmp_path_factory):
+    """A finished run of two classifiers: its studio, points and answers. Read only."""
+    own = studio(tmp_path_factory.mktemp("undisturbed"))
+    return own, *run(own)
+
+
+@pytest.fixture
+def finished(undisturbed, tmp_path) -> Path:
+    """A copy of the finished run's folder."""
+    return shutil.copytree(undisturbed[0].folder, tmp_path / "finished")
+
+
+class Counting(generation.Sampler):
+    """The sampler with a list of what it drew, which can be told to fail."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.drawn, self.limit = [], np.inf
+
+    def shifted(self, name, seed, scales):
+        if len(self.drawn) >= self.limit:
+            raise KeyboardInterrupt
+        self.drawn += [(name, seed, scale) for scale in scales]
+        return super().shifted(name, seed, scales)
+
+
+def intervals(names=("bright", "dark")) -> pd.DataFrame:
+    """Brackets that the grid might have left: both models fail in the upper cell, on the last trajectory one fails in the lower."""
+    cells = {KEYS[0]: [(0.5, 1.0)] * 2, KEYS[1]: [(0.5, 1.0), (-np.inf, 0.0)], KEYS[2]: [(0.0, 0.5), (1.0, np.inf)]}
+    rows = [(name, *key, *cells[key][min(i, 1)]) for key in KEYS for i, name in enumerate(names)]
+    return pd.DataFrame(rows, columns=["model", *tables.TRAJECTORY, "after", "until"])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def places(path: Path) -> list[tuple[str, int, float]]:
+    """Class, seed and scale of the pictures of a table."""
+    return list(tables.read(path, tables.images)[["class", "seed", "scale"]].itertuples(index=False, name=None))
+
+
+def run(studio, names=("bright", "dark")):
+    return search.bisect(studio, intervals(names), scales=GRID, settings=SETTINGS)
+
+
+def test_one_picture_is_drawn_per_pass_and_none_at_a_scale_of_the_grid(undisturbed):
+    own, _, answers = undisturbed
+    assert len(own.sampler.drawn) == len(set(own.sampler.drawn)) and not {scale for *_, scale in own.sampler.drawn} & set(GRID)
+    assert answers.groupby(tables.KEY).size().eq(2).all() and len(answers) == 2 * len(own.sampler.drawn)
+
+
+def test_a_bracket_ends_between_a_right_and_a_wrong_answer(undisturbed):
+    _, points, answers = undisturbed
+    wrong = answers.assign(wrong=answers["top1"] != answers["class"]).set_index(["model", *tables.KEY])["wrong"]
+    for row in points[search.bracketed(points)].itertuples(index=False):
+        place = (row.model, *row[1:4])
+        assert row.until - row.after == SETTINGS.resolution and row.grid_after <= row.after and row.until <= row.grid_until
+        assert not wrong.get((*place, row.after), False) and wrong.get((*place, row.until), True)
+    rest = points[~search.bracketed(points)]
+    assert (rest["after"] == rest["grid_after"]).all() and (rest["until"] == rest["grid_until"]).all()
+
+
+def test_a_second_run_draws_nothing_and_finds_the_same(studio, undisturbed, finished):
+    own, *found = undisturbed
+    second = studio(finished)
+    for one, other in zip(found, run(second), strict=True):
+        pd.testing.assert_frame_equal(one, other)
+    assert second.sampler.drawn == [] and contents(finished) == contents(own.folder)
+
+
+def test_a_studio_that_does_not_draw_answers_what_is_on_file_and_nothing_else(studio, finished):
+    shut = dataclasses.replace(studio(finished), draws=False)
+    before, shot = contents(finished), closeups.Closeup(shut, *KEYS[0])
+    known = sorted(set(shot.answers["scale"]))
+    pd.testing.assert_frame_equal(shot.ask(known), shot.answers)
+    with pytest.raises(closeups.NotOnFile, match=r"no answers at scale 0\.123"):
+        shot.ask([known[0], 0.123])
+    assert shut.sampler.drawn == [] and contents(finished) == before
+
+
+def test_trajectories_on_file_are_followed_without_another_process(studio, undisturbed, finished, monkeypatch):
+    monkeypatch.setattr("cnslib.workers.alone", None)  # nothing can be handed out
+    for one, other in zip(undisturbed[1:], run(studio(finished)), strict=True):
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(studio, undisturbed, tmp_path):
+    whole, killed, resumed = undisturbed[0], studio(tmp_path), studio(tmp_path)
+    killed.sampler.limit = 5
+    with pytest.raises(KeyboardInterrupt):
+        run(killed)
+    kept = {drawn for path in tmp_path.glob("pictures/*/*.parquet") for drawn in places(path)}
+    run(resumed)
+    assert len(kept) >= 3 and not kept & set(resumed.sampler.drawn)
+    assert kept | set(resumed.sampler.drawn) == set(whole.sampler.drawn)
+    assert contents(tmp_path) == contents(whole.folder)
+
+
+def test_another_classifier_costs_only_the_scales_that_are_missing(studio, undisturbed, finished, tmp_path):
+    names = ("bright", "dark", "dim")
+    two, three, at_once = undisturbed[0], studio(finished, names), studio(tmp_path / "at once", names)
+    points, answers = run(three, names)
+    run(at_once, names)
+    assert set(two.sampler.drawn) | set(three.sampler.drawn) == set(at_once.sampler.drawn)
+    assert not set(two.sampler.drawn) & set(three.sampler.drawn) and answers["model"].nunique() == 3
+    assert contents(finished) == contents(tmp_path / "at once")
+    same = points[points["model"] != "dim"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(same, undisturbed[1])
+
+
+def test_fewer_requests_leave_no_picture_that_nobody_asked_for(studio, finished, tmp_path):
+    few = intervals()[lambda table: table["class"] == "ankle boot"]
+    for folder in (finished, tmp_path / "fresh"):
+        search.bisect(studio(folder), few, scales=GRID, settings=SETTINGS)
+    assert contents(finished) == contents(tmp_path / "fresh")
+
+
+def test_pictures_of_another_slider_or_setting_count_as_missing(studio, finished, sliders, pipe, tmp_path):
+    other = shutil.copytree(sliders, tmp_path / "sliders")
+    write_slider(pipe, slider_path(other, "heavy snow", "sneaker"), 7)
+    same, changed = studio(finished), studio(finished, sliders=other)
+    longer = studio(finished, settings=dataclasses.replace(DRAWING, steps=9))
+    left = {name: [len(closeups.Closeup(own, *key).pictures) > 0 for key in KEYS[:2]] for name, own in
+            {"same": same, "changed": changed, "longer": longer}.items()}  # fmt: skip
+    assert left == {"same": [True, True], "changed": [True, False], "longer": [False, False]}
+
+
+def test_answers_count_as_missing_when_the_classifiers_change(studio, finished):
+    other = studio(finished, ("bright", "dim"))
+    shot = closeups.Closeup(other, *KEYS[0])
+    assert len(shot.pictures) and shot.answers.empty and len(closeups.Closeup(studio(finished), *KEYS[0]).answers)
+
+
+def test_drift_finds_other_settings_and_other_answers(studio, tmp_path):
+    own, key = studio(tmp_path / "out"), KEYS[1]
+    sampler, images = own.sampler, tmp_path / "grid"
+    with adapters.loaded(sampler.pipe, slider_path(own.sliders, "heavy snow", "sneaker")):
+        rows = list(generation.rows("heavy snow", "sneaker", 1, GRID[1:], sampler.shifted("sneaker", 1, GRID[1:])))
+    tables.write(pd.DataFrame(rows), images / "heavy_snow.parquet", tables.images)
+    plain = generation.rows("unshifted", "sneaker", 1, [0.0], sampler.unshifted("sneaker", 1))
+    tables.write(pd.DataFrame(plain), images / "unshifted.parquet", tables.images)
+    answers = pd.concat([closeups.replies(one, pd.DataFrame(rows), "grid") for one in own.classifiers])
+    assert closeups.drift(own, images, answers, key, scale=0.5) == {"grey levels": pytest.approx(0, abs=0.1), "margin": 0}
+    assert closeups.film(images, own.folder, *key)["scale"].tolist() == GRID
+    with pytest.raises(ValueError, match=r"evaluation\.classifiers"):
+        closeups.drift(own, images, answers.assign(top1="neither"), key, scale=0.5)
+    with pytest.raises(ValueError, match="at most 1 grey level"):
+        closeups.drift(studio(tmp_path, settings=dataclasses.replace(DRAWING, guidance=9.0)), images, answers, key, scale=0.5)
+
+
+def test_a_missing_slider_is_named(studio, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"heavy_fog.sneaker\.safetensors"):
+        closeups.Closeup(studio(tmp_path), "heavy fog", "sneaker", 1)
+
+
+def test_the_tiny_units_are_the_golden_ones(undisturbed):
+    folder = undisturbed[0].folder
+    path = sorted((folder / "pictures").rglob("*.parquet"))[0].relative_to(folder / "pictures")
+    agrees(kinds.CLOSEUPS, tables.read(folder / "pictures" / path, tables.images))
+    agrees(kinds.CLOSEUP_ANSWERS, tables.read(folder / "answers" / path, tables.predictions), within=1e-2)

@@ -1,0 +1,266 @@
+"""EDM's checkpoints: names and shapes of the public ones, Heun's method on a known flow, what is refused, and data sets drawn by one."""
+
+import contextlib
+import dataclasses
+import hashlib
+import math
+import pickle
+import textwrap
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from tiny_shifts import SHIFTED
+
+from cnslib.core import tables, workers
+from cnslib.studies.controlshift import datasets, edm
+from cnslib.studies.controlshift.datasets import Piece
+from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
+
+TINY = {
+    PLUS: Architecture(PLUS, 8, 3, 8, 32, (8, 16), (False, True), 1, classes=3, augmentations=9),
+    ADM: Architecture(ADM, 8, 3, 64, 256, (64, 128), (False, True), 1, classes=3, augmentations=0),
+}
+PUBLIC = {  # as the authors' code builds cifar10-32x32-cond and imagenet-64x64-cond
+    PLUS: Architecture(PLUS, 32, 3, 128, 512, (256, 256, 256), (False, True, False), 4, classes=10, augmentations=9),
+    ADM: Architecture(ADM, 64, 3, 192, 768, (192, 384, 576, 768), (False, True, True, True), 3, classes=1000, augmentations=0),
+}
+SETTINGS = dataclasses.replace(SHIFTED, guidance=1.0, side=8)
+NUMBERS = {"cat": 2, "dog": 0}
+
+
+def numbered(shape: torch.Size, number: int) -> torch.Tensor:
+    """Numbers in (-1, 1) that follow from their places alone."""
+    places = torch.arange(shape.numel())
+    return (((places * places + (2 * number + 1) * places) % 1009) / 504.5 - 1).reshape(shape)
+
+
+def filled(sizes: Architecture) -> Denoiser:
+    """A network whose weights are numbered in the order of their names, scaled to keep features of one size."""
+    denoiser = Denoiser(sizes).eval().requires_grad_(False)
+    names = sorted(key for key in denoiser.state_dict() if "resample_filter" not in key)
+    for number, name in enumerate(names):
+        weight = denoiser.get_parameter(name)
+        scale = 1.7 / (math.sqrt(weight[0].numel()) if weight.ndim > 1 else 3)
+        weight.copy_(numbered(weight.shape, number) * scale)
+    return denoiser
+
+
+@pytest.fixture(scope="module")
+def weights():
+    """The tensors of a small DDPM++."""
+    return filled(TINY[PLUS]).state_dict()
+
+
+@pytest.fixture(scope="module")
+def path(weights, tmp_path_factory):
+    """They as a file."""
+    place = tmp_path_factory.mktemp("edm") / "tiny.safetensors"
+    save_file(weights, place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def decoder(path):
+    return edm.decoder(path, NUMBERS, SETTINGS)
+
+
+def alone(drawn) -> list:
+    """What a generator draws, in one thread as in `controlshift.make`."""
+    return workers.each(list, [(drawn,)], device="cpu")[0]
+
+
+def gaussian(deviation: float):
+    """The best denoiser of images whose pixels are independent draws of N(0, deviation^2)."""
+    return lambda noisy, sigma: noisy * deviation**2 / (deviation**2 + sigma.double() ** 2)
+
+
+@pytest.mark.parametrize(
+    ("family", "tensors", "parameters", "digest"),
+    [
+        (PLUS, 427, 55_735_299, "740b096010232034dff94eb5d05d5ff968025bd853ba989c97a3334ac33656c1"),
+        (ADM, 553, 295_899_267, "a59bb78fad0da4fa29f9b3a2aa6f9f90b8498dfc3b531c9b26c20c22e80fee2a"),
+    ],
+)
+def test_the_public_networks_have_the_published_tensors(family, tensors, parameters, digest):
+    """The digest is that of the sorted lines "name shape" of the networks as the authors' code builds them."""
+    with torch.device("meta"):
+        denoiser = Denoiser(PUBLIC[family])
+    shapes = {key: tuple(value.shape) for key, value in denoiser.state_dict().items()}
+    assert len(shapes) == tensors and sum(value.numel() for value in denoiser.parameters()) == parameters
+    assert hashlib.sha256("\n".join(sorted(f"{key} {shape}" for key, shape in shapes.items())).encode()).hexdigest() == digest
+    assert edm.architecture(denoiser.state_dict(), Path()) == PUBLIC[family]
+
+
+def test_some_names_and_shapes_of_the_cifar_network_by_hand():
+    with torch.device("meta"):
+        shapes = {key: tuple(value.shape) for key, value in Denoiser(PUBLIC[PLUS]).state_dict().items()}
+    assert shapes["model.map_label.weight"] == (128, 10) and shapes["model.map_augment.weight"] == (128, 9)
+    assert shapes["model.enc.32x32_conv.weight"] == (128, 3, 3, 3) and shapes["model.dec.32x32_aux_conv.weight"] == (3, 256, 3, 3)
+    assert shapes["model.enc.16x16_down.conv0.resample_filter"] == (1, 1, 2, 2)
+    assert shapes["model.enc.16x16_block0.qkv.weight"] == (768, 256, 1, 1) and "model.dec.16x16_block0.qkv.weight" not in shapes
+    assert shapes["model.dec.8x8_block4.skip.weight"] == (256, 512, 1, 1) and "model.dec.8x8_block5.skip.weight" not in shapes
+
+
+@pytest.mark.parametrize(
+    ("family", "published"),
+    [
+        (PLUS, [0.02947, -0.10681, -0.01407, -0.18063, 0.02924, -0.39291]),
+        (ADM, [-0.0657, 0.06931, 0.03745, -0.19914, 0.00365, -0.22159]),
+    ],
+)
+def test_a_network_predicts_what_the_authors_code_predicts(family, published):
+    """Pixel (3, 5) of two images under sigma 0.7, classes 1 and 2; weights, images and noise are numbered as here."""
+    noisy = 8 * 1.7 / math.sqrt(3 * 8 * 8) * numbered(torch.Size((2, 3, 8, 8)), 0)
+    found = filled(TINY[family])(noisy, torch.tensor(0.7), torch.eye(3)[[1, 2]])
+    assert found[:, :, 3, 5].flatten().tolist() == pytest.approx(published, abs=2e-5)
+
+
+def test_noise_levels_are_those_of_eq_5():
+    """18 steps: 80 first, 0.002 last; the second is (80^(1/7) + (0.002^(1/7) - 80^(1/7)) / 17)^7 = (1.870121 - 0.085798)^7."""
+    scheduler = edm.Heun(prediction_type="sample")
+    scheduler.set_timesteps(18)
+    levels = scheduler.timesteps[[0, 1, *range(3, 35, 2)]]
+    assert len(scheduler.timesteps) == 35 and torch.equal(scheduler.timesteps[1::2], scheduler.timesteps[2::2])
+    assert levels[[0, 1, -1]].tolist() == pytest.approx([80, 57.586, 0.002], rel=1e-4)
+    assert scheduler.sigmas[-1] == 0 and (levels.diff() < 0).all() and len(levels) == 18
+
+
+def test_heun_follows_the_flow_of_a_gaussian_to_its_exact_end():
+    """x / sqrt(s^2 + sigma^2) stays constant along it, so z ends at 80 z s / sqrt(s^2 + 80^2)."""
+    z = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    exact = 80 * z * 0.5 / math.sqrt(0.25 + 6400)
+    assert torch.allclose(edm.sample(gaussian(0.5), z, steps=256), exact, rtol=3e-4)
+
+
+def test_heun_is_of_second_order():
+    """Twice the steps, a quarter of the error; the step from sigma = 0.002 to 0 is one of Euler's in any case, and known."""
+    z = torch.ones(1, 1, 1, 1, dtype=torch.float64)
+    end = 80 * 0.25 / math.sqrt((0.25 + 6400) * (0.25 + 0.002**2))
+    errors = np.array([edm.sample(gaussian(0.5), z, steps=steps).item() - end for steps in (100, 200, 400)])
+    assert errors[:-1] / errors[1:] == pytest.approx(4, rel=0.05)
+
+
+def test_the_network_is_asked_twice_a_step_but_for_the_last():
+    asked = []
+    edm.sample(lambda noisy, sigma: asked.append(float(sigma)) or 0 * noisy, torch.ones(1, 3, 2, 2), steps=50)
+    assert len(asked) == 99 and asked[0] == 80
+
+
+@pytest.mark.parametrize(
+    ("sigma", "skip", "out", "inside", "noise"),
+    [(0.5, 0.5, 0.3535534, 1.4142136, -0.1732868), (80.0, 3.90610e-05, 0.4999902, 0.01249976, 1.0955067)],
+)
+def test_preconditioning_is_that_of_table_1(sigma, skip, out, inside, noise):
+    """Where the network answers 1, the denoiser answers c_skip x + c_out; it sees c_in x and c_noise = ln(sigma) / 4."""
+    denoiser, seen = filled(TINY[PLUS]), []
+    denoiser.model.dec["8x8_aux_conv"].weight.zero_()
+    denoiser.model.dec["8x8_aux_conv"].bias.fill_(1)
+    denoiser.model.register_forward_pre_hook(lambda module, given: seen.extend(given))
+    x = torch.full((1, 3, 8, 8), 3.0)
+    answer = denoiser(x, torch.tensor(sigma), torch.eye(3)[:1])
+    assert answer.flatten()[0].item() == pytest.approx(3 * skip + out, rel=1e-5)
+    assert seen[0].flatten()[0].item() == pytest.approx(3 * inside, rel=1e-5) and seen[1].tolist() == pytest.approx([noise], rel=1e-5)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
+@pytest.mark.parametrize("family", [PLUS, ADM])
+def test_a_file_gives_back_the_network(family, suffix, tmp_path):
+    denoiser = filled(TINY[family])
+    (save_file if suffix == ".safetensors" else torch.save)(denoiser.state_dict(), tmp_path / f"tiny{suffix}")
+    again, x = edm.load(tmp_path / f"tiny{suffix}"), torch.ones(1, 3, 8, 8)
+    assert again.sizes == TINY[family] and not any(value.requires_grad for value in again.parameters())
+    assert torch.equal(*(network(x, torch.tensor(2.0), torch.eye(3)[:1]) for network in (denoiser, again)))
+
+
+def test_a_pickle_is_refused_unread_and_the_recipe_in_the_error_makes_a_file_of_it(tmp_path, monkeypatch):
+    class Bomb:
+        def __reduce__(self):
+            return open, (str(tmp_path / "ran"), "w")
+
+    for name, message in (("bomb.pkl", "is a pickle, which runs code.*safetensors.torch.save_file"), ("bomb.pt", "torch file|code in it")):
+        (tmp_path / name).write_bytes(pickle.dumps({"ema": Bomb()}, protocol=2))
+        with pytest.raises(ValueError, match=f"(?s){name} .*{message}"):
+            edm.load(tmp_path / name)
+    assert not (tmp_path / "ran").exists()
+    (tmp_path / "edm-cifar10-32x32-cond-vp.pkl").write_bytes(pickle.dumps({"ema": filled(TINY[PLUS])}))
+    with contextlib.chdir(tmp_path):
+        exec(textwrap.dedent(edm.RECIPE))
+    assert edm.load(tmp_path / "edm-cifar10-32x32-cond-vp.safetensors").sizes == TINY[PLUS]
+
+
+def test_a_truncated_file_is_refused(path, tmp_path):
+    (tmp_path / "cut.safetensors").write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"cut\.safetensors is not a complete safetensors file"):
+        edm.load(tmp_path / "cut.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("drop", "add", "message"),
+    [
+        (["model.map_layer1.bias", "model.enc.4x4_down.skip.weight"], ["u"], "2 missing.*1 unexpected, for example u; 1 of another shape"),
+        (["model.map_augment.weight"], [], r"1 of 6 tensors that tell its sizes are missing, for example model\.map_augment"),
+        (["model.map_label.weight", "model.map_layer0.weight"], [], r"2 of 6 tensors that tell its sizes are missing"),
+    ],
+    ids=["not whole", "a baseline, trained without augmentation", "no classes"],
+)
+def test_tensors_that_do_not_fit_are_counted_in_one_error(weights, drop, add, message, tmp_path):
+    changed = {key: value for key, value in weights.items() if key not in drop} | {key: torch.zeros(3) for key in add}
+    save_file(changed | {"model.map_layer0.bias": torch.zeros(5)}, tmp_path / "other.safetensors")
+    with pytest.raises(ValueError, match=f"other.safetensors .*{message}"):
+        edm.load(tmp_path / "other.safetensors")
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    save_file({"weight": torch.zeros(2, 2)}, tmp_path / "other.safetensors")
+    with pytest.raises(ValueError, match="4 of 4 tensors that tell its sizes are missing"):
+        edm.load(tmp_path / "other.safetensors")
+
+
+def test_a_latent_and_a_class_are_an_image(decoder):
+    z = np.random.default_rng(1).standard_normal((10, decoder.size))
+    first, again, other, mixed = alone(
+        datasets.draw(decoder, *own) for own in [("cat", z), ("cat", z), ("dog", z), ("cat", z[::-1].copy())]
+    )
+    assert decoder.size == 192 and first.shape == (10, 8, 8, 3) and first.dtype == np.uint8
+    assert np.array_equal(first, again) and np.array_equal(first, mixed[::-1])
+    assert not np.array_equal(first, other) and not np.array_equal(first[0], first[1])
+
+
+def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_sampling(decoder, path, tmp_path, monkeypatch):
+    """Every file of the data sets exists; the first training images are those of Heun's method from the shifted latents."""
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    datasets.make(decoder, tmp_path)
+    assert len(datasets.test_set(tmp_path, SETTINGS)) == 3 * 2 * 2 * len(NUMBERS)
+    stored = datasets.load(tmp_path, "train_extend").query("`class` == 'cat'")
+    z = datasets.shifted(decoder, Piece("again", "train", "extend", 0, 1, 3), "cat", range(1, 11))
+    latents, cats = torch.from_numpy(z).float().reshape(10, 3, 8, 8), torch.eye(3)[[2] * 10]
+    drawn = alone(edm.sample(partial(edm.load(path), labels=cats), latents, steps=SETTINGS.steps) for _ in range(1))[0]
+    grey = ((drawn / 2 + 0.5).clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy()
+    assert np.array_equal(tables.pictures(stored, "train"), grey[:3])
+
+
+def test_a_digest_covers_file_and_class_numbers(decoder, weights, tmp_path):
+    piece = Piece("one", "test", "extend", 0, 1, 2)
+    save_file(weights | {"model.map_layer0.bias": torch.zeros(32)}, tmp_path / "other.safetensors")
+    other = edm.decoder(tmp_path / "other.safetensors", NUMBERS, SETTINGS)
+    swapped = edm.decoder(tmp_path / "other.safetensors", {"cat": 0, "dog": 2}, SETTINGS)
+    assert len({found.stamp(piece) for found in (decoder, other, swapped)}) == 3
+
+
+def test_what_cannot_be_drawn_is_refused(decoder, path):
+    with pytest.raises(ValueError, match=r"controlshift\.guidance: 2\.0 is not accepted; accepted: 1\.0"):
+        edm.decoder(path, NUMBERS, SHIFTED)
+    with pytest.raises(ValueError, match=r"edm: classes: {'cat': 3} is not accepted.*0 to 2"):
+        edm.decoder(path, {"cat": 3}, SETTINGS)
+    with pytest.raises(ValueError, match=r"edm: classes: {} is not accepted"):
+        edm.decoder(path, {}, SETTINGS)
+    with pytest.raises(ValueError, match="latents: 8 is not accepted; accepted: the 192 dimensions of this decoder"):
+        datasets.draw(decoder, "cat", np.ones((1, 8)))
+    with pytest.raises(ValueError, match=r"edm: class: .*bird.*accepted: one of cat, dog"):
+        datasets.draw(decoder, "bird", np.ones((1, 192)))
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        edm.load(path.with_name("nowhere.safetensors"))

@@ -1,0 +1,80 @@
+"""Distance from the training set and the slope of accuracy on it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import accuracy
+from cnslib.studies.degradation import distance
+
+SETTINGS = Bootstrap(resamples=200, confidence=0.95, seed=1)
+SCALES = [0.0, 1.0, 2.0, 3.0]
+
+
+def test_the_nearest_distance_is_that_of_brute_force():
+    generator = np.random.default_rng(1)
+    training, shifted = generator.normal(size=(40, 5)), generator.normal(size=(30, 5))
+    brute = np.linalg.norm(shifted[:, None] - training[None], axis=-1).min(1)
+    assert np.allclose(distance.nearest(training, shifted), brute)
+
+
+def test_a_training_point_is_at_distance_zero():
+    points = np.eye(3)
+    assert np.allclose(distance.nearest(points, points[:1]), 0)
+
+
+@pytest.mark.parametrize(
+    ("training", "shifted", "message"),
+    [((0, 3), (2, 3), "training set is empty"), ((2, 3), (0, 3), "shifted set is empty"), ((2, 3), (2, 4), "of 3 and of 4 numbers")],
+)
+def test_sets_without_a_distance_are_refused(training, shifted, message):
+    with pytest.raises(ValueError, match=message):
+        distance.nearest(np.zeros(training), np.zeros(shifted))
+
+
+def test_the_slope_is_that_of_statsmodels():
+    generator = np.random.default_rng(2)
+    x, y = generator.normal(size=(6, 9)), generator.normal(size=(6, 9))
+    expected = [sm.OLS(b, sm.add_constant(a)).fit().params[1] for a, b in zip(x, y, strict=True)]
+    assert np.allclose(distance.slope(x, y), expected)
+
+
+def answers(right):
+    """Answers of one model to 20 images of one kind; at scale i the first `right[i]` of them are named right."""
+    rows = [
+        {"model": "a", "shift": "overlap", "class": "bag", "seed": seed, "scale": scale, "top1": "bag" if seed <= count else "coat"}
+        for scale, count in zip(SCALES, right, strict=True)
+        for seed in range(1, 21)
+    ]
+    return pd.DataFrame(rows)
+
+
+def at(distance):
+    """Distances that are the same for all images of a scale."""
+    rows = answers([0] * 4)[["shift", "class", "seed", "scale"]]
+    return rows.assign(distance=rows["scale"].map(dict(zip(SCALES, distance, strict=True))))
+
+
+def test_losing_a_tenth_per_unit_of_distance_is_a_slope_of_minus_a_tenth():
+    found = accuracy.outcomes(answers([20, 18, 16, 14]))
+    row = distance.slopes(found, at([1, 2, 3, 4]), settings=SETTINGS).query("shift == 'overlap'").iloc[0]
+    assert row["estimate"] == pytest.approx(-0.1) and row["n"] == 20 and row["low"] < row["estimate"] < row["high"]
+    assert distance.linearity(found, at([1, 2, 3, 4]), settings=SETTINGS).iloc[0]["estimate"] == pytest.approx(1)
+
+
+def test_a_robust_model_has_no_slope():
+    found = accuracy.outcomes(answers([15] * 4))
+    assert distance.slopes(found, at([1, 2, 3, 4]), settings=SETTINGS)["estimate"].to_numpy() == pytest.approx(0)
+
+
+def test_a_bend_is_not_explained_by_a_line():
+    found = accuracy.outcomes(answers([20, 10, 10, 20]))
+    assert distance.linearity(found, at([1, 2, 3, 4]), settings=SETTINGS).iloc[0]["estimate"] == pytest.approx(0)
+
+
+def test_a_missing_distance_is_named():
+    found = accuracy.outcomes(answers([20, 18, 16, 14]))
+    with pytest.raises(ValueError, match=r"1 trajectories lack a distance, first overlap bag 3"):
+        distance.slopes(found, at([1, 2, 3, 4]).query("seed != 3"), settings=SETTINGS)

@@ -1,0 +1,108 @@
+"""CLIP's weather labels and nearest neighbours on vectors whose answer is known by hand, and the paper's tables beside ours."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from statsmodels.stats.proportion import proportion_confint
+
+from cnslib.core import paths
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats.accuracy import Shares
+from cnslib.studies.oodcv import claims, labels
+from cnslib.studies.oodcv.labels import UNKNOWN
+
+SHIFTS = ["heavy snow", "heavy fog", "heavy rain"]
+SETTINGS = Bootstrap(resamples=100, confidence=0.95, seed=1)
+
+
+class Texts:
+    """A CLIP whose text features are unit vectors: one axis per weather and one for none, whatever the class."""
+
+    model = SimpleNamespace(logit_scale=torch.tensor(100.0).log())
+
+    def text_features(self, texts: list[str]) -> torch.Tensor:
+        words = [*[f"in {shift}" for shift in SHIFTS], "without"]
+        return torch.stack([torch.eye(4)[next(i for i, word in enumerate(words) if word in text)] for text in texts])
+
+
+def test_the_label_is_the_text_that_a_picture_is_closest_to():
+    features = np.array([[0.9, 0.1, 0, 0.2], [0, 0.8, 0.7, 0], [0, 0, 1, 0], [0.5, 0.5, 0.5, 0.6]])
+    classes = pd.Series(["bag", "coat", "bag", "coat"])
+    found = labels.probabilities(features, classes, Texts(), shifts=SHIFTS, unknown="a {name} without weather")
+    assert found.idxmax(axis=1).tolist() == [*SHIFTS, UNKNOWN]
+    assert found.sum(axis=1).tolist() == pytest.approx([1] * 4)
+    assert found.loc[1, "heavy rain"] / found.loc[1, "heavy fog"] == pytest.approx(np.exp(-10), rel=1e-3)
+
+
+def test_every_row_of_the_confusion_adds_up_to_one_and_has_its_own_n():
+    truth = pd.Series(["heavy fog"] * 4 + ["unshifted"] * 2)
+    label = pd.Series(["heavy fog", "heavy fog", "heavy fog", UNKNOWN, UNKNOWN, "heavy snow"])
+    found = labels.confusion(truth, label, [*SHIFTS, UNKNOWN], confidence=0.95)
+    assert found.groupby("truth")["estimate"].sum().tolist() == pytest.approx([1, 1])
+    fog = found[(found["truth"] == "heavy fog") & (found["label"] == "heavy fog")].iloc[0]
+    assert (fog["n"], fog["estimate"]) == (4, 0.75)
+    assert (fog["low"], fog["high"]) == pytest.approx(proportion_confint(3, 4, method="wilson"))
+    assert labels.right(truth, label, SHIFTS).tolist() == [True, True, True, False, True, False]
+
+
+def test_neighbours_are_the_closest_first():
+    drawn = np.array([[1, 0], [0.6, 0.8], [0, 1], [-1, 0], [0.8, 0.6], [0.99, 0.1]])
+    places, cosines = labels.nearest(np.array([[1.0, 0.0]]), drawn)
+    assert places.tolist() == [[0, 5, 4, 1, 2]] and cosines[0].tolist() == pytest.approx([1, 0.99, 0.8, 0.6, 0])
+
+
+def test_agreement_counts_neighbours_of_the_same_class_and_weather_against_chance():
+    real = pd.DataFrame({"class": ["bag", "coat"], "shift": ["heavy fog", "heavy snow"]})
+    drawn = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "shift": ["heavy fog", "heavy snow"] * 2})
+    found = labels.agreement(real, drawn, np.array([[0, 1], [3, 0]]), settings=SETTINGS).set_index("same")
+    assert found["estimate"].to_dict() == {"class": 0.75, "weather": 0.5, "both": 0.5}
+    assert found["chance"].to_dict() == {"class": 0.5, "weather": 0.5, "both": 0.25}
+    assert (found["n"] == 4).all() and (found["low"] <= found["estimate"]).all()
+
+
+def test_examples_are_the_middle_ones_of_light_and_heavy_weather():
+    real = pd.DataFrame({"shift": "heavy fog", "class": "bag", "seed": range(6), "scale": [0.1, 0.2, 0.3, 0.6, 0.7, 0.8]})
+    cosines = np.array([0.9, 0.5, 0.7, 0.2, 0.8, 0.3])[:, None].repeat(5, axis=1)
+    chosen = labels.typical(real, cosines)
+    assert chosen.set_index("amount")["seed"].to_dict() == {"light": 2, "heavy": 5}
+    assert chosen["place"].tolist() == chosen["seed"].tolist()
+
+
+def test_table_10_is_made_of_the_labels_that_clip_gives():
+    label = pd.Series(["heavy snow", "heavy snow", UNKNOWN, "heavy fog"])
+    found = claims.table10(np.array([True, False, True, True]), label, paths.PUBLISHED / "cns_table10.csv", confidence=0.95)
+    assert found["n"].to_dict() == {"Snow": 2, "Unknown": 1, "Fog": 1, "Total": 4}
+    assert found.loc["Total", "ours"] == 0.75 and found.loc["Total", "published"] == 0.684
+    assert found.loc["Snow", "difference"] == pytest.approx(0.5 - 0.703)
+
+
+def test_label_shares_are_split_by_severity_with_the_other_weather_apart():
+    reference = pd.DataFrame({"scale": [0.1, 0.2, 0.9, 0.5], "shift": ["heavy fog", "heavy snow", "heavy rain", "heavy sandstorm"]})
+    found = claims.doubt(reference, {"right": np.array([True, False, True, False])}, shifts=SHIFTS, confidence=0.95)
+    assert found.set_index("severity")["estimate"].to_dict() == {"light": 0.5, "heavy": 1.0, claims.BEYOND: 0.0}
+
+
+def errors(samples: list[list[float]], bins: list[float], *, scatter: float = 0.0) -> Shares:
+    """Error rates [shift][scale] of one classifier, and their mean as the pooled group."""
+    first = np.array(samples)[:, None]
+    first = np.concatenate([first, first.mean(0, keepdims=True)])
+    drawn = first + scatter * np.random.default_rng(0).normal(size=(200, *first.shape))
+    counts = np.full(len(samples) + 1, 30)
+    return Shares(np.concatenate([first[None], drawn]), [*sorted(SHIFTS)[: len(samples)], "all shifts"], counts, ["resnet"], bins, 0.95)
+
+
+def test_the_papers_statements_hold_where_they_are_built_in_and_fail_where_they_are_not():
+    named = pd.Series({"n": 90, "estimate": 0.99, "low": 0.97, "high": 1.0})
+    reference = errors([[0.5]] * 3, [0.0], scatter=0.01)
+    paper = errors([[0.05, 0.06, 0.45], [0.05, 0.05, 0.2], [0.05, 0.05, 0.2]], [0.0, 1.5, 3.0], scatter=0.01)  # fog comes first
+    found = claims.statements(paper, reference, model="resnet", named=named)
+    assert found["verdict"].tolist() == ["holds"] * 4
+    assert found["ours"].tolist() == pytest.approx([0.01 / 3, 0.25, 0.5 - 0.85 / 3, 0.99])
+    other = errors([[0.05, 0.4, 0.6], [0.05, 0.5, 0.9], [0.05, 0.4, 0.9]], [0.0, 1.5, 3.0], scatter=0.01)
+    bad = claims.statements(other, reference, model="resnet", named=named.replace({0.97: 0.5, 1.0: 0.7}))
+    assert bad["verdict"].tolist() == ["does not hold", "opposite", "opposite", "does not hold"]
+    alone = claims.statements(errors([[0.1, 0.2]], [0.0, 3.0]), errors([[0.5]], [0.0]), model="resnet", named=named)
+    assert alone["verdict"].iloc[1] == "not measured here"

@@ -1,0 +1,113 @@
+"""Rulers: what the oracle says of single images, once per shift; rendered scenes begin at severity 0."""
+
+import numpy as np
+import pytest
+import torch
+from golden_units import agrees
+from test_alignment import CHOSEN, GRID, LABELS, images, judges, picture, write_images  # noqa: F401  (fixtures)
+
+from cnslib.core import kinds, tables
+from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.settings.analyses import Calibration
+from cnslib.core.settings.method import Bootstrap
+from cnslib.method import filtering
+from cnslib.studies import calibration
+from cnslib.world import scenes
+
+SETTINGS = Calibration(bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1), seed=1, scenes=2, severities=4, steps=5)
+
+
+@pytest.fixture(scope="module")
+def pool() -> scenes.Garments:
+    """Three sneakers and three bags that are random squares."""
+    grey = torch.zeros(6, 28, 28)
+    grey[:, 6:22, 6:22] = 0.3 + 0.1 * torch.arange(6).float().view(-1, 1, 1)
+    return scenes.Garments(grey, np.array([scenes.CLASSES.index("sneaker"), scenes.CLASSES.index("bag")] * 3))
+
+
+@pytest.fixture
+def sights(images, judges, tmp_path):  # noqa: F811
+    def call(shifts=CHOSEN):
+        return calibration.sights(images, shifts, oracle=judges.oracle, folder=tmp_path / "oracle")
+
+    return call
+
+
+def test_every_trajectory_has_all_scales(sights):
+    expected = [(shift, *pair, scale) for shift in CHOSEN for pair in GRID for scale in (0.0, 1.0, 2.0)]
+    assert sorted(sights()[tables.KEY].itertuples(index=False, name=None)) == sorted(expected)
+
+
+def test_the_sight_of_an_image_is_the_oracles_answer_to_it(sights, judges):  # noqa: F811
+    oracle, table = judges.oracle, sights().set_index(tables.KEY)
+    for key, shown in {("heavy snow", "bag", 2, 1.0): "heavy snow", ("cartoon style", "bag", 2, 0.0): UNSHIFTED}.items():
+        own = picture(shown, *key[1:])[None]
+        severity, probability = float(oracle.severity(own)[0]), oracle.parts(own)[1].softmax(dim=1)[0, SHIFTS.index(key[0])]
+        assert table.loc[key, "oracle"] == pytest.approx(severity, abs=1e-5)
+        assert table.loc[key, "asked"] == pytest.approx(severity * float(probability), abs=1e-5)
+        assert table.loc[key, "named"] == oracle.shift(own)[0]
+
+
+def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(sights, images, tmp_path):  # noqa: F811
+    sights(["heavy snow"])
+    path = tmp_path / "oracle" / "heavy_snow.parquet"
+    stamp = path.stat().st_mtime_ns
+    sights()
+    assert path.stat().st_mtime_ns == stamp
+    write_images(images, "heavy snow", [1.0, 2.0, 2.5])
+    assert 2.5 in set(sights()["scale"])
+    sights(["cartoon style"])
+    assert not path.exists()
+
+
+def test_rulers_lie_beside_each_other(sights, images, judges, tmp_path):  # noqa: F811
+    cosines = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment")
+    scores = cosines.drop(columns="class_probability").assign(oracle_ooc=False, keep=True)
+    table = calibration.lay(sights(), scores.sample(frac=1, random_state=0)).set_index(tables.KEY)
+    row = scores.set_index(tables.KEY).loc[("heavy snow", "bag", 2, 2.0)]
+    found = table.loc[("heavy snow", "bag", 2, 2.0)]
+    assert found["alignment"] == pytest.approx(row["clip_class_shift"] - row["clip_class"])
+    assert found["distance"] == pytest.approx(1 - row["image_reference"])
+    assert table.xs(0.0, level="scale")["distance"].abs().max() < 1e-5
+
+
+def test_scores_of_other_images_are_refused(sights, images, judges, tmp_path):  # noqa: F811
+    scores = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment").assign(keep=True)
+    with pytest.raises(ValueError, match=r"the oracle's sights: 0 rows missing \[\], 1 foreign"):
+        calibration.lay(sights(), scores.iloc[1:])
+
+
+def test_scenes_keep_garment_and_pose_and_begin_without_the_shift(pool):
+    (table, pictures), (_, others) = (
+        calibration.scenes(pool, shift, ["sneaker", "bag"], settings=SETTINGS) for shift in ("heavy snow", "heavy fog")
+    )
+    assert sorted(table["scale"].unique()) == [0, 0.25, 0.5, 0.75, 1] and len(table) == 5 * 2 * 2
+    assert (table["scale"].head(4) == 0).all() and (table["scale"].iloc[4:] > 0).all()
+    assert np.array_equal(pictures[:4], others[:4]) and not np.array_equal(pictures[4:], others[4:])
+    assert len({picture.tobytes() for picture in pictures[:4]}) == 4
+
+
+def test_the_rulers_readings_of_scenes_are_those_of_single_pictures(pool, judges):  # noqa: F811
+    labels = ["sneaker", "bag"]
+    table, pictures = calibration.scenes(pool, "heavy snow", labels, settings=SETTINGS)
+    found = calibration.measure(table, pictures, judges=judges)
+    tables.check(found, calibration.readings)
+    assert found.loc[found["scale"] == 0, "distance"].abs().max() < 1e-5
+    last = found.iloc[-1]
+    start = table.query("scale == 0 and `class` == @last['class'] and seed == @last['seed']").index[0]
+    features = judges.image_encoder.features(pictures[[start, len(table) - 1]])
+    texts = judges.clip.text_features([f"a picture of a {last['class']}{end}" for end in ("", " in heavy snow")])
+    clip = judges.clip.image_features(pictures[-1:])[0]
+    assert last["distance"] == pytest.approx(1 - float(features[0] @ features[1]), abs=1e-5)
+    assert last["alignment"] == pytest.approx(float(clip @ (texts[1] - texts[0])), abs=1e-5)
+
+
+def test_a_class_that_is_no_garment_is_named(judges, tmp_path):  # noqa: F811
+    with pytest.raises(ValueError, match=r"base\.classes: 'barrow'"):
+        calibration.rendered(["heavy snow"], ["bag", "barrow"], judges=judges, settings=SETTINGS, folder=tmp_path)
+
+
+def test_the_tiny_units_are_the_golden_ones(sights, pool, judges):  # noqa: F811
+    agrees(kinds.SIGHTS, sights())
+    table, pictures = calibration.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
+    agrees(kinds.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)

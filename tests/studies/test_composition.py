@@ -1,0 +1,162 @@
+"""Composition: one weight at zero is the single slider, all at zero the base model, and gains are counted as by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from golden_units import agrees
+from tiny_encoders import write_clip, write_timm
+from tiny_settings import changed
+from tiny_sliders import pipeline, random_sliders
+
+from cnslib.core import kinds, tables
+from cnslib.core.names import SHIFTS
+from cnslib.core.settings import studies
+from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.method import generation, health
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, encoders, text_to_image
+from cnslib.studies import composition, directions
+
+CLASSES = ["sneaker", "ankle boot"]
+LABELS = [*CLASSES, "bag"]
+FIRST, SECOND = "heavy snow", "cartoon style"
+WEIGHTS = [0.0, 1.0, 2.0]
+SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
+BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_process():
+    """The images are too few to start processes for."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+
+
+@pytest.fixture(scope="module")
+def sampler(tiny_pipeline_dir, tiny_tokens_dir):
+    return generation.Sampler(pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), settings=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def sliders(sampler, tmp_path_factory):
+    """Their factor alpha / rank is no power of two."""
+    return random_sliders(sampler.pipe, tmp_path_factory.mktemp("sliders"), [FIRST, SECOND], CLASSES, rank=3)
+
+
+@pytest.fixture(scope="module")
+def draw(sampler, sliders):
+    def call(weights, *, shifts=(FIRST, SECOND)):
+        with composition.loaded(sampler.pipe, [slider_path(sliders, shift, "sneaker") for shift in shifts]) as names:
+            return composition.shifted(sampler, names, "sneaker", 5, weights)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def study(sampler, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    write_clip(folder / "clip")
+    write_timm(folder / "dino", outputs=0)
+    write_timm(folder / "oracle", outputs=len(LABELS) + len(SHIFTS) + 2)
+    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    drawn = {"scales": WEIGHTS, "seeds": 1, "settings": SETTINGS, "origin": origin, "sliders": sliders, "folder": folder / "images"}
+    generation.generate(sampler.pipe, [FIRST, SECOND], CLASSES, **drawn)
+    judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
+    oracle = encoders.Oracle(str(folder / "oracle"), labels=LABELS)
+    return directions.Study(sampler, origin, judge, oracle, folder / "images", folder / "composition")
+
+
+@pytest.mark.parametrize(("place", "shift"), enumerate([FIRST, SECOND]))
+def test_one_weight_at_zero_is_the_single_slider_bit_for_bit(sampler, sliders, draw, place, shift):
+    scales = [0.5, 1.0, 2.5]
+    together = draw([np.roll([scale, 0.0], place).tolist() for scale in scales])
+    with adapters.loaded(sampler.pipe, slider_path(sliders, shift, "sneaker")):
+        assert torch.equal(together, sampler.shifted("sneaker", 5, scales))
+
+
+def test_both_weights_at_zero_are_the_base_model_bit_for_bit(sampler, draw):
+    assert torch.equal(draw([[0.0, 0.0]]), sampler.unshifted("sneaker", 5))
+    assert not adapters.layers(sampler.pipe.unet)
+
+
+def test_two_sliders_differ_from_either_and_their_order_does_not_matter(draw):
+    both, first, second = draw([[1.0, 2.0], [1.0, 0.0], [0.0, 2.0]]).int()
+    assert (both - first).abs().max() > 10 and (both - second).abs().max() > 10
+    exchanged = draw([[2.0, 1.0], [0.0, 1.0], [2.0, 0.0]], shifts=(SECOND, FIRST)).int()
+    assert (exchanged[0] - both).abs().max() <= 1  # a sum in another order rounds differently
+
+
+def test_a_slider_added_to_itself_is_the_slider_at_the_summed_weight(sampler, sliders, draw):
+    with adapters.loaded(sampler.pipe, slider_path(sliders, FIRST, "sneaker")):
+        expected = sampler.shifted("sneaker", 5, [2.0]).int()
+    assert (draw([[0.5, 1.5]], shifts=(FIRST, FIRST)).int() - expected).abs().max() <= 1
+
+
+def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study, sliders):
+    scores = composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
+    wanted = {(FIRST, SECOND, name, 1, one, other) for name in CLASSES for one in WEIGHTS for other in WEIGHTS}
+    tables.complete(scores, wanted, composition.KEY, "composition")
+    film = composition.films(study, sliders, [[FIRST, SECOND]], "sneaker", weights=WEIGHTS, seed=1)[FIRST, SECOND]
+    for shift, strip in ((FIRST, film[:, 0]), (SECOND, film[0])):
+        own = directions.own_rows(directions.benchmark(study.images, shift), "sneaker", scales=WEIGHTS, seeds=1)
+        assert np.array_equal(strip, tables.pictures(own, shift))
+    before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")}
+    composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
+    assert {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")} == before
+
+
+def test_a_missing_slider_is_named(study, sliders):
+    with (
+        pytest.raises(FileNotFoundError, match=r"slider .*heavy_fog.sneaker\.safetensors"),
+        composition.loaded(study.sampler.pipe, [slider_path(sliders, "heavy fog", "sneaker")]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": [[FIRST, FIRST]]}, r"composition\.pairs\.0: .*without repetitions"),
+        ({"pairs": [[FIRST, "heavy frog"]]}, r"composition\.pairs\.0\.1: 'heavy frog'"),
+        ({"weights": [1.0, 2.0]}, "composition.weights"),
+        ({"seeds": 0}, "composition.seeds: 0"),
+    ],
+)
+def test_bad_settings_are_named(change, message):
+    plain = {"pairs": [[FIRST, SECOND]], "weights": WEIGHTS, "seeds": 1}
+    with pytest.raises(ValueError, match=message):
+        changed(studies.Composition(BOOTSTRAP, **plain), **change)
+
+
+def known(first: dict[tuple[float, float], float], second: dict[tuple[float, float], float], *, seed: int = 1) -> pd.DataFrame:
+    """Scores of one garment with known alignments at each two weights."""
+    cells = pd.DataFrame(list(first), columns=composition.WEIGHTS)
+    shown = {"alignment_first": list(first.values()), "alignment_second": [second[cell] for cell in first]}
+    rest = {"first": FIRST, "second": SECOND, "class": "bag", "seed": seed, "structure": 1.0, "class_probability": 1.0}
+    return cells.assign(**shown, **rest)
+
+
+def test_gains_together_alone_and_lent_are_those_counted_by_hand():
+    first = {(0, 0): 0.1, (1, 0): 0.5, (0, 1): 0.2, (1, 1): 0.4}
+    second = {(0, 0): -0.2, (1, 0): -0.3, (0, 1): 0.3, (1, 1): 0.0}
+    found = composition.effects(known(first, second).sample(frac=1, random_state=0)).set_index("shift")
+    columns = ["alone", "together", "lent", "interaction"]
+    assert found.loc[FIRST, columns].tolist() == pytest.approx([0.4, 0.3, 0.1, -0.2])
+    assert found.loc[SECOND, columns].tolist() == pytest.approx([0.5, 0.2, -0.1, -0.2])
+    shown = composition.both_show(composition.effects(known(first, second)))
+    assert shown["shows"].tolist() == [0.0]  # the second keeps 0.2 of 0.5
+
+
+def test_gains_that_add_up_do_not_interact():
+    first = {(one, other): 0.3 * one + 0.1 * other for one in (0, 1, 2) for other in (0, 1, 2)}
+    second = {(one, other): 0.2 * other for one, other in first}
+    found = composition.effects(pd.concat([known(first, second, seed=seed) for seed in (1, 2)]))
+    assert len(found) == 2 * 4 * 2 and np.allclose(found["interaction"], 0)
+    assert composition.both_show(found)["shows"].tolist() == [1.0] * 8
+    table = composition.summary(found, settings=BOOTSTRAP).query("measure == 'alone' and shift == @FIRST and weight == 2")
+    assert table["n"].tolist() == [2, 2] and np.allclose(table[["estimate", "low", "high"]], 0.6)
+
+
+def test_the_tiny_unit_is_the_golden_one(study, sliders):
+    agrees(kinds.COMPOSITION, composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1), within=1e-3)

@@ -1,0 +1,156 @@
+"""The photo set's answers: complete, resumable shift by shift, and the report of an ImageNet model on them."""
+
+import dataclasses
+
+import pandas as pd
+import pytest
+import torch
+from golden_units import agrees
+from tiny_settings import changed
+from torch import nn
+from torchvision.transforms import v2
+
+from cnslib.core import kinds, paths, tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings import read
+from cnslib.core.settings.studies import Photos
+from cnslib.models import classifiers
+from cnslib.stats import accuracy
+from cnslib.studies import photos, report
+
+SETTINGS = Photos(100, 0.95, 1, classifiers={"lite0": "lite:0"}, reference="lite0", cutouts=3, severities=[0.0, 0.5, 1.0])
+TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+
+
+class Stubborn(nn.Module):
+    """Says one of ImageNet's 1,000 classes to every picture."""
+
+    def __init__(self, index: int):
+        super().__init__()
+        self.index = index
+
+    def forward(self, pixels):
+        return nn.functional.one_hot(torch.full((len(pixels),), self.index), 1000).float()
+
+
+def sections(out, **changes) -> dict:
+    """The committed parameters with the settings above, another folder and one shift."""
+    found = read.load(paths.resolve("params.yaml"))
+    base = dataclasses.replace(found["base"], out=str(out), shifts=["heavy snow"])
+    return {**found, "base": base, "photos": dataclasses.replace(SETTINGS, **changes)}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The answers of the smallest classifier, unit by unit, in the folder of a run."""
+    out = tmp_path_factory.mktemp("run")
+    folder = paths.Layout(str(out)).artifacts("photos")
+    photos.answer([], settings=SETTINGS, device="cpu", folder=folder)
+    first = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}
+    files = photos.answer(["heavy snow"], settings=SETTINGS, device="cpu", folder=folder)
+    return out, first, files
+
+
+def test_answers_are_complete(made):
+    _, _, files = made
+    found = pd.concat([tables.read(path, tables.predictions) for path in files.values()])
+    objects = photos.chosen(paths.PHOTOS, SETTINGS)
+    keys = [(UNSHIFTED, own.label, own.seed, 0.0) for own in objects]
+    keys += [("heavy snow", own.label, own.seed, severity) for own in objects for severity in (0.5, 1.0)]
+    assert len(found) == len(keys) * found["model"].nunique()
+    for _, own in found.groupby("model"):
+        assert set(own[tables.KEY].itertuples(index=False, name=None)) == set(keys)
+
+
+def test_a_new_shift_leaves_the_answers_to_the_others_alone(made):
+    _, first, files = made
+    assert set(first) == {"unshifted.parquet"}
+    assert files[UNSHIFTED].stat().st_mtime_ns == first["unshifted.parquet"]
+
+
+def test_a_unit_is_asked_anew_where_its_settings_changed(made, tmp_path):
+    _, _, files = made
+    other = dataclasses.replace(SETTINGS, seed=2)
+    again = photos.answer([], settings=other, device="cpu", folder=tmp_path)
+    old, new = (tables.read(table[UNSHIFTED], tables.predictions) for table in (files, again))
+    assert not old["margin"].equals(new["margin"])
+
+
+def test_the_report_counts_a_stubborn_model_by_hand(made):
+    """Of the three cut-outs, a cock and two hens, it names the two hens, at every severity; it never loses anything."""
+    on = report.photo_set(sections(made[0]))
+    hen = photos.labels().index("hen")
+    found = report.report(Stubborn(hen), name="mine", transform=TRANSFORM, on=on)
+    own = found.tables["accuracy"].query("model == 'mine' and shift == @stats.ALL")
+    assert own["estimate"].tolist() == pytest.approx([2 / 3] * 3)
+    assert len(found.predictions) == 3 * (1 + 2) and found.summary.set_index("quantity").loc["accuracy at scale 0", "of"] == 2
+
+
+def test_a_classifier_by_name_answers_as_the_stage_did(made):
+    on = report.photo_set(sections(made[0]))
+    classifier = classifiers.guest("lite:0", name="again", labels=photos.labels())
+    keys = [*tables.KEY, "top1"]
+    asked, stored = (part[keys].astype(str).sort_values(keys, ignore_index=True) for part in (on.ask(classifier), on.answers))
+    pd.testing.assert_frame_equal(asked, stored, check_dtype=False)
+
+
+def test_errors_name_what_is_accepted(made, tmp_path):
+    with pytest.raises(ValueError, match=r"data: 'paintings'.*images, photos"):
+        report.benchmark(data="paintings")
+    with pytest.raises(FileNotFoundError, match=r"unshifted\.parquet does not exist"):
+        report.photo_set(sections(tmp_path))
+    with pytest.raises(ValueError, match=r"photos.cutouts: 9999.*at most 88"):
+        photos.chosen(paths.PHOTOS, dataclasses.replace(SETTINGS, cutouts=9999))
+    with pytest.raises(ValueError, match=r"outputs of shape \(1, 1000\)"):
+        report.report(Stubborn(0), labels=[*photos.labels(), "one more"], transform=TRANSFORM, on=report.photo_set(sections(made[0])))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"reference": "resnet"}, "photos.reference"),
+        ({"severities": [0.5, 1.0]}, "photos.severities"),
+        ({"severities": [0.0, 1.5]}, "photos.severities"),
+        ({"cutouts": 1}, "photos.cutouts"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(changes, said):
+    with pytest.raises(ValueError, match=said):
+        changed(SETTINGS, **changes)
+
+
+def errors(wrong: dict[str, list[bool]]) -> accuracy.Shares:
+    """Four objects under two shifts, alike; one row of right and wrong per model, unshifted, at 0.5 and at 1."""
+    rows = [
+        {"model": model, "shift": shift, "class": "hen", "seed": seed, "scale": scale, "top1": "cock" if bad else "hen"}
+        for model, row in wrong.items()
+        for shift in ("heavy fog", "heavy snow")
+        for seed in range(1, 5)
+        for scale, bad in zip((0.0, 0.5, 1.0), row, strict=True)
+    ]
+    return accuracy.error_shares(accuracy.outcomes(pd.DataFrame(rows)), settings=SETTINGS.bootstrap)
+
+
+def test_steps_of_the_mean_curve_are_what_one_counts():
+    """Of two models one is lost at 0.5, the other at 1: half of the accuracy each time."""
+    steps = photos.steps(errors({"a": [False, True, True], "b": [False, False, True]}))
+    assert steps[["scale", "estimate"]].to_numpy().tolist() == [[0.5, -0.5], [1.0, -0.5]]
+
+
+def test_claims_of_the_paper_are_judged_by_the_interval():
+    table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]})).set_index("quantity")
+    assert table.loc["mean accuracy without a shift", ["ours", "verdict"]].tolist() == [1.0, "higher"]
+    assert table.loc["mean drop of b minus that of a", ["ours", "verdict"]].tolist() == [-1.0, "same direction"]
+    assert table.loc["shifts of 2 with another order", ["ours", "verdict"]].tolist() == [0.0, "undecided"]
+
+
+def test_top_five_counts_the_truth_at_any_place():
+    rows = [("hen", ["cock", "hen"]), ("hen", ["hen", "cock"]), ("cock", ["hen", "goose"])]
+    table = pd.DataFrame([{"shift": UNSHIFTED, "model": "a", "class": own, "top1": five[0], "top5": five} for own, five in rows])
+    found = photos.clean(table, settings=SETTINGS.bootstrap).set_index("measure")["estimate"]
+    assert found.to_dict() == pytest.approx({"top-1": 1 / 3, "top-5": 2 / 3})
+
+
+def test_the_tiny_unit_is_the_golden_one(made):
+    _, _, files = made
+    agrees(kinds.PHOTOS, tables.read(files["heavy snow"], tables.predictions), within=1e-2, skip=("top5",))

@@ -1,0 +1,251 @@
+"""The report of one's own classifier: any kind of model, the same numbers as the benchmark's, clear errors."""
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from torch import nn
+from torchvision.transforms import v2
+from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+
+from cnslib.core import paths, tables
+from cnslib.core.settings.analyses import Accuracy
+from cnslib.core.settings.method import Bootstrap
+from cnslib.data import answers, archives, imagenet, official
+from cnslib.method import evaluation
+from cnslib.models import classifiers
+from cnslib.stats import accuracy
+from cnslib.studies import report
+
+CLASSES = ["sneaker", "bag"]
+LABELS = ["bag", "sneaker", "coat"]
+SHIFTS = ["heavy snow", "cartoon style"]
+SCALES = [0.0, 1.0, 2.0]
+SEEDS = [1, 2, 3, 4, 5, 6]
+SETTINGS = Accuracy(reference="reference", bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1))
+TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
+
+
+class Brightness(nn.Module):
+    """Says "bag" to pictures brighter than a threshold, else "sneaker": an answer that one sees."""
+
+    def __init__(self, threshold: float):
+        super().__init__()
+        self.threshold = nn.Parameter(torch.tensor(threshold))
+
+    def forward(self, pixels):
+        bright = pixels.mean(dim=(1, 2, 3)) - self.threshold
+        return torch.stack([bright, -bright, torch.full_like(bright, -1.0)], dim=1)
+
+
+def grey(name: str, scale: float) -> np.ndarray:
+    """A bag starts white and a sneaker black; both turn grey with the scale, the bag past the middle."""
+    value = {"bag": 250 - 80 * scale, "sneaker": 20 + 20 * scale}[name]
+    return np.full((64, 64, 3), value, dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory) -> report.Benchmark:
+    """Two classes, two shifts, three scales and three seeds; the reference takes the first step wrong, another is always right."""
+    folder = tmp_path_factory.mktemp("generation")
+    shards = evaluation.grid(folder, SHIFTS, CLASSES, scales=SCALES, seeds=len(SEEDS))
+    for path, keys in shards.items():
+        rows = [dict(zip(tables.KEY, key, strict=True), image=tables.encode(grey(key[1], key[3]))) for key in keys]
+        tables.write(pd.DataFrame(rows), path, tables.images)
+    keys = pd.DataFrame(itertools.chain(*shards.values()), columns=tables.KEY)
+    perfect = keys.assign(model="perfect", top1=keys["class"])
+    other = {"bag": "sneaker", "sneaker": "bag"}
+    reference = keys.assign(model="reference", top1=keys["class"].where(keys["scale"] < 1, keys["class"].map(other)))
+    kept = pd.DataFrame(itertools.product(SHIFTS, CLASSES, SEEDS), columns=tables.TRAJECTORY)
+    answers = pd.concat([perfect, reference], ignore_index=True)
+    return report.Benchmark(shards, kept, answers, LABELS, batch_size=4, settings=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def found(benchmark) -> report.Report:
+    """At threshold 0.5 a bag at scale 2 (90 of 255) is called a sneaker; everything else is right."""
+    return report.report(Brightness(0.5), name="mine", transform=TRANSFORM, on=benchmark)
+
+
+def estimate(table: pd.DataFrame, model: str = "mine", shift: str = accuracy.ALL, **keys) -> float:
+    for key, value in {"model": model, "shift": shift, **keys}.items():
+        table = table[table[key] == value]
+    (row,) = table["estimate"]
+    return row
+
+
+def test_accuracy_is_what_one_counts_by_hand(found):
+    assert [estimate(found.tables["accuracy"], scale=scale) for scale in SCALES] == [1.0, 1.0, 0.5]
+
+
+def test_failure_points_are_what_one_counts_by_hand(found):
+    assert estimate(found.tables["never"]) == 0.5
+    assert [estimate(found.tables["survival"], scale=scale) for scale in SCALES] == [1.0, 1.0, 0.5]
+
+
+def test_rce_is_the_quotient_of_the_summed_drops(found):
+    """Mine loses 0 + 0.5, the reference 1 + 1, under each shift alike."""
+    assert estimate(found.tables["rce"], shift=accuracy.MEAN) == pytest.approx(0.25)
+
+
+def test_the_place_counts_who_is_better(found):
+    summary = found.summary.set_index("quantity")
+    assert summary.loc["accuracy at scale 2", ["estimate", "place", "of"]].tolist() == [0.5, 2, 3]
+    assert summary.loc["accuracy at scale 0", "place"] == 1
+
+
+def test_differences_are_those_of_the_named_model_from_each_other_one(found):
+    pairs = found.tables["pairs"].query("scale == 2").set_index("second")
+    assert pairs["first"].eq("mine").all() and pairs["estimate"].to_dict() == {"perfect": -0.5, "reference": 0.5}
+    assert (pairs["low"] <= pairs["estimate"]).all() and (pairs["estimate"] <= pairs["high"]).all()
+
+
+def test_the_others_keep_the_numbers_they_have_without_the_guest(found, benchmark):
+    alone = accuracy.accuracy(accuracy.error_shares(accuracy.outcomes(benchmark.answers, benchmark.kept), settings=SETTINGS.bootstrap))
+    beside = found.tables["accuracy"].query("model != 'mine'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(
+        alone.sort_values(["shift", "model", "scale"], ignore_index=True),
+        beside.sort_values(["shift", "model", "scale"], ignore_index=True),
+    )
+
+
+def test_a_blur_before_the_network_changes_nothing_on_pictures_without_structure(benchmark, found):
+    behind = nn.Sequential(v2.GaussianBlur(7, sigma=1.0), Brightness(0.5))
+    blurred = report.report(behind, name="mine", transform=TRANSFORM, on=benchmark)
+    pd.testing.assert_series_equal(blurred.predictions["top1"], found.predictions["top1"])
+
+
+def test_the_labels_may_stand_in_another_order(benchmark, found):
+    class Turned(Brightness):
+        def forward(self, pixels):
+            return super().forward(pixels)[:, [2, 0, 1]]
+
+    turned = report.report(Turned(0.5), name="mine", labels=["coat", "bag", "sneaker"], transform=TRANSFORM, on=benchmark)
+    assert turned.predictions["top1"].tolist() == found.predictions["top1"].tolist()
+
+
+def test_the_report_is_written_and_says_what_the_tables_say(found, tmp_path):
+    folder = found.save(tmp_path / "mine")
+    text = (folder / "report.md").read_text()
+    assert "mine names 100% (100% to 100%) of the images without a shift, and 50% (" in text
+    assert "mine is more accurate than 1 of 2 classifiers (reference), less than 1 (perfect), undecided against 0" in text
+    assert "At scale 2 its rank is 2 (2 to 2) of 3" in text
+    assert "| accuracy at scale 2 | 24 | 0.500 |" in text and "2 of 3 |" in text
+    assert {path.name for path in folder.iterdir()} >= {"report.png", "report.csv", "accuracy.csv", "predictions.parquet"}
+    assert len(tables.read(folder / "predictions.parquet", tables.predictions)) == 2 * 6 * (1 + 2 * 2)
+
+
+def test_a_timm_module_brings_its_own_transform(benchmark):
+    model = timm.create_model("resnet10t", num_classes=3)
+    classifier = classifiers.guest(model, name="mine", labels=LABELS)
+    assert classifier.settings["mean"] == model.pretrained_cfg["mean"] and not any(p.requires_grad for p in model.parameters())
+
+
+def test_a_transformers_directory_answers_as_the_library_does(tmp_path):
+    config = ViTConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=32, num_labels=3)
+    model = ViTForImageClassification(config).eval()
+    processor = ViTImageProcessor(size={"height": 32, "width": 32})
+    model.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    picture = np.random.default_rng(1).integers(0, 256, (1, 64, 64, 3), dtype=np.uint8)
+    with torch.no_grad():
+        expected = model(processor(picture[0], return_tensors="pt")["pixel_values"]).logits
+    assert torch.allclose(classifiers.guest(f"transformers:{tmp_path}", name="mine", labels=LABELS).logits(picture), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "said"),
+    [
+        (Brightness(0.5), {"transform": None}, "transform: None"),
+        (Brightness(0.5), {"labels": ["bag", "sneaker"]}, r"outputs of shape \(1, 3\)"),
+        (Brightness(0.5), {"labels": ["bag", "coat", "dress"]}, "base.classes: 'sneaker'"),
+        (Brightness(0.5), {"name": "perfect"}, "name: 'perfect'"),
+        (Brightness(float("nan")), {}, "not finite"),
+        (print, {}, "model: <built-in function print>"),
+        ("timm:resnet10t", {}, "transform"),
+        ("transformers:nowhere/to/be/found", {"transform": None}, "cannot be loaded"),
+        ("data/models/nobody", {"transform": None}, "does not exist"),
+    ],
+)
+def test_one_clear_error_says_what_is_accepted(benchmark, model, changes, said):
+    with pytest.raises((ValueError, FileNotFoundError), match=said):
+        report.report(model, **{"name": "mine", "transform": TRANSFORM, "on": benchmark, **changes})
+
+
+def test_the_command_line_names_what_is_missing(tmp_path, capsys):
+    wrong = tmp_path / "labels.json"
+    wrong.write_text(json.dumps(["bag", "bag"]))
+    assert report.main(["timm:resnet10t", "--labels", str(wrong)]) == 2
+    assert "not a list of distinct names" in capsys.readouterr().err
+
+
+OUTPUTS = json.loads(paths.resolve("data/models/labels.json").read_text())
+INFO = dict.fromkeys(official.INFO, "tiny")
+
+
+@pytest.fixture(scope="module")
+def folder(benchmark, tmp_path_factory):
+    """The benchmark in the published layout, numbered by the mini world's labels, with the others' answers beside it."""
+    place = tmp_path_factory.mktemp("exported")
+    images = next(iter(benchmark.shards)).parent
+    official.export_benchmark(images, benchmark.kept, place / "tiny_bench", labels=OUTPUTS, info=INFO)
+    answers.export_answers(benchmark.answers, benchmark.kept, place / "results.zip", labels=OUTPUTS, form="png")
+    return place / "tiny_bench"
+
+
+def mine() -> Brightness:
+    """The same answers with one output for each label of the mini world."""
+
+    class Wide(Brightness):
+        def forward(self, pixels):
+            few = super().forward(pixels)
+            return torch.stack([few[:, LABELS.index(name)] if name in CLASSES else few[:, 2] - 1 for name in OUTPUTS], dim=1)
+
+    return Wide(0.5)
+
+
+def test_an_exported_folder_gives_the_numbers_of_the_benchmark_itself(folder, found):
+    on = dataclasses.replace(report.exported(folder), settings=SETTINGS)
+    other = report.report(mine(), name="mine", transform=TRANSFORM, on=on)
+    assert on.models == ["perfect", "reference"] and on.labels == OUTPUTS
+    for kind, table in found.tables.items():
+        pd.testing.assert_frame_equal(other.tables[kind], table)
+
+
+def test_without_the_answers_of_others_the_report_speaks_of_one_classifier_alone(folder, tmp_path):
+    alone = tmp_path / "alone"
+    folder.rename(alone)
+    try:
+        on = dataclasses.replace(report.exported(alone), settings=SETTINGS)
+        single = report.report(mine(), name="mine", transform=TRANSFORM, on=on)
+    finally:
+        alone.rename(folder)
+    assert on.models == [] and not {"rank", "pairs", "ce", "rce"} & set(single.tables)
+    assert "rank" not in single.text() and "| accuracy at scale 2 | 24 | 0.500 |" in single.text()
+    assert (single.save(tmp_path / "report") / "report.png").exists()
+
+
+def named(folder, *names: str) -> archives.Archive:
+    """An archive with one image in each class folder."""
+    return archives.Archive(folder, [f"heavy_snow/{name}/seed_0001_scale_0000.jpg" for name in names], lambda name: b"")
+
+
+def test_class_folders_are_numbered_by_the_labels_that_fit(tmp_path):
+    assert report.labels_of(named(tmp_path, "000_t-shirt", "009_ankle boot"), OUTPUTS) == OUTPUTS
+    assert report.labels_of(named(tmp_path, "000_tench", "009_ostrich"), OUTPUTS) == list(imagenet.labels())
+    for folder, said in (("ostrich", "022_bald eagle"), ("1000_nobody", "1,000 classes")):
+        with pytest.raises(ValueError, match=f"class folders.*{said}"):
+            report.labels_of(named(tmp_path, folder), OUTPUTS)
+
+
+def test_answers_to_other_images_are_named(folder, benchmark, tmp_path):
+    fewer = benchmark.kept[benchmark.kept["seed"] > 1]
+    answers.export_answers(benchmark.answers, fewer, tmp_path / "results.zip", labels=OUTPUTS, form="png")
+    with pytest.raises(ValueError, match=r"answers of .*results\.zip to the images: 4 rows missing"):
+        report.exported(folder, results=tmp_path / "results.zip")
+    assert report.main(["timm:resnet10t", "--data", str(tmp_path / "nothing")]) == 2

@@ -1,0 +1,177 @@
+"""Fine-tuning with generated images: what a batch holds, what is paired, and gains that are known by hand."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+import timm
+import torch
+from golden_units import agrees
+from tiny_garments import VIT, garments
+from tiny_settings import changed
+
+from cnslib.core import kinds, paths, tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.analyses import Synthetic
+from cnslib.core.settings.method import Bootstrap
+from cnslib.studies import synthetic
+from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, Course, Exam, Stock
+from cnslib.world import scenes, zoo
+
+LABELS = list(scenes.CLASSES)
+SETTINGS = Synthetic(
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
+    seed=1,
+    network="",
+    share=0.5,
+    runs=2,
+    steps=2,
+    batch_size=8,
+    learning_rate=1e-3,
+    average=0.5,
+    style_images=1,
+    lowest=0.35,
+)
+
+
+def many(_folder=None, _pool=None) -> scenes.Garments:
+    """Ten copies of the synthetic garments."""
+    few = garments()
+    return scenes.Garments(few.grey.repeat(10, 1, 1), np.tile(few.labels, 10))
+
+
+@pytest.fixture
+def course(tmp_path) -> Course:
+    """A tiny network, two generated pictures, and an exam of two classes."""
+    network = zoo.network_of(VIT)
+    torch.manual_seed(0)
+    model = timm.create_model(network["architecture"], num_classes=len(LABELS), **network["arguments"])
+    zoo.save(model, tmp_path / "network", **network)
+    rng = np.random.default_rng(0)
+    stock = Stock(rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8), np.array([3, 7]), "made up")
+    plan, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
+    settings = dataclasses.replace(SETTINGS, network=str(tmp_path / "network"))
+    return Course(settings, stock, Exam(plan, pictures), LABELS, tmp_path / "checkpoints", "cpu")
+
+
+def test_half_of_a_batch_is_generated_and_the_other_half_is_that_of_the_real_arm(course):
+    real, named = synthetic.batch(many(), course.generated, ("key", 1), course, share=0.0)
+    mixed, mixed_named = synthetic.batch(many(), course.generated, ("key", 1), course, share=0.5)
+    assert torch.equal(real[:4], mixed[:4]) and torch.equal(named[:4], mixed_named[:4]) and len(mixed) == len(real) == 8
+    stored = torch.from_numpy(course.generated.pictures).permute(0, 3, 1, 2) / 255
+    own = {3: stored[0], 7: stored[1]}
+    assert all(torch.equal(image, own[int(label)]) for image, label in zip(mixed[4:], mixed_named[4:], strict=True))
+
+
+def test_style_garments_come_once_each_and_look_alike_whoever_is_their_neighbour():
+    plan, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
+    assert not plan.duplicated(["class", "seed"]).any() and plan.groupby("shift").size().to_dict() == dict.fromkeys(
+        synthetic.STYLE_SHIFTS, 2
+    )
+    assert len(synthetic.STYLE_SHIFTS) == 8
+    alone, single = synthetic.styled(many(), ["coat"], settings=SETTINGS)
+    assert np.array_equal(single, pictures[(plan["class"] == "coat").to_numpy()]) and len(alone) == 8
+
+
+def test_the_generated_stock_holds_kept_trajectories_alone(tmp_path):
+    png = [tables.encode(np.full((4, 4, 3), value, np.uint8)) for value in (10, 20, 30)]
+    rows = pd.DataFrame({"shift": "heavy fog", "class": ["bag", "bag", "coat"], "seed": [1, 2, 1], "scale": 1.0, "image": png})
+    tables.write(rows, tmp_path / "heavy_fog.parquet", tables.images)
+    kept = pd.DataFrame({"shift": ["heavy fog"] * 2, "class": ["bag", "coat"], "seed": [2, 1]})
+    stock = synthetic.generated(tmp_path, kept, labels=LABELS)
+    assert sorted(zip(stock.label.tolist(), stock.pictures[:, 0, 0, 0].tolist(), strict=True)) == [(LABELS.index("coat"), 30), (8, 20)]
+    with pytest.raises(ValueError, match=r"kept\.parquet: 0 is not accepted"):
+        synthetic.generated(tmp_path, kept.head(0), labels=LABELS)
+    with pytest.raises(ValueError, match=r"base\.classes: 'bag'"):
+        synthetic.generated(tmp_path, kept, labels=["coat"])
+
+
+def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(course, tmp_path, monkeypatch):
+    monkeypatch.setattr(scenes, "garments", many)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    replies = synthetic.outcome(course, folder=tmp_path / "runs")
+    assert replies.groupby(["arm", "run"]).size().to_dict() == {(BEFORE, 0): 16} | {
+        (arm, run): 16 for arm in (REAL, MIXED) for run in (1, 2)
+    }
+    before = {path.name: path.read_bytes() for path in (tmp_path / "runs").glob("*.parquet")}
+    (tmp_path / "runs" / "real_2.parquet").unlink()
+    made, original = [], synthetic.sit
+    monkeypatch.setattr(synthetic, "sit", lambda *a: made.append(a[2:4]) or original(*a))
+    synthetic.outcome(course, folder=tmp_path / "runs")
+    assert made == [(REAL, 2)]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "runs").glob("*.parquet")} == before
+    assert not list(course.checkpoints.glob("*"))
+
+
+def test_a_run_learns_from_generated_images(course):
+    """After some steps the network knows the two generated pictures, which it did not before."""
+    own = dataclasses.replace(course, settings=dataclasses.replace(course.settings, steps=15, learning_rate=1e-2, share=0.9))
+    pictures = dataclasses.replace(own, exam=Exam(own.exam.table, own.generated.pictures))
+    model = timm.create_model(VIT["architecture"], num_classes=10, **zoo.network_of(VIT)["arguments"])
+    trained = synthetic.finetune(model, own, many(), arm=MIXED, run=1, checkpoint=own.checkpoints / "one.pt")
+    assert synthetic.answers(trained, pictures) == [LABELS[3], LABELS[7]]
+
+
+def replies(right: dict[tuple[str, int], list[bool]], exam: str = STYLES) -> pd.DataFrame:
+    """Answers of some runs to the same pictures of class bag."""
+    rows = [
+        (arm, run, exam, "cartoon style", "bag", i, "bag" if ok else "coat")
+        for (arm, run), own in right.items()
+        for i, ok in enumerate(own)
+    ]
+    return pd.DataFrame(rows, columns=["arm", "run", *synthetic.PICTURE, "top1"])
+
+
+KNOWN = {
+    (BEFORE, 0): [True, False, False, False],
+    (REAL, 1): [True, False, False, False],
+    (MIXED, 1): [True, True, False, False],
+    (REAL, 2): [True, True, False, False],
+    (MIXED, 2): [True, True, True, True],
+    (REAL, 3): [False, True, False, False],
+    (MIXED, 3): [False, True, True, False],
+}
+
+
+def test_gains_are_paired_by_run_with_the_t_interval_of_the_differences():
+    found = synthetic.gains(replies(KNOWN), by=["exam"], confidence=0.95).iloc[0]
+    differences = np.array([0.25, 0.5, 0.25])
+    low, high = scipy.stats.t.interval(0.95, 2, differences.mean(), differences.std(ddof=1) / np.sqrt(3))
+    assert (found["n"], found["estimate"]) == (3, pytest.approx(1 / 3))
+    assert (found["low"], found["high"]) == pytest.approx((low, high))
+
+
+def test_accuracies_are_means_over_runs_and_the_untouched_network_has_one():
+    found = synthetic.accuracies(replies(KNOWN), confidence=0.95).set_index("arm")
+    assert found["estimate"].to_dict() == {BEFORE: 0.25, MIXED: pytest.approx(2 / 3), REAL: pytest.approx(1 / 3)}
+    assert found["n"].to_dict() == {BEFORE: 4, MIXED: 3, REAL: 3}
+
+
+def test_the_garments_interval_holds_the_change_and_a_single_run_has_no_interval():
+    found = synthetic.over_garments(replies(KNOWN), first=MIXED, second=REAL, settings=SETTINGS.bootstrap).iloc[0]
+    assert found["estimate"] == pytest.approx(1 / 3) and found["low"] <= found["estimate"] <= found["high"] and found["n"] == 4
+    one = {key: own for key, own in KNOWN.items() if key[1] < 2}
+    assert np.isnan(synthetic.gains(replies(one), by=["exam"], confidence=0.95)["low"]).all()
+
+
+def test_table_6_is_read_with_its_change():
+    both = pd.concat([replies(KNOWN), replies(KNOWN, CATALOG).assign(shift=UNSHIFTED)])
+    found = synthetic.table6(both, paths.PUBLISHED / "cns_table6.csv", settings=SETTINGS.bootstrap).set_index("exam")
+    assert found["published"].to_dict() == {CATALOG: pytest.approx(-0.0204), STYLES: pytest.approx(0.1023)}
+    assert found["ours"].tolist() == pytest.approx([2 / 3 - 1 / 4] * 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [({"share": 1.0}, r"synthetic\.share: 1\.0"), ({"lowest": 2.0}, r"lowest: 2"), ({"runs": 0}, "runs: 0")]
+)
+def test_settings_that_cannot_be_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        changed(SETTINGS, **change)
+
+
+def test_the_exam_is_the_golden_one():
+    """What the networks learn is a training in bf16, which processors round in their own way."""
+    _, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
+    agrees(kinds.SYNTHETIC, pictures)

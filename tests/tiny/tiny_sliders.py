@@ -1,0 +1,48 @@
+"""What tests of sliders share: the smallest training, the tiny pipeline with its tokens, and random sliders."""
+
+import itertools
+from pathlib import Path
+
+import torch
+from diffusers import StableDiffusionPipeline
+
+from cnslib.core.settings.method import Sliders
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, text_to_image
+
+SETTINGS = Sliders(
+    rank=4,
+    alpha=1.0,
+    eta=4.0,
+    learning_rate=1e-2,
+    iterations=3,
+    batch_size=2,
+    denoising_steps=4,
+    health_seeds=1,
+    health_steps=4,
+    health_guidance=2.0,
+    least_gain=0.0,
+    seed=1,
+)
+CLASSES = ["sneaker", "ankle boot"]
+SHIFTS = ["heavy snow", "cartoon style"]
+
+
+def pipeline(folder: Path, tokens: Path, classes: list[str]) -> StableDiffusionPipeline:
+    """The pipeline of a folder, which knows the tokens of the classes."""
+    pipe = text_to_image.load_pipeline(folder, "cpu")
+    text_to_image.load_tokens(pipe, tokens, classes)
+    return pipe
+
+
+def random_sliders(
+    pipe: StableDiffusionPipeline, folder: Path, shifts: list[str], classes: list[str], *, rank: int = 4, alpha: float = 1.0
+) -> Path:
+    """Writes a random slider for every shift and class, strong enough to change every image."""
+    for number, (shift, name) in enumerate(itertools.product(shifts, classes)):
+        generator = torch.Generator().manual_seed(number)
+        with adapters.fresh(pipe, rank=rank, alpha=alpha, generator=generator) as parameters:
+            for parameter in parameters:
+                parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
+            adapters.save(pipe, slider_path(folder, shift, name), {"shift": shift, "class": name})
+    return folder

@@ -1,0 +1,208 @@
+"""The authors' data in and ours out, through the commands: figures from foreign files, the identity, one clear error each."""
+
+import itertools
+import json
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import official_results
+import pandas as pd
+import pytest
+from official_files import results_csv, write_zip
+from ruamel.yaml import YAML
+
+from cnslib.core import paths, tables
+from cnslib.core.names import identifier
+from cnslib.core.settings import read
+from cnslib.data import answers, imagenet, official
+from cnslib.models import encoders
+from cnslib.tools import exchange, runner
+
+OUT = "build/test-official"
+TINY = {"resamples": 50, "confidence": 0.95, "seed": 1}
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory) -> tuple[Path, Path, Path]:
+    """results.zip, cns_bench.zip and the annotations."""
+    return official_results.write(tmp_path_factory.mktemp("authors"))
+
+
+@pytest.fixture(scope="module")
+def overlay(tmp_path_factory) -> Path:
+    """The committed overlay with another folder and few resamples."""
+    wish = read.read(paths.resolve("official.yaml"))
+    wish["base"]["out"] = OUT
+    wish["base"]["bootstrap"] = TINY
+    path = tmp_path_factory.mktemp("overlay") / "official.yaml"
+    with open(path, "w") as stream:
+        YAML().dump(wish, stream)
+    return path
+
+
+@pytest.fixture(scope="module")
+def imported(foreign, overlay) -> paths.Layout:
+    """What the import leaves; the notebooks are another test's."""
+    results, images, annotations = foreign
+    exchange.bring_in(exchange.Sources(results, images, annotations), read.read(overlay))
+    return paths.Layout(OUT)
+
+
+def estimate(step: str, name: str, **keys) -> float:
+    """One number of a figure's csv."""
+    table = pd.read_csv(paths.Layout(OUT, step).figures / f"{name}.csv")
+    for key, value in keys.items():
+        table = table[table[key] == value]
+    (found,) = table["estimate"]
+    return found
+
+
+def share(model: str, scale: float) -> float:
+    """Share of right answers, counted on the simulated ones."""
+    return np.mean([official_results.answer(model, *key, scale) == key[1] for key in official_results.TRAJECTORIES])
+
+
+def test_one_command_rebuilds_the_figures_from_the_authors_answers(foreign, overlay, monkeypatch, capsys):
+    monkeypatch.setattr(exchange, "ANALYSES", ("accuracy", "axes"))  # the others read the same tables
+    results, images, annotations = foreign
+    arguments = ["official", str(results), "--images", str(images), "--annotations", str(annotations), "--overlay", str(overlay)]
+    assert exchange.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "8 classifiers on 24 trajectories: 2 classes, 3 shifts, scales 0, 0.5, 1, 1.5, 2, 2.5" in said
+    for step, names in {
+        "accuracy": ("by_shift", "failure_points", "failure_strips"),
+        "axes": ("drop", "claims"),
+    }.items():
+        assert all((paths.Layout(OUT, step).figures / f"{name}.{kind}").exists() for name in names for kind in ("png", "pdf", "csv"))
+        executed = nbformat.read(paths.Layout(OUT).executed / runner.find(step).name, as_version=4)
+        assert all(o.output_type != "error" for cell in executed.cells for o in cell.get("outputs", []))
+    for model, scale in itertools.product(official_results.STEADY, (0.5, 2.5)):
+        drop = share(model, 0.0) - share(model, scale)
+        assert estimate("accuracy", "drop", shift="all shifts", model=model, scale=scale) == pytest.approx(drop, abs=1e-5)
+
+
+def test_parameters_are_narrowed_to_what_was_answered(imported):
+    sections = read.load(paths.resolve("params.yaml"), imported.root / "official.yaml")
+    assert sections["base"].classes == ["bald eagle", "golden retriever"] and sections["base"].seeds == 34
+    assert sections["axes"].members["convolution size"] == ["resnet18.a1_in1k", "resnet152.a1_in1k"]
+    assert json.loads((imported.root / "labels.json").read_text()) == list(imagenet.labels())
+
+
+def test_accuracy_without_a_shift_and_sizes_are_those_of_table_7(imported):
+    folder = imported.artifacts("evaluation")
+    plain = pd.read_csv(folder / "heldout.csv").set_index("model")["accuracy"]
+    assert plain["resnet18.a1_in1k"] == 0.715 and "alexnet" not in plain
+    weights = pd.read_csv(folder / "models.csv").set_index("model")["parameters"]
+    assert weights["resnet18.a1_in1k"] == 12_000_000 and np.isnan(weights["alexnet"])
+
+
+def test_pictures_are_those_of_the_archive_each_shift_with_its_own_scale_zero(imported):
+    table = tables.read(imported.artifacts("generation") / "heavy_snow.parquet", tables.images)
+    assert len(table) == 8 * 6 and (table["scale"] == 0).sum() == 8
+    row = table.query("`class` == 'bald eagle' and seed == 34 and scale == 1.5")
+    assert row["image"].iloc[0] == official_results.images()["heavy_snow/022_bald eagle/seed_0034_scale_1500.jpg"]
+
+
+def test_what_does_not_suffice_for_an_analysis_is_passed_over_with_its_reason():
+    wish = read.read(paths.resolve("official.yaml"))
+    assert exchange.missing(wish, list(official_results.STEADY), reference="alexnet") == {}
+    few = exchange.missing(wish, ["resnet18.a1_in1k", "resnet152.a1_in1k", "mae_vit_base_patch16"], reference="alexnet")
+    assert set(few) == {"accuracy", "axes", "line"} and "alexnet" in few["accuracy"] and "axis 'pre-training'" in few["axes"]
+
+
+def unknown_model(files: dict[str, bytes]) -> None:
+    rows = [(22.0, 22, f"seed_0003_scale_{scale}.jpg") for scale in ("0000", "0500")]
+    files["resnet19__heavy_snow.csv"] = results_csv("resnet19", "heavy_snow", rows).encode()
+
+
+def duplicated_row(files: dict[str, bytes]) -> None:
+    text = files["alexnet__heavy_snow.csv"].decode()
+    files["alexnet__heavy_snow.csv"] = (text + text.splitlines()[1] + "\n").encode()
+
+
+def missing_file(files: dict[str, bytes]) -> None:
+    del files["alexnet__heavy_snow.csv"]
+
+
+def missing_row(files: dict[str, bytes]) -> None:
+    files["alexnet__heavy_snow.csv"] = files["alexnet__heavy_snow.csv"].rstrip(b"\n").rpartition(b"\n")[0] + b"\n"
+
+
+ERRORS = {
+    unknown_model: "classifier: 'resnet19' is not accepted; accepted: alexnet, clip_resnet101",
+    duplicated_row: "alexnet__heavy_snow.csv: 1 rows are wrong",
+    missing_file: "predictions: 16 rows of model 'alexnet' at scale 0, one for each of 24 trajectories is needed",
+    missing_row: "predictions: 23 rows of model 'alexnet' at scale 2.5",
+}
+
+
+@pytest.mark.parametrize("damage", ERRORS, ids=lambda damage: damage.__name__)
+def test_damaged_answers_end_the_command_with_one_line(tmp_path, overlay, capsys, damage):
+    files = official_results.results(models=("alexnet", "resnet18.a1_in1k"))
+    damage(files)
+    assert exchange.main(["official", str(write_zip(tmp_path / "results.zip", files)), "--overlay", str(overlay)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and ERRORS[damage] in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("lost", ["seed_0034_scale_1500.jpg", "seed_0034"])
+def test_a_missing_image_and_a_missing_trajectory_are_named(tmp_path, foreign, overlay, capsys, lost):
+    files = {name: data for name, data in official_results.images().items() if f"heavy_snow/022_bald eagle/{lost}" not in name}
+    images = write_zip(tmp_path / "cns_bench.zip", files)
+    assert exchange.main(["official", str(foreign[0]), "--images", str(images), "--overlay", str(overlay)]) == 2
+    said = capsys.readouterr().err
+    assert "('heavy snow', 'bald eagle', 34)" in said and ("at scale 1.5" in said if "scale" in lost else "1 rows missing" in said)
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path, overlay, capsys):
+    page = tmp_path / "results.zip"
+    page.write_text("<!DOCTYPE html>")
+    assert exchange.main(["official", str(page), "--overlay", str(overlay)]) == 2
+    assert "is not a zip archive; accepted: a folder or a complete zip archive" in capsys.readouterr().err
+
+
+@pytest.fixture
+def small(tmp_path) -> dict:
+    """A benchmark of two shifts, two classes, one seed and two classifiers in a folder of its own, and its parameters."""
+    sections = read.load(paths.resolve("params.yaml"), paths.resolve("smoke.yaml"))
+    layout = paths.Layout(str(tmp_path / "own"))
+    keys = [
+        (shift, name, 1, scale) for shift in ("heavy snow", "cartoon style") for name in ("trouser", "ankle boot") for scale in (0.5, 1.0)
+    ]
+    keys += [("unshifted", name, 1, 0.0) for name in ("trouser", "ankle boot")]
+    rows = pd.DataFrame(keys, columns=tables.KEY)
+    rows["image"] = [official_results.jpeg(*key, form="PNG") for key in keys]
+    for shift, part in rows.groupby("shift"):
+        tables.write(part, layout.artifacts("generation") / f"{identifier(shift)}.parquet", tables.images)
+    kept = [("heavy snow", "trouser", 1), ("cartoon style", "ankle boot", 1), ("cartoon style", "trouser", 1)]
+    tables.write(pd.DataFrame(kept, columns=tables.TRAJECTORY), layout.artifacts("filtering") / "kept.parquet", tables.kept_schema)
+    for model in ("alexnet", "vit"):
+        top1 = [key[1] if len(model) * key[3] < 3 else "bag" for key in keys]
+        given = rows[tables.KEY].assign(model=model, top1=top1, top5=[[name] for name in top1], probability=0.5, margin=0.0)
+        tables.write(given.assign(preprocessing="model"), layout.artifacts("evaluation") / f"{model}.parquet", tables.predictions)
+    object.__setattr__(sections["base"], "out", str(tmp_path / "own"))
+    object.__setattr__(sections["evaluation"], "classifiers", {"alexnet": "", "vit": ""})
+    return sections
+
+
+def test_export_then_import_gives_back_every_kept_image_and_answer(small, tmp_path):
+    images, results = exchange.bring_out(tmp_path / "out", small)
+    labels, own = encoders.read_labels(small["base"].labels), paths.Layout(small["base"].out)
+    again = official.import_benchmark(images, labels=labels, classes=labels, folder=tmp_path / "in", kept=tmp_path / "kept.parquet")
+    kept = tables.read(own.artifacts("filtering") / "kept.parquet", tables.kept_schema)
+    pd.testing.assert_frame_equal(tables.read(tmp_path / "kept.parquet", tables.kept_schema), kept)
+    for shift, path in again.items():
+        before = tables.read(own.artifacts("generation") / f"{identifier(shift)}.parquet", tables.images)
+        there = before if shift == "unshifted" else tables.select(before, kept[kept["shift"] == shift], tables.TRAJECTORY, "images")
+        pd.testing.assert_frame_equal(tables.read(path, tables.images), there.reset_index(drop=True))
+    brought = answers.import_answers(results, labels=labels, classes=labels, folder=tmp_path / "answers")
+    for model, path in brought.items():
+        before = tables.trajectories(
+            tables.read(own.artifacts("evaluation") / f"{model}.parquet", tables.predictions), kept["shift"].unique()
+        )
+        wanted = tables.select(before, kept, tables.TRAJECTORY, "answers").sort_values(tables.KEY, ignore_index=True)
+        columns = [*tables.KEY, "top1"]
+        pd.testing.assert_frame_equal(tables.read(path, answers.schema)[columns], wanted[columns])
+    with pytest.raises(FileExistsError, match=r"cns_bench\.zip exists"):
+        exchange.bring_out(tmp_path / "out", small)

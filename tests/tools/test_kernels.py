@@ -1,0 +1,84 @@
+"""Kernels that are forked from one process: each starts clean, and what it imports is there already."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from cnslib.core import paths
+from cnslib.tools import kernels, runner
+
+pytestmark = pytest.mark.slow
+FIRST = "import json, os, sys\nknown = 'email.charset' in sys.modules\nimport email.charset\nleft = 1\n"
+TOLD = "print(json.dumps([known, os.getpid(), os.getppid(), os.getcwd(), sys.modules['__main__'].__name__]))"
+SCRIPT = """
+import sys, nbformat, papermill
+from cnslib import kernels
+if __name__ == "__main__":
+    source = sys.argv[1]
+    kernels.prepare([nbformat.read(source, as_version=4)])
+    for name in ("first", "second"):
+        papermill.execute_notebook(source, f"{name}.ipynb", kernel_name="python3", kernel_manager_class=kernels.Manager)
+"""
+
+
+def notebook(*cells: str) -> nbformat.NotebookNode:
+    return new_notebook(cells=[new_code_cell(cell) for cell in cells], metadata={"kernelspec": runner.KERNELSPEC})
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A program of its own that runs source.ipynb twice: what the fork server imports is fixed when it starts."""
+    (tmp_path / "twice.py").write_text(SCRIPT)
+    return [sys.executable, "twice.py", "source.ipynb"]
+
+
+def started(script, folder, **settings) -> subprocess.Popen:
+    return subprocess.Popen(script, cwd=folder, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, **settings)
+
+
+def test_a_kernel_has_what_notebooks_import_and_nothing_that_another_left(script, tmp_path):
+    nbformat.write(notebook("assert 'left' not in globals()", FIRST + TOLD), tmp_path / "source.ipynb")
+    assert started(script, tmp_path).wait() == 0
+    outputs = [nbformat.read(tmp_path / f"{name}.ipynb", as_version=4).cells[1].outputs[0].text for name in ("first", "second")]
+    (known, one, server, folder, name), second = (json.loads(text) for text in outputs)
+    assert known and folder == str(tmp_path) and name == "__main__"
+    assert second[1] != one and second[2] == server
+
+
+def test_an_error_in_a_forked_kernel_is_the_notebooks_error(tmp_path):
+    nbformat.write(notebook("1 / 0"), tmp_path / "source.ipynb")
+    with pytest.raises(papermill.exceptions.PapermillExecutionError, match="ZeroDivisionError"):
+        how = {"kernel_name": "python3", "kernel_manager_class": kernels.Manager}
+        papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", **how)
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
+def test_a_kernel_ends_with_the_program_that_started_it(script, tmp_path):
+    cell = "import os, pathlib, time\npathlib.Path('kernel').write_text(str(os.getpid()))\ntime.sleep(600)"
+    nbformat.write(notebook(cell), tmp_path / "source.ipynb")
+    program = started(script, tmp_path)
+    end = time.monotonic() + 120
+    while not (tmp_path / "kernel").exists() or not (tmp_path / "kernel").read_text():
+        assert time.monotonic() < end and program.poll() is None
+        time.sleep(0.1)
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    kernel = Path("/proc") / (tmp_path / "kernel").read_text()
+    while kernel.exists() and (kernel / "cmdline").read_bytes():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_every_module_that_a_cell_imports_is_named():
+    source = "import numpy as np\nfrom cnslib import stats\nfrom cnslib.analyses import Accuracy\nx = 1"
+    found = kernels.imported(source)
+    assert found == ["numpy", "cnslib", "cnslib.stats.accuracy", "cnslib.core.settings.analyses", "cnslib.analyses.Accuracy"]

@@ -1,0 +1,206 @@
+"""The plan: its counts are those of the papers and of hands, and its rate is that of real passes."""
+
+import dataclasses
+import socket
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors import safe_open
+
+from cnslib.core import paths, tables
+from cnslib.core.settings import read
+from cnslib.tools import operations, plan, rates
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return read.load(paths.resolve("params.yaml"))
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return read.load(paths.resolve("params.yaml"), paths.resolve("paper.yaml"))
+
+
+@pytest.fixture(scope="module")
+def looking(paper):
+    """The paper's encoders and classifiers, counted without a way out to any network."""
+
+    def refuse(*arguments):
+        raise OSError("no network in this test")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        patch.setattr(torch, "load", refuse)
+        operations.network.cache_clear()
+        return operations.count(paper)
+
+
+def made_up(operations_, kind, preprocessing="a"):
+    return operations.Network("", operations_, kind, (3, 8, 8), None, preprocessing)
+
+
+def found(sections):
+    return {one.what: one for one in plan.work(sections)}
+
+
+def test_the_default_benchmark_has_140_sliders_and_8520_images(mini):
+    """10 classes x 14 shifts; 120 unshifted images and 5 more for each of 1,680 trajectories. 16 steps, 12 of them with slider."""
+    works = found(mini)
+    assert (works["sliders"].units, works["images"].units, works["tokens"].units) == (140, 8520, 10)
+    assert works["answers of classifiers"].units == 23 * 8520
+    assert works["images"].passes == 2 * (120 * 16 + 120 * 14 * 5 * 12)
+    assert works["images at other guidances"].units == 3 * 120
+    assert works["tokens"].training == 10 * 120 * 16
+    assert (works["sliders"].training, works["sliders"].passes) == (140 * 40 * 8, 140 * 40 * 8 * 4.5)
+
+
+def test_the_papers_benchmark_has_its_sliders_and_the_images_that_are_not_drawn_twice(paper):
+    """1,400 sliders; 420,000 images less the 13 copies of each of 5,000 unshifted ones. 448 passes and one training pass of 16 each
+    (reference sheet, 1.4), that is 25 x 16 + 2 x 16 without gradient and 16 with it."""
+    works = found(paper)
+    assert (works["sliders"].units, works["images"].units) == (1400, 420_000 - 13 * 5000)
+    assert works["images"].passes == 2 * 26_750_000  # reference sheet, section 2: step-images shared across shifts
+    assert (works["sliders"].passes, works["sliders"].training) == (1400 * 400 * 432, 1400 * 400 * 16)
+    assert works["answers of classifiers"].units == 43 * 355_000
+    assert works["tokens, given"].training == 0
+
+
+def test_what_others_give_costs_nothing_but_its_report(paper):
+    given = paper | {"base": dataclasses.replace(paper["base"], recipe="weights/sliders", in_star="")}
+    works = found(given)
+    assert (works["sliders, given"].passes, works["sliders, given"].training) == (0, 0)
+    assert works["images of the health report"].passes == found(paper)["images of the health report"].passes > 0
+    assert works["tokens"].training == 100 * 3000
+
+
+def test_a_fast_drawing_counts_its_own_steps_and_fills_its_passes(mini, paper):
+    """20 steps, 15 of them with slider; 12 seeds are drawn as three passes of 5. At the paper's scale 50 seeds fill ten of them."""
+    fast = {
+        name: found(one | {"base": dataclasses.replace(one["base"], drawing="fast")}) for name, one in (("mini", mini), ("paper", paper))
+    }
+    assert fast["mini"]["images"].passes == 2 * 150 * (20 + 14 * 5 * 15) and fast["mini"]["images"].units == 8520
+    assert fast["paper"]["images"].passes == 2 * 5000 * (20 + 14 * 5 * 15)
+    assert fast["paper"]["images at most"].passes < found(paper)["images at most"].passes / 4.9
+
+
+def test_the_bisection_asks_for_no_more_than_its_bound(mini):
+    """Each of 8 classifiers halves one cell of 0.5 four times: 32 pictures of 60 trajectories; scans add the 35 multiples of 1/16 off the
+    grid in 6 shifts."""
+    assert found(mini)["images at most"].units == 60 * 32 + 6 * 35
+
+
+def test_hours_are_passes_times_rate():
+    rate = rates.Rate(passing=3.6, slider_passing=36.0, slider_training=360.0, inversion_training=7.2, decoding=0.36, memory=0)
+    works = [
+        plan.Work("generation", "images", 10, passes=1000, decoded=10),
+        plan.Work("sliders", "sliders", 1, passes=100, training=10),
+        plan.Work("inversion", "tokens", 1, training=500),
+        plan.Work("evaluation", "answers of classifiers", 5000, looked=1000),
+        plan.Work("filtering", "images judged by three encoders", 1000, looked=1000),
+    ]
+    table = plan.hours(works, rate, {"evaluation": 7.2})
+    assert table["hours"].tolist()[:4] == pytest.approx([1.001, 2.0, 1.0, 2.0]) and pd.isna(table["hours"][4])
+    assert plan.hours(works, None, {})["hours"].isna().all()
+
+
+def test_operations_are_the_published_ones(looking):
+    """torchvision's documentation of the same shapes prints multiply-adds in units of 1e9, which are two operations each; attention's
+    products are 4 % of the ViT's."""
+    published = {
+        "resnet50.a1_in1k": (4.09, operations.CONVOLUTIONS),
+        "resnet152.a1_in1k": (11.51, operations.CONVOLUTIONS),
+        "vit_base_patch16_224.augreg_in1k": (17.56, operations.PRODUCTS),
+        "convnext_base.fb_in1k": (15.36, operations.PRODUCTS),
+    }
+    counted = {one.source: one for one in looking[0]["evaluation"]}
+    for model, (multiplications, kind) in published.items():
+        one = counted[f"registry:{model}"]
+        assert (one.operations, one.kind) == (pytest.approx(2e9 * multiplications, rel=0.005), kind)
+    assert counted["registry:alexnet@weights/alexnet-owt-7be5be79.pth"].operations == pytest.approx(2 * 0.71e9, rel=0.01)
+
+
+def test_every_classifier_of_the_paper_but_vmamba_is_counted_without_weights(paper, looking):
+    networks, unknown = looking
+    assert list(unknown) == ["evaluation.classifiers.vssm_base_v0"]
+    assert (len(networks["filtering"]), len(networks["evaluation"])) == (3, 42)
+    sides = {one.source: one.shape[1] for own in networks.values() for one in own}
+    assert sides.pop(paper["base"].image_encoder) == 518  # DINOv2 as timm runs it
+    assert sides.pop("registry:clip_vit_large_patch14_336") == 336
+    assert set(sides.values()) == {224}
+
+
+def test_one_picture_costs_operations_over_rate_and_is_decoded_once_for_eight():
+    """1 + 3 GFLOP at 1 and 2 GFLOP at 4 GFLOP/s. Nine networks: two groups decode for 1 s, and prepare 2 + 3 s and 2 s."""
+    speed = operations.Speed({"convolutions": 1e9, "matrix products": 4e9}, {}, 1.0, {"a": 2.0, "b": 3.0})
+    assert speed.looking([made_up(1e9, "convolutions"), made_up(3e9, "convolutions"), made_up(2e9, "matrix products")]) == 4.5
+    assert speed.feeding([made_up(1, "convolutions", name) for name in "abababaaa"]) == 2 * 1 + (2 + 3) + 2
+
+
+def test_random_networks_have_the_shapes_of_the_files(mini):
+    """A classifier of timm, one of ours and the image tower of an open_clip model against the tensors of their files."""
+    folders = {"classifiers/vit": "model", "classifiers/alexnet": "model", "mini-clip": "open_clip_model"}
+    for folder, name in folders.items():
+        with safe_open(paths.resolve(f"data/models/{folder}/{name}.safetensors"), "pt") as file:
+            shapes = {key.removeprefix("visual."): tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118
+        built = operations.build(f"data/models/{folder}", "meta", key="plan").state_dict()
+        assert {key: tuple(value.shape) for key, value in built.items()}.items() <= shapes.items()
+
+
+def test_on_a_cpu_every_row_of_the_mini_world_has_hours(mini, tiny_pipeline_dir):
+    unet, vae, _ = rates.models(tiny_pipeline_dir, "cpu")
+    rate = rates.measure(unet, vae, mini, device="cpu", seconds=0)
+    assert min(rate.passing, rate.slider_passing, rate.slider_training, rate.inversion_training, rate.decoding) > 0
+    networks, unknown = operations.count(mini)
+    speed = plan.looking_speed(mini, networks, 64, seconds=0)
+    table = plan.hours(plan.work(mini), rate, {step: speed.looking(own) for step, own in networks.items()})
+    assert not unknown and (table["hours"] > 0).all() and np.isfinite(table["hours"]).all()
+    assert set(table["step"]) == {"inversion", "sliders", "generation", "filtering", "evaluation", "bisection"}
+    assert speed.measured == {
+        "convolutions": "data/models/classifiers/convnext",  # the middle of 12 by operations
+        "matrix products": "data/models/classifiers/mae",
+    }
+    assert speed.decoding > 0 and min(speed.preparing.values()) > 0
+
+
+def test_what_cannot_be_built_is_named_and_left_out(mini):
+    chosen = {"resnet": "data/models/classifiers/resnet", "absent": "data/models/nobody", "unheard": "timm:nobody"}
+    given = mini | {"evaluation": dataclasses.replace(mini["evaluation"], classifiers=chosen)}
+    networks, unknown = operations.count(given)
+    assert (len(networks["evaluation"]), list(unknown)) == (1, ["evaluation.classifiers.absent", "evaluation.classifiers.unheard"])
+    text = "\n".join(plan.looks(networks, unknown, None))
+    assert "2 of 6 encoders and classifiers" in text and "Config file not found" in text and "Unknown model (nobody)" in text
+
+
+def test_the_decoded_picture_is_as_hard_to_compress_as_the_benchmarks():
+    drawn = operations.picture(256)
+    assert drawn.shape == (256, 256, 3)
+    assert len(tables.encode(drawn)) / drawn.size == pytest.approx(plan.PNG, abs=0.08)
+
+
+def test_the_plan_of_a_pipeline_that_is_here_measures_that_one(mini, tiny_pipeline_dir):
+    """The tiny pipeline: pictures of 64 px, so 8,520 + 400 + 360 of 12,288 bytes of pixels, at 0.48 of these on disk."""
+    here = mini | {"base": dataclasses.replace(mini["base"], pipeline=str(tiny_pipeline_dir))}
+    text = plan.report(here, seconds=0)
+    assert "hours of one device" in text and "hours of one core: filtering" in text and "left out of the sum" not in text
+    assert "10 classes, 14 shifts, 6 scales, 12 seeds, 23 classifiers" in text and "its own models" in text
+    unet, vae, _ = rates.models(tiny_pipeline_dir, "cpu")
+    sizes = plan.sizes(here, unet, vae)
+    assert sizes["disk: images"] == pytest.approx(9280 * 12288 * 0.48 / 2**30)
+
+
+def test_without_the_device_units_disk_memory_and_operations_are_told(paper, looking):
+    """Stable Diffusion 2's adapter has 2,906,880 weights less its 150 alphas (reference tables): 1,400 of them in 16 bits are 7.6 GiB.
+    The UNet has 865,910,724 weights."""
+    if torch.cuda.is_available():
+        pytest.skip("the device is here")
+    text = plan.report(paper, seconds=0)
+    assert "no hours: cuda is not here" in text and "355,000" in text and "250,880,000" in text
+    assert "disk: sliders: 7.6 GiB" in text
+    assert "1 of 46 encoders and classifiers not known" in text and "vssm_base_v0 is no model of a library" in text
+    total = sum(one.operations for one in looking[0]["evaluation"])
+    assert f"evaluation {total / 1e9:,.0f}" in text
+    unet, _, _ = rates.models(paths.resolve("absent"), "meta")
+    assert sum(parameter.numel() for parameter in unet.parameters()) == 865_910_724

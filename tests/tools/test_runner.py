@@ -1,0 +1,100 @@
+"""The notebook runner, on tiny notebooks."""
+
+import json
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from cnslib.core import paths
+from cnslib.core.settings import read
+from cnslib.tools import runner
+
+COMMITTED = paths.resolve("params.yaml")
+
+
+def notebook(*cells) -> nbformat.NotebookNode:
+    return new_notebook(cells=list(cells), metadata={"kernelspec": runner.KERNELSPEC})
+
+
+def tagged(source: str) -> nbformat.NotebookNode:
+    return new_code_cell(source, metadata={"tags": ["parameters"]})
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """An empty repository root with a notebooks folder."""
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
+    (tmp_path / "notebooks").mkdir()
+    return tmp_path
+
+
+def test_names_and_literals_of_the_parameters_cell_are_read():
+    cells = notebook(new_markdown_cell("# A"), tagged("seed = 1  # one\nshifts = ['heavy snow']"))
+    assert runner.declared(cells, "n") == {"seed": 1, "shifts": ["heavy snow"]}
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([], "0 cells"),
+        ([tagged("a = 1"), tagged("b = 2")], "2 cells"),
+        ([tagged("a = 1\nb = 2 * a")], "only assignments of literals"),
+        ([tagged("print(1)")], "only assignments of literals"),
+    ],
+)
+def test_notebooks_without_exactly_one_literal_parameters_cell_are_refused(cells, message):
+    with pytest.raises(ValueError, match=message):
+        runner.declared(notebook(*cells), "n")
+
+
+def world(repository, code: str, *, cell: str = "params = None\noverlay = None") -> dict[str, str]:
+    """Writes a notebook of the step `world` and its two parameter files; returns what the runner is told."""
+    nbformat.write(notebook(tagged(cell), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
+    base, counts = read.read(COMMITTED)["base"], {"train_images": 1, "heldout_images": 1}
+    (repository / "plain.yaml").write_text(json.dumps({"base": base, "world": counts | {"seed": 1}}))
+    (repository / "other.yaml").write_text("world: {seed: 41}")
+    return {"params": str(repository / "plain.yaml"), "overlay": str(repository / "other.yaml")}
+
+
+def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repository):
+    files = world(repository, "from cnslib.parameters import start\nprint(start('world', params, overlay).settings.seed + 1)")
+    first, second = (runner.run("world", **files) for _ in range(2))
+    printed = nbformat.read(first, as_version=4).cells[-1].outputs[0]["text"]
+    assert first.read_bytes() == second.read_bytes() and printed == "42\n"
+
+
+def test_a_failing_notebook_raises_and_stays_for_reading(repository):
+    with pytest.raises(RuntimeError, match=r"world: ZeroDivisionError: division by zero; see executed/00_world\.ipynb"):
+        runner.run("world", **world(repository, "1 / 0"))
+    assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
+
+
+def test_a_notebook_that_takes_values_in_the_place_of_files_is_refused(repository):
+    files = world(repository, "seed", cell="params = None\nseed = 1")
+    with pytest.raises(ValueError, match="the parameters cell must hold params and overlay, and nothing else"):
+        runner.run("world", **files)
+
+
+def test_unknown_steps_are_named():
+    with pytest.raises(ValueError, match="unknown step 'slider'; accepted:"):
+        runner.find("slider")
+
+
+def test_the_command_line_reports_one_error_line(capsys):
+    assert runner.main(["slider"]) == 2
+    assert capsys.readouterr().err.startswith("error: unknown step 'slider'")
+
+
+def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
+    assert runner.main(["--together", "zoo"]) == 2
+    assert "zoo not in dvc.yaml; accepted: world, inversion" in capsys.readouterr().err
+
+
+def test_steps_side_by_side_leave_what_each_leaves_alone(repository, monkeypatch):
+    files = world(repository, "print(params)")
+    monkeypatch.setattr(runner.schedule, "predecessors", lambda root: {"world": set()})
+    alone = runner.run("world", **files).read_bytes()
+    runner.together(["world"], **files)
+    assert (repository / "executed" / "00_world.ipynb").read_bytes() == alone

@@ -1,0 +1,59 @@
+"""Stages side by side: each after those it waits for, and the first error ends the work."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from ruamel.yaml import YAML
+
+from cnslib.core import paths
+from cnslib.tools import schedule
+
+STAGES = {
+    "world": {"cmd": "true", "deps": ["notebooks"], "outs": ["artifacts/world"]},
+    "accuracy": {"cmd": "true", "deps": ["artifacts/world", "stats.py"], "metrics": [{"metrics/accuracy.json": {"cache": False}}]},
+    "summary": {"cmd": "true", "deps": ["metrics/accuracy.json"], "outs": ["out.txt"]},
+}
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """An empty repository of DVC."""
+    subprocess.run([sys.executable, "-m", "dvc", "init", "--no-scm", "--quiet"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_a_stage_waits_for_those_that_make_its_dependencies(repository):
+    YAML().dump({"stages": STAGES}, repository / "dvc.yaml")
+    assert schedule.predecessors(repository) == {"world": set(), "accuracy": {"world"}, "summary": {"accuracy"}}
+
+
+def test_the_order_of_the_compendium_is_that_of_its_artifacts():
+    found = schedule.predecessors(paths.ROOT)
+    assert found["world"] == set() and found["filtering"] == {"generation"} and found["accuracy"] >= {"evaluation", "filtering"}
+
+
+def test_stages_run_after_those_they_wait_for_and_two_that_do_not_run_together():
+    both = threading.Barrier(2, timeout=60)
+    order = []
+
+    def launch(name):
+        if name in ("left", "right"):
+            both.wait()
+        order.append(name)
+
+    schedule.run({"left": {"first"}, "right": {"first"}, "first": {"elsewhere"}, "last": {"left", "right"}}, launch)
+    assert order[0] == "first" and set(order[1:3]) == {"left", "right"} and order[3] == "last"
+
+
+def test_the_first_error_keeps_later_stages_from_starting():
+    seen = []
+
+    def launch(name):
+        seen.append(name)
+        raise ValueError(name)
+
+    with pytest.raises(ValueError, match="first"):
+        schedule.run({"first": set(), "second": {"first"}}, launch)
+    assert seen == ["first"]

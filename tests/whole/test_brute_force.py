@@ -1,0 +1,135 @@
+"""Failure points of 1,000 random tables against plain loops over their rows, which share no code with the library."""
+
+import math
+import random
+from collections import Counter, defaultdict
+
+import pandas as pd
+import pytest
+
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import accuracy, failure
+
+FEW = Bootstrap(resamples=2, confidence=0.95, seed=1)  # estimates do not depend on the resamples
+TABLES = 1000
+
+
+def random_table(seed: int) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Predictions in random row order; every other table has its unshifted images once, and rows of trajectories that are not kept."""
+    rng = random.Random(seed)
+    shifts = rng.sample(["heavy snow", "heavy fog", "cartoon style", "painting style"], rng.randint(1, 3))
+    scales = [0.0, *sorted(rng.sample([0.5, 1.0, 1.5, 2.0, 2.5], rng.randint(1, 4)))]
+    garments = rng.sample([(name, number) for name in ("bag", "coat", "ankle boot") for number in (1, 2, 10)], rng.randint(1, 6))
+    kept = {shift: rng.sample(garments, rng.randint(1, len(garments))) for shift in shifts}
+    once, rows = seed % 2 == 0, []
+    for model in rng.sample(["alexnet", "resnet", "vit"], rng.randint(1, 3)):
+        risk = rng.choice([0, 0.1, 0.4, 0.7, 1])
+        for shift in [UNSHIFTED, *shifts] if once else shifts:
+            for name, number in garments if once else kept[shift]:
+                for scale in scales:
+                    if not once or (shift == UNSHIFTED) == (scale == 0):
+                        answer = "sandal" if rng.random() < risk else name
+                        rows.append((model, shift, name, number, scale, answer))
+    rng.shuffle(rows)
+    table = pd.DataFrame(rows, columns=["model", "shift", "class", "seed", "scale", "top1"])
+    wanted = [(shift, *garment) for shift, own in kept.items() for garment in own]
+    return table, pd.DataFrame(wanted, columns=["shift", "class", "seed"]) if once else None
+
+
+def answers_by_trajectory(table: pd.DataFrame, kept: pd.DataFrame | None) -> dict[tuple, dict[float, bool]]:
+    """For each (model, shift, class, seed) whether it is right at each scale, row by row."""
+    wanted = None if kept is None else [tuple(row) for row in kept.to_numpy().tolist()]
+    found = defaultdict(dict)
+    for model, shift, name, number, scale, answer in table.to_numpy().tolist():
+        if wanted is None:
+            found[model, shift, name, number][scale] = answer == name
+            continue
+        for own in wanted:
+            if own[1:] == (name, number) and shift in (own[0], UNSHIFTED):
+                found[(model, *own)][scale] = answer == name
+    return found
+
+
+def fate(right: dict[float, bool]) -> dict:
+    """What becomes of one trajectory, scale by scale."""
+    point, last_right, again = None, -math.inf, False
+    for scale in sorted(right):
+        if point is None and not right[scale]:
+            point = scale
+        elif point is None:
+            last_right = scale
+        elif right[scale]:
+            again = True
+    kind = "never" if point is None else "at scale 0" if point == 0 else "between scales"
+    return {"point": point, "after": last_right, "until": math.inf if point is None else point, "again": again, "kind": kind}
+
+
+def counted(answers: dict[tuple, dict[float, bool]]) -> dict[str, dict[tuple, float]]:
+    """Every definition's number at (shift, model, scale), each counted trajectory by trajectory."""
+    fates = {key: fate(right) for key, right in answers.items()}
+    models, scales = sorted({key[0] for key in answers}), sorted(next(iter(answers.values())))
+    expected = defaultdict(dict)
+    for shift in [*{key[1] for key in answers}, accuracy.ALL]:
+        inside = {key for key in answers if shift in (key[1], accuracy.ALL)}
+        failures = sum(fates[key]["point"] is not None for key in inside)
+        for model in models:
+            own = [key for key in inside if key[0] == model]
+            failed = [fates[key]["point"] for key in own if fates[key]["point"] is not None]
+            expected["recovered"][shift, model] = sum(fates[key]["again"] for key in own) / len(own)
+            expected["never"][shift, model] = (len(own) - len(failed)) / len(own)
+            for scale in scales:
+                here, until = failed.count(scale), sum(point <= scale for point in failed)
+                cell = (shift, model, scale)
+                expected["over trajectories"][cell] = here / len(own)
+                expected["per model"][cell] = here / len(failed) if failed else math.nan
+                expected["pooled"][cell] = here / failures if failures else math.nan
+                expected["cumulative"][cell] = until / len(failed) if failed else math.nan
+                expected["error count"][cell] = sum(not answers[key][scale] for key in own) / len(own)
+                expected["survival"][cell] = 1 - until / len(own)
+    return expected
+
+
+def assert_equal(table: pd.DataFrame, expected: dict[tuple, float]) -> None:
+    """The same keys, and the same estimates."""
+    keys = table[["shift", "model", "scale"] if "scale" in table else ["shift", "model"]]
+    found = dict(zip(keys.itertuples(index=False, name=None), table["estimate"], strict=True))
+    assert found == pytest.approx(expected, nan_ok=True, abs=1e-12)
+
+
+def by_trajectory(table: pd.DataFrame, columns: list[str]) -> dict[tuple, tuple]:
+    """Some columns by (model, shift, class, seed)."""
+    keys = table[["model", "shift", "class", "seed"]].itertuples(index=False, name=None)
+    return dict(zip(keys, table[columns].itertuples(index=False, name=None), strict=True))
+
+
+def test_the_random_tables_hold_every_case():
+    tables = [random_table(seed) for seed in range(TABLES)]
+    answers = [answers_by_trajectory(*pair) for pair in tables]
+    fates = [fate(right) for own in answers for right in own.values()]
+    kinds = Counter(f["kind"] for f in fates)
+    assert min(kinds[kind] for kind in ("at scale 0", "between scales", "never")) > TABLES
+    assert sum(f["again"] for f in fates) > TABLES  # recoveries
+    assert sum(all(f["point"] is None for f in map(fate, own.values())) for own in answers) > 20  # tables without any failure
+    assert sum(len({key[:2] for key in own}) >= 6 for own in answers) > 100  # several models and shifts
+    assert sum(kept is not None and len(kept) < len(set(t["seed"])) * len(set(t["shift"])) for t, kept in tables) > 100
+
+
+@pytest.mark.parametrize("batch", range(10))
+def test_failure_points_are_those_counted_row_by_row(batch):
+    for seed in range(batch, TABLES, 10):
+        table, kept = random_table(seed)
+        answers = answers_by_trajectory(table, kept)
+        expected, fates = counted(answers), {key: fate(right) for key, right in answers.items()}
+        found = accuracy.outcomes(table, kept)
+        failures, errors = failure.failure_shares(found, settings=FEW), accuracy.error_shares(found, settings=FEW)
+        for name, part in failure.definitions(failures, errors).items():
+            assert_equal(part, expected[name])
+        assert_equal(failure.curves(failures), expected["survival"])
+        assert_equal(failure.recovered(found, settings=FEW), expected["recovered"])
+        shares = failure.failure_distribution(failures)
+        assert_equal(shares[shares["scale"] == accuracy.NEVER].drop(columns="scale"), expected["never"])
+        points = by_trajectory(failure.failure_points(table, kept), ["failure_point", "failed"])
+        assert {key: value if failed else None for key, (value, failed) in points.items()} == {key: f["point"] for key, f in fates.items()}
+        lying = by_trajectory(failure.kinds(failure.intervals(found)), ["after", "until", "kind"])
+        assert lying == {key: (f["after"], f["until"], f["kind"]) for key, f in fates.items()}

@@ -1,0 +1,192 @@
+"""Model directories that bring their own Python: each would run it through its library, and none does so through ours."""
+
+import json
+import sys
+
+import pytest
+import transformers
+from diffusers import StableDiffusionPipeline
+from tiny_encoders import write_clip, write_timm
+from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor, dynamic_module_utils
+
+from cnslib.models import classifiers, encoders, text_to_image, tokens, weights
+from cnslib.tools import operations
+
+LABELS = ["bag", "sneaker", "coat"]
+PYTHON = """from pathlib import Path
+from transformers import CLIPTokenizer, PretrainedConfig
+
+Path({marker!r}).touch()
+
+
+class Own(CLIPTokenizer):
+    pass
+
+
+class OwnConfig(PretrainedConfig):
+    model_type = "own"
+"""
+
+
+@pytest.fixture
+def marker(tmp_path, monkeypatch):
+    """The file that the directories' Python writes; what transformers copies of them stays in a temporary folder."""
+    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path / "marker"
+
+
+def change(path, **entries):
+    """Puts entries into a JSON file, which need not exist."""
+    found = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(found | entries))
+
+
+def change_text(folder, **entries):
+    """Puts entries into the text part of an open_clip configuration."""
+    path = folder / "open_clip_config.json"
+    found = json.loads(path.read_text())
+    found["model_cfg"]["text_cfg"] |= entries
+    path.write_text(json.dumps(found))
+
+
+def tokenizer_with_python(folder, marker):
+    """A tokenizer directory of which transformers would run own.py."""
+    (folder / "own.py").write_text(PYTHON.format(marker=str(marker)))
+    change(folder / "tokenizer_config.json", tokenizer_class="Own", auto_map={"AutoTokenizer": [None, "own.Own"]})
+
+
+@pytest.fixture
+def clip(tmp_path, marker):
+    """An open_clip directory that asks to run its own tokenizer."""
+    folder = tmp_path / "clip"
+    write_clip(folder)
+    tokenizer_with_python(folder, marker)
+    change_text(folder, tokenizer_kwargs={"trust_remote_code": True})
+    return folder
+
+
+@pytest.fixture
+def vit(tmp_path, marker):
+    """A classifier of transformers with its own configuration class."""
+    folder = tmp_path / "vit"
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "image_size": 32}
+    ViTForImageClassification(ViTConfig(**sizes, num_labels=3)).save_pretrained(folder)
+    ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
+    (folder / "own.py").write_text(PYTHON.format(marker=str(marker)))
+    change(folder / "config.json", model_type="own", auto_map={"AutoConfig": "own.OwnConfig"})
+    return folder
+
+
+def test_the_libraries_would_run_the_python_of_these_directories(clip, vit, marker):
+    encoders.open_clip.get_tokenizer(f"local-dir:{clip}")
+    assert marker.exists()
+    marker.unlink()
+    transformers.AutoConfig.from_pretrained(vit, trust_remote_code=True)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda folder: encoders.Clip(str(folder)),
+        lambda folder: classifiers.load("mine", str(folder), LABELS),
+        lambda folder: classifiers.guest(str(folder), name="mine", labels=LABELS),
+        lambda folder: operations.network(str(folder), key="mine"),
+    ],
+)
+def test_an_open_clip_directory_that_asks_for_trust_is_refused_in_one_line(clip, marker, load):
+    with pytest.raises(ValueError, match=r"open_clip_config\.json has trust_remote_code: true.*; accepted: a model without") as caught:
+        load(clip)
+    assert "\n" not in str(caught.value)
+    assert not marker.exists()
+
+
+def test_its_tokenizer_is_refused_for_its_own_class_even_where_nobody_asks_for_trust(clip, marker):
+    change_text(clip, tokenizer_kwargs={"trust_remote_code": False})
+    with pytest.raises(ValueError, match=r"clip: .*tokenizer_config\.json has auto_map: .*own\.Own"):
+        encoders.Clip(str(clip))
+    assert not marker.exists()
+
+
+def test_a_tokenizer_is_never_trusted_whatever_the_configuration_says(clip, marker):
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        encoders.tokenizer(f"local-dir:{clip}")
+    assert not marker.exists()
+
+
+def test_a_text_tower_in_another_directory_is_looked_through(tmp_path, vit, marker):
+    write_clip(tmp_path / "plain")
+    change_text(tmp_path / "plain", hf_model_name=str(vit), hf_proj_type="linear")
+    with pytest.raises(ValueError, match=r"clip: .*vit/config\.json has auto_map"):
+        encoders.Clip(str(tmp_path / "plain"))
+    assert not marker.exists()
+
+
+def test_a_directory_is_no_name_of_open_clip(clip, marker, monkeypatch):
+    monkeypatch.chdir(clip.parent)
+    with pytest.raises(ValueError, match=r"clip: 'open_clip:local-dir:clip/any' names a place, 'local-dir:clip'"):
+        encoders.Clip("open_clip:local-dir:clip/any")
+    with pytest.raises(ValueError, match=r"mine: 'open_clip:local-dir:clip/any' names a place"):
+        operations.network("open_clip:local-dir:clip/any", key="mine")
+    assert not marker.exists()
+
+
+def test_a_classifier_of_transformers_with_its_own_class_is_refused(vit, marker):
+    with pytest.raises(ValueError, match=r"mine: .*config\.json has auto_map: .*own\.OwnConfig"):
+        classifiers.guest(f"transformers:{vit}", name="mine", labels=LABELS)
+    assert not marker.exists()
+
+
+def test_a_timm_directory_with_an_own_class_is_refused(tmp_path):
+    write_timm(tmp_path / "dino", outputs=0)
+    change(tmp_path / "dino" / "config.json", auto_map={"AutoModel": "own.Own"})
+    with pytest.raises(ValueError, match=r"image_encoder: .*config\.json has auto_map"):
+        encoders.ImageEncoder(str(tmp_path / "dino"))
+
+
+@pytest.fixture
+def pipeline(tiny_pipeline_dir, tmp_path):
+    """A copy of the tiny pipeline."""
+    folder = tmp_path / "tiny-sd"
+    StableDiffusionPipeline.from_pretrained(tiny_pipeline_dir).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("changes", [{"unet": ["own", "Own"]}, {"_class_name": ["own", "Own"]}])
+def test_a_pipeline_of_own_classes_is_refused(pipeline, marker, changes):
+    for folder in (pipeline, pipeline / "unet"):
+        (folder / "own.py").write_text(PYTHON.format(marker=str(marker)))
+    change(pipeline / "model_index.json", **changes)
+    with pytest.raises(ValueError, match=rf"pipeline: .*model_index\.json has {next(iter(changes))}: \['own', 'Own'\], Python of its"):
+        text_to_image.load_pipeline(pipeline, "cpu")
+    assert not marker.exists()
+
+
+def test_the_tokenizers_of_pipelines_and_token_folders_bring_no_class(pipeline, tmp_path, marker):
+    tokenizer_with_python(pipeline / "tokenizer", marker)
+    with pytest.raises(ValueError, match=r"pipeline: .*tokenizer_config\.json has auto_map"):
+        text_to_image.load_pipeline(pipeline, "cpu")
+    (pipeline / "tokens.pt").touch()
+    with pytest.raises(ValueError, match=r"text encoder: .*tokenizer_config\.json has auto_map"):
+        tokens.read_encoder(pipeline, {"bag": 1})
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("value", [True, 1, "yes", None])
+@pytest.mark.parametrize("file", ["config.json", "deep/below/processor_config.json", "config.5.0.0.json"])
+def test_any_wish_for_trust_is_found_at_any_depth(tmp_path, file, value):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    change(path, parts=[{"kwargs": {"trust_remote_code": value}}])
+    with pytest.raises(ValueError, match=rf"mine: {path} has trust_remote_code: {json.dumps(value)}, which would run"):
+        weights.refuse_code(tmp_path, key="mine")
+
+
+def test_distrust_and_words_of_a_vocabulary_are_accepted(tmp_path):
+    change(tmp_path / "config.json", kwargs={"trust_remote_code": False})
+    change(tmp_path / "vocab.json", auto_map=7, trust_remote_code=8)
+    weights.refuse_code(tmp_path, key="mine")
+    write_clip(tmp_path / "clip")
+    change_text(tmp_path / "clip", tokenizer_kwargs={"trust_remote_code": False})
+    assert encoders.Clip(str(tmp_path / "clip")).text_features(["a bag"]).shape == (1, 8)

@@ -1,0 +1,51 @@
+"""The golden results themselves: what they notice, and what they say."""
+
+import golden_units
+import numpy as np
+import pandas as pd
+import pytest
+
+from cnslib.core.units import Recipe
+
+RECIPE = Recipe("tests", 1, ("cnslib.core.seeds",))
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Makes the golden result of a table."""
+    monkeypatch.setattr(golden_units, "FOLDER", tmp_path)
+
+    def call(found, recipe=RECIPE):
+        with monkeypatch.context() as patch:
+            patch.setenv("GOLDEN", "write")
+            golden_units.agrees(recipe, found)
+
+    return call
+
+
+def test_another_output_asks_for_a_raised_number(write):
+    write(pd.DataFrame({"margin": [1.0, 2.0], "top1": ["bag", "coat"]}))
+    golden_units.agrees(RECIPE, pd.DataFrame({"margin": [1.00005, 2.0], "top1": ["bag", "coat"]}))
+    for other in ({"margin": [1.01, 2.0], "top1": ["bag", "coat"]}, {"margin": [1.0, 2.0], "top1": ["bag", "bag"]}, {"margin": [1.0, 2.0]}):
+        with pytest.raises(AssertionError, match="raise the recipe's number"):
+            golden_units.agrees(RECIPE, pd.DataFrame(other))
+
+
+def test_a_raised_number_asks_for_a_new_golden_result(write):
+    table = pd.DataFrame({"margin": [1.0]})
+    write(table)
+    with pytest.raises(AssertionError, match=r"tests\.json was made by 'tests-1'.*GOLDEN=write"):
+        golden_units.agrees(Recipe("tests", 2, ("cnslib.core.seeds",)), table)
+
+
+def test_a_picture_may_be_off_by_a_grey_level(write):
+    picture = np.full((1, 6, 6, 3), 100, np.uint8)
+    write(picture)
+    golden_units.agrees(RECIPE, picture + 1)
+    with pytest.raises(AssertionError, match="another image"):
+        golden_units.agrees(RECIPE, picture + 3)
+
+
+def test_a_missing_result_is_named(write):
+    with pytest.raises(AssertionError, match=r"tests\.json is missing"):
+        golden_units.agrees(RECIPE, pd.DataFrame({"margin": [1.0]}))

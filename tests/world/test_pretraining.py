@@ -1,0 +1,157 @@
+"""Pre-training objectives and what follows them, on synthetic garments and tiny networks."""
+
+import math
+
+import pytest
+import torch
+from lightly.loss import NTXentLoss
+from lightly.models import utils
+from tiny_garments import VIT, garments
+from torch import nn
+
+from cnslib.core import seeds
+from cnslib.core.names import UNSHIFTED
+from cnslib.world import pretraining, training, zoo
+from cnslib.world.scenes import Garments, render
+from cnslib.world.training import Schedule
+
+NETWORK = zoo.network_of(VIT)
+SCHEDULE = Schedule(steps=3, batch_size=4, learning_rate=1e-3, seed=1)
+OBJECTIVES = {
+    "mae": {"masked": 0.75, "width": 16, "depth": 1},
+    "simclr": {"temperature": 0.2},
+    "web": {},
+}
+
+
+@pytest.fixture
+def run(tmp_path) -> dict:
+    return {"checkpoint": tmp_path / "checkpoint.pt", "device": "cpu"}
+
+
+def backbone(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    model = pretraining.timm.create_model(NETWORK["architecture"], num_classes=0, **NETWORK["arguments"])
+    return model.eval()
+
+
+def equal(first: nn.Module, second: nn.Module, *, without: str = "head.") -> bool:
+    """Whether two networks share every weight that is not the head's, bit for bit."""
+    one, two = ({k: v for k, v in m.state_dict().items() if not k.startswith(without)} for m in (first, second))
+    return one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
+
+
+def test_the_reconstruction_loss_looks_at_hidden_patches_only():
+    torch.manual_seed(0)
+    image, hidden = torch.randn(1, 3, 64, 64), torch.tensor([[2, 5, 16]])
+    target = utils.normalize_mean_var(utils.get_at_index(utils.patchify(image, 16), hidden - 1))
+    assert pretraining.reconstruction_loss(target, image, hidden, side=16) < 1e-10
+    seen = image.clone()
+    seen[:, :, :16, :16] += 3.0  # patch 0 is token 1, which is visible
+    assert pretraining.reconstruction_loss(target, seen, hidden, side=16) < 1e-10
+    seen[:, :, :16, 16:32] = torch.randn(3, 16, 16)  # patch 1 is token 2, which is hidden
+    assert pretraining.reconstruction_loss(target, seen, hidden, side=16) > 0.1
+
+
+def test_the_masked_autoencoder_does_not_see_hidden_patches():
+    torch.manual_seed(0)
+    model = pretraining.MaskedAutoencoder(**NETWORK, width=16, depth=1).eval()
+    kept, hidden = utils.random_token_mask((2, 17), 0.75)
+    image = torch.randn(2, 3, 64, 64)
+    patches = utils.patchify(image, 16)
+    changed = patches.clone()
+    changed.scatter_(1, (hidden - 1)[..., None].expand(-1, -1, patches.shape[2]), 9.0)
+    other = changed.view(2, 4, 4, 16, 16, 3).permute(0, 5, 1, 3, 2, 4).reshape(2, 3, 64, 64)
+    assert torch.equal(utils.patchify(other, 16), changed)
+    assert torch.equal(model(image, kept, hidden), model(other, kept, hidden))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_killed_pretraining_ends_with_the_weights_of_an_undisturbed_one(objective, tmp_path, run, monkeypatch):
+    def train(checkpoint):
+        own = run | {"checkpoint": tmp_path / checkpoint}
+        return zoo.OBJECTIVES[objective][0](garments(), NETWORK, **OBJECTIVES[objective], schedule=SCHEDULE, **own)
+
+    place = {"web": training, "mae": pretraining, "simclr": pretraining}[objective]
+    original = place.fit
+    monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **k, every=1))
+    whole = train("whole.pt")
+
+    def dying(model, loss, **options):
+        def last(step):
+            if step == 2:
+                raise KeyboardInterrupt
+            return loss(step)
+
+        return original(model, last, **options, every=1)
+
+    monkeypatch.setattr(place, "fit", dying)
+    with pytest.raises(KeyboardInterrupt):
+        train("killed.pt")
+    monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **k, every=1))
+    torch.manual_seed(99)  # whatever the global generator did meanwhile
+    assert equal(whole, train("killed.pt")) and not equal(whole, backbone(1))
+
+
+def test_finetuning_starts_from_the_backbone_and_moves_it(run):
+    start = backbone()
+    assert equal(pretraining.headed(start, **NETWORK), start)
+    still = pretraining.finetune(garments(), start, NETWORK, schedule=Schedule(1, 4, 0.0, seed=1), **run)
+    assert equal(still, start)
+    run["checkpoint"] = run["checkpoint"].with_name("moving.pt")
+    moved = pretraining.finetune(garments(), start, NETWORK, schedule=SCHEDULE, **run)
+    assert not equal(moved, start) and equal(start, backbone())
+
+
+def test_a_backbone_of_another_shape_is_named():
+    with pytest.raises(ValueError, match=r"differ in blocks\.1"):
+        pretraining.headed(backbone(), NETWORK["architecture"], NETWORK["arguments"] | {"depth": 2})
+
+
+def test_a_linear_probe_keeps_the_backbone_bit_by_bit_and_separates_what_its_features_separate():
+    start = backbone()
+    model = pretraining.probe(garments(), start, NETWORK, penalty=1.0, seed=1, device="cpu").eval()
+    assert equal(model, start) and equal(start, backbone())
+    weight, bias = model.head.weight, model.head.bias
+    image = torch.rand(5, 3, 64, 64)
+    by_hand = pretraining.features(start, image, device="cpu") @ weight.T + bias
+    assert torch.allclose(zoo.predict(model, image), by_hand, atol=1e-4) and weight.abs().sum() > 0
+
+
+def test_the_views_of_a_garment_are_two_catalog_scenes_without_a_shift():
+    key, pool = ("test", 1), garments()
+    rows = torch.randperm(20, generator=seeds.generator(*key, "choice"))[:6]
+    for view, pictures in enumerate(pretraining.views(pool, key, 6)):
+        plain = {"style": "catalog", "shift": [UNSHIFTED] * 6, "severity": torch.zeros(6)}
+        scenes = render(pool.grey[rows], [(*key, view, i) for i in range(6)], **plain)
+        same, mirrored = ((pictures - side).abs().amax((1, 2, 3)) == 0 for side in (scenes, scenes.flip(-1)))
+        assert (same | mirrored).all()
+
+
+def test_contrastive_pretraining_never_reads_a_label(run):
+    one = pretraining.simclr(garments(), NETWORK, **OBJECTIVES["simclr"], schedule=SCHEDULE, **run)
+    silent = Garments(garments().grey, garments().labels * 0)
+    run["checkpoint"] = run["checkpoint"].with_name("silent.pt")
+    assert equal(one, pretraining.simclr(silent, NETWORK, **OBJECTIVES["simclr"], schedule=SCHEDULE, **run))
+
+
+def test_guessing_the_partner_costs_the_logarithm_of_the_others():
+    same = torch.ones(8, 4)
+    assert NTXentLoss(0.2)(same, same).item() == pytest.approx(math.log(15), abs=1e-5)
+
+
+def test_strong_augmentation_depends_on_the_seed_alone_and_keeps_targets_a_distribution():
+    strong = training.Strong("rand-m9-mstd0.5-mmax9-inc1", 0.25, 0.8, 1.0, 1.0)
+    image, label = torch.rand(8, 3, 64, 64), torch.arange(8)
+    drawn = []
+    for key in (1, 1, 2):
+        training.reseed("test", key)
+        drawn.append(strong(image, label))
+    assert torch.equal(drawn[0][0], drawn[1][0]) and not torch.equal(drawn[0][0], drawn[2][0])
+    assert torch.allclose(drawn[0][1].sum(1), torch.ones(8)) and drawn[0][1].shape == (8, 10)
+
+
+def test_without_augmentation_images_are_normalised_and_targets_certain():
+    image, label = torch.rand(4, 3, 64, 64), torch.arange(4)
+    normalised, target = training.plain(image, label)
+    assert torch.equal(normalised, training.normalise(image)) and torch.equal(target.argmax(1), label) and target.sum() == 4

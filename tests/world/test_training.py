@@ -1,0 +1,48 @@
+"""The training loop of the base models, on a two-parameter model."""
+
+import pytest
+import torch
+from torch import nn
+
+from cnslib.world import training
+
+SCHEDULE = training.Schedule(steps=40, batch_size=1, learning_rate=0.1, weight_decay=0.0, average=0.5)
+
+
+def problem(*, dies_at: int | None = None):
+    """A line to fit to y = 3 x + 1 from one point per step, drawn from the step's own generator."""
+    torch.manual_seed(0)
+    model = nn.Linear(1, 1)
+
+    def loss(step: int) -> torch.Tensor:
+        if step == dies_at:
+            raise KeyboardInterrupt
+        x = torch.randn(8, 1, generator=torch.Generator().manual_seed(step))
+        return (model(x) - (3 * x + 1)).square().mean()
+
+    return model, loss
+
+
+def test_the_loss_falls_and_the_average_is_close_to_the_solution(tmp_path):
+    model, loss = problem()
+    schedule = training.Schedule(steps=400, batch_size=1, learning_rate=0.1, weight_decay=0.0, average=0.9)
+    averaged = training.fit(model, loss, schedule=schedule, checkpoint=tmp_path / "line.pt")
+    assert averaged.weight.item() == pytest.approx(3, abs=0.05) and averaged.bias.item() == pytest.approx(1, abs=0.05)
+
+
+def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(tmp_path):
+    model, loss = problem()
+    whole = training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "whole.pt", every=10)
+    model, loss = problem(dies_at=27)
+    with pytest.raises(KeyboardInterrupt):
+        training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "killed.pt", every=10)
+    model, loss = problem()
+    resumed = training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "killed.pt", every=10)
+    assert torch.equal(whole.weight, resumed.weight) and torch.equal(whole.bias, resumed.bias)
+
+
+def test_a_finished_training_is_not_run_again(tmp_path):
+    model, loss = problem()
+    training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)
+    model, loss = problem(dies_at=0)
+    training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)

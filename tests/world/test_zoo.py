@@ -1,0 +1,175 @@
+"""The classifiers by name: which are trained, which are left alone, and what the parameter file promises."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import open_clip
+import pandas as pd
+import pytest
+import timm
+import torch
+from golden_units import agrees
+from PIL import Image
+from tiny_garments import VIT, garments
+
+from cnslib.core import kinds, paths
+from cnslib.core.settings import read
+from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
+from cnslib.models import classifiers
+from cnslib.world import manifest, pretraining, scenes, training, zoo
+
+SECTIONS = read.load(paths.ROOT / "world.yaml")
+TINY = {"batch_size": 4, "learning_rate": 1e-3, "average": 0.9, "quality_images": 8, "seed": 1}
+SIZES = [[f"{family}{size}" for size in ("_xs", "_s", "_m", "_l", "")] for family in ("resnet", "vit")]
+
+
+@pytest.fixture
+def run(tmp_path) -> zoo.Run:
+    return zoo.Run(tmp_path / "models", tmp_path / "checkpoints", garments)
+
+
+def members() -> list[zoo.Member]:
+    tiny = Zoo({"one": {"steps": 2, **VIT}}, **TINY)
+    strong = Augmentation({"deit": {"steps": 2, **VIT}}, "rand-m9-mstd0.5-mmax9-inc1", 0.25, 0.8, 1.0, 1.0, 0.1, weight_decay=0.05, **TINY)
+    objectives = {"mae": {"steps": 2, "masked": 0.5, "width": 16, "depth": 1}}
+    chosen = {"mae": {"objective": "mae", "adaptation": "finetuned"}, "mae_probe": {"objective": "mae", "adaptation": "probe"}}
+    past = Pretraining(VIT, objectives, chosen, {"steps": 2, "learning_rate": 1e-4}, {"penalty": 1.0}, **TINY)
+    return [*zoo.plain(tiny), *zoo.augmented(strong), *zoo.pretrained(past)]
+
+
+def count(options: dict) -> int:
+    network = zoo.network_of(options)
+    model = timm.create_model(network["architecture"], num_classes=10, **network["arguments"])
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", ["one", "deit", "mae", "mae_probe"])
+def test_a_classifier_is_trained_once_recorded_and_then_left_alone(name, run, monkeypatch):
+    monkeypatch.setattr(zoo, "QUALITY_IMAGES", 40)
+    member = {m.name: m for m in members()}[name]
+    entry = zoo.build_member(member, run, quality_images=8)
+    assert entry["quality"]["accuracy"]["n"] == 8 and entry["steps"] == {"mae": 4}.get(name, 2)
+    assert zoo.done(member, run) and ("neighbour_accuracy_untrained" in entry["quality"]) == name.startswith("mae")
+    untrained = dataclasses.replace(member, train=lambda _run: pytest.fail("trained again"))
+    assert zoo.build_member(untrained, run, quality_images=8) == manifest.read(run.models)[member.folder]
+
+
+@pytest.mark.parametrize("damage", ["options", "weights", "recipe"])
+def test_other_options_changed_weights_and_another_recipe_ask_for_a_new_training(damage, run):
+    member = members()[0]
+    zoo.build_member(member, run, quality_images=8)
+    if damage == "options":
+        member = dataclasses.replace(member, options=member.options | {"learning_rate": 2e-3})
+    elif damage == "recipe":
+        member = dataclasses.replace(member, recipe=dataclasses.replace(member.recipe, number=member.recipe.number + 1))
+    else:
+        (run.models / member.folder / "model.safetensors").write_bytes(b"")
+    assert not zoo.done(member, run)
+
+
+def test_two_processes_do_not_lose_each_others_entries(tmp_path):
+    with manifest.held(tmp_path):
+        pass
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        manifest.record(tmp_path, name, seed=1, steps=1, recipe=kinds.PLAIN, quality={}, options={"rate": 0.1})
+    assert manifest.current(tmp_path, "b", recipe=kinds.PLAIN, options={"rate": 0.1})
+    assert not manifest.current(tmp_path, "c", recipe=kinds.PLAIN, options={})
+
+
+def test_the_number_of_weights_is_that_of_the_stored_file(run):
+    member = members()[0]
+    entry = zoo.build_member(member, run, quality_images=8)
+    stored = timm.create_model(f"local-dir:{run.models / member.folder}", pretrained=True).state_dict()
+    assert entry["parameters"] == sum(value.numel() for value in stored.values())
+
+
+@pytest.mark.parametrize("names", SIZES, ids=["resnet", "vit"])
+def test_every_size_has_about_half_of_the_next_ones_weights(names):
+    counts = [count(SECTIONS["zoo"].classifiers[name]) for name in names]
+    assert all(1.7 < large / small < 2.2 for small, large in itertools.pairwise(counts))
+    assert counts[-1] / counts[0] == pytest.approx(2**4, rel=0.15)
+
+
+def test_the_architectures_are_of_comparable_size():
+    plain, strong = SECTIONS["zoo"].classifiers, SECTIONS["augmentation"].classifiers
+    counts = [count((plain | strong)[name]) for name in ("alexnet", "resnet", "convnext", "mixer", "vit", "deit")]
+    assert min(counts) > 0.8e6 and max(counts) < 2e6
+
+
+def test_the_benchmark_asks_for_every_classifier_of_the_zoo():
+    found = [zoo.plain(SECTIONS["zoo"]), zoo.augmented(SECTIONS["augmentation"]), zoo.pretrained(SECTIONS["pretraining"])]
+    built = {member.name: f"data/models/{member.folder}" for member in itertools.chain(*found)}
+    assert built.items() <= read.load(paths.ROOT / "params.yaml")["evaluation"].classifiers.items()  # and whoever joins them
+
+
+def test_all_pretrained_classifiers_have_the_backbone_of_the_supervised_one():
+    settings = SECTIONS["pretraining"]
+    assert settings.network == {key: value for key, value in SECTIONS["zoo"].classifiers["vit"].items() if key != "steps"}
+    assert count({"architecture": "vit_64"}) == count(settings.network)
+    assert {how["objective"] for how in settings.classifiers.values()} == set(settings.objectives)
+    own = {key: value for key, value in SECTIONS["augmentation"].classifiers["deit"].items() if key != "drop_path_rate"}
+    assert count(own) == count(settings.network)
+
+
+def test_every_past_is_followed_by_the_same_finetuning(run, monkeypatch):
+    schedules = []
+    monkeypatch.setattr(pretraining, "finetune", lambda *_, schedule, **run: schedules.append(schedule))
+    for member in zoo.pretrained(SECTIONS["pretraining"]):
+        if member.options["adaptation"] == "finetuned":
+            zoo.adapt("finetuned", member.name, None, run, member.options)
+    assert len(schedules) == 4 and len(set(schedules)) == 1 and schedules[0].batch_size == SECTIONS["pretraining"].batch_size
+
+
+def test_the_zero_shot_answer_is_the_nearest_caption_by_open_clips_own_account(run):
+    objectives = {"clip": {"steps": 1, "width": 32, "layers": 1}}
+    past = Pretraining(
+        SECTIONS["pretraining"].network, objectives, {"zero": {"objective": "clip", "adaptation": "zero_shot"}}, {}, {}, **TINY
+    )
+    (member,) = zoo.pretrained(past)
+    zoo.build_member(member, run, quality_images=8)
+    folder = run.models / member.folder
+    model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{folder}")
+    pictures = np.random.default_rng(0).integers(0, 256, (6, 64, 64, 3), dtype=np.uint8)
+    tokens = open_clip.get_tokenizer(f"local-dir:{folder}")([f"a picture of a {name}" for name in scenes.CLASSES])
+    with torch.no_grad():
+        texts = model.eval().encode_text(tokens, normalize=True)
+        images = model.encode_image(torch.stack([transform(Image.fromarray(p)) for p in pictures]), normalize=True)
+    zero = classifiers.load("zero", str(folder), list(scenes.CLASSES))
+    assert torch.equal(zero.logits(pictures).argmax(1), (images @ texts.T).argmax(1))
+    tower = sum(value.numel() for value in model.visual.state_dict().values())
+    assert zero.parameters == tower + texts.numel() < sum(value.numel() for value in model.state_dict().values())
+
+
+def test_clips_image_tower_becomes_a_classifier_with_its_weights(run):
+    schedule, where = training.Schedule(1, 4, 1e-3), {"device": "cpu", "checkpoint": run.checkpoints / "clip.pt"}
+    model, _ = pretraining.clip(garments(), width=32, layers=1, schedule=schedule, **where)
+    trunk = model.visual.trunk.state_dict()
+    found = pretraining.headed(model.visual.trunk, **zoo.network_of(SECTIONS["pretraining"].network)).state_dict()
+    assert found.keys() - trunk.keys() == {"head.weight", "head.bias"} and all(torch.equal(found[key], trunk[key]) for key in trunk)
+
+
+def test_the_table_names_axis_recipe_and_interval():
+    share = manifest.share([True] * 8 + [False] * 2)
+    entry = {"steps": 3, "parameters": 7, "quality": {"accuracy": share}}
+    chosen = {
+        "classifiers/vit": entry | {"options": {"architecture": "v"}},
+        "classifiers/vit_l": entry | {"options": {"architecture": "v"}},
+        "classifiers/mae": entry | {"options": {"objective": "mae", "adaptation": "finetuned", "network": {"architecture": "v"}}},
+        "oracle": {},
+    }
+    table = zoo.table(chosen)
+    assert table["axis"].to_dict() == {"vit": "architecture", "vit_l": "size", "mae": "pre-training"}
+    assert table.loc["mae", ["recipe", "accuracy", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
+
+
+@pytest.mark.parametrize("name", ["one", "deit", "mae"])
+def test_the_tiny_classifier_is_the_golden_one(name, run):
+    """Trained in bf16, which processors round in their own way."""
+    member = {m.name: m for m in members()}[name]
+    member.train(run)
+    model = classifiers.load(name, str(run.models / member.folder), list(scenes.CLASSES))
+    plain = scenes.sample(garments("heldout"), ("golden",), 4, style="catalog", unshifted=1.0)
+    logits = model.logits(scenes.to_uint8(plain.image).numpy())
+    agrees(member.recipe, pd.DataFrame(logits.double().numpy(), columns=list(scenes.CLASSES)), within=0.05)
