@@ -70,7 +70,7 @@ lab: data ## open JupyterLab on the notebooks
 	$(CNS) lab
 
 world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
-	$(BIN)/python -m cnslib.garments
+	$(BIN)/python -m cnslib.world.install
 	$(CNS) run --params world.yaml autoencoder diffusion contrastive selfsupervised oracle zoo augmentation pretraining
 
 lock: env ## compile requirements.lock from requirements.in

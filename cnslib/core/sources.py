@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-
 from cnslib.core import paths, units
 from cnslib.core.names import demand
 from cnslib.core.settings.method import Base

@@ -148,7 +148,10 @@ def paper_settings(input_size: tuple[int, int, int]) -> dict[str, Any]:
 
 
 HUGGING_FACE = "transformers:"
-ACCEPTED = f"a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>, {efficientnet_lite.ACCEPTED}"
+ACCEPTED = (
+    "a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>, "
+    f"{efficientnet_lite.ACCEPTED}"
+)
 
 
 def guest(

@@ -72,6 +72,7 @@ def alexnet_64(pretrained: bool = False, **kwargs) -> AlexNet:
 
 VIT = {"img_size": 64, "patch_size": 8, "embed_dim": 128, "depth": 4, "num_heads": 4}  # those of the zoo's `vit`
 
+
 @register_model
 def mixer_64(pretrained: bool = False, **kwargs) -> MlpMixer:
     """MLP-Mixer (Tolstikhin et al. 2021) for 64 px images; timm's own names fix patch size and width."""

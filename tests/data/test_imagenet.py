@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from cnslib.core import paths
 from cnslib.data import catalog, imagenet
 
 
@@ -67,7 +68,7 @@ def test_the_papers_hundred_classes_are_classes_of_imagenet():
     ],
 )
 def test_a_wrong_row_of_the_hundred_classes_is_named(tmp_path, column, value, message):
-    table = pd.read_csv(imagenet.paths.PUBLISHED / imagenet.CHOSEN)
+    table = pd.read_csv(paths.PUBLISHED / imagenet.CHOSEN)
     table.loc[table["class"] == "bald eagle", column] = value
     table.to_csv(tmp_path / "classes.csv", index=False)
     with pytest.raises(ValueError, match=message):
@@ -108,4 +109,4 @@ def test_a_flat_validation_folder_is_explained(tree):
 
 
 def test_the_file_of_labels_is_what_the_registry_answers_with():
-    assert json.loads((imagenet.paths.PUBLISHED / "imagenet1000.json").read_text()) == list(imagenet.labels())
+    assert json.loads((paths.PUBLISHED / "imagenet1000.json").read_text()) == list(imagenet.labels())

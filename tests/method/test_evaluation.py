@@ -284,7 +284,7 @@ def test_whatever_a_held_out_table_is_made_from_makes_it_outdated(bench, catalog
 
 def test_the_code_of_every_module_that_decides_an_answer_is_known_to_the_recipe():
     modules = {module for recipe in kinds.EVALUATION.lineage for module in recipe.modules}
-    assert {f"cnslib.{name}" for name in ("evaluation", "feeding", "classifiers", "encoders", "alexnet", "backbones")} <= modules
+    assert {"cnslib.method.evaluation", *(f"cnslib.models.{name}" for name in ("classifiers", "encoders", "networks"))} <= modules
 
 
 def test_a_class_without_held_out_pictures_is_named(catalog):

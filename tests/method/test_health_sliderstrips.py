@@ -43,7 +43,7 @@ def test_pictures_are_those_of_the_report_and_drawn_once_until_a_slider_changes(
     assert first.shape == (2, 3, 64, 64, 3) and (first[0, 1:] != first[1, 1:]).any()
     assert np.array_equal(first, health.strips(pipe, list(own.values()), NAME, **plain))
     with monkeypatch.context() as patch:
-        patch.setattr("cnslib.health.strips", None)  # a second drawing would fail
+        patch.setattr("cnslib.method.health.strips", None)  # a second drawing would fail
         assert np.array_equal(health.stored_strips(pipe, own, NAME, **plain, **place), first)
     write(pipe, own[SHIFTS[1]], 7)
     second = health.stored_strips(pipe, own, NAME, **plain, **place)

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from cnslib.core import kinds, names, tables, units
 from cnslib.core.settings.method import Inversion
+from cnslib.data import catalog
 from cnslib.method import inversion
 from cnslib.models import text_to_image
 
@@ -90,7 +91,7 @@ def test_the_embedding_moves_and_keeps_the_length_of_its_start(pipe, invert):
 
 def test_training_lowers_the_loss_on_fixed_noise(pipe, pictures, invert):
     path = invert(["sneaker"], learning_rate=0.05, steps=40, batch_size=3)["sneaker"]
-    latents = inversion.encode(pipe, inversion.catalog.images(pictures, "train", "sneaker", count=3, side=64)).repeat(8, 1, 1, 1)
+    latents = inversion.encode(pipe, catalog.images(pictures, "train", "sneaker", count=3, side=64)).repeat(8, 1, 1, 1)
     prompt = inversion.prompt_ids(pipe, "sneaker")
 
     def loss(vector):

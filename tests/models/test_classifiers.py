@@ -11,7 +11,7 @@ from PIL import Image
 from timm.models import save_for_hf
 from tiny_encoders import PREPROCESSING, write_clip, write_timm
 
-from cnslib.models import classifiers
+from cnslib.models import classifiers, encoders
 from cnslib.models.networks import AlexNet
 from cnslib.world import zoo
 
@@ -65,7 +65,7 @@ def test_the_projects_alexnet_is_read_back(tmp_path):
 
 def test_zero_shot_logits_are_scaled_cosines_with_one_prompt_per_label(saved, folder):
     clip = load(folder, "clip")
-    tokens = classifiers.encoders.Clip(str(folder / "clip")).tokenizer(["a picture of a " + label for label in LABELS])
+    tokens = encoders.Clip(str(folder / "clip")).tokenizer(["a picture of a " + label for label in LABELS])
     with torch.no_grad():
         image, text = saved["clip"].encode_image(inputs(PICTURES)), saved["clip"].encode_text(tokens)
         cosine = F.cosine_similarity(image[:, None], text[None], dim=2)

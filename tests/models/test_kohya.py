@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from cnslib.models import adapters, kohya, text_to_image
 
-KEYS = Path(__file__).parent / "data" / "lora_sd2_noxattn_rank4_state_dict.csv"
+KEYS = Path(__file__).parent / "lora_sd2_noxattn_rank4_state_dict.csv"
 
 
 @pytest.fixture(scope="module")

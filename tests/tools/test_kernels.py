@@ -21,7 +21,7 @@ FIRST = "import json, os, sys\nknown = 'email.charset' in sys.modules\nimport em
 TOLD = "print(json.dumps([known, os.getpid(), os.getppid(), os.getcwd(), sys.modules['__main__'].__name__]))"
 SCRIPT = """
 import sys, nbformat, papermill
-from cnslib import kernels
+from cnslib.tools import kernels
 if __name__ == "__main__":
     source = sys.argv[1]
     kernels.prepare([nbformat.read(source, as_version=4)])
@@ -79,6 +79,12 @@ def test_a_kernel_ends_with_the_program_that_started_it(script, tmp_path):
 
 
 def test_every_module_that_a_cell_imports_is_named():
-    source = "import numpy as np\nfrom cnslib import stats\nfrom cnslib.analyses import Accuracy\nx = 1"
+    source = "import numpy as np\nfrom cnslib.stats import accuracy\nfrom cnslib.core.settings.analyses import Accuracy\nx = 1"
     found = kernels.imported(source)
-    assert found == ["numpy", "cnslib", "cnslib.stats.accuracy", "cnslib.core.settings.analyses", "cnslib.analyses.Accuracy"]
+    assert found == [
+        "numpy",
+        "cnslib.stats",
+        "cnslib.stats.accuracy",
+        "cnslib.core.settings.analyses",
+        "cnslib.core.settings.analyses.Accuracy",
+    ]

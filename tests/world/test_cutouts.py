@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.world import cutouts, scenes, textures
+from cnslib.world import cutouts, scenes, shifts, textures
 from cnslib.world.cutouts import CutOut
 
 
@@ -70,7 +70,7 @@ def test_lines_are_finer_than_the_renderers_own():
     """A pencil outline around a disc: the share of dark pixels falls with the width of the line."""
     fine = cutouts.shifted(disc(), "pencil sketch style", [1.0], seed=1)[0]
     scene, draws = cutouts.scene(disc(), seed=1)
-    coarse = scenes.to_uint8(placement.shifts.apply("pencil sketch style", scene, torch.ones(1), draws)).numpy()[0]
+    coarse = scenes.to_uint8(shifts.apply("pencil sketch style", scene, torch.ones(1), draws)).numpy()[0]
     assert (fine.mean(-1) < 100).mean() < 0.7 * (coarse.mean(-1) < 100).mean()
 
 

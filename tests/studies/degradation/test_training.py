@@ -10,7 +10,7 @@ import torch
 from golden_units import agrees
 from tiny_settings import changed
 
-from cnslib.core import kinds, tables, units
+from cnslib.core import kinds, tables, units, workers
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Degradation
@@ -100,7 +100,7 @@ def test_the_answers_are_those_of_the_shifts_that_belong_to_the_training_set(ans
 def test_a_lost_training_comes_back_with_the_same_answers(course, answers, tmp_path):
     lesson = Lesson("truncation", "resnet20", True, 1)
     unit = units.Unit(tmp_path / "again.parquet", course.stamp(lesson))
-    lessons.workers.each(training.sit, [(course, lesson, unit)], device="cpu")
+    workers.each(training.sit, [(course, lesson, unit)], device="cpu")
     again = tables.read(unit.path, training.schema)
     same = answers.query("training == 'truncation' and network == 'resnet20' and augmented").reset_index(drop=True)
     pd.testing.assert_frame_equal(again, same)
@@ -131,7 +131,7 @@ def test_resnet20_has_twenty_layers_with_weights():
 def test_distances_are_those_of_brute_force_to_the_own_training_set(course):
     found = distance.from_training(course.sets, SHIFTED, Means(), "truncation", ("truncation",))
     known, _ = training.stock(course, ["train_truncation"])
-    asked = tables.pictures(lessons.latentsets.test_set(course.sets, SHIFTED, ("truncation",)), "test")
+    asked = tables.pictures(datasets.test_set(course.sets, SHIFTED, ("truncation",)), "test")
     flat = [pictures.reshape(len(pictures), -1) / 255 for pictures in (known, asked)]
     assert np.allclose(found["pixel"], np.linalg.norm(flat[1][:, None] - flat[0][None], axis=-1).min(1))
     means = [pictures.mean((1, 2, 3)) for pictures in (known, asked)]
@@ -222,7 +222,7 @@ def test_what_is_no_setting_is_refused(values, message):
 def test_an_unknown_network_and_an_empty_set_are_named(course, tmp_path):
     with pytest.raises(ValueError, match=r"degradation\.networks: 'lenet'.*resnet20"):
         networks.build("lenet", 2)
-    empty = lessons.latentsets.load(course.sets, "train_extend").head(0)
+    empty = datasets.load(course.sets, "train_extend").head(0)
     tables.write(empty.astype({"seed": int, "scale": float}), tmp_path / "train_extend.parquet", tables.images)
     with pytest.raises(ValueError, match=r"data set: .*at least one image"):
         training.stock(dataclasses.replace(course, sets=tmp_path), ["train_extend"])

@@ -16,7 +16,7 @@ from cnslib.core import kinds, paths, tables, units
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
-from cnslib.models import classifiers
+from cnslib.models import classifiers, encoders
 from cnslib.stats import accuracy
 from cnslib.studies.scenarios import subjects
 from cnslib.studies.segmentation import inputs, masks, saliency
@@ -142,7 +142,7 @@ def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path):
 
 def test_the_encoder_starts_from_the_given_weights():
     model = masks.network("FPN", SETTINGS.encoder)
-    trained = segmentation.encoders.timm_model("test", SETTINGS.encoder, "cpu")[0].state_dict()
+    trained = encoders.timm_model("test", SETTINGS.encoder, "cpu")[0].state_dict()
     own = model.encoder.model.state_dict()
     assert set(own) <= set(trained) and all(torch.equal(own[name], trained[name]) for name in own)
 
