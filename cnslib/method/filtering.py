@@ -26,6 +26,7 @@ from cnslib.stats import bootstrap
 CLASS_PROMPT = "a picture of a {name}"
 SHIFT_PROMPT = "a picture of a {name} in {shift}"
 DETECTORS = ("clip_class", "clip_class_shift", "clip_reference", "image_reference")
+FALSE_POSITIVES = np.linspace(0, 1, 201)  # where ROC curves are told
 schema = tables.schema(
     tables.KEY,
     {**tables.IDENTITY, **{name: pa.Column(float, tables.COSINE) for name in DETECTORS}, "class_probability": pa.Column(float)},
@@ -289,14 +290,16 @@ def outside_shares(scores: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame
 
 
 def roc(labelled: pd.DataFrame) -> pd.DataFrame:
-    """The ROC curve of each detector: TPR and FPR of dropping the images at or below every possible threshold.
+    """The ROC curve of each detector: the TPR of dropping the images at or below a threshold, at FALSE_POSITIVES.
 
-    Empty where all images are of one kind.
+    Fixed places, since the number of different scores, and so of corners, depends on how a processor rounds. Empty where all images
+    are of one kind.
     """
-    parts = [pd.DataFrame(columns=["detector", "threshold", "fpr", "tpr"])]
+    parts = [pd.DataFrame(columns=["detector", "fpr", "tpr"])]
     for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
-        fpr, tpr, cut = roc_curve(labelled["oracle_ooc"], -labelled[name])
-        parts.append(pd.DataFrame({"detector": name, "threshold": -cut, "fpr": fpr, "tpr": tpr}))
+        fpr, tpr, _ = roc_curve(labelled["oracle_ooc"], -labelled[name])
+        reached = tpr[np.searchsorted(fpr, FALSE_POSITIVES, side="right") - 1]
+        parts.append(pd.DataFrame({"detector": name, "fpr": FALSE_POSITIVES, "tpr": reached}))
     return pd.concat(parts, ignore_index=True)
 
 

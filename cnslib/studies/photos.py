@@ -153,7 +153,7 @@ def steps(errors: Shares) -> pd.DataFrame:
 
 def against_paper(errors: Shares) -> pd.DataFrame:
     """Ours beside the published values on generated images (Table 5, section 5.3); the last severity stands beside scale 2.5."""
-    mean = accuracy.mean_accuracy(errors).query("shift == @stats.ALL").set_index("scale")
+    mean = accuracy.mean_accuracy(errors).query("shift == @accuracy.ALL").set_index("scale")
     table = published.by_scale("cns_table5")
     loss = -(table[2.5] - table[0.0]).mean()
     last = errors.bins[-1]

@@ -13,6 +13,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 import nbformat
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
@@ -32,7 +33,7 @@ def imported(source: str) -> list[str]:
     nodes = list(ast.walk(ast.parse(source)))
     plain = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     whole = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    return plain + [name for node in whole for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))]
+    return plain + [name for node in whole for name in (str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names))]
 
 
 def serve(arguments: list[str], environment: dict[str, str]) -> None:
@@ -61,7 +62,7 @@ class Child:
 
     def __init__(self, process: BaseProcess):
         process.start()
-        self.process, self.pid = process, process.pid
+        self.process, self.pid = process, int(process.pid or 0)
 
     def poll(self) -> int | None:
         """The exit status, None while it runs."""
@@ -84,11 +85,12 @@ class Child:
 class Provisioner(LocalProvisioner):
     """Forks a kernel where the standard one starts an interpreter."""
 
-    async def launch_kernel(self, cmd: list[str], **settings: Any) -> dict:
+    async def launch_kernel(self, cmd: list[str], **settings: Any) -> KernelConnectionInfo:
         """Starts the kernel that the command line describes."""
         environment = settings["env"] | {"PWD": os.getcwd()}
-        self.process = Child(CONTEXT.Process(target=serve, args=(cmd[cmd.index("-f") :], environment)))
-        self.pid = self.pgid = self.process.pid
+        child = Child(CONTEXT.Process(target=serve, args=(cmd[cmd.index("-f") :], environment)))
+        self.process = child  # type: ignore[assignment]  # asked as one asks a Popen
+        self.pid = self.pgid = child.pid
         return self.connection_info
 
 

@@ -146,7 +146,7 @@ def test_clustered_intervals_agree_with_scipys_paired_bootstrap_of_cluster_sums(
     table = random_predictions(7, trajectories=60)
     table = table.query("shift == 'heavy snow' or seed > 20")  # clusters of one and of two trajectories
     settings = Bootstrap(resamples=4000, confidence=0.9, seed=2)
-    ours = accuracy.accuracy(shares(table, settings)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0]
+    ours = accuracy.accuracy(shares(table, settings)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0]
     right = table.query("model == 'resnet' and scale == 1").assign(right=lambda t: t["top1"] == t["class"]).groupby("seed")["right"]
     theirs = scipy.stats.bootstrap(
         (right.sum().to_numpy(float), right.count().to_numpy(float)), lambda k, n, axis: k.sum(axis) / n.sum(axis),
@@ -160,7 +160,7 @@ def test_equal_trajectories_of_a_cluster_do_not_shrink_the_interval():
     """Four shifts that repeat the same answers hold no more information than one: the interval of rows would be half as wide."""
     one = random_predictions(8, shifts=("heavy snow",))
     four = pd.concat([one.assign(shift=shift) for shift in ("heavy snow", "heavy rain", "heavy fog", "heavy dust")])
-    width = [accuracy.accuracy(shares(t)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0] for t in (one, four)]
+    width = [accuracy.accuracy(shares(t)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0] for t in (one, four)]
     assert (width[0]["low"], width[0]["high"]) == (width[1]["low"], width[1]["high"])
     hits = np.repeat(one.query("model == 'resnet' and scale == 1").eval("top1 == `class`").to_numpy(), 4)
     rows = bootstrap.independent_share(hits, confidence=0.95)
@@ -169,7 +169,7 @@ def test_equal_trajectories_of_a_cluster_do_not_shrink_the_interval():
 
 def test_a_clustered_share_is_the_accuracy_of_the_same_clusters():
     table = random_predictions(9)
-    ours = accuracy.accuracy(shares(table)).query("shift == @stats.ALL and model == 'resnet' and scale == 1").iloc[0]
+    ours = accuracy.accuracy(shares(table)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0]
     own = table.query("model == 'resnet' and scale == 1")
     share = bootstrap.clustered_share(own.eval("top1 == `class`").to_numpy(), own["seed"].to_numpy(), settings=SETTINGS)
     assert share == pytest.approx({key: ours[key] for key in ("n", "estimate", "low", "high")})
@@ -248,7 +248,7 @@ def test_the_unshifted_image_counts_once_under_every_shift():
     shifted = [predictions({"resnet": ["..", ".."]}, shift, [0.5, 1.0]) for shift in ("heavy fog", "heavy snow")]
     table = accuracy.accuracy(shares(pd.concat([plain, *shifted])))
     assert estimates(table, shift="heavy fog") == estimates(table, shift=accuracy.ALL) == [0.5, 1, 1]
-    assert table.query("shift == @stats.ALL")["n"].tolist() == [4, 4, 4]
+    assert table.query("shift == @accuracy.ALL")["n"].tolist() == [4, 4, 4]
 
 
 def test_only_kept_trajectories_count():
@@ -316,6 +316,6 @@ def test_an_unknown_reference_is_named_with_the_accepted_ones():
 
 
 def test_records_have_the_shape_of_metrics():
-    mean = accuracy.mean_accuracy(shares(predictions(HAND))).query("shift == @stats.ALL")
+    mean = accuracy.mean_accuracy(shares(predictions(HAND))).query("shift == @accuracy.ALL")
     found = bootstrap.records(mean, "scale")
     assert list(found) == [0.0, 0.5, 1.0] and set(found[0.0]) == {"n", "estimate", "low", "high"}

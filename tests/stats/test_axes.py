@@ -20,7 +20,7 @@ PARAMS = paths.ROOT / "params.yaml"
 
 
 def test_along_repeats_a_classifier_on_each_of_its_axes_in_their_order():
-    table = accuracy.accuracy_drop(shares(predictions(HAND))).query("shift == @stats.ALL and scale == 1")
+    table = accuracy.accuracy_drop(shares(predictions(HAND))).query("shift == @accuracy.ALL and scale == 1")
     found = axes.along(table, {"architecture": ["resnet", "alexnet"], "pre-training": ["resnet"]})
     assert found[["axis", "model"]].to_numpy().tolist() == [
         ["architecture", "resnet"],
@@ -52,7 +52,7 @@ def test_a_shift_under_which_the_reference_loses_nothing_is_reported_and_left_ou
 
 def test_the_resamples_of_rce_give_the_table_of_rce():
     errors = shares(random_predictions(3, trajectories=60))
-    table = accuracy.relative_corruption_error(errors, reference="alexnet").query("shift == @stats.MEAN")
+    table = accuracy.relative_corruption_error(errors, reference="alexnet").query("shift == @accuracy.MEAN")
     found = axes.relative_errors(errors, reference="alexnet")
     assert found[0] == pytest.approx(table["estimate"].to_numpy())
     assert bootstrap.percentiles(found[1:], errors.confidence) == pytest.approx(table[["low", "high"]].to_numpy().T)
@@ -133,7 +133,7 @@ def test_a_classifier_that_is_not_evaluated_is_named_when_the_parameters_are_rea
 
 
 def test_curves_keep_the_order_of_the_axis_and_have_their_own_looks():
-    table = accuracy.accuracy_drop(shares(random_predictions(4))).query("shift == @stats.ALL")
+    table = accuracy.accuracy_drop(shares(random_predictions(4))).query("shift == @accuracy.ALL")
     figure, panel = plt.subplots()
     curves.axis_lines(panel, table, order=["resnet", "alexnet"], ordered=True)
     assert panel.get_legend_handles_labels()[1] == ["resnet", "alexnet"]

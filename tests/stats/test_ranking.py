@@ -66,7 +66,7 @@ def test_agreement_is_the_kendall_tau_of_scipy():
     rng = np.random.default_rng(2)
     words = {f"model {i}": ["".join(".x"[int(v)] for v in row) for row in rng.random((50, 3)) < rng.random(3)] for i in range(5)}
     errors = shares(predictions(words))
-    accuracies = accuracy.accuracy(errors).query("shift == @stats.ALL").pivot(index="model", columns="scale", values="estimate")
+    accuracies = accuracy.accuracy(errors).query("shift == @accuracy.ALL").pivot(index="model", columns="scale", values="estimate")
     expected = [scipy.stats.kendalltau(accuracies[0.0], accuracies[scale]).statistic for scale in SCALES]
     assert estimates(ranking.agreement(errors), shift=accuracy.ALL) == pytest.approx(expected)
 

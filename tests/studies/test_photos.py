@@ -81,7 +81,7 @@ def test_the_report_counts_a_stubborn_model_by_hand(made):
     on = report.photo_set(sections(made[0]))
     hen = photos.labels().index("hen")
     found = report.report(Stubborn(hen), name="mine", transform=TRANSFORM, on=on)
-    own = found.tables["accuracy"].query("model == 'mine' and shift == @stats.ALL")
+    own = found.tables["accuracy"].query("model == 'mine' and shift == @accuracy.ALL")
     assert own["estimate"].tolist() == pytest.approx([2 / 3] * 3)
     assert len(found.predictions) == 3 * (1 + 2) and found.summary.set_index("quantity").loc["accuracy at scale 0", "of"] == 2
 

@@ -186,8 +186,8 @@ def published(errors: Shares, printed: pd.DataFrame, *, reference: str) -> pd.Da
 
     `printed` has the columns model (the paper's), counterpart (ours) and drop; the first row is the diffusion classifier.
     """
-    drop = axes.average_drop(errors).query("shift == @stats.ALL").set_index("model")
-    ahead = lead(errors, reference=reference).query("shift == @stats.ALL").set_index("model")
+    drop = axes.average_drop(errors).query("shift == @accuracy.ALL").set_index("model")
+    ahead = lead(errors, reference=reference).query("shift == @accuracy.ALL").set_index("model")
     known = printed[printed["counterpart"].isin(drop.index)]
     rows = [{"what": f"average drop, {row.model}", **drop.loc[row.counterpart], "published": row.drop} for row in known.itertuples()]
     first, others = known.iloc[0], known.iloc[1:]

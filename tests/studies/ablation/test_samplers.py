@@ -274,7 +274,7 @@ def test_differences_between_samplers_are_paired_on_the_trajectory():
     garments = [[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]]
     worse = [[0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1]]
     shares = samplers.by_sampler(answered({"A": garments, "B": worse}), settings=BOOTSTRAP)
-    overall = samplers.differences(shares, "A").query("shift == @stats.ALL")
+    overall = samplers.differences(shares, "A").query("shift == @accuracy.ALL")
     assert np.allclose(overall["estimate"], [-1 / 3, -1 / 3, -1 / 3, 0])
     drop = samplers.drop_differences(shares, "A")["B"]
     assert drop["estimate"] == pytest.approx(-1 / 3) and drop["n"] == 3

@@ -61,7 +61,7 @@ def test_failures_that_lie_evenly_in_their_cells_are_late_by_half_a_cell_and_the
 
 def test_the_refined_survival_curve_is_the_product_limit_estimate_of_the_bisected_points():
     points, found, _ = simulated(2)
-    curve = failure.curves(shares(continuous.refined(found, points, resolution=RESOLUTION))).query("shift == @stats.ALL")
+    curve = failure.curves(shares(continuous.refined(found, points, resolution=RESOLUTION))).query("shift == @accuracy.ALL")
     for model, part in points.groupby("model"):
         time = part["until"].clip(upper=GRID[-1]) + 1  # statsmodels wants times above zero
         limit = SurvfuncRight(time.to_numpy(), np.isfinite(part["until"]).to_numpy().astype(int))
@@ -94,7 +94,7 @@ def test_medians_by_hand():
     assert continuous.half_way(np.array([0.2, 0.4, 0.4]), np.array([0.0, 0.5, 1.0])) == np.inf
     points, found, thresholds = simulated(5, trajectories=301, models=1)
     fine = shares(continuous.refined(found, points, resolution=RESOLUTION))
-    median = continuous.median_interpolated(fine).query("shift == @stats.ALL")["estimate"].item()
+    median = continuous.median_interpolated(fine).query("shift == @accuracy.ALL")["estimate"].item()
     assert median == pytest.approx(np.median(thresholds), abs=RESOLUTION)
 
 

@@ -305,9 +305,9 @@ def shares_of(wrong: dict[str, list[list[int]]]) -> accuracy.Shares:
 def test_lead_and_widening_are_differences_of_drops_by_hand():
     """Drops of 0, 0.5, 1 and of 0, 0, 0.5: on average 0.5 and 1/6; the gap is 0.5 at both scales above 0."""
     shares = shares_of({"denoiser_l1": [[0, 1, 1], [0, 0, 1]], "vit": [[0, 0, 1], [0, 0, 0]], "mae": [[1, 1, 1], [0, 0, 0]]})
-    ahead = comparison.lead(shares, reference="denoiser_l1").query("shift == @stats.ALL").set_index("model")["estimate"]
+    ahead = comparison.lead(shares, reference="denoiser_l1").query("shift == @accuracy.ALL").set_index("model")["estimate"]
     assert ahead.to_dict() == pytest.approx({"vit": 1 / 3, "mae": 1 / 2})
-    growth = comparison.widening(shares, reference="denoiser_l1").query("shift == @stats.ALL").set_index("model")["estimate"]
+    growth = comparison.widening(shares, reference="denoiser_l1").query("shift == @accuracy.ALL").set_index("model")["estimate"]
     assert growth.to_dict() == pytest.approx({"vit": 0, "mae": 0.5})
     beside = comparison.published(shares, pd.read_csv(paths.PUBLISHED / "denoiser.csv").query("scale.isna()"), reference="denoiser_l1")
     assert beside["ours"].tolist() == pytest.approx([1 / 2, 1 / 6, 0, 1 / 3, 1 / 2])
