@@ -35,14 +35,14 @@ def entries(stage: dict, kind: str) -> dict[str, dict]:
 
 
 def imported(source: str) -> set[Path]:
-    """The files of the library that a source text imports, from the root; a package is its __init__.py."""
+    """The files of the library that a source text imports, from the root."""
     nodes = list(ast.walk(ast.parse(source)))
     whole = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module for node in whole} | {f"{node.module}.{alias.name}" for node in whole for alias in node.names}
     places = [Path(*name.split(".")) for name in names if name.split(".")[0] == "cnslib"]
-    files = [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")]
-    return {file for file in files if paths.resolve(str(file)).exists() and file != Path("cnslib/__init__.py")}
+    files = [place.with_suffix(".py") for place in places]
+    return {file for file in files if paths.resolve(str(file)).exists()}
 
 
 def reached(source: str) -> set[Path]:
