@@ -12,12 +12,12 @@ import numpy as np
 import timm
 import torch
 import torchvision
-from conftest import WIDTH, tiny_scheduler, tiny_text, tiny_unet, tiny_vae
 from diffusers import StableDiffusionPipeline
 from PIL import Image
 from ruamel.yaml import YAML
 from safetensors.torch import save_file
 from tiny_encoders import write_clip, write_timm
+from tiny_pipeline import WIDTH, tiny_scheduler, tiny_text, tiny_unet, tiny_vae
 
 from cnslib.core import paths
 from cnslib.core.settings import read
