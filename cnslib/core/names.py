@@ -33,6 +33,11 @@ def demand(holds: bool, key: str, value: object, accepted: str) -> None:
 PROMPT = "a picture of a {token}"  # paper section 3.4; also the caption that the text encoder knows
 
 
+def text(shift: str, texts: dict[str, str]) -> str:
+    """What a prompt says about a shift behind the class: its entry in `texts`, or "in" and its name (paper section A.1)."""
+    return texts.get(shift, f"in {shift}")
+
+
 def token(name: str) -> str:
     """The new word that stands for a class: "ankle boot" becomes "<ankle-boot*>"; lower case, as CLIP tokenizers read it."""
     return f"<{name.lower().replace(' ', '-')}*>"

@@ -49,7 +49,7 @@ class Judge:
 
     def alignment(self, images: UInt8[np.ndarray, "scales height width 3"], shift: str, name: str) -> Float[Tensor, "scales"]:
         """Cosine with the caption of the shifted class minus cosine with that of the class: what the shift alone adds."""
-        plain, shifted = self.clip.text_features([PROMPT.format(token=name), SHIFT_PROMPT.format(token=name, shift=shift)])
+        plain, shifted = self.clip.text_features([PROMPT.format(token=name), SHIFT_PROMPT.format(token=name, text=f"in {shift}")])
         return self.clip.image_features(images) @ (shifted - plain)
 
     def structure(self, images: UInt8[np.ndarray, "scales height width 3"]) -> Float[Tensor, "scales"]:

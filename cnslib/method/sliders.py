@@ -22,14 +22,14 @@ from cnslib.models import adapters, text_to_image
 
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
 # has no meaning for a bare token, so these are the captions, which are also the paper's wording (section A.1).
-SHIFT_PROMPT = names.PROMPT + " in {shift}"
+SHIFT_PROMPT = names.PROMPT + " {text}"
 HEALTH_KEYS = ("health_seeds", "health_steps", "health_guidance", "least_gain")  # settings that do not touch the weights
 
 
-def prompts(shift: str, name: str) -> tuple[str, str]:
-    """The prompts of c and c+ in Eq. 2: the class token alone, and in the shift."""
+def prompts(shift: str, name: str, *, texts: dict[str, str]) -> tuple[str, str]:
+    """The prompts of c and c+ in Eq. 2: the class token alone, and in the shift, which has its words from `texts` or its name."""
     token = names.token(name)
-    return names.PROMPT.format(token=token), SHIFT_PROMPT.format(token=token, shift=shift)
+    return names.PROMPT.format(token=token), SHIFT_PROMPT.format(token=token, text=names.text(shift, texts))
 
 
 def slider_path(folder: Path, shift: str, name: str) -> Path:
@@ -55,12 +55,13 @@ def shelf_of(made_from: dict[tuple[str, str], units.Stamp], folder: Path) -> uni
 
 def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
     """What one slider depends on: its prompts, the settings of the training, base model, and its class token."""
-    return kinds.SLIDERS.stamp(prompts(shift, name), training_settings(settings), origin.base, origin.tokens[name])
+    texts = prompts(shift, name, texts=settings.texts)
+    return kinds.SLIDERS.stamp(texts, training_settings(settings), origin.base, origin.tokens[name])
 
 
 def training_settings(settings: Sliders) -> dict[str, int | float]:
-    """The settings that the weights depend on."""
-    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in HEALTH_KEYS}
+    """The settings that the weights of every slider depend on; its text is part of its prompts."""
+    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in (*HEALTH_KEYS, "texts")}
 
 
 def train(
@@ -71,13 +72,14 @@ def train(
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
     """
     generator = seeds.generator("slider", shift, name, settings.seed)
-    text = text_to_image.embed(pipe, list(prompts(shift, name)))
+    texts = prompts(shift, name, texts=settings.texts)
+    text = text_to_image.embed(pipe, list(texts))
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
         curve = fit(pipe, parameters, text, settings=settings, generator=generator)
         if not all(map(math.isfinite, curve["loss"])):
             raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
         entries = {"shift": shift, "class": name, "base": origin.base}
-        plain = {"prompts": prompts(shift, name), "settings": training_settings(settings), "curve": curve}
+        plain = {"prompts": texts, "settings": training_settings(settings), "curve": curve}
         adapters.save(pipe, unit.path, entries | {key: json.dumps(value) for key, value in plain.items()})
     unit.finish()
 

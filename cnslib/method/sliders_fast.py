@@ -102,7 +102,7 @@ def train(
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
     """
     generator = seeds.generator("slider", shift, name, settings.seed)
-    prompts = sliders.prompts(shift, name)
+    prompts = sliders.prompts(shift, name, texts=settings.texts)
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
         curve = fit(pipe, parameters, text_to_image.embed(pipe, list(prompts)), settings=settings, generator=generator)
         entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "fast"}
@@ -125,4 +125,4 @@ def train_all(
 def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
     """What one slider depends on; never that of another recipe. Steps beyond those of a trajectory change nothing."""
     used = sliders.training_settings(shortened(settings))
-    return kinds.FAST_SLIDERS.stamp(sliders.prompts(shift, name), used, origin.base, origin.tokens[name])
+    return kinds.FAST_SLIDERS.stamp(sliders.prompts(shift, name, texts=settings.texts), used, origin.base, origin.tokens[name])

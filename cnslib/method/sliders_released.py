@@ -23,10 +23,10 @@ from cnslib.models import adapters, kohya, text_to_image
 RESOLUTION = 512  # pixels, whatever the model's own size
 
 
-def prompts(shift: str, name: str) -> tuple[str, str]:
-    """The prompts of c and c+: the bare class token, and token, comma, "in", shift. No "a picture of a"."""
+def prompts(shift: str, name: str, *, texts: dict[str, str]) -> tuple[str, str]:
+    """The prompts of c and c+: the bare class token, and token, comma, "in", shift, or its text. No "a picture of a"."""
     token = names.token(name)
-    return token, f"{token}, in {shift}"
+    return token, f"{token}, {names.text(shift, texts)}"
 
 
 def pipeline(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
@@ -99,12 +99,13 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sli
     FloatingPointError, naming the slider, when the loss is no longer a number.
     """
     generator = seeds.generator("slider", shift, name, settings.seed)
-    text = text_to_image.embed(pipe, list(prompts(shift, name)))
+    texts = prompts(shift, name, texts=settings.texts)
+    text = text_to_image.embed(pipe, list(texts))
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
         curve = fit(pipe, parameters, text, settings=settings, generator=generator)
         entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "released"}
         used = sliders.training_settings(settings)
-        told = recipes.told(entries, prompts=prompts(shift, name), settings=used, curve=curve)
+        told = recipes.told(entries, prompts=texts, settings=used, curve=curve)
         weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
         kohya.write(path, weights, rank=settings.rank, alpha=settings.alpha, entries=told)
 
@@ -125,5 +126,5 @@ def train_all(
 
 def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
     """What one slider depends on; never that of the paper's recipe."""
-    used = sliders.training_settings(settings)
-    return kinds.RELEASED_SLIDERS.stamp(prompts(shift, name), used, origin.base, origin.tokens[name])
+    texts, used = prompts(shift, name, texts=settings.texts), sliders.training_settings(settings)
+    return kinds.RELEASED_SLIDERS.stamp(texts, used, origin.base, origin.tokens[name])

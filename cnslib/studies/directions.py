@@ -76,7 +76,7 @@ def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor
     the last words of both (Baumann et al. 2024, the naive direction); "end tokens" does so with the end tokens and the padding.
     """
     demand(method in TEXTUAL, "method", method, ", ".join(TEXTUAL))
-    texts = sliders.prompts(shift, name)
+    texts = sliders.prompts(shift, name, texts={})
     plain, shifted = text_to_image.embed(sampler.pipe, list(texts))
     if method in (PROMPTS, WHOLE):
         return shifted
@@ -171,7 +171,7 @@ def unit_name(shift: str, name: str) -> str:
 def stamp(study: Study, shift: str, name: str, own: pd.DataFrame) -> units.Stamp:
     """What a unit depends on: the study, its prompts and class token, and the benchmark's images beside it."""
     seen = [[int(row.seed), float(row.scale), units.digest(row.image.hex())] for row in own.itertuples()]
-    return kinds.DIRECTIONS.stamp(study.digest, sliders.prompts(shift, name), study.origin.tokens[name], seen)
+    return kinds.DIRECTIONS.stamp(study.digest, sliders.prompts(shift, name, texts={}), study.origin.tokens[name], seen)
 
 
 def measure(study: Study, shift: str, name: str, own: pd.DataFrame, unit: units.Unit) -> None:

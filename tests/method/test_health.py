@@ -13,6 +13,7 @@ from cnslib.method import generation, health, sliders
 from cnslib.models import adapters, encoders, text_to_image
 
 SETTINGS = Sliders(
+    texts={},
     rank=4,
     alpha=1.0,
     eta=4.0,

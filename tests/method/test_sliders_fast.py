@@ -162,7 +162,7 @@ def test_training_closes_part_of_the_gap(pipe):
 def test_a_slider_says_its_recipe_and_the_steps_it_was_made_with_and_loads(pipe, make):
     path = make(["heavy snow"], ["sneaker"], denoising_steps=50)["heavy snow", "sneaker"]
     entries = adapters.header(path)
-    assert entries["recipe"] == "fast" and json.loads(entries["prompts"]) == list(sliders.prompts("heavy snow", "sneaker"))
+    assert entries["recipe"] == "fast" and json.loads(entries["prompts"]) == list(sliders.prompts("heavy snow", "sneaker", texts={}))
     assert json.loads(entries["settings"])["denoising_steps"] == 10
     assert len(sliders.loss_curve(path)) == SETTINGS.iterations
     with adapters.loaded(pipe, path):

@@ -36,8 +36,8 @@ def noise(seed, *shape):
 
 
 def test_the_prompts_are_the_bare_token_and_the_comma_form():
-    assert sliders_released.prompts("heavy snow", "ankle boot") == ("<ankle-boot*>", "<ankle-boot*>, in heavy snow")
-    assert sliders_released.prompts("cartoon style", "hen")[1] == "<hen*>, in cartoon style"
+    assert sliders_released.prompts("heavy snow", "ankle boot", texts={}) == ("<ankle-boot*>", "<ankle-boot*>, in heavy snow")
+    assert sliders_released.prompts("cartoon style", "hen", texts={})[1] == "<hen*>, in cartoon style"
 
 
 @pytest.mark.parametrize(("k", "timestep"), [(1, 979), (25, 499), (49, 19)])
@@ -79,7 +79,7 @@ def test_the_latents_lie_below_the_timestep_they_are_said_to_be_at(plain, monkey
 
 
 def test_everything_that_is_trained_and_predicted_is_bf16(pipe):
-    text = text_to_image.embed(pipe, list(sliders_released.prompts("heavy snow", "sneaker")))
+    text = text_to_image.embed(pipe, list(sliders_released.prompts("heavy snow", "sneaker", texts={})))
     assert text.dtype == torch.bfloat16
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
         assert {parameter.dtype for parameter in parameters} == {torch.bfloat16}

@@ -11,6 +11,7 @@ from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
 SETTINGS = Sliders(
+    texts={},
     rank=4,
     alpha=1.0,
     eta=4.0,

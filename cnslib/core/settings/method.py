@@ -145,8 +145,12 @@ class Inversion:
 
 @dataclass(frozen=True, config=STRICT)
 class Sliders:
-    """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report."""
+    """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report.
 
+    `texts`: by shift, what the prompt that its sliders learn says behind the class; "in" and the shift's name where there is none.
+    """
+
+    texts: dict[Shift, Annotated[str, Field(min_length=1)]]
     rank: Count
     alpha: Number
     eta: Number
