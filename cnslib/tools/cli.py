@@ -5,6 +5,8 @@ import importlib
 import os
 import sys
 
+from cnslib.core import pins  # noqa: F401  (before anything numerical)
+
 # The module whose `main` takes the arguments, those that come first, and what the command does.
 COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "run": ("cnslib.tools.runner", [], "run notebooks headless, in order or side by side"),
