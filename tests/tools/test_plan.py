@@ -50,7 +50,7 @@ def test_the_default_benchmark_has_140_sliders_and_8520_images(mini):
     """10 classes x 14 shifts; 120 unshifted images and 5 more for each of 1,680 trajectories. 16 steps, 12 of them with slider."""
     works = found(mini)
     assert (works["sliders"].units, works["images"].units, works["tokens"].units) == (140, 8520, 10)
-    assert works["answers of classifiers"].units == 23 * 8520
+    assert works["answers of classifiers"].units == len(mini["evaluation"].classifiers) * 8520
     assert works["images"].passes == 2 * (120 * 16 + 120 * 14 * 5 * 12)
     assert works["images at other guidances"].units == 3 * 120
     assert works["tokens"].training == 10 * 120 * 16
@@ -185,7 +185,8 @@ def test_the_plan_of_a_pipeline_that_is_here_measures_that_one(mini, tiny_pipeli
     here = mini | {"base": dataclasses.replace(mini["base"], pipeline=str(tiny_pipeline_dir))}
     text = plan.report(here, seconds=0)
     assert "hours of one device" in text and "hours of one core: filtering" in text and "left out of the sum" not in text
-    assert "10 classes, 14 shifts, 6 scales, 12 seeds, 23 classifiers" in text and "its own models" in text
+    count = len(mini["evaluation"].classifiers)
+    assert f"10 classes, 14 shifts, 6 scales, 12 seeds, {count} classifiers" in text and "its own models" in text
     unet, vae, _ = rates.models(tiny_pipeline_dir, "cpu")
     sizes = plan.sizes(here, unet, vae)
     assert sizes["disk: images"] == pytest.approx(9280 * 12288 * 0.48 / 2**30)

@@ -21,7 +21,7 @@ from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings import read
 from cnslib.method import evaluation, sliders, sliders_fast, sliders_released
 from cnslib.models import adapters, encoders, text_to_image
-from cnslib.tools import runner
+from cnslib.tools import cli, runner
 
 ROOT = paths.ROOT
 DIFFS = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)
@@ -88,6 +88,13 @@ def answers(house) -> tuple[dict[str, Path], dict[object, int], dict[str, Path]]
     before = answer(read.load(ROOT / "params.yaml", house / "tiny.yaml"), house / "artifacts")
     made = times(before)
     return before, made, answer(read.load(house / "params.yaml", house / "tiny.yaml"), house / "artifacts")
+
+
+def test_every_command_that_the_texts_name_exists():
+    text = "\n".join((ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md"))
+    targets = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    used = {program: set(re.findall(rf"(?:^ {{4}}|`){program} ([a-z]+)", text, re.MULTILINE)) for program in ("make", "cns")}
+    assert {"repro", "test"} <= used["make"] <= targets and {"run", "report"} <= used["cns"] <= {*cli.COMMANDS, "lab"}
 
 
 def test_each_change_is_one_file():
