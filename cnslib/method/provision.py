@@ -101,7 +101,8 @@ def make_sliders(
     }
     shelf = sliders.shelf_of({pair: given_stamp(*pair, path, origin=origin) for pair, path in given.items()}, folder)
     for shift, name in shelf.waiting():
-        plain = {"prompts": sliders_released.prompts(shift, name, texts={}), "settings": {}, "curve": {"loss": UNKNOWN, "untrained": UNKNOWN}}
+        texts = sliders_released.prompts(shift, name, texts={})
+        plain = {"prompts": texts, "settings": {}, "curve": {"loss": UNKNOWN, "untrained": UNKNOWN}}
         entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "imported"}
         told = entries | {key: json.dumps(value) for key, value in plain.items()}
         kohya.import_slider(pipe.unet, given[shift, name], shelf[shift, name].path, entries=told)
