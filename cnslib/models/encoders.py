@@ -21,10 +21,7 @@ from torch import Tensor
 
 from cnslib.core import paths, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.models import (
-    networks,  # noqa: F401  (registers alexnet_64, mixer_64 and vit_64 with timm)
-    weights,
-)
+from cnslib.models import networks, weights  # noqa: F401  (networks: registers alexnet_64, mixer_64 and vit_64 with timm)
 
 BATCH = 64  # images per forward pass
 OPEN_CLIP = "open_clip:"  # of a source that names a model and its weights

@@ -41,6 +41,7 @@ def test_the_smoke_overlay_replaces_single_values():
         ("  rank: 2", "  rank: four", r"sliders\.rank: 'four' is not accepted; accepted: a valid integer"),
         ("  rank: 2", "  rank: 4.5", r"sliders\.rank: 4\.5"),
         ("  eta: 4.0 ", "  #", r"missing key sliders\.eta"),
+        ("  texts: {}", "  texts: {heavy frog: in mist}", r"sliders\.texts\.heavy frog: .*accepted: .*heavy fog"),
         ("- heavy fog", "- heavy frog", "heavy frog.*accepted: .*heavy fog"),
         ("  passes: 2", "  passes: 5", r"filtering\.passes: 5"),
         ("sliders:\n", "slider:\n", "unknown section 'slider'"),
