@@ -11,7 +11,7 @@ from cnslib.core import paths
 from cnslib.core.settings import read
 
 PARAMS = paths.ROOT / "params.yaml"
-START = "from cnslib.parameters import start\nprint(start('accuracy', params, overlay).settings.reference)"
+START = "from cnslib.core.settings.read import start\nprint(start('accuracy', params, overlay).settings.reference)"
 SAID_TWICE = {"smoke.yaml": {("bisection", "seeds"), ("bisection", "scans"), ("scenarios", "photo_severities")}}
 
 
