@@ -189,5 +189,7 @@ def test_the_tiny_unit_of_strips_is_the_golden_one(pipe, tiny_pipeline_dir, tiny
     path = slider_path(tmp_path, "heavy snow", NAME)
     write(pipe, path, 0)
     place = {"origin": text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), "path": tmp_path / "strips.parquet"}
-    drawn = health.stored_strips(pipe, {"heavy snow": path}, NAME, scales=STRIP_SCALES, settings=SETTINGS, start_fraction=0.75, seed=3, **place)
+    drawn = health.stored_strips(
+        pipe, {"heavy snow": path}, NAME, scales=STRIP_SCALES, settings=SETTINGS, start_fraction=0.75, seed=3, **place
+    )
     agrees(kinds.SLIDER_STRIPS, drawn[0])

@@ -114,9 +114,9 @@ def test_roc_curves_pass_through_their_points():
 
 
 def test_pairs_of_estimates_stand_side_by_side_in_the_order_of_the_first():
-    table = pd.DataFrame({"exam": ["a", "a", "b", "b"], "model": ["vit", "mixer"] * 2, "estimate": [0.7, 0.9, 0.8, 0.6]})
+    table = pd.DataFrame({"source": ["a", "a", "b", "b"], "model": ["vit", "mixer"] * 2, "estimate": [0.7, 0.9, 0.8, 0.6]})
     axes = plt.figure().subplots()
-    curves.estimate_pairs(axes, table.assign(low=table["estimate"] - 0.1, high=1.0), y="model", hue="exam", label="accuracy")
+    curves.estimate_pairs(axes, table.assign(low=table["estimate"] - 0.1, high=1.0), y="model", hue="source", label="accuracy")
     assert [text.get_text() for text in axes.get_yticklabels()] == ["vit", "mixer"]
     drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.get_lines() if not line.get_label().startswith("_")}
     assert drawn == {"a": [0.7, 0.9], "b": [0.8, 0.6]}

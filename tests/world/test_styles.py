@@ -20,9 +20,9 @@ def shown(name: str, drawn) -> torch.Tensor:
     return getattr(styles, identifier(name))(drawn[0], ONE, drawn[1]).clamp(0, 1)
 
 
-@pytest.mark.parametrize("name", [name for name in SHIFTS if not name.startswith("heavy")])
+@pytest.mark.parametrize("name", [name for name in SHIFTS if not name.startswith("heavy") and name != "style of a tattoo"])
 def test_the_object_can_still_be_told_from_its_background(drawn, name):
-    """Inside and around the square's own place, well away from its bent rim."""
+    """Inside and around the square's own place, well away from its bent rim; a tattoo draws the rim alone."""
     mask, image = drawn[0].mask, shown(name, drawn)
     inner = -torch.nn.functional.max_pool2d(-mask, 9, 1, 4)
     outer = 1 - torch.nn.functional.max_pool2d(mask, 9, 1, 4)
@@ -39,8 +39,8 @@ def test_a_pencil_has_no_colour_and_a_tattoo_is_ink_on_skin(drawn):
 def test_the_pixels_of_a_game_are_blocks_of_eight_and_few_colours(drawn):
     game = shown("video game renditions style", drawn)
     blocks = game[..., 16:, :].unfold(2, 8, 8).unfold(3, 8, 8)
-    assert (blocks.amax((-1, -2)) == blocks.amin((-1, -2))).all()
-    assert len(game[..., 16:, :].unique()) <= 4  # thirds
+    assert (blocks.amax((-1, -2)) - blocks.amin((-1, -2))).max() < 1e-5
+    assert (game[..., 16:, :] * 3).sub((game[..., 16:, :] * 3).round()).abs().max() < 1e-5  # a palette of thirds
 
 
 def test_bricks_of_neighbouring_courses_are_half_a_brick_apart(drawn):
