@@ -154,7 +154,7 @@ ACCEPTED = (
 )
 
 
-def guest(
+def own_classifier(
     model: nn.Module | str,
     *,
     name: str,
