@@ -57,8 +57,8 @@ class Bench:
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge and classifiers."""
         drawn = [[name, drawing.identity(one), dataclasses.asdict(one.settings)] for name, one in self.steppers.items()]
-        jury = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
-        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, jury)
+        asked = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
+        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
 
 
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Stepper]:

@@ -64,7 +64,7 @@ def answer(classes: list[str], *, settings: Segmentation, device: str, folder: P
     waiting = {name for shelf in shelves.values() for name in shelf.waiting()}
     made = {name: {kind: shelf[name] for kind, shelf in shelves.items()} for name in settings.networks}
     pieces = [(name, classes, settings, device, made[name], checkpoints) for name in settings.networks if name in waiting]
-    workers.each(sit, pieces, device=device, desc="networks")
+    workers.each(train_and_answer, pieces, device=device, desc="networks")
     return {name: {kind: unit.path for kind, unit in own.items()} for name, own in made.items()}
 
 
@@ -75,7 +75,9 @@ def stamp(name: str, classes: list[str], settings: Segmentation) -> units.Stamp:
     return kinds.SEGMENTATION.stamp(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder))
 
 
-def sit(name: str, classes: list[str], settings: Segmentation, device: str, made: dict[str, units.Unit], checkpoints: Path) -> None:
+def train_and_answer(
+    name: str, classes: list[str], settings: Segmentation, device: str, made: dict[str, units.Unit], checkpoints: Path
+) -> None:
     """One unit: trains a network, lets it segment every held-out garment in every state, and writes what came out."""
     checkpoint = checkpoints / f"{identifier(name)}-{made['maps'].made_from[:12]}.pt"
     model = train(name, settings=settings, checkpoint=checkpoint, device=device)

@@ -70,9 +70,9 @@ def bench(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
     write_timm(folder / "dino", outputs=0)
     judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-    jury = [tiny_classifier(name, seed) for seed, name in enumerate(("one", "two"))]
+    asked = [tiny_classifier(name, seed) for seed, name in enumerate(("one", "two"))]
     steppers = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)
-    return samplers.Bench(steppers, "DDIM", origin, judge, jury, sliders, folder / "ablation")
+    return samplers.Bench(steppers, "DDIM", origin, judge, asked, sliders, folder / "ablation")
 
 
 def test_ddim_is_the_benchmarks_sampler_bit_for_bit(pipe, sliders):

@@ -18,7 +18,7 @@ from cnslib.models import networks
 from cnslib.stats import accuracy
 from cnslib.studies.controlshift import datasets, latents
 from cnslib.studies.degradation import distance, findings, training
-from cnslib.studies.degradation.training import Course, Lesson
+from cnslib.studies.degradation.training import Experiment, TrainingRun
 
 SHIFTED = dataclasses.replace(tiny_shifts.SHIFTED, train_images=6, validation_images=2)
 SETTINGS = Degradation(
@@ -53,7 +53,7 @@ class Means:
 
 
 @pytest.fixture(scope="module")
-def course(tmp_path_factory) -> Course:
+def experiment(tmp_path_factory) -> Experiment:
     """Data sets whose classes are told apart by their grey, until a shift takes that away."""
     folder = tmp_path_factory.mktemp("sets")
     for piece in datasets.plan(SHIFTED):
@@ -65,22 +65,22 @@ def course(tmp_path_factory) -> Course:
             for n in numbers
         ]
         tables.write(pd.DataFrame(rows), folder / f"{piece.name}.parquet", tables.images)
-    return Course(SETTINGS, SHIFTED, folder, CLASSES, tmp_path_factory.mktemp("checkpoints"), "cpu")
+    return Experiment(SETTINGS, SHIFTED, folder, CLASSES, tmp_path_factory.mktemp("checkpoints"), "cpu")
 
 
 @pytest.fixture(scope="module")
-def answers(course, tmp_path_factory) -> pd.DataFrame:
+def answers(experiment, tmp_path_factory) -> pd.DataFrame:
     """The answers of all trainings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOKY_MAX_CPU_COUNT", "1")
-        return training.outcome(course, tmp_path_factory.mktemp("answers"))
+        return training.outcome(experiment, tmp_path_factory.mktemp("answers"))
 
 
 def test_every_network_is_trained_in_both_ways_and_the_reference_on_every_set():
-    found = training.lessons(SETTINGS)
+    found = training.training_runs(SETTINGS)
     plain = {(one.training, one.run) for one in found if one.network == "resnet20" and not one.augmented}
     assert plain == {("truncation", 1), *((training, run) for training in ("half sphere", "large", "full support") for run in (1, 2))}
-    assert Lesson("truncation", "resnet20", True, 1) in found and len(set(found)) == len(found) == 7 + 2 + 2
+    assert TrainingRun("truncation", "resnet20", True, 1) in found and len(set(found)) == len(found) == 7 + 2 + 2
     assert not any(one.augmented for one in found if one.network == training.SVM)
 
 
@@ -97,23 +97,23 @@ def test_the_answers_are_those_of_the_shifts_that_belong_to_the_training_set(ans
     assert found.models == ["resnet20", "resnet20 + RandAugment", "svm"] and len(found.trajectories) == 3 * 2 * 2
 
 
-def test_a_lost_training_comes_back_with_the_same_answers(course, answers, tmp_path):
-    lesson = Lesson("truncation", "resnet20", True, 1)
-    unit = units.Unit(tmp_path / "again.parquet", course.stamp(lesson))
-    workers.each(training.sit, [(course, lesson, unit)], device="cpu")
+def test_a_lost_training_comes_back_with_the_same_answers(experiment, answers, tmp_path):
+    training_run = TrainingRun("truncation", "resnet20", True, 1)
+    unit = units.Unit(tmp_path / "again.parquet", experiment.stamp(training_run))
+    workers.each(training.train_and_answer, [(experiment, training_run, unit)], device="cpu")
     again = tables.read(unit.path, training.schema)
     same = answers.query("training == 'truncation' and network == 'resnet20' and augmented").reset_index(drop=True)
     pd.testing.assert_frame_equal(again, same)
-    assert not list(course.checkpoints.iterdir())
+    assert not list(experiment.checkpoints.iterdir())
 
 
-def test_a_training_depends_on_its_own_files_alone(course):
+def test_a_training_depends_on_its_own_files_alone(experiment):
     other = dataclasses.replace(
-        course, settings=dataclasses.replace(SETTINGS, runs=5, bootstrap=Bootstrap(7, 0.95, 1), networks=["vit"], reference="vit")
+        experiment, settings=dataclasses.replace(SETTINGS, runs=5, bootstrap=Bootstrap(7, 0.95, 1), networks=["vit"], reference="vit")
     )
-    slower = dataclasses.replace(course, settings=dataclasses.replace(SETTINGS, learning_rate=1e-3))
-    for lesson in training.lessons(SETTINGS):
-        assert other.stamp(lesson) == course.stamp(lesson) != slower.stamp(lesson)
+    slower = dataclasses.replace(experiment, settings=dataclasses.replace(SETTINGS, learning_rate=1e-3))
+    for training_run in training.training_runs(SETTINGS):
+        assert other.stamp(training_run) == experiment.stamp(training_run) != slower.stamp(training_run)
 
 
 @pytest.mark.parametrize("name", networks.NETWORKS)
@@ -128,10 +128,10 @@ def test_resnet20_has_twenty_layers_with_weights():
     assert len([name for name in layers if "downsample" not in name]) == 20
 
 
-def test_distances_are_those_of_brute_force_to_the_own_training_set(course):
-    found = distance.from_training(course.sets, SHIFTED, Means(), "truncation", ("truncation",))
-    known, _ = training.stock(course, ["train_truncation"])
-    asked = tables.pictures(datasets.test_set(course.sets, SHIFTED, ("truncation",)), "test")
+def test_distances_are_those_of_brute_force_to_the_own_training_set(experiment):
+    found = distance.from_training(experiment.sets, SHIFTED, Means(), "truncation", ("truncation",))
+    known, _ = training.stock(experiment, ["train_truncation"])
+    asked = tables.pictures(datasets.test_set(experiment.sets, SHIFTED, ("truncation",)), "test")
     flat = [pictures.reshape(len(pictures), -1) / 255 for pictures in (known, asked)]
     assert np.allclose(found["pixel"], np.linalg.norm(flat[1][:, None] - flat[0][None], axis=-1).min(1))
     means = [pictures.mean((1, 2, 3)) for pictures in (known, asked)]
@@ -219,23 +219,23 @@ def test_what_is_no_setting_is_refused(values, message):
         changed(SETTINGS, **values)
 
 
-def test_an_unknown_network_and_an_empty_set_are_named(course, tmp_path):
+def test_an_unknown_network_and_an_empty_set_are_named(experiment, tmp_path):
     with pytest.raises(ValueError, match=r"degradation\.networks: 'lenet'.*resnet20"):
         networks.build("lenet", 2)
-    empty = datasets.load(course.sets, "train_extend").head(0)
+    empty = datasets.load(experiment.sets, "train_extend").head(0)
     tables.write(empty.astype({"seed": int, "scale": float}), tmp_path / "train_extend.parquet", tables.images)
     with pytest.raises(ValueError, match=r"data set: .*at least one image"):
-        training.stock(dataclasses.replace(course, sets=tmp_path), ["train_extend"])
+        training.stock(dataclasses.replace(experiment, sets=tmp_path), ["train_extend"])
     with pytest.raises(ValueError, match=r"controlshift\.side: 64 is not accepted; accepted: 32"):
-        training.stock(dataclasses.replace(course, shifted=dataclasses.replace(SHIFTED, side=64)), ["train_extend"])
+        training.stock(dataclasses.replace(experiment, shifted=dataclasses.replace(SHIFTED, side=64)), ["train_extend"])
 
 
 def test_kinds_of_shifts_are_those_of_the_latents():
-    assert {*training.EXAMS["truncation"], *training.ON_SPHERE} == set(latents.KINDS)
+    assert {*training.TEST_KINDS["truncation"], *training.ON_SPHERE} == set(latents.KINDS)
     assert distance.slope(np.array([0.0, 1.0]), np.array([0.0, -2.0])) == -2
 
 
-def test_the_tiny_units_are_the_golden_ones(course, answers):
+def test_the_tiny_units_are_the_golden_ones(experiment, answers):
     exact = answers[answers["network"] == training.SVM]
     agrees(kinds.DEGRADATION, exact)
-    agrees(kinds.NEIGHBOURS, distance.from_training(course.sets, SHIFTED, Means(), "truncation", ("truncation",)))
+    agrees(kinds.NEIGHBOURS, distance.from_training(experiment.sets, SHIFTED, Means(), "truncation", ("truncation",)))

@@ -22,7 +22,7 @@ from cnslib.method.generation import Sampler
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.studies.oodcv import generated, training, weather
-from cnslib.studies.oodcv.training import Scenes, School
+from cnslib.studies.oodcv.training import FineTuning, Scenes
 from cnslib.studies.oodcv.weather import Panel
 from cnslib.world import scenes, zoo
 
@@ -72,14 +72,14 @@ def studio(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory) -> generated.St
     settings = dataclasses.replace(SETTINGS, networks={name: str(folder / name) for name in SETTINGS.networks})
     oracle = encoders.Oracle(str(folder / "oracle"), labels=CLASSES)
     judges = filtering.Judges(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "encoder")), oracle)
-    school = School(settings, CLASSES, CLASSES, folder / "weights", folder / "training", "cpu")
+    tuning = FineTuning(settings, CLASSES, CLASSES, folder / "weights", folder / "training", "cpu")
     pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
     text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
     for number, name in enumerate(CLASSES):
         for shift in settings.shifts:
             write_slider(pipe, slider_path(folder / "sliders", shift, name), number)
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-    return generated.Studio(Sampler(pipe, settings=DRAWING), origin, folder / "sliders", Panel(judges, school))
+    return generated.Studio(Sampler(pipe, settings=DRAWING), origin, folder / "sliders", Panel(judges, tuning))
 
 
 @pytest.fixture(autouse=True)
@@ -126,8 +126,8 @@ def test_a_picture_does_not_depend_on_its_neighbours():
 
 
 def test_training_stops_after_the_patience_and_returns_the_best_epoch(studio, monkeypatch):
-    school, accuracies, calls = studio.panel.school, [0.2, 0.6, 0.6, 0.5, 0.9], []
-    settings = dataclasses.replace(school.settings, epochs=5, patience=2)
+    tuning, accuracies, calls = studio.panel.tuning, [0.2, 0.6, 0.6, 0.5, 0.9], []
+    settings = dataclasses.replace(tuning.settings, epochs=5, patience=2)
     states = []
 
     def spy(model, _found):
@@ -137,8 +137,8 @@ def test_training_stops_after_the_patience_and_returns_the_best_epoch(studio, mo
 
     monkeypatch.setattr(training, "share_correct", spy)
     scenes = Scenes(torch.rand(4, 3, 64, 64), torch.tensor([0, 1, 0, 1]))
-    own = dataclasses.replace(school, settings=settings)
-    model, history = training.finetune(settings.networks["one"], scenes, scenes, name="one", outputs=2, school=own)
+    own = dataclasses.replace(tuning, settings=settings)
+    model, history = training.finetune(settings.networks["one"], scenes, scenes, name="one", outputs=2, tuning=own)
     assert history["accuracy"].tolist() == accuracies[:4]  # a tie is no gain: two epochs after the second the training ends
     assert history["best"].tolist() == [False, True, False, False]
     assert all(torch.equal(value, states[1][key]) for key, value in model.state_dict().items())
@@ -146,18 +146,18 @@ def test_training_stops_after_the_patience_and_returns_the_best_epoch(studio, mo
 
 
 def test_training_learns_what_can_be_learned(studio):
-    settings = dataclasses.replace(studio.panel.school.settings, epochs=6, patience=6, batch_size=8, learning_rate=1e-2)
+    settings = dataclasses.replace(studio.panel.tuning.settings, epochs=6, patience=6, batch_size=8, learning_rate=1e-2)
     label = torch.arange(16) % 2
     scenes = Scenes((0.2 + 0.6 * label.float())[:, None, None, None].expand(-1, 3, 64, 64).contiguous(), label)
-    own = dataclasses.replace(studio.panel.school, settings=settings)
-    _, history = training.finetune(settings.networks["one"], scenes, scenes, name="one", outputs=2, school=own)
+    own = dataclasses.replace(studio.panel.tuning, settings=settings)
+    _, history = training.finetune(settings.networks["one"], scenes, scenes, name="one", outputs=2, tuning=own)
     assert history["accuracy"].max() == 1.0 and history["loss"].iloc[-1] < history["loss"].iloc[0]
 
 
 def test_everything_is_made_once_and_only_what_is_missing_is_made_again(studio, tmp_path, monkeypatch):
     """Reference, ladder and images are there after one run; a lost class is drawn again and nothing else is."""
-    panel, school = studio.panel, studio.panel.school
-    assert set(school.histories()["model"]) == set(SETTINGS.networks)
+    panel, tuning = studio.panel, studio.panel.tuning
+    assert set(tuning.histories()["model"]) == set(SETTINGS.networks)
     found = generated.generated(studio, CLASSES, folder=tmp_path / "generated")
     keys = [(shift, name, 1, scale) for shift in SETTINGS.shifts for name in CLASSES for scale in SETTINGS.scales]
     tables.complete(found, keys, tables.KEY, "generated")
@@ -174,7 +174,7 @@ def test_everything_is_made_once_and_only_what_is_missing_is_made_again(studio, 
     assert drawn == []
     before = {path.name: path.read_bytes() for path in (tmp_path / "generated").glob("*.parquet")}
     (tmp_path / "generated" / "sneaker.parquet").unlink()
-    shutil.rmtree(school.weights)
+    shutil.rmtree(tuning.weights)
     monkeypatch.setattr(scenes, "garments", plentiful)
     monkeypatch.setattr(generated, "draw", lambda *a: drawn.append(a[1:3]) or original(*a))
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
@@ -195,8 +195,8 @@ def test_a_picture_that_is_shown_is_the_one_that_was_looked_at(studio, tmp_path)
 
 
 def test_a_slider_or_a_scale_that_changes_outdates_its_class(studio):
-    other = dataclasses.replace(studio.panel.school.settings, scales=[0.0, 2.0])
-    changed = dataclasses.replace(studio, panel=Panel(studio.panel.judges, dataclasses.replace(studio.panel.school, settings=other)))
+    other = dataclasses.replace(studio.panel.tuning.settings, scales=[0.0, 2.0])
+    changed = dataclasses.replace(studio, panel=Panel(studio.panel.judges, dataclasses.replace(studio.panel.tuning, settings=other)))
     assert changed.drawing("sneaker") != studio.drawing("sneaker")
     assert studio.drawing("sneaker") != studio.drawing("ankle boot")
 
@@ -226,4 +226,4 @@ def test_the_tiny_units_are_the_golden_ones(studio, tmp_path):
     panel, trained = studio.panel, tuple(SETTINGS.networks)
     agrees(kinds.WEATHER, weather.reference(CLASSES, panel=panel, folder=tmp_path), within=1e-3, skip=trained)
     agrees(kinds.WEATHER_DRAWN, generated.generated(studio, CLASSES, folder=tmp_path / "generated"), within=1e-3, skip=trained)
-    agrees(kinds.FINETUNED, panel.school.histories().drop(columns=["accuracy", "best"]), within=0.05)
+    agrees(kinds.FINETUNED, panel.tuning.histories().drop(columns=["accuracy", "best"]), within=0.05)

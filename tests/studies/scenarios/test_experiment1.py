@@ -17,7 +17,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Scenarios
 from cnslib.models import classifiers, text_to_image
 from cnslib.studies.scenarios import experiment1, experiment2, scenarios, subjects, views
-from cnslib.studies.scenarios.experiment2 import Course
+from cnslib.studies.scenarios.experiment2 import Experiment
 from cnslib.world import cutouts, scenes, zoo
 
 LABELS = list(scenes.CLASSES)
@@ -135,29 +135,29 @@ def test_ex1_asks_every_scenario_severity_and_object_once_and_the_answers_are_th
 def test_ex2_trains_each_backbone_within_each_scenario_of_table_1_and_repeats_to_the_bit(settings, tmp_path, few):
     parts = []
     for run in ("first", "second"):
-        course = Course(settings, CLASSES, LABELS, tmp_path / run / "checkpoints", "cpu")
-        parts.append(experiment2.outcome(course, folder=tmp_path / run / "within"))
+        experiment = Experiment(settings, CLASSES, LABELS, tmp_path / run / "checkpoints", "cpu")
+        parts.append(experiment2.outcome(experiment, folder=tmp_path / run / "within"))
         assert not list((tmp_path / run / "checkpoints").iterdir())
     assert parts[0].groupby("shift").size().to_dict() == dict.fromkeys(experiment2.TRAINED, 4)
     pd.testing.assert_frame_equal(*parts)
 
 
-def test_all_scenarios_teach_the_same_garments_and_none_of_the_exam(settings, few):
-    course = Course(settings, CLASSES, LABELS, paths.ROOT, "cpu")
-    plain, original, label = experiment2.lesson(course, UNSHIFTED, "catalog", 2)
-    same, changed, again = experiment2.lesson(course, "segmented", "catalog", 2)
+def test_all_scenarios_train_on_the_same_garments_and_on_none_of_the_test(settings, few):
+    experiment = Experiment(settings, CLASSES, LABELS, paths.ROOT, "cpu")
+    plain, original, label = experiment2.examples(experiment, UNSHIFTED, "catalog", 2)
+    same, changed, again = experiment2.examples(experiment, "segmented", "catalog", 2)
     assert torch.equal(label, again) and [own.label for own in plain] == [own.label for own in same]
     inside = plain[0].mask == 1
     assert np.array_equal(original[0][inside], changed[0][inside]) and (changed[0][plain[0].mask == 0] == 0).all()
-    exam, _, _ = experiment2.lesson(course, UNSHIFTED, "heldout", 2)
-    assert not np.allclose(exam[0].image, plain[0].image)
+    heldout, _, _ = experiment2.examples(experiment, UNSHIFTED, "heldout", 2)
+    assert not np.allclose(heldout[0].image, plain[0].image)
 
 
 def test_another_setting_of_the_training_is_another_unit(settings, tmp_path):
-    course = Course(settings, CLASSES, LABELS, tmp_path, "cpu")
-    longer = dataclasses.replace(course, settings=dataclasses.replace(settings, steps=3))
-    bootstrap = dataclasses.replace(course, settings=dataclasses.replace(settings, bootstrap=Bootstrap(7, 0.95, 1)))
-    assert course.stamp("tiny", "grey") == bootstrap.stamp("tiny", "grey") != longer.stamp("tiny", "grey")
+    experiment = Experiment(settings, CLASSES, LABELS, tmp_path, "cpu")
+    longer = dataclasses.replace(experiment, settings=dataclasses.replace(settings, steps=3))
+    bootstrap = dataclasses.replace(experiment, settings=dataclasses.replace(settings, bootstrap=Bootstrap(7, 0.95, 1)))
+    assert experiment.stamp("tiny", "grey") == bootstrap.stamp("tiny", "grey") != longer.stamp("tiny", "grey")
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,13 @@ def test_the_tiny_units_are_the_golden_ones(tiny_pipeline_dir, settings, found, 
     drawn = subjects.draw_all(found, pipeline=tiny_pipeline_dir, settings=settings, device="cpu", folder=tmp_path / "drawn")
     agrees(kinds.DRAWN_BACKGROUNDS, np.stack([own.drawn * 255 for own in drawn]))
     given = {"labels": LABELS, "settings": settings, "device": "cpu", "folder": tmp_path / "garments"}
-    agrees(kinds.CROSSING, experiment1.garments(CLASSES, **given, drawn=tmp_path / "drawn", pipeline=tiny_pipeline_dir))
+    agrees(kinds.EX1, experiment1.garments(CLASSES, **given, drawn=tmp_path / "drawn", pipeline=tiny_pipeline_dir))
     names = [name for name in scenarios.NAMES if name != subjects.NAME]
     agrees(kinds.SUBJECTS, np.stack([subjects.shown(found[0], name, 1.0, seed=1) for name in names]))
 
 
-def test_what_a_backbone_learns_from_is_the_golden_one(settings, tmp_path, few):
+def test_what_a_backbone_is_trained_on_is_the_golden_one(settings, tmp_path, few):
     """The training itself is in bf16, which processors round in their own way."""
-    course = Course(settings, CLASSES, LABELS, tmp_path, "cpu")
-    pictures = [experiment2.lesson(course, name, "catalog", 2)[1] for name in experiment2.TRAINED]
-    agrees(kinds.WITHIN, np.concatenate(pictures))
+    experiment = Experiment(settings, CLASSES, LABELS, tmp_path, "cpu")
+    pictures = [experiment2.examples(experiment, name, "catalog", 2)[1] for name in experiment2.TRAINED]
+    agrees(kinds.EX2, np.concatenate(pictures))

@@ -132,7 +132,7 @@ def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path):
         settings = dataclasses.replace(SETTINGS, seed=seed)
         made_from = masks.stamp("PSPNet", ["bag"], settings)
         made = {kind: units.Unit(folder / f"{kind}.parquet", made_from) for kind in ("maps", "overlaps")}
-        masks.sit("PSPNet", ["bag"], settings, "cpu", made, folder / "checkpoints")
+        masks.train_and_answer("PSPNet", ["bag"], settings, "cpu", made, folder / "checkpoints")
         written.append(made["overlaps"].path.read_bytes())
         assert not list((folder / "checkpoints").glob("*.pt"))
     assert written[0] == written[1] != written[2]
