@@ -188,7 +188,7 @@ def shares(replies: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
 
 
 def accuracies(replies: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
-    """Accuracy per test set and arm: mean over runs with its t interval; before fine-tuning there is one network, with Wilson's interval."""
+    """Accuracy per test set and arm: mean over runs with its t interval; of the one network before fine-tuning with Wilson's."""
     rows = []
     for (chosen, arm), part in shares(replies, by=["exam"]).groupby(["exam", "arm"]):
         own = replies[(replies["exam"] == chosen) & (replies["arm"] == arm)]
