@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.proportion import proportion_confint
-from test_bisection import GRID, SETTINGS, Oracle
+from tiny_bisection import GRID, SETTINGS, Oracle
 
 from cnslib.core import tables
 from cnslib.stats import accuracy, bootstrap, failure
