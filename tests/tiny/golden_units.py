@@ -1,7 +1,7 @@
 """Golden results: the tiny unit of every kind as its recipe made it when the recipe got its number, one small file each.
 
 Processors differ, so a picture may be off by a grey level (its mean in each ninth), a number by 1e-4 or what a test allows. Where a
-result changed, raise the recipe's number in `cnslib/kinds.py`, or mend the code. Where a number was raised, make the results anew:
+result changed, raise the recipe's number in `cnslib/core/kinds.py`, or mend the code. Where a number was raised, make the results anew:
 
     GOLDEN=write python -m pytest tests
 """
@@ -34,7 +34,7 @@ def agrees(recipe: Recipe, found: pd.DataFrame | np.ndarray | Path, *, within: f
     for name in sorted(set(golden["values"]) | set(columns)):
         allowed = {"absolute": 1.0} if name == "image" else {"absolute": within, "relative": within}
         assert same(golden["values"].get(name), columns.get(name), **allowed), (
-            f"{recipe}: another {name} from the same inputs; raise the recipe's number in cnslib/kinds.py, or mend"
+            f"{recipe}: another {name} from the same inputs; raise the recipe's number in cnslib/core/kinds.py, or mend"
         )
 
 

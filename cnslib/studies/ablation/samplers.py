@@ -1,8 +1,7 @@
-"""Schedulers and steps.
+"""The same trajectories by several samplers, schedulers and numbers of steps, and whether conclusions stay (CNS-Bench supplement G.4).
 
-The same trajectories by several samplers (diffusers schedulers and numbers of steps), and the classifiers' answers to them (G.4).
-
-Does another sampler lead to the same conclusions? Accuracy curves and orders of the classifiers, paired on the trajectory.
+Every sampler's pictures are compared with the reference's and answered by all classifiers; accuracy curves and orders of the classifiers
+are then paired on the trajectory.
 """
 
 import dataclasses

@@ -1,10 +1,7 @@
-"""TODO.
-
-Generated images of the OOD-CV comparison: scales up to 3, 85 % of the steps with the slider (CNS-Bench supplement L).
+"""Generated images of the OOD-CV comparison: scales up to 3, 85 % of the steps with the slider (CNS-Bench supplement L).
 
 Pictures are drawn, looked at and let go: a table per class keeps what was seen in them. The few that a figure shows are drawn again.
-
-Which generated images of the OOD-CV comparison the benchmark's filter keeps (CNS-Bench section 3.4).
+Which trajectories stay is for the benchmark's filter to say (section 3.4), with the thresholds of the filtering step's labels.
 """
 
 import dataclasses

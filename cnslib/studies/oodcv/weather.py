@@ -142,5 +142,5 @@ def stamp(plan: pd.DataFrame, panel: Panel) -> units.Stamp:
 
 
 def answers_by_model(seen: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """One row per picture and classifier (model, key, top1), as `stats.outcomes` wants it."""
+    """One row per picture and classifier (model, key, top1), as `accuracy.outcomes` wants it."""
     return seen.melt(tables.KEY, models, "model", "top1")

@@ -1,11 +1,8 @@
-"""Networks and IoU.
+"""Segmentation under the scenarios of XIMAGENET-12 (sections 5.1 and 5.2): networks trained on originals, and the IoU of their maps.
 
-Segmentation under the scenarios of XIMAGENET-12 (sections 5.1 and 5.2): small networks, trained on originals with exact masks.
-
-Output 0 is the background, output 1 + i the garment i of `world.CLASSES`. Weights are not kept; what is kept of every image are the
-pixels that prediction and truth share and cover together, label by label.
-
-IoU, mIoU, failures and shares on the foreground from stored counts, with intervals; and what XIMAGENET-12 says of them.
+Small networks learn exact masks of garments. Output 0 is the background, output 1 + i the garment i of `scenes.CLASSES`. Weights are not
+kept; what is kept of every image are the pixels that prediction and truth share and cover together, label by label. IoU, mIoU, failures
+and shares on the foreground follow from these counts, with intervals, beside what the paper says of them.
 
 A trajectory is one image under one scenario, which stands in the column `shift`; its severity stands in `scale`.
 """

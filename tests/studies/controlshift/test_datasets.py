@@ -37,7 +37,7 @@ def folder(decoder, tmp_path_factory):
 
 
 def alone(drawn) -> list:
-    """What a generator draws, in one thread as in `controlshift.make`."""
+    """What a generator draws, in one thread as in `datasets.make`."""
     return workers.each(list, [(drawn,)], device="cpu")[0]
 
 

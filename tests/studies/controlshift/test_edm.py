@@ -43,7 +43,7 @@ def decoder(path):
 
 
 def alone(drawn) -> list:
-    """What a generator draws, in one thread as in `controlshift.make`."""
+    """What a generator draws, in one thread as in `datasets.make`."""
     return workers.each(list, [(drawn,)], device="cpu")[0]
 
 

@@ -22,7 +22,7 @@ def test_the_score_by_hand():
 
 
 def test_the_published_scores_follow_from_the_published_accuracies():
-    """With each row's own mean and n - 1 the printed scores, Swin's two cells of mean 0 apart; by the equations those of `siblings`."""
+    """With each row's own mean and n - 1 the printed scores, Swin's two cells of mean 0 apart; by the equations those of `releases`."""
     accuracy = releases.rows("ximagenet12_table1", "accuracy_percent")
     means = releases.implied_means().set_index(["model", "trained_on"])["mean"]
     table = releases.sibling_scores()
