@@ -115,7 +115,7 @@ def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray
 
 
 def annotated(files: list[Path], rows: pd.DataFrame) -> pd.DataFrame:
-    """What two annotators said about each row, from their VIA projects; errors name the file (see `via.read`).
+    """What two annotators said about each row, from their VIA projects; errors name the file (see `annotations.read`).
 
     Raises ValueError for any other number of files: agreement needs two.
     """
