@@ -272,9 +272,9 @@ def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: 
     Answers are read off the logits of a batch while the networks work on the next one.
     """
     replies: list[list[Future]] = []
-    with ThreadPoolExecutor(1) as clerk, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
+    with ThreadPoolExecutor(1) as thread, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
         for rows, found in logits(group, batches, size=size):
-            replies.append([clerk.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
+            replies.append([thread.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
             for reply in itertools.chain(*replies[-2:-1]):
                 reply.result()  # so that logits do not pile up
             bar.update(len(rows))
@@ -286,7 +286,7 @@ def batch_logits(
 ) -> Float[Tensor, "rows labels"]:
     """Logits of some pictures, computed in a batch of exactly `size` that is filled up with the last of them.
 
-    The plain form of what `feeding.logits` does for many batches and classifiers.
+    The plain form of what `logits` does for many batches and classifiers.
     """
     filled = [*pictures, *[pictures[-1]] * (size - len(pictures))]
     return classifier.logits(filled)[: len(pictures)]

@@ -154,7 +154,7 @@ ACCEPTED = (
 )
 
 
-def guest(
+def wrapped(
     model: nn.Module | str,
     *,
     name: str,
