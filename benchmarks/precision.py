@@ -114,7 +114,7 @@ class Drawing:
         """In bfloat16."""
         return self.trajectories(Half, NAME)
 
-    def jury(self) -> list[classifiers.Classifier]:
+    def asked(self) -> list[classifiers.Classifier]:
         """The classifiers of params.yaml, each in fp32 and with its own preprocessing."""
         options = {"labels": encoders.read_labels(self.base.labels), "device": self.device}
         return [classifiers.load(name, source, **options) for name, source in self.evaluation.classifiers.items()]
@@ -125,16 +125,16 @@ def agreement(drawing: Drawing) -> tuple[dict, dict, float]:
 
     Intervals resample (class, seed).
     """
-    jury, same, apart = drawing.jury(), [], []
+    asked, same, apart = drawing.asked(), [], []
     for name in drawing.base.classes:
         for pair in zip(*(drawing.trajectories(kind, name) for kind in (Sampler, Half)), strict=True):
             apart.append(np.abs(pair[0].astype(int) - pair[1]).mean())
-            answers = [np.stack([one.logits(list(pictures)).argmax(1).numpy() for one in jury]) for pictures in pair]
+            answers = [np.stack([one.logits(list(pictures)).argmax(1).numpy() for one in asked]) for pictures in pair]
             same.append(answers[0] == answers[1])
     hits = np.stack(same)  # clusters, classifiers, pictures
     clusters = np.arange(len(hits)).repeat(hits[0].size)
     overall = bootstrap.clustered_share(hits.ravel(), clusters, settings=drawing.resampling)
-    return overall, {one.name: hits[:, i].mean() for i, one in enumerate(jury)}, float(np.mean(apart))
+    return overall, {one.name: hits[:, i].mean() for i, one in enumerate(asked)}, float(np.mean(apart))
 
 
 def main() -> int:

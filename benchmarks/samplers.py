@@ -67,12 +67,12 @@ def answers(study: Ablation, seeds: int) -> pd.DataFrame:
         shutil.copy(source, folder / source.parent.name)
     pipe = text_to_image.load_pipeline(paths.resolve(base.pipeline), base.device)
     text_to_image.load_tokens(pipe, tokens, base.classes)
-    jury = {"labels": encoders.read_labels(base.labels), "device": base.device, "preprocessing": asked.preprocessing}
-    jurors = [classifiers.load(name, source, **jury) for name, source in asked.classifiers.items()]
+    options = {"labels": encoders.read_labels(base.labels), "device": base.device, "preprocessing": asked.preprocessing}
+    chosen = [classifiers.load(name, source, **options) for name, source in asked.classifiers.items()]
     judge = health.Judge(encoders.Clip(base.clip), encoders.ImageEncoder(base.image_encoder))
     steppers = samplers.steppers(pipe, study.samplers, settings=sections["generation"])
     origin = text_to_image.origin(paths.resolve(base.pipeline), tokens, base.classes)
-    bench = samplers.Bench(steppers, study.reference, origin, judge, jurors, layout.artifacts("sliders"), folder)
+    bench = samplers.Bench(steppers, study.reference, origin, judge, chosen, layout.artifacts("sliders"), folder)
     return samplers.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
 
 

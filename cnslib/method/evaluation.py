@@ -272,9 +272,9 @@ def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: 
     Answers are read off the logits of a batch while the networks work on the next one.
     """
     replies: list[list[Future]] = []
-    with ThreadPoolExecutor(1) as reader, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
+    with ThreadPoolExecutor(1) as thread, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
         for rows, found in logits(group, batches, size=size):
-            replies.append([reader.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
+            replies.append([thread.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
             for reply in itertools.chain(*replies[-2:-1]):
                 reply.result()  # so that logits do not pile up
             bar.update(len(rows))

@@ -1,8 +1,6 @@
-"""Two sliders in one image.
+"""Two sliders in one image: their adapters are added, each with a weight of its own (CNS-Bench supplement K, Fig. 29).
 
-Several sliders in one image: their adapters are added, each with a weight of its own (CNS-Bench supplement K, Fig. 29).
-
-What each of two sliders still does beside the other: gains of alignment, alone and together, and their interaction.
+Measured is what each slider still does beside the other: gains of alignment, alone and together, and their interaction.
 """
 
 import contextlib

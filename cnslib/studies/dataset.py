@@ -1,10 +1,7 @@
-"""Croissant and datasheet.
+"""The benchmark as a published data set: its Croissant 1.0 metadata, and its datasheet (Gebru et al. 2021), both from its tables.
 
-Croissant 1.0 metadata of the benchmark (JSON-LD, http://mlcommons.org/croissant/1.0), generated from its tables.
-
-Every table is a FileObject with its sha256 and a RecordSet whose fields are its columns; so any Croissant loader reads it as it lies.
-
-A datasheet of the benchmark (Gebru et al. 2021, "Datasheets for datasets") as markdown; every number is computed from its data.
+Croissant is JSON-LD (http://mlcommons.org/croissant/1.0). Every table is a FileObject with its sha256 and a RecordSet whose fields are
+its columns; so any Croissant loader reads it as it lies. The datasheet is markdown, and every number in it is computed from the data.
 """
 
 import io

@@ -1,13 +1,9 @@
-"""Shifts by text.
-
-Shifts by text, the baselines of the sliders: two prompts, and directions in the space of text embeddings (section 3.2, suppl. H).
+"""Shifts by text, the baselines of the sliders: two prompts, and directions among text embeddings (CNS-Bench section 3.2, suppl. H).
 
 A text-based shift replaces the embedding c of the class prompt by c + w (t - c), where t is the embedding with the shift in it and w
-the weight. The methods differ in t, and in when the walk begins.
-
-What each method of shifting makes of a trajectory: shift gained, structure kept, gradualness, class kept (Figs. 2, 3 of the submission).
-
-Methods are compared on the same trajectories, so differences are paired.
+the weight. The methods differ in t, and in when the walk begins. Of every method is measured what it makes of a trajectory: shift gained,
+structure kept, gradualness, class kept (Figs. 2 and 3 of the submission). All are compared on the same trajectories, so differences are
+paired.
 """
 
 import dataclasses

@@ -1,10 +1,8 @@
-"""Who says out of class; rules compared.
+"""The labelled set of CNS-Bench (sections I.1 and J), and the out-of-class filter as an object of study (extends Table 2b, Fig. 3).
 
-The labelled set of CNS-Bench (sections I.1 and J): stages of images, two annotators, the rule that joins them, the user study.
-
-The out-of-class filter as an object of study: rules by name, thresholds carried to other shifts, what a rule does to the results.
-
-Extends CNS-Bench Table 2b and Fig. 3. A rule judges images; the benchmark keeps the trajectories whose images it keeps at all scales.
+The labels: stages of images, two annotators, the rule that joins them, the user study. The filter: rules by name, thresholds carried to
+other shifts, and what a rule does to the results. A rule judges images; the benchmark keeps the trajectories whose images it keeps at all
+scales.
 """
 
 from pathlib import Path
@@ -117,7 +115,7 @@ def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray
 
 
 def annotated(files: list[Path], rows: pd.DataFrame) -> pd.DataFrame:
-    """What two annotators said about each row, from their VIA projects; errors name the file (see `via.read`).
+    """What two annotators said about each row, from their VIA projects; errors name the file (see `annotations.read`).
 
     Raises ValueError for any other number of files: agreement needs two.
     """

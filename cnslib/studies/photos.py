@@ -1,11 +1,8 @@
-"""ImageNet classifiers on the photo set.
-
-The photo set: real ImageNet classifiers under the fourteen rendered shifts of photographed objects, severity known exactly.
+"""The photo set: real ImageNet classifiers under the fourteen rendered shifts of photographed objects, severity known exactly.
 
 A trajectory is one cut-out under one shift; the column `scale` of its rows is the severity. Images are drawn when they are asked
-for and not stored; the answers are.
-
-What notebook 14 shows of the photo set: contact sheets, accuracy without a shift, falls from step to step, the paper's claims.
+for and not stored; the answers are. Beside them stands what notebook 14 shows: contact sheets, accuracy without a shift, falls from
+step to step, and the paper's claims.
 """
 
 from collections.abc import Iterable

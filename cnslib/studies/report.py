@@ -1,11 +1,8 @@
-"""Your own classifier.
+"""A classifier of one's own on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank among the others.
 
-Your own classifier on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank among the others.
-
-In a notebook `report.report(model, name="mine", transform=...)`; on the command line `cns report SOURCE`. It is asked
-about the benchmark of this compendium unless told otherwise: `--data` takes any folder or zip in the layout of the published one.
-
-What a classifier of one's own is asked: the generated images, the photo set, or any folder or zip in the published layout.
+In a notebook `report.report(model, name="mine", transform=...)`; on the command line `cns report SOURCE`. It is asked about the
+benchmark of this compendium, its generated images and the photo set, unless told otherwise: `--data` takes any folder or zip in the
+layout of the published one.
 """
 
 import argparse

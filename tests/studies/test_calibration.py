@@ -1,10 +1,12 @@
 """Rulers: what the oracle says of single images, once per shift; rendered scenes begin at severity 0."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from golden_units import agrees
-from test_alignment import CHOSEN, GRID, LABELS, images, judges, picture, write_images  # noqa: F401  (fixtures)
+from tiny_alignment import CHOSEN, GRID, picture, random_judges, write_images
 
 from cnslib.core import kinds, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
@@ -25,8 +27,22 @@ def pool() -> scenes.Garments:
     return scenes.Garments(grey, np.array([scenes.CLASSES.index("sneaker"), scenes.CLASSES.index("bag")] * 3))
 
 
+@pytest.fixture(scope="module")
+def judges(tmp_path_factory) -> filtering.Judges:
+    return random_judges(tmp_path_factory.mktemp("judges"))
+
+
 @pytest.fixture
-def sights(images, judges, tmp_path):  # noqa: F811
+def images(tmp_path) -> Path:
+    """The tables of unshifted pictures and of two shifts."""
+    write_images(tmp_path / "images", "unshifted", [0.0])
+    for shift in CHOSEN:
+        write_images(tmp_path / "images", shift, [1.0, 2.0])
+    return tmp_path / "images"
+
+
+@pytest.fixture
+def sights(images, judges, tmp_path):
     def call(shifts=CHOSEN):
         return calibration.sights(images, shifts, oracle=judges.oracle, folder=tmp_path / "oracle")
 
@@ -38,7 +54,7 @@ def test_every_trajectory_has_all_scales(sights):
     assert sorted(sights()[tables.KEY].itertuples(index=False, name=None)) == sorted(expected)
 
 
-def test_the_sight_of_an_image_is_the_oracles_answer_to_it(sights, judges):  # noqa: F811
+def test_the_sight_of_an_image_is_the_oracles_answer_to_it(sights, judges):
     oracle, table = judges.oracle, sights().set_index(tables.KEY)
     for key, shown in {("heavy snow", "bag", 2, 1.0): "heavy snow", ("cartoon style", "bag", 2, 0.0): UNSHIFTED}.items():
         own = picture(shown, *key[1:])[None]
@@ -48,7 +64,7 @@ def test_the_sight_of_an_image_is_the_oracles_answer_to_it(sights, judges):  # n
         assert table.loc[key, "named"] == oracle.shift(own)[0]
 
 
-def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(sights, images, tmp_path):  # noqa: F811
+def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(sights, images, tmp_path):
     sights(["heavy snow"])
     path = tmp_path / "oracle" / "heavy_snow.parquet"
     stamp = path.stat().st_mtime_ns
@@ -60,7 +76,7 @@ def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(sights, ima
     assert not path.exists()
 
 
-def test_rulers_lie_beside_each_other(sights, images, judges, tmp_path):  # noqa: F811
+def test_rulers_lie_beside_each_other(sights, images, judges, tmp_path):
     cosines = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment")
     scores = cosines.drop(columns="class_probability").assign(oracle_ooc=False, keep=True)
     table = calibration.lay(sights(), scores.sample(frac=1, random_state=0)).set_index(tables.KEY)
@@ -71,7 +87,7 @@ def test_rulers_lie_beside_each_other(sights, images, judges, tmp_path):  # noqa
     assert table.xs(0.0, level="scale")["distance"].abs().max() < 1e-5
 
 
-def test_scores_of_other_images_are_refused(sights, images, judges, tmp_path):  # noqa: F811
+def test_scores_of_other_images_are_refused(sights, images, judges, tmp_path):
     scores = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment").assign(keep=True)
     with pytest.raises(ValueError, match=r"the oracle's sights: 0 rows missing \[\], 1 foreign"):
         calibration.lay(sights(), scores.iloc[1:])
@@ -87,7 +103,7 @@ def test_scenes_keep_garment_and_pose_and_begin_without_the_shift(pool):
     assert len({picture.tobytes() for picture in pictures[:4]}) == 4
 
 
-def test_the_rulers_readings_of_scenes_are_those_of_single_pictures(pool, judges):  # noqa: F811
+def test_the_rulers_readings_of_scenes_are_those_of_single_pictures(pool, judges):
     labels = ["sneaker", "bag"]
     table, pictures = calibration.scenes(pool, "heavy snow", labels, settings=SETTINGS)
     found = calibration.measure(table, pictures, judges=judges)
@@ -102,12 +118,12 @@ def test_the_rulers_readings_of_scenes_are_those_of_single_pictures(pool, judges
     assert last["alignment"] == pytest.approx(float(clip @ (texts[1] - texts[0])), abs=1e-5)
 
 
-def test_a_class_that_is_no_garment_is_named(judges, tmp_path):  # noqa: F811
+def test_a_class_that_is_no_garment_is_named(judges, tmp_path):
     with pytest.raises(ValueError, match=r"base\.classes: 'barrow'"):
         calibration.rendered(["heavy snow"], ["bag", "barrow"], judges=judges, settings=SETTINGS, folder=tmp_path)
 
 
-def test_the_tiny_units_are_the_golden_ones(sights, pool, judges):  # noqa: F811
+def test_the_tiny_units_are_the_golden_ones(sights, pool, judges):
     agrees(kinds.SIGHTS, sights())
     table, pictures = calibration.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
     agrees(kinds.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)

@@ -105,7 +105,7 @@ def test_differences_are_those_of_the_named_model_from_each_other_one(found):
     assert (pairs["low"] <= pairs["estimate"]).all() and (pairs["estimate"] <= pairs["high"]).all()
 
 
-def test_the_others_keep_the_numbers_they_have_without_the_classifier_of_ones_own(found, benchmark):
+def test_the_others_keep_the_numbers_they_have_without_ones_own(found, benchmark):
     alone = accuracy.accuracy(accuracy.error_shares(accuracy.outcomes(benchmark.answers, benchmark.kept), settings=SETTINGS.bootstrap))
     beside = found.tables["accuracy"].query("model != 'mine'").reset_index(drop=True)
     pd.testing.assert_frame_equal(

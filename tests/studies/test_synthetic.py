@@ -17,7 +17,7 @@ from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
 from cnslib.studies import synthetic
-from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, Course, Exam, Stock
+from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, Experiment, Stock, TestSet
 from cnslib.world import scenes, zoo
 
 LABELS = list(scenes.CLASSES)
@@ -43,8 +43,8 @@ def many(_folder=None, _pool=None) -> scenes.Garments:
 
 
 @pytest.fixture
-def course(tmp_path) -> Course:
-    """A tiny network, two generated pictures, and an exam of two classes."""
+def experiment(tmp_path) -> Experiment:
+    """A tiny network, two generated pictures, and a test set of two classes."""
     network = zoo.network_of(VIT)
     torch.manual_seed(0)
     model = timm.create_model(network["architecture"], num_classes=len(LABELS), **network["arguments"])
@@ -53,14 +53,14 @@ def course(tmp_path) -> Course:
     stock = Stock(rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8), np.array([3, 7]), "made up")
     plan, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
     settings = dataclasses.replace(SETTINGS, network=str(tmp_path / "network"))
-    return Course(settings, stock, Exam(plan, pictures), LABELS, tmp_path / "checkpoints", "cpu")
+    return Experiment(settings, stock, TestSet(plan, pictures), LABELS, tmp_path / "checkpoints", "cpu")
 
 
-def test_half_of_a_batch_is_generated_and_the_other_half_is_that_of_the_real_arm(course):
-    real, named = synthetic.batch(many(), course.generated, ("key", 1), course, share=0.0)
-    mixed, mixed_named = synthetic.batch(many(), course.generated, ("key", 1), course, share=0.5)
+def test_half_of_a_batch_is_generated_and_the_other_half_is_that_of_the_real_arm(experiment):
+    real, named = synthetic.batch(many(), experiment.generated, ("key", 1), experiment, share=0.0)
+    mixed, mixed_named = synthetic.batch(many(), experiment.generated, ("key", 1), experiment, share=0.5)
     assert torch.equal(real[:4], mixed[:4]) and torch.equal(named[:4], mixed_named[:4]) and len(mixed) == len(real) == 8
-    stored = torch.from_numpy(course.generated.pictures).permute(0, 3, 1, 2) / 255
+    stored = torch.from_numpy(experiment.generated.pictures).permute(0, 3, 1, 2) / 255
     own = {3: stored[0], 7: stored[1]}
     assert all(torch.equal(image, own[int(label)]) for image, label in zip(mixed[4:], mixed_named[4:], strict=True))
 
@@ -88,36 +88,36 @@ def test_the_generated_stock_holds_kept_trajectories_alone(tmp_path):
         synthetic.generated(tmp_path, kept, labels=["coat"])
 
 
-def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(course, tmp_path, monkeypatch):
+def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(scenes, "garments", many)
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-    replies = synthetic.outcome(course, folder=tmp_path / "runs")
+    replies = synthetic.outcome(experiment, folder=tmp_path / "runs")
     assert replies.groupby(["arm", "run"]).size().to_dict() == {(BEFORE, 0): 16} | {
         (arm, run): 16 for arm in (REAL, MIXED) for run in (1, 2)
     }
     before = {path.name: path.read_bytes() for path in (tmp_path / "runs").glob("*.parquet")}
     (tmp_path / "runs" / "real_2.parquet").unlink()
-    made, original = [], synthetic.sit
-    monkeypatch.setattr(synthetic, "sit", lambda *a: made.append(a[2:4]) or original(*a))
-    synthetic.outcome(course, folder=tmp_path / "runs")
+    made, original = [], synthetic.train_and_answer
+    monkeypatch.setattr(synthetic, "train_and_answer", lambda *a: made.append(a[2:4]) or original(*a))
+    synthetic.outcome(experiment, folder=tmp_path / "runs")
     assert made == [(REAL, 2)]
     assert {path.name: path.read_bytes() for path in (tmp_path / "runs").glob("*.parquet")} == before
-    assert not list(course.checkpoints.glob("*"))
+    assert not list(experiment.checkpoints.glob("*"))
 
 
-def test_a_run_learns_from_generated_images(course):
+def test_a_run_learns_from_generated_images(experiment):
     """After some steps the network knows the two generated pictures, which it did not before."""
-    own = dataclasses.replace(course, settings=dataclasses.replace(course.settings, steps=15, learning_rate=1e-2, share=0.9))
-    pictures = dataclasses.replace(own, exam=Exam(own.exam.table, own.generated.pictures))
+    own = dataclasses.replace(experiment, settings=dataclasses.replace(experiment.settings, steps=15, learning_rate=1e-2, share=0.9))
+    pictures = dataclasses.replace(own, test_set=TestSet(own.test_set.table, own.generated.pictures))
     model = timm.create_model(VIT["architecture"], num_classes=10, **zoo.network_of(VIT)["arguments"])
     trained = synthetic.finetune(model, own, many(), arm=MIXED, run=1, checkpoint=own.checkpoints / "one.pt")
     assert synthetic.answers(trained, pictures) == [LABELS[3], LABELS[7]]
 
 
-def replies(right: dict[tuple[str, int], list[bool]], exam: str = STYLES) -> pd.DataFrame:
+def replies(right: dict[tuple[str, int], list[bool]], test_set: str = STYLES) -> pd.DataFrame:
     """Answers of some runs to the same pictures of class bag."""
     rows = [
-        (arm, run, exam, "cartoon style", "bag", i, "bag" if ok else "coat")
+        (arm, run, test_set, "cartoon style", "bag", i, "bag" if ok else "coat")
         for (arm, run), own in right.items()
         for i, ok in enumerate(own)
     ]
@@ -171,7 +171,7 @@ def test_settings_that_cannot_be_are_named(change, message):
         changed(SETTINGS, **change)
 
 
-def test_the_exam_is_the_golden_one():
+def test_the_styled_test_set_is_the_golden_one():
     """What the networks learn is a training in bf16, which processors round in their own way."""
     _, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
     agrees(kinds.SYNTHETIC, pictures)

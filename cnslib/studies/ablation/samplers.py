@@ -1,8 +1,7 @@
-"""Schedulers and steps.
+"""The same trajectories by several samplers, schedulers and numbers of steps, and whether conclusions stay (CNS-Bench supplement G.4).
 
-The same trajectories by several samplers (diffusers schedulers and numbers of steps), and the classifiers' answers to them (G.4).
-
-Does another sampler lead to the same conclusions? Accuracy curves and orders of the classifiers, paired on the trajectory.
+Every sampler's pictures are compared with the reference's and answered by all classifiers; accuracy curves and orders of the classifiers
+are then paired on the trajectory.
 """
 
 import dataclasses
@@ -57,8 +56,8 @@ class Bench:
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge and classifiers."""
         drawn = [[name, drawing.identity(one), dataclasses.asdict(one.settings)] for name, one in self.steppers.items()]
-        jury = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
-        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, jury)
+        asked = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
+        return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
 
 
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Stepper]:

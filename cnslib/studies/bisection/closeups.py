@@ -43,7 +43,7 @@ class Studio:
         return units.digest(PROMPT, drawn, self.origin.base)
 
     @cached_property
-    def jury(self) -> str:
+    def asked(self) -> str:
         """A digest of the classifiers: names, files, labels and preprocessing."""
         members = [[one.name, classifiers.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(members)
@@ -68,7 +68,7 @@ class Closeup:
     def answered_from(self) -> units.Stamp:
         """What the answers depend on: the classifiers, and the bytes of the pictures."""
         seen = units.file_digest(self.picture_path) if self.picture_path.exists() else ""
-        return kinds.CLOSEUP_ANSWERS.stamp(self.studio.jury, self.drawn_from, seen)
+        return kinds.CLOSEUP_ANSWERS.stamp(self.studio.asked, self.drawn_from, seen)
 
     def ask(self, scales: list[float]) -> pd.DataFrame:
         """The predictions of all classifiers at these scales; draws the pictures that are missing, if the studio draws."""

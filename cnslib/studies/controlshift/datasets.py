@@ -1,12 +1,10 @@
-"""TODO.
-
-Data sets under a controlled shift: images drawn from latents of chosen regions (Control+Shift sections 3.2 and 4.1, appendix A).
+"""Data sets under a controlled shift: images drawn from latents of chosen regions (Control+Shift sections 3.2 and 4.1, appendix A).
 
 A text-to-image model under DDIM without noise maps a latent from the standard normal, of norm sqrt(d), to one image. Shifts stand in
 the shared tables: `shift` is the kind, `seed` the number of the image in its class, and `scale` the step of the shift, of which 0 is
 the training distribution. A class, a seed and a split belong to one unshifted latent, whatever is done to it afterwards.
 
-The data sets of Control+Shift as they are stored: which file holds which set, and what each step of a shift is set to.
+`plan` says which file holds which set, and to what each step of a shift is set.
 """
 
 import copy

@@ -1,4 +1,4 @@
-"""EDM's public checkpoints as the decoder of Control+Shift (section 4): reading them, Heun's method, and what `controlshift` asks for.
+"""EDM's public checkpoints as the decoder of Control+Shift (section 4): reading them, Heun's method, and what `datasets` asks for.
 
 Of the same random weights, networks and sampler give in single precision what the code of EDM's authors gives, to within 2e-6 of
 images in [-1, 1], and the same bytes. The checkpoints `edm-cifar10-32x32-cond-vp.pkl` and `edm-imagenet-64x64-cond-adm.pkl` have a
@@ -7,7 +7,7 @@ one into tensors, once, in a checkout of that code. Notebook 30 then has another
 guidance is 1:
 
     decoder = edm.decoder(Path("weights/edm-cifar10-32x32-cond-vp.safetensors"), edm.CIFAR10, settings, device=device)
-    files = controlshift.make(decoder, layout.artifacts("controlshift"))
+    files = datasets.make(decoder, layout.artifacts("controlshift"))
 """
 
 import re
@@ -143,7 +143,7 @@ def scaled(denoise: Callable[[Images, Float[Tensor, ""]], Images], noisy: Images
 
 
 def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:
-    """What `controlshift.make`, `class_rows` and `draw` draw from: a checkpoint, with a name for each wanted class number of it.
+    """What `datasets.make`, `class_rows` and `draw` draw from: a checkpoint, with a name for each wanted class number of it.
 
     The digest of its data sets covers file, class numbers and recipe. Raises ValueError for guidance other than 1 (the network knows
     no image without a class), no classes and numbers that the network lacks; other errors as those of `load`.

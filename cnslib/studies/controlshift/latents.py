@@ -1,15 +1,11 @@
-"""Truncation, extend, overlap; intensity.
-
-Shifts in the latent space of a decoder: truncation, extend and overlap (Control+Shift, section 4.1 and appendix A).
+"""Shifts in the latent space of a decoder, truncation, extend and overlap, and their intensity (Control+Shift section 4.1, appendix A).
 
 A decoder maps a latent drawn from the standard normal to an image. Almost all of that distribution lies near the sphere of radius
 sqrt(d), and a decoder was trained there: the paper's latents of norm 1 are therefore stretched to norm sqrt(d).
 
-Shift intensity: the share of the shifted support outside the training support (Control+Shift, Definition 1).
-
-The supports in latent space are known. Truncation: a ball that holds 99 % of the normal distribution. Extend: the cap of angle
-pi/2 + theta around t1. Overlap: the half sphere around a pole that moves from t1 to t2. The size of a set is its volume in the
-ball, its area on the sphere.
+The intensity is the share of the shifted support outside the training support (Definition 1); both are known in latent space.
+Truncation: a ball that holds 99 % of the normal distribution. Extend: the cap of angle pi/2 + theta around t1. Overlap: the half
+sphere around a pole that moves from t1 to t2. The size of a set is its volume in the ball, its area on the sphere.
 """
 
 import math

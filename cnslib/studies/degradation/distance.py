@@ -1,11 +1,7 @@
-"""TODO.
+"""1-NN distance of shifted images from the training set (Control+Shift Eq. 3), and how accuracy falls with it (sections 3.1, 4.2, 4.3).
 
-How accuracy falls with the distance from the training set (Control+Shift, sections 3.1, 4.2 and 4.3).
-
-Shifts of latents stand in the shared tables: `shift` is the kind (truncation, extend, overlap), `seed` the number of the image in its
-class and `scale` the intensity, whose smallest value is the training distribution.
-
-Distance of shifted images from what was trained on, in pixels and in features (Control+Shift Eq. 3).
+Distances are taken in pixels and in features. Shifts of latents stand in the shared tables: `shift` is the kind (truncation, extend,
+overlap), `seed` the number of the image in its class and `scale` the intensity, whose smallest value is the training distribution.
 """
 
 from pathlib import Path

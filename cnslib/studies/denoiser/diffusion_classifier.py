@@ -1,12 +1,9 @@
-"""TODO.
-
-Diffusion classifier (CNS-Bench section 5.3; Li et al. 2023): the class under which a denoiser best predicts the noise that was added.
+"""Diffusion classifier (CNS-Bench section 5.3; Li et al. 2023): the class under which a denoiser best predicts the noise that was added.
 
 `denoiser` is the compendium's word for it, in parameters, stage, notebook and artifacts: a generative model, asked as a classifier.
 
-Staged elimination of classes by a diffusion classifier (Li et al. 2023, adaptive evaluation; CNS-Bench section 5.3).
-
-All classes start. Each stage compares those that are left on more timesteps, and the best of them go on; the last one is the answer.
+Classes are eliminated in stages (the adaptive evaluation of Li et al.): all start, each stage compares those that are left on more
+timesteps, and the best of them go on; the last one is the answer.
 """
 
 from collections.abc import Callable
@@ -135,7 +132,7 @@ class Judge:
 
 
 def text_judge(directory: Path, classes: list[str], *, device: str) -> Judge:
-    """A text-to-image model that is told the classes' names (zero-shot); errors are those of `models.load_pipeline`."""
+    """A text-to-image model that is told the classes' names (zero-shot); errors are those of `text_to_image.load_pipeline`."""
     pipe = text_to_image.load_pipeline(directory, device)
     conditions = text_to_image.embed(pipe, [PROMPT.format(name=name) for name in classes])
     return Judge(pipe, text_epsilon, classes, conditions, units.directory_digest(directory))

@@ -1,8 +1,7 @@
-"""Labels, statements, figures.
+"""What CNS-Bench says about OOD-CV (section 4.3, supplement L, Table 10), held against our reference and images, and its figures.
 
-Against the paper: what CNS-Bench section 4.3, supplement L and Table 10 say about OOD-CV, on our reference and images.
-
-Figures of the OOD-CV comparison: curves against horizontal lines (Fig. 5), label maps, severities of equal accuracy.
+Accuracies by set and by CLIP's label, four statements with intervals and verdicts; curves beside horizontal lines (Fig. 5), maps of
+labels, and severities of equal accuracy.
 """
 
 from pathlib import Path

@@ -1,10 +1,7 @@
-"""TODO.
-
-Generated images of the OOD-CV comparison: scales up to 3, 85 % of the steps with the slider (CNS-Bench supplement L).
+"""Generated images of the OOD-CV comparison: scales up to 3, 85 % of the steps with the slider (CNS-Bench supplement L).
 
 Pictures are drawn, looked at and let go: a table per class keeps what was seen in them. The few that a figure shows are drawn again.
-
-Which generated images of the OOD-CV comparison the benchmark's filter keeps (CNS-Bench section 3.4).
+Which trajectories stay is for the benchmark's filter to say (section 3.4), with the thresholds of the filtering step's labels.
 """
 
 import dataclasses
@@ -39,7 +36,7 @@ class Studio:
 
     def drawing(self, name: str) -> str:
         """What the images of a class depend on: base model, token, sliders, sampling settings, scales and seeds."""
-        settings = self.panel.school.settings
+        settings = self.panel.tuning.settings
         drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
         sliders = [adapters.file_digest(slider_path(self.sliders, shift, name)) for shift in settings.shifts]
         grid = settings.shifts, settings.scales, settings.seeds
@@ -62,7 +59,7 @@ def generated(studio: Studio, classes: list[str], *, folder: Path) -> pd.DataFra
     """What was seen in the generated images; draws the classes that are missing or outdated, each a resumable unit."""
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", studio.looking(name)) for name in classes})
     if waiting := shelf.waiting():
-        _ = studio.panel.school.graduates  # trained once, before the work is spread
+        _ = studio.panel.tuning.classifiers  # trained once, before the work is spread
         pieces = [(studio, name, shelf[name]) for name in waiting]
         workers.each(draw_and_look, pieces, device=studio.sampler.pipe.device, desc="generated")
     return tables.read_units(shelf, schema(studio.panel.models))
@@ -70,7 +67,7 @@ def generated(studio: Studio, classes: list[str], *, folder: Path) -> pd.DataFra
 
 def draw_and_look(studio: Studio, name: str, unit: units.Unit) -> None:
     """Draws all images of a class and writes what is seen in them."""
-    settings = studio.panel.school.settings
+    settings = studio.panel.tuning.settings
     start = look(draw(studio, UNSHIFTED, name, list(range(1, settings.seeds + 1))), studio.panel)
     parts = []
     for shift in settings.shifts:
@@ -84,7 +81,7 @@ def draw_and_look(studio: Studio, name: str, unit: units.Unit) -> None:
 
 def draw(studio: Studio, shift: str, name: str, seeds: list[int]) -> pd.DataFrame:
     """Images of one class in one shift at all scales above 0, or unshifted, as a table of pictures."""
-    scales = [scale for scale in studio.panel.school.settings.scales if scale > 0]
+    scales = [scale for scale in studio.panel.tuning.settings.scales if scale > 0]
     found: list[dict] = []
     if shift == UNSHIFTED:
         for seed in seeds:

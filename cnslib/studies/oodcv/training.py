@@ -23,8 +23,7 @@ from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.analyses import Oodcv
 from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
-from cnslib.world import zoo
-from cnslib.world.scenes import CLASSES, Garments, garments, render
+from cnslib.world import scenes, zoo
 from cnslib.world.training import begin, normalise, reseed
 
 TRAINING = ("training_images", "validation_images", "epochs", "patience", "batch_size", "learning_rate", "rotation", "zoom", "seed")
@@ -39,8 +38,8 @@ class Scenes:
 
 
 @dataclass(frozen=True)
-class School:
-    """Who is fine-tuned on what: settings, class names, the labels of the outputs, and where weights and histories are kept.
+class FineTuning:
+    """Which networks are fine-tuned on what: settings, class names, the labels of the outputs, and where weights and histories are kept.
 
     The weights can be made anew in minutes, so they lie outside of the artifacts; the histories lie in `folder`.
     """
@@ -65,49 +64,49 @@ class School:
         return units.Shelf(self.weights, files, "*/model.safetensors")
 
     @property
-    def told(self) -> units.Shelf[str]:
+    def logged(self) -> units.Shelf[str]:
         """The history of every classifier."""
         return units.Shelf(self.folder, {name: (f"{name}.csv", self.stamp(name)) for name in self.settings.networks}, "*.csv")
 
     @cached_property
-    def graduates(self) -> list[Classifier]:
+    def classifiers(self) -> list[Classifier]:
         """The fine-tuned classifiers; trains those whose weights are missing or outdated."""
         self.train(self.stored.waiting())
         return [classifiers.load(name, str(path.parent), self.labels, self.device) for name, path in self.stored.paths.items()]
 
     def histories(self) -> pd.DataFrame:
         """Loss and validation accuracy of every epoch (model, epoch, loss, n, accuracy, best); trains where one is missing or outdated."""
-        self.train(self.told.waiting())
-        return pd.concat([pd.read_csv(path).assign(model=name) for name, path in self.told.paths.items()], ignore_index=True)
+        self.train(self.logged.waiting())
+        return pd.concat([pd.read_csv(path).assign(model=name) for name, path in self.logged.paths.items()], ignore_index=True)
 
     def train(self, names: list[str]) -> None:
         """Fine-tunes some networks, one per core, and writes weights and history of each."""
         if names:
-            pool = garments(paths.GARMENTS, "catalog")
+            pool = scenes.garments(paths.GARMENTS, "catalog")
             counts = {"training": self.settings.training_images, "validation": self.settings.validation_images}
-            parts = [scenes(pool, self, part, count) for part, count in counts.items()]
-            workers.each(graduate, [(self, name, *parts) for name in names], device=self.device, desc="classifiers")
+            parts = [catalog_scenes(pool, self, part, count) for part, count in counts.items()]
+            workers.each(finetune_and_store, [(self, name, *parts) for name in names], device=self.device, desc="classifiers")
 
 
-def scenes(pool: Garments, school: School, part: str, count: int) -> Scenes:
+def catalog_scenes(pool: scenes.Garments, tuning: FineTuning, part: str, count: int) -> Scenes:
     """Unshifted catalog scenes, `count` per class; validation garments come after those of the training."""
     images, labels = [], []
-    skipped = school.settings.training_images if part == "validation" else 0
-    for name in school.classes:
-        demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
-        rows = np.flatnonzero(pool.labels == CLASSES.index(name))[skipped : skipped + count]
-        keys = [("oodcv", part, school.settings.seed, name, i) for i in range(len(rows))]
+    skipped = tuning.settings.training_images if part == "validation" else 0
+    for name in tuning.classes:
+        demand(name in scenes.CLASSES, "base.classes", name, ", ".join(scenes.CLASSES))
+        rows = np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[skipped : skipped + count]
+        keys = [("oodcv", part, tuning.settings.seed, name, i) for i in range(len(rows))]
         unshifted: dict = {"shift": [UNSHIFTED] * len(rows), "severity": torch.zeros(len(rows))}
-        images.append(render(pool.grey[rows], keys, style="catalog", **unshifted))
-        labels += [school.labels.index(name)] * len(rows)
+        images.append(scenes.render(pool.grey[rows], keys, style="catalog", **unshifted))
+        labels += [tuning.labels.index(name)] * len(rows)
     return Scenes(torch.cat(images), torch.tensor(labels))
 
 
-def graduate(school: School, name: str, training: Scenes, validation: Scenes) -> None:
+def finetune_and_store(tuning: FineTuning, name: str, training: Scenes, validation: Scenes) -> None:
     """Fine-tunes one network and writes its weights and its history."""
-    weights, history = school.stored[name], school.told[name]
-    source = school.settings.networks[name]
-    model, table = finetune(source, training, validation, name=name, outputs=len(school.labels), school=school)
+    weights, history = tuning.stored[name], tuning.logged[name]
+    source = tuning.settings.networks[name]
+    model, table = finetune(source, training, validation, name=name, outputs=len(tuning.labels), tuning=tuning)
     config = json.loads((paths.resolve(source) / "config.json").read_text())
     arguments = {key: value for key, value in config["model_args"].items() if key != "num_classes"}
     zoo.save(model, weights.path.parent, architecture=config["architecture"], arguments=arguments)
@@ -117,14 +116,14 @@ def graduate(school: School, name: str, training: Scenes, validation: Scenes) ->
 
 
 def finetune(
-    source: str, training: Scenes, validation: Scenes, *, name: str, outputs: int, school: School
+    source: str, training: Scenes, validation: Scenes, *, name: str, outputs: int, tuning: FineTuning
 ) -> tuple[nn.Module, pd.DataFrame]:
     """Trains all weights under a new head until `patience` epochs bring no better validation accuracy; returns the best epoch's model."""
-    settings = school.settings
+    settings = tuning.settings
     begin(settings.seed)
-    model, _ = encoders.timm_model(f"oodcv.networks.{name}", source, school.device)
+    model, _ = encoders.timm_model(f"oodcv.networks.{name}", source, tuning.device)
     model.reset_classifier(outputs)  # type: ignore[operator]
-    model.requires_grad_(True).to(school.device)
+    model.requires_grad_(True).to(tuning.device)
     optimizer = torch.optim.AdamW(model.parameters(), settings.learning_rate)
     rows: list[dict] = []
     best, kept = -1.0, copy.deepcopy(model.state_dict())

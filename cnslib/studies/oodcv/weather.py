@@ -20,7 +20,7 @@ from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Oodcv
 from cnslib.method.filtering import Judges
 from cnslib.models import encoders
-from cnslib.studies.oodcv.training import School
+from cnslib.studies.oodcv.training import FineTuning
 from cnslib.world import scenes
 
 OTHERS = (UNSHIFTED, "heavy sandstorm")  # neither snow nor fog nor rain; OOD-CV's own file names add the query "desert"
@@ -33,17 +33,17 @@ class Panel:
     """Who looks at every picture: the filter's judges, and the fine-tuned classifiers, which are trained when first asked."""
 
     judges: Judges
-    school: School
+    tuning: FineTuning
 
     @cached_property
     def models(self) -> list[str]:
         """Names of the classifiers."""
-        return list(self.school.settings.networks)
+        return list(self.tuning.settings.networks)
 
     @cached_property
     def digest(self) -> str:
         """What an answer depends on besides the picture."""
-        return units.digest([self.school.stamp(name) for name in self.models], self.judges.clip.digest)
+        return units.digest([self.tuning.stamp(name) for name in self.models], self.judges.clip.digest)
 
 
 def schema(models: list[str], **more: pa.Column) -> pa.DataFrameSchema:
@@ -54,7 +54,7 @@ def schema(models: list[str], **more: pa.Column) -> pa.DataFrameSchema:
 def answers(pictures: Pictures, panel: Panel) -> pd.DataFrame:
     """The first answer of every classifier, one column each."""
     found = {}
-    for one in panel.school.graduates:
+    for one in panel.tuning.classifiers:
         parts = [one.logits(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
         found[one.name] = [one.labels[i] for i in torch.cat(parts).argmax(dim=1)]
     return pd.DataFrame(found)
@@ -109,7 +109,7 @@ def heldout(classes: list[str]) -> scenes.Garments:
 
 def reference(classes: list[str], *, panel: Panel, folder: Path) -> pd.DataFrame:
     """What classifiers and CLIP make of the reference: answers and features, computed where the table is missing or outdated."""
-    settings, kind = panel.school.settings, schema(panel.models, **{FEATURES: pa.Column(object)})
+    settings, kind = panel.tuning.settings, schema(panel.models, **{FEATURES: pa.Column(object)})
     plan = reference_plan(classes, settings=settings)
     unit = units.Unit(folder / "reference.parquet", stamp(plan, panel))
     if not unit.done:
@@ -121,26 +121,26 @@ def reference(classes: list[str], *, panel: Panel, folder: Path) -> pd.DataFrame
 
 def ladder(classes: list[str], *, panel: Panel, folder: Path) -> pd.DataFrame:
     """The classifiers' answers at known severities; computes the weathers that are missing or outdated, one table each."""
-    settings, kind = panel.school.settings, schema(panel.models)
+    settings, kind = panel.tuning.settings, schema(panel.models)
     plans = {shift: ladder_plan(classes, shift, settings=settings) for shift in settings.shifts}
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(plan, panel)) for shift, plan in plans.items()})
     if waiting := shelf.waiting():
-        pool, _ = heldout(classes), panel.school.graduates
-        workers.each(climb, [(pool, plans[shift], shelf[shift], panel) for shift in waiting], device=panel.school.device, desc="ladder")
+        pool, _ = heldout(classes), panel.tuning.classifiers
+        workers.each(climb, [(pool, plans[shift], shelf[shift], panel) for shift in waiting], device=panel.tuning.device, desc="ladder")
     return tables.read_units(shelf, kind)
 
 
 def climb(pool: scenes.Garments, plan: pd.DataFrame, unit: units.Unit, panel: Panel) -> None:
     """Writes the answers along one weather's ladder."""
-    pictures = rendered(pool, plan, seed=panel.school.settings.seed)
+    pictures = rendered(pool, plan, seed=panel.tuning.settings.seed)
     tables.write_unit(plan.join(answers(pictures, panel)), unit, schema(panel.models))
 
 
 def stamp(plan: pd.DataFrame, panel: Panel) -> units.Stamp:
     """What a table of rendered pictures depends on."""
-    return kinds.WEATHER.stamp(plan.to_dict("list"), panel.school.settings.seed, panel.digest)
+    return kinds.WEATHER.stamp(plan.to_dict("list"), panel.tuning.settings.seed, panel.digest)
 
 
 def answers_by_model(seen: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """One row per picture and classifier (model, key, top1), as `stats.outcomes` wants it."""
+    """One row per picture and classifier (model, key, top1), as `accuracy.outcomes` wants it."""
     return seen.melt(tables.KEY, models, "model", "top1")

@@ -1,7 +1,7 @@
 """The discrepancy ledger: paper value, released-code value, our value, reason, effect and verdict, a line per discrepancy.
 
 published/ledger.csv holds the prose of every line. The numbers come from the published tables: from the function of the line's name in
-`findings` or `codefindings`, or, where two recorded facts are compared, from the facts themselves.
+`findings` or `releases`, or, where two recorded facts are compared, from the facts themselves.
 """
 
 import pandas as pd

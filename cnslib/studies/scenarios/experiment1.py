@@ -37,7 +37,7 @@ def garments(
     found = subjects.draw_all(plain, pipeline=pipeline, settings=settings, device=device, folder=drawn)
     asked = [classes, labels, settings.images, settings.severities, settings.seed, subjects.digest(pipeline, settings)]
     sources = {name: [source, encoders.source_digest(source)] for name, source in settings.backbones.items()}
-    made_from = {name: kinds.CROSSING.stamp(name, asked, sources) for name in EVERY}
+    made_from = {name: kinds.EX1.stamp(name, asked, sources) for name in EVERY}
     return answered(made_from, (load_backbones, labels, found), settings, device, folder)
 
 
@@ -46,8 +46,8 @@ def photographs(*, settings: Scenarios, device: str, folder: Path, photos: Path 
     found = subjects.photographs(photos, count=settings.cutouts, seed=settings.seed)
     asked = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(photos)]
     sources = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
-    made_from = {name: kinds.CROSSING_PHOTOGRAPHS.stamp(name, asked, sources) for name in EVERY if name != subjects.NAME}
-    return answered(made_from, (load_guests, list(imagenet.labels()), found), settings, device, folder)
+    made_from = {name: kinds.EX1_PHOTOGRAPHS.stamp(name, asked, sources) for name in EVERY if name != subjects.NAME}
+    return answered(made_from, (load_imagenet_classifiers, list(imagenet.labels()), found), settings, device, folder)
 
 
 def load_backbones(labels: list[str], settings: Scenarios, device: str) -> list[Classifier]:
@@ -55,7 +55,7 @@ def load_backbones(labels: list[str], settings: Scenarios, device: str) -> list[
     return [classifiers.load(name, source, labels, device) for name, source in settings.backbones.items()]
 
 
-def load_guests(labels: list[str], settings: Scenarios, device: str) -> list[Classifier]:
+def load_imagenet_classifiers(labels: list[str], settings: Scenarios, device: str) -> list[Classifier]:
     """The classifiers of the photographs."""
     return [classifiers.own_classifier(source, name=name, labels=labels, device=device) for name, source in settings.classifiers.items()]
 
@@ -76,7 +76,7 @@ def answered(
 
 def write(name: str, load: Callable, labels: list[str], found: list[Subject], settings: Scenarios, device: str, unit: units.Unit) -> None:
     """One unit: the answers of all classifiers under one scenario, or about the originals."""
-    graded = settings.photo_severities if load is load_guests else settings.severities
+    graded = settings.photo_severities if load is load_imagenet_classifiers else settings.severities
     tables.write_unit(ask(load(labels, settings, device), found, name, graded, seed=settings.seed), unit, replies)
 
 

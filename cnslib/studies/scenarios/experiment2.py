@@ -1,7 +1,7 @@
 """EX2 of XIMAGENET-12 (section 5.1): a backbone trained and tested within one scenario, and once on originals for comparison.
 
 Every training starts from the zoo's weights, which know the original catalog, and takes the same steps at the same pace on catalog
-garments under its scenario at severity 1. The exam is that of EX1: the same held-out garments under the same scenario.
+garments under its scenario at severity 1. It is tested as in EX1, on the same held-out garments under the same scenario.
 """
 
 import itertools
@@ -39,7 +39,7 @@ TRAINED = (UNSHIFTED, *PRINTED)
 
 
 @dataclass(frozen=True)
-class Course:
+class Experiment:
     """What every training has in common: settings, classes, what outputs are called, and where weights in the making are kept."""
 
     settings: Scenarios
@@ -53,37 +53,37 @@ class Course:
         keys = ("images", "training_images", "steps", "batch_size", "learning_rate", "average", "seed")
         own = {key: getattr(self.settings, key) for key in keys}
         source = encoders.source_digest(self.settings.backbones[backbone])
-        return kinds.WITHIN.stamp(backbone, name, source, own, self.classes, self.labels)
+        return kinds.EX2.stamp(backbone, name, source, own, self.classes, self.labels)
 
 
-def outcome(course: Course, *, folder: Path) -> pd.DataFrame:
+def outcome(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     """The answers of every backbone within every scenario of Table 1; trains what is missing or outdated, one file each."""
-    keys = itertools.product(course.settings.backbones, TRAINED)
-    shelf = units.Shelf(folder, {(own, name): (f"{own}_{identifier(name)}.parquet", course.stamp(own, name)) for own, name in keys})
-    workers.each(sit, [(course, *key, shelf[key]) for key in shelf.waiting()], device=course.device, desc="trainings")
+    keys = itertools.product(experiment.settings.backbones, TRAINED)
+    shelf = units.Shelf(folder, {(own, name): (f"{own}_{identifier(name)}.parquet", experiment.stamp(own, name)) for own, name in keys})
+    workers.each(train_and_answer, [(experiment, *key, shelf[key]) for key in shelf.waiting()], device=experiment.device, desc="trainings")
     return tables.read_units(shelf, experiment1.replies)
 
 
-def sit(course: Course, backbone: str, name: str, unit: units.Unit) -> None:
-    """One training, its exam, and the answers written."""
-    model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", course.settings.backbones[backbone], course.device)
-    checkpoint = course.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
-    model = finetune(model, course, name, checkpoint=checkpoint)
-    found, pictures, _ = lesson(course, name, "heldout", course.settings.images)
+def train_and_answer(experiment: Experiment, backbone: str, name: str, unit: units.Unit) -> None:
+    """One training, and its answers to the held-out garments, written."""
+    model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", experiment.settings.backbones[backbone], experiment.device)
+    checkpoint = experiment.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
+    model = finetune(model, experiment, name, checkpoint=checkpoint)
+    found, pictures, _ = examples(experiment, name, "heldout", experiment.settings.images)
     severity = 0.0 if name == UNSHIFTED else 1.0
     keys = pd.DataFrame([(name, own.label, own.seed, severity) for own in found], columns=tables.KEY)
-    tables.write_unit(keys.assign(model=backbone, top1=answers(model, pictures, course)), unit, experiment1.replies)
+    tables.write_unit(keys.assign(model=backbone, top1=answers(model, pictures, experiment)), unit, experiment1.replies)
     checkpoint.unlink(missing_ok=True)
 
 
-def lesson(
-    course: Course, name: str, part: str, count: int
+def examples(
+    experiment: Experiment, name: str, part: str, count: int
 ) -> tuple[list[Subject], UInt8[np.ndarray, "images side side 3"], Int[Tensor, "images"]]:
     """Garments of one pool under a scenario at severity 1: the subjects, their pictures and the index of their class."""
-    pool, seed = read(part), course.settings.seed
-    found = subjects.garments(pool, part, course.classes, count=count, seed=seed)
+    pool, seed = read(part), experiment.settings.seed
+    found = subjects.garments(pool, part, experiment.classes, count=count, seed=seed)
     pictures = np.stack([subjects.shown(own, name, 1.0, seed=seed) for own in found])
-    return found, pictures, torch.tensor([course.labels.index(own.label) for own in found])
+    return found, pictures, torch.tensor([experiment.labels.index(own.label) for own in found])
 
 
 @cache
@@ -92,13 +92,13 @@ def read(part: str) -> scenes.Garments:
     return scenes.garments(paths.GARMENTS, part)
 
 
-def finetune(model: nn.Module, course: Course, name: str, *, checkpoint: Path) -> nn.Module:
+def finetune(model: nn.Module, experiment: Experiment, name: str, *, checkpoint: Path) -> nn.Module:
     """All weights, cross-entropy with the zoo's smoothing and mirror; resumes from its checkpoint.
 
-    Which garments a step sees depends on the step alone: all scenarios teach the same ones in the same order.
+    Which garments a step sees depends on the step alone: all scenarios show the same ones in the same order.
     """
-    settings = course.settings
-    _, pictures, label = lesson(course, name, "catalog", settings.training_images)
+    settings = experiment.settings
+    _, pictures, label = examples(experiment, name, "catalog", settings.training_images)
     training.begin(settings.seed)
     model.requires_grad_(True)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
@@ -109,7 +109,7 @@ def finetune(model: nn.Module, course: Course, name: str, *, checkpoint: Path) -
         return training.normalise(image), label[rows]
 
     key = ("scenarios", settings.seed)
-    return training.fit_classifier(model, batch, key, schedule=schedule, checkpoint=checkpoint, device=course.device, smoothing=0.1)
+    return training.fit_classifier(model, batch, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
 
 
 def batch_of(pictures: UInt8[np.ndarray, "images side side 3"]) -> Tensor:
@@ -118,9 +118,9 @@ def batch_of(pictures: UInt8[np.ndarray, "images side side 3"]) -> Tensor:
 
 
 @torch.no_grad()
-def answers(model: nn.Module, pictures: UInt8[np.ndarray, "images side side 3"], course: Course) -> list[str]:
+def answers(model: nn.Module, pictures: UInt8[np.ndarray, "images side side 3"], experiment: Experiment) -> list[str]:
     """The first answer to every picture."""
     model.eval()
     parts = [batch_of(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
-    best = torch.cat([model(training.normalise(part).to(course.device)).argmax(1) for part in parts])
-    return [course.labels[place] for place in best.tolist()]
+    best = torch.cat([model(training.normalise(part).to(experiment.device)).argmax(1) for part in parts])
+    return [experiment.labels[place] for place in best.tolist()]

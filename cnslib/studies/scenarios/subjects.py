@@ -1,13 +1,9 @@
-"""TODO.
+"""What the scenarios of XIMAGENET-12 are made from: objects with exact masks in their scenes, and scenes drawn around them (section 3.1).
 
-What scenarios are made from: objects with exact masks, garments of the mini world and the photo set's cut-outs, in their scenes.
-
-A subject also knows another picture of its set, the random background; one drawn around it can be added.
-
-Backgrounds that the text-to-image model draws around an object (XIMAGENET-12, section 3.1): inpainting, the object kept.
-
-The paper sends transparent images to Stable Diffusion XL. Here the base model repaints what the mask leaves free, as diffusers'
-inpainting pipeline does for a UNet without extra channels; that pipeline itself accepts latents of four channels alone.
+Objects are garments of the mini world and the photo set's cut-outs. A subject also knows another picture of its set, the random
+background; one drawn around it can be added. For that the paper sends transparent images to Stable Diffusion XL. Here the base model
+repaints what the mask leaves free (inpainting, the object kept), as diffusers' inpainting pipeline does for a UNet without extra
+channels; that pipeline itself accepts latents of four channels alone.
 """
 
 from dataclasses import dataclass, replace

@@ -1,11 +1,8 @@
-"""Networks and IoU.
+"""Segmentation under the scenarios of XIMAGENET-12 (sections 5.1 and 5.2): networks trained on originals, and the IoU of their maps.
 
-Segmentation under the scenarios of XIMAGENET-12 (sections 5.1 and 5.2): small networks, trained on originals with exact masks.
-
-Output 0 is the background, output 1 + i the garment i of `world.CLASSES`. Weights are not kept; what is kept of every image are the
-pixels that prediction and truth share and cover together, label by label.
-
-IoU, mIoU, failures and shares on the foreground from stored counts, with intervals; and what XIMAGENET-12 says of them.
+Small networks learn exact masks of garments. Output 0 is the background, output 1 + i the garment i of `scenes.CLASSES`. Weights are not
+kept; what is kept of every image are the pixels that prediction and truth share and cover together, label by label. IoU, mIoU, failures
+and shares on the foreground follow from these counts, with intervals, beside what the paper says of them.
 
 A trajectory is one image under one scenario, which stands in the column `shift`; its severity stands in `scale`.
 """
@@ -64,7 +61,7 @@ def answer(classes: list[str], *, settings: Segmentation, device: str, folder: P
     waiting = {name for shelf in shelves.values() for name in shelf.waiting()}
     made = {name: {kind: shelf[name] for kind, shelf in shelves.items()} for name in settings.networks}
     pieces = [(name, classes, settings, device, made[name], checkpoints) for name in settings.networks if name in waiting]
-    workers.each(sit, pieces, device=device, desc="networks")
+    workers.each(train_and_answer, pieces, device=device, desc="networks")
     return {name: {kind: unit.path for kind, unit in own.items()} for name, own in made.items()}
 
 
@@ -75,7 +72,9 @@ def stamp(name: str, classes: list[str], settings: Segmentation) -> units.Stamp:
     return kinds.SEGMENTATION.stamp(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder))
 
 
-def sit(name: str, classes: list[str], settings: Segmentation, device: str, made: dict[str, units.Unit], checkpoints: Path) -> None:
+def train_and_answer(
+    name: str, classes: list[str], settings: Segmentation, device: str, made: dict[str, units.Unit], checkpoints: Path
+) -> None:
     """One unit: trains a network, lets it segment every held-out garment in every state, and writes what came out."""
     checkpoint = checkpoints / f"{identifier(name)}-{made['maps'].made_from[:12]}.pt"
     model = train(name, settings=settings, checkpoint=checkpoint, device=device)

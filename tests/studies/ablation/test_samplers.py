@@ -1,8 +1,7 @@
-"""Samplers: DDIM is the benchmark's bit for bit, the others are diffusers' own; class counts and conclusions counted by hand."""
+"""Samplers: DDIM is the benchmark's bit for bit, the others are diffusers' own; conclusions counted by hand."""
 
 import dataclasses
 import itertools
-import math
 
 import diffusers
 import numpy as np
@@ -12,6 +11,7 @@ import timm
 import torch
 from golden_units import agrees
 from tiny_encoders import write_clip, write_timm
+from tiny_outcomes import random_outcomes
 from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
@@ -22,8 +22,7 @@ from cnslib.method import drawing, generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier
-from cnslib.stats import accuracy, failure
-from cnslib.studies.ablation import samplers, subsets
+from cnslib.studies.ablation import samplers
 
 CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
@@ -35,6 +34,7 @@ SAMPLERS = {
     "UniPC": {"scheduler": "UniPCMultistepScheduler", "steps": 8, "spacing": "linspace"},
     "DPM++": {"scheduler": "DPMSolverMultistepScheduler", "steps": 8, "spacing": "trailing"},
 }
+SCHEDULING = {name: studies.Scheduling(**one) for name, one in SAMPLERS.items()}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,19 +70,19 @@ def bench(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
     write_timm(folder / "dino", outputs=0)
     judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-    jury = [tiny_classifier(name, seed) for seed, name in enumerate(("one", "two"))]
-    steppers = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)
-    return samplers.Bench(steppers, "DDIM", origin, judge, jury, sliders, folder / "ablation")
+    asked = [tiny_classifier(name, seed) for seed, name in enumerate(("one", "two"))]
+    steppers = samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)
+    return samplers.Bench(steppers, "DDIM", origin, judge, asked, sliders, folder / "ablation")
 
 
 def test_ddim_is_the_benchmarks_sampler_bit_for_bit(pipe, sliders):
-    ours, theirs = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)["DDIM"], generation.Sampler(pipe, settings=SETTINGS)
+    ours, theirs = samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)["DDIM"], generation.Sampler(pipe, settings=SETTINGS)
     assert torch.equal(ours.unshifted("sneaker", 5), theirs.unshifted("sneaker", 5))
     with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
         assert torch.equal(ours.shifted("sneaker", 5, [0.5, 2.5]), theirs.shifted("sneaker", 5, [0.5, 2.5]))
 
 
-def plain_pipeline(pipe, sampler: dict, seed: int, scales: dict[int, float]) -> np.ndarray:
+def plain_pipeline(pipe, sampler: studies.Scheduling, seed: int, scales: dict[int, float]) -> np.ndarray:
     """Images of diffusers' own pipeline and scheduler; the slider's scale is set when `scales` names the step that comes next."""
 
     def switch(pipe, step, timestep, kwargs):
@@ -109,7 +109,7 @@ def plain_pipeline(pipe, sampler: dict, seed: int, scales: dict[int, float]) -> 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway(pipe, sliders, name):
     """Several scales share the memory of their prefix; each must be what the pipeline draws alone, but for rounding."""
-    stepper, sampler = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)[name], SAMPLERS[name]
+    stepper, sampler = samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)[name], SCHEDULING[name]
     assert abs(stepper.unshifted("sneaker", 5).numpy().astype(int) - plain_pipeline(pipe, sampler, 5, {})).max() <= 1
     with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
         ours = stepper.shifted("sneaker", 5, [0.5, 2.5]).numpy().astype(int)
@@ -120,7 +120,7 @@ def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_an_image_does_not_know_what_was_drawn_before(pipe, name):
-    fresh, used = (samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)[name] for _ in range(2))
+    fresh, used = (samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)[name] for _ in range(2))
     for seed in (1, 2, 1):
         used.unshifted("ankle boot", seed)
     assert torch.equal(used.unshifted("sneaker", 5), fresh.unshifted("sneaker", 5))
@@ -170,92 +170,6 @@ def test_bad_settings_are_named(change, message):
     plain = {"samplers": SAMPLERS, "reference": "DDIM", "rce_reference": "one", "shifts": SHIFTS, "seeds": 1, "counts": [2]}
     with pytest.raises(ValueError, match=message):
         changed(studies.Ablation(BOOTSTRAP, **plain), **change)
-
-
-def outcomes(wrong: dict[str, dict[str, list[list[int]]]]) -> accuracy.Outcomes:
-    """Known answers by class and model, a list of trajectories each, 1 where wrong; one shift."""
-    names = sorted(next(iter(wrong.values())))
-    rows = [("heavy snow", name, seed) for name, own in wrong.items() for seed in range(1, len(own[names[0]]) + 1)]
-    values = [[own[model][seed] for model in names] for own in wrong.values() for seed in range(len(own[names[0]]))]
-    scales = [float(i) for i in range(len(values[0][0]))]
-    return accuracy.Outcomes(pd.DataFrame(rows, columns=tables.TRAJECTORY), names, scales, np.array(values, bool))
-
-
-def random_outcomes(*, classes: int = 4, seeds: int = 5, models: int = 3) -> accuracy.Outcomes:
-    generator = np.random.default_rng(0)
-    names = [f"class {i}" for i in range(classes)]
-    rows = list(itertools.product(["heavy fog", "heavy snow"], names, range(1, seeds + 1)))
-    wrong = generator.random((len(rows), models, 4)) < np.linspace(0.1, 0.7, 4)
-    return accuracy.Outcomes(pd.DataFrame(rows, columns=tables.TRAJECTORY), [f"m{i}" for i in range(models)], [0.0, 1.0, 2.0, 3.0], wrong)
-
-
-def test_numbers_of_a_subset_are_those_of_its_classes_alone():
-    found = random_outcomes()
-    table = subsets.measures(found, [2, 4], reference="m0").set_index(["subset", "measure"])["value"]
-    inside = found.trajectories["class"].isin(["class 1", "class 3"]).to_numpy()
-    part = found.wrong[inside]
-    assert table["class 1 + class 3", "accuracy at scale 0"] == pytest.approx(1 - part[..., 0].mean())
-    assert table["class 1 + class 3", "accuracy drop"] == pytest.approx(part[..., -1].mean() - part[..., 0].mean())
-    alone = accuracy.Outcomes(found.trajectories[inside].reset_index(drop=True), found.models, found.scales, part)
-    ratio = accuracy.relative_corruption_error(accuracy.error_shares(alone, settings=BOOTSTRAP), reference="m0")
-    expected = ratio[(ratio["shift"] == accuracy.MEAN) & (ratio["model"] != "m0")]
-    assert expected["defined"].all() and table["class 1 + class 3", "rCE"] == pytest.approx(expected["estimate"].mean())
-
-
-def test_there_is_every_subset_of_a_size_and_all_classes_agree_with_themselves():
-    table = subsets.measures(random_outcomes(), [2, 3, 4], reference="m0")
-    assert table.groupby("classes")["subset"].nunique().to_dict() == {2: 6, 3: 4, 4: 1}
-    whole = table[table["classes"] == 4].set_index("measure")["value"]
-    assert whole["Kendall's tau with all classes"] == 1
-    spread = subsets.spread(table, confidence=0.95).set_index(["classes", "measure"])
-    row = spread.loc[(4, "accuracy drop")]
-    assert row["low"] == row["estimate"] == row["high"] and row["n"] == 1
-
-
-def test_a_size_that_no_subset_has_is_named():
-    with pytest.raises(ValueError, match=r"ablation.counts: 5 is not accepted; accepted: 1 to the 4 classes"):
-        subsets.measures(random_outcomes(), [5], reference="m0")
-
-
-def test_subsets_too_many_to_list_are_drawn_with_equal_chances():
-    few, many = subsets.members(10, 5), subsets.members(100, 30)
-    assert len(few) == math.comb(10, 5) == len(np.unique(few, axis=0))
-    assert len(many) == 1000 and (many.sum(1) == 30).all()
-    assert abs(many.mean(0) - 0.3).max() < 4.5 * np.sqrt(0.3 * 0.7 / 1000)
-    assert np.array_equal(many, subsets.members(100, 30))
-
-
-def test_a_shift_that_costs_the_reference_nothing_does_not_count():
-    found = outcomes({"bag": {"a": [[0, 0]], "b": [[0, 1]]}, "coat": {"a": [[0, 1]], "b": [[0, 1]]}})
-    table = subsets.measures(found, [1, 2], reference="a").set_index(["subset", "measure"])["value"]
-    assert np.isnan(table["bag", "rCE"]) and table["coat", "rCE"] == 1 and table["bag + coat", "rCE"] == 2
-
-
-def test_curves_and_failure_points_of_all_classes_are_those_of_the_sample():
-    found = random_outcomes()
-    curve = subsets.curves(found, [4], confidence=0.95)
-    assert np.allclose(curve["estimate"], 1 - found.wrong.mean((0, 1))) and np.allclose(curve["low"], curve["high"])
-    bars = subsets.failures(found, [2, 4], confidence=0.95).query("classes == ' 4 classes'")
-    first = failure.first_failure(found.wrong)
-    counts = np.array([(first == place).sum() for place in range(4)])
-    assert np.allclose(bars["estimate"], counts / counts.sum())
-
-
-def test_a_subset_without_failures_has_no_failure_points():
-    found = outcomes({"bag": {"m": [[0, 0]]}, "coat": {"m": [[0, 1]]}})
-    bars = subsets.failures(found, [1, 2], confidence=0.95)
-    assert bars.groupby("classes")["n"].first().tolist() == [1, 1]
-    assert bars["estimate"].tolist() == [0, 1, 0, 1]
-
-
-def test_the_drop_is_steadier_where_classes_differ_only_in_their_start():
-    """Classes that are right 1/5 to 4/5 of the time at scale 0 and lose the same: all the spread is in the start."""
-    rows = {f"c{i}": {"m": [[int(seed >= i), int(seed >= i - 1)] for seed in range(5)]} for i in (2, 3, 4, 5)}
-    steady = subsets.steadier(outcomes(rows), 2, settings=BOOTSTRAP)
-    spread = np.std([1 - np.mean(pair) for pair in itertools.combinations([3 / 5, 2 / 5, 1 / 5, 0], 2)])
-    assert steady["estimate"] == pytest.approx(spread) and steady["n"] == 20
-    weights = subsets.seed_weights(np.array([0, 0, 0, 1, 1]), settings=BOOTSTRAP)
-    assert (weights[:, :3].sum(1) == 3).all() and (weights[:, 3:].sum(1) == 2).all() and weights.std(0).min() > 0
 
 
 def answered(wrong: dict[str, list[list[int]]]) -> pd.DataFrame:

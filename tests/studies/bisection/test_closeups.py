@@ -89,8 +89,8 @@ def studio(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
     def make(folder, names=("bright", "dark"), *, sliders=sliders, settings=DRAWING):
         sampler = Counting(pipe, settings=settings)
         origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, LABELS)
-        jury = [judge(name, {"bright": 1.0, "dark": -1.0, "dim": -0.5}[name], judges) for name in names]
-        return closeups.Studio(sampler, origin, sliders, jury, folder)
+        asked = [judge(name, {"bright": 1.0, "dark": -1.0, "dim": -0.5}[name], judges) for name in names]
+        return closeups.Studio(sampler, origin, sliders, asked, folder)
 
     return make
 

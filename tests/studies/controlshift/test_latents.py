@@ -1,4 +1,4 @@
-"""Shifts in the latent space of a decoder: where they lead, what they leave, and what they refuse."""
+"""Shifts in the latent space of a decoder: where they lead, what they leave and refuse; their intensity, closed and simulated."""
 
 import math
 
@@ -7,7 +7,6 @@ import pytest
 from scipy.spatial import geometric_slerp
 
 from cnslib.studies.controlshift import latents
-from cnslib.studies.published import releases
 
 SIZE = 64
 TARGETS = latents.targets(SIZE, seed=1)
@@ -51,12 +50,6 @@ def test_extend_starts_half_way_to_the_target_and_ends_at_z():
     assert np.allclose(latents.unit(end), latents.unit(Z))
 
 
-def test_the_printed_formula_ends_at_the_target_where_the_text_says_z():
-    printed, meant = (releases.extended(math.pi / 2, size=SIZE, images=20, seed=1, printed=which) for which in (True, False))
-    assert np.allclose(printed["target"], 0, atol=1e-5) and np.allclose(meant["z"], 0, atol=1e-5)
-    assert (printed["z"] > 45).all()
-
-
 def test_overlap_at_zero_is_extend_at_zero_and_at_half_pi_turns_to_the_second_target():
     assert np.allclose(latents.shifted(Z, "overlap", 0.0, TARGETS), latents.shifted(Z, "extend", 0.0, TARGETS))
     swapped = latents.Targets(TARGETS.second, TARGETS.first)
@@ -82,3 +75,37 @@ def test_an_image_starts_from_the_same_latent_in_any_batch_and_another_in_anothe
 def test_what_is_no_shift_is_refused(kind, value, size, message):
     with pytest.raises(ValueError, match=message):
         latents.shifted(Z[:, :size], kind, value, TARGETS)
+
+
+SHIFTS = [("truncation", 1.05, 0.95), ("extend", 0.4, 0.0), ("overlap", 0.7, 0.0)]
+
+
+@pytest.mark.parametrize(("kind", "value"), [("truncation", 0.9), ("extend", 0.0), ("overlap", 0.0)])
+def test_the_training_distribution_has_no_intensity(kind, value):
+    assert latents.exact(kind, value, value, latents.targets(16, seed=1)) == pytest.approx(0, abs=1e-7)
+
+
+def test_a_ball_of_twice_the_radius_holds_three_quarters_new_area_in_the_plane():
+    assert latents.exact("truncation", 2.0, 1.0, latents.targets(2, seed=1)) == pytest.approx(3 / 4)
+
+
+def test_caps_of_the_ordinary_sphere_have_the_area_of_archimedes():
+    for angle in (0.3, 1.0, math.pi / 2, 2.5):
+        assert latents.cap(angle, 3) == pytest.approx((1 - math.cos(angle)) / 2)
+
+
+def test_extending_to_the_whole_sphere_doubles_the_support_in_any_space():
+    for size in (3, 1024):
+        assert latents.exact("extend", math.pi / 2, 0.0, latents.targets(size, seed=1)) == pytest.approx(0.5)
+
+
+def test_half_spheres_around_orthogonal_poles_share_half():
+    first, second = np.eye(4)[:2] * 2
+    assert latents.exact("overlap", math.pi / 2, 0.0, latents.Targets(first, second)) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("kind", "value", "trained"), SHIFTS)
+def test_monte_carlo_covers_the_closed_form(kind, value, trained):
+    targets = latents.targets(4, seed=1)
+    found = latents.simulated(kind, value, trained, targets, draws=20_000, seed=1, confidence=0.999)
+    assert found["low"] <= latents.exact(kind, value, trained, targets) <= found["high"]

@@ -4,10 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+import torch
+from golden_units import agrees
+from tiny_degradation import SHIFTED
 
+from cnslib.core import kinds, tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy
-from cnslib.studies.degradation import distance
+from cnslib.studies.controlshift import datasets
+from cnslib.studies.degradation import distance, training
 
 SETTINGS = Bootstrap(resamples=200, confidence=0.95, seed=1)
 SCALES = [0.0, 1.0, 2.0, 3.0]
@@ -39,6 +44,7 @@ def test_the_slope_is_that_of_statsmodels():
     x, y = generator.normal(size=(6, 9)), generator.normal(size=(6, 9))
     expected = [sm.OLS(b, sm.add_constant(a)).fit().params[1] for a, b in zip(x, y, strict=True)]
     assert np.allclose(distance.slope(x, y), expected)
+    assert distance.slope(np.array([0.0, 1.0]), np.array([0.0, -2.0])) == -2
 
 
 def answers(right):
@@ -78,3 +84,27 @@ def test_a_missing_distance_is_named():
     found = accuracy.outcomes(answers([20, 18, 16, 14]))
     with pytest.raises(ValueError, match=r"1 trajectories lack a distance, first overlap bag 3"):
         distance.slopes(found, at([1, 2, 3, 4]).query("seed != 3"), settings=SETTINGS)
+
+
+class Means:
+    """An encoder whose only feature is the mean grey."""
+
+    def features(self, pictures):
+        return torch.from_numpy(pictures.mean((1, 2, 3)))[:, None]
+
+
+def test_distances_are_those_of_brute_force_to_the_own_training_set(experiment):
+    found = distance.from_training(experiment.sets, SHIFTED, Means(), "truncation", ("truncation",))
+    known, _ = training.stock(experiment, ["train_truncation"])
+    asked = tables.pictures(datasets.test_set(experiment.sets, SHIFTED, ("truncation",)), "test")
+    flat = [pictures.reshape(len(pictures), -1) / 255 for pictures in (known, asked)]
+    brute = np.linalg.norm(flat[1][:, None] - flat[0][None], axis=-1).min(1)
+    assert np.allclose(found["pixel"], brute, atol=1e-5)  # a^2 - 2ab + b^2 of 3,072 pixels leaves up to 1e-6 where a = b
+    means = [pictures.mean((1, 2, 3)) for pictures in (known, asked)]
+    assert np.allclose(found["feature"], np.abs(means[1][:, None] - means[0][None]).min(1), atol=1e-5)
+    table = distance.means(found)
+    assert table["n"].tolist() == [4, 4] and table["pixel"].tolist() == found.groupby("scale")["pixel"].mean().tolist()
+
+
+def test_the_tiny_unit_is_the_golden_one(experiment):
+    agrees(kinds.NEIGHBOURS, distance.from_training(experiment.sets, SHIFTED, Means(), "truncation", ("truncation",)))

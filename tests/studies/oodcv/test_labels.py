@@ -1,4 +1,4 @@
-"""CLIP's weather labels and nearest neighbours on vectors whose answer is known by hand, and the paper's tables beside ours."""
+"""CLIP's weather labels and nearest neighbours on vectors whose answer is known by hand."""
 
 from types import SimpleNamespace
 
@@ -8,10 +8,8 @@ import pytest
 import torch
 from statsmodels.stats.proportion import proportion_confint
 
-from cnslib.core import paths
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.accuracy import Shares
-from cnslib.studies.oodcv import claims, labels
+from cnslib.studies.oodcv import labels
 from cnslib.studies.oodcv.labels import UNKNOWN
 
 SHIFTS = ["heavy snow", "heavy fog", "heavy rain"]
@@ -69,40 +67,3 @@ def test_examples_are_the_middle_ones_of_light_and_heavy_weather():
     chosen = labels.typical(real, cosines)
     assert chosen.set_index("amount")["seed"].to_dict() == {"light": 2, "heavy": 5}
     assert chosen["place"].tolist() == chosen["seed"].tolist()
-
-
-def test_table_10_is_made_of_the_labels_that_clip_gives():
-    label = pd.Series(["heavy snow", "heavy snow", UNKNOWN, "heavy fog"])
-    found = claims.table10(np.array([True, False, True, True]), label, paths.PUBLISHED / "cns_table10.csv", confidence=0.95)
-    assert found["n"].to_dict() == {"Snow": 2, "Unknown": 1, "Fog": 1, "Total": 4}
-    assert found.loc["Total", "ours"] == 0.75 and found.loc["Total", "published"] == 0.684
-    assert found.loc["Snow", "difference"] == pytest.approx(0.5 - 0.703)
-
-
-def test_label_shares_are_split_by_severity_with_the_other_weather_apart():
-    reference = pd.DataFrame({"scale": [0.1, 0.2, 0.9, 0.5], "shift": ["heavy fog", "heavy snow", "heavy rain", "heavy sandstorm"]})
-    found = claims.doubt(reference, {"right": np.array([True, False, True, False])}, shifts=SHIFTS, confidence=0.95)
-    assert found.set_index("severity")["estimate"].to_dict() == {"light": 0.5, "heavy": 1.0, claims.BEYOND: 0.0}
-
-
-def errors(samples: list[list[float]], bins: list[float], *, scatter: float = 0.0) -> Shares:
-    """Error rates [shift][scale] of one classifier, and their mean as the pooled group."""
-    first = np.array(samples)[:, None]
-    first = np.concatenate([first, first.mean(0, keepdims=True)])
-    drawn = first + scatter * np.random.default_rng(0).normal(size=(200, *first.shape))
-    counts = np.full(len(samples) + 1, 30)
-    return Shares(np.concatenate([first[None], drawn]), [*sorted(SHIFTS)[: len(samples)], "all shifts"], counts, ["resnet"], bins, 0.95)
-
-
-def test_the_papers_statements_hold_where_they_are_built_in_and_fail_where_they_are_not():
-    named = pd.Series({"n": 90, "estimate": 0.99, "low": 0.97, "high": 1.0})
-    reference = errors([[0.5]] * 3, [0.0], scatter=0.01)
-    paper = errors([[0.05, 0.06, 0.45], [0.05, 0.05, 0.2], [0.05, 0.05, 0.2]], [0.0, 1.5, 3.0], scatter=0.01)  # fog comes first
-    found = claims.statements(paper, reference, model="resnet", named=named)
-    assert found["verdict"].tolist() == ["holds"] * 4
-    assert found["ours"].tolist() == pytest.approx([0.01 / 3, 0.25, 0.5 - 0.85 / 3, 0.99])
-    other = errors([[0.05, 0.4, 0.6], [0.05, 0.5, 0.9], [0.05, 0.4, 0.9]], [0.0, 1.5, 3.0], scatter=0.01)
-    bad = claims.statements(other, reference, model="resnet", named=named.replace({0.97: 0.5, 1.0: 0.7}))
-    assert bad["verdict"].tolist() == ["does not hold", "opposite", "opposite", "does not hold"]
-    alone = claims.statements(errors([[0.1, 0.2]], [0.0, 3.0]), errors([[0.5]], [0.0]), model="resnet", named=named)
-    assert alone["verdict"].iloc[1] == "not measured here"

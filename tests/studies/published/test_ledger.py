@@ -3,11 +3,9 @@
 import pandas as pd
 import pytest
 
-from cnslib.core import paths
 from cnslib.core.settings.analyses import Published
 from cnslib.core.settings.method import Bootstrap
-from cnslib.data import published
-from cnslib.studies.published import findings, ledger, releases
+from cnslib.studies.published import ledger
 from cnslib.studies.published.findings import Finding
 
 SETTINGS = Published(bootstrap=Bootstrap(100, 0.95, 1), starts=50, images=20, seed=1)
@@ -75,25 +73,6 @@ def test_the_same_prose_fits_other_numbers():
     """No line's verdict is typed: a finding that agrees silences reason and effect."""
     assert ledger.verdict(Finding("1", "1", False, False)) == "agrees"
     assert [ledger.verdict(Finding("1", "2", True, holds)) for holds in (None, True, False)] == list(ledger.VERDICTS[1:])
-
-
-def test_agreeing_tables_make_an_agreeing_line(tmp_path, monkeypatch):
-    for path in paths.PUBLISHED.glob("*.csv"):
-        (tmp_path / path.name).write_text(
-            path.read_text().replace("DINOv1-IN1k,dinov1_ft_vit_base_patch16,0.636", "DINOv1-IN1k,dinov1_ft_vit_base_patch16,0.676")
-        )
-    monkeypatch.setattr(paths, "PUBLISHED", tmp_path)
-    assert not findings.rce_dinov1(SETTINGS).differs
-
-
-def test_released_vote_drops_when_three_detectors_fire():
-    code = published.facts("released_code")
-    assert releases.fires(code) == 3 and releases.fires(code | {"filter_start_count": "0"}) == 2
-
-
-def test_slider_acts_in_three_quarters_of_a_hundred_steps():
-    code = published.facts("released_code")
-    assert releases.share_of_steps(100, code=code) == 0.75 and releases.share_of_steps(50, code=code) == 38 / 50
 
 
 def test_a_line_without_function_or_facts_is_named(monkeypatch):

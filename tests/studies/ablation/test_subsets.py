@@ -1,0 +1,94 @@
+"""Subsets of the classes: numbers of a subset are those of its classes alone, and spreads are counted by hand."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_outcomes import random_outcomes
+
+from cnslib.core import tables
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import accuracy, failure
+from cnslib.studies.ablation import subsets
+
+BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1)
+
+
+def outcomes(wrong: dict[str, dict[str, list[list[int]]]]) -> accuracy.Outcomes:
+    """Known answers by class and model, a list of trajectories each, 1 where wrong; one shift."""
+    names = sorted(next(iter(wrong.values())))
+    rows = [("heavy snow", name, seed) for name, own in wrong.items() for seed in range(1, len(own[names[0]]) + 1)]
+    values = [[own[model][seed] for model in names] for own in wrong.values() for seed in range(len(own[names[0]]))]
+    scales = [float(i) for i in range(len(values[0][0]))]
+    return accuracy.Outcomes(pd.DataFrame(rows, columns=tables.TRAJECTORY), names, scales, np.array(values, bool))
+
+
+def test_numbers_of_a_subset_are_those_of_its_classes_alone():
+    found = random_outcomes()
+    table = subsets.measures(found, [2, 4], reference="m0").set_index(["subset", "measure"])["value"]
+    inside = found.trajectories["class"].isin(["class 1", "class 3"]).to_numpy()
+    part = found.wrong[inside]
+    assert table["class 1 + class 3", "accuracy at scale 0"] == pytest.approx(1 - part[..., 0].mean())
+    assert table["class 1 + class 3", "accuracy drop"] == pytest.approx(part[..., -1].mean() - part[..., 0].mean())
+    alone = accuracy.Outcomes(found.trajectories[inside].reset_index(drop=True), found.models, found.scales, part)
+    ratio = accuracy.relative_corruption_error(accuracy.error_shares(alone, settings=BOOTSTRAP), reference="m0")
+    expected = ratio[(ratio["shift"] == accuracy.MEAN) & (ratio["model"] != "m0")]
+    assert expected["defined"].all() and table["class 1 + class 3", "rCE"] == pytest.approx(expected["estimate"].mean())
+
+
+def test_there_is_every_subset_of_a_size_and_all_classes_agree_with_themselves():
+    table = subsets.measures(random_outcomes(), [2, 3, 4], reference="m0")
+    assert table.groupby("classes")["subset"].nunique().to_dict() == {2: 6, 3: 4, 4: 1}
+    whole = table[table["classes"] == 4].set_index("measure")["value"]
+    assert whole["Kendall's tau with all classes"] == 1
+    spread = subsets.spread(table, confidence=0.95).set_index(["classes", "measure"])
+    row = spread.loc[(4, "accuracy drop")]
+    assert row["low"] == row["estimate"] == row["high"] and row["n"] == 1
+
+
+def test_a_size_that_no_subset_has_is_named():
+    with pytest.raises(ValueError, match=r"ablation.counts: 5 is not accepted; accepted: 1 to the 4 classes"):
+        subsets.measures(random_outcomes(), [5], reference="m0")
+
+
+def test_subsets_too_many_to_list_are_drawn_with_equal_chances():
+    few, many = subsets.members(10, 5), subsets.members(100, 30)
+    assert len(few) == math.comb(10, 5) == len(np.unique(few, axis=0))
+    assert len(many) == 1000 and (many.sum(1) == 30).all()
+    assert abs(many.mean(0) - 0.3).max() < 4.5 * np.sqrt(0.3 * 0.7 / 1000)
+    assert np.array_equal(many, subsets.members(100, 30))
+
+
+def test_a_shift_that_costs_the_reference_nothing_does_not_count():
+    found = outcomes({"bag": {"a": [[0, 0]], "b": [[0, 1]]}, "coat": {"a": [[0, 1]], "b": [[0, 1]]}})
+    table = subsets.measures(found, [1, 2], reference="a").set_index(["subset", "measure"])["value"]
+    assert np.isnan(table["bag", "rCE"]) and table["coat", "rCE"] == 1 and table["bag + coat", "rCE"] == 2
+
+
+def test_curves_and_failure_points_of_all_classes_are_those_of_the_sample():
+    found = random_outcomes()
+    curve = subsets.curves(found, [4], confidence=0.95)
+    assert np.allclose(curve["estimate"], 1 - found.wrong.mean((0, 1))) and np.allclose(curve["low"], curve["high"])
+    bars = subsets.failures(found, [2, 4], confidence=0.95).query("classes == ' 4 classes'")
+    first = failure.first_failure(found.wrong)
+    counts = np.array([(first == place).sum() for place in range(4)])
+    assert np.allclose(bars["estimate"], counts / counts.sum())
+
+
+def test_a_subset_without_failures_has_no_failure_points():
+    found = outcomes({"bag": {"m": [[0, 0]]}, "coat": {"m": [[0, 1]]}})
+    bars = subsets.failures(found, [1, 2], confidence=0.95)
+    assert bars.groupby("classes")["n"].first().tolist() == [1, 1]
+    assert bars["estimate"].tolist() == [0, 1, 0, 1]
+
+
+def test_the_drop_is_steadier_where_classes_differ_only_in_their_start():
+    """Classes that are right 1/5 to 4/5 of the time at scale 0 and lose the same: all the spread is in the start."""
+    rows = {f"c{i}": {"m": [[int(seed >= i), int(seed >= i - 1)] for seed in range(5)]} for i in (2, 3, 4, 5)}
+    steady = subsets.steadier(outcomes(rows), 2, settings=BOOTSTRAP)
+    spread = np.std([1 - np.mean(pair) for pair in itertools.combinations([3 / 5, 2 / 5, 1 / 5, 0], 2)])
+    assert steady["estimate"] == pytest.approx(spread) and steady["n"] == 20
+    weights = subsets.seed_weights(np.array([0, 0, 0, 1, 1]), settings=BOOTSTRAP)
+    assert (weights[:, :3].sum(1) == 3).all() and (weights[:, 3:].sum(1) == 2).all() and weights.std(0).min() > 0

@@ -1,0 +1,118 @@
+"""The diffusion classifier beside others: which images, which answers, each made once, and differences by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_denoiser import CLASSES, COLOURS, SETTINGS, exact, images, settings
+
+from cnslib.core import paths, tables, units
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.analyses import Denoiser
+from cnslib.stats import accuracy
+from cnslib.studies.denoiser import comparison, diffusion_classifier
+
+
+def random_table(seed: int, keys: list[tuple], wanted: Denoiser = SETTINGS, classes: list[str] = CLASSES) -> pd.DataFrame:
+    """A table of random errors, complete."""
+    rng = np.random.default_rng(seed)
+    grid = pd.MultiIndex.from_product([classes, diffusion_classifier.timesteps(wanted, 1000)], names=["candidate", "timestep"]).to_frame(
+        index=False
+    )
+    parts = [grid.assign(**dict(zip(tables.KEY, key, strict=True))) for key in keys]
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(**{loss: rng.uniform(size=len(table)) for loss in diffusion_classifier.LOSSES})
+
+
+def test_the_answer_has_the_largest_logit_and_the_margin_tells_right_from_wrong():
+    wanted = settings(keep=[2, 1], trials=[2, 8])
+    keys = [("heavy snow", CLASSES[seed % 3], seed, 1.0) for seed in range(60)]
+    table = random_table(1, keys, wanted)
+    for loss in diffusion_classifier.LOSSES:
+        answers = comparison.answers(table, CLASSES, loss, size=16, settings=wanted)
+        right = answers["top1"] == answers["class"]
+        assert 5 < right.sum() < 55 and ((answers["margin"] > 0) == right).all()
+        assert all(row.top5[0] == row.top1 and sorted(row.top5) == CLASSES for row in answers.itertuples())
+    one = table[table["seed"] == 0].pivot(index="timestep", columns="candidate", values="l1")[CLASSES].to_numpy()
+    found = diffusion_classifier.logits(one, settings(keep=[1], trials=[8]), size=16)
+    assert found == pytest.approx(16 * (one.mean(0).min() - one.mean(0)))
+
+
+def test_only_missing_or_outdated_units_are_made_and_foreign_ones_deleted(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # starting processes would take longer than the toy
+    judge = exact()
+    plan = diffusion_classifier.plan(images(dict(zip(CLASSES, COLOURS, strict=True))), tmp_path)
+    first = comparison.judge_all(judge, plan, folder=tmp_path, settings=SETTINGS)
+    assert sorted(path.name for path in tmp_path.rglob("*.parquet")) == ["bag_1.parquet", "coat_1.parquet", "sandal_1.parquet"]
+    before = {path: path.stat().st_mtime_ns for path in plan}
+    damaged, *others = plan
+    damaged.write_bytes(b"cut off")
+    pd.testing.assert_frame_equal(comparison.judge_all(judge, plan, folder=tmp_path, settings=SETTINGS), first)
+    assert {path: path.stat().st_mtime_ns for path in others} == {path: before[path] for path in others}
+    assert not any(units.done(path, diffusion_classifier.stamp(judge, part, settings(seed=2))) for path, part in plan.items())
+    comparison.judge_all(judge, dict(list(plan.items())[:1]), folder=tmp_path, settings=SETTINGS)
+    assert [path.name for path in tmp_path.rglob("*.parquet")] == [damaged.name]
+
+
+def test_the_first_kept_trajectories_are_chosen_and_unshifted_images_asked_once():
+    kept = pd.DataFrame(
+        [("heavy snow", "bag", s) for s in (5, 3, 9)] + [("cartoon style", "bag", 3), ("heavy snow", "coat", 1)],
+        columns=tables.TRAJECTORY,
+    )
+    chosen = comparison.choose(kept, ["bag"], settings=settings(shifts=["heavy snow", "cartoon style"]))
+    found = sorted(chosen.itertuples(index=False, name=None))
+    assert found == [("cartoon style", "bag", 3), ("heavy snow", "bag", 3), ("heavy snow", "bag", 5)]
+    wanted = comparison.keys(chosen, settings=SETTINGS)
+    assert len(wanted) == 2 + 3 * 2 and (wanted["shift"] == UNSHIFTED).sum() == 2
+    with pytest.raises(ValueError, match=r"denoiser\.shifts: none of 5 kept"):
+        comparison.choose(kept, ["bag"], settings=settings(shifts=["heavy fog"]))
+
+
+def shares_of(wrong: dict[str, list[list[int]]]) -> accuracy.Shares:
+    """Error shares of some models on two garments under snow; per garment whether each of three scales is wrong."""
+    rows = [
+        {"model": model, "shift": "heavy snow", "class": "bag", "seed": seed, "scale": scale, "top1": "coat" if bad else "bag"}
+        for model, garments in wrong.items()
+        for seed, own in enumerate(garments)
+        for scale, bad in zip(SETTINGS.scales, own, strict=True)
+    ]
+    return accuracy.error_shares(accuracy.outcomes(pd.DataFrame(rows)), settings=SETTINGS.bootstrap)
+
+
+def test_lead_and_widening_are_differences_of_drops_by_hand():
+    """Drops of 0, 0.5, 1 and of 0, 0, 0.5: on average 0.5 and 1/6; the gap is 0.5 at both scales above 0."""
+    shares = shares_of({"denoiser_l1": [[0, 1, 1], [0, 0, 1]], "vit": [[0, 0, 1], [0, 0, 0]], "mae": [[1, 1, 1], [0, 0, 0]]})
+    ahead = comparison.lead(shares, reference="denoiser_l1").query("shift == @accuracy.ALL").set_index("model")["estimate"]
+    assert ahead.to_dict() == pytest.approx({"vit": 1 / 3, "mae": 1 / 2})
+    growth = comparison.widening(shares, reference="denoiser_l1").query("shift == @accuracy.ALL").set_index("model")["estimate"]
+    assert growth.to_dict() == pytest.approx({"vit": 0, "mae": 0.5})
+    beside = comparison.published(shares, pd.read_csv(paths.PUBLISHED / "denoiser.csv").query("scale.isna()"), reference="denoiser_l1")
+    assert beside["ours"].tolist() == pytest.approx([1 / 2, 1 / 6, 0, 1 / 3, 1 / 2])
+    assert beside["published"].tolist() == pytest.approx([0.106, 0.07, 0.05, 0.036, 0.056])  # 0.036 is what the list of claims says
+
+
+def test_only_timesteps_at_which_all_were_tried_vote_and_errors_of_v_weigh_the_noisy_ones_more():
+    """The bag is behind by 2 at the first timestep and ahead by 1 at the second, where abar is a tenth: 10 as an error of v."""
+    keys = {"shift": UNSHIFTED, "class": "bag", "seed": 1, "scale": 0.0}
+    values = {("bag", 100): 3.0, ("coat", 100): 1.0, ("bag", 900): 1.0, ("coat", 900): 2.0, ("bag", 500): 0.0}
+    table = pd.DataFrame([{**keys, "candidate": c, "timestep": t, "l1": e, "l2": e} for (c, t), e in values.items()])
+    tried = comparison.tried_by_all(table, classes=["bag", "coat"])
+    assert set(tried["timestep"]) == {100, 900}
+    single = comparison.hits_by(tried, ["loss", "timestep"], settings=SETTINGS.bootstrap).set_index(["loss", "timestep"])["estimate"]
+    assert single["l2"].to_dict() == {100: 0, 900: 1}
+    signal = np.ones(1000)
+    signal[900] = 0.1
+    found = comparison.spaces(tried, signal, settings=SETTINGS.bootstrap).set_index(["loss", "space"])["estimate"]
+    assert found["l2"].to_dict() == {"noise": 0, "v": 1} and found["l1"].to_dict() == {"noise": 0, "v": 1}
+
+
+def test_mean_margins_count_the_unshifted_image_under_its_shift():
+    keys = [(UNSHIFTED, "bag", 1, 0.0), ("heavy snow", "bag", 1, 1.0), ("heavy snow", "bag", 1, 2.5)]
+    answers = pd.DataFrame(keys, columns=tables.KEY).assign(model="denoiser_l1", margin=[3.0, 2.0, -1.0])
+    chosen = pd.DataFrame([("heavy snow", "bag", 1)], columns=tables.TRAJECTORY)
+    found = comparison.margins(answers, chosen, settings=SETTINGS)
+    assert found["estimate"].tolist() == [3, 2, -1] and (found["n"] == 1).all() and (found["low"] == found["estimate"]).all()
+
+
+def test_the_bill_is_the_cost_of_an_image_times_their_number():
+    bill = comparison.costs(7, classes=10, settings=settings(keep=[1], trials=[4]))
+    assert bill["evaluations"].to_dict() == {"whole": 280, "least": 280, "most": 280}

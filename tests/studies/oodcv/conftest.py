@@ -1,0 +1,63 @@
+"""Random models of every kind for the OOD-CV comparison."""
+
+import dataclasses
+
+import pytest
+import timm
+import torch
+from tiny_encoders import write_clip, write_timm
+from tiny_garments import VIT
+from tiny_oodcv import CLASSES, SETTINGS, plentiful
+
+from cnslib.core.names import SHIFTS
+from cnslib.core.settings.method import Generation
+from cnslib.method import filtering
+from cnslib.method.generation import Sampler
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, encoders, text_to_image
+from cnslib.studies.oodcv import generated
+from cnslib.studies.oodcv.training import FineTuning
+from cnslib.studies.oodcv.weather import Panel
+from cnslib.world import scenes, zoo
+
+DRAWING = Generation(steps=7, guidance=3.0, guidances=[3.0], start_fraction=SETTINGS.start_fraction, negative_prompt="")
+
+
+@pytest.fixture(scope="session")
+def studio(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory) -> generated.Studio:
+    """Random models of every kind. Read only."""
+    folder = tmp_path_factory.mktemp("oodcv")
+    for number, name in enumerate(SETTINGS.networks):
+        torch.manual_seed(number)
+        network = zoo.network_of(VIT)
+        model = timm.create_model(network["architecture"], num_classes=2, **network["arguments"])
+        zoo.save(model, folder / name, **network)
+    write_timm(folder / "encoder", outputs=0)
+    write_timm(folder / "oracle", outputs=len(CLASSES) + len(SHIFTS) + 2)
+    write_clip(folder / "clip")
+    settings = dataclasses.replace(SETTINGS, networks={name: str(folder / name) for name in SETTINGS.networks})
+    oracle = encoders.Oracle(str(folder / "oracle"), labels=CLASSES)
+    judges = filtering.Judges(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "encoder")), oracle)
+    tuning = FineTuning(settings, CLASSES, CLASSES, folder / "weights", folder / "training", "cpu")
+    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
+    for number, name in enumerate(CLASSES):
+        for shift in settings.shifts:
+            write_slider(pipe, slider_path(folder / "sliders", shift, name), number)
+    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    return generated.Studio(Sampler(pipe, settings=DRAWING), origin, folder / "sliders", Panel(judges, tuning))
+
+
+@pytest.fixture(autouse=True)
+def synthetic(monkeypatch):
+    """Synthetic garments in place of the data set, all work in this process."""
+    monkeypatch.setattr(scenes, "garments", plentiful)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+
+
+def write_slider(pipe, path, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    with adapters.fresh(pipe, rank=2, alpha=1.0, generator=generator) as weights:
+        for weight in weights:
+            weight.data.copy_(0.3 * torch.randn(weight.shape, generator=generator))
+        adapters.save(pipe, path, {})

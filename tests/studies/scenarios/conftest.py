@@ -1,0 +1,44 @@
+"""Settings of the smallest experiments, two objects per class, and rectangles in place of Fashion-MNIST."""
+
+import pytest
+import timm
+import torch
+from tiny_garments import VIT, garments
+from tiny_scenarios import CLASSES, LABELS
+
+from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.studies import Scenarios
+from cnslib.studies.scenarios import experiment2, subjects
+from cnslib.world import scenes, zoo
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory) -> Scenarios:
+    """Two objects per class, and one tiny network with random weights."""
+    folder = tmp_path_factory.mktemp("networks") / "tiny"
+    network = zoo.network_of(VIT)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        zoo.save(timm.create_model(network["architecture"], num_classes=len(LABELS), **network["arguments"]), folder, **network)
+    return Scenarios(
+        bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1), seed=1, classifiers={"lite0": "lite:0"},
+        cutouts=2, backbones={"tiny": str(folder)}, images=2,
+        severities=[0.0, 0.5, 1.0], photo_severities=[0.0, 1.0], drawing_steps=2, guidance=2.0, training_images=2, steps=2,
+        batch_size=4, learning_rate=1e-3, average=0.5,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def found() -> list[subjects.Subject]:
+    """Two sneakers and two ankle boots in their scenes."""
+    return subjects.garments(garments(), "heldout", CLASSES, count=2, seed=1)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Rectangles in place of Fashion-MNIST, in this process alone."""
+    monkeypatch.setattr(scenes, "garments", lambda _folder, pool: garments(pool))
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    experiment2.read.cache_clear()
+    yield
+    experiment2.read.cache_clear()

@@ -1,0 +1,40 @@
+"""Random pictures of two shifts in tables, and random networks that judge them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from tiny_encoders import write_clip, write_timm
+
+from cnslib.core import tables
+from cnslib.core.names import SHIFTS
+from cnslib.method import filtering
+from cnslib.models import encoders
+
+LABELS = ["sneaker", "bag", "coat"]
+CHOSEN = ["heavy snow", "cartoon style"]
+GRID = [(name, seed) for name in ("sneaker", "bag") for seed in (1, 2)]
+
+
+def picture(*key: str | float) -> np.ndarray:
+    """The random picture of a key."""
+    return np.random.default_rng([sum(map(ord, str(part))) for part in key]).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+
+
+def write_images(folder: Path, shift: str, scales: list[float]) -> None:
+    """The table of one shift, with a picture for every pair of GRID and scale."""
+    rows = [
+        {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(picture(shift, name, seed, scale))}
+        for name, seed in GRID
+        for scale in scales
+    ]
+    tables.write(pd.DataFrame(rows), folder / f"{shift.replace(' ', '_')}.parquet", tables.images)
+
+
+def random_judges(folder: Path) -> filtering.Judges:
+    """CLIP, image encoder and oracle with random weights."""
+    write_clip(folder / "clip")
+    write_timm(folder / "dino", outputs=0)
+    write_timm(folder / "oracle", outputs=len(LABELS) + len(SHIFTS) + 2, seed=1)
+    clip, dino = encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino"))
+    return filtering.Judges(clip, dino, encoders.Oracle(str(folder / "oracle"), labels=LABELS))

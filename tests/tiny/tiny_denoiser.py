@@ -1,0 +1,68 @@
+"""A denoiser that knows the one picture of every class, and settings of the smallest comparison."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import torch
+from diffusers import DDIMScheduler
+
+from cnslib.core import tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.analyses import Denoiser
+from cnslib.core.settings.method import Bootstrap
+from cnslib.studies.denoiser import diffusion_classifier
+from cnslib.studies.denoiser.diffusion_classifier import Judge
+
+CLASSES = ["bag", "coat", "sandal"]
+COLOURS = [40, 130, 210]
+SETTINGS = Denoiser(
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
+    seed=1,
+    shifts=["heavy snow"],
+    seeds=2,
+    scales=[0.0, 1.0, 2.5],
+    keep=[2, 1],
+    trials=[2, 4],
+)
+
+
+def settings(**changes) -> Denoiser:
+    return dataclasses.replace(SETTINGS, **changes)
+
+
+def picture(colour: int) -> np.ndarray:
+    return np.full((4, 4, 3), colour, np.uint8)
+
+
+class Pixels:
+    """An autoencoder whose latent is the picture itself."""
+
+    device = torch.device("cpu")
+    config = SimpleNamespace(scaling_factor=0.5)
+
+    def encode(self, pixels):
+        return SimpleNamespace(latent_dist=SimpleNamespace(mean=pixels))
+
+
+def of_one_picture(parts, noisy, timestep, conditions):
+    """The exact noise if all pictures of a class look the same, `conditions`: what is left of the input without the picture."""
+    signal = parts.scheduler.alphas_cumprod[timestep]
+    epsilon = (noisy - signal.sqrt() * conditions) / (1 - signal).sqrt()
+    velocity = signal.sqrt() * epsilon - (1 - signal).sqrt() * conditions
+    output = epsilon if parts.scheduler.config.prediction_type == "epsilon" else velocity
+    return diffusion_classifier.as_epsilon(parts, output, noisy, timestep)
+
+
+def exact(prediction_type: str = "epsilon") -> Judge:
+    """A judge that knows the one picture of every class."""
+    parts = SimpleNamespace(vae=Pixels(), scheduler=DDIMScheduler(prediction_type=prediction_type))
+    known = torch.cat([diffusion_classifier.latent(parts, picture(colour)) for colour in COLOURS])
+    return Judge(parts, of_one_picture, CLASSES, known, "toy")
+
+
+def images(colours: dict[str, int], *, seed: int = 1) -> pd.DataFrame:
+    """One unshifted image per class."""
+    rows = [{"shift": UNSHIFTED, "class": n, "seed": seed, "scale": 0.0, "image": tables.encode(picture(c))} for n, c in colours.items()]
+    return pd.DataFrame(rows)
