@@ -20,7 +20,7 @@ from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
 from cnslib.models import encoders
-from cnslib.stats import bootstrap
+from cnslib.stats import bootstrap, verdicts
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
@@ -222,11 +222,8 @@ def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: B
 
 
 def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.DataFrame:
-    """The change by fine-tuning on half generated images, beside Table 6: resampled by garment, the same sign or not."""
+    """The change by fine-tuning on half generated images, beside Table 6, resampled by garment."""
     published = pd.read_csv(path).set_index("images")
     change = (published["with_percent"] - published["without_percent"]) / 100
-    table = over_garments(replies, first=MIXED, second=BEFORE, settings=settings).rename(columns={"estimate": "ours"})
-    table["published"] = [change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]]
-    table["difference"] = table["ours"] - table["published"]
-    cases = [table["low"] * table["high"] <= 0, table["ours"] * table["published"] > 0]
-    return table.assign(verdict=np.select(cases, ["undecided", "same direction"], "opposite direction"))
+    table = over_garments(replies, first=MIXED, second=BEFORE, settings=settings)
+    return verdicts.beside(table, [change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]])
