@@ -7,7 +7,7 @@ import pytest
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Scenarios
 from cnslib.data import published
-from cnslib.stats import ranking
+from cnslib.stats import ranking, verdicts
 from cnslib.studies.published import releases
 from cnslib.studies.scenarios import claims, score
 from cnslib.studies.scenarios.experiment2 import PRINTED, TRAINED
@@ -104,7 +104,7 @@ def test_the_claims_come_out_as_the_answers_were_made():
     table = claims.against_paper(ex1, ex2, ex1)
     first, inner, tau = table.iloc[1], table.iloc[3], table.iloc[6]
     assert first["ours"] == pytest.approx(0.5 - 0.2) and first["verdict"] == "same direction" and "(segmented)" in first["quantity"]
-    assert inner["ours"] == pytest.approx(0) and inner["verdict"] == "same direction"
+    assert inner["ours"] == pytest.approx(0) and inner["verdict"] == "agrees"
     assert tau["ours"] == pytest.approx(-1) and tau["verdict"] == "same direction"
     assert table.iloc[-1]["ours"] == pytest.approx(0.9 - 0.35)
 
@@ -117,7 +117,8 @@ def test_the_third_conclusion_rests_on_the_accuracy_on_imagenet():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict"), [(-0.04, 0.1, "same direction"), (-0.1, 0.1, "undecided"), (-0.3, -0.1, "opposite direction")]
+    ("low", "high", "verdict"), [(-0.04, 0.1, "agrees"), (-0.1, 0.1, "undecided"), (-0.3, -0.1, "opposite direction")]
 )
 def test_no_loss_is_decided_by_the_margin(low, high, verdict):
-    assert claims.no_loss(low, high) == verdict
+    ours = pd.DataFrame({"estimate": [(low + high) / 2], "low": low, "high": high})
+    assert verdicts.beside(ours, 0.0, null=claims.NO_LOSS)["verdict"].item() == verdict
