@@ -15,7 +15,7 @@ from cnslib.stats.verdicts import AGREES, OPPOSITE, SAME, UNDECIDED, UNMEASURED
 # Words of the vocabulary, and those that meant the same before there was one.
 RESERVED = {
     *verdicts.WORDS,
-    *("holds", "does not hold", "opposite", "close", "differs", "compatible", "higher", "lower", "contradicted", "not contradicted"),
+    *("holds", "does not hold", "opposite", "close", "differs", "compatible", "contradicted", "not contradicted"),
     *("same order", "opposite order", "other direction", "another world", "within our interval", "holds within our interval"),
     *("nothing to judge", "not measured here", "another size", "smaller loss", "larger loss", "agrees up to rounding"),
 }

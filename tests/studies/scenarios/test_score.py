@@ -116,9 +116,7 @@ def test_the_third_conclusion_rests_on_the_accuracy_on_imagenet():
     assert lines[0]["published"] == pytest.approx(0.8) and lines[1]["published"] < 0
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"), [(-0.04, 0.1, "agrees"), (-0.1, 0.1, "undecided"), (-0.3, -0.1, "opposite direction")]
-)
+@pytest.mark.parametrize(("low", "high", "verdict"), [(-0.04, 0.1, "agrees"), (-0.1, 0.1, "undecided"), (-0.3, -0.1, "opposite direction")])
 def test_no_loss_is_decided_by_the_margin(low, high, verdict):
     ours = pd.DataFrame({"estimate": [(low + high) / 2], "low": low, "high": high})
     assert verdicts.beside(ours, 0.0, null=claims.NO_LOSS)["verdict"].item() == verdict
