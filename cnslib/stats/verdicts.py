@@ -7,8 +7,8 @@ A verdict says what our interval makes of what was published, and names its rule
 - "about X": *agrees* where the whole interval lies within the tolerance of X, *opposite direction* where all of it lies further away,
   else *undecided*. An interval that merely holds X proves nothing, so a tolerance of 0 can but contradict. A number that is itself
   the null is such a claim: that there is no effect.
-- a number: *undecided* where the interval holds the null, *agrees* where it holds the number (or meets the published interval), give
-  or take the tolerance; else the direction decides, seen from the null.
+- a number: *undecided* where the interval holds the null, *opposite direction* where the number lies on the null's other side, *agrees*
+  where the interval holds it (or meets the published interval), give or take the tolerance, else *same direction*.
 - a number without a null, or none at all: *not measured*. Levels of another task, of another kind of model, of another quantity have
   no direction in common.
 
@@ -69,7 +69,7 @@ class Claim:
         if self.kind == "number":
             side = np.sign(self.number - self.null)
             ahead, behind = beyond(low, high, self.null, side), beyond(low, high, self.null, -side)
-            return AGREES if near and (ahead or behind) else word(ahead, behind)
+            return word(ahead, behind, confirmed=AGREES if near else SAME)
         side, closed = SIDES[self.kind], self.kind in CLOSED
         return word(beyond(low, high, self.number, side, closed=closed), beyond(low, high, self.number, -side))
 
@@ -112,7 +112,7 @@ def beside(ours: pd.DataFrame, published, *, tolerance: OneOrEach = 0.0, null: O
     `tolerance` and `null` are one for all rows or one per row, in order; `published` may be a table with the columns published,
     published_low and published_high. A null of None says that there is no direction. Raises ValueError for a text that is no claim.
     """
-    table = ours.rename(columns={"estimate": "ours"})
+    table = ours.rename(columns={"estimate": "ours"}).infer_objects()
     cells = published if isinstance(published, pd.DataFrame) else {"published": np.broadcast_to(np.asarray(published, object), len(table))}
     said = pd.DataFrame({name: list(cells[name]) for name in cells}, index=table.index).infer_objects()
     listed = claims(said, tolerance=tolerance, null=null)

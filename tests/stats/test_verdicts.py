@@ -78,6 +78,7 @@ def test_a_number_agrees_in_the_interval_and_else_the_side_of_the_null_tells(bou
 def test_a_tolerance_widens_the_interval_in_which_a_number_agrees_but_does_not_move_the_null():
     assert [judged(0.4, 0.5, 0.3, tolerance=tolerance) for tolerance in (0.0, 0.1)] == [SAME, AGREES]
     assert judged(-0.01, 0.5, 0.3, tolerance=0.1) == UNDECIDED
+    assert judged(-0.04, -0.02, 0.03, tolerance=0.1) == OPPOSITE
 
 
 def test_a_published_interval_agrees_where_it_meets_ours():
