@@ -54,7 +54,10 @@ class Claim:
             return "no direction to compare"
         if self.kind == "about":
             return f"within {self.tolerance:g} of {self.number:g}"
-        return f"in the interval, or side of {self.null:g}" if self.kind == "number" else f"{self.kind} {self.number:g}"
+        if self.kind == "number":
+            near = f"within {self.tolerance:g} of the interval" if self.tolerance else "in the interval"
+            return f"{near}, or side of {self.null:g}"
+        return f"{self.kind} {self.number:g}"
 
     def verdict(self, low: float, high: float) -> str:
         """What an interval makes of it."""

@@ -103,7 +103,7 @@ def test_levels_have_no_direction():
 def test_every_verdict_names_its_rule():
     ours = pd.DataFrame({"estimate": [0.2] * 5, "low": 0.1, "high": 0.3})
     table = verdicts.beside(ours, ["above 0", "about 0.2", 0.2, 0.9, 0.2], tolerance=0.1, null=[0, 0, 0.5, None, 0.2])
-    rules = ["above 0", "within 0.1 of 0.2", "in the interval, or side of 0.5", "no direction to compare", "within 0.1 of 0.2"]
+    rules = ["above 0", "within 0.1 of 0.2", "within 0.1 of the interval, or side of 0.5", "no direction to compare", "within 0.1 of 0.2"]
     assert table["rule"].tolist() == rules
     assert table["verdict"].tolist() == [SAME, AGREES, AGREES, UNMEASURED, AGREES]
 
