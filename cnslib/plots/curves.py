@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from cnslib.plots import figures
 from cnslib.plots.figures import MARKERS
+from cnslib.stats import verdicts
 from cnslib.stats.accuracy import ALL
 
 
@@ -152,7 +153,7 @@ def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFram
     axes.legend(loc="lower right", fontsize="small")
 
 
-COLOURS = {"holds": 2, "opposite": 3, "undecided": 7, "not measured here": None}  # places in the colour-blind palette
+COLOURS = dict(zip(verdicts.WORDS, (2, 0, 3, 7, None), strict=True))  # places in the colour-blind palette
 
 
 def looks(order: list[str], *, ordered: bool) -> dict[str, dict]:
@@ -198,11 +199,11 @@ def verdict_rows(axes: Axes, table: pd.DataFrame) -> None:
     for row, claim in enumerate(table.itertuples()):
         color = "0.8" if COLOURS[claim.verdict] is None else palette[COLOURS[claim.verdict]]
         axes.axhline(row, color="0.93", linewidth=0.6, zorder=0)
-        axes.plot(words.index(claim.verdict), row, "oXs."[words.index(claim.verdict)], color=color, markersize=6)
+        axes.plot(words.index(claim.verdict), row, "oDXs."[words.index(claim.verdict)], color=color, markersize=6)
         if claim.drop_verdict:
             axes.plot(words.index(claim.drop_verdict) + 0.25, row, "o", color="0.35", markerfacecolor="none", markersize=5)
     axes.set(xlim=(-0.5, len(words) - 0.5), ylim=(len(table) - 0.5, -0.5))
-    axes.set_xticks(range(len(words)), [word.replace("not ", "not\n").replace(" here", "\nhere") for word in words], fontsize="small")
+    axes.set_xticks(range(len(words)), [word.replace(" ", "\n") for word in words], fontsize="small")
     axes.xaxis.tick_top()
     axes.set_yticks(range(len(table)), table["claim"], fontsize="small")
     axes.tick_params(length=0)

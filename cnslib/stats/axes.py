@@ -17,7 +17,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib.core.names import demand
-from cnslib.stats import bootstrap
+from cnslib.stats import bootstrap, verdicts
 from cnslib.stats.accuracy import MEAN, TINY, Shares, model_index, relative_corruption_error, tabulate
 from cnslib.stats.bootstrap import percentiles
 
@@ -111,17 +111,15 @@ def stands_out(errors: Shares, members: dict[str, list[str]], axis: str) -> bool
 
 
 def compared(table: pd.DataFrame, published: pd.DataFrame, *, column: str) -> pd.DataFrame:
-    """A results table along the axes beside the paper's numbers for its counterparts, with difference and verdict.
+    """A results table along the axes beside the paper's numbers for its counterparts, with difference, rule and verdict.
 
-    `published` has the columns axis, classifier and the named one. A counterpart agrees if its number lies in our interval.
+    `published` has the columns axis, classifier and the named one. CE and rCE have a direction seen from their reference's 1, a drop
+    has one seen from 0; an accuracy has none.
     """
     beside = published.rename(columns={"classifier": "model", column: "published"})[["axis", "model", "published"]].dropna()
-    both = table.merge(beside, on=["axis", "model"], how="inner").rename(columns={"estimate": "ours"})
-    both["difference"] = both["ours"] - both["published"]
-    inside = both["published"].between(both["low"], both["high"])
-    open_ended = both[["low", "high"]].isna().any(axis=1)
-    both["verdict"] = np.select([open_ended, inside], ["undecided", "agrees"], "differs")
-    return both[["axis", "model", "ours", "low", "high", "n", "published", "difference", "verdict"]]
+    both = table.merge(beside, on=["axis", "model"], how="inner")
+    both = verdicts.beside(both, both["published"], null=NULLS.get(column))
+    return both[["axis", "model", "ours", "low", "high", "n", "published", "difference", "rule", "verdict"]]
 
 
 def order_agreement(
@@ -136,6 +134,7 @@ def order_agreement(
     return pd.DataFrame(rows)
 
 
+NULLS = {"CE": 1.0, "rCE": 1.0, "average drop": 0.0}  # from where a measure has a direction; accuracy has none
 LEAST = 4  # classifiers that a comparison of averages or lines needs
 ROLES = ("architecture", "pre-training")  # axes whose names for the paper's classifiers are those of the list of claims
 ALONE = {"dino": "dinov1_ft_vit_base_patch16"}  # has a role in the claims, but no relative

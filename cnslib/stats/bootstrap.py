@@ -103,27 +103,3 @@ def means(table: pd.DataFrame, columns: list[str], by: list[str], *, settings: B
         for key, part in table.groupby(by, sort=False)
     ]
     return pd.DataFrame(records)
-
-
-def judged(ours: dict[str, dict], said: pd.DataFrame) -> pd.DataFrame:
-    """Our records beside what was published: n, ours, low, high, published, difference and verdict, one row per line of `said`.
-
-    `said` has the columns id, quantity and published, which is a number, "above 0" or "below 0". Raises KeyError for a line that
-    is not among ours.
-    """
-    rows = [{"quantity": line.quantity, **verdict(ours[line.id], str(line.published))} for line in said.itertuples()]
-    return pd.DataFrame(rows).set_index("quantity")
-
-
-def verdict(record: dict, published: str) -> dict:
-    """One comparison: a number lies in our interval or not; a direction holds if the whole interval lies on its side of zero."""
-    row = {"n": record["n"], "ours": record["estimate"], "low": record["low"], "high": record["high"], "published": published}
-    low, high = record["low"], record["high"]
-    if not (np.isfinite(low) and np.isfinite(high)):
-        return row | {"difference": np.nan, "verdict": "nothing to judge"}
-    if published in ("above 0", "below 0"):
-        holds, opposite = (low > 0, high < 0) if published == "above 0" else (high < 0, low > 0)
-        return row | {"difference": np.nan, "verdict": "holds" if holds else "opposite" if opposite else "undecided"}
-    value = float(published)
-    word = "agrees" if low <= value <= high else "higher" if low > value else "lower"
-    return row | {"difference": record["estimate"] - value, "verdict": word}

@@ -3,7 +3,7 @@
 What the claims of CNS-Bench section 5.3 are measured by: one small function per kind of claim in published/claims.csv.
 
 A function returns values oriented so that the paper's direction is positive, for the sample and every resample; their axes read
-"in some group, for all members, in any place" (see verdicts.combine). A claim about one number has one value. Claims about orders,
+"in some group, for all members, in any place" (see `combine`). A claim about one number has one value. Claims about orders,
 gaps and failure points are in `stats.claims`.
 
 Kinds of claims about how classifiers differ along the scale and between shifts: orders, gaps and failure points (section 5.3).
@@ -23,9 +23,10 @@ from statsmodels.stats.multitest import multipletests
 
 from cnslib.core.names import demand
 from cnslib.core.settings.analyses import Axes
-from cnslib.stats import axes, failure
+from cnslib.stats import axes, failure, verdicts
 from cnslib.stats.accuracy import Shares
 from cnslib.stats.axes import columns, deviation_between, drops
+from cnslib.stats.verdicts import AGREES, SAME, UNDECIDED, UNMEASURED
 
 Values = Float[np.ndarray, "resamples+1 some all any"]
 
@@ -290,13 +291,12 @@ def differ_over_models(found: Evidence, claim) -> Values:
 
 
 HUGE = 1e3  # beyond it a ratio stems from a denominator near zero, and its bound is not reported
-RULES = ("above 0", "exists", "below margin")
+RULES = {"above 0": SAME, "exists": AGREES, "below margin": AGREES}  # and what a claim is called that passes
 LEVELS = (less, least, most, alike, trend, explained)
 GAPS = (every_scale, widens, widens_somewhere, gaps_grow)
 ORDERS = (order_over_scales, order_over_shifts, order_by_average)
 FAILURES = (gradual, peak, rising, jump, differ_over_shifts, differ_over_models)
 KINDS = {kind.__name__: kind for kind in (*LEVELS, *GAPS, *ORDERS, *FAILURES)}
-WORDS = ["holds", "opposite", "undecided", "not measured here"]
 
 
 def combine(values: Float[np.ndarray, "*rows some all any"]) -> Float[np.ndarray, "*rows"]:
@@ -325,7 +325,7 @@ def band(values: Values) -> tuple[Float[np.ndarray, "resamples"], Float[np.ndarr
 
 
 def judged(values: Values, *, rule: str, margin: float, confidence: float) -> dict:
-    """Estimate, interval, p value and the direction in which it points, "holds" or "opposite".
+    """Estimate, interval, p value and the direction in which it points, for or against the claim.
 
     "above 0": the number is positive; the opposite is that it is negative. "exists": a positive value is among them; the opposite is
     that none reaches the margin. "below margin": none reaches the margin; the opposite is that one is above it.
@@ -339,20 +339,21 @@ def judged(values: Values, *, rule: str, margin: float, confidence: float) -> di
     p = [(np.sum(fails) + 1) / (len(fails) + 1) for fails in tests[rule]]
     place = int(np.ceil(confidence * len(lows))) - 1
     low, high = (bound if abs(bound) < HUGE else np.nan for bound in (lows[place], highs[place]))
-    return {"estimate": combine(values[0]), "low": low, "high": high, "p": min(p), "direction": WORDS[int(p[0] > p[1])]}
+    direction = verdicts.word(bool(p[0] <= p[1]), True, confirmed=RULES[rule])
+    return {"estimate": combine(values[0]), "low": low, "high": high, "p": min(p), "direction": direction}
 
 
 def measured(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
     """n, estimate, low, high, p and direction of every claim.
 
-    The direction is "not measured here" where its classifiers, shifts (two, to compare them) or scale are not there, or where rCE is
+    The claim is not measured where its classifiers, shifts (two, to compare them) or scale are not there, or where rCE is
     defined under no shift.
     """
     settings, rows = found.settings, []
     for claim in listed.itertuples():
         values = KINDS[claim.kind](found, claim) if measurable(found, claim) else np.full((1, 1, 1, 1), np.nan)
         if not values[0].size or np.isnan(values[0]).any():
-            rows.append({"n": 0, **dict.fromkeys(("estimate", "low", "high", "p"), np.nan), "direction": WORDS[3]})
+            rows.append({"n": 0, **dict.fromkeys(("estimate", "low", "high", "p"), np.nan), "direction": UNMEASURED})
         else:
             result = judged(values, rule=claim.rule, margin=settings.margin, confidence=settings.bootstrap.confidence)
             rows.append({"n": count(found, claim), **result})
@@ -362,8 +363,8 @@ def measured(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
 def decided(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     """Adds p_holm, corrected over the measured claims of each family, and the verdict: the direction if that p is small enough."""
     p = table.groupby("family")["p"].transform(corrected)
-    sure = (p < 1 - confidence) | (table["direction"] == WORDS[3])
-    return table.assign(p_holm=p, verdict=table["direction"].where(sure, WORDS[2])).drop(columns="direction")
+    sure = (p < 1 - confidence) | (table["direction"] == UNMEASURED)
+    return table.assign(p_holm=p, verdict=table["direction"].where(sure, UNDECIDED)).drop(columns="direction")
 
 
 def corrected(p: pd.Series) -> pd.Series:

@@ -11,7 +11,7 @@ from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
 from cnslib.core.settings.analyses import AXES, Axes
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import accuracy, claims, failure
+from cnslib.stats import accuracy, claims, failure, verdicts
 from cnslib.stats.claims import Evidence
 
 LIST = paths.PUBLISHED / "claims.csv"
@@ -77,8 +77,8 @@ PLAIN = {"a": ["."] * 40, "bad": ["x"] * 30 + ["."] * 10, "good": ["."] * 40, "t
 def test_a_constructed_effect_holds_its_reverse_is_opposite_and_equals_stay_undecided(kind, measure, words, better, worse, equal):
     found = evidence(words, plain=PLAIN if words is PAIR else None)
     one = worse.split("; ")[0]
-    assert judged(found, kind, measure=measure, first=better, second=worse)["verdict"] == "holds"
-    assert judged(found, kind, measure=measure, first=one, second=better)["verdict"] == "opposite" or kind == "widens_somewhere"
+    assert judged(found, kind, measure=measure, first=better, second=worse)["verdict"] == "same direction"
+    assert judged(found, kind, measure=measure, first=one, second=better)["verdict"] == "opposite direction" or kind == "widens_somewhere"
     if equal:
         assert judged(found, kind, measure=measure, first=better, second=equal)["verdict"] == "undecided"
 
@@ -96,21 +96,21 @@ def test_a_difference_is_that_of_the_tables_by_hand():
 def test_a_comparable_pair_holds_below_the_margin_and_a_different_one_is_opposite():
     found = evidence(PAIR, plain=PLAIN)
     alike = {"rule": "below margin", "measure": "held-out error", "first": "good"}
-    assert judged(found, "alike", **alike, second="twin")["verdict"] == "holds"
-    assert judged(found, "alike", **alike, second="twin; bad")["verdict"] == "opposite"
-    assert judged(found, "less", "below margin", first="good", second="twin")["verdict"] == "holds"
+    assert judged(found, "alike", **alike, second="twin")["verdict"] == "agrees"
+    assert judged(found, "alike", **alike, second="twin; bad")["verdict"] == "opposite direction"
+    assert judged(found, "less", "below margin", first="good", second="twin")["verdict"] == "agrees"
 
 
 @pytest.mark.parametrize(
     ("true", "rule", "direction"),
     [
-        (0.025, "exists", "holds"),
-        (0.025, "below margin", "holds"),
-        (0.06, "above 0", "holds"),
+        (0.025, "exists", "agrees"),
+        (0.025, "below margin", "agrees"),
+        (0.06, "above 0", "same direction"),
         (0.06, "below margin", None),  # surely above 0, perhaps below the margin of 0.05
-        (0.10, "below margin", "opposite"),
-        (-0.06, "above 0", "opposite"),
-        (-0.06, "exists", "opposite"),
+        (0.10, "below margin", "opposite direction"),
+        (-0.06, "above 0", "opposite direction"),
+        (-0.06, "exists", "opposite direction"),
     ],
 )
 def test_a_rule_compares_the_interval_with_zero_or_the_margin(true, rule, direction):
@@ -125,8 +125,8 @@ def test_larger_is_better_is_the_slope_of_least_squares_on_doublings():
     found = evidence(words)
     row = judged(found, "trend", axis="transformer size")
     losses = (found.errors.samples[0, -1] - found.errors.samples[0, -1, :, :1]).mean(-1)
-    assert row["estimate"] == pytest.approx(-np.polyfit([0, 1, 2], losses, 1)[0]) and row["verdict"] == "holds"
-    assert judged(evidence({"a": GOOD, "b": GOOD, "c": BAD}), "trend", axis="transformer size")["verdict"] == "opposite"
+    assert row["estimate"] == pytest.approx(-np.polyfit([0, 1, 2], losses, 1)[0]) and row["verdict"] == "same direction"
+    assert judged(evidence({"a": GOOD, "b": GOOD, "c": BAD}), "trend", axis="transformer size")["verdict"] == "opposite direction"
 
 
 def test_the_part_of_size_that_plain_accuracy_explains_is_a_difference_of_regressions():
@@ -145,7 +145,7 @@ STRICT = {"a": GOOD, "b": BAD}
 
 
 def test_an_order_that_turns_along_the_scale_changes_and_a_strict_one_is_kept():
-    for words, changes, kept in ((CROSSING, "holds", "opposite"), (STRICT, "opposite", "holds")):
+    for words, changes, kept in ((CROSSING, "agrees", "opposite direction"), (STRICT, "opposite direction", "agrees")):
         for shift in ("", "heavy snow"):
             assert judged(evidence(words), "order_over_scales", "exists", axis="architecture", shift=shift)["verdict"] == changes
             assert judged(evidence(words), "order_over_scales", "below margin", axis="architecture", shift=shift)["verdict"] == kept
@@ -154,15 +154,15 @@ def test_an_order_that_turns_along_the_scale_changes_and_a_strict_one_is_kept():
 
 def test_an_order_that_turns_from_shift_to_shift_changes():
     other = {"a": BAD, "b": GOOD}
-    assert judged(evidence(snow=STRICT, fog=other), "order_over_shifts", "exists", axis="architecture")["verdict"] == "holds"
-    assert judged(evidence(snow=STRICT, fog=STRICT), "order_over_shifts", "exists", axis="architecture")["verdict"] == "opposite"
+    assert judged(evidence(snow=STRICT, fog=other), "order_over_shifts", "exists", axis="architecture")["verdict"] == "agrees"
+    assert judged(evidence(snow=STRICT, fog=STRICT), "order_over_shifts", "exists", axis="architecture")["verdict"] == "opposite direction"
 
 
 def test_a_lead_on_average_that_is_a_deficit_at_a_scale_misleads():
     words = {"a": [".x."] * 12 + ["..."] * 28, "b": ["..x"] * 36 + ["..."] * 4}
     row = judged(evidence(words), "order_by_average", "exists", axis="architecture")
-    assert row["verdict"] == "holds" and row["estimate"] == pytest.approx((0.9 - 0.3) / 3)
-    assert judged(evidence(STRICT), "order_by_average", "exists", axis="architecture")["verdict"] == "opposite"
+    assert row["verdict"] == "agrees" and row["estimate"] == pytest.approx((0.9 - 0.3) / 3)
+    assert judged(evidence(STRICT), "order_by_average", "exists", axis="architecture")["verdict"] == "opposite direction"
 
 
 def test_classifiers_without_any_difference_but_chance_rarely_change_their_order():
@@ -171,7 +171,7 @@ def test_classifiers_without_any_difference_but_chance_rarely_change_their_order
     for _ in range(40):
         letters = rng.random((3, 60, 3)) < np.array([0.1, 0.3, 0.5])
         words = {f"m{i}": ["".join(".x"[int(v)] for v in row) for row in own] for i, own in enumerate(letters)}
-        wrong += judged(evidence(words), "order_over_scales", "exists", axis="architecture")["verdict"] == "holds"
+        wrong += judged(evidence(words), "order_over_scales", "exists", axis="architecture")["verdict"] == "agrees"
     assert wrong <= 5  # more than five of forty have a probability below 2 %
 
 
@@ -193,8 +193,8 @@ def test_gaps_that_open_with_the_scale_grow_and_parallel_curves_do_not():
     opening = {"a": ["..."] * 40, "b": ["..x"] * 20 + ["..."] * 20, "c": ["..x"] * 40}
     parallel = {"a": [".xx"] * 20 + ["..."] * 20, "b": [".xx"] * 20 + ["..."] * 20, "c": [".xx"] * 20 + ["..."] * 20}
     row = judged(evidence(opening), "gaps_grow", axis="architecture", shift="heavy snow")
-    assert row["verdict"] == "holds" and row["estimate"] == pytest.approx(0.5, abs=0.02)
-    assert judged(evidence(parallel), "gaps_grow", "below margin", axis="architecture", shift="heavy snow")["verdict"] == "holds"
+    assert row["verdict"] == "same direction" and row["estimate"] == pytest.approx(0.5, abs=0.02)
+    assert judged(evidence(parallel), "gaps_grow", "below margin", axis="architecture", shift="heavy snow")["verdict"] == "agrees"
 
 
 STEP = {"a": [".xx"] * 40, "b": [".xx"] * 36 + ["..x"] * 4}
@@ -204,9 +204,9 @@ EVEN = {"a": [".xx"] * 20 + ["..x"] * 20, "b": [".xx"] * 22 + ["..x"] * 18}
 def test_failures_at_one_scale_are_less_gradual_than_failures_at_all():
     found = evidence(snow=EVEN, painting=STEP)
     row = judged(found, "gradual", first="heavy snow; heavy rain", second="painting style; cartoon style")
-    assert row["verdict"] == "holds" and row["n"] == 80
+    assert row["verdict"] == "same direction" and row["n"] == 80
     assert row["estimate"] == pytest.approx(failure.more_abrupt(found.failures, "painting style", "heavy snow")["estimate"])
-    assert judged(found, "gradual", first="painting style", second="heavy snow")["verdict"] == "opposite"
+    assert judged(found, "gradual", first="painting style", second="heavy snow")["verdict"] == "opposite direction"
 
 
 def test_failure_points_by_hand():
@@ -220,22 +220,22 @@ def test_failure_points_by_hand():
     models = judged(found, "differ_over_models", "exists", axis="architecture", shift="heavy snow")
     assert models["estimate"] == pytest.approx(4 / 40)
     shifts = judged(found, "differ_over_shifts", "exists")
-    assert shifts["estimate"] == pytest.approx((40 + 36 - 20) / 80) and shifts["verdict"] == "holds"
-    assert judged(evidence(snow=STEP, fog=STEP), "differ_over_shifts", "exists")["verdict"] == "opposite"
+    assert shifts["estimate"] == pytest.approx((40 + 36 - 20) / 80) and shifts["verdict"] == "agrees"
+    assert judged(evidence(snow=STEP, fog=STEP), "differ_over_shifts", "exists")["verdict"] == "opposite direction"
 
 
 def test_holms_correction_runs_over_a_family_by_hand():
-    p = pd.DataFrame({"family": ["x"] * 4 + ["y"], "p": [0.01, 0.04, 0.03, np.nan, 0.04], "direction": "holds"})
-    found = claims.decided(p.assign(direction=["holds"] * 3 + ["not measured here", "opposite"]), confidence=0.95)
+    p = pd.DataFrame({"family": ["x"] * 4 + ["y"], "p": [0.01, 0.04, 0.03, np.nan, 0.04], "direction": "same direction"})
+    found = claims.decided(p.assign(direction=["same direction"] * 3 + ["not measured", "opposite direction"]), confidence=0.95)
     assert found["p_holm"].tolist()[:3] == pytest.approx([0.03, 0.06, 0.06]) and found["p_holm"][4] == pytest.approx(0.04)
-    assert found["verdict"].tolist() == ["holds", "undecided", "undecided", "not measured here", "opposite"]
+    assert found["verdict"].tolist() == ["same direction", "undecided", "undecided", "not measured", "opposite direction"]
 
 
 def test_a_claim_on_rce_without_a_defined_shift_is_not_measured_and_the_drop_still_tells():
     found = evidence({"a": ["..."] * 40, "bad": BAD, "good": GOOD})
     row = beside(found, "less", measure="rCE", first="good", second="bad")
-    assert row["verdict"] == "not measured here" and row["n"] == 0 and np.isnan(row["estimate"])
-    assert row["drop_verdict"] == "holds" and row["drop_n"] == 40
+    assert row["verdict"] == "not measured" and row["n"] == 0 and np.isnan(row["estimate"])
+    assert row["drop_verdict"] == "same direction" and row["drop_n"] == 40
 
 
 def test_rce_and_average_drop_stand_side_by_side_and_may_disagree():
@@ -243,8 +243,8 @@ def test_rce_and_average_drop_stand_side_by_side_and_may_disagree():
     fog = {"a": ["..x"] * 12 + ["..."] * 48, "b": ["..."] * 60, "c": [".xx"] * 12 + ["..."] * 48}
     snow = {"a": [".xx"] * 60, "b": [".xx"] * 30 + ["..."] * 30, "c": ["..."] * 60}
     row = beside(evidence(snow=snow, fog=fog), "less", measure="rCE", first="b", second="c")
-    assert row["estimate"] == pytest.approx((2 - 0.5) / 2) and row["verdict"] == "holds"
-    assert row["drop_estimate"] == pytest.approx((24 - 60) / 120 / 3) and row["drop_verdict"] == "opposite"
+    assert row["estimate"] == pytest.approx((2 - 0.5) / 2) and row["verdict"] == "same direction"
+    assert row["drop_estimate"] == pytest.approx((24 - 60) / 120 / 3) and row["drop_verdict"] == "opposite direction"
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_rce_and_average_drop_stand_side_by_side_and_may_disagree():
 )
 def test_what_was_not_evaluated_is_not_measured(kind, columns):
     row = judged(evidence(PAIR), kind, **columns)
-    assert row["verdict"] == "not measured here" and row["n"] == 0 and row[["estimate", "low", "high", "p"]].isna().all()
+    assert row["verdict"] == "not measured" and row["n"] == 0 and row[["estimate", "low", "high", "p"]].isna().all()
 
 
 def test_evidence_about_other_classifiers_is_refused():
@@ -281,7 +281,7 @@ def test_every_claim_of_the_list_gets_a_line_whatever_was_evaluated():
     listed = claims.read(LIST)
     assert listed["id"].is_unique and listed["claim"].is_unique and len(listed) >= 40
     table = claims.judge(listed, evidence(STRICT))
-    assert table["id"].tolist() == listed["id"].tolist() and set(table["verdict"]) <= set(claims.WORDS)
+    assert table["id"].tolist() == listed["id"].tolist() and set(table["verdict"]) <= set(verdicts.WORDS)
     assert set(claims.KINDS) == set(listed["kind"]) - {"none"}
 
 

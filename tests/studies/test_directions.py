@@ -12,7 +12,7 @@ from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation, health
 from cnslib.models import encoders, text_to_image
-from cnslib.stats import bootstrap
+from cnslib.stats import bootstrap, verdicts
 from cnslib.studies import directions
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -214,8 +214,8 @@ def test_what_was_published_is_judged_by_the_interval():
     said = pd.DataFrame({"id": list("abcdef"), "quantity": list("uvwxyz"), "published": ["0.5", 0.9, "above 0", "above 0", "below 0", "1"]})
     ours = {"a": record(0.4, 0.3, 0.6), "b": record(0.4, 0.3, 0.6), "c": record(0.2, 0.1, 0.3), "d": record(0.2, -0.1, 0.3)}
     ours |= {"e": record(0.2, 0.1, 0.3), "f": record(np.nan, np.nan, np.nan, n=0)}
-    table = bootstrap.judged(ours, said)
-    assert table["verdict"].tolist() == ["agrees", "lower", "holds", "undecided", "opposite", "nothing to judge"]
+    table = verdicts.statements(ours, said)
+    assert table["verdict"].tolist() == ["agrees", "same direction", "same direction", "undecided", "opposite direction", "not measured"]
     assert table.loc["v", "difference"] == pytest.approx(-0.5)
 
 

@@ -17,7 +17,7 @@ from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap, Evaluation
 from cnslib.core.settings.studies import Controlshift
 from cnslib.method import evaluation
-from cnslib.stats import accuracy, axes, bootstrap, ranking
+from cnslib.stats import accuracy, axes, bootstrap, ranking, verdicts
 from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.degradation.distance import along, slope
@@ -111,16 +111,10 @@ def findings(errors: Shares, slopes: Shares, sets: Shares, *, least: float) -> d
 
 
 def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
-    """Our numbers beside the paper's statements (id, finding, quantity, published): a number, "above 0" or "no effect".
-
-    "No effect" can be contradicted or not; how small an effect may be that nobody saw is what the interval says.
-    """
-    table, ours = published.set_index("id").loc[list(found)], pd.DataFrame(found).T
-    difference = ours["estimate"] - pd.to_numeric(table["published"], errors="coerce").fillna(0.0)
-    none, around = table["published"] == "no effect", (ours["low"] <= 0) & (ours["high"] >= 0)
-    cases = [none & around, none, around, ours["low"] > 0]
-    verdict = np.select(cases, ["not contradicted", "contradicted", "undecided", "holds"], "opposite")
-    return table[["finding", "quantity", "published"]].join(ours).assign(difference=difference, verdict=verdict)
+    """Our numbers beside the paper's statements (id, finding, quantity, published, tolerance): a number, "above 0" or "about 0"."""
+    table = published.set_index("id").loc[list(found)]
+    own = table[["finding", "quantity"]].join(pd.DataFrame(found).T)
+    return verdicts.beside(own, table["published"], tolerance=table["tolerance"].fillna(0.0))
 
 
 def ask(

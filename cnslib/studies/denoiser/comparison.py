@@ -12,7 +12,7 @@ from cnslib.core import tables, units, workers
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.analyses import Denoiser
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import accuracy, axes, bootstrap
+from cnslib.stats import accuracy, axes, bootstrap, verdicts
 from cnslib.stats.accuracy import Shares
 from cnslib.studies.denoiser import diffusion_classifier
 from cnslib.studies.denoiser.diffusion_classifier import Judge
@@ -182,7 +182,7 @@ def margins(answers: pd.DataFrame, chosen: pd.DataFrame, *, settings: Denoiser) 
 
 
 def published(errors: Shares, printed: pd.DataFrame, *, reference: str) -> pd.DataFrame:
-    """The paper's average drops and their differences beside ours: ours with n and interval, published, difference, verdict.
+    """The paper's average drops and their differences beside ours: ours with n and interval, published, difference, rule, verdict.
 
     `printed` has the columns model (the paper's), counterpart (ours) and drop; the first row is the diffusion classifier.
     """
@@ -193,9 +193,5 @@ def published(errors: Shares, printed: pd.DataFrame, *, reference: str) -> pd.Da
     first, others = known.iloc[0], known.iloc[1:]
     for row in others.itertuples():
         rows.append({"what": f"{first['model']} minus {row.model}", **ahead.loc[row.counterpart], "published": first["drop"] - row.drop})
-    table = pd.DataFrame(rows)[["what", "n", "estimate", "low", "high", "published"]].rename(columns={"estimate": "ours"})
-    table["difference"] = table["ours"] - table["published"]
-    inside = table["published"].between(table["low"], table["high"])
-    unsure = table["low"] * table["high"] <= 0
-    cases = [unsure, inside, table["ours"] * table["published"] > 0]
-    return table.assign(verdict=np.select(cases, ["undecided", "agrees", "same direction"], "opposite direction"))
+    table = pd.DataFrame(rows)[["what", "n", "estimate", "low", "high", "published"]]
+    return verdicts.beside(table, table["published"])

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from cnslib.core.names import demand
 from cnslib.plots import curves
-from cnslib.stats import bootstrap
+from cnslib.stats import bootstrap, verdicts
 from cnslib.stats.accuracy import Shares, over_images
 from cnslib.studies.oodcv.labels import UNKNOWN
 
@@ -53,7 +53,7 @@ def doubt(reference: pd.DataFrame, hits: dict[str, Bool[np.ndarray, "rows"]], *,
 
 
 def table10(correct: Bool[np.ndarray, "rows"], label: pd.Series, path: Path, *, confidence: float) -> pd.DataFrame:
-    """Accuracy by CLIP's label beside Table 10; a label that no picture gets has no row."""
+    """Accuracy by CLIP's label beside Table 10; a label that no picture gets has no row. Levels of two tasks have no direction."""
     published = pd.read_csv(path).set_index("shift")
     rows = {}
     for word in published.index:
@@ -61,11 +61,8 @@ def table10(correct: Bool[np.ndarray, "rows"], label: pd.Series, path: Path, *, 
         own = (label == WORDS[word]).to_numpy() if word in WORDS else np.ones(len(label), bool)
         if own.any():
             rows[word] = bootstrap.independent_share(correct[own], confidence=confidence)
-    table = pd.DataFrame(rows).T.rename(columns={"estimate": "ours"}).join(published["images"].rename("published n"))
-    table["published"] = published["accuracy_percent"] / 100
-    table["difference"] = table["ours"] - table["published"]
-    inside = table["published"].between(table["low"], table["high"])
-    return table.assign(verdict=np.where(inside, "within our interval", "differs"))
+    table = pd.DataFrame(rows).T.join(published["images"].rename("published n"))
+    return verdicts.beside(table, published["accuracy_percent"].loc[table.index] / 100, null=None)
 
 
 def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series) -> pd.DataFrame:
@@ -84,18 +81,8 @@ def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series
     values = {f"lost from scale 0 to {STEADY:g}": early, "fog's loss minus the largest other": hardest, "easier than the reference": easier}
     rows = [{"statement": name, **over_images(value, drawn)} for name, value in values.items()]
     rows.append({"statement": "labelled as asked at the last scale", **named[["n", "estimate", "low", "high"]].to_dict()})
-    table = pd.DataFrame(rows).set_index("statement").rename(columns={"estimate": "ours"})
-    table["published"] = ["about 0", "above 0", "above 0", "close to 1"]
-    return table.assign(difference=table["ours"] - [0.0, 0.0, 0.0, 1.0], verdict=verdicts(table))
-
-
-def verdicts(table: pd.DataFrame) -> list[str]:
-    """One word for each statement: the first and last are about sizes, the two between about signs."""
-    low, high = table["low"].to_numpy(), table["high"].to_numpy()
-    signs = np.select([np.isnan(low), low > 0, high < 0], ["not measured here", "holds", "opposite"], "undecided")
-    steady = "holds" if high[0] < MARGIN else "does not hold" if low[0] > MARGIN else "undecided"
-    near = "holds" if low[3] > 1 - MARGIN else "does not hold" if high[3] < 1 - MARGIN else "undecided"
-    return [steady, *signs[1:3], near]
+    said = ["about 0", "above 0", "above 0", "about 1"]
+    return verdicts.beside(pd.DataFrame(rows).set_index("statement"), said, tolerance=MARGIN)
 
 
 def span(record) -> str:

@@ -10,6 +10,7 @@ import statsmodels.formula.api as formulas
 
 from cnslib.core.names import UNSHIFTED
 from cnslib.data import published
+from cnslib.stats import verdicts
 
 FORMULA = "right ~ model + scenario + label"
 # Our scenarios by the variables of Table 3.
@@ -79,9 +80,6 @@ def against_table3(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
     for name, table in found.items():
         own = table.set_index("variable").loc[[f"scenario[{scenario}]" for scenario in VARIABLES]].reset_index(drop=True)
         theirs = [printed[f"Image Scenario[{variable}]"] for variable in VARIABLES.values()]
-        rows = own.assign(set=name, scenario=list(VARIABLES), published=theirs).rename(columns={"estimate": "ours"})
-        parts.append(rows[["set", "scenario", "n", "ours", "low", "high", "published"]])
-    table = pd.concat(parts, ignore_index=True)
-    table["difference"] = table["ours"] - table["published"]
-    cases_of = [table["low"].isna(), table["low"] > table["published"], table["high"] < table["published"]]
-    return table.assign(verdict=np.select(cases_of, ["undecided", "smaller loss", "larger loss"], "agrees"))
+        rows = own.assign(set=name, scenario=list(VARIABLES))[["set", "scenario", "n", "estimate", "low", "high"]]
+        parts.append(verdicts.beside(rows, theirs))
+    return pd.concat(parts, ignore_index=True)

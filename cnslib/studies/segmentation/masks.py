@@ -26,7 +26,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import NETWORKS, Segmentation
 from cnslib.data import published
 from cnslib.models import encoders
-from cnslib.stats import accuracy, bootstrap
+from cnslib.stats import accuracy, bootstrap, verdicts
 from cnslib.stats.accuracy import Outcomes, Shares
 from cnslib.studies.segmentation import inputs
 from cnslib.world import scenes, training
@@ -253,27 +253,22 @@ def effects(shares: Shares, *, settings: Bootstrap) -> pd.DataFrame:
 
 
 def table3(found: pd.DataFrame) -> pd.DataFrame:
-    """Our coefficients beside the published ones: difference, and a verdict by our interval."""
+    """Our coefficients beside the published ones: difference, rule and verdict."""
     rows = published.read("ximagenet12_table3").query("task == 'segmentation'").set_index("variable")["estimate"]
     printed = {ours: rows[f"Image Scenario[{theirs}]"] for theirs, ours in SCENARIOS.items()}
     printed |= {ours: rows[f"Model Name[{theirs}]"] for theirs, ours in MODELS.items()}
-    own = found.rename(columns={"estimate": "ours"}).assign(published=found["name"].map(printed))
-    inside = own["published"].between(own["low"], own["high"])
-    same, decided = own["ours"] * own["published"] > 0, (own["low"] > 0) | (own["high"] < 0)
-    cases = [inside, ~decided, same]
-    verdict = np.select(cases, ["agrees", "undecided", "same direction"], "opposite direction")
-    return own.assign(difference=own["ours"] - own["published"], verdict=verdict)
+    return verdicts.beside(found, found["name"].map(printed))
 
 
 def miou_beside(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The mIoU of single networks beside the published one (Figure 7), over all images of all scenarios at their ends."""
+    """The mIoU of single networks beside the published one (Figure 7), over all images of all scenarios at their ends.
+
+    Levels on other objects: they have no direction to compare.
+    """
     printed = pd.read_csv(path).set_index("network")
     printed = printed[printed.index.isin(rows["model"])]
     own = rows[(rows["scenario"] == "all scenarios") & (rows["severity"] == 1)].set_index("model").loc[printed.index]
-    own = own.rename(columns={"estimate": "ours"})[["n", "ours", "low", "high"]].assign(published=printed["miou"])
-    inside = own["published"].between(own["low"], own["high"])
-    verdict = np.select([inside, own["low"] > own["published"]], ["agrees", "higher"], "lower")
-    return own.assign(difference=own["ours"] - own["published"], verdict=verdict).reset_index()
+    return verdicts.beside(own[["n", "estimate", "low", "high"]], printed["miou"], null=None).reset_index()
 
 
 def robustness(found: Outcomes, share: Shares, *, settings: Bootstrap) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from PIL import Image
 from cnslib.core import tables
 from cnslib.core.settings.studies import Segmentation
 from cnslib.models.classifiers import Classifier
-from cnslib.stats import accuracy
+from cnslib.stats import accuracy, verdicts
 from cnslib.stats.accuracy import Shares
 from cnslib.studies import photos
 from cnslib.studies.scenarios.subjects import Subject
@@ -102,9 +102,7 @@ def cloud(axes: Axes, points: pd.DataFrame, *, reference: float) -> None:
 
 def claim(rho: dict) -> pd.DataFrame:
     """The statement of section 5.2 (Fig. 4), that robust models look at the foreground: a rank correlation below 0."""
-    verdict = "same direction" if rho["high"] < 0 else "opposite direction" if rho["low"] > 0 else "undecided"
-    row = {"quantity": "rank correlation of share and lost accuracy", "n": rho["n"], "ours": rho["estimate"]}
-    return pd.DataFrame([row | {"low": rho["low"], "high": rho["high"], "published": "below 0", "verdict": verdict}])
+    return verdicts.beside(pd.DataFrame([{"quantity": "rank correlation of share and lost accuracy", **rho}]), "below 0")
 
 
 def worded(rho: dict) -> str:

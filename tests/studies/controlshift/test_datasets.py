@@ -132,7 +132,7 @@ def test_change_is_counted_in_grey_levels_from_the_first_step():
 def test_numbers_are_held_against_the_text():
     published = pd.Series({"latent_norm": "1", "intensity": "less than 1", "test_images": "10000"})
     found = datasets.against({"latent_norm": 32.0, "intensity": 0.5, "test_images": 10000.0}, published)
-    assert found["verdict"].tolist() == ["differs", "agrees up to rounding", "agrees"] and found.loc["latent_norm", "difference"] == 31
+    assert found["same"].tolist() == [False, True, True] and found.loc["latent_norm", "difference"] == 31
 
 
 @pytest.mark.parametrize(

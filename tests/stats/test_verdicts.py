@@ -1,0 +1,166 @@
+"""Verdicts: every outcome of every rule, what a table looks like, and that nobody else writes a verdict of their own."""
+
+import ast
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cnslib.core import paths
+from cnslib.stats import verdicts
+from cnslib.stats.verdicts import AGREES, OPPOSITE, SAME, UNDECIDED, UNMEASURED
+
+# Words of the vocabulary, and those that meant the same before there was one.
+RESERVED = {
+    *verdicts.WORDS,
+    *("holds", "does not hold", "opposite", "close", "differs", "compatible", "contradicted", "not contradicted"),
+    *("same order", "opposite order", "other direction", "another world", "within our interval", "holds within our interval"),
+    *("nothing to judge", "not measured here", "another size", "smaller loss", "larger loss", "agrees up to rounding"),
+}
+# An audit of recorded facts and a check of an installation: they compare what should be equal, and claim nothing about classifiers.
+AUDITS = {"studies/published/ledger.py", "tools/gate.py"}
+
+
+def judged(low: float, high: float, published, **given) -> str:
+    ours = pd.DataFrame({"estimate": [(low + high) / 2], "low": low, "high": high})
+    return verdicts.beside(ours, published, **given)["verdict"].item()
+
+
+@pytest.mark.parametrize(
+    ("published", "same", "opposite"),
+    [
+        ("above 0", (0.1, 0.2), (-0.2, -0.1)),
+        ("below 0", (-0.2, -0.1), (0.1, 0.2)),
+        ("above 0.5", (0.6, 0.7), (0.3, 0.4)),
+        ("below -1", (-3.0, -2.0), (-0.5, 0.5)),
+    ],
+)
+def test_a_direction_needs_the_whole_interval_on_one_side(published, same, opposite):
+    place = float(published.split()[1])
+    assert [judged(*bounds, published) for bounds in (same, opposite)] == [SAME, OPPOSITE]
+    for bounds in ((place - 1, place + 1), (place, place + 1), (place - 1, place), (place, place)):
+        assert judged(*bounds, published) == UNDECIDED
+
+
+def test_at_most_and_at_least_hold_their_own_bound():
+    assert [judged(-1, high, "at most 0") for high in (-0.5, 0, 1)] == [SAME, SAME, UNDECIDED]
+    assert [judged(low, 1, "at least 0") for low in (0.5, 0, -1)] == [SAME, SAME, UNDECIDED]
+    assert judged(0.1, 1, "at most 0") == judged(-1, -0.1, "at least 0") == OPPOSITE
+    assert judged(0, 1, "at most 0") == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [((0.96, 1.04), AGREES), ((0.95, 1.05), AGREES), ((0.9, 1.0), UNDECIDED), ((1.04, 1.2), UNDECIDED), ((1.06, 1.2), OPPOSITE)],
+)
+def test_about_asks_that_the_whole_interval_is_near(bounds, expected):
+    assert judged(*bounds, "about 1", tolerance=0.05) == expected
+    assert judged(*bounds, 1.0, null=1.0, tolerance=0.05) == expected
+
+
+def test_without_a_tolerance_a_claim_of_no_effect_can_but_be_contradicted():
+    assert [judged(*bounds, "about 0") for bounds in ((-0.1, 0.1), (0.1, 0.2), (0, 0))] == [UNDECIDED, OPPOSITE, AGREES]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [((0.2, 0.4), AGREES), ((0.5, 0.6), SAME), ((0.1, 0.2), SAME), ((-0.2, -0.1), OPPOSITE), ((-0.1, 0.4), UNDECIDED), ((0, 1), UNDECIDED)],
+)
+def test_a_number_agrees_in_the_interval_and_else_the_side_of_the_null_tells(bounds, expected):
+    assert judged(*bounds, 0.3) == expected
+    assert judged(*(5 + np.array(bounds)), 5.3, null=5.0) == expected
+    low, high = bounds
+    assert judged(-high, -low, -0.3) == expected
+
+
+def test_a_tolerance_widens_the_interval_in_which_a_number_agrees_but_does_not_move_the_null():
+    assert [judged(0.4, 0.5, 0.3, tolerance=tolerance) for tolerance in (0.0, 0.1)] == [SAME, AGREES]
+    assert judged(-0.01, 0.5, 0.3, tolerance=0.1) == UNDECIDED
+    assert judged(-0.04, -0.02, 0.03, tolerance=0.1) == OPPOSITE
+
+
+def test_a_published_interval_agrees_where_it_meets_ours():
+    said = pd.DataFrame({"published": [0.5, 0.5, np.nan], "published_low": [0.35, 0.45, 0.1], "published_high": [0.6, 0.6, 0.2]})
+    ours = pd.DataFrame({"estimate": 0.3, "low": 0.2, "high": 0.4}, index=list("abc"))
+    assert verdicts.beside(ours, said)["verdict"].to_dict() == {"a": AGREES, "b": SAME, "c": UNMEASURED}
+
+
+@pytest.mark.parametrize("published", [0.3, "above 0", "about 0"])
+def test_no_number_is_not_measured_and_no_interval_is_undecided(published):
+    assert judged(np.nan, np.nan, published) == UNMEASURED
+    ours = pd.DataFrame({"estimate": [0.3, 0.3], "low": [np.nan, 0.2], "high": [0.4, np.nan]})
+    assert verdicts.beside(ours, published)["verdict"].tolist() == [UNDECIDED] * 2
+
+
+def test_levels_have_no_direction():
+    for bounds in ((0.2, 0.4), (0.5, 0.6)):
+        assert judged(*bounds, 0.3, null=None) == UNMEASURED
+    assert judged(0.2, 0.4, np.nan) == UNMEASURED
+
+
+def test_every_verdict_names_its_rule():
+    ours = pd.DataFrame({"estimate": [0.2] * 5, "low": 0.1, "high": 0.3})
+    table = verdicts.beside(ours, ["above 0", "about 0.2", 0.2, 0.9, 0.2], tolerance=0.1, null=[0, 0, 0.5, None, 0.2])
+    rules = ["above 0", "within 0.1 of 0.2", "within 0.1 of the interval, or side of 0.5", "no direction to compare", "within 0.1 of 0.2"]
+    assert table["rule"].tolist() == rules
+    assert table["verdict"].tolist() == [SAME, AGREES, AGREES, UNMEASURED, AGREES]
+
+
+def test_a_table_without_intervals_is_of_exact_numbers():
+    table = verdicts.beside(pd.DataFrame({"ours": [0.25, 0.6, -0.2, 0.0]}), 0.3, tolerance=0.1)
+    assert table["verdict"].tolist() == [AGREES, SAME, OPPOSITE, UNDECIDED]
+    assert table["difference"].tolist() == pytest.approx([-0.05, 0.3, -0.5, -0.3])
+
+
+def test_the_columns_stand_behind_ours_and_replace_what_is_there():
+    ours = pd.DataFrame({"n": [7], "estimate": [0.3], "low": [0.2], "high": [0.4], "published": [0.35]}, index=["x"])
+    table = verdicts.beside(ours, ours["published"])
+    assert list(table) == ["n", "ours", "low", "high", "published", "difference", "rule", "verdict"] and table.index.tolist() == ["x"]
+    assert table["published"].item() == 0.35 and "verdict" not in ours
+    empty = verdicts.beside(ours.head(0), "above 0")
+    assert list(empty) == list(table) and empty.empty
+
+
+def test_a_statement_may_say_where_it_stands():
+    assert judged(0.1, 0.2, "above 0 (Fig. 14)") == SAME
+
+
+@pytest.mark.parametrize("published", ["over 0", "about", "above nothing", ""])
+def test_a_text_that_is_no_claim_is_named(published):
+    with pytest.raises(ValueError, match=rf"published: '{published}' .*above"):
+        judged(0, 1, published)
+
+
+def test_records_are_held_against_a_list_of_claims():
+    def record(low: float, high: float) -> dict:
+        return {"n": 9, "estimate": (low + high) / 2, "low": low, "high": high}
+
+    cells = {"published": ["0.73", 0.9, "below 0", "about 0", "1"], "null": [0.5, np.nan, np.nan, np.nan, np.nan]}
+    said = pd.DataFrame({"id": list("abcde"), "quantity": list("uvwxy"), **cells, "tolerance": [np.nan] * 3 + [0.3, np.nan]})
+    ours = {"a": record(0.4, 0.8), "b": record(0.3, 0.6), "c": record(0.1, 0.3), "d": record(-0.1, 0.2)}
+    table = verdicts.statements(ours | {"e": record(np.nan, np.nan)}, said)
+    assert table["verdict"].to_dict() == {"u": UNDECIDED, "v": SAME, "w": OPPOSITE, "x": AGREES, "y": UNMEASURED}
+    assert table.loc["v", "difference"] == pytest.approx(-0.45) and set(table["n"]) == {9}
+    with pytest.raises(KeyError, match="e"):
+        verdicts.statements(ours, said)
+
+
+def texts(source: str) -> set[str]:
+    """All whole texts in some Python code; a word within a sentence is prose."""
+    return {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+ROOMS = {path.relative_to(paths.ROOT / "cnslib").as_posix(): path for path in sorted((paths.ROOT / "cnslib").rglob("*.py"))}
+
+
+@pytest.mark.parametrize("name", sorted(ROOMS.keys() - AUDITS - {"stats/verdicts.py"}))
+def test_no_other_room_writes_a_verdict_of_its_own(name):
+    assert texts(ROOMS[name].read_text()) & RESERVED == set()
+
+
+@pytest.mark.parametrize("path", sorted((paths.ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_no_notebook_writes_a_verdict_of_its_own(path: Path):
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert set().union(*(texts("".join(cell["source"])) for cell in cells)) & RESERVED == set()
