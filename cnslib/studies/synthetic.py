@@ -27,7 +27,7 @@ from cnslib.world.training import Schedule
 BEFORE, REAL, MIXED = "not fine-tuned", "real", "half generated"
 CATALOG, STYLES = "catalog, held out", "rendered styles"  # in the roles of ImageNet's validation set and of ImageNet-R
 STYLE_SHIFTS = tuple(shift for shift in SHIFTS if not shift.startswith("heavy"))
-PICTURE = ["exam", "shift", "class", "seed"]
+PICTURE = ["exam", "shift", "class", "seed"]  # `exam` names the test set, in all tables of this step
 schema = tables.schema(
     ["arm", "run", *PICTURE],
     {
@@ -51,7 +51,7 @@ class Stock:
 
 
 @dataclass(frozen=True)
-class Exam:
+class TestSet:
     """Pictures that are asked about (exam, shift, class, seed), none of which was trained on."""
 
     table: pd.DataFrame
@@ -59,12 +59,12 @@ class Exam:
 
 
 @dataclass(frozen=True)
-class Course:
-    """What every run has in common: settings, the generated pictures, the exam, and where weights in the making are kept."""
+class Experiment:
+    """What every run has in common: settings, the generated pictures, the test set, and where weights in the making are kept."""
 
     settings: Synthetic
     generated: Stock
-    exam: Exam
+    test_set: TestSet
     labels: list[str]
     checkpoints: Path
     device: str
@@ -73,7 +73,7 @@ class Course:
         """What the answers of one run depend on."""
         source = encoders.source_digest(self.settings.network)
         kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "bootstrap")}
-        return kinds.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, self.exam.table.to_dict("list"), self.labels)
+        return kinds.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, self.test_set.table.to_dict("list"), self.labels)
 
 
 def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
@@ -89,7 +89,7 @@ def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
     return Stock(tables.pictures(rows, "generated"), np.array([labels.index(name) for name in rows["class"]]), origin)
 
 
-def exams(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> Exam:
+def test_set(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> TestSet:
     """The catalog's held-out pictures, and held-out garments in the eight styles at severities from `lowest` to 1.
 
     `pictures` is the catalog's table, `pool` the held-out garments. A garment of the second part comes in one style.
@@ -98,7 +98,7 @@ def exams(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, 
     plain = own[["class", "seed"]].assign(exam=CATALOG, shift=UNSHIFTED)[PICTURE]
     plan, drawn = styled(pool, classes, settings=settings)
     table = pd.concat([plain, plan], ignore_index=True)
-    return Exam(table, np.concatenate([tables.pictures(own, "catalog"), drawn]))
+    return TestSet(table, np.concatenate([tables.pictures(own, "catalog"), drawn]))
 
 
 def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> tuple[pd.DataFrame, Pictures]:
@@ -121,48 +121,48 @@ def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) ->
     return plan, scenes.to_uint8(image).numpy()
 
 
-def outcome(course: Course, *, folder: Path) -> pd.DataFrame:
+def outcome(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     """The answers of all runs of both arms and of the network before them; trains what is missing or outdated, one file each."""
-    runs = [(BEFORE, 0), *((arm, run) for run in range(1, course.settings.runs + 1) for arm in (REAL, MIXED))]
-    shelf = units.Shelf(folder, {key: (f"{identifier(key[0])}_{key[1]}.parquet", course.stamp(*key)) for key in runs})
+    runs = [(BEFORE, 0), *((arm, run) for run in range(1, experiment.settings.runs + 1) for arm in (REAL, MIXED))]
+    shelf = units.Shelf(folder, {key: (f"{identifier(key[0])}_{key[1]}.parquet", experiment.stamp(*key)) for key in runs})
     if waiting := shelf.waiting():
         pool = scenes.garments(paths.GARMENTS, "catalog")
-        workers.each(sit, [(course, pool, *key, shelf[key]) for key in waiting], device=course.device, desc="runs")
+        workers.each(train_and_answer, [(experiment, pool, *key, shelf[key]) for key in waiting], device=experiment.device, desc="runs")
     return tables.read_units(shelf, schema)
 
 
-def sit(course: Course, pool: scenes.Garments, arm: str, run: int, unit: units.Unit) -> None:
+def train_and_answer(experiment: Experiment, pool: scenes.Garments, arm: str, run: int, unit: units.Unit) -> None:
     """One run: fine-tunes (unless it is the network as it was), answers, and writes the answers."""
-    model, _ = encoders.timm_model("synthetic.network", course.settings.network, course.device)
-    checkpoint = course.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
+    model, _ = encoders.timm_model("synthetic.network", experiment.settings.network, experiment.device)
+    checkpoint = experiment.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
     if arm != BEFORE:
-        model = finetune(model, course, pool, arm=arm, run=run, checkpoint=checkpoint)
-    tables.write_unit(course.exam.table.assign(arm=arm, run=run, top1=answers(model, course)), unit, schema)
+        model = finetune(model, experiment, pool, arm=arm, run=run, checkpoint=checkpoint)
+    tables.write_unit(experiment.test_set.table.assign(arm=arm, run=run, top1=answers(model, experiment)), unit, schema)
     checkpoint.unlink(missing_ok=True)
 
 
-def finetune(model: nn.Module, course: Course, pool: scenes.Garments, *, arm: str, run: int, checkpoint: Path) -> nn.Module:
+def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *, arm: str, run: int, checkpoint: Path) -> nn.Module:
     """All weights, cross-entropy with the zoo's smoothing and mirror; resumes from its checkpoint."""
-    settings = course.settings
+    settings = experiment.settings
     training.begin(settings.seed)
     model.requires_grad_(True)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
 
     def one(key: tuple) -> tuple[Tensor, Tensor]:
-        image, label = batch(pool, course.generated, key, course, share=settings.share if arm == MIXED else 0.0)
+        image, label = batch(pool, experiment.generated, key, experiment, share=settings.share if arm == MIXED else 0.0)
         return training.normalise(training.flip(image, seeds.generator(*key, "flip"))), label
 
     key = ("synthetic", settings.seed, run)
-    return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=course.device, smoothing=0.1)
+    return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
 
 
 def batch(
-    pool: scenes.Garments, stock: Stock, key: tuple, course: Course, *, share: float
+    pool: scenes.Garments, stock: Stock, key: tuple, experiment: Experiment, *, share: float
 ) -> tuple[Float[Tensor, "batch 3 side side"], Int[Tensor, "batch"]]:
     """One batch whose last `share` is generated; the real images in front are those that a batch without generated ones begins with."""
-    count = course.settings.batch_size
+    count = experiment.settings.batch_size
     real = scenes.sample(pool, key, count, style="catalog", unshifted=1.0)
-    named = torch.tensor([course.labels.index(name) for name in scenes.CLASSES])[real.label]
+    named = torch.tensor([experiment.labels.index(name) for name in scenes.CLASSES])[real.label]
     drawn = round(share * count)
     rows = torch.randint(len(stock.label), (count,), generator=seeds.generator(*key, "generated"))[:drawn].numpy()
     image = torch.from_numpy(stock.pictures[rows]).permute(0, 3, 1, 2).float() / 255
@@ -171,30 +171,30 @@ def batch(
 
 
 @torch.no_grad()
-def answers(model: nn.Module, course: Course) -> list[str]:
-    """The first answer to every picture of the exam."""
+def answers(model: nn.Module, experiment: Experiment) -> list[str]:
+    """The first answer to every picture of the test set."""
     model.eval()
     found = []
-    for start in range(0, len(course.exam.pictures), encoders.BATCH):
-        part = torch.tensor(course.exam.pictures[start : start + encoders.BATCH]).permute(0, 3, 1, 2).float() / 255
-        found += model(training.normalise(part).to(course.device)).argmax(1).tolist()
-    return [course.labels[i] for i in found]
+    for start in range(0, len(experiment.test_set.pictures), encoders.BATCH):
+        part = torch.tensor(experiment.test_set.pictures[start : start + encoders.BATCH]).permute(0, 3, 1, 2).float() / 255
+        found += model(training.normalise(part).to(experiment.device)).argmax(1).tolist()
+    return [experiment.labels[i] for i in found]
 
 
 def shares(replies: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
-    """Accuracy of every run of every arm, per exam or finer (arm, run, *by, n, accuracy)."""
+    """Accuracy of every run of every arm, per test set or finer (arm, run, *by, n, accuracy)."""
     marked = replies.assign(right=replies["top1"] == replies["class"])
     return marked.groupby(["arm", "run", *by])["right"].agg(n="size", accuracy="mean").reset_index()
 
 
 def accuracies(replies: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
-    """Accuracy per exam and arm: the mean over runs with its t interval; before fine-tuning there is one network and Wilson's interval."""
+    """Accuracy per test set and arm: mean over runs with its t interval; of the one network before fine-tuning with Wilson's."""
     rows = []
-    for (exam, arm), part in shares(replies, by=["exam"]).groupby(["exam", "arm"]):
-        own = replies[(replies["exam"] == exam) & (replies["arm"] == arm)]
+    for (chosen, arm), part in shares(replies, by=["exam"]).groupby(["exam", "arm"]):
+        own = replies[(replies["exam"] == chosen) & (replies["arm"] == arm)]
         single = bootstrap.independent_share((own["top1"] == own["class"]).to_numpy(), confidence=confidence) if arm == BEFORE else None
         rows.append(
-            {"exam": exam, "arm": arm, **(single or bootstrap.independent_mean(part["accuracy"].to_numpy(), confidence=confidence))}
+            {"exam": chosen, "arm": arm, **(single or bootstrap.independent_mean(part["accuracy"].to_numpy(), confidence=confidence))}
         )
     return pd.DataFrame(rows)
 
@@ -210,7 +210,7 @@ def gains(replies: pd.DataFrame, *, by: list[str], confidence: float) -> pd.Data
 
 
 def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: Bootstrap) -> pd.DataFrame:
-    """Accuracy of one arm minus another's per exam, runs averaged, resampled by garment: what other pictures would change.
+    """Accuracy of one arm minus another's per test set, runs averaged, resampled by garment: what other pictures would change.
 
     n counts garments.
     """

@@ -77,13 +77,16 @@ def test_an_axis_stands_out_only_if_its_classifiers_differ_more_with_certainty()
     assert found.loc["narrow", "low"] <= found.loc["narrow", "estimate"] <= found.loc["narrow", "high"]
 
 
-def test_a_counterpart_agrees_if_its_number_lies_in_our_interval():
-    ours = pd.DataFrame({"axis": "size", "model": ["s", "m", "l", "xl"], "n": 9, "estimate": [1.0, 1, 1, 1], "low": 0.5, "high": 1.5})
-    ours.loc[2, "high"] = np.nan
-    paper = pd.DataFrame({"axis": "size", "classifier": ["s", "m", "l", "xl"], "rCE": [1.4, 1.6, 1.0, np.nan]})
+def test_a_counterpart_is_judged_from_the_reference():
+    """From the reference's 1: 0.7 is in the interval, 0.9 on its side, 1.2 on the other; an open interval decides nothing."""
+    ours = pd.DataFrame({"axis": "size", "model": list("abcde"), "n": 9, "estimate": 0.7, "low": 0.6, "high": 0.8})
+    ours.loc[3, "high"] = np.nan
+    paper = pd.DataFrame({"axis": "size", "classifier": list("abcde"), "rCE": [0.7, 0.9, 1.2, 0.7, np.nan]})
     found = axes.compared(ours, paper, column="rCE")
-    assert found["verdict"].tolist() == ["agrees", "differs", "undecided"]
-    assert found["difference"].tolist() == pytest.approx([-0.4, -0.6, 0])
+    assert found["verdict"].tolist() == ["agrees", "same direction", "opposite direction", "undecided"]
+    assert found["difference"].tolist() == pytest.approx([0, -0.2, -0.5, 0])
+    level = axes.compared(ours, paper.rename(columns={"rCE": "accuracy"}), column="accuracy")
+    assert set(level["verdict"]) == {"not measured"}
 
 
 def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same():
