@@ -1,12 +1,9 @@
-"""Every classifier's answer to every image.
+"""Predictions of every classifier for every image of the benchmark, and for the catalog's held-out pictures: one table each.
 
-Predictions of every classifier for every image of the benchmark, and for the catalog's held-out pictures: one table each.
-
-Pictures to classifiers: decoded once, transformed once in every distinct way, while the networks work on those before.
-
-Pillow lets other threads run while it decodes and resizes, so threads suffice, and nothing is copied between processes. That is why
-torch's DataLoader is not used: its workers are processes, which hand tensors over in shared memory (scarce in containers) and wrap the
-error that names a damaged picture in a traceback of their own.
+Pictures are decoded once and transformed once in every distinct way, while the networks work on those before. Pillow lets other
+threads run while it decodes and resizes, so threads suffice, and nothing is copied between processes. That is why torch's DataLoader
+is not used: its workers are processes, which hand tensors over in shared memory (scarce in containers) and wrap the error that names
+a damaged picture in a traceback of their own.
 """
 
 import contextlib
