@@ -39,7 +39,7 @@ def point(model: str, grid: tuple[float, float], own: tuple[float, float], seed:
 
 
 def shares(found: accuracy.Outcomes) -> accuracy.Shares:
-    return failure.failure_shares(found, settings=SETTINGS)
+    return failure.failure_shares(found, settings=SETTINGS.bootstrap)
 
 
 def test_the_three_readings_by_hand():
@@ -54,7 +54,7 @@ def test_the_three_readings_by_hand():
 def test_failures_that_lie_evenly_in_their_cells_are_late_by_half_a_cell_and_their_middle_is_not_biased():
     points, _, _ = simulated(1, trajectories=300)
     rows = continuous.readings(points)
-    found = {name: bootstrap.mean(rows[name], rows, settings=SETTINGS) for name in ("delay", "bias", "place")}
+    found = {name: bootstrap.mean(rows[name], rows, settings=SETTINGS.bootstrap) for name in ("delay", "bias", "place")}
     for name, truth in {"delay": 0.25, "bias": 0.0, "place": 0.5}.items():
         assert found[name]["low"] < truth < found[name]["high"] and found[name]["n"] == len(rows)
 
@@ -147,10 +147,10 @@ def test_what_a_scan_says_about_bisected_points_by_hand():
 def test_a_cautious_share_counts_trajectories_and_not_rows():
     rows = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 1, 2, 2, 3, 3, 4, 4]})
     hits = pd.Series([True] * 6 + [False] * 2)
-    record = continuous.cautious_share(hits, rows, settings=SETTINGS)
+    record = continuous.cautious_share(hits, rows, settings=SETTINGS.bootstrap)
     low, high = proportion_confint(3, 4, method="wilson")
     assert record == {"n": 8, "estimate": 0.75, "low": pytest.approx(low), "high": pytest.approx(high)}
-    assert continuous.cautious_share(hits[:0], rows[:0], settings=SETTINGS)["n"] == 0
+    assert continuous.cautious_share(hits[:0], rows[:0], settings=SETTINGS.bootstrap)["n"] == 0
 
 
 def test_the_share_of_a_uniform_grid_by_hand():
@@ -186,5 +186,5 @@ def test_without_a_bracket_the_showcase_is_a_cell_of_the_grid(ends, cell):
 
 def test_the_mean_of_one_garment_has_no_interval():
     rows = pd.DataFrame({"shift": ["heavy snow", "heavy fog"], "class": "bag", "seed": 1})
-    record = bootstrap.mean(pd.Series([1.0, 2.0]), rows, settings=SETTINGS)
+    record = bootstrap.mean(pd.Series([1.0, 2.0]), rows, settings=SETTINGS.bootstrap)
     assert record["n"] == 2 and record["estimate"] == 1.5 and np.isnan(record["low"]) and np.isnan(record["high"])
