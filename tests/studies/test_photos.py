@@ -13,12 +13,15 @@ from torchvision.transforms import v2
 from cnslib.core import kinds, paths, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
+from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Photos
 from cnslib.models import classifiers
 from cnslib.stats import accuracy
 from cnslib.studies import photos, report
 
-SETTINGS = Photos(100, 0.95, 1, classifiers={"lite0": "lite:0"}, reference="lite0", cutouts=3, severities=[0.0, 0.5, 1.0])
+SETTINGS = Photos(
+    Bootstrap(100, 0.95, 1), seed=1, classifiers={"lite0": "lite:0"}, reference="lite0", cutouts=3, severities=[0.0, 0.5, 1.0]
+)
 TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 
 

@@ -59,7 +59,7 @@ def world(repository, code: str, *, cell: str = "params = None\noverlay = None")
 
 
 def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repository):
-    files = world(repository, "from cnslib.parameters import start\nprint(start('world', params, overlay).settings.seed + 1)")
+    files = world(repository, "from cnslib.core.settings.read import start\nprint(start('world', params, overlay).settings.seed + 1)")
     first, second = (runner.run("world", **files) for _ in range(2))
     printed = nbformat.read(first, as_version=4).cells[-1].outputs[0]["text"]
     assert first.read_bytes() == second.read_bytes() and printed == "42\n"

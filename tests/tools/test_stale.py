@@ -19,7 +19,7 @@ def test_units_of_older_code_and_of_earlier_recipes_are_listed(tmp_path, capsys)
     record.write_text(record.read_text().replace(str(kinds.TOKENS), "tokens-0"))
     record = units.sidecar(bare.path)
     record.write_text(" ".join(record.read_text().split()[:2]))
-    stale.main(tmp_path)
+    stale.main([str(tmp_path)])
     said = capsys.readouterr().out
     assert f"{kinds.TOKENS}: 1 units, {stale.CODE}\n  older\n" in said and f"tokens-0: 1 units, {stale.EARLIER}\n  earlier\n" in said
     assert f"no recipe: 1 units, {stale.EARLIER}\n  bare\n" in said and "present" not in said and present.done
@@ -27,5 +27,5 @@ def test_units_of_older_code_and_of_earlier_recipes_are_listed(tmp_path, capsys)
 
 def test_nothing_to_list_is_said_in_one_line(tmp_path, capsys):
     unit(tmp_path, "present")
-    stale.main(tmp_path)
+    stale.main([str(tmp_path)])
     assert capsys.readouterr().out == f"Every unit under {tmp_path} was made by the present code.\n"

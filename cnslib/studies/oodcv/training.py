@@ -23,8 +23,7 @@ from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.analyses import Oodcv
 from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
-from cnslib.world import zoo
-from cnslib.world.scenes import CLASSES, Garments, garments, render
+from cnslib.world import scenes, zoo
 from cnslib.world.training import begin, normalise, reseed
 
 TRAINING = ("training_images", "validation_images", "epochs", "patience", "batch_size", "learning_rate", "rotation", "zoom", "seed")
@@ -83,22 +82,22 @@ class FineTuning:
     def train(self, names: list[str]) -> None:
         """Fine-tunes some networks, one per core, and writes weights and history of each."""
         if names:
-            pool = garments(paths.GARMENTS, "catalog")
+            pool = scenes.garments(paths.GARMENTS, "catalog")
             counts = {"training": self.settings.training_images, "validation": self.settings.validation_images}
-            parts = [scenes(pool, self, part, count) for part, count in counts.items()]
+            parts = [catalog_scenes(pool, self, part, count) for part, count in counts.items()]
             workers.each(finetune_and_store, [(self, name, *parts) for name in names], device=self.device, desc="classifiers")
 
 
-def scenes(pool: Garments, tuning: FineTuning, part: str, count: int) -> Scenes:
+def catalog_scenes(pool: scenes.Garments, tuning: FineTuning, part: str, count: int) -> Scenes:
     """Unshifted catalog scenes, `count` per class; validation garments come after those of the training."""
     images, labels = [], []
     skipped = tuning.settings.training_images if part == "validation" else 0
     for name in tuning.classes:
-        demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
-        rows = np.flatnonzero(pool.labels == CLASSES.index(name))[skipped : skipped + count]
+        demand(name in scenes.CLASSES, "base.classes", name, ", ".join(scenes.CLASSES))
+        rows = np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[skipped : skipped + count]
         keys = [("oodcv", part, tuning.settings.seed, name, i) for i in range(len(rows))]
         unshifted: dict = {"shift": [UNSHIFTED] * len(rows), "severity": torch.zeros(len(rows))}
-        images.append(render(pool.grey[rows], keys, style="catalog", **unshifted))
+        images.append(scenes.render(pool.grey[rows], keys, style="catalog", **unshifted))
         labels += [tuning.labels.index(name)] * len(rows)
     return Scenes(torch.cat(images), torch.tensor(labels))
 

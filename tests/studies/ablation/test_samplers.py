@@ -34,6 +34,7 @@ SAMPLERS = {
     "UniPC": {"scheduler": "UniPCMultistepScheduler", "steps": 8, "spacing": "linspace"},
     "DPM++": {"scheduler": "DPMSolverMultistepScheduler", "steps": 8, "spacing": "trailing"},
 }
+SCHEDULING = {name: studies.Scheduling(**one) for name, one in SAMPLERS.items()}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,18 +71,18 @@ def bench(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
     judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
     asked = [tiny_classifier(name, seed) for seed, name in enumerate(("one", "two"))]
-    steppers = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)
+    steppers = samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)
     return samplers.Bench(steppers, "DDIM", origin, judge, asked, sliders, folder / "ablation")
 
 
 def test_ddim_is_the_benchmarks_sampler_bit_for_bit(pipe, sliders):
-    ours, theirs = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)["DDIM"], generation.Sampler(pipe, settings=SETTINGS)
+    ours, theirs = samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)["DDIM"], generation.Sampler(pipe, settings=SETTINGS)
     assert torch.equal(ours.unshifted("sneaker", 5), theirs.unshifted("sneaker", 5))
     with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
         assert torch.equal(ours.shifted("sneaker", 5, [0.5, 2.5]), theirs.shifted("sneaker", 5, [0.5, 2.5]))
 
 
-def plain_pipeline(pipe, sampler: dict, seed: int, scales: dict[int, float]) -> np.ndarray:
+def plain_pipeline(pipe, sampler: studies.Scheduling, seed: int, scales: dict[int, float]) -> np.ndarray:
     """Images of diffusers' own pipeline and scheduler; the slider's scale is set when `scales` names the step that comes next."""
 
     def switch(pipe, step, timestep, kwargs):
@@ -108,7 +109,7 @@ def plain_pipeline(pipe, sampler: dict, seed: int, scales: dict[int, float]) -> 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway(pipe, sliders, name):
     """Several scales share the memory of their prefix; each must be what the pipeline draws alone, but for rounding."""
-    stepper, sampler = samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)[name], SAMPLERS[name]
+    stepper, sampler = samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)[name], SCHEDULING[name]
     assert abs(stepper.unshifted("sneaker", 5).numpy().astype(int) - plain_pipeline(pipe, sampler, 5, {})).max() <= 1
     with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
         ours = stepper.shifted("sneaker", 5, [0.5, 2.5]).numpy().astype(int)
@@ -119,7 +120,7 @@ def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_an_image_does_not_know_what_was_drawn_before(pipe, name):
-    fresh, used = (samplers.steppers(pipe, SAMPLERS, settings=SETTINGS)[name] for _ in range(2))
+    fresh, used = (samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)[name] for _ in range(2))
     for seed in (1, 2, 1):
         used.unshifted("ankle boot", seed)
     assert torch.equal(used.unshifted("sneaker", 5), fresh.unshifted("sneaker", 5))

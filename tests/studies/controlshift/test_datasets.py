@@ -124,7 +124,7 @@ def test_change_is_counted_in_grey_levels_from_the_first_step():
         for seed in (1, 2)
         for step in (0, 1, 2)
     ]
-    found = datasets.change(pd.DataFrame(rows), settings=SETTINGS)
+    found = datasets.change(pd.DataFrame(rows), settings=SETTINGS.bootstrap)
     assert found["estimate"].tolist() == [0, 15, 30] and set(found["n"]) == {2}
     assert found["low"].tolist() == [0, 10, 20] and found["high"].tolist() == [0, 20, 40]
 
