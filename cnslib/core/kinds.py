@@ -19,7 +19,7 @@ SUBJECTS = Recipe(
 ENCODERS = Recipe("encoders", 1, ("cnslib.models.encoders",))
 CLASSIFIERS = Recipe("classifiers", 1, ("cnslib.models.classifiers", "cnslib.models.networks"), (ENCODERS,))
 REGISTRY = Recipe("registry", 1, ("cnslib.models.checkpoints", "cnslib.models.registry"))
-GUESTS = Recipe("guests", 1, ("cnslib.models.classifiers", "cnslib.models.efficientnet_lite"), (CLASSIFIERS,))
+OWN_CLASSIFIERS = Recipe("guests", 1, ("cnslib.models.classifiers", "cnslib.models.efficientnet_lite"), (CLASSIFIERS,))
 STEPPER = Recipe("stepper", 1, ("cnslib.method.drawing",))
 EDM = Recipe("edm", 1, ("cnslib.studies.controlshift.edm", "cnslib.studies.controlshift.edmnet"))
 STRONG = Recipe("augmentation", 1, ("cnslib.world.training",))
@@ -83,11 +83,11 @@ DEGRADATION = Recipe("degradation", 1, ("cnslib.models.networks", "cnslib.studie
 NEIGHBOURS = Recipe("neighbours", 1, ("cnslib.studies.controlshift.datasets", "cnslib.studies.degradation.distance"), (ENCODERS,))
 DRAWN_BACKGROUNDS = Recipe("drawn-backgrounds", 1, ("cnslib.models.text_to_image", "cnslib.studies.scenarios.subjects"), (SUBJECTS,))
 EX1 = Recipe("scenarios", 1, ("cnslib.studies.scenarios.experiment1",), (CLASSIFIERS, SUBJECTS))
-EX1_PHOTOGRAPHS = Recipe("scenarios-photographs", 1, (), (EX1, GUESTS, PHOTOGRAPHS))
+EX1_PHOTOGRAPHS = Recipe("scenarios-photographs", 1, (), (EX1, OWN_CLASSIFIERS, PHOTOGRAPHS))
 EX2 = Recipe("scenarios-within", 1, ("cnslib.studies.scenarios.experiment2",), (PLAIN, STRONG, SUBJECTS))
 SEGMENTATION = Recipe("segmentation", 1, ("cnslib.studies.segmentation.masks",), (PLAIN, STRONG, SUBJECTS))
-SALIENCY = Recipe("saliency", 1, ("cnslib.studies.segmentation.saliency",), (GUESTS, PHOTOGRAPHS, SUBJECTS))
-PHOTOS = Recipe("photos", 1, ("cnslib.data.imagenet", "cnslib.studies.photos"), (EVALUATION, GUESTS, PHOTOGRAPHS, SHIFTS))
+SALIENCY = Recipe("saliency", 1, ("cnslib.studies.segmentation.saliency",), (OWN_CLASSIFIERS, PHOTOGRAPHS, SUBJECTS))
+PHOTOS = Recipe("photos", 1, ("cnslib.data.imagenet", "cnslib.studies.photos"), (EVALUATION, OWN_CLASSIFIERS, PHOTOGRAPHS, SHIFTS))
 
 
 def every() -> dict[str, Recipe]:

@@ -1,10 +1,7 @@
-"""VIA projects, and a sheet that makes them.
+"""Labels by people as projects of the VGG Image Annotator (VIA 2, Dutta and Zisserman 2019): written, read back, made by clicking.
 
-Projects of the VGG Image Annotator (VIA 2, Dutta and Zisserman 2019): pictures with one question each, and the answers read back.
-
-One project file is one annotator's. VIA knows a picture by its file name followed by its size in bytes.
-
-A contact sheet for JupyterLab on which an annotator labels images by clicking; every click is saved to a VIA project.
+One project file is one annotator's: pictures with one question each. VIA knows a picture by its file name followed by its size in
+bytes. `Sheet` is a contact sheet for JupyterLab on which an annotator labels pictures; every click is saved to such a project.
 """
 
 import json

@@ -1,9 +1,4 @@
-"""ImageNet: classes, wnids, folders.
-
-ImageNet-1k: index, wnid and name of its 1,000 classes (timm carries them), the paper's 100 classes, and where its images lie.
-
-Picture files of a classification data set.
-"""
+"""ImageNet-1k: index, wnid and name of its 1,000 classes (timm carries them), the paper's 100 classes, and where its images lie."""
 
 from collections import Counter
 from functools import cache

@@ -1,14 +1,10 @@
-"""Other ways to draw: schedulers, merged.
+"""How the benchmark is drawn: `base.drawing` is the exact default, or a quicker way whose pictures are not the same bit for bit.
 
-How the benchmark is drawn: `base.drawing` is the exact default, or a quicker way whose pictures are not the same bit for bit.
-
-The sampler of the benchmark with other schedulers of diffusers, also such that remember their last steps.
-
-Images of (shift, class, seed, scale) with the slider merged into the weights: quicker than generation, and not bit for bit the same.
-
-A named option beside the exact default (`base.drawing`, see `drawings`). An adapter that is attached costs every layer two more
-products; merged, it costs nothing, but the sum W + scale * change is rounded once more and a batch holds the seeds of one scale
-instead of the scales of one seed. Values on the edge are then rounded the other way: pictures are apart by one grey level here and there.
+The fused way merges the slider into the weights. An adapter that is attached costs every layer two more products; merged, it costs
+nothing, but the sum W + scale * change is rounded once more and a batch holds the seeds of one scale instead of the scales of one
+seed. Values on the edge are then rounded the other way: pictures are apart by one grey level here and there. The fast way also takes
+another scheduler of diffusers, with fewer steps; `Stepper` is the benchmark's sampler with any of them, also such that remember
+their last steps.
 """
 
 import contextlib

@@ -1,12 +1,9 @@
-"""Every classifier's answer to every image.
+"""Predictions of every classifier for every image of the benchmark, and for the catalog's held-out pictures: one table each.
 
-Predictions of every classifier for every image of the benchmark, and for the catalog's held-out pictures: one table each.
-
-Pictures to classifiers: decoded once, transformed once in every distinct way, while the networks work on those before.
-
-Pillow lets other threads run while it decodes and resizes, so threads suffice, and nothing is copied between processes. That is why
-torch's DataLoader is not used: its workers are processes, which hand tensors over in shared memory (scarce in containers) and wrap the
-error that names a damaged picture in a traceback of their own.
+Pictures are decoded once and transformed once in every distinct way, while the networks work on those before. Pillow lets other
+threads run while it decodes and resizes, so threads suffice, and nothing is copied between processes. That is why torch's DataLoader
+is not used: its workers are processes, which hand tensors over in shared memory (scarce in containers) and wrap the error that names
+a damaged picture in a traceback of their own.
 """
 
 import contextlib
@@ -272,9 +269,9 @@ def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: 
     Answers are read off the logits of a batch while the networks work on the next one.
     """
     replies: list[list[Future]] = []
-    with ThreadPoolExecutor(1) as clerk, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
+    with ThreadPoolExecutor(1) as reader, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
         for rows, found in logits(group, batches, size=size):
-            replies.append([clerk.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
+            replies.append([reader.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
             for reply in itertools.chain(*replies[-2:-1]):
                 reply.result()  # so that logits do not pile up
             bar.update(len(rows))
@@ -286,7 +283,7 @@ def batch_logits(
 ) -> Float[Tensor, "rows labels"]:
     """Logits of some pictures, computed in a batch of exactly `size` that is filled up with the last of them.
 
-    The plain form of what `feeding.logits` does for many batches and classifiers.
+    The plain form of what `logits` does for many batches and classifiers.
     """
     filled = [*pictures, *[pictures[-1]] * (size - len(pictures))]
     return classifier.logits(filled)[: len(pictures)]

@@ -1,8 +1,6 @@
-"""Four alignments, k of four tests.
+"""Out-of-class (OOC) filter of CNS-Bench: four alignments of every image, and k of four tests on them (sections 3.4 and I.1, Eqs. 4, 5).
 
-The four alignments that the out-of-class filter looks at, for every generated image (CNS-Bench section 3.4, Eqs. 4 and 5).
-
-Out-of-class (OOC) filter of CNS-Bench (sections 3.4 and I.1): thresholds from labels, k of four tests, whole trajectories only.
+Thresholds come from labelled images, an image that fails takes its whole trajectory with it, and rates are cross-validated by seed.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
-"""Does a larger scale show more?
+"""Health of the sliders: does a larger scale show more of the shift, and does the picture keep its structure (CNS-Bench, appendix H).
 
-Health of the sliders: does a larger scale show more of the shift, and does the picture keep its structure (CNS-Bench, appendix H).
-
-Pictures of many sliders at all scales, drawn once and kept on file since a figure shows them (notebook 02).
+Strips are pictures of many sliders at all scales; a figure shows them, so they are drawn once and kept on file.
 """
 
 import functools

@@ -1,12 +1,8 @@
-"""IN* tokens, and how close they come.
+"""IN*: one new token per class, whose embedding makes the frozen model draw the class as the catalog shows it (CNS-Bench section 3.1).
 
-IN*: one new token per class, whose embedding makes the frozen model draw the class as the catalog shows it.
-
-Textual inversion (Gal et al. 2023) of a whole class, as dataset interfaces do it (Vendrow et al. 2023; CNS-Bench section 3.1).
-
-Images to compare two ways of naming a class: by its name, and by its IN* token (CNS-Bench section 4.1).
-
-How close drawn images come to the catalog: Frechet distance, accuracy, nearest real images (CNS-Bench section 4.1, Table 2a).
+Tokens are learned by textual inversion (Gal et al. 2023) of a whole class, as dataset interfaces do it (Vendrow et al. 2023). Then
+the two ways of naming a class, by its name and by its token, are compared on drawn images: how close these come to the catalog by
+Frechet distance, accuracy and nearest real images (section 4.1, Table 2a).
 """
 
 import contextlib

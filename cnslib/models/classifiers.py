@@ -1,10 +1,8 @@
-"""Logits per label, own preprocessing.
+"""Image classifiers: logits for a list of labels from uint8 pictures, each with its own preprocessing.
 
-Image classifiers at the edge of the library: timm, zero-shot open_clip, the paper's 43; each with its own preprocessing.
-
-A classifier of your own as the benchmark asks classifiers: any module, or a timm, open_clip or transformers model by name.
-
-Who labels out-of-class images in place of people: an oracle that was trained for it, or a classifier that is trusted to know.
+A classifier is the paper's (`registry:`), a directory or a name of timm, zero-shot open_clip, or one's own: any module, or a timm,
+open_clip or transformers model by name. `load_oracle` gives who labels out-of-class images in place of people: an oracle that was
+trained for it, or a classifier that is trusted to know.
 """
 
 from collections.abc import Callable, Sequence
@@ -154,7 +152,7 @@ ACCEPTED = (
 )
 
 
-def guest(
+def own_classifier(
     model: nn.Module | str,
     *,
     name: str,

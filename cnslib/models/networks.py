@@ -1,13 +1,9 @@
-"""Small networks, registered with timm.
+"""Small networks with random weights: for pictures of 64 px under names of timm, and for pictures of 32 px by `build`.
 
-AlexNet (Krizhevsky et al. 2012) for 64 px images, registered with timm: the reference model of CE and rCE.
-
-Networks of timm under names that leave their size open (MLP-Mixer) or fix it (the ViT that open_clip builds by its name).
-
-Small networks for pictures of 32 px, from timm's building blocks: the families that Control+Shift trains (section 4.2).
-
-timm's stems halve a picture of 224 px twice; at 32 px the second halving, a pooling, is left out. Residual networks have three stages,
-as those that their authors made for CIFAR-10.
+`alexnet_64` (Krizhevsky et al. 2012) is the reference model of CE and rCE. `mixer_64` and `vit_64` are timm's own under names that
+leave the size open (MLP-Mixer) or fix it (the ViT that open_clip builds by its name). `NETWORKS` are the families that Control+Shift
+trains (section 4.2): timm's stems halve a picture of 224 px twice; at 32 px the second halving, a pooling, is left out. Residual
+networks have three stages, as those that their authors made for CIFAR-10.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,6 @@
-"""Weight files: found, checked, renamed.
+"""Weights from outside, read without running anything in them: torch files of tensors and plain values, safetensors, directories.
 
-Files of weights that others made: a local path first, then a hub id with its revision; each is checked before anything reads it.
-
-Weights from outside, read without running anything in them: torch files of tensors and plain values, safetensors, directories.
+Where a file comes from and what it is checked against is decided before, in `core.sources`.
 """
 
 import argparse

@@ -1,8 +1,7 @@
-"""Curves, dots and bars of estimates.
+"""Curves, dots, bars and lists of estimates with their intervals, each drawn from a tidy table into an Axes.
 
-Figures of the axes: curves in an axis' own order, measures beside the paper's, and the list of verdicts.
-
-The figure of a report: one classifier in colour among the others in grey.
+Along the paper's axes curves keep the axis' own order and dots stand beside the paper's numbers; in a report one classifier is in
+colour among the others in grey.
 """
 
 import numpy as np

@@ -1,11 +1,8 @@
-"""Outcomes, accuracy, drop, CE, rCE.
-
-Accuracy, accuracy drop, CE, rCE and failure points, each number with n and an interval.
+"""Accuracy, accuracy drop, CE and rCE, each number with n and an interval (CNS-Bench section 3.3).
 
 Every statistic is computed on the same resamples of (class, seed), for all classifiers at once: intervals are clustered, because
-the images of one class and seed share their initial noise, and paired, because all classifiers see the same images.
-
-Errors on images without a shift that no training has seen: from the answers to each image, or from published accuracies.
+the images of one class and seed share their initial noise, and paired, because all classifiers see the same images. `shares` gives
+the errors on images without a shift that no training has seen: from the answers to each image, or from published accuracies.
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,8 @@
-"""Architecture, size, pre-training.
+"""Robustness along the paper's axes: architecture, size and pre-training (CNS-Bench section 5.3, Figs. 9 to 12, Tables 3 to 5).
 
-Robustness along the paper's axes: architecture, size and pre-training (CNS-Bench section 5.3, Figs. 9 to 12, Tables 3 to 5).
-
-Everything is computed on the resamples of `stats.accuracy`, which all classifiers share.
-
-The paper's classifiers beside those that were evaluated: relatives in the mini world, themselves on the authors' own data.
-
-A comparison with the paper is between like and like where its own classifiers were evaluated: each takes its relative's place in the
-lists of `published/`, and averages on both sides run over the same classifiers.
+Everything is computed on the resamples of `stats.accuracy`, which all classifiers share. A comparison with the paper is between like
+and like: in the mini world relatives stand for the paper's classifiers; where its own were evaluated, each takes its relative's place
+in the lists of `published/`, and averages on both sides run over the same classifiers.
 """
 
 from dataclasses import replace

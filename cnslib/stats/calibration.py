@@ -1,19 +1,14 @@
-"""Scale against perceived severity.
-
-Severity calibration: what a slider's scale means to a ruler (extends CNS-Bench appendix H, 73 % of the steps raise the alignment).
+"""Severity calibration: what a slider's scale means to a ruler (extends CNS-Bench appendix H, 73 % of the steps raise the alignment).
 
 A ruler is a column of readings, one row per image. Its mean reading, made monotone, is the map from scale to perceived severity.
 All is resampled by (class, seed) with the weights of `stats.accuracy`.
 
-Accuracy on perceived axes: curves, and the orders of classifiers and shifts, against what a ruler reads instead of the scale.
+With the maps, accuracy and the orders of classifiers and shifts are put on perceived axes. Maps and errors must be about the same
+trajectories and settings: then their resamples are paired. The nominal scale is a ruler among the others, the one that reads itself.
 
-The maps come from `stats.calibration`. They and the errors must be about the same trajectories and settings: then their resamples
-are paired. The nominal scale is a ruler among the others, the one that reads itself.
-
-Which rendered severity a slider scale is worth, and which scale a reference: equal accuracy on two curves with intervals.
-
-Errors are made monotone (isotonic regression, as in `calibration`), so that each error belongs to one severity. What lies beyond the
-ends of a curve is set to its end: a bound of 0 or 1 says "at most" or "at least". The two sides are resampled independently.
+Two curves are matched by equal accuracy: which severity of one a scale of the other is worth. Errors are made monotone (isotonic
+regression), so that each belongs to one severity. What lies beyond the ends of a curve is set to its end: a bound of 0 or 1 says
+"at most" or "at least". The two sides are resampled independently.
 """
 
 import dataclasses

@@ -1,16 +1,9 @@
-"""The paper's claims: evidence, test, verdict.
+"""The claims of CNS-Bench section 5.3: what each kind in published/claims.csv is measured by, and a verdict on every claim.
 
-What the claims of CNS-Bench section 5.3 are measured by: one small function per kind of claim in published/claims.csv.
+One small function per kind of claim returns values oriented so that the paper's direction is positive, for the sample and every
+resample; their axes read "in some group, for all members, in any place" (see `combine`). A claim about one number has one value.
 
-A function returns values oriented so that the paper's direction is positive, for the sample and every resample; their axes read
-"in some group, for all members, in any place" (see verdicts.combine). A claim about one number has one value. Claims about orders,
-gaps and failure points are in `stats.claims`.
-
-Kinds of claims about how classifiers differ along the scale and between shifts: orders, gaps and failure points (section 5.3).
-
-Functions and the axes of their values as in `stats.claims`.
-
-Verdicts on the paper's claims: simultaneous intervals, Holm's correction within a family, and one line per claim.
+A verdict rests on simultaneous intervals within a claim and on Holm's correction within a family of claims.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,8 @@
-"""Ranks, ties, flips, agreement of orders.
+"""Rankings with intervals: ranks, ties and changes of order (CNS-Bench section 5.3, Figs. 7, 11).
 
-Rankings with intervals: ranks, ties and changes of order, on the paired resamples of `stats.accuracy` (CNS-Bench section 5.3, Figs. 7, 11).
-
-Every resample ranks all classifiers on the same garments, so a rank's interval and the chance that two classifiers change places
-know that the classifiers share their images.
-
-The order of the classifiers on two benchmarks: errors, ranks and agreement side by side (CNS-Bench supplement D, Figs. 16, 17).
+Every resample of `stats.accuracy` ranks all classifiers on the same garments, so a rank's interval and the chance that two
+classifiers change places know that the classifiers share their images. Two benchmarks are set side by side by errors, ranks and
+agreement of their orders (supplement D, Figs. 16, 17).
 """
 
 import itertools

@@ -47,7 +47,7 @@ def answer(shifts: list[str], *, settings: Photos, device: str, folder: Path, ph
 
 def write(shift: str, settings: Photos, device: str, photos: Path, unit: units.Unit) -> None:
     """One unit: the answers of all classifiers under one shift."""
-    found = [classifiers.guest(source, name=name, labels=labels(), device=device) for name, source in settings.classifiers.items()]
+    found = [classifiers.own_classifier(source, name=name, labels=labels(), device=device) for name, source in settings.classifiers.items()]
     tables.write_unit(ask(found, chosen(photos, settings), [shift], settings=settings), unit, tables.predictions)
 
 

@@ -227,15 +227,15 @@ def report(
 ) -> Report:
     """Asks a classifier about every image of a benchmark and compares it with the others on the kept trajectories.
 
-    `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.guest`; `labels` names its outputs, those of
-    the benchmark unless given, and must hold every class; `data` is "images", what the generator drew, or "photos" for a model with
-    ImageNet's outputs, unless a benchmark `on` is given. Raises ValueError for a name that is taken and a class without label.
+    `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs,
+    those of the benchmark unless given, and must hold every class; `data` is "images", what the generator drew, or "photos" for a model
+    with ImageNet's outputs, unless a benchmark `on` is given. Raises ValueError for a name that is taken and a class without label.
     """
     on = on or benchmark(data=data)
     demand(name not in on.models, "name", name, f"a name that is not one of {', '.join(on.models)}")
     labels = labels or on.labels
     evaluation.require_labels(sorted(on.answers["class"].unique()), labels)
-    classifier = classifiers.guest(model, name=name, labels=labels, transform=transform, device=device)
+    classifier = classifiers.own_classifier(model, name=name, labels=labels, transform=transform, device=device)
     return compare(on.ask(classifier), on)
 
 

@@ -1,7 +1,7 @@
 """Makes data/photos from the Debian package tuxpaint-stamps-default (GPL-2): `python -m cnslib.world.stamps [ROOT]`.
 
 ROOT is where the package was unpacked or installed (default /). Which stamp shows which ImageNet class was decided by hand and
-before any classifier saw one; cnslib/stamps.csv tells it, with the reason for each stamp near a class that was left out.
+before any classifier saw one; cnslib/world/stamps.csv tells it, with the reason for each stamp near a class that was left out.
 """
 
 import shutil

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cnslib.core import paths, workers
+from cnslib.core import workers
 
 
 def described(number):
@@ -86,8 +86,8 @@ def alive(process):
 def test_the_processes_end_when_their_parent_is_killed(tmp_path, monkeypatch):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
     call = f"workers.each(test_workers.lasting, [(Path({str(tmp_path)!r}),)] * 2, device='cpu')"
-    script = f"from pathlib import Path; from cnslib import workers; from tests import test_workers; {call}"
-    parent = subprocess.Popen([sys.executable, "-c", script], cwd=paths.ROOT)
+    script = f"from pathlib import Path; from cnslib.core import workers; import test_workers; {call}"
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent)
     until(lambda: any(tmp_path.iterdir()))
     parent.kill()
     parent.wait()

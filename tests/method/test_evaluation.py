@@ -252,7 +252,7 @@ def test_a_folder_of_the_same_pictures_gets_the_same_answers_and_sizes_may_diffe
     assert len(run_catalog(folder)) == 12
 
 
-def test_both_exams_resume_and_prune_on_their_own(bench, catalog):
+def test_benchmark_and_catalog_resume_and_prune_on_their_own(bench, catalog):
     run(bench)
     run_catalog(catalog)
     first = stamps(bench)

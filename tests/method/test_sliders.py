@@ -6,7 +6,6 @@ import json
 import pytest
 import torch
 from golden_units import agrees
-from safetensors.torch import load_file, save_file
 from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 
 from cnslib.core import kinds
@@ -54,24 +53,6 @@ def output(pipe, seed=0):
 
 def stamps(paths):
     return {key: path.stat().st_mtime_ns for key, path in paths.items()}
-
-
-def test_everything_but_cross_attention_is_adapted(pipe):
-    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()):
-        names = set(adapters.layers(pipe.unet))
-    outside = ("attn2", ".ff.", "proj_in", "proj_out", "conv_in", "conv_out", "time_embedding")
-    assert not [name for name in names if any(part in name for part in outside)]
-    assert len([name for name in names if "attn1" in name]) == 4 * 4  # down, mid and two up blocks: q, k, v, out
-    assert len([name for name in names if "resnets" in name]) == 8 * 3 + 5  # conv1, conv2, time; five widths change
-    assert len([name for name in names if "samplers" in name]) == 2
-    assert len(names) == 16 + 29 + 2
-
-
-def test_a_fresh_adapter_changes_nothing_and_leaves_nothing_behind(pipe):
-    before = output(pipe)
-    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()):
-        assert torch.equal(output(pipe), before)
-    assert torch.equal(output(pipe), before) and not adapters.layers(pipe.unet)
 
 
 def test_there_is_nothing_to_learn_when_the_shift_means_nothing(pipe):
@@ -138,21 +119,6 @@ def test_the_partial_denoise_runs_with_the_adapter_on(pipe):
     assert not torch.allclose(*latents, atol=1e-3)
 
 
-def test_a_slider_reloads_exactly_where_alpha_differs_from_rank(pipe, tiny_pipeline_dir, tmp_path):
-    path = tmp_path / "slider.safetensors"
-    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator()) as parameters:
-        for parameter in parameters:
-            parameter.data.copy_(noise(3, *parameter.shape).half())  # what half precision keeps
-        adapters.save(pipe, path, {"shift": "heavy snow"})
-        trained = output(pipe)
-    plain = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
-    plain.load_lora_weights(path)
-    assert torch.equal(output(plain), trained)
-    with adapters.loaded(pipe, path):
-        assert torch.equal(output(pipe), trained)
-        assert pipe.unet.peft_config[adapters.NAME].lora_alpha == 1.0
-
-
 def test_a_slider_file_says_what_it_is(undisturbed, origin):
     entries = adapters.header(undisturbed["cartoon style", "ankle boot"])
     assert (entries["shift"], entries["class"], entries["base"]) == ("cartoon style", "ankle boot", origin.base)
@@ -204,19 +170,6 @@ def test_a_diverging_slider_is_named_and_not_written(train, tmp_path):
     with pytest.raises(FloatingPointError, match="sneaker in heavy snow"):
         train(["heavy snow"], ["sneaker"], eta=float("inf"))
     assert not list(tmp_path.rglob("*.safetensors"))
-
-
-@pytest.mark.parametrize("damage", ["missing", "truncated", "misfit"])
-def test_an_unusable_slider_file_is_named(pipe, undisturbed, tmp_path, damage):
-    path, source = tmp_path / "slider.safetensors", undisturbed["heavy snow", "sneaker"]
-    if damage == "truncated":
-        path.write_bytes(source.read_bytes()[:-50])
-    if damage == "misfit":
-        weights = load_file(source)
-        save_file(dict(list(weights.items())[1:]), path, metadata=adapters.header(source))
-    with pytest.raises((FileNotFoundError, ValueError), match=str(path)), adapters.loaded(pipe, path):
-        pass
-    assert not adapters.layers(pipe.unet)
 
 
 def test_the_released_code_spends_twice_the_evaluations():

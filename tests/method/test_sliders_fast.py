@@ -200,11 +200,6 @@ def test_a_diverging_slider_is_named_and_not_written(make, tmp_path):
     assert not list(tmp_path.rglob("*.safetensors"))
 
 
-def test_an_unknown_recipe_is_told_the_known_ones(pipe, origin, tmp_path):
-    with pytest.raises(ValueError, match=r"base\.recipe: 'fats' is not accepted; accepted: paper, released, fast, or a folder"):
-        provision.make_sliders(pipe, SHIFTS, CLASSES, recipe="fats", settings=SETTINGS, origin=origin, folder=tmp_path)
-
-
 def test_the_plan_counts_the_recipes_own_passes():
     """140 sliders, 40 updates on 8 latents each: 75 / 36 steps and two teachers per update without gradient, one student with it."""
     sections = read.load(paths.resolve("params.yaml"))

@@ -11,14 +11,14 @@ from PIL import Image
 
 from cnslib.data import imagenet
 from cnslib.models import efficientnet_lite
-from cnslib.models.classifiers import guest
+from cnslib.models.classifiers import own_classifier
 
 SIZES = {"0": 224, "1": 240, "2": 260}  # input sides of the TensorFlow authors
 
 
 @pytest.fixture(scope="module")
 def classifiers() -> dict:
-    return {size: guest(f"lite:{size}", name=f"lite{size}", labels=list(imagenet.labels())) for size in SIZES}
+    return {size: own_classifier(f"lite:{size}", name=f"lite{size}", labels=list(imagenet.labels())) for size in SIZES}
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -71,7 +71,7 @@ def test_weights_of_another_size_do_not_fit():
 
 def test_an_unknown_size_names_the_accepted_ones():
     with pytest.raises(ValueError, match=r"lite:7.*accepted: lite:0, lite:1, lite:2"):
-        guest("lite:7", name="mine", labels=list(imagenet.labels()))
+        own_classifier("lite:7", name="mine", labels=list(imagenet.labels()))
 
 
 def test_other_bytes_than_expected_are_refused(monkeypatch):

@@ -1,20 +1,18 @@
-"""Weights of others: found locally before the hub, checked before they are read, and never executed."""
+"""Weights from outside: what is read, what is refused, and that nothing in them is run."""
 
 import argparse
+import collections
 import hashlib
+import os
 import pickle
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from cnslib.core import sources
 from cnslib.models import weights
 
 KEY = "evaluation.classifiers.x"
-POINTER = (
-    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
-)
 
 
 @pytest.fixture
@@ -22,105 +20,6 @@ def file(tmp_path):
     path = tmp_path / "model.safetensors"
     save_file({"weight": torch.arange(6.0).reshape(2, 3)}, path)
     return path
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """The cache of the hub as huggingface_hub lays it out, with one repository of one commit."""
-    commit = "0123456789abcdef0123456789abcdef01234567"
-    repository = tmp_path / "hub" / "models--somebody--model"
-    (repository / "snapshots" / commit).mkdir(parents=True)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(commit)
-    save_file({"weight": torch.ones(1)}, repository / "snapshots" / commit / "model.safetensors")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_OFFLINE", True)
-    return commit
-
-
-def resolve(local="", hub="", revision="", sha256=""):
-    return sources.resolve(str(local), hub, revision, sha256, key=KEY, file="model.safetensors")
-
-
-def test_a_local_file_or_its_directory_comes_before_the_hub(file, hub):
-    assert resolve(file, "somebody/model") == resolve(file.parent, "somebody/model") == file
-
-
-def test_the_hub_serves_where_nothing_is_at_the_local_path(tmp_path, hub):
-    for revision in ("", hub):
-        path = resolve(tmp_path / "nothing", "somebody/model", revision)
-        assert path.parent.name == hub
-        assert weights.read(path, key=KEY)["weight"].tolist() == [1.0]
-
-
-def test_a_hub_file_that_cannot_be_fetched_is_named_with_its_revision(hub):
-    with pytest.raises(FileNotFoundError, match=rf"{KEY}: model.safetensors of somebody/other at revision v1 cannot be fetched"):
-        resolve(hub="somebody/other", revision="v1")
-
-
-def test_a_directory_without_the_file_is_an_error_even_with_a_hub_id(tmp_path, hub):
-    with pytest.raises(
-        FileNotFoundError, match=rf"{KEY}: {tmp_path}/model.safetensors does not exist; accepted: the file model.safetensors"
-    ):
-        resolve(tmp_path, "somebody/model")
-
-
-def test_a_missing_file_without_a_hub_id_names_the_key(tmp_path):
-    with pytest.raises(FileNotFoundError, match=rf"{KEY}: {tmp_path}/nothing does not exist"):
-        resolve(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match=f"{KEY}: neither a local path nor a hub id is given"):
-        resolve()
-
-
-def test_the_withdrawal_of_stable_diffusion_2_is_explained_where_it_is_met(tmp_path, hub):
-    for local, repository in ((tmp_path / "stabilityai/stable-diffusion-2", ""), ("", "stabilityai/stable-diffusion-2")):
-        with pytest.raises(FileNotFoundError, match=f"{KEY}: .*withdrawn from the hub by its publisher"):
-            resolve(local, repository)
-    with pytest.raises(FileNotFoundError) as caught:
-        resolve(tmp_path / "nothing")
-    assert "withdrawn" not in str(caught.value)
-
-
-def test_the_digest_is_checked_as_a_whole_or_by_its_first_digits(file):
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    for text in (digest, digest[:8], digest.upper()):
-        assert resolve(file, sha256=text) == file
-    wrong = ("0" if digest[0] != "0" else "1") + digest[1:]
-    with pytest.raises(ValueError, match=f"{KEY}: {file} has the sha256 {digest}; accepted: {wrong}"):
-        resolve(file, sha256=wrong)
-    for text in (digest[:7], digest + "0", "not-a-digest"):
-        with pytest.raises(ValueError, match=rf"{KEY}\.sha256: .* is not accepted; accepted: 8 to 64 hexadecimal digits"):
-            resolve(file, sha256=text)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty"),
-        (b"\n <!DOCTYPE html><html><body>Sign in</body></html>", "is a web page, not weights"),
-        (b"<html><head></head></html>", "is a web page, not weights"),
-        (POINTER.encode(), "is a Git LFS pointer, not weights"),
-    ],
-)
-def test_what_is_no_weights_is_told_apart_before_it_is_read(file, content, message):
-    file.write_bytes(content)
-    with pytest.raises(ValueError, match=f"{KEY}: {file} {message}"):
-        resolve(file, sha256="00000000")
-
-
-def test_a_folder_is_resolved_file_by_file(tmp_path):
-    (tmp_path / "unet").mkdir()
-    save_file({"a": torch.ones(1)}, tmp_path / "unet" / "model.safetensors")
-    (tmp_path / "model_index.json").write_text("{}")
-    digest = hashlib.sha256((tmp_path / "unet" / "model.safetensors").read_bytes()).hexdigest()
-    files = {"unet/model.safetensors": digest, "model_index.json": ""}
-    assert sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files) == tmp_path
-    with pytest.raises(ValueError, match=r"base\.pipeline: .*unet/model\.safetensors has the sha256"):
-        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"unet/model.safetensors": "0" * 64})
-    with pytest.raises(FileNotFoundError, match=r"base\.pipeline: .*vae/config\.json does not exist"):
-        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"vae/config.json": ""})
-    with pytest.raises(ValueError, match=r"base.pipeline.sha256: \{\} is not accepted"):
-        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256={})
 
 
 def test_safetensors_and_checkpoints_with_settings_are_read(file, tmp_path):
@@ -155,3 +54,133 @@ def test_damaged_and_unnamed_weights_are_refused(file, tmp_path):
     for name, message in (("model.safetensors", "is not a complete"), ("cut.pth", "is not a complete"), ("bare.pth", "holds a Tensor")):
         with pytest.raises(ValueError, match=f"{KEY}: .*{name} {message}"):
             weights.read(tmp_path / name, key=KEY)
+
+
+WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.alpha": torch.tensor(1.0, dtype=torch.bfloat16)}
+
+
+class Runs:
+    """Unpickling one creates a folder."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+@pytest.fixture
+def path(tmp_path):
+    torch.save(collections.OrderedDict(WEIGHTS), tmp_path / "weights.pt")
+    return tmp_path / "weights.pt"
+
+
+def same(found):
+    return found.keys() == WEIGHTS.keys() and all(
+        torch.equal(found[key], value) and found[key].dtype == value.dtype for key, value in WEIGHTS.items()
+    )
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin", ".ckpt", ".safetensors"])
+def test_tensors_come_back_with_their_names_and_types(tmp_path, suffix):
+    path = tmp_path / f"weights{suffix}"
+    save_file(WEIGHTS, path) if suffix == ".safetensors" else torch.save(WEIGHTS, path)
+    assert same(weights.read_weights(path))
+
+
+def test_the_format_before_zip_archives_is_read(tmp_path):
+    path = tmp_path / "old.pt"
+    torch.save(WEIGHTS, path, _use_new_zipfile_serialization=False)
+    assert same(weights.read_torch(path))
+
+
+def test_plain_values_are_loaded_but_are_no_weights(tmp_path):
+    path = tmp_path / "tokens.pt"
+    torch.save({"tokens": ["<hen-8>"], "initializer_words": ["hen"]}, path)
+    assert weights.load_torch(path) == {"tokens": ["<hen-8>"], "initializer_words": ["hen"]}
+    with pytest.raises(ValueError, match=r"tokens\.pt: 2 of 2 entries are not tensors.*'tokens': list"):
+        weights.read_torch(path)
+
+
+def test_a_single_tensor_is_no_dictionary(tmp_path):
+    path = tmp_path / "0.bin"
+    torch.save(torch.zeros(3), path)
+    with pytest.raises(ValueError, match=r"0\.bin holds one Tensor; accepted: tensors by name"):
+        weights.read_torch(path)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_a_missing_file_is_named(tmp_path, suffix):
+    with pytest.raises(FileNotFoundError, match=f"absent{suffix} does not exist"):
+        weights.read_weights(tmp_path / f"absent{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<!DOCTYPE html>\n<html><title>Sign in</title></html>", "is a web page"),
+        (b"\xef\xbb\xbf\n  <HTML><body>404</body></HTML>", "is a web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5900000\n", "is a Git LFS pointer"),
+    ],
+)
+def test_a_stand_in_for_weights_is_called_by_its_name(tmp_path, content, message, suffix):
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"model\{suffix} {message}"):
+        weights.read_weights(path, sha256="0" * 64)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 0.95])
+def test_a_truncated_torch_file_is_named_wherever_it_ends(tmp_path, zipped, kept):
+    path = tmp_path / "cut.pt"
+    torch.save(WEIGHTS, path, _use_new_zipfile_serialization=zipped)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(kept * len(data))])
+    with pytest.raises(ValueError, match=r"cut\.pt is not a complete torch file"):
+        weights.read_torch(path)
+
+
+def test_a_truncated_safetensors_file_is_named(tmp_path):
+    path = tmp_path / "cut.safetensors"
+    save_file(WEIGHTS, path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"cut\.safetensors is not a complete safetensors file"):
+        weights.read_weights(path)
+
+
+@pytest.mark.parametrize("write", ["torch", "torch before zip", "pickle"])
+def test_a_file_that_needs_code_is_refused_and_runs_nothing(tmp_path, write):
+    path, trace = tmp_path / "evil.pt", tmp_path / "trace"
+    if write == "pickle":
+        path.write_bytes(pickle.dumps({"x": Runs(trace)}, protocol=2))
+    else:
+        torch.save(WEIGHTS | {"x": Runs(trace)}, path, _use_new_zipfile_serialization=write == "torch")
+    with pytest.raises(ValueError, match=r"evil\.pt could only be read by running code in it \(\w+\.mkdir\)"):
+        weights.load_torch(path)
+    assert not trace.exists()
+    torch.load(path, weights_only=False) if write == "torch" else pickle.loads(pickle.dumps(Runs(trace)))
+    assert trace.exists()  # what the file would have done
+
+
+def test_a_pickle_that_torch_did_not_write_is_refused_and_runs_nothing(tmp_path):
+    path, trace = tmp_path / "other.pt", tmp_path / "trace"
+    path.write_bytes(pickle.dumps({"x": Runs(trace)}, protocol=4))
+    with pytest.raises(ValueError, match=r"other\.pt is not a complete torch file"):
+        weights.load_torch(path)
+    assert not trace.exists()
+
+
+def test_the_digest_decides_before_anything_is_read(path):
+    right = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert same(weights.read_torch(path, sha256=right.upper()))
+    path.write_bytes(b"anything else")
+    with pytest.raises(ValueError, match=rf"weights\.pt has sha256 \w{{64}}; accepted: {right}"):
+        weights.read_torch(path, sha256=right)
+
+
+def test_an_unknown_suffix_is_refused(tmp_path):
+    (tmp_path / "weights.npz").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"'\.npz' is not accepted; accepted: \.safetensors, \.pt"):
+        weights.read_weights(tmp_path / "weights.npz")

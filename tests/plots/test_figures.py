@@ -1,16 +1,14 @@
 """Figures: what is drawn are the table's numbers, and equal inputs give equal bytes."""
 
-import itertools
 import os
 import subprocess
 import sys
 
-import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from cnslib.plots import curves, figures, sheets
+from cnslib.plots import curves, figures
 
 TABLE = pd.DataFrame(
     {
@@ -49,7 +47,7 @@ def test_two_saves_have_the_same_bytes(tmp_path):
 
 def test_another_process_writes_the_same_bytes(tmp_path):
     drops(tmp_path / "here" / "drop")
-    code = f"import pathlib, test_plots as t; t.plots.use_style(); t.drops(pathlib.Path({str(tmp_path)!r}) / 'there' / 'drop')"
+    code = f"import pathlib, test_figures as t; t.figures.use_style(); t.drops(pathlib.Path({str(tmp_path)!r}) / 'there' / 'drop')"
     environment = {**os.environ, "PYTHONHASHSEED": "7", "MPLBACKEND": "agg"}
     subprocess.run([sys.executable, "-c", code], cwd=os.path.dirname(__file__), env=environment, check=True)
     for name in FILES:
@@ -76,32 +74,6 @@ def test_the_twelfth_digit_does_not_order_the_rows(tmp_path):
 def test_a_dot_in_the_name_is_no_suffix(tmp_path):
     figures.save(plt.figure(), tmp_path / "accuracy_2.5", TABLE)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"accuracy_2.5.{kind}" for kind in ("csv", "pdf", "png")]
-
-
-def test_curves_and_bands_are_estimates_and_intervals():
-    _, axes = plt.subplots()
-    curves.drop_lines(axes, TABLE.query("shift == 'heavy snow'"))
-    lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
-    assert lines["alexnet"] == [0.0, 0.5] and lines["vit"] == [0.0, 0.25]
-    band = axes.collections[0].get_paths()[0].vertices  # alexnet
-    assert {0.4, 0.6} <= set(band[:, 1]) and (axes.get_xlabel(), axes.get_ylabel()) == ("slider scale", "accuracy drop")
-
-
-def test_bars_are_estimates_and_bins_keep_their_order():
-    _, axes = plt.subplots()
-    table = TABLE.query("shift == 'heavy snow'").assign(scale=["0.0", "never"] * 2)
-    curves.failure_bars(axes, table)
-    assert [bar.get_height() for bar in axes.patches] == [0.0, 0.5, 0.0, 0.25]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.0", "never"]
-
-
-def test_names_at_the_ends_of_curves_do_not_overlap():
-    figure, axes = plt.subplots()
-    table = pd.DataFrame({"scale": 0.0, "model": [*"abcdef"], "estimate": [0.5] * 5 + [0.9], "low": 0.4, "high": 1.0})
-    curves.estimate_lines(axes, table, x="scale", hue="model", label="accuracy", named=True)
-    boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
-    assert len(boxes) == 6
-    assert all(lower.y0 + 9 * figure.dpi / 72 <= upper.y0 for lower, upper in itertools.pairwise(boxes))
 
 
 def test_a_model_looks_the_same_in_every_panel_and_unlike_the_others():
@@ -137,49 +109,3 @@ def test_the_caption_lies_below_the_axes():
 def test_counts_in_words():
     assert figures.extent([40, 40]) == "n = 40"
     assert figures.extent([1200, 31]) == "n = 31 to 1,200"
-
-
-def test_dots_are_ordered_by_size_and_undefined_ones_stay_empty():
-    _, axes = plt.subplots()
-    table = pd.DataFrame(
-        {"model": ["a", "b", "c"], "estimate": [0.5, 0.9, np.nan], "low": [0.4, 0.8, np.nan], "high": [0.6, np.nan, np.nan]}
-    )
-    curves.estimate_dots(axes, table, y="model", label="rCE", reference=1)
-    assert axes.lines[0].get_xdata()[:2].tolist() == [0.9, 0.5] and axes.lines[-1].get_xdata()[0] == 1
-
-
-def test_roc_curves_pass_through_their_points():
-    _, axes = plt.subplots()
-    table = pd.DataFrame({"detector": "clip", "fpr": [1.0, 0.0, 0.2], "tpr": [1.0, 0.0, 0.9]})
-    curves.roc_curves(axes, table, hue="detector", points=pd.DataFrame({"name": ["ours"], "fpr": [0.1], "tpr": [0.8]}))
-    curve = axes.lines[1]
-    assert curve.get_xdata().tolist() == [0.0, 0.2, 1.0] and curve.get_ydata().tolist() == [0.0, 0.9, 1.0]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["clip", "ours"]
-    assert axes.lines[-1].get_xydata().tolist() == [[0.1, 0.8]]
-
-
-def test_a_contact_sheet_puts_every_picture_in_its_place():
-    pictures = np.arange(6, dtype=np.uint8).reshape(2, 3, 1, 1, 1).repeat(4, 2).repeat(4, 3).repeat(3, 4)
-    _, axes = plt.subplots()
-    sheets.contact_sheet(axes, pictures, rows=["a", "b"], columns=["0", "1", "2"])
-    sheet = axes.images[0].get_array()
-    assert sheet.shape == (12, 18, 3) and sheet[0, 0, 0] == 255
-    assert [[sheet[6 * r + 3, 6 * c + 3, 0] for c in range(3)] for r in range(2)] == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_a_frame_surrounds_its_picture():
-    pictures = np.zeros((2, 3, 4, 4, 3), dtype=np.uint8)
-    _, axes = plt.subplots()
-    sheets.contact_sheet(axes, pictures, rows=["a", "b"], columns=["0", "1", "2"])
-    sheets.frame_picture(axes, pictures, row=1, column=2)
-    assert axes.patches[0].get_bbox().extents.tolist() == [11.5, 5.5, 17.5, 11.5]  # pixel edges of the last picture and its rim
-
-
-def test_pairs_of_estimates_stand_side_by_side_in_the_order_of_the_first():
-    table = pd.DataFrame({"exam": ["a", "a", "b", "b"], "model": ["vit", "mixer"] * 2, "estimate": [0.7, 0.9, 0.8, 0.6]})
-    axes = plt.figure().subplots()
-    curves.estimate_pairs(axes, table.assign(low=table["estimate"] - 0.1, high=1.0), y="model", hue="exam", label="accuracy")
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["vit", "mixer"]
-    drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.get_lines() if not line.get_label().startswith("_")}
-    assert drawn == {"a": [0.7, 0.9], "b": [0.8, 0.6]}
-    assert axes.get_lines()[0].get_ydata()[0] > axes.get_lines()[1].get_ydata()[0]

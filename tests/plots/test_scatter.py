@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from scipy.stats import norm
-from test_line import catalog, scattered, shares
+from tiny_lines import catalog, scattered, shares
 
 from cnslib.plots import figures, scatter
 from cnslib.stats import line

@@ -63,3 +63,20 @@ def test_the_frame_is_around_the_failure_point(tmp_path):
     (frame,) = figure.axes[0].patches
     assert (frame.get_x(), frame.get_y()) == (10 - 0.5, -0.5)  # second column, first row; a picture and its rim are 10 wide
     plt.close(figure)
+
+
+def test_a_contact_sheet_puts_every_picture_in_its_place():
+    pictures = np.arange(6, dtype=np.uint8).reshape(2, 3, 1, 1, 1).repeat(4, 2).repeat(4, 3).repeat(3, 4)
+    _, axes = plt.subplots()
+    sheets.contact_sheet(axes, pictures, rows=["a", "b"], columns=["0", "1", "2"])
+    sheet = axes.images[0].get_array()
+    assert sheet.shape == (12, 18, 3) and sheet[0, 0, 0] == 255
+    assert [[sheet[6 * r + 3, 6 * c + 3, 0] for c in range(3)] for r in range(2)] == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_frame_surrounds_its_picture():
+    pictures = np.zeros((2, 3, 4, 4, 3), dtype=np.uint8)
+    _, axes = plt.subplots()
+    sheets.contact_sheet(axes, pictures, rows=["a", "b"], columns=["0", "1", "2"])
+    sheets.frame_picture(axes, pictures, row=1, column=2)
+    assert axes.patches[0].get_bbox().extents.tolist() == [11.5, 5.5, 17.5, 11.5]  # pixel edges of the last picture and its rim

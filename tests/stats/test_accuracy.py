@@ -4,55 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-import statsmodels.api as sm
+from tiny_answers import HAND, SCALES, SETTINGS, estimates, falling, predictions, random_predictions, shares
 
+from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.analyses import Accuracy
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, failure
-
-SETTINGS = Bootstrap(resamples=300, confidence=0.95, seed=1)
-SCALES = [0.0, 0.5, 1.0]
-HAND = {"alexnet": ["..x", ".xx", ".xx"], "resnet": ["..x", ".x.", "..."]}  # one word per trajectory, x: misclassified
-
-
-def predictions(words: dict[str, list[str]], shift: str = "heavy snow", scales: list[float] = SCALES) -> pd.DataFrame:
-    """Predictions for trajectories of class "bag", seeds 1, 2, ...: one word per trajectory."""
-    rows = [
-        (model, shift, "bag", seed, scale, "coat" if letter == "x" else "bag")
-        for model, own in words.items()
-        for seed, word in enumerate(own, start=1)
-        for scale, letter in zip(scales, word, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["model", "shift", "class", "seed", "scale", "top1"])
-
-
-def falling(accuracies: list[float], trajectories: int = 1000) -> list[str]:
-    """Trajectories whose accuracy at each scale is the given one."""
-    right = [round(a * trajectories) for a in accuracies]
-    return ["".join("." if i < count else "x" for count in right) for i in range(trajectories)]
-
-
-def estimates(table: pd.DataFrame, **chosen: str) -> list[float]:
-    """The estimates of some rows, in the order of the scales."""
-    for key, value in chosen.items():
-        table = table[table[key] == value]
-    return table["estimate"].tolist()
-
-
-def shares(table: pd.DataFrame, settings: Accuracy = SETTINGS) -> accuracy.Shares:
-    return accuracy.error_shares(accuracy.outcomes(table), settings=settings)
-
-
-def random_predictions(seed: int, *, shifts: tuple[str, ...] = ("heavy fog", "heavy snow"), trajectories: int = 40) -> pd.DataFrame:
-    """Two models whose errors become more frequent with the scale, in any order."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for shift in shifts:
-        letters = rng.random((2, trajectories, 3)) < np.array([0.1, 0.3, 0.5])
-        words = {m: ["".join(".x"[int(v)] for v in row) for row in own] for m, own in zip(("alexnet", "resnet"), letters, strict=True)}
-        parts.append(predictions(words, shift))
-    return pd.concat(parts)
 
 
 def test_three_trajectories_at_three_scales_counted_by_hand():
@@ -64,16 +21,6 @@ def test_three_trajectories_at_three_scales_counted_by_hand():
     assert estimates(accuracy.mean_accuracy(errors), shift=accuracy.ALL) == pytest.approx([1, 0.5, 1 / 3])
     assert estimates(accuracy.corruption_error(errors, reference="alexnet"), shift=accuracy.MEAN) == pytest.approx([1, 2 / 5])
     assert set(accuracy.accuracy(errors)["n"]) == {3}
-
-
-def test_failure_points_counted_by_hand():
-    found = failure.failure_points(predictions(HAND)).set_index(["model", "seed"])
-    assert found["failure_point"].loc["alexnet"].tolist() == [1.0, 0.5, 0.5]
-    assert found["failure_point"].loc["resnet"].tolist()[:2] == [1.0, 0.5]
-    assert np.isnan(found.loc[("resnet", 3), "failure_point"]) and not found.loc[("resnet", 3), "failed"]
-    distribution = failure.failure_distribution(failure.failure_shares(accuracy.outcomes(predictions(HAND)), settings=SETTINGS))
-    assert estimates(distribution, shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1 / 3, 0])
-    assert estimates(distribution, shift="heavy snow", model="resnet") == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
 
 
 def test_relative_error_subtracts_the_error_at_scale_zero():
@@ -108,13 +55,6 @@ def test_published_curves_of_resnet18_give_the_published_drops():
     drops = estimates(accuracy.accuracy_drop(pooled), shift=accuracy.ALL)
     assert drops[2:] == pytest.approx([0.02, 0.05, 0.10, 0.19], abs=0.0055)
     assert np.mean(drops) == pytest.approx(0.06, abs=0.0051)  # the paper's average runs over all six scales
-
-
-def test_the_share_that_fails_at_scale_zero_is_one_minus_the_accuracy_there():
-    found = accuracy.outcomes(predictions({"resnet18": falling(CARTOON)}, "cartoon style", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]))
-    first = estimates(failure.failure_distribution(failure.failure_shares(found, settings=SETTINGS)), shift="cartoon style")
-    assert first[0] == pytest.approx(1 - CARTOON[0])
-    assert sum(first) == pytest.approx(1)
 
 
 def test_the_reference_has_ce_and_rce_one_without_width():
@@ -167,37 +107,6 @@ def test_equal_trajectories_of_a_cluster_do_not_shrink_the_interval():
     assert width[1]["high"] - width[1]["low"] > 1.5 * (rows["high"] - rows["low"])
 
 
-def test_a_clustered_share_is_the_accuracy_of_the_same_clusters():
-    table = random_predictions(9)
-    ours = accuracy.accuracy(shares(table)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0]
-    own = table.query("model == 'resnet' and scale == 1")
-    share = bootstrap.clustered_share(own.eval("top1 == `class`").to_numpy(), own["seed"].to_numpy(), settings=SETTINGS)
-    assert share == pytest.approx({key: ours[key] for key in ("n", "estimate", "low", "high")})
-
-
-def test_independent_shares_have_scipys_wilson_interval():
-    share = bootstrap.independent_share(np.arange(40) < 7, confidence=0.9)
-    interval = scipy.stats.binomtest(7, 40).proportion_ci(0.9, "wilson")
-    assert (share["n"], share["estimate"]) == (40, 7 / 40)
-    assert (share["low"], share["high"]) == pytest.approx((interval.low, interval.high))
-
-
-def test_a_recovered_trajectory_fails_at_its_first_failure():
-    assert failure.failure_points(predictions({"alexnet": [".x."], "resnet": ["x.x"]}))["failure_point"].tolist() == [0.5, 0.0]
-
-
-def test_pooled_shifts_keep_their_trajectories_apart():
-    """The released code groups by class and seed alone, so that two shifts of one garment give one failure point."""
-    both = pd.concat([predictions(HAND), predictions(HAND, "heavy fog")])
-    assert failure.failure_points(both).groupby("model")["failed"].sum().to_dict() == {"alexnet": 6, "resnet": 4}
-
-
-def test_a_model_that_never_fails_has_censored_failure_points():
-    """The released code raises an error here."""
-    found = failure.failure_points(predictions({"perfect": ["...", "..."]}))
-    assert found["failure_point"].isna().all() and not found["failed"].any()
-
-
 def test_row_order_changes_nothing():
     table = random_predictions(10)
     shuffled = table.sample(frac=1, random_state=0)
@@ -217,29 +126,8 @@ def test_categoricals_and_texts_give_the_same_outcomes():
     assert (texts.models, texts.scales) == (codes.models, codes.scales) == (["alexnet", "resnet"], SCALES)
 
 
-def test_bounds_are_the_order_statistics_of_numpy_without_the_missing_resamples():
-    rng = np.random.default_rng(4)
-    resamples = rng.normal(size=(1000, 3, 40)).round(2)
-    resamples[rng.random(resamples.shape) < 0.1] = np.nan
-    for confidence in (0.9, 0.95, 0.6827):
-        tail = (1 - confidence) / 2
-        expected = np.nanquantile(resamples, [tail, 1 - tail], axis=0, method="inverted_cdf")
-        assert np.array_equal(bootstrap.percentiles(resamples, confidence), expected)
-    assert np.isnan(bootstrap.percentiles(np.full((9, 2), np.nan), 0.95)).all()
-
-
-def test_the_width_of_a_clustered_share_is_that_of_regression_with_cluster_robust_errors():
-    rng = np.random.default_rng(6)
-    clusters = np.repeat(np.arange(400), rng.integers(1, 9, 400))
-    hits = rng.random(len(clusters)) < rng.beta(0.8, 0.4, 400)[clusters]
-    share = bootstrap.clustered_share(hits, clusters, settings=Bootstrap(resamples=10_000, confidence=0.95, seed=3))
-    regression = sm.OLS(hits.astype(float), np.ones(len(hits))).fit(cov_type="cluster", cov_kwds={"groups": clusters})
-    assert share["estimate"] == pytest.approx(regression.params[0])
-    assert (share["high"] - share["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse[0], rel=0.05)
-
-
 def test_another_seed_moves_intervals_and_not_estimates():
-    first, second = (accuracy.accuracy(shares(random_predictions(11), Accuracy("alexnet", 300, 0.95, seed))) for seed in (1, 2))
+    first, second = (accuracy.accuracy(shares(random_predictions(11), Bootstrap(300, 0.95, seed))) for seed in (1, 2))
     assert first["estimate"].equals(second["estimate"]) and not first["low"].equals(second["low"])
 
 
@@ -319,3 +207,51 @@ def test_records_have_the_shape_of_metrics():
     mean = accuracy.mean_accuracy(shares(predictions(HAND))).query("shift == @accuracy.ALL")
     found = bootstrap.records(mean, "scale")
     assert list(found) == [0.0, 0.5, 1.0] and set(found[0.0]) == {"n", "estimate", "low", "high"}
+
+
+MANY = Bootstrap(2000, 0.95, 3)
+
+
+def answers(folder, right: dict[str, int]) -> None:
+    """Five images of one class; each model is right on the first ones."""
+    for model, count in right.items():
+        keys = [(UNSHIFTED, "bag", seed, 0.0) for seed in range(5)]
+        table = pd.DataFrame(keys, columns=tables.KEY).assign(model=model, top1=["bag"] * count + ["coat"] * (5 - count))
+        more = {"top5": [["bag"]] * 5, "probability": 0.5, "margin": 0.0, "preprocessing": "model"}
+        tables.write(table.assign(**more), folder / "heldout" / f"{model}.parquet", tables.predictions)
+
+
+def test_shares_are_counted_from_the_answers_and_resampled_on_their_own(tmp_path):
+    answers(tmp_path, {"a": 3, "b": 5})
+    found = accuracy.shares(tmp_path, settings=MANY)
+    assert found.samples[0, -1, :, 0].tolist() == [0.4, 0.0] and found.n.tolist() == [5, 5]
+    other = accuracy.shares(tmp_path, settings=Bootstrap(2000, 0.95, 4))
+    assert abs(np.corrcoef(found.samples[1:, 0, 0, 0], other.samples[1:, 0, 0, 0])[0, 1]) < 0.2
+
+
+def test_published_accuracies_vary_as_many_independent_images_do(tmp_path):
+    pd.DataFrame({"model": ["b", "a"], "accuracy": [0.8, 0.5], "n": 10000}).to_csv(tmp_path / "heldout.csv", index=False)
+    found = accuracy.shares(tmp_path, settings=MANY)
+    assert found.models == ["a", "b"] and found.samples[0, -1, :, 0].tolist() == pytest.approx([0.5, 0.2]) and found.n[-1] == 10000
+    assert found.samples[1:, -1, :, 0].std(0) == pytest.approx([0.005, 0.004], rel=0.1)  # sqrt(p (1 - p) / n)
+    table = accuracy.accuracy(found).query("shift == 'catalog'").set_index("model")
+    assert table.loc["a", ["low", "high"]].tolist() == pytest.approx([0.4902, 0.5098], abs=1e-3)
+
+
+def test_answers_come_before_published_accuracies(tmp_path):
+    answers(tmp_path, {"a": 3})
+    pd.DataFrame({"model": ["a"], "accuracy": [0.1], "n": 9}).to_csv(tmp_path / "heldout.csv", index=False)
+    assert accuracy.shares(tmp_path, settings=MANY).samples[0, 0, 0, 0] == 0.4
+
+
+def test_a_classifier_without_a_value_is_not_a_number_and_order_is_that_of_the_models(tmp_path):
+    answers(tmp_path, {"a": 3, "b": 5})
+    found = accuracy.shares(tmp_path, settings=MANY)
+    assert accuracy.spread(found, ["a", "b"]) is found
+    wide = accuracy.spread(found, ["b", "c", "a"]).samples[0, -1, :, 0]
+    assert wide[[0, 2]].tolist() == [0.0, 0.4] and np.isnan(wide[1])
+
+
+def test_neither_answers_nor_accuracies_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no table of predictions"):
+        accuracy.shares(tmp_path, settings=MANY)

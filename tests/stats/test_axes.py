@@ -1,22 +1,13 @@
 """The axes: measures by hand, the guard of rCE, parameters, figures in the axis' order."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
-from test_stats import HAND, estimates, falling, predictions, random_predictions, shares
-from tiny_settings import changed
+from tiny_answers import HAND, estimates, falling, predictions, random_predictions, shares
 
 from cnslib.core import paths
-from cnslib.core.settings import read
-from cnslib.core.settings.analyses import AXES, Axes
-from cnslib.core.settings.method import Bootstrap
-from cnslib.plots import curves, figures
-from cnslib.stats import accuracy, axes, bootstrap
-
-PARAMS = paths.ROOT / "params.yaml"
+from cnslib.stats import accuracy, axes, bootstrap, claims
+from cnslib.stats.accuracy import ALL, Shares
 
 
 def test_along_repeats_a_classifier_on_each_of_its_axes_in_their_order():
@@ -104,64 +95,62 @@ def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same():
     assert found["n"].tolist() == [3, 3]
 
 
-def settings(**changes) -> Axes:
-    members = {axis: ["alexnet", "resnet"] for axis in AXES}
-    return changed(Axes(Bootstrap(100, 0.95, 1), members, "alexnet", 0.05), **changes)
+PAPER = pd.read_csv(paths.PUBLISHED / "axes.csv")
+CONVNEXT, DEIT, DINO = "convnext_base.fb_in1k", "deit3_base_patch16_224.fb_in1k", "dinov1_ft_vit_base_patch16"
 
 
-@pytest.mark.parametrize(
-    ("members", "message"),
-    [
-        ({axis: ["vit", "deit"] for axis in AXES[1:]}, r"axes\.members: .*accepted: the axes architecture"),
-        ({axis: ["vit", "vit"] for axis in AXES}, r"axes\.members\.architecture: .*without repetitions"),
-        ({axis: ["vit"] for axis in AXES}, r"axes\.members\.architecture: \['vit'\]"),
-    ],
-)
-def test_axes_are_the_papers_and_hold_different_classifiers(members, message):
-    with pytest.raises(ValueError, match=message):
-        settings(members=members)
+def chosen(models: list[str]) -> Shares:
+    """Every model has its own error rate, resamples included."""
+    samples = np.broadcast_to(np.arange(len(models), dtype=float)[:, None] / 10, (3, 2, len(models), 2)).copy()
+    return Shares(samples, ["heavy snow", ALL], np.array([4, 4]), models, [0.0, 1.0], 0.95)
 
 
-@pytest.mark.parametrize(("old", "new"), [("[vit_xs, vit_s,", "[vgg, vit_s,"), ("margin: 0.05", 'margin: 0.05\n  reference: "vgg"')])
-def test_a_classifier_that_is_not_evaluated_is_named_when_the_parameters_are_read(tmp_path: Path, old, new):
-    before, section, after = PARAMS.read_text().partition("\naxes:\n")
-    after = after.replace('  reference: "alexnet"', "  #", 1) if "reference" in new else after
-    assert old in after
-    (tmp_path / "params.yaml").write_text(before + section + after.replace(old, new, 1))
-    with pytest.raises(ValueError, match=r"axes\..*'vgg' is not accepted; accepted: the keys of evaluation\.classifiers: .*resnet"):
-        read.load(tmp_path / "params.yaml")
+def test_in_the_mini_world_nothing_changes():
+    models = ["convnext", "deit", "vit"]
+    pd.testing.assert_frame_equal(axes.themselves(PAPER, models, {"classifier": "paper_model"}), PAPER)
+    assert axes.roles(PAPER, models)["convnext"] == "convnext"
+    listed = claims.read(paths.PUBLISHED / "claims.csv")
+    pd.testing.assert_frame_equal(axes.claims(listed, axes.roles(PAPER, models)), listed)
+    assert axes.same(found := chosen(models), pd.DataFrame(index=[CONVNEXT, DEIT])) is found
 
 
-def test_curves_keep_the_order_of_the_axis_and_have_their_own_looks():
-    table = accuracy.accuracy_drop(shares(random_predictions(4))).query("shift == @accuracy.ALL")
-    figure, panel = plt.subplots()
-    curves.axis_lines(panel, table, order=["resnet", "alexnet"], ordered=True)
-    assert panel.get_legend_handles_labels()[1] == ["resnet", "alexnet"]
-    drawn = next(line for line in panel.lines if line.get_label() == "resnet")
-    assert drawn.get_ydata().tolist() == estimates(table, model="resnet")
-    looks = curves.looks([f"model {i}" for i in range(22)], ordered=False)
-    assert len({(tuple(look["color"]), look["marker"]) for look in looks.values()}) == 22
-    plt.close(figure)
+def test_an_evaluated_classifier_of_the_paper_stands_for_itself_without_a_note():
+    found = axes.themselves(PAPER, [CONVNEXT], {"classifier": "paper_model"}).query("axis == 'architecture'")
+    assert found["classifier"].tolist()[:5] == ["resnet", "vit", "deit", CONVNEXT, "mixer"]
+    assert found.set_index("classifier")["note"][CONVNEXT] == "" != found.set_index("classifier")["note"]["deit"]
+    assert axes.roles(PAPER, [CONVNEXT, DINO]) | {"convnext": 0, "dino": 0} == axes.roles(PAPER, []) | {
+        "convnext": 0,
+        "dino": 0,
+    }
+    assert axes.roles(PAPER, [DINO])["dino"] == DINO and "dino" not in axes.roles(PAPER, [])
 
 
-def test_dots_stand_in_the_order_of_the_rows_with_the_papers_beside_them():
-    table = pd.DataFrame({"model": ["b", "a"], "estimate": [0.5, 0.7], "low": [0.4, 0.6], "high": [0.6, 0.9]})
-    figure, panel = plt.subplots()
-    curves.axis_dots(panel, table, label="rCE", reference=1.0, published=pd.Series({"a": 0.9}))
-    assert [text.get_text() for text in panel.get_yticklabels()] == ["b", "a"] and panel.yaxis_inverted()
-    diamonds = next(line for line in panel.lines if line.get_marker() == "D")
-    assert np.isnan(diamonds.get_xdata()[0]) and diamonds.get_xdata()[1] == 0.9
-    plt.close(figure)
+def test_claims_speak_of_the_evaluated_classifiers_and_shifts_stay():
+    listed = claims.read(paths.PUBLISHED / "claims.csv")
+    found = axes.claims(listed, axes.roles(PAPER, [CONVNEXT, DEIT])).set_index("id")
+    assert found.loc["deit_convnext", ["first", "second"]].tolist() == [DEIT, CONVNEXT]
+    assert found.loc["vit_painting_low", "second"] == f"resnet; {DEIT}; {CONVNEXT}; mixer"
+    assert found.loc["snow_gradual", ["first", "second"]].tolist() == ["heavy snow", "cartoon style"]
 
 
-def test_the_list_of_verdicts_shows_every_claim_once(tmp_path: Path):
-    names = ["holds", "opposite", "undecided", "not measured here"]
-    table = pd.DataFrame({"claim": list("abcd"), "family": ["x", "x", "y", "y"], "verdict": names, "drop_verdict": ["holds", "", "", ""]})
-    table = table.assign(estimate=[0.1, -0.1, 0.0, np.nan], low=-0.2, high=0.2)
-    figure, panel = plt.subplots()
-    curves.verdict_rows(panel, table)
-    assert [text.get_text() for text in panel.get_yticklabels()] == list("abcd")
-    marks = [tuple(line.get_xydata()[0]) for line in panel.lines if len(line.get_xdata()) == 1]
-    assert marks == [(0, 0), (0.25, 0), (1, 1), (2, 2), (3, 3)]
-    figures.save(figure, tmp_path / "claims", table)
-    plt.close(figure)
+def test_averages_run_over_shared_classifiers_if_there_are_enough():
+    ours = pd.DataFrame({"x": range(6)}, index=list("abcdef"))
+    published = pd.DataFrame({"x": range(5)}, index=list("fedcz"))
+    one, other = axes.alike(ours, published)
+    assert one.index.tolist() == other.index.tolist() == list("fedc") and one["x"].tolist() == [5, 4, 3, 2]
+    one, other = axes.alike(ours, published.drop(index="c"))
+    assert one is ours and len(other) == 4
+    assert axes.same(chosen(list("abcdef")), published).models == list("cdef")
+
+
+def test_restricted_shares_keep_each_classifiers_numbers():
+    found = axes.restricted(chosen(list("abcd")), ["d", "b", "z"])
+    assert found.models == ["b", "d"] and found.samples[0, 0, :, 0].tolist() == pytest.approx([0.1, 0.3])
+
+
+def test_a_single_classifier_is_compared_with_itself_and_else_with_the_mean():
+    single = pd.DataFrame({"model": ["a", "a", "b"], "published": 0.5}, index=["fog", "rain", "dust"])
+    each = pd.Series({("fog", "a"): 0.1, ("fog", "b"): 0.9})
+    found = axes.beside(single, each, pd.Series({"fog": 0.4, "rain": 0.3}))
+    assert found["ours"].to_dict() == {"fog": 0.1, "rain": 0.3}
+    assert found["ours of"].to_dict() == {"fog": "a", "rain": "mean over classifiers"}

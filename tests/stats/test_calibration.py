@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 import scipy.stats
 from sklearn.isotonic import IsotonicRegression
-from test_stats import SCALES
+from tiny_answers import SCALES, predictions
 
 from cnslib.core.settings.analyses import Calibration
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, calibration
+from cnslib.stats.accuracy import Shares
 
 SETTINGS = Calibration(bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1), seed=1, scenes=2, severities=2, steps=5)
 SIX = np.arange(6) / 2
@@ -165,3 +166,150 @@ def test_the_share_of_the_rise_by_hand_and_without_a_ruler_that_does_not_rise():
     table = readings({"snow": [[0.2, 0.3, 0.6]] * 2, "fog": [[0.2, 0.3, 0.2]] * 2})
     found = calibration.progress(map_of(table), calibration.moving(mean_of(table))).set_index("shift")["estimate"]
     assert found["snow"].tolist() == pytest.approx([0, 0.25, 1]) and found["fog"].isna().all()
+
+
+MATCHED = Bootstrap(resamples=50, confidence=0.95, seed=3)
+
+
+def rungs(errors: list[float], bins: list[float], *, n: int = 100, noise: float = 0.0, seed: int = 0) -> Shares:
+    """One shift (and the pooled group) with these error rates; the resamples scatter around them."""
+    sample = np.array(errors)[None, None, None].repeat(2, axis=1)
+    rng = np.random.default_rng(seed)
+    samples = np.concatenate([sample, (sample + noise * rng.normal(size=(50, *sample.shape[1:]))).clip(0, 1)])
+    return Shares(samples, ["heavy fog", "all shifts"], np.array([n, n]), ["resnet"], bins, 0.95)
+
+
+LADDER = rungs([0.1, 0.3, 0.7], [0.0, 0.5, 1.0])
+
+
+def test_an_error_between_two_rungs_lies_between_their_severities():
+    found = calibration.severities(rungs([0.1, 0.2, 0.3, 0.5, 0.7], [0, 1, 2, 3, 4]), LADDER)
+    assert found["estimate"].tolist() == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0])
+    assert (found["beyond"] == "").all() and (found["low"] == found["high"]).all()
+
+
+def test_what_lies_beyond_the_ladder_is_set_to_its_end_and_marked():
+    found = calibration.severities(rungs([0.05, 0.9], [0, 1]), LADDER)
+    assert found["estimate"].tolist() == [0.0, 1.0] and found["beyond"].tolist() == ["below", "above"]
+
+
+def test_a_curve_matched_with_itself_is_the_identity():
+    found = calibration.severities(LADDER, LADDER)
+    assert found["estimate"].tolist() == pytest.approx(LADDER.bins)
+    again = calibration.scales(LADDER, rungs([0.3], [0.0]))
+    assert again["estimate"].tolist() == pytest.approx([0.5])
+
+
+def test_a_ladder_that_falls_back_is_made_monotone_first():
+    """Pooled neighbours, as isotonic regression pools them: 0.4 and 0.2 become 0.3 twice, and 0.3 is first reached at severity 0.5."""
+    found = calibration.severities(rungs([0.3], [0.0]), rungs([0.1, 0.4, 0.2, 0.8], [0.0, 0.5, 0.75, 1.0]))
+    assert found["estimate"].tolist() == pytest.approx([0.5])
+
+
+def test_relative_losses_do_not_depend_on_where_a_curve_starts():
+    """From 0.8 to 0.4 and from 0.5 to 0.25 both lose half."""
+    strong, weak = (calibration.relative(rungs(errors, [0, 1])).samples[0, 0, 0] for errors in ([0.2, 0.6], [0.5, 0.75]))
+    assert strong.tolist() == pytest.approx([0, 0.5]) and weak.tolist() == pytest.approx([0, 0.5])
+
+
+def test_the_mean_over_classifiers_is_one_more_of_them():
+    two = calibration.with_mean(LADDER)
+    assert two.models == ["resnet", calibration.MEAN] and np.array_equal(two.samples[..., 0, :], two.samples[..., 1, :])
+
+
+def test_noise_on_either_side_widens_the_interval():
+    drawn, quiet = rungs([0.3], [0.0]), calibration.severities(rungs([0.3], [0.0]), LADDER)
+    loud = calibration.severities(rungs([0.3], [0.0], noise=0.05), LADDER)
+    shaken = calibration.severities(drawn, rungs([0.1, 0.3, 0.7], [0.0, 0.5, 1.0], noise=0.05, seed=1))
+    width = [float((table["high"] - table["low"]).iloc[0]) for table in (quiet, loud, shaken)]
+    assert width[0] == 0 and min(width[1:]) > 0.1
+
+
+def test_easier_images_are_above_zero_and_independent_samples_have_other_resamples():
+    table = calibration.differences(rungs([0.1, 0.5], [0, 1]), rungs([0.4], [0.0]))
+    assert table.loc[table["shift"] == "heavy fog", "estimate"].tolist() == pytest.approx([0.3, -0.1])
+    assert len({calibration.independent(MATCHED, number).seed for number in range(3)}) == 3
+
+
+def errors_of(table: pd.DataFrame) -> accuracy.Shares:
+    return accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS)
+
+
+def test_accuracy_at_a_severity_by_hand():
+    """Severity 0, 0.1, 0.5 at accuracies 1, 0.5, 0: half of the way is 0.25, at 3/8 of the second step."""
+    maps = map_of(readings({"snow": [[0, 0.1, 0.5]] * 2}))
+    errors = errors_of(predictions({"vit": ["..x", ".xx"]}, "snow"))
+    found = calibration.on_axis(errors, maps, ruler="oracle", points=3)
+    assert found["severity"].tolist() == pytest.approx([0, 0.25, 0.5])
+    assert found["estimate"].tolist() == pytest.approx([1, 0.5 - 0.5 * 3 / 8, 0])
+
+
+def test_the_mean_over_an_axis_is_numpys_area_under_the_curve():
+    table = random_readings(4, trajectories=10, scales=SCALES)
+    words = {"vit": ["..x"] * 5 + [".xx"] * 5, "mixer": ["x.."] * 4 + ["..."] * 6}
+    errors, maps = errors_of(pd.concat([predictions(words, shift) for shift in ("fog", "snow")])), map_of(table)
+    found = calibration.over_axis(errors, maps)
+    x, y = maps.samples[7, 1, 0], 1 - errors.samples[7, 1]
+    assert found[7, 1, 0] == pytest.approx(np.trapezoid(y, x) / (x[-1] - x[0]))
+
+
+def test_relabelling_the_scales_leaves_perceived_axes_unchanged():
+    table = random_readings(5, trajectories=12, scales=SCALES)
+    words = {"vit": ["..x"] * 6 + [".xx"] * 6, "mixer": ["..."] * 4 + ["..x"] * 8}
+    answers = pd.concat([predictions(words, shift) for shift in ("fog", "snow")])
+    renamed = {0.0: 0.0, 0.5: 0.7, 1.0: 40.0}
+    other = [part.assign(scale=part["scale"].map(renamed)) for part in (table, answers)]
+    both = np.array([True, True])
+    for function in (
+        lambda errors, maps: calibration.on_axis(errors, maps, ruler="oracle").drop(columns="shift").to_numpy(),
+        lambda errors, maps: calibration.over_axis(errors, maps),
+        lambda errors, maps: calibration.hardness(errors, maps, ruler="oracle", shifts=both),
+    ):
+        assert np.array_equal(function(errors_of(answers), map_of(table)), function(errors_of(other[1]), map_of(other[0])), equal_nan=True)
+
+
+def test_a_shift_that_costs_less_at_equal_scales_may_cost_more_at_equal_severities():
+    """Fog costs 0.4 on its way to severity 1, snow 0.3 on its way to 0.5, both evenly."""
+    answers = {"fog": ["..."] * 6 + [".xx"] * 2 + ["..x"] * 2, "snow": ["..."] * 14 + [".xx"] * 3 + ["..x"] * 3}
+    parts = [predictions({"vit": own * (20 // len(own))}, shift) for shift, own in answers.items()]
+    values = {"fog": [[0, 0.5, 1.0]] * 20, "snow": [[0, 0.25, 0.5]] * 20}
+    table = readings(values)
+    errors = errors_of(pd.concat(parts))
+    maps = map_of(table, ("scale", "oracle"))
+    both = np.array([True, True])
+    assert calibration.hardness(errors, maps, ruler="scale", shifts=both)[0] == pytest.approx([0.05, -0.05])
+    assert calibration.hardness(errors, maps, ruler="oracle", shifts=both)[0] == pytest.approx([-0.05, 0.05], abs=2e-3)  # on a grid
+    tau = calibration.orders(errors, maps, np.ones((2, 2), bool)).set_index(["ruler", "order"])["estimate"]
+    assert tau["oracle", "shifts"] == -1 and tau["scale", "shifts"] == 1
+
+
+def test_a_ruler_without_a_rising_shift_orders_nothing():
+    table = readings({"fog": [[0, 1, 2]] * 4, "snow": [[0, 1, 2]] * 4})
+    errors = errors_of(pd.concat([predictions({"vit": ["..x"] * 4, "mixer": ["..."] * 4}, shift) for shift in ("fog", "snow")]))
+    moving = np.array([[True, True], [True, False]])
+    table = table.assign(distance=table["oracle"])
+    maps = map_of(table, ("scale", "distance"))
+    found = calibration.orders(errors, maps, moving)
+    assert found[["ruler", "order"]].to_numpy().tolist() == [["scale", "classifiers"], ["distance", "classifiers"], ["scale", "shifts"]]
+    empty = calibration.curves(errors, maps, moving).set_index(["ruler", "shift"])["estimate"].isna().groupby(level=[0, 1]).all()
+    assert empty.to_dict() == {("scale", "fog"): False, ("scale", "snow"): False, ("distance", "fog"): False, ("distance", "snow"): True}
+
+
+def test_a_shift_that_shares_no_severity_with_another_is_left_out_of_the_order():
+    """Rain runs from 5 to 6, where no other shift is; the two others are ordered as without it."""
+    values = {"fog": [[0, 0.5, 1.0]] * 20, "rain": [[5, 5.5, 6.0]] * 20, "snow": [[0, 0.25, 0.5]] * 20}
+    words = {"fog": ["..."] * 12 + [".xx"] * 4 + ["..x"] * 4, "rain": ["..."] * 20, "snow": ["..."] * 14 + [".xx"] * 3 + ["..x"] * 3}
+    table, answers = readings(values), pd.concat([predictions({"vit": own, "mixer": own}, shift) for shift, own in words.items()])
+    found = [
+        calibration.orders(errors_of(t), map_of(r, ("scale", "oracle")), np.ones((s, 2), bool))
+        for t, r, s in ((answers, table, 3), (answers[answers["shift"] != "rain"], table[table["shift"] != "rain"], 2))
+    ]
+    rows = [t.set_index(["ruler", "order"]).loc[("oracle", "shifts"), ["items", "shifts", "n", "estimate"]].tolist() for t in found]
+    assert rows[0] == rows[1] == [2, 2, 40, -1.0]
+
+
+def test_a_flat_map_has_no_axis_to_average_over():
+    maps = map_of(readings({"snow": [[0.3, 0.3, 0.3]] * 3, "fog": [[0.1, 0.2, 0.3]] * 3}))
+    errors = errors_of(pd.concat([predictions({"vit": ["..x"] * 3}, shift) for shift in ("fog", "snow")]))
+    found = calibration.over_axis(errors, maps)
+    assert np.isnan(found[:, 1]).all() and found[:, 0] == pytest.approx(0.75)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from test_stats import SCALES
+from tiny_answers import SCALES
 
 from cnslib.core import paths
 from cnslib.core.names import SHIFTS

@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 from statsmodels.duration.survfunc import SurvfuncRight, survdiff
 from statsmodels.stats.multitest import multipletests
-from test_stats import HAND, SCALES, SETTINGS, estimates, predictions, random_predictions, shares
+from tiny_answers import HAND, SCALES, SETTINGS, estimates, falling, predictions, random_predictions, shares
 
 from cnslib.stats import accuracy, failure
 
@@ -104,3 +104,39 @@ def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_anothe
     found = failure.more_abrupt(failures(pd.concat([step, even])), "heavy snow", "heavy fog")
     assert found["n"] == 8 and found["estimate"] == pytest.approx(np.std([0.5, 0.5, 1.0, 1.0], ddof=1))
     assert 0 <= found["low"] <= found["estimate"] <= found["high"]
+
+
+def test_failure_points_counted_by_hand():
+    found = failure.failure_points(predictions(HAND)).set_index(["model", "seed"])
+    assert found["failure_point"].loc["alexnet"].tolist() == [1.0, 0.5, 0.5]
+    assert found["failure_point"].loc["resnet"].tolist()[:2] == [1.0, 0.5]
+    assert np.isnan(found.loc[("resnet", 3), "failure_point"]) and not found.loc[("resnet", 3), "failed"]
+    distribution = failure.failure_distribution(failure.failure_shares(accuracy.outcomes(predictions(HAND)), settings=SETTINGS))
+    assert estimates(distribution, shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1 / 3, 0])
+    assert estimates(distribution, shift="heavy snow", model="resnet") == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
+
+
+CARTOON = [0.909, 0.899, 0.826, 0.639, 0.507, 0.428]
+
+
+def test_the_share_that_fails_at_scale_zero_is_one_minus_the_accuracy_there():
+    found = accuracy.outcomes(predictions({"resnet18": falling(CARTOON)}, "cartoon style", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]))
+    first = estimates(failure.failure_distribution(failure.failure_shares(found, settings=SETTINGS)), shift="cartoon style")
+    assert first[0] == pytest.approx(1 - CARTOON[0])
+    assert sum(first) == pytest.approx(1)
+
+
+def test_a_recovered_trajectory_fails_at_its_first_failure():
+    assert failure.failure_points(predictions({"alexnet": [".x."], "resnet": ["x.x"]}))["failure_point"].tolist() == [0.5, 0.0]
+
+
+def test_pooled_shifts_keep_their_trajectories_apart():
+    """The released code groups by class and seed alone, so that two shifts of one garment give one failure point."""
+    both = pd.concat([predictions(HAND), predictions(HAND, "heavy fog")])
+    assert failure.failure_points(both).groupby("model")["failed"].sum().to_dict() == {"alexnet": 6, "resnet": 4}
+
+
+def test_a_model_that_never_fails_has_censored_failure_points():
+    """The released code raises an error here."""
+    found = failure.failure_points(predictions({"perfect": ["...", "..."]}))
+    assert found["failure_point"].isna().all() and not found["failed"].any()

@@ -1,13 +1,15 @@
 """Rankings on paired resamples: counts by hand, scipy's Kendall tau, an exact McNemar test."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 import statsmodels.api as sm
-from test_stats import HAND, SCALES, estimates, predictions, random_predictions, shares
+from tiny_answers import HAND, SCALES, estimates, predictions, random_predictions, shares
 
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, ranking
+from cnslib.stats.accuracy import ALL, Shares
 
 MANY = Bootstrap(resamples=8000, confidence=0.95, seed=1)
 
@@ -75,3 +77,73 @@ def test_one_sigma_intervals_that_overlap_are_a_tie():
     words = {"alexnet": [".x."] * 5 + ["..x"] * 5, "resnet": ["..."] * 10}
     tied = ranking.overlap(shares(predictions(words)))["tied"].tolist()
     assert tied == [True, False, False]  # 10 against 10, then 5 against 10 right of 10
+
+
+MODELS = ["alexnet", "second", "third"]
+
+
+def errors_of(errors, models=MODELS, noise=0.0, seed=0):
+    """Error rates [shifts, models, scales] as a benchmark with twenty resamples that differ from them by some noise."""
+    errors = np.asarray(errors, float)
+    samples = errors + noise * np.random.default_rng(seed).normal(size=(21, *errors.shape))
+    samples[0] = errors
+    samples = np.concatenate([samples, samples.mean(1, keepdims=True)], axis=1)
+    names = [f"shift {i}" for i in range(len(errors))]
+    return Shares(samples, [*names, ALL], np.full(len(names) + 1, 10), models, list(range(errors.shape[2])), 0.95)
+
+
+def test_errors_are_averaged_above_scale_zero():
+    found = errors_of([[[0.9, 0.1, 0.3], [0, 0.2, 0.2], [0, 1, 1]], [[0.9, 0.5, 0.7], [0, 0, 0], [0, 1, 1]]])
+    assert ranking.mean_errors(found)[0].tolist() == pytest.approx([0.4, 0.1, 1.0])
+    assert ranking.mean_errors(found, shift="shift 1")[0].tolist() == pytest.approx([0.6, 0.0, 1.0])
+
+
+def test_rank_changes_of_a_reversed_order():
+    first, second = errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]]), errors_of([[[0, 0.9], [0, 0.8], [0, 0.7]]])
+    table = ranking.rank_changes(first, second).set_index("model")
+    assert table["first"].tolist() == [1, 2, 3] and table["second"].tolist() == [3, 2, 1]
+    assert table[["estimate", "low", "high"]].to_numpy().tolist() == [[2, 2, 2], [0, 0, 0], [-2, -2, -2]]
+    assert ranking.rank_agreement(first, second) == {"n": 10, "estimate": -1, "low": -1, "high": -1}
+    assert ranking.rank_agreement(first, first)["estimate"] == 1
+
+
+def test_uncertain_errors_give_a_wide_interval():
+    near = errors_of([[[0, 0.2], [0, 0.2001], [0, 0.2002]]], noise=0.1)
+    table = ranking.rank_changes(errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]]), near)
+    assert (table["high"] - table["low"]).min() >= 1
+
+
+def test_different_models_are_refused():
+    one = errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]])
+    other = errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]], models=["alexnet", "second", "fourth"])
+    for compare in (ranking.rank_changes, ranking.rank_agreement):
+        with pytest.raises(ValueError, match=r"fourth.*accepted: the same models"):
+            compare(one, other)
+
+
+def test_the_order_of_the_originals_is_that_at_scale_zero():
+    kept, turned = [[[0.1, 0.5], [0.2, 0.6], [0.3, 0.7]]], [[[0.3, 0.5], [0.2, 0.6], [0.1, 0.7]]]
+    assert ranking.originals_agreement(errors_of(kept))["estimate"] == 1
+    assert ranking.originals_agreement(errors_of(turned))["estimate"] == -1
+
+
+def test_a_pair_changes_between_shifts_when_its_order_does():
+    table = ranking.order_changes(errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]], [[0, 0.2], [0, 0.1], [0, 0.3]]]))
+    assert table.set_index(["first", "second"])["probability"].to_dict() == {
+        ("alexnet", "second"): 1,
+        ("alexnet", "third"): 0,
+        ("second", "third"): 0,
+    }
+
+
+def test_ce_leaves_the_originals_out():
+    # severity 0 would change the ratio: (0.2 + 0.2) / (0.4 + 0.4) without it, (0.8 + 0.4) / (0 + 0.8) with it
+    found = errors_of([[[0.0, 0.4, 0.4], [0.8, 0.2, 0.2], [0.0, 0.4, 0.4]]])
+    table = ranking.corruption_error(found, reference="alexnet").set_index(["shift", "model"])["estimate"]
+    assert table["shift 0", "second"] == pytest.approx(0.5) and table["shift 0", "third"] == 1
+
+
+def test_common_severities_are_those_that_every_corruption_has():
+    rows = [("unshifted", 0.0), ("contrast", 1.0), ("contrast", 1.5), ("contrast", 2.0), ("blur", 1.0), ("blur", 2.0)]
+    table = pd.DataFrame(rows, columns=["shift", "scale"]).astype({"shift": "category"})
+    assert ranking.common(table)["scale"].tolist() == [0.0, 1.0, 2.0, 1.0, 2.0]

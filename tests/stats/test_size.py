@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from test_line import SCALES, SETTINGS, catalog, shares, simulated
+from tiny_lines import SCALES, SETTINGS, catalog, shares, simulated
 
 from cnslib.stats import line, size
 from cnslib.stats.accuracy import ALL, Shares

@@ -91,7 +91,7 @@ def test_the_report_counts_a_stubborn_model_by_hand(made):
 
 def test_a_classifier_by_name_answers_as_the_stage_did(made):
     on = report.photo_set(sections(made[0]))
-    classifier = classifiers.guest("lite:0", name="again", labels=photos.labels())
+    classifier = classifiers.own_classifier("lite:0", name="again", labels=photos.labels())
     keys = [*tables.KEY, "top1"]
     asked, stored = (part[keys].astype(str).sort_values(keys, ignore_index=True) for part in (on.ask(classifier), on.answers))
     pd.testing.assert_frame_equal(asked, stored, check_dtype=False)

@@ -105,7 +105,7 @@ def test_differences_are_those_of_the_named_model_from_each_other_one(found):
     assert (pairs["low"] <= pairs["estimate"]).all() and (pairs["estimate"] <= pairs["high"]).all()
 
 
-def test_the_others_keep_the_numbers_they_have_without_the_guest(found, benchmark):
+def test_the_others_keep_the_numbers_they_have_without_the_classifier_of_ones_own(found, benchmark):
     alone = accuracy.accuracy(accuracy.error_shares(accuracy.outcomes(benchmark.answers, benchmark.kept), settings=SETTINGS.bootstrap))
     beside = found.tables["accuracy"].query("model != 'mine'").reset_index(drop=True)
     pd.testing.assert_frame_equal(
@@ -142,7 +142,7 @@ def test_the_report_is_written_and_says_what_the_tables_say(found, tmp_path):
 
 def test_a_timm_module_brings_its_own_transform(benchmark):
     model = timm.create_model("resnet10t", num_classes=3)
-    classifier = classifiers.guest(model, name="mine", labels=LABELS)
+    classifier = classifiers.own_classifier(model, name="mine", labels=LABELS)
     assert classifier.settings["mean"] == model.pretrained_cfg["mean"] and not any(p.requires_grad for p in model.parameters())
 
 
@@ -155,7 +155,9 @@ def test_a_transformers_directory_answers_as_the_library_does(tmp_path):
     picture = np.random.default_rng(1).integers(0, 256, (1, 64, 64, 3), dtype=np.uint8)
     with torch.no_grad():
         expected = model(processor(picture[0], return_tensors="pt")["pixel_values"]).logits
-    assert torch.allclose(classifiers.guest(f"transformers:{tmp_path}", name="mine", labels=LABELS).logits(picture), expected, atol=1e-6)
+    assert torch.allclose(
+        classifiers.own_classifier(f"transformers:{tmp_path}", name="mine", labels=LABELS).logits(picture), expected, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(

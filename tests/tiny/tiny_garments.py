@@ -1,4 +1,4 @@
-"""Synthetic garments for the builders' tests: rectangles, each class another size."""
+"""Synthetic garments: rectangles for the builders, each class another size, and equal squares for the renderer."""
 
 import numpy as np
 import torch
@@ -14,3 +14,16 @@ def garments(_pool: str = "catalog") -> scenes.Garments:
     for i in range(20):
         grey[i, 4 : 14 + i // 2, 4 : 24 - i // 2] = 0.7
     return scenes.Garments(grey, np.arange(20) // 2)
+
+
+def squares() -> torch.Tensor:
+    """Six garments [6, 28, 28]: a grey square of 16 px in the middle."""
+    grey = torch.zeros(6, 28, 28)
+    grey[:, 6:22, 6:22] = 0.8
+    return grey
+
+
+def rendered(grey: torch.Tensor, name: str, severity: float, keys: list[tuple] | None = None) -> torch.Tensor:
+    """The garments as web scenes under one shift (or "unshifted")."""
+    keys = keys or [("test", i) for i in range(len(grey))]
+    return scenes.render(grey, keys, style="web", shift=[name] * len(grey), severity=torch.full((len(grey),), severity))

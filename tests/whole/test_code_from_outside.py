@@ -91,7 +91,7 @@ def test_the_libraries_would_run_the_python_of_these_directories(clip, vit, mark
     [
         lambda folder: encoders.Clip(str(folder)),
         lambda folder: classifiers.load("mine", str(folder), LABELS),
-        lambda folder: classifiers.guest(str(folder), name="mine", labels=LABELS),
+        lambda folder: classifiers.own_classifier(str(folder), name="mine", labels=LABELS),
         lambda folder: operations.network(str(folder), key="mine"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_directory_is_no_name_of_open_clip(clip, marker, monkeypatch):
 
 def test_a_classifier_of_transformers_with_its_own_class_is_refused(vit, marker):
     with pytest.raises(ValueError, match=r"mine: .*config\.json has auto_map: .*own\.OwnConfig"):
-        classifiers.guest(f"transformers:{vit}", name="mine", labels=LABELS)
+        classifiers.own_classifier(f"transformers:{vit}", name="mine", labels=LABELS)
     assert not marker.exists()
 
 

@@ -13,7 +13,7 @@ from golden_units import agrees
 from PIL import Image
 from tiny_garments import VIT, garments
 
-from cnslib.core import kinds, paths
+from cnslib.core import paths
 from cnslib.core.settings import read
 from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers
@@ -66,16 +66,6 @@ def test_other_options_changed_weights_and_another_recipe_ask_for_a_new_training
     else:
         (run.models / member.folder / "model.safetensors").write_bytes(b"")
     assert not zoo.done(member, run)
-
-
-def test_two_processes_do_not_lose_each_others_entries(tmp_path):
-    with manifest.held(tmp_path):
-        pass
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        manifest.record(tmp_path, name, seed=1, steps=1, recipe=kinds.PLAIN, quality={}, options={"rate": 0.1})
-    assert manifest.current(tmp_path, "b", recipe=kinds.PLAIN, options={"rate": 0.1})
-    assert not manifest.current(tmp_path, "c", recipe=kinds.PLAIN, options={})
 
 
 def test_the_number_of_weights_is_that_of_the_stored_file(run):
@@ -173,3 +163,32 @@ def test_the_tiny_classifier_is_the_golden_one(name, run):
     plain = scenes.sample(garments("heldout"), ("golden",), 4, style="catalog", unshifted=1.0)
     logits = model.logits(scenes.to_uint8(plain.image).numpy())
     agrees(member.recipe, pd.DataFrame(logits.double().numpy(), columns=list(scenes.CLASSES)), within=0.05)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "arguments"), [("alexnet_64", {"width": 8, "hidden": 16}), ("vit_tiny_patch16_224", zoo.network_of(VIT)["arguments"])]
+)
+def test_a_saved_classifier_is_an_ordinary_timm_directory(tmp_path, architecture, arguments):
+    model = zoo.train_classifier(
+        garments(),
+        architecture=architecture,
+        arguments=arguments,
+        schedule=training.Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1),
+        checkpoint=tmp_path / "z.pt",
+        device="cpu",
+    )
+    zoo.save(model, tmp_path / "model", architecture=architecture, arguments=arguments)
+    loaded = timm.create_model(f"local-dir:{tmp_path / 'model'}", pretrained=True).eval()
+    image = torch.rand(3, 3, 64, 64)
+    assert torch.allclose(loaded(training.normalise(image)), zoo.predict(model, image), atol=2e-2)
+    assert timm.data.resolve_data_config({}, model=loaded)["std"] == list(training.STD)
+
+
+def test_the_oracle_loss_ignores_the_name_of_an_invisible_shift():
+    logits = torch.zeros(1, zoo.SEVERITY_OUTPUT + 1)
+    wrong = logits.clone()
+    wrong[:, zoo.SHIFT_OUTPUTS] = torch.arange(15.0)
+    faint = scenes.Batch(torch.empty(1, 3, 64, 64), torch.tensor([0]), torch.tensor([0]), torch.tensor([0.1]))
+    heavy = scenes.Batch(torch.empty(1, 3, 64, 64), torch.tensor([0]), torch.tensor([0]), torch.tensor([0.9]))
+    assert zoo.oracle_loss(logits, faint) == zoo.oracle_loss(wrong, faint)
+    assert zoo.oracle_loss(logits, heavy) < zoo.oracle_loss(wrong, heavy)

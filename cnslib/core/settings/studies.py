@@ -1,8 +1,6 @@
-"""Every further chapter.
+"""Parameters of the studies: one frozen dataclass per section of params.yaml, its values checked when it is built.
 
-Parameters of the studies beyond the main analyses: one frozen dataclass per section of params.yaml, checked when it is built.
-
-Parameters of the sibling papers' chapters: one frozen dataclass per section of params.yaml, checked when it is built.
+A study is a chapter beyond the main analyses: CNS-Bench's own further experiments, and those of its sibling papers.
 """
 
 from typing import Annotated, Literal

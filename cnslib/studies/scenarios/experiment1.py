@@ -57,7 +57,7 @@ def load_backbones(labels: list[str], settings: Scenarios, device: str) -> list[
 
 def load_imagenet_classifiers(labels: list[str], settings: Scenarios, device: str) -> list[Classifier]:
     """The classifiers of the photographs."""
-    return [classifiers.guest(source, name=name, labels=labels, device=device) for name, source in settings.classifiers.items()]
+    return [classifiers.own_classifier(source, name=name, labels=labels, device=device) for name, source in settings.classifiers.items()]
 
 
 def answered(

@@ -72,7 +72,7 @@ def answer(
 
 def write(name: str, source: str, labels: list[str], found: Callable, device: str, unit: units.Unit, seed: int) -> None:
     """One unit: a classifier's shares on all subjects, without a scenario and at the end of each."""
-    classifier = classifiers.guest(source, name=name, labels=labels, device=device)
+    classifier = classifiers.own_classifier(source, name=name, labels=labels, device=device)
     tables.write_unit(pd.concat([ask(classifier, own, seed=seed) for own in found()], ignore_index=True), unit, looks)
 
 

@@ -7,11 +7,11 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-from cnslib.core import names, paths
+from cnslib.core import paths
 from cnslib.core.settings import read
 
 PARAMS = paths.ROOT / "params.yaml"
-START = "from cnslib.parameters import start\nprint(start('accuracy', params, overlay).settings.reference)"
+START = "from cnslib.core.settings.read import start\nprint(start('accuracy', params, overlay).settings.reference)"
 SAID_TWICE = {"smoke.yaml": {("bisection", "seeds"), ("bisection", "scans"), ("scenarios", "photo_severities")}}
 
 
@@ -145,9 +145,3 @@ def test_a_kernel_obeys_the_edited_file_wherever_it_was_started(tmp_path):
         done = NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
         (printed,) = (output["text"] for output in done.cells[-1].outputs if output.get("name") == "stdout")
         assert printed == f"{reference}\n"
-
-
-def test_there_are_fourteen_shifts_eight_of_them_styles():
-    assert len(set(names.SHIFTS)) == 14
-    assert sum(name.startswith("heavy") for name in names.SHIFTS) == 6
-    assert names.identifier("style of a tattoo") == "style_of_a_tattoo"

@@ -109,7 +109,7 @@ def test_imagenet_classifiers_answer_about_the_published_tree(tmp_path, colours)
     """Every picture and classifier has one row, and answers are labels of ImageNet."""
     written(tmp_path / "image" / "n02992211" / "b.png", colours)
     written(tmp_path / "image_r" / "n02992211" / "b.png", colours[..., 0])
-    judge = classifiers.guest("lite:0", name="lite0", labels=list(imagenet.labels()))
+    judge = classifiers.own_classifier("lite:0", name="lite0", labels=list(imagenet.labels()))
     found = files.answers([judge], files.contents(tmp_path))
     assert sorted(found[["model", "shift", "class", "seed", "scale"]].itertuples(index=False, name=None)) == [
         ("lite0", "red", "cello", 0, 1.0),

@@ -1,0 +1,158 @@
+"""Weight files: a local path, then the hub; what is checked before anything reads them."""
+
+import dataclasses
+import hashlib
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from cnslib.core import paths, sources
+from cnslib.core.settings import read
+
+KEY = "evaluation.classifiers.x"
+POINTER = (
+    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_file({"weight": torch.arange(6.0).reshape(2, 3)}, path)
+    return path
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """The cache of the hub as huggingface_hub lays it out, with one repository of one commit."""
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repository = tmp_path / "hub" / "models--somebody--model"
+    (repository / "snapshots" / commit).mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    save_file({"weight": torch.ones(1)}, repository / "snapshots" / commit / "model.safetensors")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.file_download.constants.HF_HUB_OFFLINE", True)
+    return commit
+
+
+def resolve(local="", hub="", revision="", sha256=""):
+    return sources.resolve(str(local), hub, revision, sha256, key=KEY, file="model.safetensors")
+
+
+def test_a_local_file_or_its_directory_comes_before_the_hub(file, hub):
+    assert resolve(file, "somebody/model") == resolve(file.parent, "somebody/model") == file
+
+
+def test_the_hub_serves_where_nothing_is_at_the_local_path(tmp_path, hub):
+    for revision in ("", hub):
+        path = resolve(tmp_path / "nothing", "somebody/model", revision)
+        assert path.parent.name == hub
+        assert load_file(path)["weight"].tolist() == [1.0]
+
+
+def test_a_hub_file_that_cannot_be_fetched_is_named_with_its_revision(hub):
+    with pytest.raises(FileNotFoundError, match=rf"{KEY}: model.safetensors of somebody/other at revision v1 cannot be fetched"):
+        resolve(hub="somebody/other", revision="v1")
+
+
+def test_a_directory_without_the_file_is_an_error_even_with_a_hub_id(tmp_path, hub):
+    with pytest.raises(
+        FileNotFoundError, match=rf"{KEY}: {tmp_path}/model.safetensors does not exist; accepted: the file model.safetensors"
+    ):
+        resolve(tmp_path, "somebody/model")
+
+
+def test_a_missing_file_without_a_hub_id_names_the_key(tmp_path):
+    with pytest.raises(FileNotFoundError, match=rf"{KEY}: {tmp_path}/nothing does not exist"):
+        resolve(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match=f"{KEY}: neither a local path nor a hub id is given"):
+        resolve()
+
+
+def test_the_withdrawal_of_stable_diffusion_2_is_explained_where_it_is_met(tmp_path, hub):
+    for local, repository in ((tmp_path / "stabilityai/stable-diffusion-2", ""), ("", "stabilityai/stable-diffusion-2")):
+        with pytest.raises(FileNotFoundError, match=f"{KEY}: .*withdrawn from the hub by its publisher"):
+            resolve(local, repository)
+    with pytest.raises(FileNotFoundError) as caught:
+        resolve(tmp_path / "nothing")
+    assert "withdrawn" not in str(caught.value)
+
+
+def test_the_digest_is_checked_as_a_whole_or_by_its_first_digits(file):
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    for text in (digest, digest[:8], digest.upper()):
+        assert resolve(file, sha256=text) == file
+    wrong = ("0" if digest[0] != "0" else "1") + digest[1:]
+    with pytest.raises(ValueError, match=f"{KEY}: {file} has the sha256 {digest}; accepted: {wrong}"):
+        resolve(file, sha256=wrong)
+    for text in (digest[:7], digest + "0", "not-a-digest"):
+        with pytest.raises(ValueError, match=rf"{KEY}\.sha256: .* is not accepted; accepted: 8 to 64 hexadecimal digits"):
+            resolve(file, sha256=text)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\n <!DOCTYPE html><html><body>Sign in</body></html>", "is a web page, not weights"),
+        (b"<html><head></head></html>", "is a web page, not weights"),
+        (POINTER.encode(), "is a Git LFS pointer, not weights"),
+    ],
+)
+def test_what_is_no_weights_is_told_apart_before_it_is_read(file, content, message):
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=f"{KEY}: {file} {message}"):
+        resolve(file, sha256="00000000")
+
+
+def test_a_folder_is_resolved_file_by_file(tmp_path):
+    (tmp_path / "unet").mkdir()
+    save_file({"a": torch.ones(1)}, tmp_path / "unet" / "model.safetensors")
+    (tmp_path / "model_index.json").write_text("{}")
+    digest = hashlib.sha256((tmp_path / "unet" / "model.safetensors").read_bytes()).hexdigest()
+    files = {"unet/model.safetensors": digest, "model_index.json": ""}
+    assert sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files) == tmp_path
+    with pytest.raises(ValueError, match=r"base\.pipeline: .*unet/model\.safetensors has the sha256"):
+        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"unet/model.safetensors": "0" * 64})
+    with pytest.raises(FileNotFoundError, match=r"base\.pipeline: .*vae/config\.json does not exist"):
+        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"vae/config.json": ""})
+    with pytest.raises(ValueError, match=r"base.pipeline.sha256: \{\} is not accepted"):
+        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256={})
+
+
+def base(folder, files: dict[str, str], prediction: str = "v_prediction"):
+    """The shared parameters with a pipeline in a folder, whose files have these digests."""
+    source = {"hub": "", "revision": "", "sha256": files}
+    shared = read.load(paths.ROOT / "params.yaml")["base"]
+    return dataclasses.replace(shared, pipeline=str(folder), sources={"pipeline": source}, prediction=prediction)
+
+
+def test_a_model_is_provided_only_where_a_step_needs_it_and_from_the_directory_of_its_key(tmp_path):
+    (tmp_path / "model_index.json").write_text("{}")
+    whole, broken = base(tmp_path, {"model_index.json": ""}), base(tmp_path, {"model_index.json": "0" * 64})
+    assert sources.provide(whole, ["pipeline"]) == whole
+    assert sources.provide(broken, ["clip"]) == broken
+    with pytest.raises(ValueError, match=r"base\.pipeline: .*model_index\.json has the sha256"):
+        sources.provide(broken, ["pipeline"])
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"prediction_type": "v_prediction", "timestep_spacing": "leading"}, None),
+        ({"prediction_type": "v_prediction"}, None),
+        ({}, "prediction_type epsilon, timestep_spacing leading; accepted: v_prediction"),
+        ({"prediction_type": "v_prediction", "timestep_spacing": "trailing"}, "timestep_spacing trailing"),
+    ],
+)
+def test_a_scheduler_that_says_something_else_than_the_parameters_is_refused(tmp_path, config, said):
+    (tmp_path / "scheduler").mkdir()
+    (tmp_path / sources.SCHEDULER).write_text(json.dumps(config))
+    if said is None:
+        sources.require_schedule(tmp_path, "v_prediction")
+    else:
+        with pytest.raises(ValueError, match=rf"base\.pipeline: .*{said}"):
+            sources.require_schedule(tmp_path, "v_prediction")

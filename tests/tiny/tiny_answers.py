@@ -1,0 +1,51 @@
+"""Answers of classifiers written as words, one letter per scale, and what is estimated from them."""
+
+import numpy as np
+import pandas as pd
+
+from cnslib.core.settings.analyses import Accuracy
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import accuracy
+
+SETTINGS = Bootstrap(resamples=300, confidence=0.95, seed=1)
+SCALES = [0.0, 0.5, 1.0]
+HAND = {"alexnet": ["..x", ".xx", ".xx"], "resnet": ["..x", ".x.", "..."]}  # one word per trajectory, x: misclassified
+
+
+def predictions(words: dict[str, list[str]], shift: str = "heavy snow", scales: list[float] = SCALES) -> pd.DataFrame:
+    """Predictions for trajectories of class "bag", seeds 1, 2, ...: one word per trajectory."""
+    rows = [
+        (model, shift, "bag", seed, scale, "coat" if letter == "x" else "bag")
+        for model, own in words.items()
+        for seed, word in enumerate(own, start=1)
+        for scale, letter in zip(scales, word, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["model", "shift", "class", "seed", "scale", "top1"])
+
+
+def falling(accuracies: list[float], trajectories: int = 1000) -> list[str]:
+    """Trajectories whose accuracy at each scale is the given one."""
+    right = [round(a * trajectories) for a in accuracies]
+    return ["".join("." if i < count else "x" for count in right) for i in range(trajectories)]
+
+
+def estimates(table: pd.DataFrame, **chosen: str) -> list[float]:
+    """The estimates of some rows, in the order of the scales."""
+    for key, value in chosen.items():
+        table = table[table[key] == value]
+    return table["estimate"].tolist()
+
+
+def shares(table: pd.DataFrame, settings: Accuracy = SETTINGS) -> accuracy.Shares:
+    return accuracy.error_shares(accuracy.outcomes(table), settings=settings)
+
+
+def random_predictions(seed: int, *, shifts: tuple[str, ...] = ("heavy fog", "heavy snow"), trajectories: int = 40) -> pd.DataFrame:
+    """Two models whose errors become more frequent with the scale, in any order."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for shift in shifts:
+        letters = rng.random((2, trajectories, 3)) < np.array([0.1, 0.3, 0.5])
+        words = {m: ["".join(".x"[int(v)] for v in row) for row in own] for m, own in zip(("alexnet", "resnet"), letters, strict=True)}
+        parts.append(predictions(words, shift))
+    return pd.concat(parts)
