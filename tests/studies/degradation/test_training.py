@@ -4,14 +4,12 @@ import dataclasses
 
 import pandas as pd
 import pytest
-import torch
 from golden_units import agrees
 from tiny_degradation import SETTINGS, SHIFTED
 from tiny_settings import changed
 
 from cnslib.core import kinds, tables, units, workers
 from cnslib.core.settings.method import Bootstrap
-from cnslib.models import networks
 from cnslib.studies.controlshift import datasets, latents
 from cnslib.studies.degradation import findings, training
 from cnslib.studies.degradation.training import TrainingRun
@@ -65,18 +63,6 @@ def test_a_training_depends_on_its_own_files_alone(experiment):
         assert other.stamp(training_run) == experiment.stamp(training_run) != slower.stamp(training_run)
 
 
-@pytest.mark.parametrize("name", networks.NETWORKS)
-def test_every_network_answers_for_pictures_of_32_pixels(name):
-    network = networks.build(name, 3).eval()
-    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 3)
-
-
-def test_resnet20_has_twenty_layers_with_weights():
-    kinds = (torch.nn.Conv2d, torch.nn.Linear)
-    layers = [name for name, module in networks.build("resnet20", 10).named_modules() if isinstance(module, kinds)]
-    assert len([name for name in layers if "downsample" not in name]) == 20
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -91,9 +77,7 @@ def test_what_is_no_setting_is_refused(values, message):
         changed(SETTINGS, **values)
 
 
-def test_an_unknown_network_and_an_empty_set_are_named(experiment, tmp_path):
-    with pytest.raises(ValueError, match=r"degradation\.networks: 'lenet'.*resnet20"):
-        networks.build("lenet", 2)
+def test_an_empty_set_and_pictures_of_another_size_are_named(experiment, tmp_path):
     empty = datasets.load(experiment.sets, "train_extend").head(0)
     tables.write(empty.astype({"seed": int, "scale": float}), tmp_path / "train_extend.parquet", tables.images)
     with pytest.raises(ValueError, match=r"data set: .*at least one image"):
