@@ -1,4 +1,4 @@
-"""Shifts, prompts, tokens, identifiers."""
+"""The names of shifts, and how names become prompts, tokens and parts of files."""
 
 SHIFTS = (
     "cartoon style",

@@ -1,15 +1,9 @@
-"""TODO.
+"""The photo set's images: cut-out photographs of ImageNet classes, posed on backgrounds as scenes of the renderer, under its shifts.
 
-The photo set's cut-outs: photographs of ImageNet classes with exact alpha masks, listed in data/photos/photos.csv.
-
-Backgrounds of the photo set: scenery from photographed grass, gravel and brick, and blurred crops of two sample photographs.
-
-Textures come with scikit-image (CC0), the photographs with scikit-learn (china.jpg and flower.jpg, CC BY). Sky, light and colour
-are drawn; all random numbers are those of the image.
-
-The photo set's images: a cut-out in a random pose on a background, as a scene of the mini world's renderer, under its shifts.
-
-Every cut-out owns one generator (seed, class, number), so its pose and background do not depend on what else is drawn.
+The cut-outs have exact alpha masks and are listed in data/photos/photos.csv. A background is scenery from photographed grass, gravel or
+brick, whose sky, light and colour are drawn, or a blurred crop of one of two sample photographs. Textures come with scikit-image (CC0),
+the photographs with scikit-learn (china.jpg and flower.jpg, CC BY). Every cut-out owns one generator (seed, class, number), so its pose
+and background do not depend on what else is drawn.
 """
 
 import contextlib

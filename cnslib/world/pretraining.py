@@ -1,8 +1,6 @@
-"""One ViT, four pasts, and its heads.
+"""Ways to pre-train one ViT (MAE, SimCLR, supervised on the web pool, CLIP), and from its backbone to a classifier.
 
-Ways to pre-train one ViT before it becomes a classifier: MAE, SimCLR, supervised on the web pool, and CLIP.
-
-From a pre-trained backbone to a classifier: fine-tuning of all weights, or a linear probe on frozen features.
+A backbone becomes a classifier by fine-tuning of all weights, or by a linear probe on frozen features.
 """
 
 from pathlib import Path

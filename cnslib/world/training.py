@@ -1,10 +1,7 @@
-"""The one training loop.
-
-The training loop that builds every base model: AdamW, one-cycle schedule, moving average of the weights, resume after a kill.
+"""The training loop of every base model: AdamW, one-cycle schedule, moving average of the weights, resume after a kill.
 
 A step draws its data from a generator of (name, seed, step), so a resumed run continues with the very batches it would have seen.
-
-Supervised training from any start with any augmentation: the zoo's loop for web pre-training, fine-tuning and DeiT's recipe.
+`train` is the supervised form, from any start with any augmentation: web pre-training, fine-tuning and DeiT's recipe.
 """
 
 import copy

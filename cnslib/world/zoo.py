@@ -1,8 +1,6 @@
-"""23 classifiers, the oracle, their manifest.
+"""The mini world's classifiers by name and its oracle: timm models trained on rendered garments, saved as timm directories.
 
-The mini world's image classifiers and its oracle: timm models trained on rendered garments, saved as timm directories.
-
-Every classifier of the zoo by name: what decides its weights, how it is trained, and whether that has been done already.
+A `Member` says what decides a classifier's weights and how it is trained; the manifest tells whether that has been done already.
 """
 
 import dataclasses
