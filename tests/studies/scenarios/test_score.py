@@ -103,7 +103,7 @@ def test_the_claims_come_out_as_the_answers_were_made():
     )
     table = claims.against_paper(ex1, ex2, ex1)
     first, inner, tau = table.iloc[1], table.iloc[3], table.iloc[6]
-    assert first["ours"] == pytest.approx(0.5 - 0.2) and first["verdict"] == "same direction" and "(segmented)" in first["quantity"]
+    assert first["ours"] == pytest.approx(0.5 - 0.2) and first["verdict"] == "agrees" and "(segmented)" in first["quantity"]
     assert inner["ours"] == pytest.approx(0) and inner["verdict"] == "agrees"
     assert tau["ours"] == pytest.approx(-1) and tau["verdict"] == "same direction"
     assert table.iloc[-1]["ours"] == pytest.approx(0.9 - 0.35)
