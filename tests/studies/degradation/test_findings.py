@@ -31,14 +31,15 @@ def test_findings_are_differences_that_a_hand_can_take():
 
 
 def test_verdicts_follow_from_the_interval():
-    published = pd.DataFrame(
-        {"id": list("abcdef"), "finding": "f", "quantity": "q", "published": ["above 0"] * 3 + ["no effect"] * 2 + ["0.1"]}
-    )
-    bounds = [(0.1, 0.2), (-0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1), (0.1, 0.2), (0.05, 0.3)]
-    found = {name: {"n": 1, "estimate": sum(own) / 2, "low": own[0], "high": own[1]} for name, own in zip("abcdef", bounds, strict=True)}
+    said = ["above 0"] * 3 + ["about 0"] * 3 + ["0.1"]
+    tolerance = [np.nan] * 3 + [0.15] * 3 + [np.nan]
+    published = pd.DataFrame({"id": list("abcdefg"), "finding": "f", "quantity": "q", "published": said, "tolerance": tolerance})
+    bounds = [(0.1, 0.2), (-0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1), (0.1, 0.2), (0.2, 0.3), (0.05, 0.3)]
+    found = {name: {"n": 1, "estimate": sum(own) / 2, "low": own[0], "high": own[1]} for name, own in zip("abcdefg", bounds, strict=True)}
     table = findings.against(found, published)
-    assert table["verdict"].tolist() == ["holds", "undecided", "opposite", "not contradicted", "contradicted", "holds"]
-    assert table.loc["f", "difference"] == pytest.approx(0.175 - 0.1)
+    directions = ["same direction", "undecided", "opposite direction"]
+    assert table["verdict"].tolist() == [*directions, "agrees", "undecided", "opposite direction", "agrees"]
+    assert table.loc["g", "difference"] == pytest.approx(0.175 - 0.1)
 
 
 def predictions(lost: dict[str, list[int]], shifts: list[str], steps: list[float]) -> pd.DataFrame:

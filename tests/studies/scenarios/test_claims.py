@@ -1,8 +1,10 @@
 """The claims of XIMAGENET-12 on answers that are made to confirm or to contradict them."""
 
+import pandas as pd
 import pytest
 from tiny_scenarios import found
 
+from cnslib.stats import verdicts
 from cnslib.studies.scenarios import claims
 from cnslib.studies.scenarios.experiment2 import TRAINED
 
@@ -17,8 +19,8 @@ def test_the_claims_come_out_as_the_answers_were_made():
     )
     table = claims.against_paper(ex1, ex2, ex1)
     first, inner, tau = table.iloc[1], table.iloc[3], table.iloc[6]
-    assert first["ours"] == pytest.approx(0.5 - 0.2) and first["verdict"] == "same direction" and "(segmented)" in first["quantity"]
-    assert inner["ours"] == pytest.approx(0) and inner["verdict"] == "same direction"
+    assert first["ours"] == pytest.approx(0.5 - 0.2) and first["verdict"] == "agrees" and "(segmented)" in first["quantity"]
+    assert inner["ours"] == pytest.approx(0) and inner["verdict"] == "agrees"
     assert tau["ours"] == pytest.approx(-1) and tau["verdict"] == "same direction"
     assert table.iloc[-1]["ours"] == pytest.approx(0.9 - 0.35)
 
@@ -30,8 +32,7 @@ def test_the_third_conclusion_rests_on_the_accuracy_on_imagenet():
     assert lines[0]["published"] == pytest.approx(0.8) and lines[1]["published"] < 0
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "verdict"), [(-0.04, 0.1, "same direction"), (-0.1, 0.1, "undecided"), (-0.3, -0.1, "opposite direction")]
-)
+@pytest.mark.parametrize(("low", "high", "verdict"), [(-0.04, 0.1, "agrees"), (-0.1, 0.1, "undecided"), (-0.3, -0.1, "opposite direction")])
 def test_no_loss_is_decided_by_the_margin(low, high, verdict):
-    assert claims.no_loss(low, high) == verdict
+    ours = pd.DataFrame({"estimate": [(low + high) / 2], "low": low, "high": high})
+    assert verdicts.beside(ours, 0.0, null=claims.NO_LOSS)["verdict"].item() == verdict
