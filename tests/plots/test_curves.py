@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from tiny_answers import estimates, random_predictions, shares
 
 from cnslib.plots import curves, figures
-from cnslib.stats import accuracy
+from cnslib.stats import accuracy, verdicts
 
 
 def test_curves_keep_the_order_of_the_axis_and_have_their_own_looks():
@@ -36,14 +36,14 @@ def test_dots_stand_in_the_order_of_the_rows_with_the_papers_beside_them():
 
 
 def test_the_list_of_verdicts_shows_every_claim_once(tmp_path: Path):
-    names = ["holds", "opposite", "undecided", "not measured here"]
-    table = pd.DataFrame({"claim": list("abcd"), "family": ["x", "x", "y", "y"], "verdict": names, "drop_verdict": ["holds", "", "", ""]})
-    table = table.assign(estimate=[0.1, -0.1, 0.0, np.nan], low=-0.2, high=0.2)
+    family, by_drop = ["x", "x", "y", "y", "y"], ["agrees", "", "", "", ""]
+    table = pd.DataFrame({"claim": list("abcde"), "family": family, "verdict": verdicts.WORDS, "drop_verdict": by_drop})
+    table = table.assign(estimate=[0.1, 0.1, -0.1, 0.0, np.nan], low=-0.2, high=0.2)
     figure, panel = plt.subplots()
     curves.verdict_rows(panel, table)
-    assert [text.get_text() for text in panel.get_yticklabels()] == list("abcd")
+    assert [text.get_text() for text in panel.get_yticklabels()] == list("abcde")
     marks = [tuple(line.get_xydata()[0]) for line in panel.lines if len(line.get_xdata()) == 1]
-    assert marks == [(0, 0), (0.25, 0), (1, 1), (2, 2), (3, 3)]
+    assert marks == [(0, 0), (0.25, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
     figures.save(figure, tmp_path / "claims", table)
     plt.close(figure)
 

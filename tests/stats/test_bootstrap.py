@@ -68,20 +68,3 @@ def test_rows_without_a_value_do_not_count_and_one_cluster_has_no_interval():
     alone = bootstrap.mean(pd.Series([1.0, 2.0, np.nan]), rows, settings=SETTINGS)
     assert (alone["n"], alone["estimate"]) == (2, 1.5) and np.isnan([alone["low"], alone["high"]]).all()
     assert bootstrap.mean(pd.Series([np.nan] * 3), rows, settings=SETTINGS)["n"] == 0
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "published", "word"),
-    [
-        (0.1, 0.3, "0.2", "agrees"),
-        (0.1, 0.3, "0.05", "higher"),
-        (0.1, 0.3, "0.4", "lower"),
-        (0.1, 0.3, "above 0", "holds"),
-        (0.1, 0.3, "below 0", "opposite"),
-        (-0.1, 0.3, "above 0", "undecided"),
-        (float("nan"), 0.3, "0.2", "nothing to judge"),
-    ],
-)
-def test_a_published_number_or_direction_is_judged_by_the_whole_interval(low, high, published, word):
-    found = bootstrap.verdict({"n": 9, "estimate": 0.2, "low": low, "high": high}, published)
-    assert found["verdict"] == word and found["n"] == 9

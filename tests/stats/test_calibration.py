@@ -232,7 +232,7 @@ def test_easier_images_are_above_zero_and_independent_samples_have_other_resampl
 
 
 def errors_of(table: pd.DataFrame) -> accuracy.Shares:
-    return accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS)
+    return accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS.bootstrap)
 
 
 def test_accuracy_at_a_severity_by_hand():

@@ -113,7 +113,7 @@ def test_a_noisy_id_accuracy_hands_size_a_share_that_taking_out_the_noise_gives_
         rng, samples = np.random.default_rng(seed), []
         for number, strength, draw in ((1500, ability - 1, 1), (150, ability, 2)):  # few catalog images
             difficulty = rng.normal(0, 0.75, (number, 1)) + rng.normal(0, 0.66, (number, 6))
-            weights = resampling_weights(number, settings=replace(SETTINGS, seed=draw))
+            weights = resampling_weights(number, settings=replace(SETTINGS.bootstrap, seed=draw))
             samples.append(np.repeat((weights @ (difficulty > strength) / number)[:, None, :, None], 2, 1))
         names, n = list("abcdef"), np.array([1500, 1500])
         errors, start = (Shares(sample, ["heavy snow", ALL], n, names, [0.5 * (i == 0)], 0.95) for i, sample in enumerate(samples))

@@ -37,7 +37,7 @@ def test_the_smoke_overlay_replaces_single_values():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("  rank: 2", "  rnak: 4", r"unknown key sliders\.rnak; accepted: rank, alpha"),
+        ("  rank: 2", "  rnak: 4", r"unknown key sliders\.rnak; accepted: texts, rank, alpha"),
         ("  rank: 2", "  rank: four", r"sliders\.rank: 'four' is not accepted; accepted: a valid integer"),
         ("  rank: 2", "  rank: 4.5", r"sliders\.rank: 4\.5"),
         ("  eta: 4.0 ", "  #", r"missing key sliders\.eta"),

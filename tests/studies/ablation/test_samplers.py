@@ -22,6 +22,7 @@ from cnslib.method import drawing, generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier
+from cnslib.stats import accuracy
 from cnslib.studies.ablation import samplers
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -188,7 +189,8 @@ def test_differences_between_samplers_are_paired_on_the_trajectory():
     garments = [[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1]]
     worse = [[0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1]]
     shares = samplers.by_sampler(answered({"A": garments, "B": worse}), settings=BOOTSTRAP)
-    overall = samplers.differences(shares, "A").query("shift == @accuracy.ALL")
+    table = samplers.differences(shares, "A")
+    overall = table[table["shift"] == accuracy.ALL]
     assert np.allclose(overall["estimate"], [-1 / 3, -1 / 3, -1 / 3, 0])
     drop = samplers.drop_differences(shares, "A")["B"]
     assert drop["estimate"] == pytest.approx(-1 / 3) and drop["n"] == 3
