@@ -57,6 +57,10 @@ class Run:
             raise AttributeError(f"no section {name!r}; accepted: {', '.join(self.sections)}")
         return self.sections[name]
 
+    def __repr__(self) -> str:
+        """The step and its files, without places of this machine: executed notebooks hold it."""
+        return f"{self.step}: {', '.join(path.name for path in self.files)}"
+
     def _repr_markdown_(self) -> str:
         """The section as a table of keys, values and the comments of the parameter files."""
         said = comments(self.files, self.step) | {"bootstrap": "; ".join(comments(self.files, "base.bootstrap").values())}
