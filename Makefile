@@ -56,7 +56,7 @@ export: data ## write images and answers in the authors' layout into build/expor
 test: smoke ## run the whole chain at smoke size, then all tests
 	$(BIN)/python -m pytest -n 2
 
-unit: data ## run the tests that take a second or two each, in less than three minutes
+unit: data ## run the tests that are not marked slow
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 matrix: data ## reproduce and test under several instruction sets and numbers of threads (an hour; all=--all for every pair)
