@@ -1,0 +1,80 @@
+"""What an exercise says to an answer: right, missing, of another form, a known mistake, or wrong with a hint."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cnslib.tools.course import exercises
+from cnslib.tools.course.exercises import Exercise, Sheet
+
+NUMBER = Exercise(0.2, ("Subtract.", "0.8 - 0.6"), {"The sign is turned round.": -0.2, "That is in percent.": 20.0}, praise="Well.")
+
+
+def test_a_right_answer_within_the_tolerance_is_praised():
+    assert NUMBER.check(0.8 - 0.6) == NUMBER.check(np.float32(0.2)) == NUMBER.check(0.2019) == exercises.Reply("Well.", True)
+    assert NUMBER.check(0.2021).right is False
+
+
+def test_a_known_mistake_is_told_and_an_unknown_one_gets_the_first_hint():
+    assert NUMBER.check(-0.2) == exercises.Reply("The sign is turned round.", False)
+    assert NUMBER.check(20) == exercises.Reply("That is in percent.", False)
+    assert NUMBER.check(0.5) == exercises.Reply("Hint: Subtract.", False)
+
+
+def test_three_dots_are_no_answer():
+    assert NUMBER.check(...).right is False and "three dots" in NUMBER.check(...).text
+
+
+@pytest.mark.parametrize(
+    "right, answer, wanted",
+    [
+        (0.2, "0.2", "a number; yours is a str"),
+        (0.2, [0.2], "a number; yours is a list"),
+        (np.array([0.1, 0.3]), 0.2, "2 numbers; yours is a float"),
+        (np.array([0.1, 0.3]), [[1, 2], [3]], "2 numbers; yours is a list"),
+        (("sneaker",), 3, "a name in quotation marks; yours is a int"),
+        (frozenset({"vit"}), "vit", "a set or list of names; yours is a str"),
+        (pd.Series({"fog": 1.0}), 1.0, "a Series with a number for each of fog; yours is a float"),
+        (pd.Series({"fog": 1.0}), pd.Series({"snow": 1.0}), "a Series with a number for each of fog; yours is a Series"),
+    ],
+)
+def test_an_answer_of_another_form_is_told_the_form(right, answer, wanted):
+    assert Exercise(right, ("",)).check(answer) == exercises.Reply(f"The answer should be {wanted}.", False)
+
+
+@pytest.mark.parametrize(
+    "right, answer",
+    [
+        (np.array([0.1, 0.3]), (0.1, 0.3)),
+        (np.inf, float("inf")),
+        (("sneaker", "bag"), "bag"),
+        (frozenset({"vit", "deit"}), ["deit", "vit"]),
+        (pd.Series({"fog": 1.0, "snow": 2.0}), pd.Series({"snow": 2, "fog": 1})),
+    ],
+)
+def test_an_answer_may_have_another_type_order_or_be_one_of_several(right, answer):
+    assert Exercise(right, ("",)).check(answer).right is True
+
+
+def test_not_a_number_is_never_right():
+    assert Exercise(0.2, ("",)).check(float("nan")).right is False
+
+
+def test_hints_come_in_order_and_the_last_one_stays():
+    sheet = Sheet("1_evaluation", {"drop": NUMBER})
+    assert [sheet.hint("drop", number).text for number in (1, 2, 9)] == ["Hint 1 of 2: Subtract.", *["Hint 2 of 2: 0.8 - 0.6"] * 2]
+
+
+def test_an_unknown_exercise_is_refused_with_the_accepted_ones():
+    with pytest.raises(ValueError, match="exercise: 'dorp' is not accepted; accepted: drop"):
+        Sheet("1_evaluation", {"drop": NUMBER}).check("dorp", 1)
+
+
+def test_a_solution_is_the_code_of_its_cell_alone():
+    said = Sheet("1_evaluation", {"lost": NUMBER}).solution("lost").text
+    assert said.startswith("```python\nwide = ") and said.endswith("\n```") and "%%" not in said
+
+
+def test_a_reply_shows_whether_it_judges():
+    shown = [exercises.Reply("x", right)._repr_markdown_() for right in (True, False, None)]
+    assert shown == ["✅ **Right.** x", "❌ **Not yet.** x", "x"]

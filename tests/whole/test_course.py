@@ -1,0 +1,75 @@
+"""The course: every lesson has what a lesson needs, runs unanswered, and its solutions are right."""
+
+import json
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell
+
+from cnslib.core import paths
+from cnslib.tools.course import exercises
+
+LESSONS = sorted(path.stem for path in exercises.COURSE.glob("[0-9]_*.ipynb"))
+BLANK = "answer = ..."
+
+
+def lesson(name: str) -> nbformat.NotebookNode:
+    return nbformat.read(exercises.COURSE / f"{name}.ipynb", as_version=4)
+
+
+def asked(name: str) -> dict[str, nbformat.NotebookNode]:
+    """The exercise cells by their names."""
+    return {cell.id: cell for cell in lesson(name).cells if "exercise" in cell.metadata.get("tags", [])}
+
+
+def both(name: str) -> nbformat.NotebookNode:
+    """The lesson with each exercise unanswered first, and then solved."""
+    book, code = lesson(name), exercises.solutions(name)
+    solved = {key: new_code_cell(cell.source.replace(BLANK, code[key])) for key, cell in asked(name).items()}
+    book.cells = [part for cell in book.cells for part in ([cell, solved[cell.id]] if cell.id in solved else [cell])]
+    return book
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_has_goals_prerequisites_times_four_exercises_and_a_quiz(name):
+    cells = lesson(name).cells
+    title = cells[0].source
+    assert all(f"**{word}" in title for word in ("You will be able to", "You need", "Time:"))
+    assert len(asked(name)) >= 4 and cells[-1].source == f'exercises.quiz("{name}")'
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_exercise_is_blank_is_checked_by_its_name_and_has_a_solution(name):
+    for key, cell in asked(name).items():
+        assert cell.source == f'{BLANK}\nsheet.check("{key}", answer)'
+    assert list(asked(name)) == list(exercises.solutions(name))
+    assert all("answer = " in code and BLANK not in code for code in exercises.solutions(name).values())
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_code_cells_are_short_and_hold_no_outputs(name):
+    cells = [cell for cell in lesson(name).cells if cell.cell_type == "code"]
+    lines = [cell.source.splitlines() for cell in cells]
+    assert max(map(len, lines)) <= 8 and max(len(line) for cell in lines for line in cell) <= 88
+    assert not any(cell.outputs or "def " in cell.source for cell in cells)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_quiz_has_five_questions_with_one_right_answer_and_feedback_on_all(name):
+    questions = json.loads(exercises.questions(name).read_text())
+    assert len(questions) == 5
+    for question in questions:
+        assert sum(answer["correct"] for answer in question["answers"]) == 1
+        assert all(answer["feedback"] and answer["answer"] for answer in question["answers"]) and "$" not in str(question)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_runs_unanswered_and_each_solution_is_right(name):
+    book = NotebookClient(both(name), timeout=300, resources={"metadata": {"path": str(paths.ROOT)}}).execute()
+    said = [cell.outputs[-1].data["text/markdown"] for cell in book.cells if "sheet.check(" in cell.source]
+    assert len(said) == 2 * len(asked(name))
+    assert all("There is no answer yet" in text for text in said[::2]) and all(text.startswith("✅") for text in said[1::2])
+    first = json.loads(exercises.questions(name).read_text())[0]["question"]
+    assert any(json.dumps(first, ensure_ascii=False) in str(output.data) for output in book.cells[-1].outputs)
