@@ -1,0 +1,125 @@
+"""Lesson 4, cleaning generated data: the exercises on filters and on what they do to a result."""
+
+import numpy as np
+import pandas as pd
+
+from cnslib.core import tables
+from cnslib.method import filtering
+from cnslib.tools.course.exercises import Exercise, Sheet
+
+LESSON = "4_filtering"
+PASSES = 2
+
+
+def joined(scores: pd.DataFrame, answers: pd.DataFrame, model: str) -> pd.DataFrame:
+    """The scores with what one classifier said of each image (`right`); the unshifted image stands under every shift."""
+    own = answers[answers["model"] == model].astype({"shift": str, "class": str, "top1": str})
+    rows = tables.trajectories(own.assign(right=own["class"] == own["top1"])[[*tables.KEY, "right"]], sorted(scores["shift"].unique()))
+    return scores.merge(rows, on=tables.KEY, validate="one_to_one")
+
+
+def sheet(table: pd.DataFrame, *, detector: str, recall: float) -> Sheet:
+    """The exercises on images with detector scores, their label `oracle_ooc` and a classifier's `right`."""
+    limits = filtering.thresholds(table, recall)
+    keep = filtering.keeps(filtering.rules(PASSES)["ours"], table, limits)
+    return Sheet(
+        LESSON,
+        {
+            "threshold": threshold(table[detector], table["oracle_ooc"], recall),
+            "fpr": false_positives(table[detector] <= limits[detector], table["oracle_ooc"]),
+            "vote": vote(table, limits),
+            "trajectories": trajectories(table, keep),
+            "bias": bias(table, keep),
+        },
+    )
+
+
+def threshold(scores: pd.Series, outside: pd.Series, recall: float) -> Exercise:
+    """The threshold of one detector that finds a wanted share of the out-of-class images."""
+    return Exercise(
+        float(np.quantile(scores[outside], recall, method="inverted_cdf")),
+        (
+            "Low scores raise the alarm. Of the out-of-class images alone, take the value below which the wanted share lies.",
+            "`np.quantile(...)` of the out-of-class images.",
+        ),
+        {
+            "That is the quantile of all images. The threshold comes from the images that should be found.": float(
+                np.quantile(scores, recall)
+            ),
+            "That is the quantile of the good images. The threshold comes from the out-of-class ones.": (
+                float(np.quantile(scores[~outside], recall))
+            ),
+            "That finds only the rest of the share: low scores raise the alarm, so the wanted share lies *below* the threshold.": (
+                float(np.quantile(scores[outside], 1 - recall))
+            ),
+        },
+        tolerance=0.003,
+    )
+
+
+def false_positives(dropped: pd.Series, outside: pd.Series) -> Exercise:
+    """The share of good images that a filter drops."""
+    return Exercise(
+        float(dropped[~outside].mean()),
+        ("Of the images that are *not* out of class, which share does the filter drop?",),
+        {
+            "That is the share of the dropped images that were good. FPR is the share of the good images that were dropped.": (
+                float((~outside)[dropped].mean())
+            ),
+            "That is the share of all images that is dropped.": float(dropped.mean()),
+            "Those are the good images that stay. FPR counts the lost ones.": float((~dropped)[~outside].mean()),
+            "That is the share of the out-of-class images that is found: the TPR.": float(dropped[outside].mean()),
+        },
+        praise="This is the price of the threshold.",
+    )
+
+
+def vote(table: pd.DataFrame, limits: dict[str, float]) -> Exercise:
+    """The share of images that two of four tests keep."""
+    passed = sum((table[name] > limit).astype(int) for name, limit in limits.items())
+    return Exercise(
+        float((passed >= PASSES).mean()),
+        ("Count for each image how many of the four scores lie above their threshold; keep those with at least 2.",),
+        {
+            "You dropped an image at two alarms, so three tests must pass. The paper's text says so; its code keeps with two.": (
+                float((passed > PASSES).mean())
+            ),
+            "That is the share of dropped images.": float((passed < PASSES).mean()),
+            "Exactly two is too strict: an image that passes three or four tests stays, too.": float((passed == PASSES).mean()),
+        },
+        praise='"Drop if two fire" and "keep if two pass" differ by one vote, and by many images. A paper should say which one it means.',
+    )
+
+
+def trajectories(table: pd.DataFrame, keep: pd.Series) -> Exercise:
+    """The share of trajectories that are kept at all scales."""
+    groups = keep.groupby([table[key] for key in tables.TRAJECTORY])
+    return Exercise(
+        float(groups.all().mean()),
+        ("A trajectory is a (shift, class, seed). It stays only if *all* of its images stay: group, then `all`.",),
+        {
+            "That is the share of images. One lost image takes its whole trajectory along.": float(keep.mean()),
+            "Those have at least one image left. A failure point needs every scale.": float(groups.any().mean()),
+            "Those are the trajectories that are lost.": float(1 - groups.all().mean()),
+        },
+        praise="Whole trajectories are dear. But a failure point cannot be found on half of one.",
+    )
+
+
+def bias(table: pd.DataFrame, keep: pd.Series) -> Exercise:
+    """How much easier the unshifted images of kept trajectories are than those of all."""
+    zero, last = (table[table["scale"] == scale] for scale in (table["scale"].min(), table["scale"].max()))
+    whole = filtering.whole(table, keep)
+    gain = {name: float(part.loc[whole, "right"].mean() - part["right"].mean()) for name, part in {"zero": zero, "last": last}.items()}
+    return Exercise(
+        gain["zero"],
+        ("Take the rows of scale 0. Accuracy on kept trajectories, minus accuracy on all of them.",),
+        {
+            "That is at the largest scale. Look at scale 0, where nothing has been shifted.": gain["last"],
+            "The sign is turned round: kept minus all.": -gain["zero"],
+            "You kept single images. The benchmark keeps whole trajectories.": (
+                float(zero.loc[keep.loc[zero.index], "right"].mean() - zero["right"].mean())
+            ),
+        },
+        praise="The images at scale 0 have no shift at all, and yet the filter chooses among them by what happens later.",
+    )

@@ -1,0 +1,152 @@
+"""Lesson 5, measuring robustness: the exercises on failure points, rCE, intervals and orders."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from cnslib.core import tables
+from cnslib.stats.failure import first_failure
+from cnslib.tools.course.exercises import Exercise, Sheet
+
+LESSON = "5_measuring"
+
+
+def sheet(
+    *, trajectory: pd.Series, points: pd.DataFrame, accuracies: pd.DataFrame, model: str, reference: str, shift: str, scale: float
+) -> Sheet:
+    """The exercises on one trajectory (`wrong` by scale), failure points of one classifier, and accuracies (shift, model, scale).
+
+    `scale` is where survivors are counted; accuracies over all shifts stand under the name that `stats.accuracy.ALL` gives them.
+    """
+    wide = accuracies.pivot(index=["shift", "model"], columns="scale", values="estimate")
+    over_shifts = wide.groupby("model").mean()
+    return Sheet(
+        LESSON,
+        {
+            "point": point(trajectory),
+            "survivors": survivors(points, scale),
+            "median": median(points, list(wide.columns)),
+            "rce": relative_corruption_error(wide.loc[shift, :].loc[model], wide.loc[shift, :].loc[reference]),
+            "clusters": clusters(points),
+            "tau": tau(over_shifts.iloc[:, 0], over_shifts.iloc[:, -1]),
+        },
+    )
+
+
+def point(wrong: pd.Series) -> Exercise:
+    """The failure point of one trajectory (Eq. 3)."""
+    flags, scales = wrong.to_numpy(bool), [*map(float, wrong.index)]
+    first = int(first_failure(flags))
+    forever = max(np.flatnonzero(~flags)) + 1
+    return Exercise(
+        scales[first],
+        ("The failure point is the smallest scale with a wrong answer. What happens later does not matter.",),
+        {
+            "From there on the answer is never right again. But the definition takes the *first* error; recoveries are ignored.": (
+                scales[forever]
+            ),
+            "That is the last scale that is right before the first error. The point is the first wrong one.": scales[first - 1],
+            "That is the largest scale with a wrong answer. The smallest is asked.": scales[max(np.flatnonzero(flags))],
+        },
+    )
+
+
+def survivors(points: pd.DataFrame, scale: float) -> Exercise:
+    """The share of trajectories that have not failed up to and including a scale (Kaplan-Meier)."""
+    found = points["failure_point"].fillna(np.inf)
+    failed = points["failure_point"].dropna()
+    return Exercise(
+        float((found > scale).mean()),
+        (f"Who has survived scale {scale:g}? All trajectories whose failure point lies above it, and those that never fail.",),
+        {
+            "Those have failed by then. The survivors are the others.": float((found <= scale).mean()),
+            "Trajectories that never fail (a missing failure point) are survivors, too. You left them out.": float((failed > scale).mean()),
+            "You compared with missing numbers, which gives False: the ones that never fail were counted as failures.": (
+                float((points["failure_point"] > scale).mean())
+            ),
+            "Up to *and including* the scale: a failure at the scale itself is a failure.": float((found >= scale).mean()),
+        },
+        tolerance=0.0005,
+    )
+
+
+def median(points: pd.DataFrame, scales: list[float]) -> Exercise:
+    """The first scale by which half of the trajectories have failed; infinite where more than half never fail."""
+    found, failed = points["failure_point"].fillna(np.inf), points["failure_point"].dropna()
+    reached = [scale for scale in scales if (found <= scale).mean() >= 0.5]
+    return Exercise(
+        reached[0] if reached else np.inf,
+        ("Count failures up to each scale. The first scale with at least one half is the median; `np.inf` where there is none.",),
+        {
+            "You left out the trajectories that never fail. They are the most robust ones, and the median must count them.": (
+                float(failed.quantile(0.5, interpolation="lower"))
+            ),
+            "You gave trajectories that never fail the last scale. They fail later, or not at all: count them as `np.inf`.": (
+                float(found.clip(upper=max(scales)).quantile(0.5, interpolation="lower"))
+            ),
+            "That is a mean. It has no value where some never fail; the median has.": float(failed.mean()),
+        },
+        praise="`inf` is an answer: half of the trajectories outlive the slider.",
+    )
+
+
+def relative_corruption_error(own: pd.Series, other: pd.Series) -> Exercise:
+    """rCE of one shift (Eq. 6), from accuracies by scale."""
+    lost, below = own.iloc[0] - own, other.iloc[0] - other
+    return Exercise(
+        float(lost.sum() / below.sum()),
+        ("Accuracy at scale 0 minus accuracy at each scale; sum these drops; divide by the same sum of the reference.",),
+        {
+            "That is the ratio at the last scale alone. Sum over all scales.": float(lost.iloc[-1] / below.iloc[-1]),
+            "You averaged ratios of single scales. Divide one sum by the other: small drops would decide otherwise.": (
+                float((lost.iloc[1:] / below.iloc[1:]).mean())
+            ),
+            "The ratio is upside down: the reference belongs below.": float(below.sum() / lost.sum()),
+            "That is CE, from all errors. rCE counts only what is lost since scale 0.": float((1 - own).sum() / (1 - other).sum()),
+        },
+        praise="1 is as the reference; below 1 it loses less.",
+    )
+
+
+def clusters(points: pd.DataFrame) -> Exercise:
+    """How many independent things the trajectories contain."""
+    seeds = points[["class", "seed"]].drop_duplicates()
+    return Exercise(
+        float(len(seeds)),
+        ("Pictures of the same class *and* seed start from the same noise, under all shifts. Count different (class, seed).",),
+        {
+            "That is the number of trajectories. Those of one class and seed, under several shifts, show one and the same garment.": (
+                float(len(points))
+            ),
+            "That is the number of seeds. Seed 1 of a bag and seed 1 of a sneaker are two garments.": float(points["seed"].nunique()),
+            "That is the number of classes. Each has several seeds.": float(points["class"].nunique()),
+        },
+        tolerance=0.5,
+        praise="The bootstrap must draw these whole. To draw trajectories one by one makes intervals too narrow.",
+    )
+
+
+def tau(first: pd.Series, last: pd.Series) -> Exercise:
+    """Kendall's tau between the orders of the classifiers at the first and the last scale."""
+    return Exercise(
+        float(stats.kendalltau(first, last).statistic),
+        ("`stats.kendalltau(first, last).statistic`, with one accuracy per classifier at scale 0 and at the last scale.",),
+        {
+            "That is Pearson's correlation of the accuracies. The order alone is asked.": float(stats.pearsonr(first, last).statistic),
+            "That is Spearman's correlation of ranks. Kendall's tau counts pairs.": float(stats.spearmanr(first, last).statistic),
+            "That is the p value. Take the statistic.": float(stats.kendalltau(first, last).pvalue),
+        },
+        praise="(1 + tau) / 2 of the pairs keep their order, if there are no ties.",
+    )
+
+
+def example(points: pd.DataFrame) -> pd.Series:
+    """How many of the trajectories fail first at each scale, and never."""
+    counts = points["failure_point"].map(lambda value: f"{value:g}", na_action="ignore").fillna("never")
+    return counts.value_counts().sort_index().rename("trajectories")
+
+
+def of_model(points: pd.DataFrame, model: str) -> pd.DataFrame:
+    """The failure points of one classifier (shift, class, seed, failure_point); missing where it never fails."""
+    own = points[points["model"] == model]
+    return own[[*tables.TRAJECTORY, "failure_point"]].reset_index(drop=True)

@@ -1,0 +1,147 @@
+"""Lesson 6, what can go wrong: the exercises on preprocessing, averages, the line of accuracies and many comparisons."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from cnslib.stats.accuracy import ALL
+from cnslib.tools.course.exercises import Exercise, Sheet
+
+LESSON = "6_pitfalls"
+POINTS = 2.0  # a difference of printed accuracies, in percent, that rounding cannot explain
+LEVEL = 0.05
+
+
+def at_the_end(table: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy per classifier: `before`, over all shifts at the first scale, and under each shift at the last (shift, model, scale)."""
+    first, last = table["scale"].min(), table["scale"].max()
+    before = table[(table["scale"] == first) & (table["shift"] == ALL)].set_index("model")["estimate"].rename("before")
+    after = table[(table["scale"] == last) & (table["shift"] != ALL)].pivot(index="model", columns="shift", values="estimate")
+    return pd.concat([before, after], axis=1)
+
+
+def sheet(
+    *, validation: pd.DataFrame, answers: pd.DataFrame, names: tuple[str, str], accuracies: pd.DataFrame, model: str, p: pd.Series
+) -> Sheet:
+    """The exercises on printed accuracies (model, printed, library), two versions of a classifier, accuracies and p values.
+
+    `answers` (model, class, seed, top1, right) holds both `names` on the same pictures; `accuracies` has a row per classifier and
+    the columns `before` and the shifts, at the last scale.
+    """
+    shifted = accuracies.drop(columns="before")
+    return Sheet(
+        LESSON,
+        {
+            "suspects": suspects(validation),
+            "changed": changed(answers, *names),
+            "hidden": hidden(*(shifted.loc[name] for name in closest(shifted.mean(axis=1)))),
+            "line": line(accuracies["before"], shifted.mean(axis=1), model),
+            "many": many(p),
+        },
+    )
+
+
+def closest(means: pd.Series) -> tuple[str, str]:
+    """The two classifiers whose means lie closest to each other, by name."""
+    ordered = means.sort_values()
+    place = int(np.diff(ordered.to_numpy()).argmin())
+    first, second = sorted(ordered.index[place : place + 2])
+    return first, second
+
+
+def suspects(validation: pd.DataFrame) -> Exercise:
+    """The classifiers whose printed accuracy differs from the library's own."""
+    gap = (validation["library"] - validation["printed"]).to_numpy()
+    name = validation["model"].to_numpy()
+    return Exercise(
+        frozenset(name[np.abs(gap) > POINTS]),
+        ("Subtract the two columns, take the absolute value, and keep what is above 2 points.",),
+        {
+            "You kept the wrong sign: these are printed too *high*, and there are none. Take absolute values.": frozenset(
+                name[gap < -POINTS]
+            ),
+            "The columns are in percent, so 2 points are 2, not 0.02. You kept nearly all.": frozenset(name[np.abs(gap) > POINTS / 100]),
+            "Those are the ones that agree.": frozenset(name[np.abs(gap) <= POINTS]),
+        },
+        praise="Both were trained with mean and standard deviation 0.5. The paper ran every model with those of ImageNet.",
+    )
+
+
+def changed(answers: pd.DataFrame, own: str, other: str) -> Exercise:
+    """How many pictures get another answer under another normalisation."""
+    wide = answers.pivot(index=["class", "seed"], columns="model", values="top1")
+    right = answers.groupby("model")["right"].sum()
+    lost = answers.pivot(index=["class", "seed"], columns="model", values="right").astype(bool)
+    return Exercise(
+        float((wide[own] != wide[other]).sum()),
+        ("Pivot `top1` to one column per model and count the rows in which the two differ.",),
+        {
+            "That is the difference in right answers. Some wrong answers turn into other wrong ones, and some into right ones.": (
+                float(right[own] - right[other])
+            ),
+            "Those are the answers that stay the same.": float((wide[own] == wide[other]).sum()),
+            "Those are the answers that went from right to wrong. Answers that change otherwise count as well.": (
+                float((lost[own] & ~lost[other]).sum())
+            ),
+        },
+        tolerance=0.5,
+        praise="Same weights, same pictures. Preprocessing belongs to the model, and to every number that one reports.",
+    )
+
+
+def hidden(first: pd.Series, second: pd.Series) -> Exercise:
+    """The largest difference of two classifiers on a single shift."""
+    gap = first - second
+    return Exercise(
+        float(gap.abs().max()),
+        ("Subtract shift by shift, take absolute values, then the largest.",),
+        {
+            "That is the difference of their means, in which gains and losses cancel.": float(abs(gap.mean())),
+            "That is the largest gain of one of them. Take absolute values: the other one may gain more elsewhere.": (
+                float(min(gap.max(), -gap.min()))
+            ),
+            "That is the mean of the absolute differences. The largest is asked.": float(gap.abs().mean()),
+        },
+        praise="Their means lie closer to each other than those of any other pair.",
+    )
+
+
+def line(before: pd.Series, after: pd.Series, model: str) -> Exercise:
+    """How far one classifier lies above the line of all (effective robustness)."""
+    fit, back = stats.linregress(before, after), stats.linregress(after, before)
+    expected = fit.intercept + fit.slope * before[model]
+    return Exercise(
+        float(after[model] - expected),
+        (
+            "`fit = stats.linregress(before, after)`; the line expects `fit.intercept + fit.slope * before[model]`.",
+            "Accuracy under shifts minus what the line expects of it.",
+        ),
+        {
+            "That is the drop, turned round: the distance to the line y = x. Take the line through all classifiers.": (
+                float(after[model] - before[model])
+            ),
+            "That is what the line expects. How far does the classifier lie from it?": float(expected),
+            "The sign is turned round: measured minus expected.": float(expected - after[model]),
+            "You fitted the accuracy without a shift from the one under shifts. Turn them round.": (
+                float(before[model] - back.intercept - back.slope * after[model])
+            ),
+        },
+        praise="Positive: it loses less than its accuracy without a shift lets one expect.",
+    )
+
+
+def many(p: pd.Series) -> Exercise:
+    """How many pairs differ after Holm's correction."""
+    holm, bonferroni = (int(multipletests(p, LEVEL, method=method)[0].sum()) for method in ("holm", "bonferroni"))
+    plain = int((p < LEVEL).sum())
+    return Exercise(
+        float(holm),
+        ('`multipletests(p, method="holm")[1]` gives the corrected p values.', "Count the corrected values below 0.05."),
+        {
+            "Those are the uncorrected p values. Among so many pairs some are below 0.05 by chance alone.": float(plain),
+            "That is Bonferroni's correction. Holm's is as safe and finds more.": float(bonferroni),
+            "Those are the pairs that one cannot tell apart.": float(len(p) - holm),
+        },
+        tolerance=0.5,
+    )

@@ -1,0 +1,77 @@
+"""Lesson 5 on eight failure points and two accuracy curves counted by hand."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_course import told_mistakes
+
+from cnslib.tools.course import measuring
+
+SCALES = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
+TRAJECTORY = pd.Series([False, False, True, False, True, True], index=SCALES)
+POINTS = [0.5, 1.0, 1.0, 2.0, 2.5, np.nan, np.nan, np.nan, np.nan, np.nan]
+CURVES = {"m": [0.9, 0.8, 0.5], "alexnet": [0.8, 0.6, 0.2], "x": [0.7, 0.65, 0.6], "y": [0.5, 0.5, 0.1]}
+
+
+@pytest.fixture(scope="module")
+def sheet():
+    keys = list(itertools.product(["heavy fog", "heavy snow"], ["bag"], [1, 2, 3])) + list(
+        itertools.product(["heavy fog", "heavy snow"], ["shoe"], [1, 2])
+    )
+    points = pd.DataFrame(keys, columns=["shift", "class", "seed"]).assign(failure_point=POINTS)
+    rows = [
+        (shift, model, scale, a)
+        for shift in ("heavy fog", "heavy snow")
+        for model, row in CURVES.items()
+        for scale, a in zip((0.0, 1.0, 2.5), row, strict=True)
+    ]
+    accuracies = pd.DataFrame(rows, columns=["shift", "model", "scale", "estimate"])
+    return measuring.sheet(
+        trajectory=TRAJECTORY, points=points, accuracies=accuracies, model="m", reference="alexnet", shift="heavy fog", scale=1.0
+    )
+
+
+def test_the_failure_point_is_the_first_error(sheet):
+    assert sheet.check("point", 1).right
+    assert "recoveries" in sheet.check("point", 2).text and "last scale that is right" in sheet.check("point", 0.5).text
+
+
+def test_what_never_fails_survives(sheet):
+    assert sheet.check("survivors", 7 / 10).right
+    assert "You left them out" in sheet.check("survivors", 2 / 5).text and "counted as failures" in sheet.check("survivors", 2 / 10).text
+
+
+def test_half_have_failed_by_the_last_scale_and_fewer_by_none(sheet):
+    assert sheet.check("median", 2.5).right
+    assert "must count them" in sheet.check("median", 1.0).text
+    fewer = pd.DataFrame({"failure_point": POINTS[1:]})
+    assert measuring.median(fewer, SCALES).check(np.inf).right
+    assert "beyond" not in measuring.median(fewer, SCALES).check(2.5).text and not measuring.median(fewer, SCALES).check(2.5).right
+
+
+def test_rce_is_a_ratio_of_summed_drops(sheet):
+    assert sheet.check("rce", (0.1 + 0.4) / (0.2 + 0.6)).right
+    assert "averaged" in sheet.check("rce", (0.1 / 0.2 + 0.4 / 0.6) / 2).text and "CE" in sheet.check("rce", 0.8 / 1.4).text
+
+
+def test_five_garments_stand_behind_ten_trajectories(sheet):
+    assert sheet.check("clusters", 5).right and "number of seeds" in sheet.check("clusters", 3).text
+
+
+def test_one_of_six_pairs_turns_round_twice_over(sheet):
+    """At the first scale m > alexnet > x > y, at the last x > m > alexnet > y: two of six pairs change."""
+    assert sheet.check("tau", (4 - 2) / 6).right
+
+
+def test_every_known_mistake_is_told(sheet):
+    others = {name: exercise for name, exercise in sheet.exercises.items() if name != "median"}
+    longer = measuring.median(pd.DataFrame({"failure_point": [0.5, 0.5, 1.0, np.nan, np.nan, np.nan, np.nan]}), SCALES)
+    assert min(told_mistakes(type(sheet)(sheet.lesson, {**others, "median": longer})).values()) >= 3
+
+
+def test_points_are_those_of_one_classifier_and_counted_with_never():
+    table = pd.DataFrame({"model": ["m", "m", "n"], "shift": "fog", "class": "bag", "seed": [1, 2, 1], "failure_point": [0.5, np.nan, 1.0]})
+    own = measuring.of_model(table, "m")
+    assert own["seed"].tolist() == [1, 2] and measuring.example(own).to_dict() == {"0.5": 1, "never": 1}
