@@ -113,7 +113,7 @@ def same(answer: Any, other: Answer, tolerance: float) -> bool:
         return set(map(str, answer)) == other
     if isinstance(other, tuple):
         return answer.strip() in other
-    return bool(np.shape(answer) == np.shape(other) and np.allclose(answer, other, rtol=0, atol=tolerance))
+    return bool(np.shape(answer) == np.shape(other) and np.allclose(answer, other, rtol=0, atol=tolerance, equal_nan=True))
 
 
 def solutions(lesson: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from tiny_course import told_mistakes
 from cnslib.core.settings.method import Bootstrap
 from cnslib.tools.course import corruptions
 
-OWN = {"noise": [0.1, 0.2, 0.4, 0.6], "blur": [0.1, 0.1, 0.2, 0.3]}
+OWN = {"noise": [0.05, 0.2, 0.4, 0.6], "blur": [0.1, 0.1, 0.2, 0.3]}
 REFERENCE = {"noise": [0.2, 0.4, 0.5, 0.6], "blur": [0.2, 0.2, 0.3, 0.4]}
 
 
@@ -35,7 +35,7 @@ def test_the_distance_is_a_mean_of_absolute_differences(sheet):
 def test_ce_is_a_ratio_of_sums_without_the_original(sheet):
     assert sheet.check("ce", 1.2 / 1.5).right
     assert "averaged ratios" in sheet.check("ce", (0.2 / 0.4 + 0.4 / 0.5 + 0.6 / 0.6) / 3).text
-    assert "severity 0" in sheet.check("ce", 1.3 / 1.7).text
+    assert "severity 0" in sheet.check("ce", 1.25 / 1.7).text
 
 
 def test_mce_divides_before_it_averages(sheet):
@@ -45,9 +45,9 @@ def test_mce_divides_before_it_averages(sheet):
 
 
 def test_rce_subtracts_the_original_at_every_severity_from_both(sheet):
-    assert sheet.check("rce", (1.2 - 0.3) / (1.5 - 0.6)).right
-    assert "every severity" in sheet.check("rce", (1.2 - 0.1) / (1.5 - 0.2)).text
-    assert "reference's error" in sheet.check("rce", 0.9 / 1.5).text
+    assert sheet.check("rce", (1.2 - 0.15) / (1.5 - 0.6)).right
+    assert "every severity" in sheet.check("rce", (1.2 - 0.05) / (1.5 - 0.2)).text
+    assert "reference's error" in sheet.check("rce", 1.05 / 1.5).text
 
 
 def test_half_is_exceeded_by_noise_at_3_and_by_blur_never(sheet):

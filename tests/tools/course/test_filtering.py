@@ -67,7 +67,7 @@ def test_whole_trajectories_and_their_ease_are_counted_by_hand(sheet):
 
 def test_every_known_mistake_is_told_on_rarer_scores():
     table = images()
-    keep = pd.Series([True, True, True, False, True, False, True, False, True, True, True, True])
+    keep = pd.Series([True, True, True, True, True, False, True, False, True, True, True, True])
     dropped = pd.Series([True, False, False, True, False, True, False, True, False, False, False, False])
     exercises = {
         "threshold": filtering.threshold(pd.Series([0.9, 0.8, 0.7, 0.6, 0.35, 0.2, 0.1, 0.0]), pd.Series([False] * 4 + [True] * 4), 0.7),
