@@ -9,7 +9,7 @@ profile :=
 OVERLAY = $(if $(profile),--overlay $(profile).yaml)
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset report labels oodcv directions composition ablation corruptions synthetic denoiser controlshift degradation scenarios segmentation
 # These need no hub, and shall not ask one; the paper's scale does.
-repro benchmark smoke test unit matrix: export HF_HUB_OFFLINE := 1
+repro benchmark smoke test unit matrix book: export HF_HUB_OFFLINE := 1
 # DVC's stages call `cns`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -66,6 +66,9 @@ lint: env ## check style of code and notebooks, and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb
 
+book: data ## set the executed notebooks, the course and a gallery of all figures as a site: build/book/html/index.html
+	$(CNS) book
+
 lab: data ## open JupyterLab on the notebooks
 	$(CNS) lab
 
@@ -76,4 +79,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro smoke plan chain benchmark test unit matrix lint lab world lock official export gate
+.PHONY: help env data repro book smoke plan chain benchmark test unit matrix lint lab world lock official export gate

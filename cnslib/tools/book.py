@@ -1,0 +1,217 @@
+"""The book: every executed notebook and the gallery of all figures as a site that opens from disk.
+
+`cns book` takes the executed copies as they are and runs nothing but the lessons; a notebook that has no copy is shown without outputs,
+and says so. The pages are written to build/book/source, Sphinx makes build/book/html of them.
+"""
+
+import argparse
+import html
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+from docutils.nodes import make_id
+from nbclient import NotebookClient
+from nbformat.v4 import new_markdown_cell
+from ruamel.yaml import YAML
+
+from cnslib.core import paths
+from cnslib.tools import runner
+
+SETTING = paths.ROOT / "docs" / "book"
+FIGURE = re.compile(r"""figures / f?["'](\w+)""")
+FRONT = re.compile(r"\(((?:\.\./)+)README\.md")  # the repository's first page, whose place the gallery takes
+NOT_RUN = "*This notebook has not been run on this machine, so it is shown without its outputs. It takes hours; `make world` runs it.*"
+PARTS = {"The analysis": "notebooks", "The course": "notebooks/course", "The base models": "notebooks/world"}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture of one step, and where the book shows it: the page and the anchor of its section."""
+
+    step: str
+    name: str
+    title: str
+    heading: str
+    page: str
+
+    @property
+    def file(self) -> str:
+        """The picture's place in the book and the repository, without its ending."""
+        return f"figures/{self.step}/{self.name}"
+
+    @property
+    def alt(self) -> str:
+        """What the picture is, for those who cannot see it."""
+        name = self.name.replace("_", " ")
+        return f"{self.title} {self.heading}. Figure {name} of the step {self.step}; its numbers are in {self.file}.csv"
+
+
+def make(out: Path) -> Path:
+    """Writes the pages and the site under `out`; returns the first page. RuntimeError with Sphinx's words where it has something to say."""
+    source, site = out / "source", out / "html"
+    for folder in (source, site):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(SETTING, source, ignore=shutil.ignore_patterns("*.csv", "__pycache__"))
+    write(source)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(source), str(site)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"sphinx: {done.stderr.strip()}")
+    return site / "index.html"
+
+
+def write(source: Path) -> None:
+    """Every page of the book, and the files that its pages link to."""
+    stages = YAML(typ="safe", pure=True).load((paths.ROOT / "dvc.yaml").read_text())["stages"]
+    figures = []
+    for path in notebooks():
+        book = shown(path)
+        found = placed(book, path)
+        figures += found
+        described(book, found)
+        place(source / path.relative_to(paths.ROOT), nbformat.writes(book))
+        place(source / "extra" / "sources" / path.relative_to(paths.ROOT), path.read_text())
+    for path in sorted((paths.NOTEBOOKS / "course").rglob("*.md")):
+        place(source / path.relative_to(paths.ROOT), path.read_text())
+    for found in figures:
+        for kind in ("png", "csv"):
+            place(source / "extra" / f"{found.file}.{kind}", (paths.ROOT / f"{found.file}.{kind}").read_bytes())
+    place(source / "stages.md", stage_page(stages))
+    place(source / "index.md", gallery(figures, stages) + contents())
+
+
+def place(path: Path, content: str | bytes) -> None:
+    """Writes a file and the folders above it."""
+    paths.made(path.parent)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def notebooks() -> list[Path]:
+    """Every notebook of the book: chapters, base models and lessons."""
+    return [*runner.steps(), *sorted((paths.NOTEBOOKS / "course").glob("[0-9]_*.ipynb"))]
+
+
+def shown(path: Path) -> nbformat.NotebookNode:
+    """The executed copy of a notebook, its code cells' tags for the page added; a lesson is run, any other is as it was left."""
+    book = nbformat.read(path, as_version=4)
+    copy = paths.Layout(".").executed / path.name
+    if path.parent.name == "course":
+        NotebookClient(book, timeout=600, resources={"metadata": {"path": str(paths.ROOT)}}).execute()
+    elif copy.exists():
+        book = nbformat.read(copy, as_version=4)
+    else:
+        book.cells.insert(1, new_markdown_cell(NOT_RUN))
+    book.cells = [cell for cell in book.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+    return book
+
+
+def placed(book: nbformat.NotebookNode, path: Path) -> list[Figure]:
+    """The saved figures of a notebook with the section that shows each; the page's top for one that a loop names."""
+    step, page = path.stem.split("_", 1)[1], path.relative_to(paths.ROOT).with_suffix("").as_posix()
+    title = heading = ""
+    found: dict[str, Figure] = {}
+    for cell in book.cells:
+        if cell.cell_type == "markdown":
+            titles = re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE)
+            title, heading = title or next(iter(titles), ""), titles[-1] if titles else heading
+        elif path.parent == paths.NOTEBOOKS:
+            for stem in FIGURE.findall(cell.source):
+                names = sorted(file.stem for file in (paths.ROOT / "figures" / step).glob(f"{stem}*.png"))
+                exact = [stem] if stem in names else names
+                found |= {name: Figure(step, name, title, heading, f"{page}.html#{make_id(heading)}") for name in exact}
+    named = sorted(file.stem for file in (paths.ROOT / "figures" / step).glob("*.png")) if path.parent == paths.NOTEBOOKS else []
+    return [found.get(name, Figure(step, name, title, "", f"{page}.html")) for name in [*found, *(n for n in named if n not in found)]]
+
+
+def described(book: nbformat.NotebookNode, figures: list[Figure]) -> None:
+    """Gives every picture a text for those who cannot see it, folds the cells that only prepare, and leads to the book's first page."""
+    texts = {figure.name: figure.alt for figure in figures}
+    title = heading = ""
+    for cell in book.cells:
+        if cell.cell_type == "markdown":
+            titles = re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE)
+            title, heading = title or next(iter(titles), ""), titles[-1] if titles else heading
+            cell.source = FRONT.sub(r"(\1index.md", cell.source)
+            continue
+        named = [texts[stem] for stem in FIGURE.findall(cell.source) if stem in texts]
+        cell.metadata["mystnb"] = {"image": {"alt": named[0] if named else f"{title} Picture in the section {heading}."}}
+        skipped = cell.metadata.get("slideshow", {}).get("slide_type") == "skip"
+        imports = cell.source.startswith(("import ", "from "))
+        if skipped or imports or "parameters" in cell.metadata.get("tags", []):
+            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
+
+
+def gallery(figures: list[Figure], stages: dict) -> str:
+    """The first page: a card for each figure, step by step."""
+    table = pd.read_csv(SETTING / "gallery.csv").set_index(["step", "figure"])
+    unknown = sorted(set(table.index) - {(figure.step, figure.name) for figure in figures})
+    if unknown:
+        raise ValueError(f"gallery.csv: {unknown[0]} is no figure of a notebook")
+    text = ["# The CNS-Bench compendium", "", (SETTING / "opening.md").read_text()]
+    for step in dict.fromkeys(figure.step for figure in figures):
+        own = [figure for figure in figures if figure.step == step]
+        words = [card(figure, table.loc[(step, figure.name)] if (step, figure.name) in table.index else None) for figure in own]
+        text += [f"## {own[0].title}", "", f"{stages[step]['desc']}.", "", '<div class="gallery">', *words, "</div>", ""]
+    return "\n".join(text)
+
+
+def card(figure: Figure, paper: pd.Series | None) -> str:
+    """One figure with its links: notebook, stage, numbers, source, and the paper's figure in words."""
+    name = html.escape(figure.name.replace("_", " "))
+    source = f"sources/{figure.page.split('.html')[0]}.ipynb"
+    places = {"notebook": figure.page, "stage": f"stages.html#{figure.step}", "csv": f"{figure.file}.csv", "source": source}
+    links = " · ".join(f'<a href="{place}">{word}</a>' for word, place in places.items())
+    beside = "<p>Beyond the papers.</p>"
+    if paper is not None:
+        there, here = html.escape(paper["there"]), html.escape(paper["here"])
+        beside = f"<p><strong>{html.escape(paper['paper'])}</strong> shows {there}.</p><p><strong>Here:</strong> {here}.</p>"
+    picture = f'<img src="{figure.file}.png" alt="{html.escape(figure.alt)}" loading="lazy">'
+    return (
+        f'<figure><a class="thumbnail" href="{figure.page}">{picture}</a>'
+        f"<figcaption><strong>{name}</strong><p>{links}</p>{beside}</figcaption></figure>"
+    )
+
+
+def contents() -> str:
+    """The book's table of contents, for Sphinx."""
+    parts = [""]
+    for caption, folder in PARTS.items():
+        files = [path for path in notebooks() if path.parent == paths.ROOT / folder]
+        own = [path.relative_to(paths.ROOT).with_suffix("").as_posix() for path in files]
+        extra = [f"{folder}/README", *(f"{folder}/solutions/{path.stem}" for path in files)] if folder.endswith("course") else []
+        parts += ["```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {caption}", "", *own, *extra, "```", ""]
+    return "\n".join([*parts, "```{toctree}", ":hidden:", ":caption: The pipeline", "", "stages", "```", ""])
+
+
+def stage_page(stages: dict) -> str:
+    """What DVC runs: a section per stage with its command, its inputs and outputs."""
+    text = ["# The stages", "", "Each notebook is a stage of DVC. `dvc repro` runs those whose inputs have changed.", ""]
+    for name, stage in stages.items():
+        text += [f"## {name}", "", f"{stage['desc']}.", "", f"- runs `{stage['cmd']}`"]
+        text += [f"- {word}: {listed(stage[key])}" for key, word in {"deps": "reads", "outs": "writes"}.items() if key in stage]
+        text += [""]
+    return "\n".join(text)
+
+
+def listed(entries: list) -> str:
+    """The paths of a stage's entries."""
+    return ", ".join(f"`{next(iter(entry)) if isinstance(entry, dict) else entry}`" for entry in entries)
+
+
+def main(arguments: list[str]) -> int:
+    """Command line: makes the book; 1 with one line if a page cannot be set."""
+    parser = argparse.ArgumentParser(prog="cns book", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="build/book", help="folder that receives source/ and html/ (default build/book)")
+    options = parser.parse_args(arguments)
+    try:
+        print(f"book: open {paths.shown(make(paths.resolve(options.out)))}")
+    except (RuntimeError, ValueError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0

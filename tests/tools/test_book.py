@@ -1,0 +1,175 @@
+"""A book of two notebooks: every link leads somewhere, every picture has a text, and nothing is asked of a network."""
+
+import base64
+import io
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
+
+from cnslib.core import paths
+from cnslib.tools import book
+
+STAGES = """stages:
+  failure:
+    desc: where it breaks
+    cmd: cns run failure
+    deps: [notebooks/09_failure.ipynb]
+    outs:
+      - figures/failure: {cache: false}
+"""
+GALLERY = "step,figure,paper,there,here\nfailure,survival,CNS-Bench Fig. 8,bars & counts,a curve\n"
+SAVES = 'figures.save(figure, layout.figures / "{}", table)'
+BUFFER = io.BytesIO()
+Image.new("RGB", (4, 4)).save(BUFFER, "PNG")
+PICTURE = {"image/png": base64.b64encode(BUFFER.getvalue()).decode(), "text/plain": "<Figure>"}
+
+
+class Page(HTMLParser):
+    """What a page links to, loads, and names."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.path = path
+        self.links, self.loads, self.ids, self.pictures = [], [], set(), []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        """Sorts the attributes of one element."""
+        named = dict(attributes)
+        self.ids |= {named["id"]} if "id" in named else set()
+        if tag == "a" and "href" in named:
+            self.links.append(named["href"])
+        if tag in ("script", "img", "link") and (named.get("src") or (named.get("href") and named.get("rel") != "canonical")):
+            self.loads.append(named.get("src") or named["href"])
+        if tag == "img":
+            self.pictures.append(named)
+
+    def broken(self) -> list[str]:
+        """Links and files of this site that do not exist, and sections that their page lacks."""
+        found = []
+        for link in [*self.links, *self.loads]:
+            parts = urlsplit(link)
+            target = (self.path.parent / unquote(parts.path)).resolve() if parts.path else self.path
+            if parts.scheme or link.startswith("//"):
+                continue
+            if not target.exists() or (parts.fragment and target.suffix == ".html" and parts.fragment not in Page(target).ids):
+                found.append(link)
+        return found
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """A small repository: one chapter with two figures, run, and one that never was."""
+    root = tmp_path_factory.mktemp("house")
+    shutil.copytree(book.SETTING, root / "docs" / "book")
+    chapter = new_notebook(
+        cells=[
+            new_markdown_cell("# How far?\n\nNext: [the labels](20_labels.ipynb)"),
+            new_code_cell("import pandas as pd"),
+            new_markdown_cell("## Survival of all\n\nLook."),
+            new_code_cell(SAVES.format("survival"), outputs=[new_output("display_data", PICTURE)]),
+            new_markdown_cell("## And then?"),
+            new_code_cell(SAVES.format("spread"), outputs=[new_output("display_data", PICTURE)]),
+        ]
+    )
+    files = {
+        "dvc.yaml": STAGES,
+        "docs/book/gallery.csv": GALLERY,
+        "docs/book/opening.md": "Read [on](notebooks/09_failure.ipynb).\n",
+        "notebooks/09_failure.ipynb": nbformat.writes(new_notebook(cells=chapter.cells[:1])),
+        "notebooks/20_labels.ipynb": nbformat.writes(new_notebook(cells=[new_markdown_cell("# Who says so?"), new_code_cell("1 + 1")])),
+        "executed/09_failure.ipynb": nbformat.writes(chapter),
+    }
+    for name in ("survival", "spread"):
+        files |= {f"figures/failure/{name}.png": BUFFER.getvalue(), f"figures/failure/{name}.csv": "x\n1\n"}
+    for name, content in files.items():
+        book.place(root / name, content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "ROOT", root)
+        patch.setattr(paths, "NOTEBOOKS", root / "notebooks")
+        patch.setattr(book, "SETTING", root / "docs" / "book")
+        yield root
+
+
+@pytest.fixture(scope="module")
+def site(house):
+    """The folder of the made book."""
+    return book.make(house / "build").parent
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    return {path.relative_to(site).as_posix(): Page(path) for path in site.rglob("*.html")}
+
+
+@pytest.mark.slow
+def test_every_link_and_section_exists(pages):
+    assert {name: page.broken() for name, page in pages.items() if page.broken()} == {}
+
+
+@pytest.mark.slow
+def test_every_picture_has_a_text(pages):
+    pictures = [picture for page in pages.values() for picture in page.pictures]
+    assert len(pictures) >= 4 and all(picture.get("alt") for picture in pictures)
+    assert any("How far? Survival of all. Figure survival" in picture["alt"] for picture in pages["notebooks/09_failure.html"].pictures)
+
+
+@pytest.mark.slow
+def test_nothing_is_loaded_from_a_network(pages):
+    loads = {load for page in pages.values() for load in page.loads}
+    assert loads and not any(urlsplit(load).netloc for load in loads)
+
+
+@pytest.mark.slow
+def test_a_card_leads_to_section_stage_numbers_and_source(site, pages):
+    first = pages["index.html"]
+    anchor = "notebooks/09_failure.html#survival-of-all"
+    wanted = {anchor, "stages.html#failure", "figures/failure/survival.csv", "sources/notebooks/09_failure.ipynb"}
+    assert wanted <= set(first.links) and (site / "figures/failure/survival.csv").read_text() == "x\n1\n"
+    text = first.path.read_text()
+    assert "CNS-Bench Fig. 8</strong> shows bars &amp; counts." in text and text.count("Beyond the papers.") == 1
+
+
+@pytest.mark.slow
+def test_a_notebook_that_was_not_run_says_so(site):
+    said = "has not been run on this machine"
+    assert said in (site / "notebooks/20_labels.html").read_text() and said not in (site / "notebooks/09_failure.html").read_text()
+
+
+@pytest.mark.slow
+def test_the_search_knows_the_chapters(site):
+    assert "surviv" in (site / "searchindex.js").read_text() and (site / "search.html").exists()
+
+
+def test_a_row_of_the_gallery_without_a_figure_is_refused(house):
+    with pytest.raises(ValueError, match=r"gallery.csv: \('failure', 'survival'\) is no figure of a notebook"):
+        book.gallery([], {})
+
+
+def test_a_figure_belongs_to_the_section_above_it(house):
+    chapter = nbformat.read(house / "executed" / "09_failure.ipynb", as_version=4)
+    found = book.placed(chapter, house / "notebooks" / "09_failure.ipynb")
+    assert [(figure.name, figure.page) for figure in found] == [
+        ("survival", "notebooks/09_failure.html#survival-of-all"),
+        ("spread", "notebooks/09_failure.html#and-then"),
+    ]
+
+
+def test_what_prepares_is_folded_and_what_draws_is_not(house):
+    chapter = nbformat.read(house / "executed" / "09_failure.ipynb", as_version=4)
+    book.described(chapter, [])
+    assert ["hide-input" in cell.metadata.get("tags", []) for cell in chapter.cells if cell.cell_type == "code"] == [True, False, False]
+
+
+def test_every_row_of_the_gallery_names_a_committed_figure_and_says_what_both_show():
+    table = pd.read_csv(Path(__file__).parents[2] / "docs" / "book" / "gallery.csv")
+    figures = Path(__file__).parents[2] / "figures"
+    assert all((figures / step / f"{name}.csv").exists() for step, name in zip(table["step"], table["figure"], strict=True))
+    assert not table.isna().any(axis=None) and not table.duplicated(["step", "figure"]).any()
