@@ -157,7 +157,7 @@ def gallery(figures: list[Figure], stages: dict) -> str:
     for step in dict.fromkeys(figure.step for figure in figures):
         own = [figure for figure in figures if figure.step == step]
         words = [card(figure, table.loc[(step, figure.name)] if (step, figure.name) in table.index else None) for figure in own]
-        text += [f"## {own[0].title}", "", f"{stages[step]['desc']}.", "", '<div class="gallery">', *words, "</div>", ""]
+        text += [f"## {own[0].title}", "", sentence(stages[step]["desc"]), "", '<div class="gallery">', *words, "</div>", ""]
     return "\n".join(text)
 
 
@@ -193,10 +193,15 @@ def stage_page(stages: dict) -> str:
     """What DVC runs: a section per stage with its command, its inputs and outputs."""
     text = ["# The stages", "", "Each notebook is a stage of DVC. `dvc repro` runs those whose inputs have changed.", ""]
     for name, stage in stages.items():
-        text += [f"## {name}", "", f"{stage['desc']}.", "", f"- runs `{stage['cmd']}`"]
+        text += [f"## {name}", "", sentence(stage["desc"]), "", f"- runs `{stage['cmd']}`"]
         text += [f"- {word}: {listed(stage[key])}" for key, word in {"deps": "reads", "outs": "writes"}.items() if key in stage]
         text += [""]
     return "\n".join(text)
+
+
+def sentence(text: str) -> str:
+    """A stage's description with a capital letter and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def listed(entries: list) -> str:

@@ -12,9 +12,12 @@ html_css_files = ["style.css"]
 html_theme = "sphinx_book_theme"
 html_title = project
 html_copy_source = False
+html_show_search_summary = False  # it would fetch each page, which a browser refuses on a disk
 html_show_copyright = html_show_sphinx = False
+html_context = {"default_mode": "light"}
 html_theme_options = {"show_toc_level": 2, "use_download_button": False, "use_fullscreen_button": False}
 nb_execution_mode = "off"
+nb_code_prompt_show, nb_code_prompt_hide = "Preparation: show {type}", "Hide {type}"
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
