@@ -64,9 +64,9 @@ matrix: data ## reproduce and test under several instruction sets and numbers of
 
 lint: env ## check style of code and notebooks, and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb
+	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb notebooks/course/*.ipynb
 
-book: data ## set the executed notebooks, the course and a gallery of all figures as a site: build/book/html/index.html
+book: data ## set all notebooks and a gallery of the figures as a site, build/book/html/index.html; runs chapters that have not been run
 	$(CNS) book
 
 lab: data ## open JupyterLab on the notebooks

@@ -1,7 +1,7 @@
 """The book: every executed notebook and the gallery of all figures as a site that opens from disk.
 
-`cns book` takes the executed copies as they are and runs nothing but the lessons; a notebook that has no copy is shown without outputs,
-and says so. The pages are written to build/book/source, Sphinx makes build/book/html of them.
+`cns book` takes the executed copies as they are. It runs the lessons, and chapters that have no copy; a base model's notebook without
+one takes hours, so it is shown without outputs and says so. Pages go to build/book/source, and Sphinx makes build/book/html of them.
 """
 
 import argparse
@@ -97,13 +97,23 @@ def notebooks() -> list[Path]:
     return [*runner.steps(), *sorted((paths.NOTEBOOKS / "course").glob("[0-9]_*.ipynb"))]
 
 
+def executed(path: Path) -> Path | None:
+    """The executed copy of a notebook: of the last run here, else the one that came with the base models."""
+    places = [paths.Layout(".").executed / path.name, paths.MODELS / "executed" / path.name]
+    return next((place for place in places if place.exists()), None)
+
+
+def waiting() -> list[str]:
+    """The chapters that have no executed copy yet."""
+    return [path.stem.split("_", 1)[1] for path in notebooks() if path.parent == paths.NOTEBOOKS and not executed(path)]
+
+
 def shown(path: Path) -> nbformat.NotebookNode:
-    """The executed copy of a notebook, its code cells' tags for the page added; a lesson is run, any other is as it was left."""
+    """The executed copy of a notebook without papermill's second parameters; a lesson is run."""
     book = nbformat.read(path, as_version=4)
-    copy = paths.Layout(".").executed / path.name
     if path.parent.name == "course":
         NotebookClient(book, timeout=600, resources={"metadata": {"path": str(paths.ROOT)}}).execute()
-    elif copy.exists():
+    elif copy := executed(path):
         book = nbformat.read(copy, as_version=4)
     else:
         book.cells.insert(1, new_markdown_cell(NOT_RUN))
@@ -215,6 +225,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", default="build/book", help="folder that receives source/ and html/ (default build/book)")
     options = parser.parse_args(arguments)
     try:
+        for step in waiting():
+            print(f"book: running {step}", flush=True)
+            runner.run(step, "params.yaml")
         print(f"book: open {paths.shown(make(paths.resolve(options.out)))}")
     except (RuntimeError, ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)

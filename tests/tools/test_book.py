@@ -94,6 +94,7 @@ def house(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "ROOT", root)
         patch.setattr(paths, "NOTEBOOKS", root / "notebooks")
+        patch.setattr(paths, "MODELS", root / "data" / "models")
         patch.setattr(book, "SETTING", root / "docs" / "book")
         yield root
 
@@ -106,7 +107,7 @@ def site(house):
 
 @pytest.fixture(scope="module")
 def pages(site):
-    return {path.relative_to(site).as_posix(): Page(path) for path in site.rglob("*.html")}
+    return {path.relative_to(site).as_posix(): Page(path) for path in site.rglob("*.html") if "_static" not in path.parts}
 
 
 @pytest.mark.slow
@@ -146,6 +147,10 @@ def test_a_notebook_that_was_not_run_says_so(site):
 @pytest.mark.slow
 def test_the_search_knows_the_chapters(site):
     assert "surviv" in (site / "searchindex.js").read_text() and (site / "search.html").exists()
+
+
+def test_a_chapter_without_an_executed_copy_waits_to_be_run(house):
+    assert book.waiting() == ["labels"]
 
 
 def test_a_row_of_the_gallery_without_a_figure_is_refused(house):
