@@ -194,8 +194,9 @@ def contents() -> str:
     for caption, folder in PARTS.items():
         files = [path for path in notebooks() if path.parent == paths.ROOT / folder]
         own = [path.relative_to(paths.ROOT).with_suffix("").as_posix() for path in files]
-        extra = [f"{folder}/README", *(f"{folder}/solutions/{path.stem}" for path in files)] if folder.endswith("course") else []
-        parts += ["```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {caption}", "", *own, *extra, "```", ""]
+        if folder.endswith("course"):
+            own = [f"{folder}/README", *own, *(f"{folder}/solutions/{path.stem}" for path in files)]
+        parts += ["```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {caption}", "", *own, "```", ""]
     return "\n".join([*parts, "```{toctree}", ":hidden:", ":caption: The pipeline", "", "stages", "```", ""])
 
 

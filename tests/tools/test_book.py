@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from cnslib.core import paths
-from cnslib.tools import book
+from cnslib.tools import book, runner
 
 STAGES = """stages:
   failure:
@@ -69,7 +69,9 @@ def house(tmp_path_factory):
     """A small repository: one chapter with two figures, run, and one that never was."""
     root = tmp_path_factory.mktemp("house")
     shutil.copytree(book.SETTING, root / "docs" / "book")
+    python = {"kernelspec": runner.KERNELSPEC, "language_info": {"name": "python"}}
     chapter = new_notebook(
+        metadata=python,
         cells=[
             new_markdown_cell("# How far?\n\nNext: [the labels](20_labels.ipynb)"),
             new_code_cell("import pandas as pd"),
@@ -77,14 +79,17 @@ def house(tmp_path_factory):
             new_code_cell(SAVES.format("survival"), outputs=[new_output("display_data", PICTURE)]),
             new_markdown_cell("## And then?"),
             new_code_cell(SAVES.format("spread"), outputs=[new_output("display_data", PICTURE)]),
-        ]
+        ],
     )
     files = {
         "dvc.yaml": STAGES,
         "docs/book/gallery.csv": GALLERY,
         "docs/book/opening.md": "Read [on](notebooks/09_failure.ipynb).\n",
         "notebooks/09_failure.ipynb": nbformat.writes(new_notebook(cells=chapter.cells[:1])),
-        "notebooks/20_labels.ipynb": nbformat.writes(new_notebook(cells=[new_markdown_cell("# Who says so?"), new_code_cell("1 + 1")])),
+        "notebooks/20_labels.ipynb": nbformat.writes(
+            new_notebook(metadata=python, cells=[new_markdown_cell("# Who says so?"), new_code_cell("1 + 1")])
+        ),
+        "notebooks/course/README.md": "# A course\n",
         "executed/09_failure.ipynb": nbformat.writes(chapter),
     }
     for name in ("survival", "spread"):

@@ -26,7 +26,7 @@ class Reply:
     right: bool | None = None
 
     def _repr_markdown_(self) -> str:
-        return {True: "✅ **Right.** ", False: "❌ **Not yet.** ", None: ""}[self.right] + self.text
+        return {True: "✓ **Right.** ", False: "✗ **Not yet.** ", None: ""}[self.right] + self.text
 
 
 @dataclass(frozen=True)

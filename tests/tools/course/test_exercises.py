@@ -77,4 +77,4 @@ def test_a_solution_is_the_code_of_its_cell_alone():
 
 def test_a_reply_shows_whether_it_judges():
     shown = [exercises.Reply("x", right)._repr_markdown_() for right in (True, False, None)]
-    assert shown == ["✅ **Right.** x", "❌ **Not yet.** x", "x"]
+    assert shown == ["✓ **Right.** x", "✗ **Not yet.** x", "x"]
