@@ -79,9 +79,9 @@ def write(source: Path) -> None:
         place(source / "extra" / "sources" / path.relative_to(paths.ROOT), path.read_text())
     for path in sorted((paths.NOTEBOOKS / "course").rglob("*.md")):
         place(source / path.relative_to(paths.ROOT), path.read_text())
-    for found in figures:
+    for figure in figures:
         for kind in ("png", "csv"):
-            place(source / "extra" / f"{found.file}.{kind}", (paths.ROOT / f"{found.file}.{kind}").read_bytes())
+            place(source / "extra" / f"{figure.file}.{kind}", (paths.ROOT / f"{figure.file}.{kind}").read_bytes())
     place(source / "stages.md", stage_page(stages))
     place(source / "index.md", gallery(figures, stages) + contents())
 
