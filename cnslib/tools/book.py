@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,9 +99,9 @@ def notebooks() -> list[Path]:
 
 
 def executed(path: Path) -> Path | None:
-    """The executed copy of a notebook: of the last run here, else the one that came with the base models."""
-    places = [paths.Layout(".").executed / path.name, paths.MODELS / "executed" / path.name]
-    return next((place for place in places if place.exists()), None)
+    """The executed copy of a notebook, of its last run here."""
+    copy = paths.Layout(".").executed / path.name
+    return copy if copy.exists() else None
 
 
 def waiting() -> list[str]:
@@ -121,32 +122,37 @@ def shown(path: Path) -> nbformat.NotebookNode:
     return book
 
 
-def placed(book: nbformat.NotebookNode, path: Path) -> list[Figure]:
-    """The saved figures of a notebook with the section that shows each; the page's top for one that a loop names."""
-    step, page = path.stem.split("_", 1)[1], path.relative_to(paths.ROOT).with_suffix("").as_posix()
+def sections(book: nbformat.NotebookNode) -> Iterator[tuple[nbformat.NotebookNode, str, str]]:
+    """The cells of a notebook, each with the notebook's title and the heading of its section."""
     title = heading = ""
-    found: dict[str, Figure] = {}
     for cell in book.cells:
         if cell.cell_type == "markdown":
             titles = re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE)
             title, heading = title or next(iter(titles), ""), titles[-1] if titles else heading
-        elif path.parent == paths.NOTEBOOKS:
-            for stem in FIGURE.findall(cell.source):
-                names = sorted(file.stem for file in (paths.ROOT / "figures" / step).glob(f"{stem}*.png"))
-                exact = [stem] if stem in names else names
-                found |= {name: Figure(step, name, title, heading, f"{page}.html#{make_id(heading)}") for name in exact}
-    named = sorted(file.stem for file in (paths.ROOT / "figures" / step).glob("*.png")) if path.parent == paths.NOTEBOOKS else []
-    return [found.get(name, Figure(step, name, title, "", f"{page}.html")) for name in [*found, *(n for n in named if n not in found)]]
+        yield cell, title, heading
+
+
+def placed(book: nbformat.NotebookNode, path: Path) -> list[Figure]:
+    """The saved figures of a chapter with the section that shows each; the page's top for one that a loop names."""
+    if path.parent != paths.NOTEBOOKS:
+        return []
+    step, page = path.stem.split("_", 1)[1], path.relative_to(paths.ROOT).with_suffix("").as_posix()
+    saved = sorted(file.stem for file in (paths.ROOT / "figures" / step).glob("*.png"))
+    found: dict[str, Figure] = {}
+    title = ""
+    for cell, title, heading in sections(book):
+        for stem in FIGURE.findall(cell.source) if cell.cell_type == "code" else []:
+            names = [stem] if stem in saved else [name for name in saved if name.startswith(stem)]
+            found |= {name: Figure(step, name, title, heading, f"{page}.html#{make_id(heading)}") for name in names}
+    rest = [Figure(step, name, title, "", f"{page}.html") for name in saved if name not in found]
+    return [*found.values(), *rest]
 
 
 def described(book: nbformat.NotebookNode, figures: list[Figure]) -> None:
     """Gives every picture a text for those who cannot see it, folds the cells that only prepare, and leads to the book's first page."""
     texts = {figure.name: figure.alt for figure in figures}
-    title = heading = ""
-    for cell in book.cells:
+    for cell, title, heading in sections(book):
         if cell.cell_type == "markdown":
-            titles = re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE)
-            title, heading = title or next(iter(titles), ""), titles[-1] if titles else heading
             cell.source = FRONT.sub(r"(\1index.md", cell.source)
             continue
         named = [texts[stem] for stem in FIGURE.findall(cell.source) if stem in texts]

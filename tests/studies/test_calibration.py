@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from golden_units import agrees
+from golden_units import difference
 from tiny_alignment import CHOSEN, GRID, picture, random_judges, write_images
 
 from cnslib.core import kinds, tables
@@ -124,6 +124,6 @@ def test_a_class_that_is_no_garment_is_named(judges, tmp_path):
 
 
 def test_the_tiny_units_are_the_golden_ones(sights, pool, judges):
-    agrees(kinds.SIGHTS, sights())
+    assert not difference(kinds.SIGHTS, sights())
     table, pictures = calibration.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
-    agrees(kinds.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)
+    assert not difference(kinds.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)

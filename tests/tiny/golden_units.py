@@ -21,21 +21,31 @@ FOLDER = Path(__file__).with_name("golden")
 ROWS = 14  # of a table, evenly spaced
 
 
-def agrees(recipe: Recipe, found: pd.DataFrame | np.ndarray | Path, *, within: float = 1e-4, skip: tuple[str, ...] = ()) -> None:
-    """Fails unless a table, pictures or a file of tensors are the golden result of a recipe; columns in `skip` are left out."""
+def difference(recipe: Recipe, found: pd.DataFrame | np.ndarray | Path, *, within: float = 1e-4, skip: tuple[str, ...] = ()) -> str:
+    """In what a table, pictures or a file of tensors differ from the golden result of a recipe, in words; empty where they do not.
+
+    Columns in `skip` are left out.
+    """
     path = FOLDER / f"{recipe.name}.json"
     columns = {name: values for name, values in summary(found).items() if name not in skip}
     if os.environ.get("GOLDEN") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"recipe": recipe.code, "values": columns}).replace('], "', '],\n"') + "\n")
-    assert path.exists(), f"{path.name} is missing: make it by GOLDEN=write python -m pytest"
+    if not path.exists():
+        return f"{path.name} is missing: make it by GOLDEN=write python -m pytest"
     golden = json.loads(path.read_text())
-    assert golden["recipe"] == recipe.code, f"{path.name} was made by {golden['recipe']!r}: make it anew by GOLDEN=write python -m pytest"
-    for name in sorted(set(golden["values"]) | set(columns)):
-        allowed = {"absolute": 1.0} if name == "image" else {"absolute": within, "relative": within}
-        assert same(golden["values"].get(name), columns.get(name), **allowed), (
-            f"{recipe}: another {name} from the same inputs; raise the recipe's number in cnslib/core/kinds.py, or mend"
-        )
+    if golden["recipe"] != recipe.code:
+        return f"{path.name} was made by {golden['recipe']!r}: make it anew by GOLDEN=write python -m pytest"
+    changed = [name for name in sorted(set(golden["values"]) | set(columns)) if not unchanged(name, golden["values"], columns, within)]
+    if not changed:
+        return ""
+    return f"{recipe}: another {', '.join(changed)} from the same inputs; raise the recipe's number in cnslib/core/kinds.py, or mend"
+
+
+def unchanged(name: str, golden: dict[str, list], found: dict[str, list], within: float) -> bool:
+    """Whether one column is the same in both, as far as processors may differ."""
+    allowed = {"absolute": 1.0} if name == "image" else {"absolute": within, "relative": within}
+    return same(golden.get(name), found.get(name), **allowed)
 
 
 def summary(found: pd.DataFrame | np.ndarray | Path) -> dict[str, list]:

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from golden_units import agrees
+from golden_units import difference
 from tiny_garments import garments
 from tiny_scenarios import CLASSES
 
@@ -76,6 +76,6 @@ def test_a_drawn_scene_belongs_to_its_object_and_is_drawn_once(tiny_pipeline_dir
 def test_the_tiny_units_are_the_golden_ones(tiny_pipeline_dir, settings, found, tmp_path, monkeypatch):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     drawn = subjects.draw_all(found, pipeline=tiny_pipeline_dir, settings=settings, device="cpu", folder=tmp_path / "drawn")
-    agrees(kinds.DRAWN_BACKGROUNDS, np.stack([own.drawn * 255 for own in drawn]))
+    assert not difference(kinds.DRAWN_BACKGROUNDS, np.stack([own.drawn * 255 for own in drawn]))
     names = [name for name in scenarios.NAMES if name != subjects.NAME]
-    agrees(kinds.SUBJECTS, np.stack([subjects.shown(found[0], name, 1.0, seed=1) for name in names]))
+    assert not difference(kinds.SUBJECTS, np.stack([subjects.shown(found[0], name, 1.0, seed=1) for name in names]))
