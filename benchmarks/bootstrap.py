@@ -16,7 +16,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, failure
 
 MODELS, CHOSEN = ["model 00", "model 01"], sorted(SHIFTS)[:2]
-SETTINGS = Bootstrap(resamples=5, confidence=0.95, seed=1)
+SETTINGS = Bootstrap(resamples=5, confidence=0.95, seed=1, target="same classes")
 Samples = Float[np.ndarray, "resamples+1 shifts models values"]
 
 
@@ -33,8 +33,8 @@ def reference(found: pd.DataFrame) -> Samples:
 
     As in the released notebook, which has one per model and shift, a function applied to groups of pandas finds the first failures.
     """
-    found = found.assign(cluster=found.groupby(bootstrap.CLUSTER).ngroup(), right=found["top1"] == found["class"])
-    weights = bootstrap.resampling_weights(found["cluster"].max() + 1, settings=SETTINGS).astype(int)
+    weights, units = bootstrap.resampling_weights(found, settings=SETTINGS)
+    found = found.assign(unit=units, right=found["top1"] == found["class"])
     samples = [[[summary(part, weight) for part in parts(found, shift)] for shift in CHOSEN] for weight in weights]
     return np.array(samples)
 
@@ -45,14 +45,13 @@ def parts(found: pd.DataFrame, shift: str) -> list[pd.DataFrame]:
 
 
 def summary(answers: pd.DataFrame, weight: np.ndarray) -> np.ndarray:
-    """Error and share of first failures at each scale, trajectories repeated as they were drawn."""
-    drawn = answers.loc[answers.index.repeat(weight[answers["cluster"]])].copy()
-    drawn["copy"] = drawn.groupby([*bootstrap.CLUSTER, "scale"]).cumcount()
-    drawn = drawn.sort_values([*bootstrap.CLUSTER, "copy", "scale"], ignore_index=True)
+    """Error and share of first failures at each scale, trajectories counted by their weights."""
+    drawn = answers.assign(weight=weight[answers["unit"]]).sort_values([*bootstrap.CLUSTER, "scale"], ignore_index=True)
     wrong = drawn[~drawn["right"]]
-    first = wrong.groupby([*bootstrap.CLUSTER, "copy"]).apply(lambda group: group.first_valid_index(), include_groups=False)
-    failed = drawn.loc[first].groupby("scale").size().reindex(SCALES, fill_value=0)
-    return np.concatenate([1 - drawn.groupby("scale")["right"].mean(), failed / (len(drawn) / len(SCALES))])
+    first = wrong.groupby(bootstrap.CLUSTER).apply(lambda group: group.first_valid_index(), include_groups=False)
+    total = drawn.groupby("scale")["weight"].sum()
+    errors, failed = (part.groupby("scale")["weight"].sum().reindex(SCALES, fill_value=0) / total for part in (wrong, drawn.loc[first]))
+    return np.concatenate([errors, failed])
 
 
 def ours(found: pd.DataFrame) -> Samples:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable
 
 import numpy as np
+import pandas as pd
 import torch
 import turns
 from diffusers import StableDiffusionPipeline, UNet2DConditionModel
@@ -123,17 +124,18 @@ class Drawing:
 def agreement(drawing: Drawing) -> tuple[dict, dict, float]:
     """Share of the answers that are the same in both precisions: over all classifiers, and of each; and the mean grey levels apart.
 
-    Intervals resample (class, seed).
+    Intervals are about other seeds of the same classes.
     """
-    asked, same, apart = drawing.asked(), [], []
+    asked, same, apart, rows = drawing.asked(), [], [], []
     for name in drawing.base.classes:
-        for pair in zip(*(drawing.trajectories(kind, name) for kind in (Sampler, Half)), strict=True):
+        for number, pair in enumerate(zip(*(drawing.trajectories(kind, name) for kind in (Sampler, Half)), strict=True)):
+            rows.append((name, number))
             apart.append(np.abs(pair[0].astype(int) - pair[1]).mean())
             answers = [np.stack([one.logits(list(pictures)).argmax(1).numpy() for one in asked]) for pictures in pair]
             same.append(answers[0] == answers[1])
     hits = np.stack(same)  # clusters, classifiers, pictures
-    clusters = np.arange(len(hits)).repeat(hits[0].size)
-    overall = bootstrap.clustered_share(hits.ravel(), clusters, settings=drawing.resampling)
+    drawn = pd.DataFrame(rows, columns=bootstrap.CLUSTER).loc[np.arange(len(hits)).repeat(hits[0].size)]
+    overall = bootstrap.share(hits.ravel(), drawn, settings=drawing.resampling)
     return overall, {one.name: hits[:, i].mean() for i, one in enumerate(asked)}, float(np.mean(apart))
 
 

@@ -26,7 +26,7 @@ from cnslib.stats import accuracy, axes, failure, line, ranking, size
 FILE = resolve("build/scale/predictions.parquet")
 SCALES = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
 SECONDS, GIGABYTES = 60, 6  # what the analyses may take
-BOOTSTRAP, REFERENCE = Bootstrap(resamples=1000, confidence=0.95, seed=1), "model 00"
+BOOTSTRAP, REFERENCE = Bootstrap(resamples=1000, confidence=0.95, seed=1, target="same classes"), "model 00"
 
 
 @dataclass(frozen=True)

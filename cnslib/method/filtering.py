@@ -234,11 +234,10 @@ def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> 
 
 
 def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Bootstrap) -> dict:
-    """hits / of with a bootstrap interval over (class, seed), as a record; not a number where there is nothing to count."""
+    """hits / of with its interval, as a record; not a number where there is nothing to count."""
     if not of.any():
         return dict(bootstrap.NOTHING)
-    clusters = table.groupby(PAIR).ngroup()
-    return bootstrap.clustered_share(hits[of].to_numpy(), clusters[of].to_numpy(), settings=settings)
+    return bootstrap.share(hits[of].to_numpy(), table[of], settings=settings)
 
 
 def compare(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
@@ -302,12 +301,11 @@ def roc(labelled: pd.DataFrame) -> pd.DataFrame:
 
 
 def areas(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
-    """The area under each detector's ROC curve with a bootstrap interval over (class, seed)."""
+    """The area under each detector's ROC curve with its interval."""
     outside, rows = labelled["oracle_ooc"].to_numpy(), []
     for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
-        score, group = -labelled[name].to_numpy(), labelled.groupby(PAIR).ngroup().to_numpy()
-        weights = [row[group] for row in bootstrap.resampling_weights(group.max() + 1, settings=settings)]
-        both = [w for w in weights if w[outside].any() and w[~outside].any()]  # a resample may miss one kind
-        values = np.array([roc_auc_score(outside, score, sample_weight=w) for w in both])
+        score, (weights, units) = -labelled[name].to_numpy(), bootstrap.resampling_weights(labelled, settings=settings)
+        both = [row[units] for row in weights if not np.isnan(row).any()]
+        values = np.array([roc_auc_score(outside, score, sample_weight=row) for row in both])
         rows.append({"detector": name, **bootstrap.record(values, len(labelled), settings.confidence)})
     return pd.DataFrame(rows, columns=["detector", "n", "estimate", "low", "high"])

@@ -1,7 +1,7 @@
 """Accuracy, accuracy drop, CE and rCE, each number with n and an interval (CNS-Bench section 3.3).
 
-Every statistic is computed on the same resamples of (class, seed), for all classifiers at once: intervals are clustered, because
-the images of one class and seed share their initial noise, and paired, because all classifiers see the same images. `shares` gives
+Every statistic is computed on the same resamples, for all classifiers at once: intervals are clustered, because the images of one
+seed share their initial noise (see `stats.bootstrap`), and paired, because all classifiers see the same images. `shares` gives
 the errors on images without a shift that no training has seen: from the answers to each image, or from published accuracies.
 """
 
@@ -15,12 +15,17 @@ from jaxtyping import Bool, Float, Int, Shaped
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.bootstrap import CLUSTER, estimates, percentiles, record, resampling_weights
+from cnslib.stats.bootstrap import Range, estimates, record, resampling_weights
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
 NEVER = "never"
 TINY = 1e-9  # rounding residue of a difference of two shares
+LEAST_TRAJECTORIES, LEAST_LOSS, LEAST_ERRORS = 50, 0.05, 3  # of the reference under a shift, so that a quotient means something
+RULE = (
+    f"shifts with at least {LEAST_TRAJECTORIES} trajectories under which the reference loses at least {LEAST_LOSS:g} of accuracy, "
+    f"averaged over the scales, and at least {LEAST_ERRORS} standard errors"
+)
 
 
 @dataclass(frozen=True)
@@ -88,20 +93,14 @@ def error_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
 
 
 def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bins"], bins: list, *, settings: Bootstrap) -> Shares:
-    """Means of `values` per group over bootstrap resamples of (class, seed), drawn as multinomial counts.
-
-    A group that a resample does not contain is NaN there.
-    """
-    cluster = found.trajectories.groupby(CLUSTER).ngroup().to_numpy()
+    """Means of `values` per group over resamples of what was drawn together (see `stats.bootstrap`)."""
+    weights, units = resampling_weights(found.trajectories, settings=settings)
     shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
-    weights = resampling_weights(cluster.max() + 1, settings=settings)
-    parts = [(weights[:, cluster[shift == i]], values[shift == i]) for i in range(len(shifts))]
+    parts = [(weights[:, units[shift == i]], values[shift == i]) for i in range(len(shifts))]
     sums = np.stack([np.tensordot(weight, part.astype(float), 1) for weight, part in parts], 1)
     counts = np.stack([weight.sum(1) for weight, _ in parts], 1)
     sums, counts = (np.concatenate([array, array.sum(1, keepdims=True)], 1) for array in (sums, counts))
-    with np.errstate(invalid="ignore"):
-        shares = sums / counts[..., None, None]
-    return Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
+    return Shares(sums / counts[..., None, None], [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
 
 
 def accuracy(errors: Shares) -> pd.DataFrame:
@@ -130,23 +129,27 @@ def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
 
     The paper does not say whether scale 0 is in the sum. It is here, which agrees slightly better with Tables 4 and 5.
     """
-    return error_ratio(errors.samples.sum(-1), errors, reference=reference)
+    return error_ratio(errors.samples.mean(-1), errors, reference=reference, trajectories=1)
 
 
 def relative_corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
     """rCE (Eq. 6): accuracy drops summed over the scales, divided by the reference model's sum; then the mean over shifts."""
-    return error_ratio((errors.samples - errors.samples[..., :1]).sum(-1), errors, reference=reference)
+    drops = (errors.samples - errors.samples[..., :1]).mean(-1)
+    return error_ratio(drops, errors, reference=reference, trajectories=LEAST_TRAJECTORIES)
 
 
-def error_ratio(sums: Float[np.ndarray, "resamples+1 groups models"], errors: Shares, *, reference: str) -> pd.DataFrame:
-    """Ratios to the reference model with a guard: a shift counts only if the denominator's interval lies above zero.
+def error_ratio(
+    losses: Float[np.ndarray, "resamples+1 groups models"], errors: Shares, *, reference: str, trajectories: int
+) -> pd.DataFrame:
+    """Ratios of mean losses to the reference model's, under the shifts where that says something (`RULE`, with this many trajectories).
 
-    A shift that fails the guard has NaN and `defined` False. The mean runs over the defined shifts, the same ones for every
+    A shift that fails the rule has NaN and `defined` False. The mean runs over the defined shifts, the same ones for every
     model; `shifts` counts them, and the mean is `defined` only if all are. A resample whose denominator is not positive
     counts as infinitely large, and a bound that becomes infinite by it is NaN.
     """
-    above, below = sums[:, :-1], sums[:, :-1, [model_index(errors, reference)]]
-    defined = percentiles(below[1:], errors.confidence)[0][:, 0] > TINY
+    above, below = losses[:, :-1], losses[:, :-1, [model_index(errors, reference)]]
+    own, spread = below[0, :, 0], below[1:, :, 0].std(0)
+    defined = (errors.n[:-1] >= trajectories) & (own >= LEAST_LOSS) & (own >= LEAST_ERRORS * spread)
     ratio = np.divide(above, below, out=np.full(above.shape, np.inf), where=below > TINY)
     ratio[np.broadcast_to(np.isnan(below), ratio.shape)] = np.nan
     ratio[:, ~defined] = np.nan
@@ -159,9 +162,9 @@ def error_ratio(sums: Float[np.ndarray, "resamples+1 groups models"], errors: Sh
     return table.drop(columns="scale")
 
 
-def over_images(samples: Float[np.ndarray, "resamples+1"], shares: Shares) -> dict:
+def over_images(samples: Float[np.ndarray, "resamples+1"], shares: Shares, *, within: Range | None = None) -> dict:
     """One number that is computed from the shares, with its interval, as a record; n counts the trajectories of all shifts."""
-    return record(samples, shares.n[-1], shares.confidence)
+    return record(samples, shares.n[-1], shares.confidence, within=within)
 
 
 def model_index(errors: Shares, reference: str) -> int:
@@ -170,12 +173,14 @@ def model_index(errors: Shares, reference: str) -> int:
     return errors.models.index(reference)
 
 
-def tabulate(values: np.ndarray, shares: Shares, bins: list, *, groups: list | None = None, models: list | None = None) -> pd.DataFrame:
-    """A tidy table (shift, model, scale, n, estimate, low, high) of [resamples+1, groups, models, bins], percentile intervals."""
+def tabulate(
+    values: np.ndarray, shares: Shares, bins: list, *, groups: list | None = None, models: list | None = None, within: Range | None = None
+) -> pd.DataFrame:
+    """A tidy table (shift, model, scale, n, estimate, low, high) of [resamples+1, groups, models, bins], with `bootstrap.bounds`."""
     names = [groups or shares.groups, models or shares.models, bins]
     places = np.indices(values.shape[1:]).reshape(3, -1)
     keys = {key: pd.Index(own)[place] for key, own, place in zip(["shift", "model", "scale"], names, places, strict=True)}
-    return pd.DataFrame(keys | estimates(values, np.repeat(shares.n, values[0, 0].size), shares.confidence))
+    return pd.DataFrame(keys | estimates(values, np.repeat(shares.n, values[0, 0].size), shares.confidence, within=within))
 
 
 GROUP = "catalog"
@@ -183,7 +188,7 @@ SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images ar
 
 
 def shares(folder: Path, *, settings: Bootstrap) -> Shares:
-    """Error rates on the held-out images of an evaluation's folder, with resamples of (class, seed).
+    """Error rates on the held-out images of an evaluation's folder, with resamples of what was drawn together.
 
     Where only accuracies are known (`SUMMARY`), the resamples are binomial: the images are independent, and which of them two
     classifiers share is lost. Raises FileNotFoundError where there is neither, ValueError as `stats.outcomes` does.

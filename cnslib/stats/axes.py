@@ -53,7 +53,7 @@ def average_accuracy(errors: Shares) -> pd.DataFrame:
 def guarded(errors: Shares, *, reference: str) -> pd.DataFrame:
     """What rCE divides by: the reference model's drops summed over the scales, per shift, and whether they are `defined`.
 
-    A shift counts only if the interval of its sum lies above zero; the rule is that of stats.error_ratio.
+    Which shifts count is said by `accuracy.RULE`.
     """
     sums = drops(errors)[:, :, [model_index(errors, reference)]].sum(-1, keepdims=True)
     table = tabulate(sums, errors, [0], models=[reference]).drop(columns="scale").iloc[:-1]

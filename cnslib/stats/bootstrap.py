@@ -1,25 +1,74 @@
-"""Resamples of whole (class, seed), and every number as a record of n, estimate, low and high.
+"""Resamples of what was drawn together, and every number as a record of n, estimate, low and high.
 
-What was drawn from one noise is not independent, so intervals resample whole clusters. Row 0 of an array of samples is the sample
-itself, the others are its resamples.
+An interval says what a repetition would change, so it must say what would be drawn anew; `Bootstrap.target` names it:
+
+- "same classes": other seeds of the same classes, shifts, sliders and models. A seed is one unit, with all of its classes, shifts,
+  scales and models, for all classes of a seed start from one noise. Where every class has seeds of its own (photographs, objects),
+  there is nothing in common, and the units of each class are drawn among themselves.
+- "other classes": other classes of the same kind. A class is one unit, with all of its seeds and sliders: how much the classes differ
+  already holds what the seeds do, so that seeds drawn once more within them would count twice.
+
+Neither covers other shifts, sliders trained anew (all seeds of a class and shift share one), another filter or other models.
+
+Units are not drawn with replacement but weighted at random (the Bayesian bootstrap of Rubin, 1981): no shift or class is ever lost,
+and eight units give more than a few different samples. The weights vary so much more than Rubin's that means of few units have the
+width of a t interval. Row 0 of an array of samples is the sample itself, the others are its resamples.
 """
 
 import numpy as np
 import pandas as pd
+import scipy.stats
 from jaxtyping import Bool, Float, Int
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import OTHER, Bootstrap
 
 CLUSTER = ["class", "seed"]
+Range = tuple[float, float]
+CORRELATION, SHARE, SPREAD = (-1.0, 1.0), (0.0, 1.0), (0.0, np.inf)  # where numbers lie whose intervals are reflected
 NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}  # the record of what was not measured
+EXACT = 2.0**20  # weights are multiples of its inverse, so that sums of weighted counts are exact in any order
+LEAST = 0.05  # of the concentration, which t quantiles of fewer than five units would take below zero
 
 
-def resampling_weights(clusters: int, *, settings: Bootstrap) -> Float[np.ndarray, "resamples+1 clusters"]:
-    """How often each cluster occurs: once in row 0, the sample itself, and as drawn with replacement in the others."""
-    drawn = np.random.default_rng(settings.seed).multinomial(clusters, np.full(clusters, 1 / clusters), settings.resamples)
-    return np.vstack([np.ones(clusters), drawn])
+def resampling_weights(
+    rows: pd.DataFrame, *, settings: Bootstrap
+) -> tuple[Float[np.ndarray, "resamples+1 units"], Int[np.ndarray, "rows"]]:
+    """How much each unit of `rows` (class, seed) counts, 1 in row 0 and on average, and the number of each row's unit.
+
+    A single unit says nothing about others: its resamples are NaN.
+    """
+    units, strata = units_of(rows, settings.target)
+    owner = pd.Series(strata).groupby(units).first().to_numpy()
+    sizes = np.bincount(owner)
+    freedom = int((sizes - 1).sum())
+    weights = np.ones((settings.resamples + 1, len(owner)))
+    generator = np.random.default_rng(settings.seed)
+    for stratum, size in enumerate(sizes):
+        weights[1:, owner == stratum] = random_weights(int(size), freedom, generator, settings=settings)
+    return weights, units
+
+
+def units_of(rows: pd.DataFrame, target: str) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "rows"]]:
+    """The unit of each row, numbered in sorted order, and the number of the stratum in which it is drawn."""
+    everything = np.zeros(len(rows), int)
+    if target == OTHER:
+        return rows.groupby("class", observed=True).ngroup().to_numpy(), everything
+    crossed = rows.drop_duplicates(CLUSTER)["seed"].duplicated().any()  # a seed that several classes have
+    if crossed:
+        return rows.groupby("seed", observed=True).ngroup().to_numpy(), everything
+    return tuple(rows.groupby(key, observed=True).ngroup().to_numpy() for key in (CLUSTER, "class"))
+
+
+def random_weights(units: int, freedom: int, generator: np.random.Generator, *, settings: Bootstrap) -> np.ndarray:
+    """Dirichlet weights with mean 1, under which a mean spreads as its t quantile asks relative to that of a normal one."""
+    if not freedom:
+        return np.full((settings.resamples, units), np.nan)
+    tail = (1 + settings.confidence) / 2
+    wider = (scipy.stats.t.ppf(tail, freedom) / scipy.stats.norm.ppf(tail)) ** 2
+    drawn = generator.standard_gamma(max(((units - 1) / wider - 1) / units, LEAST), (settings.resamples, units))
+    return np.rint(drawn / drawn.sum(1, keepdims=True) * units * EXACT) / EXACT
 
 
 def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
@@ -35,41 +84,49 @@ def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, n
     return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
 
 
-def estimates(samples: Float[np.ndarray, "resamples+1 *columns"], n: int | np.ndarray, confidence: float) -> dict:
-    """Numbers with their percentile intervals as the columns n, estimate, low, high of a table, flattened."""
+def reflected(samples: np.ndarray, confidence: float, within: Range) -> tuple[np.ndarray, np.ndarray]:
+    """The interval of the basic bootstrap along the first axis: the percentiles reflected at the sample, and moved into its range.
+
+    For numbers that noise drives one way, such as a share of variance or a spread: it moves a resample as far from the sample as the
+    sample from the truth. Percentiles would double that bias and leave out the sample itself; here it always lies within.
+    """
     low, high = percentiles(samples[1:], confidence)
+    own = samples[0]
+    return np.clip(np.minimum(2 * own - high, own), *within), np.clip(np.maximum(2 * own - low, own), *within)
+
+
+def bounds(samples: np.ndarray, confidence: float, within: Range | None) -> tuple[np.ndarray, np.ndarray]:
+    """The percentile interval, or the reflected one of a number that lies `within` a range."""
+    return percentiles(samples[1:], confidence) if within is None else reflected(samples, confidence, within)
+
+
+def estimates(
+    samples: Float[np.ndarray, "resamples+1 *columns"], n: int | np.ndarray, confidence: float, *, within: Range | None = None
+) -> dict:
+    """Numbers with their `bounds` as the columns n, estimate, low, high of a table, flattened."""
+    low, high = bounds(samples, confidence, within)
     return {"n": n, "estimate": np.ravel(samples[0]), "low": np.ravel(low), "high": np.ravel(high)}
 
 
-def record(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float) -> dict:
-    """One number with its percentile interval as a record."""
-    low, high = percentiles(np.asarray(samples[1:]), confidence)
+def record(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float, *, within: Range | None = None) -> dict:
+    """One number with its `bounds` as a record."""
+    low, high = bounds(np.asarray(samples), confidence, within)
     return {"n": int(n), "estimate": float(samples[0]), "low": float(low), "high": float(high)}
 
 
 def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean of one value per row as a record; `rows` say class and seed of each value.
-
-    Rows without a value do not count. One cluster says nothing about others: then there is no interval.
-    """
+    """The mean of one value per row as a record; `rows` say class and seed of each value. Rows without a value do not count."""
     known = values.notna().to_numpy()
     if not known.any():
         return dict(NOTHING)
-    codes = rows[known].groupby(CLUSTER).ngroup().to_numpy()
-    found = over_clusters(values[known].to_numpy(float), codes, settings=settings)
-    return found if codes.any() else found | {"low": np.nan, "high": np.nan}
+    weights, units = resampling_weights(rows[known], settings=settings)
+    sums, counts = np.bincount(units, weights=values[known].to_numpy(float)), np.bincount(units)
+    return record((weights @ sums) / (weights @ counts), len(units), settings.confidence)
 
 
-def clustered_share(hits: Bool[np.ndarray, "n"], clusters: Int[np.ndarray, "n"], *, settings: Bootstrap) -> dict:
-    """A share of cases that come in clusters, with the percentile bootstrap interval over clusters, as a record."""
-    return over_clusters(np.asarray(hits, float), pd.factorize(np.asarray(clusters))[0], settings=settings)
-
-
-def over_clusters(values: Float[np.ndarray, "n"], codes: Int[np.ndarray, "n"], *, settings: Bootstrap) -> dict:
-    """The mean of values whose clusters are numbered from 0, as a record."""
-    sums, counts = np.bincount(codes, weights=values), np.bincount(codes)
-    weights = resampling_weights(len(counts), settings=settings)
-    return record((weights @ sums) / (weights @ counts), len(codes), settings.confidence)
+def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """The share of hits as a record; `rows` say class and seed of each."""
+    return mean(pd.Series(np.asarray(hits, float)), rows, settings=settings)
 
 
 def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:

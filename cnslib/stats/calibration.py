@@ -1,7 +1,7 @@
 """Severity calibration: what a slider's scale means to a ruler (extends CNS-Bench appendix H, 73 % of the steps raise the alignment).
 
 A ruler is a column of readings, one row per image. Its mean reading, made monotone, is the map from scale to perceived severity.
-All is resampled by (class, seed) with the weights of `stats.accuracy`.
+All is resampled with the weights of `stats.accuracy`.
 
 With the maps, accuracy and the orders of classifiers and shifts are put on perceived axes. Maps and errors must be about the same
 trajectories and settings: then their resamples are paired. The nominal scale is a ruler among the others, the one that reads itself.
@@ -62,8 +62,8 @@ def correlations(found: Readings, *, settings: Bootstrap) -> pd.DataFrame:
     """Pearson's and Spearman's correlation of scale and reading over all images of a shift; n counts trajectories."""
     rows = []
     for shift, places in found.naming.trajectories.groupby("shift").indices.items():
-        cluster = found.naming.trajectories.iloc[places].groupby(bootstrap.CLUSTER).ngroup().to_numpy()
-        weights = bootstrap.resampling_weights(cluster.max() + 1, settings=settings)[:, cluster].repeat(len(found.naming.scales), axis=1)
+        weights, units = bootstrap.resampling_weights(found.naming.trajectories.iloc[places], settings=settings)
+        weights = weights[:, units].repeat(len(found.naming.scales), axis=1)
         scale = np.tile(found.naming.scales, len(places))
         for k, ruler in enumerate(found.rulers):
             pair = scale, found.readings[places, k].ravel()
@@ -298,9 +298,9 @@ def orders(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers
     """
     rows = []
     for (what, ruler), (nominal, own, used) in on_axes(errors, maps, moving).items():
-        tau = ranking.kendall(nominal.round(9), own.round(9))  # rounding residues are no order
         key = {"ruler": ruler, "order": what, "items": own.shape[1], "shifts": used.sum()}
-        rows.append({**key, **bootstrap.record(tau, maps.n[used].sum(), maps.confidence)})
+        sides = nominal.round(9), own.round(9)  # rounding residues are no order
+        rows.append({**key, **ranking.order_record(*sides, maps.n[used].sum(), maps.confidence)})
     return pd.DataFrame(rows, columns=["ruler", "order", "items", "shifts", "n", "estimate", "low", "high"])
 
 

@@ -141,7 +141,7 @@ def deviations(failures: Shares) -> Float[np.ndarray, "resamples+1 groups models
 
 def spread(failures: Shares) -> pd.DataFrame:
     """Spread of the failure points above scale 0 in slider units, per shift and model: 0 is a step at one scale, larger is gradual."""
-    return tabulate(deviations(failures)[..., None], failures, [0]).drop(columns="scale")
+    return tabulate(deviations(failures)[..., None], failures, [0], within=bootstrap.SPREAD).drop(columns="scale")
 
 
 def more_abrupt(failures: Shares, first: str, second: str) -> dict:
@@ -153,7 +153,7 @@ def more_abrupt(failures: Shares, first: str, second: str) -> dict:
     values = found[:, failures.groups.index(second)] - found[:, failures.groups.index(first)]
     difference = pd.DataFrame(values).mean(axis=1).to_numpy()  # leaves out a model that hardly fails under one of them
     n = sum(failures.n[failures.groups.index(shift)] for shift in (first, second))
-    return bootstrap.record(difference, n, failures.confidence)
+    return bootstrap.record(difference, n, failures.confidence, within=(-np.inf, np.inf))
 
 
 def definitions(failures: Shares, errors: Shares) -> dict[str, pd.DataFrame]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from sklearn.metrics import cohen_kappa_score
 
 from cnslib.core import paths, tables
@@ -19,7 +19,7 @@ from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import annotations, catalog
 from cnslib.method import filtering
-from cnslib.method.filtering import CLASS_PROMPT, DETECTORS, MEASURES, PAIR, Rule
+from cnslib.method.filtering import CLASS_PROMPT, DETECTORS, MEASURES, Rule
 from cnslib.models.encoders import Clip, Oracle
 from cnslib.stats import accuracy, bootstrap, ranking
 from cnslib.stats.accuracy import Outcomes, Shares
@@ -143,16 +143,15 @@ def write(labelled: pd.DataFrame, path: Path) -> None:
 
 
 def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """Cohen's kappa of the two annotators with a bootstrap interval over (class, seed), as a record.
+    """Cohen's kappa of the two annotators with its interval, as a record.
 
     Not a number where nothing was asked or all answers are the same.
     """
     if answers.empty or answers[ANNOTATORS].stack().nunique() == 1:
         return bootstrap.NOTHING | {"n": len(answers)}
-    counted = answers.assign(cluster=rows.groupby(PAIR).ngroup()).value_counts(["cluster", *ANNOTATORS]).reset_index(name="count")
-    weights = (
-        bootstrap.resampling_weights(counted["cluster"].max() + 1, settings=settings)[:, counted["cluster"]] * counted["count"].to_numpy()
-    )
+    weights, units = bootstrap.resampling_weights(rows, settings=settings)
+    counted = answers.assign(unit=units).value_counts(["unit", *ANNOTATORS]).reset_index(name="count")
+    weights = weights[:, counted["unit"]] * counted["count"].to_numpy()
     first, second = (counted[who] for who in ANNOTATORS)
     values = np.array([cohen_kappa_score(first, second, labels=annotations.ANSWERS, sample_weight=weight) for weight in weights])
     return bootstrap.record(values, len(answers), settings.confidence)
@@ -209,7 +208,7 @@ def verdicts(scores: pd.DataFrame, limits: dict[str, float], rules: dict[str, Ru
 
 
 def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
-    """TPR, FPR and accuracy of every rule on some parts of the labelled images (Table 2b), with intervals over (class, seed)."""
+    """TPR, FPR and accuracy of every rule on some parts of the labelled images (Table 2b), with intervals."""
     rows = []
     for part, chosen in parts.items():
         for name in keep:
@@ -219,13 +218,13 @@ def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Serie
 
 
 def advantage(labelled: pd.DataFrame, first: pd.Series, second: pd.Series, *, settings: Bootstrap) -> dict:
-    """Accuracy of the first rule minus that of the second on the same images: a paired difference over (class, seed), as a record."""
+    """Accuracy of the first rule minus that of the second on the same images: a paired difference, as a record."""
     right = [(~keep == labelled["oracle_ooc"]).astype(float) for keep in (first, second)]
     return bootstrap.mean(right[0] - right[1], labelled, settings=settings)
 
 
 def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
-    """The area under each detector's ROC curve on some parts of the labelled images, with an interval over (class, seed).
+    """The area under each detector's ROC curve on some parts of the labelled images, with its interval.
 
     The same numbers as `filtering.areas`, for a thousand resamples in one product. No rows where all images are of one kind.
     """
@@ -233,21 +232,22 @@ def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Boot
     for part, chosen in parts.items():
         table = labelled[chosen]
         for name in DETECTORS if table["oracle_ooc"].nunique() == 2 else ():
-            won, lots = concordance(table, name)
-            weights = bootstrap.resampling_weights(len(won), settings=settings)
-            with np.errstate(invalid="ignore"):  # a resample may miss one kind
-                values = np.einsum("rp,pq,rq->r", weights, won, weights) / (weights @ lots[0]) / (weights @ lots[1])
+            weights, units = bootstrap.resampling_weights(table, settings=settings)
+            won, lots = concordance(table, name, units)
+            values = np.einsum("rp,pq,rq->r", weights, won, weights) / (weights @ lots[0]) / (weights @ lots[1])
             rows.append({"part": part, "detector": name, **bootstrap.record(values, len(table), settings.confidence)})
     return pd.DataFrame(rows, columns=columns)
 
 
-def concordance(table: pd.DataFrame, name: str) -> tuple[Float[np.ndarray, "clusters clusters"], Float[np.ndarray, "2 clusters"]]:
-    """For each two clusters how often an out-of-class image of the first has the lower score than an image of the second.
+def concordance(
+    table: pd.DataFrame, name: str, units: Int[np.ndarray, "rows"]
+) -> tuple[Float[np.ndarray, "units units"], Float[np.ndarray, "2 units"]]:
+    """For each two units how often an out-of-class image of the first has the lower score than an image of the second.
 
-    Ties count one half. Also the number of images of each kind per cluster. The area under the curve is the share of pairs won.
+    Ties count one half. Also the number of images of each kind per unit. The area under the curve is the share of pairs won.
     """
-    score, outside, cluster = table[name].to_numpy(), table["oracle_ooc"].to_numpy(), table.groupby(PAIR).ngroup().to_numpy()
-    members = np.eye(cluster.max() + 1)[cluster]
+    score, outside = table[name].to_numpy(), table["oracle_ooc"].to_numpy()
+    members = np.eye(units.max() + 1)[units]
     difference = score[~outside] - score[outside][:, None]
     won = members[outside].T @ (0.5 * (np.sign(difference) + 1)) @ members[~outside]
     return won, np.stack([members[outside].sum(0), members[~outside].sum(0)])
@@ -264,12 +264,12 @@ def whole(found: Outcomes, scores: pd.DataFrame, keep: pd.DataFrame) -> Bool[np.
 
 
 def screened(found: Outcomes, kept: Bool[np.ndarray, "rules trajectories"], names: list[str], *, settings: Bootstrap) -> Shares:
-    """Error rate per rule, model and scale over the trajectories that it keeps, all rules on the same resamples of (class, seed).
+    """Error rate per rule, model and scale over the trajectories that it keeps, all rules on the same resamples.
 
-    The rules take the place of the shifts in the result. A rule that keeps nothing of a resample is NaN there.
+    The rules take the place of the shifts in the result. A rule that keeps nothing is NaN.
     """
-    cluster = found.trajectories.groupby(bootstrap.CLUSTER).ngroup().to_numpy()
-    weights = bootstrap.resampling_weights(cluster.max() + 1, settings=settings)[:, cluster]
+    weights, units = bootstrap.resampling_weights(found.trajectories, settings=settings)
+    weights = weights[:, units]
     sums = np.stack([np.tensordot(weights[:, row], found.wrong[row].astype(float), 1) for row in kept], 1)
     counts = np.stack([weights[:, row].sum(1) for row in kept], 1)
     with np.errstate(invalid="ignore"):
@@ -289,8 +289,9 @@ def excess(errors: Shares, *, reference: str = LABELS) -> pd.DataFrame:
 
 def agreement(errors: Shares, *, reference: str = LABELS) -> pd.DataFrame:
     """Kendall's tau-b between the order of the models under each rule and under the reference, at every scale; 1 is the same order."""
-    by_scale = np.moveaxis(errors.samples, [1, 2], [0, -1])
-    same = by_scale[errors.groups.index(reference)]
-    tau = np.stack([ranking.kendall(group, same) for group in by_scale], axis=1)
-    table = accuracy.tabulate(tau[:, :, None], errors, errors.bins, models=["order"])
-    return table.drop(columns="model").rename(columns={"shift": "rule"})
+    same, rows = errors.samples[:, errors.groups.index(reference)], []
+    for i, rule in enumerate(errors.groups):
+        for j, scale in enumerate(errors.bins):
+            sides = errors.samples[:, i, :, j], same[..., j]
+            rows.append({"rule": rule, "scale": scale, **ranking.order_record(*sides, errors.n[i], errors.confidence)})
+    return pd.DataFrame(rows)

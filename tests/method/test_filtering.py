@@ -15,7 +15,7 @@ from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS
 from cnslib.models import encoders
 
-SETTINGS = Filtering(recall=0.9, passes=3, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1))
+SETTINGS = Filtering(recall=0.9, passes=3, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"))
 LIMITS = dict.fromkeys(DETECTORS, 0.5)
 
 

@@ -32,13 +32,13 @@ def test_the_average_drop_runs_over_all_scales_and_scale_0_counts_as_nothing():
 
 
 def test_a_shift_under_which_the_reference_loses_nothing_is_reported_and_left_out():
-    perfect = predictions({"alexnet": ["..."] * 30, "resnet": [".xx"] * 30})
-    some = predictions({"alexnet": ["..x"] + ["..."] * 29, "resnet": [".xx"] * 30}, "heavy rain")
-    errors = shares(pd.concat([perfect, some, random_predictions(12, shifts=("heavy fog",), trajectories=30)]))
+    perfect = predictions({"alexnet": ["..."] * 60, "resnet": [".xx"] * 60})
+    some = predictions({"alexnet": ["..x"] * 2 + ["..."] * 58, "resnet": [".xx"] * 60}, "heavy rain")
+    errors = shares(pd.concat([perfect, some, random_predictions(12, shifts=("heavy fog",), trajectories=60)]))
     guard = axes.guarded(errors, reference="alexnet").set_index("shift")
     assert guard["defined"].to_dict() == {"heavy fog": True, "heavy rain": False, "heavy snow": False}
     assert guard.loc["heavy snow", ["estimate", "low", "high"]].tolist() == [0, 0, 0]
-    assert guard.loc["heavy rain", "estimate"] == pytest.approx(1 / 30) and guard.loc["heavy rain", "n"] == 30
+    assert guard.loc["heavy rain", "estimate"] == pytest.approx(1 / 30) and guard.loc["heavy rain", "n"] == 60
 
 
 def test_the_resamples_of_rce_give_the_table_of_rce():

@@ -1,5 +1,7 @@
 """Resamples, intervals and verdicts: scipy, numpy and statsmodels on the same numbers."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,15 +9,15 @@ import scipy.stats
 import statsmodels.api as sm
 from tiny_answers import SETTINGS, random_predictions, shares
 
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, bootstrap
 
 
-def test_a_clustered_share_is_the_accuracy_of_the_same_clusters():
+def test_a_share_is_the_accuracy_of_the_same_images():
     table = random_predictions(9)
     ours = accuracy.accuracy(shares(table)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0]
     own = table.query("model == 'resnet' and scale == 1")
-    share = bootstrap.clustered_share(own.eval("top1 == `class`").to_numpy(), own["seed"].to_numpy(), settings=SETTINGS)
+    share = bootstrap.share(own.eval("top1 == `class`").to_numpy(), own, settings=SETTINGS)
     assert share == pytest.approx({key: ours[key] for key in ("n", "estimate", "low", "high")})
 
 
@@ -41,7 +43,8 @@ def test_the_width_of_a_clustered_share_is_that_of_regression_with_cluster_robus
     rng = np.random.default_rng(6)
     clusters = np.repeat(np.arange(400), rng.integers(1, 9, 400))
     hits = rng.random(len(clusters)) < rng.beta(0.8, 0.4, 400)[clusters]
-    share = bootstrap.clustered_share(hits, clusters, settings=Bootstrap(resamples=10_000, confidence=0.95, seed=3))
+    rows = pd.DataFrame({"class": "bag", "seed": clusters})
+    share = bootstrap.share(hits, rows, settings=Bootstrap(resamples=10_000, confidence=0.95, seed=3, target="same classes"))
     regression = sm.OLS(hits.astype(float), np.ones(len(hits))).fit(cov_type="cluster", cov_kwds={"groups": clusters})
     assert share["estimate"] == pytest.approx(regression.params[0])
     assert (share["high"] - share["low"]) / (2 * scipy.stats.norm.ppf(0.975)) == pytest.approx(regression.bse[0], rel=0.05)
@@ -55,16 +58,66 @@ def test_an_independent_mean_has_scipys_t_interval_and_a_single_value_none():
     assert np.isnan(bootstrap.independent_mean(values[:1], confidence=0.9)["low"])
 
 
-def test_resamples_repeat_each_cluster_as_often_as_it_was_drawn():
-    weights = bootstrap.resampling_weights(7, settings=SETTINGS)
-    assert (weights[0] == 1).all() and (weights.sum(1) == 7).all() and len(weights) == SETTINGS.resamples + 1
-    assert np.array_equal(weights, bootstrap.resampling_weights(7, settings=SETTINGS))
+def crossed(classes: int = 3, seeds: int = 5) -> pd.DataFrame:
+    """Every class with the same seeds, under two shifts."""
+    rows = itertools.product(["fog", "snow"], [f"class {i}" for i in range(classes)], range(seeds))
+    return pd.DataFrame(rows, columns=["shift", "class", "seed"])
 
 
-def test_rows_without_a_value_do_not_count_and_one_cluster_has_no_interval():
+def test_the_same_classes_are_drawn_with_all_classes_of_a_seed_together():
+    rows = crossed()
+    weights, units = bootstrap.resampling_weights(rows, settings=SETTINGS)
+    assert (weights[0] == 1).all() and weights.shape == (SETTINGS.resamples + 1, 5) and (weights >= 0).all()
+    assert weights.sum(1) == pytest.approx(np.full(len(weights), 5), abs=1e-4)
+    assert np.array_equal(units, rows["seed"]) and weights[1:].std(0).min() > 0.5
+    assert np.array_equal(weights, bootstrap.resampling_weights(rows, settings=SETTINGS)[0])
+
+
+def test_seeds_that_belong_to_one_class_each_are_drawn_within_it():
+    rows = pd.DataFrame({"class": ["bag"] * 3 + ["coat"] * 4, "seed": range(7)})
+    weights, units = bootstrap.resampling_weights(rows, settings=SETTINGS)
+    assert weights[:, units[:3]].sum(1) == pytest.approx(np.full(len(weights), 3), abs=1e-4)
+    assert weights[:, units[3:]].sum(1) == pytest.approx(np.full(len(weights), 4), abs=1e-4)
+
+
+def test_other_classes_are_drawn_with_all_of_their_seeds():
+    rows = crossed()
+    weights, units = bootstrap.resampling_weights(rows, settings=SETTINGS.of(OTHER))
+    assert weights.shape[1] == 3 and np.array_equal(units, rows["class"].str[-1].astype(int))
+
+
+@pytest.mark.parametrize("units", [6, 8, 40])
+def test_a_mean_of_independent_units_has_the_width_of_the_t_interval(units):
+    values = np.random.default_rng(units).normal(size=units)
+    rows = pd.DataFrame({"class": "bag", "seed": range(units)})
+    found = bootstrap.mean(pd.Series(values), rows, settings=Bootstrap(20_000, 0.95, 2, SAME))
+    t = bootstrap.independent_mean(values, confidence=0.95)
+    assert found["high"] - found["low"] == pytest.approx(t["high"] - t["low"], rel=0.06)
+
+
+def test_weights_are_exact_in_binary_so_that_equal_counts_are_equal():
+    weights, _ = bootstrap.resampling_weights(crossed(), settings=SETTINGS)
+    assert (weights * 2**20 == np.rint(weights * 2**20)).all()
+
+
+def test_rows_without_a_value_do_not_count_and_one_unit_has_no_interval():
     rows = pd.DataFrame({"class": ["bag", "bag", "coat"], "seed": [1, 1, 2]})
-    found = bootstrap.mean(pd.Series([1.0, np.nan, 3.0]), rows, settings=SETTINGS)
-    assert (found["n"], found["estimate"], found["low"], found["high"]) == (2, 2.0, 1.0, 3.0)
+    found = bootstrap.mean(pd.Series([1.0, np.nan, 3.0]), rows.assign(**{"class": "bag"}), settings=SETTINGS)
+    assert (found["n"], found["estimate"]) == (2, 2.0) and 1.0 <= found["low"] < 2 < found["high"] <= 3.0
     alone = bootstrap.mean(pd.Series([1.0, 2.0, np.nan]), rows, settings=SETTINGS)
     assert (alone["n"], alone["estimate"]) == (2, 1.5) and np.isnan([alone["low"], alone["high"]]).all()
     assert bootstrap.mean(pd.Series([np.nan] * 3), rows, settings=SETTINGS)["n"] == 0
+
+
+def test_a_reflected_interval_turns_the_percentiles_round_at_the_sample_and_stays_in_its_range():
+    samples = np.r_[0.5, np.linspace(0.2, 0.6, 41)]  # percentiles of 95 %: 0.21 and 0.59
+    found = bootstrap.record(samples, 9, 0.95, within=(-1.0, 1.0))
+    assert (found["low"], found["high"]) == pytest.approx((1 - 0.59, 1 - 0.21), abs=0.011)
+    assert bootstrap.record(samples, 9, 0.95, within=(0.0, 0.7))["high"] == 0.7
+    below = bootstrap.record(np.r_[0.9, samples[1:]], 9, 0.95, within=(0.0, 1.0))
+    assert (below["low"], below["high"]) == (0.9, 1.0)  # every resample lies below: the sample itself is the bound
+
+
+def test_what_an_interval_is_about_is_named():
+    assert SETTINGS.named == "95% intervals, other seeds of the same classes"
+    assert SETTINGS.of(OTHER).named == "95% intervals, other classes"

@@ -33,7 +33,7 @@ def evidence(words: dict | None = None, *, plain: dict | None = None, **shifts: 
     """What claims are judged on, from words per trajectory: under heavy snow, or by shift (fog, painting); `plain` for held-out images."""
     named = {"snow": "heavy snow", "fog": "heavy fog", "painting": "painting style"}
     found = outcomes({named[shift]: own for shift, own in ({"snow": words} if words else shifts).items()})
-    settings = Axes(Bootstrap(300, 0.95, 1), dict.fromkeys(AXES, found.models), found.models[0], 0.05)
+    settings = Axes(Bootstrap(300, 0.95, 1, "same classes"), dict.fromkeys(AXES, found.models), found.models[0], 0.05)
     heldout = outcomes({"none": plain or {name: ["."] * 30 + ["x"] * 10 for name in found.models}}, [0.0])
     sizes = {name: 1000 * 2**place for place, name in enumerate(found.models)}
     shares = (accuracy.error_shares(found, settings=settings.bootstrap), failure.failure_shares(found, settings=settings.bootstrap))
@@ -65,7 +65,7 @@ PLAIN = {"a": ["."] * 40, "bad": ["x"] * 30 + ["."] * 10, "good": ["."] * 40, "t
     ("kind", "measure", "words", "better", "worse", "equal"),
     [
         ("less", "drop", PAIR, "good", "bad", "twin"),
-        ("less", "rCE", PAIR, "good", "bad", "twin"),
+        ("less", "rCE", {name: words * 2 for name, words in PAIR.items()}, "good", "bad", "twin"),
         ("less", "held-out error", PAIR, "good", "bad", "twin"),
         ("least", "drop", PAIR, "good", "bad; a", "twin"),
         ("most", "drop", PAIR, "bad", "good; twin", None),

@@ -11,7 +11,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, ranking
 from cnslib.stats.accuracy import ALL, Shares
 
-MANY = Bootstrap(resamples=8000, confidence=0.95, seed=1)
+MANY = Bootstrap(resamples=8000, confidence=0.95, seed=1, target="same classes")
 
 
 def test_ranks_of_three_trajectories_by_hand():

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from tiny_lines import SCALES, SETTINGS, catalog, shares, simulated
+from tiny_lines import SCALES, SETTINGS, catalog, images, shares, simulated
 
 from cnslib.stats import line, size
 from cnslib.stats.accuracy import ALL, Shares
@@ -113,8 +113,8 @@ def test_a_noisy_id_accuracy_hands_size_a_share_that_taking_out_the_noise_gives_
         rng, samples = np.random.default_rng(seed), []
         for number, strength, draw in ((1500, ability - 1, 1), (150, ability, 2)):  # few catalog images
             difficulty = rng.normal(0, 0.75, (number, 1)) + rng.normal(0, 0.66, (number, 6))
-            weights = resampling_weights(number, settings=replace(SETTINGS.bootstrap, seed=draw))
-            samples.append(np.repeat((weights @ (difficulty > strength) / number)[:, None, :, None], 2, 1))
+            weights = resampling_weights(images(number), settings=replace(SETTINGS.bootstrap, seed=draw))[0]
+            samples.append(np.repeat((weights @ (difficulty > strength) / weights.sum(1, keepdims=True))[:, None, :, None], 2, 1))
         names, n = list("abcdef"), np.array([1500, 1500])
         errors, start = (Shares(sample, ["heavy snow", ALL], n, names, [0.5 * (i == 0)], 0.95) for i, sample in enumerate(samples))
         found = line.points(errors, start, axes="probit")  # OOD accuracy is a function of ID accuracy alone, straight on these axes

@@ -15,7 +15,7 @@ from cnslib.core.settings.studies import Corruptions
 from cnslib.studies import corruptions
 
 SETTINGS = Corruptions(
-    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"),
     images=2,
     contrast=[0.4, 0.3, 0.2, 0.15, 0.1, 0.075, 0.05],
     contrast_severities=[1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 5.0],

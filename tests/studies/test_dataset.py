@@ -20,7 +20,7 @@ from cnslib.core.settings.studies import Dataset
 from cnslib.studies import dataset
 
 ABOUT = Dataset(
-    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"),
     name="CNS-Bench mini",
     description="Garments under continuous nuisance shifts.",
     version="1.0.0",

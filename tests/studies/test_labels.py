@@ -16,7 +16,7 @@ from cnslib.method.filtering import DETECTORS
 from cnslib.stats import accuracy
 from cnslib.studies import labels
 
-SETTINGS = Filtering(recall=0.9, passes=2, bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1))
+SETTINGS = Filtering(recall=0.9, passes=2, bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes"))
 SCALES = [0.0, 1.0, 2.0]
 GRID = list(itertools.product(["heavy snow", "cartoon style"], ["bag"], [1, 2], SCALES))
 
@@ -176,7 +176,7 @@ def test_the_study_puts_the_papers_three_of_three_hundred_beside_ours():
     assert found.loc["paper (people)", ["low", "high"]].tolist() == pytest.approx([0.003407, 0.028987], abs=1e-5)
 
 
-RULES = Filtering(recall=0.9, passes=2, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1))
+RULES = Filtering(recall=0.9, passes=2, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"))
 
 
 def labelled(seeds=20, shifts=("heavy snow", "cartoon style", "heavy rain")):

@@ -27,7 +27,7 @@ LABELS = ["bag", "sneaker", "coat"]
 SHIFTS = ["heavy snow", "cartoon style"]
 SCALES = [0.0, 1.0, 2.0]
 SEEDS = [1, 2, 3, 4, 5, 6]
-SETTINGS = Accuracy(reference="reference", bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1))
+SETTINGS = Accuracy(reference="reference", bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes"))
 TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 
 

@@ -22,7 +22,7 @@ from cnslib.world import scenes, zoo
 
 LABELS = list(scenes.CLASSES)
 SETTINGS = Synthetic(
-    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"),
     seed=1,
     network="",
     share=0.5,

@@ -7,7 +7,7 @@ from cnslib.core.settings.analyses import Accuracy
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy
 
-SETTINGS = Bootstrap(resamples=300, confidence=0.95, seed=1)
+SETTINGS = Bootstrap(resamples=300, confidence=0.95, seed=1, target="same classes")
 SCALES = [0.0, 0.5, 1.0]
 HAND = {"alexnet": ["..x", ".xx", ".xx"], "resnet": ["..x", ".x.", "..."]}  # one word per trajectory, x: misclassified
 

@@ -8,7 +8,7 @@ from cnslib.core.settings.method import Bootstrap
 GRID = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
 RESOLUTION = 1 / 32
 SETTINGS = Bisection(
-    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"),
     seed=1,
     shifts=["heavy snow", "heavy fog"],
     classes=["bag", "coat"],

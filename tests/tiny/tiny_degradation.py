@@ -9,7 +9,7 @@ from cnslib.core.settings.studies import Degradation
 
 SHIFTED = dataclasses.replace(tiny_shifts.SHIFTED, train_images=6, validation_images=2)
 SETTINGS = Degradation(
-    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"),
     seed=1,
     networks=["resnet20", "svm"],
     runs=2,

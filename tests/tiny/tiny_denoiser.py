@@ -18,7 +18,7 @@ from cnslib.studies.denoiser.diffusion_classifier import Judge
 CLASSES = ["bag", "coat", "sandal"]
 COLOURS = [40, 130, 210]
 SETTINGS = Denoiser(
-    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"),
     seed=1,
     shifts=["heavy snow"],
     seeds=2,

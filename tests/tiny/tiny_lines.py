@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 from scipy.stats import norm
 
 from cnslib.core.settings.analyses import Line
@@ -13,7 +14,7 @@ from cnslib.stats.bootstrap import resampling_weights
 
 SCALES = [0.0, 0.5, 1.0]
 FAMILIES = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}
-SETTINGS = Line(Bootstrap(200, 0.95, 1), "catalog", FAMILIES, ["resnet"], ["vit"])
+SETTINGS = Line(Bootstrap(200, 0.95, 1, "same classes"), "catalog", FAMILIES, ["resnet"], ["vit"])
 ID = np.array([0.5, 0.6, 0.7, 0.75, 0.8, 0.9])
 
 
@@ -35,6 +36,11 @@ def scattered(seed: int, models: int = 8, axes: str = "linear") -> line.Points:
     return line.points(shares(ood), catalog(start), axes=axes)
 
 
+def images(number: int) -> pd.DataFrame:
+    """Images of one class, each with a seed of its own."""
+    return pd.DataFrame({"class": "bag", "seed": range(number)})
+
+
 def simulated(rng: np.random.Generator, *, models: int = 12, seeds: int = 100) -> tuple[Shares, Shares, np.ndarray, np.ndarray]:
     """Benchmark and catalog of models with known accuracies: every image is right for a model if ability beats difficulty."""
     ability = np.linspace(0, 1.8, models)
@@ -42,7 +48,7 @@ def simulated(rng: np.random.Generator, *, models: int = 12, seeds: int = 100) -
     parts = []
     for number, strength, draw in ((seeds, moved - 1, 1), (600, ability, 2)):
         difficulty = rng.normal(0, 0.75, (number, 1)) + rng.normal(0, 0.66, (number, models))
-        weights = resampling_weights(number, settings=replace(SETTINGS.bootstrap, seed=draw))
-        samples = np.repeat((weights @ (difficulty > strength) / number)[:, None, :, None], 2, 1)
+        weights = resampling_weights(images(number), settings=replace(SETTINGS.bootstrap, seed=draw))[0]
+        samples = np.repeat((weights @ (difficulty > strength) / weights.sum(1, keepdims=True))[:, None, :, None], 2, 1)
         parts.append(Shares(samples, ["heavy snow", ALL], np.array([number] * 2), [f"m{i:02d}" for i in range(models)], [0.0], 0.95))
     return *parts, norm.cdf(ability), norm.cdf(moved - 1)

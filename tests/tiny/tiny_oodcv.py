@@ -9,7 +9,7 @@ from cnslib.world import scenes
 
 CLASSES = ["sneaker", "ankle boot"]
 SETTINGS = Oodcv(
-    bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1, target="same classes"),
     seed=1,
     shifts=["heavy snow", "heavy fog"],
     scales=[0.0, 1.0, 3.0],

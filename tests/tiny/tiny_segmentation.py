@@ -15,7 +15,7 @@ SETTINGS = dataclasses.replace(
         "batch_size": 2,
         "images": 1,
         "severities": [0.0, 1.0],
-        "bootstrap": Bootstrap(50, 0.95, 1),
+        "bootstrap": Bootstrap(50, 0.95, 1, "same classes"),
     },
 )
 

@@ -4,7 +4,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Controlshift
 
 SHIFTED = Controlshift(
-    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"),
     seed=1,
     factors=[0.9, 1.1],
     angles=[0.0, 90.0],

@@ -11,7 +11,7 @@ from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, failure
 
-FEW = Bootstrap(resamples=2, confidence=0.95, seed=1)  # estimates do not depend on the resamples
+FEW = Bootstrap(resamples=2, confidence=0.95, seed=1, target="same classes")  # estimates do not depend on the resamples
 TABLES = 1000
 
 

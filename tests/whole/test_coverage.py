@@ -107,7 +107,7 @@ def coverage() -> pd.Series:
     """Share of data sets whose interval holds the truth, by kind of interval and number."""
     true, hits = truth(), []
     for seed in range(DATA_SETS // BATCH):
-        found, settings = simulated(seed), Bootstrap(resamples=1000, confidence=0.95, seed=seed)
+        found, settings = simulated(seed), Bootstrap(resamples=1000, confidence=0.95, seed=seed, target="same classes")
         batch = (data_sets(share(found, settings=settings)) for share in (accuracy.error_shares, failure.failure_shares))
         for errors, failures in zip(*batch, strict=True):
             both = {"clustered": library(errors, failures), "naive": naive(errors)}

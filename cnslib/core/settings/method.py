@@ -1,6 +1,7 @@
 """Parameters of the steps that make something: one frozen dataclass per section of params.yaml, its values checked when it is built."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
@@ -11,6 +12,8 @@ from cnslib.core.names import SHIFTS
 MODELS = ("pipeline", "clip", "image_encoder", "oracle")  # keys of base that name a model directory
 STRICT = ConfigDict(extra="forbid", strict=True)  # no text for a number, no key that nobody reads
 T = TypeVar("T", bound=Sequence)
+SAME, OTHER = TARGETS = ("same classes", "other classes")  # what an interval speaks about
+ABOUT = {SAME: "other seeds of the same classes", OTHER: "other classes"}
 
 
 def distinct(values: T) -> T:
@@ -71,11 +74,21 @@ Sources = Annotated[dict[str, str], Field(min_length=1)]  # a directory or an ad
 
 @dataclass(frozen=True, config=STRICT)
 class Bootstrap:
-    """Resamples of whole (class, seed) or whatever else a step draws together, the confidence of the intervals, the seed of the draws."""
+    """Resamples of what was drawn together, the confidence of the intervals, the seed of the draws, and what would be drawn anew."""
 
     resamples: Count
     confidence: Inside
     seed: int
+    target: Literal["same classes", "other classes"]
+
+    @property
+    def named(self) -> str:
+        """What an interval is and what it is about, for captions."""
+        return f"{self.confidence:.0%} intervals, {ABOUT[self.target]}"
+
+    def of(self, target: str) -> "Bootstrap":
+        """The same about another target."""
+        return replace(self, target=target)
 
 
 @dataclass(frozen=True, config=STRICT)

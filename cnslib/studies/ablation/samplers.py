@@ -193,7 +193,11 @@ def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
     Shares are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
     """
     scored = {name: overall(one)[..., 1:].mean(-1).round(9) for name, one in shares.items()}
-    return {name: over_images(ranking.kendall(rows, scored[reference]), shares[name]) for name, rows in scored.items() if name != reference}
+    return {
+        name: ranking.order_record(rows, scored[reference], shares[name].n[-1], shares[name].confidence)
+        for name, rows in scored.items()
+        if name != reference
+    }
 
 
 def overall(shares: Shares) -> Float[np.ndarray, "resamples+1 models scales"]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from cnslib.core import seeds
 from cnslib.core.names import demand
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import SAME, Bootstrap
 from cnslib.stats import bootstrap, ranking
 from cnslib.stats.accuracy import TINY, Outcomes
 from cnslib.stats.failure import first_failure
@@ -162,12 +162,11 @@ def ranges(values: dict[int, Float[np.ndarray, "subsets scales"]], scales: list[
 
 def steadier(found: Outcomes, count: int, *, settings: Bootstrap) -> dict:
     """Standard deviation over the subsets of the accuracy at scale 0 minus that of the drop at the last scale; above 0 where the
-    drop depends less on the choice of classes, as Fig. 25 has it. Resamples the seeds of each class, so that no class gets lost.
+    drop depends less on the choice of classes, as Fig. 25 has it. The seeds are resampled, whatever the target: the choice of classes is what is measured.
     """
     number, classes = pd.factorize(found.trajectories["class"], sort=True)
-    cluster = found.trajectories.groupby(bootstrap.CLUSTER).ngroup().to_numpy()
-    owner = pd.Series(number).groupby(cluster).first().to_numpy()
-    weights = seed_weights(owner, settings=settings)[:, cluster]
+    weights, units = bootstrap.resampling_weights(found.trajectories, settings=settings.of(SAME))
+    weights = weights[:, units]
     start, end = (1 - found.wrong[..., place].mean(1) for place in (0, -1))
     chosen = members(len(classes), count).astype(float)
     own = np.eye(len(classes))[number]
@@ -175,13 +174,3 @@ def steadier(found: Outcomes, count: int, *, settings: Bootstrap) -> dict:
     first, last = ((weights * values) @ own @ chosen.T / counts for values in (start, end))
     gap = first.std(1) - (first - last).std(1)
     return bootstrap.record(gap, len(found.trajectories), settings.confidence)
-
-
-def seed_weights(owner: np.ndarray, *, settings: Bootstrap) -> Float[np.ndarray, "resamples+1 clusters"]:
-    """How often each cluster occurs when those of every owner are drawn with replacement among themselves; row 0 is the sample."""
-    generator = np.random.default_rng(settings.seed)
-    weights = np.ones((settings.resamples + 1, len(owner)))
-    for one in np.unique(owner):
-        places = np.flatnonzero(owner == one)
-        weights[1:, places] = generator.multinomial(len(places), np.full(len(places), 1 / len(places)), settings.resamples)
-    return weights

@@ -165,7 +165,7 @@ def told_apart(means: Means, *, confidence: float) -> tuple[int, int]:
 
 def tau(first: Means, second: Means, *, n: int, confidence: float) -> dict:
     """Kendall's tau between the orders of the models under two readings, as a record; 1 is the same order."""
-    return bootstrap.record(ranking.kendall(first, second), n, confidence)
+    return ranking.order_record(first, second, n, confidence)
 
 
 def crossings(points: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:

@@ -198,7 +198,8 @@ def change(images: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     for kind in images["shift"].unique():
         keys, pictures = along(images, kind)
         away = np.abs(pictures.astype(int) - pictures[:, :1]).mean((2, 3, 4))
-        means = bootstrap.resampling_weights(len(keys), settings=settings) @ away / len(keys)
+        weights, units = bootstrap.resampling_weights(keys, settings=settings)
+        means = weights[:, units] @ away / weights[:, units].sum(1, keepdims=True)
         columns = bootstrap.estimates(means, len(keys), settings.confidence)
         rows.append(pd.DataFrame({"shift": kind, "scale": np.arange(away.shape[1], dtype=float), **columns}))
     return pd.concat(rows, ignore_index=True)

@@ -16,7 +16,7 @@ from cnslib.core import kinds, tables, units
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models.encoders import ImageEncoder
-from cnslib.stats import accuracy
+from cnslib.stats import accuracy, bootstrap
 from cnslib.stats.accuracy import Outcomes
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.degradation.training import ON_SPHERE, SETS, flat
@@ -79,7 +79,9 @@ def linearity(found: Outcomes, distances: pd.DataFrame, *, settings: Bootstrap) 
     rest = change - change.mean(-1, keepdims=True) - steep * (away - away.mean(-1, keepdims=True))
     spread = ((change - change.mean(-1, keepdims=True)) ** 2).sum((-2, -1))
     explained = 1 - np.divide((rest**2).sum((-2, -1)), spread, out=np.full(spread.shape, np.nan), where=spread > 0)
-    return accuracy.tabulate(explained[..., None, None], errors, [0], models=["all models"]).drop(columns=["model", "scale"])
+    return accuracy.tabulate(explained[..., None, None], errors, [0], models=["all models"], within=bootstrap.SHARE).drop(
+        columns=["model", "scale"]
+    )
 
 
 SPACES = ("pixel", "feature")

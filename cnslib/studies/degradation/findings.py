@@ -145,8 +145,8 @@ def agreement(
     slopes = steepness(found, away, space=space, settings=settings)
     ratios = axes.relative_errors(benchmark, reference=reference)[:, axes.columns(benchmark, slopes.models)]
     n = min(slopes.n[-1], benchmark.n[-1])
-    tau = {group: ranking.kendall(-slopes.samples[:, i, :, 0], ratios) for i, group in enumerate(slopes.groups)}
-    return {group: bootstrap.record(values, n, settings.confidence) for group, values in tau.items()}
+    robust = {group: -slopes.samples[:, i, :, 0] for i, group in enumerate(slopes.groups)}
+    return {group: ranking.order_record(values, ratios, n, settings.confidence) for group, values in robust.items()}
 
 
 def both(slopes: Shares, benchmark: Shares, *, reference: str) -> pd.DataFrame:

@@ -159,25 +159,23 @@ def spaces(errors: pd.DataFrame, signal: Float[np.ndarray, "timesteps"], *, sett
 
 
 def hits_by(errors: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
-    """Accuracy per value of some columns where the candidate with the smallest mean error answers; intervals over (class, seed)."""
+    """Accuracy per value of some columns where the candidate with the smallest mean error answers, with intervals."""
     rows = []
     for values, part in errors.groupby(columns):
         means = part.groupby([*tables.KEY, "candidate"])["error"].mean().reset_index()
         first = means.loc[means.groupby(tables.KEY)["error"].idxmin()]
-        hits, clusters = (first["candidate"] == first["class"]).to_numpy(), first.groupby(bootstrap.CLUSTER).ngroup().to_numpy()
-        rows.append(dict(zip(columns, values, strict=True)) | bootstrap.clustered_share(hits, clusters, settings=settings))
+        hits = (first["candidate"] == first["class"]).to_numpy()
+        rows.append(dict(zip(columns, values, strict=True)) | bootstrap.share(hits, first, settings=settings))
     return pd.DataFrame(rows)
 
 
 def margins(answers: pd.DataFrame, chosen: pd.DataFrame, *, settings: Denoiser) -> pd.DataFrame:
-    """Mean margin per model, shift and scale; the interval is a bootstrap over (class, seed), of which each trajectory is one here."""
+    """Mean margin per model, shift and scale, with intervals."""
     rows = tables.trajectories(answers, settings.shifts).merge(chosen)
     found = []
     for (model, shift, scale), part in rows.groupby(["model", "shift", "scale"]):
-        weights = bootstrap.resampling_weights(len(part), settings=settings.bootstrap)
-        means = (weights @ part["margin"].to_numpy()) / len(part)
         place = {"model": model, "shift": shift, "scale": scale}
-        found.append(place | bootstrap.record(means, len(part), settings.bootstrap.confidence))
+        found.append(place | bootstrap.mean(part["margin"], part, settings=settings.bootstrap))
     return pd.DataFrame(found)
 
 

@@ -57,12 +57,12 @@ def agreement(real: pd.DataFrame, drawn: pd.DataFrame, places: Int[np.ndarray, "
 
     The neighbours of one real image are resampled together.
     """
-    clusters = np.repeat(np.arange(len(real)), places.shape[1])
+    looked = real.loc[real.index.repeat(places.shape[1])]
     rows = []
     for name, keys in {"class": ["class"], "weather": ["shift"], "both": ["class", "shift"]}.items():
         same = np.all([real[key].to_numpy()[:, None] == drawn[key].to_numpy()[None] for key in keys], axis=0)
         hits = np.take_along_axis(same, places, 1).ravel()
-        rows.append({"same": name, **bootstrap.clustered_share(hits, clusters, settings=settings), "chance": same.mean()})
+        rows.append({"same": name, **bootstrap.share(hits, looked, settings=settings), "chance": same.mean()})
     return pd.DataFrame(rows)
 
 

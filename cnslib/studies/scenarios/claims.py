@@ -19,7 +19,11 @@ CROSS, INNER = releases.REGIMES
 
 def line(quantity: str, values: Float[np.ndarray, "resamples+1"], found: Accuracies, theirs: float, null: float, source: str) -> dict:
     """One claim: our statistic with its interval, the published one, and the null from which its direction is seen."""
-    ours = bootstrap.record(values, found.n, found.confidence)
+    return claimed(quantity, bootstrap.record(values, found.n, found.confidence), theirs, null, source)
+
+
+def claimed(quantity: str, ours: dict, theirs: float, null: float, source: str) -> dict:
+    """The same of a record."""
     return {"quantity": quantity, **ours, "published": theirs, "null": null, "source": source}
 
 
@@ -55,16 +59,15 @@ def stable(found: Accuracies, set_name: str) -> list[dict]:
     Published twice: with the accuracy on the same data (each cross row's implied mean), and with ImageNet's, on which the paper rests.
     """
     unstable = score.variance(found.of(*PRINTED), mean=found.originals, ddof=0)
-    tau = ranking.kendall(found.originals, -unstable)
+    tau = ranking.order_record(found.originals, -unstable, found.n, found.confidence)
     means = releases.implied_means().query("trained_on == @CROSS").set_index("model")
     table = published.read("ximagenet12_table2_scores").set_index("model")
     steady = -table["variance_cross"]
     kinds = {"the same data": means["mean"].loc[table.index], "ImageNet": table["imagenet_percent"]}
     return [
-        line(
+        claimed(
             f"{set_name}, EX1: Kendall's tau of accuracy and stability, published accuracy on {kind}",
             tau,
-            found,
             float(ranking.kendall(own.to_numpy(), steady.to_numpy())),
             ONE_ORDER,
             "conclusion 3; Table 2",

@@ -51,8 +51,9 @@ def accuracies(replies: pd.DataFrame, names: Iterable[str], *, settings: Bootstr
     models = sorted(set(rows["model"]))
     wide = wide.reindex(columns=pd.MultiIndex.from_product([models, names]))
     demand(not wide.isna().any(axis=None), "answers", int(wide.isna().sum().sum()), "none missing for any model, scenario and object")
-    weights = bootstrap.resampling_weights(len(wide), settings=settings)
-    samples = (weights @ wide.to_numpy() / len(wide)).reshape(len(weights), len(models), len(names))
+    weights, units = bootstrap.resampling_weights(wide.index.to_frame(index=False), settings=settings)
+    weights = weights[:, units]
+    samples = (weights @ wide.to_numpy() / weights.sum(1, keepdims=True)).reshape(len(weights), len(models), len(names))
     return Accuracies(samples, models, names, len(wide), settings.confidence)
 
 

@@ -15,7 +15,7 @@ PARAMS = paths.ROOT / "params.yaml"
 
 def settings(**changes) -> Axes:
     members = {axis: ["alexnet", "resnet"] for axis in AXES}
-    return changed(Axes(Bootstrap(100, 0.95, 1), members, "alexnet", 0.05), **changes)
+    return changed(Axes(Bootstrap(100, 0.95, 1, "same classes"), members, "alexnet", 0.05), **changes)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_classifier_that_is_not_evaluated_is_named_when_the_parameters_are_rea
 
 def one(**changes) -> Line:
     families = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}
-    return changed(Line(Bootstrap(100, 0.95, 1), "catalog", families, ["resnet"], ["vit"]), **changes)
+    return changed(Line(Bootstrap(100, 0.95, 1, "same classes"), "catalog", families, ["resnet"], ["vit"]), **changes)
 
 
 @pytest.mark.parametrize(

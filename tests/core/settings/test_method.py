@@ -50,4 +50,4 @@ def test_a_section_is_frozen_and_takes_no_text_for_a_number():
     with pytest.raises(AttributeError):
         SECTIONS["sliders"].rank = 8
     with pytest.raises(ValueError, match="resamples"):
-        method.Bootstrap(resamples="100", confidence=0.95, seed=1)
+        method.Bootstrap(resamples="100", confidence=0.95, seed=1, target="same classes")

@@ -24,7 +24,7 @@ KEYS = [("heavy snow", "ankle boot", 1), ("heavy snow", "sneaker", 1), ("heavy s
 LABELS = ["sneaker", "ankle boot"]
 GRID = [0.0, 0.5, 1.0]
 SETTINGS = Bisection(
-    bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1),
+    bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1, target="same classes"),
     seed=1,
     shifts=["heavy snow"],
     classes=LABELS,

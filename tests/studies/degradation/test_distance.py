@@ -14,7 +14,7 @@ from cnslib.stats import accuracy
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.degradation import distance, training
 
-SETTINGS = Bootstrap(resamples=200, confidence=0.95, seed=1)
+SETTINGS = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
 SCALES = [0.0, 1.0, 2.0, 3.0]
 
 

@@ -18,7 +18,7 @@ from cnslib.studies.oodcv import generated, weather
 from cnslib.studies.oodcv.weather import Panel
 from cnslib.world import scenes
 
-FILTERING = Filtering(recall=0.8, passes=2, bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1))
+FILTERING = Filtering(recall=0.8, passes=2, bootstrap=Bootstrap(resamples=10, confidence=0.95, seed=1, target="same classes"))
 
 
 def cosines(rows: list[tuple[int, float, float, float]]) -> pd.DataFrame:

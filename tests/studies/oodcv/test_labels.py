@@ -13,7 +13,7 @@ from cnslib.studies.oodcv import labels
 from cnslib.studies.oodcv.labels import UNKNOWN
 
 SHIFTS = ["heavy snow", "heavy fog", "heavy rain"]
-SETTINGS = Bootstrap(resamples=100, confidence=0.95, seed=1)
+SETTINGS = Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes")
 
 
 class Texts:

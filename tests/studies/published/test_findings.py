@@ -5,7 +5,7 @@ from cnslib.core.settings.analyses import Published
 from cnslib.core.settings.method import Bootstrap
 from cnslib.studies.published import findings
 
-SETTINGS = Published(bootstrap=Bootstrap(100, 0.95, 1), starts=50, images=20, seed=1)
+SETTINGS = Published(bootstrap=Bootstrap(100, 0.95, 1, "same classes"), starts=50, images=20, seed=1)
 
 
 def test_agreeing_tables_make_an_agreeing_line(tmp_path, monkeypatch):

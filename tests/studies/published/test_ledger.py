@@ -8,7 +8,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.studies.published import ledger
 from cnslib.studies.published.findings import Finding
 
-SETTINGS = Published(bootstrap=Bootstrap(100, 0.95, 1), starts=50, images=20, seed=1)
+SETTINGS = Published(bootstrap=Bootstrap(100, 0.95, 1, "same classes"), starts=50, images=20, seed=1)
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def test_all_scenarios_train_on_the_same_garments_and_on_none_of_the_test(settin
 def test_another_setting_of_the_training_is_another_unit(settings, tmp_path):
     experiment = Experiment(settings, CLASSES, LABELS, tmp_path, "cpu")
     longer = dataclasses.replace(experiment, settings=dataclasses.replace(settings, steps=3))
-    bootstrap = dataclasses.replace(experiment, settings=dataclasses.replace(settings, bootstrap=Bootstrap(7, 0.95, 1)))
+    bootstrap = dataclasses.replace(experiment, settings=dataclasses.replace(settings, bootstrap=Bootstrap(7, 0.95, 1, "same classes")))
     assert experiment.stamp("tiny", "grey") == bootstrap.stamp("tiny", "grey") != longer.stamp("tiny", "grey")
 
 
