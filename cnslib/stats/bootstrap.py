@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import scipy.stats
 from jaxtyping import Bool, Float, Int
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
@@ -160,3 +161,12 @@ def means(table: pd.DataFrame, columns: list[str], by: list[str], *, settings: B
         for key, part in table.groupby(by, sort=False)
     ]
     return pd.DataFrame(records)
+
+
+def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:
+    """Holm's correction of the p values that exist."""
+    known = p.notna().to_numpy()
+    result = np.full(len(p), np.nan)
+    if known.any():
+        result[known] = multipletests(p[known], method="holm")[1]
+    return result

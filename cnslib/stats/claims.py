@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from statsmodels.stats.multitest import multipletests
 
 from cnslib.core.names import demand
 from cnslib.core.settings.analyses import Axes
-from cnslib.stats import axes, failure, verdicts
+from cnslib.stats import axes, bootstrap, failure, verdicts
 from cnslib.stats.accuracy import Shares
 from cnslib.stats.axes import columns, deviation_between, drops
 from cnslib.stats.verdicts import AGREES, SAME, UNDECIDED, UNMEASURED
@@ -355,15 +354,9 @@ def measured(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
 
 def decided(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     """Adds p_holm, corrected over the measured claims of each family, and the verdict: the direction if that p is small enough."""
-    p = table.groupby("family")["p"].transform(corrected)
+    p = table.groupby("family")["p"].transform(bootstrap.holm)
     sure = (p < 1 - confidence) | (table["direction"] == UNMEASURED)
     return table.assign(p_holm=p, verdict=table["direction"].where(sure, UNDECIDED)).drop(columns="direction")
-
-
-def corrected(p: pd.Series) -> pd.Series:
-    """Holm's correction of the p values that are there."""
-    known = p.dropna()
-    return pd.Series(multipletests(known, method="holm")[1] if len(known) else [], index=known.index, dtype=float).reindex(p.index)
 
 
 def judge(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:

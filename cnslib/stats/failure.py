@@ -4,16 +4,18 @@ A failure between two scales of the grid is interval-censored: it lies above the
 that was wrong. A garment that is never missed is right-censored at the last scale.
 """
 
+import itertools
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from scipy.stats import chi2
-from statsmodels.stats.multitest import multipletests
+from scipy.stats import t
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import bootstrap
 from cnslib.stats.accuracy import NEVER, Outcomes, Shares, outcomes, resample, tabulate
+from cnslib.stats.bootstrap import holm
 
 
 def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
@@ -93,33 +95,50 @@ def median_scale(failures: Shares) -> pd.DataFrame:
     return table
 
 
-def log_rank(found: Outcomes) -> pd.DataFrame:
-    """Log-rank tests between all pairs of models, stratified by shift, with Holm's correction (statsmodels).
+def log_rank(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
+    """Log-rank tests between all pairs of models, stratified by shift, with Holm's correction: `excess` failures of the first, p.
 
-    All trajectories are followed over the same scales, so counts of first failures suffice; statsmodels' survdiff gives the same
-    but takes every pair's trajectories anew. The test takes trajectories as independent, which those of one class and seed are
-    not: read it beside the paired curves. NaN for two models that never fail.
+    The numerator is that of the textbook, failures of the first model less what its share of those still at risk would make. Its
+    variance is not: trajectories of one unit are not independent, and both models see the same ones. Each unit (`stats.bootstrap`)
+    contributes a part of the numerator that changes its sign when the two models change places in it, so that under equal models the
+    parts scatter about zero, and a t test asks whether they do. NaN for two models that never fail, or with a single unit.
     """
-    failed, observed = failure_counts(found)
-    first, second = np.triu_indices(len(found.models), 1)
-    d, r = failed[:, first] + failed[:, second], observed[:, first] + observed[:, second]
+    units, _ = bootstrap.units_of(found.trajectories, settings.target)
+    parts = unit_scores(found, units)
+    count = len(parts)
+    excess, spread = parts.sum(0), parts.std(0, ddof=1) if count > 1 else np.full(parts.shape[1], np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
-        expected = np.nan_to_num(d * observed[:, first] / r)
-        variance = np.nan_to_num(expected * observed[:, second] / r * (r - d) / (r - 1))
-        statistic = (failed[:, first] - expected).sum((0, 2)) ** 2 / variance.sum((0, 2))
-    names = np.array(found.models, object)
-    table = pd.DataFrame({"first": names[first], "second": names[second], "n": len(found.trajectories), "chi2": statistic})
-    table["p"] = chi2.sf(statistic, 1)
-    return table.assign(p_holm=multipletests(table["p"], method="holm")[1])
+        p = 2 * t.sf(np.abs(excess) / (spread * np.sqrt(count)), count - 1)
+    names, (first, second) = np.array(found.models, object), np.triu_indices(len(found.models), 1)
+    table = pd.DataFrame({"first": names[first], "second": names[second], "n": len(found.trajectories), "excess": excess, "p": p})
+    return table.assign(p_holm=holm(table["p"]))
 
 
-def failure_counts(found: Outcomes) -> tuple[Int[np.ndarray, "shifts models scales"], Int[np.ndarray, "shifts models scales"]]:
-    """Trajectories that fail first at each scale, and those observed until then without a failure."""
+def unit_scores(found: Outcomes, units: Int[np.ndarray, "trajectories"]) -> Float[np.ndarray, "units pairs"]:
+    """Each unit's part of the log-rank numerator of every pair of models: they add up to observed less expected failures."""
     shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
-    reached = first_failure(found.wrong)[..., None] == np.arange(len(found.scales))
-    failed = np.stack([reached[shift == i].sum(0) for i in range(len(shifts))])
-    before = failed.cumsum(-1) - failed
-    return failed, np.bincount(shift)[:, None, None] - before
+    index = first_failure(found.wrong)[..., None]
+    grid = np.arange(len(found.scales))
+    cells = np.zeros([units.max() + 1, len(shifts), len(found.models), len(grid)])
+    failed, at_risk = cells, cells.copy()
+    np.add.at(failed, (units, shift), index == grid)
+    np.add.at(at_risk, (units, shift), index >= grid)
+    return np.stack([pair_scores(failed[:, :, pair], at_risk[:, :, pair]) for pair in pairs_of(len(found.models))], axis=1)
+
+
+def pairs_of(count: int) -> list[list[int]]:
+    """The pairs of models, as places."""
+    return [list(pair) for pair in itertools.combinations(range(count), 2)]
+
+
+def pair_scores(
+    failed: Float[np.ndarray, "units shifts 2 scales"], at_risk: Float[np.ndarray, "units shifts 2 scales"]
+) -> Float[np.ndarray, "units"]:
+    """The parts of one pair: half the difference of failures less what the hazard of both together makes of those at risk."""
+    total, alive = failed.sum((0, 2)), at_risk.sum((0, 2))
+    hazard = np.divide(total, alive, out=np.zeros_like(total), where=alive > 0)
+    apart = (failed - hazard[:, None] * at_risk)[:, :, 0] - (failed - hazard[:, None] * at_risk)[:, :, 1]
+    return apart.sum((1, 2)) / 2
 
 
 def recovered(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:

@@ -11,11 +11,10 @@ import pandas as pd
 import scipy.stats
 from jaxtyping import Bool, Float, Int
 from scipy.stats import norm
-from statsmodels.stats.multitest import multipletests
 
 from cnslib.core.names import demand
 from cnslib.stats.accuracy import ALL, TINY, Shares, over_images, tabulate
-from cnslib.stats.bootstrap import percentiles
+from cnslib.stats.bootstrap import holm, percentiles
 
 AXES = ("linear", "probit")
 NONE = "none"  # left out
@@ -105,15 +104,6 @@ def slopes(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
     columns = {"r": tested.statistic, "r_low": low, "r_high": high, "p": tested.pvalue}
     table = table.assign(**{name: values.ravel() for name, values in columns.items()})
     return table.assign(p_holm=table.groupby(table["shift"] == ALL)["p"].transform(holm))
-
-
-def holm(p: pd.Series) -> np.ndarray:
-    """Holm's correction of the p values that exist."""
-    known = p.notna().to_numpy()
-    result = np.full(len(p), np.nan)
-    if known.any():
-        result[known] = multipletests(p[known], method="holm")[1]
-    return result
 
 
 def along(values: Float[np.ndarray, "resamples+1 groups scales"], found: Points) -> pd.DataFrame:

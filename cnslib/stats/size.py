@@ -11,7 +11,8 @@ import statsmodels.api as sm
 from jaxtyping import Float, Int
 
 from cnslib.stats.accuracy import ALL, over_images, tabulate
-from cnslib.stats.line import Points, above, gain, holm, overall, ratio, without_noise
+from cnslib.stats.bootstrap import holm
+from cnslib.stats.line import Points, above, gain, overall, ratio, without_noise
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from statsmodels.duration.survfunc import SurvfuncRight, survdiff
+from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.multitest import multipletests
+from tiny_benchmark import benchmark
 from tiny_answers import HAND, SCALES, SETTINGS, estimates, falling, predictions, random_predictions, shares
 
 from cnslib.stats import accuracy, failure
@@ -39,32 +40,53 @@ def test_half_of_the_garments_have_failed_by_the_median_scale_and_never_is_infin
     assert table[accuracy.ALL].to_dict() == {"alexnet": 0.5, "resnet": 1.0, "vit": np.inf}
 
 
-def test_the_log_rank_test_of_one_shift_is_that_of_scipy():
-    table = random_predictions(7, shifts=("heavy snow",), trajectories=80)
-    points = [part for _, part in failure.failure_points(table).groupby("model")]
-    data = [
-        scipy.stats.CensoredData(uncensored=p.loc[p["failed"], "failure_point"], right=np.full((~p["failed"]).sum(), SCALES[-1]))
-        for p in points
-    ]
-    row = failure.log_rank(accuracy.outcomes(table)).iloc[0]
-    assert row["p"] == pytest.approx(scipy.stats.logrank(*data).pvalue, rel=1e-6)
+def textbook(table: pd.DataFrame, first: str, second: str) -> float:
+    """Observed less expected failures of the first model, shift by shift and scale by scale."""
+    points, excess = failure.failure_points(table), 0.0
+    points["time"] = points["failure_point"].fillna(np.inf)
+    for shift, part in points[points["model"].isin([first, second])].groupby("shift"):
+        own = part["model"] == first
+        for scale in SCALES:
+            failed, alive = part["time"] == scale, part["time"] >= scale
+            excess += (failed & own).sum() - failed.sum() * (alive & own).sum() / max(alive.sum(), 1)
+    return excess
 
 
-def test_log_rank_tests_stratified_by_shift_are_those_of_statsmodels():
-    """Shifts of unequal size, failures at scale 0, one model that never fails under one shift."""
-    parts = [random_predictions(seed, shifts=(shift,), trajectories=n) for seed, shift, n in ((1, "heavy fog", 9), (2, "heavy snow", 60))]
-    third = pd.concat(parts).query("model == 'resnet'").assign(model="vit")
-    third.loc[third["shift"] == "heavy fog", "top1"] = "bag"
-    table = pd.concat([*parts, third])
-    points = failure.failure_points(table)
-    points["time"] = points["failure_point"].fillna(SCALES[-1])
-    tests = failure.log_rank(accuracy.outcomes(table))
+def test_the_excess_of_the_log_rank_test_is_observed_less_expected_failures():
+    vit = random_predictions(8).query("model == 'resnet'").assign(model="vit")
+    table = pd.concat([random_predictions(7), vit])
+    tests = failure.log_rank(accuracy.outcomes(table), settings=SETTINGS)
     assert tests[["first", "second"]].to_numpy().tolist() == [["alexnet", "resnet"], ["alexnet", "vit"], ["resnet", "vit"]]
-    for row in tests.itertuples():
-        both = points[points["model"].isin([row.first, row.second])]
-        statistic, p = survdiff(both["time"], both["failed"].astype(int), both["model"], strata=both["shift"])
-        assert (row.chi2, row.p) == pytest.approx((statistic, p), rel=1e-9)
+    assert tests["excess"].tolist() == pytest.approx([textbook(table, row.first, row.second) for row in tests.itertuples()])
     assert tests["p_holm"].tolist() == pytest.approx(multipletests(tests["p"], method="holm")[1].tolist())
+
+
+def test_with_a_unit_per_trajectory_and_unpaired_models_the_log_rank_test_is_nearly_that_of_scipy():
+    """Two models that saw different garments: each unit holds one trajectory of each, drawn apart."""
+    table = random_predictions(3, shifts=("heavy snow",), trajectories=400)
+    points = failure.failure_points(table)
+    times = {
+        model: scipy.stats.CensoredData.right_censored(part["failure_point"].fillna(SCALES[-1]), ~part["failed"])
+        for model, part in points.groupby("model")
+    }
+    row = failure.log_rank(accuracy.outcomes(table), settings=SETTINGS).iloc[0]
+    assert row["p"] == pytest.approx(scipy.stats.logrank(times["alexnet"], times["resnet"]).pvalue, abs=0.05)
+
+
+def test_models_that_never_fail_have_no_p_value():
+    tests = failure.log_rank(accuracy.outcomes(predictions({"alexnet": ["..."] * 9, "resnet": ["..."] * 9})), settings=SETTINGS)
+    assert tests[["p", "p_holm"]].isna().all(axis=None)
+
+
+@pytest.mark.slow
+def test_equal_models_are_told_apart_in_one_of_twenty_worlds():
+    """Family-wise error of all pairs of eight equal models whose answers to one (class, seed), and to one seed, hang together."""
+    wrong = 0
+    for world in range(300):
+        rng = np.random.default_rng([25, world])
+        found = benchmark(rng, models=8, seeds=30, start=np.full(8, -1.0), steep=np.ones((14, 8)))
+        wrong += failure.log_rank(found, settings=SETTINGS)["p_holm"].min() < 0.05
+    assert 0.02 <= wrong / 300 <= 0.08
 
 
 def test_the_median_scale_is_that_of_statsmodels_survival_curve():

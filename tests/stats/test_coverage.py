@@ -1,0 +1,130 @@
+"""Every kind of number that is published with an interval, simulated: how often does the interval hold what endless data would show?
+
+200 data sets with the benchmark's own structure (`tiny_benchmark`): 8 classes, 40 seeds, 14 shifts, 23 models, each in a world of its
+own. Over so few, 95 in 100 come out between 92 and 98 in 19 of 20 kinds. Numbers that are counted in whole steps (a rank, a tau of a
+few classifiers, the scale by which half have failed) cannot be exact: their intervals err on the wide side.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_benchmark import CLASSES, SCALES, SHIFTS, answers, truth, world
+
+from cnslib.core.settings.method import OTHER, SAME, Bootstrap
+from cnslib.stats import accuracy, axes, failure, line, ranking
+from cnslib.stats.accuracy import ALL, Shares
+
+DATA_SETS, SEEDS, MODELS = 200, 40, 23
+SETTINGS = Bootstrap(200, 0.95, 1, SAME)
+FEW, MANY = "shift 00", f"shift {SHIFTS - 1:02d}"  # the shifts with the fewest and with the most trajectories
+AXIS = [f"m{i:02d}" for i in range(7)]
+WHOLE = {"rank", "tau", "tau of neighbouring scales", "tau under one shift", "order along an axis", "median scale"}
+
+
+def exact(values: np.ndarray, bins: list) -> Shares:
+    """Shares that are known: the resamples are the sample."""
+    groups = [*(f"shift {i:02d}" for i in range(SHIFTS)), ALL]
+    samples = np.broadcast_to(values, (2, *values.shape))
+    return Shares(samples, groups, np.full(SHIFTS + 1, 10**6), [f"m{i:02d}" for i in range(MODELS)], bins, 0.95)
+
+
+def restricted(shares: Shares) -> Shares:
+    """Two shifts and all of them."""
+    places = [0, SHIFTS - 1, SHIFTS]
+    return replace(shares, samples=shares.samples[:, places], groups=[shares.groups[i] for i in places], n=shares.n[places])
+
+
+def only(table: pd.DataFrame, **chosen: object) -> dict:
+    """Estimate and interval of the one row with these values."""
+    ((estimate, low, high),) = table.loc[
+        np.logical_and.reduce([table[key] == value for key, value in chosen.items()]), ["estimate", "low", "high"]
+    ].to_numpy()
+    return {"estimate": estimate, "low": low, "high": high}
+
+
+def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
+    """One number of every kind as the library publishes it."""
+    whole, own, last = errors, {"model": "m12"}, {"scale": SCALES[-1]}
+    errors, failures = restricted(errors), restricted(failures)
+    everything = {"shift": ALL} | own
+    accuracies, order = accuracy.accuracy(errors), ranking.agreement(errors)
+    points = line.points(errors)
+    published = pd.DataFrame({"axis": "axis", "classifier": AXIS, "x": [3.0, 1.0, 7.0, 2.0, 6.0, 4.0, 5.0]})
+    return {
+        "accuracy": only(accuracies, **everything, **last),
+        "accuracy without a shift": only(accuracies, **everything, scale=0.0),
+        "accuracy under one shift": only(accuracies, shift=MANY, **own, **last),
+        "mean accuracy": only(accuracy.mean_accuracy(errors), shift=ALL, **last),
+        "drop": only(accuracy.accuracy_drop(errors), **everything, **last),
+        "difference of drops": only(accuracy.drop_against(errors, reference="m03"), **everything, **last),
+        "average drop": only(axes.average_drop(errors), **everything),
+        "CE": only(accuracy.corruption_error(whole, reference="m03"), shift=accuracy.MEAN, **own),
+        "rank": only(ranking.ranks(errors), **everything, **last),
+        "tau": only(order, shift=ALL, **last),
+        "tau of neighbouring scales": only(order, shift=ALL, scale=0.5),
+        "tau under one shift": only(order, shift=MANY, **last),
+        "order along an axis": axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, published, column="x").iloc[0].to_dict(),
+        "spread along an axis": axes.deviations_along(errors, {"axis": AXIS}).iloc[0].to_dict(),
+        "slope": only(line.along(line.fit(points)[0], points), shift=ALL, **last),
+        "R without noise": only(line.noise_free(points), shift=ALL, **last),
+        "gain": only(line.mean_gains(points), **own),
+        "survival": only(failure.curves(failures), **everything, **last),
+        "never": only(failure.failure_distribution(failures), **everything, scale=accuracy.NEVER),
+        "median scale": only(failure.median_scale(failures), **everything),
+        "spread of failure points": only(failure.spread(failures), shift=MANY, **own),
+        "more abrupt": failure.more_abrupt(failures, FEW, MANY),
+    }
+
+
+def held(found: dict[str, dict], true: dict[str, dict]) -> dict[str, bool]:
+    """Which intervals hold the truth, up to rounding."""
+    return {name: own["low"] - 1e-9 <= true[name]["estimate"] <= own["high"] + 1e-9 for name, own in found.items()}
+
+
+def relative(errors: Shares, known: Shares) -> bool | None:
+    """Whether the interval of a mean rCE holds the mean of the true quotients under the shifts that count; None where none does."""
+    table = accuracy.relative_corruption_error(errors, reference="m03").query("model == 'm12'").set_index("shift")
+    used = np.flatnonzero(table["defined"].drop(accuracy.MEAN))
+    if not len(used):
+        return None
+    drops = (known.samples - known.samples[..., :1])[0, :-1].mean(-1)[used]
+    true, mean = (drops[:, 12] / drops[:, 3]).mean(), table.loc[accuracy.MEAN]
+    return not mean["low"] > true and not mean["high"] < true
+
+
+def coverage(target: str) -> pd.Series:
+    """Share of data sets whose interval holds the truth, by kind of number."""
+    rows = []
+    for number in range(DATA_SETS):
+        rng = np.random.default_rng([9, number])
+        given = world(rng, models=MODELS)
+        found, settings = answers(rng, given, seeds=SEEDS), replace(SETTINGS, seed=number, target=target)
+        sides = accuracy.error_shares(found, settings=settings), failure.failure_shares(found, settings=settings)
+        known = [exact(part, own.bins) for part, own in zip(truth(given, other_classes=target == OTHER), sides, strict=True)]
+        rows.append(held(numbers(*sides), numbers(*known)) | {"rCE": relative(sides[0], known[0])})
+    return pd.DataFrame(rows).astype(float).mean()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [SAME, OTHER])
+def test_intervals_hold_the_truth_as_often_as_they_say(target):
+    found = coverage(target)
+    print(found.round(3).to_string())
+    counted = found[found.index.isin(WHOLE)]
+    others = found.drop(counted.index)
+    assert counted.min() >= 0.9
+    assert others.between(0.91, 0.99).all(), others[~others.between(0.91, 0.99)]
+    assert others.mean() == pytest.approx(0.95, abs=0.02)
+
+
+def test_a_class_more_or_less_is_a_larger_change_than_a_seed():
+    rng = np.random.default_rng(3)
+    found = answers(rng, world(rng, models=2), seeds=SEEDS)
+    assert found.trajectories["class"].nunique() == CLASSES
+    widths = {}
+    for target in (SAME, OTHER):
+        table = accuracy.accuracy(accuracy.error_shares(found, settings=SETTINGS.of(target))).query("shift == @ALL")
+        widths[target] = (table["high"] - table["low"]).mean()
+    assert widths[OTHER] > 1.5 * widths[SAME]
