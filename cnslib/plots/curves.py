@@ -226,8 +226,11 @@ def verdict_numbers(axes: Axes, table: pd.DataFrame) -> None:
 GREY, INK = "0.8", "0.45"
 
 
-def draw(found: dict[str, pd.DataFrame], name: str, *, confidence: float) -> Figure:
-    """Accuracy, rank and survival along the scale, and the drop per shift; alone, a classifier has no rank and that panel stays empty."""
+def draw(found: dict[str, pd.DataFrame], name: str, *, note: str) -> Figure:
+    """Accuracy, rank and survival along the scale, and the drop per shift; alone, a classifier has no rank and that panel stays empty.
+
+    `note` says what the intervals are about.
+    """
     figure, grid = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
     kinds = {"accuracy": "accuracy", "rank": "rank (1 is best)", "survival": "share without failure so far"}
     for axes, (kind, title) in zip(grid.flat, kinds.items(), strict=False):
@@ -243,7 +246,7 @@ def draw(found: dict[str, pd.DataFrame], name: str, *, confidence: float) -> Fig
     grid[1, 1].set_title(f"accuracy drop at scale {drops['scale'].max():g}")
     n = found["accuracy"].query("shift == @ALL")["n"].max()
     size = f"n = {n:,} trajectories, {figures.extent(drops.loc[drops['shift'] != ALL, 'n'])} per shift"
-    figures.caption(figure, f"{name} in colour, others in grey; {size}; {confidence:.0%} bootstrap over (class, seed)")
+    figures.caption(figure, f"{name} in colour, others in grey; {size}; {note}")
     return figure
 
 

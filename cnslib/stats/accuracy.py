@@ -19,6 +19,7 @@ from cnslib.stats.bootstrap import Range, estimates, record, resampling_weights
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
+MEAN_MODEL = "mean over models"
 NEVER = "never"
 TINY = 1e-9  # rounding residue of a difference of two shares
 LEAST_TRAJECTORIES, LEAST_LOSS, LEAST_ERRORS = 50, 0.05, 3  # of the reference under a shift, so that a quotient means something
@@ -119,9 +120,29 @@ def drop_against(errors: Shares, *, reference: str) -> pd.DataFrame:
     return tabulate(drops - drops[:, :, [model_index(errors, reference)]], errors, errors.bins)
 
 
+def drop_beyond(errors: Shares) -> pd.DataFrame:
+    """Accuracy drop under each shift minus that over all of them, per model and for their mean: above 0 under the harder shifts."""
+    drops = errors.samples - errors.samples[..., :1]
+    beyond = drops - drops[:, -1:]
+    with_mean = np.concatenate([beyond, beyond.mean(2, keepdims=True)], 2)
+    return tabulate(with_mean, errors, errors.bins, models=[*errors.models, MEAN_MODEL])
+
+
+def hardest(errors: Shares) -> pd.DataFrame:
+    """The drop at the last scale under each shift, mean over the models, and how probable it is that none costs more.
+
+    The probability is the share of resamples; those of the shifts add up to 1. The hardest shift of the sample is hardest partly by
+    luck, which its own interval does not know.
+    """
+    drops = (errors.samples[:, :-1, :, -1] - errors.samples[:, :-1, :, 0]).mean(2)
+    first = drops[1:].argmax(1)[:, None] == np.arange(drops.shape[1])
+    table = pd.DataFrame({"shift": errors.groups[:-1], **estimates(drops, errors.n[:-1], errors.confidence), "probability": first.mean(0)})
+    return table.sort_values("estimate", ascending=False, ignore_index=True)
+
+
 def mean_accuracy(errors: Shares) -> pd.DataFrame:
     """Accuracy averaged over the models, per shift and scale."""
-    return tabulate(1 - errors.samples.mean(2, keepdims=True), errors, errors.bins, models=["mean over models"])
+    return tabulate(1 - errors.samples.mean(2, keepdims=True), errors, errors.bins, models=[MEAN_MODEL])
 
 
 def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from cnslib.core.names import demand
 from cnslib.stats import bootstrap, verdicts
-from cnslib.stats.accuracy import MEAN, TINY, Shares, model_index, relative_corruption_error, tabulate
+from cnslib.stats.accuracy import MEAN, MEAN_MODEL, TINY, Shares, model_index, relative_corruption_error, tabulate
 from cnslib.stats.bootstrap import percentiles
 
 
@@ -108,13 +108,13 @@ def stands_out(errors: Shares, members: dict[str, list[str]], axis: str) -> bool
 def compared(table: pd.DataFrame, published: pd.DataFrame, *, column: str) -> pd.DataFrame:
     """A results table along the axes beside the paper's numbers for its counterparts, with difference, rule and verdict.
 
-    `published` has the columns axis, classifier and the named one. CE and rCE have a direction seen from their reference's 1, a drop
-    has one seen from 0; an accuracy has none.
+    `published` has the columns axis, classifier and the named one. CE and rCE have a direction seen from their reference's 1; levels
+    of accuracy and drop have none. A relative of another kind is not compared.
     """
     beside = published.rename(columns={"classifier": "model", column: "published"})[["axis", "model", "published"]].dropna()
     both = table.merge(beside, on=["axis", "model"], how="inner")
-    both = verdicts.beside(both, both["published"], null=NULLS.get(column))
-    return both[["axis", "model", "ours", "low", "high", "n", "published", "difference", "rule", "verdict"]]
+    both = verdicts.beside(both, both["published"], null=NULLS.get(column), stand_in=both["model"].isin(OTHER_KIND))
+    return both[["axis", "model", "ours", "low", "high", "n", "published", "difference", "rule", "verdict", "smallest"]]
 
 
 def order_agreement(
@@ -125,11 +125,15 @@ def order_agreement(
     for axis, part in known.dropna(subset=[column]).groupby("axis", sort=False):
         ranks = pd.DataFrame(values[:, columns(errors, part["classifier"].tolist())]).rank(axis=1)
         rho = ranks.corrwith(part[column].rank().set_axis(ranks.columns), axis=1).to_numpy()
-        rows.append({"axis": axis, "measure": column, **bootstrap.record(rho, len(part), errors.confidence)})
+        record = bootstrap.record(rho, len(part), errors.confidence)
+        both = bootstrap.record(rho, len(part), errors.confidence, within=bootstrap.CORRELATION)  # noise may drive it either way
+        wide = {"low": min(record["low"], both["low"]), "high": max(record["high"], both["high"])}
+        rows.append({"axis": axis, "measure": column, **record, **wide})
     return pd.DataFrame(rows)
 
 
-NULLS = {"CE": 1.0, "rCE": 1.0, "average drop": 0.0}  # from where a measure has a direction; accuracy has none
+NULLS = {"CE": 1.0, "rCE": 1.0}  # from where a measure has a direction; levels of accuracy and drop have none in common
+OTHER_KIND = ("mixer",)  # relatives that mix otherwise than the paper's classifier: an MLP-Mixer is no state-space model
 LEAST = 4  # classifiers that a comparison of averages or lines needs
 ROLES = ("architecture", "pre-training")  # axes whose names for the paper's classifiers are those of the list of claims
 ALONE = {"dino": "dinov1_ft_vit_base_patch16"}  # has a role in the claims, but no relative
@@ -161,9 +165,16 @@ def roles(axes: pd.DataFrame, models: list[str]) -> dict[str, str]:
 
 
 def claims(listed: pd.DataFrame, played: dict[str, str]) -> pd.DataFrame:
-    """The list of claims with the classifiers that play its roles; names of shifts and unknown roles stay."""
-    sides = {side: listed[side].str.split("; ") for side in ("first", "second")}
-    return listed.assign(**{side: ["; ".join(played.get(name, name) for name in cell) for cell in cells] for side, cells in sides.items()})
+    """The list of claims with the classifiers that play its roles; names of shifts and unknown roles stay.
+
+    A relative of another kind is left out of a list of several. Where it is the first, or all that the first is compared with, the
+    claim has the kind "none", and its rule says why.
+    """
+    named = {side: [[played.get(name, name) for name in cell.split("; ")] for cell in listed[side]] for side in ("first", "second")}
+    other = np.array([any(set(cell) <= set(OTHER_KIND) for cell in both) for both in zip(*named.values(), strict=True)], bool)
+    cells = {side: ["; ".join(name for name in cell if name not in OTHER_KIND) for cell in rows] for side, rows in named.items()}
+    closed = {"kind": "none", "rule": verdicts.STAND_IN}
+    return listed.assign(**cells, **{name: listed[name].mask(other, text) for name, text in closed.items()})
 
 
 def alike(ours: pd.DataFrame, published: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -187,13 +198,14 @@ def same(errors: Shares, published: pd.DataFrame) -> Shares:
     return restricted(errors, list(ours.index))
 
 
-def beside(single: pd.DataFrame, each: pd.Series, mean: pd.Series) -> pd.DataFrame:
-    """Published values of single classifiers (index shift, column model) with ours: that classifier's own, else the mean.
+def beside(single: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """Published values of single classifiers (index shift, column model) with our numbers: that classifier's own, else the mean's.
 
-    `each` has the index (shift, model), `mean` the index shift; the column `ours of` says which of the two it is. A shift that
-    neither has is left out.
+    `table` has the columns shift, model, n, estimate, low and high; the column `ours of` says whose they are. A shift that it lacks is
+    left out.
     """
-    keys = list(zip(single.index, single["model"], strict=True))
-    values = [each.get(key, mean.get(key[0])) for key in keys]
-    whose = [key[1] if key in each.index else "mean over classifiers" for key in keys]
-    return single.assign(ours=pd.Series(values, single.index, dtype=float), **{"ours of": whose}).dropna(subset="ours")
+    own = table.set_index(["shift", "model"])
+    whose = [model if (shift, model) in own.index else MEAN_MODEL for shift, model in zip(single.index, single["model"], strict=True)]
+    rows = own.reindex(pd.MultiIndex.from_arrays([single.index, whose]))
+    numbers = {name: rows[name].to_numpy() for name in ("n", "estimate", "low", "high")}
+    return single.assign(**{"ours of": whose}, **numbers).dropna(subset="estimate")

@@ -27,7 +27,7 @@ from cnslib.core.settings.method import OTHER, Bootstrap
 
 CLUSTER = ["class", "seed"]
 Range = tuple[float, float]
-CORRELATION, SHARE, SPREAD = (-1.0, 1.0), (0.0, 1.0), (0.0, np.inf)  # where numbers lie whose intervals are reflected
+CORRELATION, SHARE, SPREAD, ANYWHERE = (-1.0, 1.0), (0.0, 1.0), (0.0, np.inf), (-np.inf, np.inf)  # of reflected intervals
 NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}  # the record of what was not measured
 EXACT = 2.0**20  # weights are multiples of its inverse, so that sums of weighted counts are exact in any order
 LEAST = 0.05  # of the concentration, which t quantiles of fewer than five units would take below zero

@@ -353,14 +353,19 @@ def measured(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
 
 
 def decided(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
-    """Adds p_holm, corrected over the measured claims of each family, and the verdict: the direction if that p is small enough."""
+    """Adds p_holm, corrected over the measured claims of each family, and the verdict: the direction if that p is small enough.
+
+    What is undecided has the smallest effect that could have been seen by itself, the half of its interval; Holm's correction asks more.
+    """
     p = table.groupby("family")["p"].transform(bootstrap.holm)
     sure = (p < 1 - confidence) | (table["direction"] == UNMEASURED)
-    return table.assign(p_holm=p, verdict=table["direction"].where(sure, UNDECIDED)).drop(columns="direction")
+    half = np.maximum(table["high"] - table["estimate"], table["estimate"] - table["low"])
+    judged = {"verdict": table["direction"].where(sure, UNDECIDED), "smallest": half.mask(sure)}
+    return table.assign(p_holm=p, **judged).drop(columns="direction")
 
 
 def judge(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
-    """One line per claim with n, estimate, low, high, p, p_holm and verdict.
+    """One line per claim with n, estimate, low, high, p, p_holm, verdict and the smallest effect that could have been seen.
 
     For claims about rCE the columns that begin with `drop_` say what the average accuracy drop shows, which divides by nothing.
     """

@@ -172,7 +172,7 @@ def more_abrupt(failures: Shares, first: str, second: str) -> dict:
     values = found[:, failures.groups.index(second)] - found[:, failures.groups.index(first)]
     difference = pd.DataFrame(values).mean(axis=1).to_numpy()  # leaves out a model that hardly fails under one of them
     n = sum(failures.n[failures.groups.index(shift)] for shift in (first, second))
-    return bootstrap.record(difference, n, failures.confidence, within=(-np.inf, np.inf))
+    return bootstrap.record(difference, n, failures.confidence, within=bootstrap.ANYWHERE)
 
 
 def definitions(failures: Shares, errors: Shares) -> dict[str, pd.DataFrame]:

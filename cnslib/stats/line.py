@@ -1,5 +1,7 @@
 """Accuracy on the line: how far accuracy under a shift follows accuracy without one (CNS-Bench supplement F, Figs. 20 to 24).
 
+Too few images scatter ID accuracy and flatten the line; a resample flattens it once more, so intervals are reflected.
+
 A point is a model: ID accuracy without a shift, OOD accuracy under one. `low` and `high` say what other images would change, the models
 given (the line is drawn anew in every resample); `models_low` and `models_high` say what other models of the same kinds would change.
 """
@@ -14,7 +16,7 @@ from scipy.stats import norm
 
 from cnslib.core.names import demand
 from cnslib.stats.accuracy import ALL, TINY, Shares, over_images, tabulate
-from cnslib.stats.bootstrap import holm, percentiles
+from cnslib.stats.bootstrap import ANYWHERE, SHARE, Range, holm, percentiles
 
 AXES = ("linear", "probit")
 NONE = "none"  # left out
@@ -92,7 +94,7 @@ def slopes(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
     """
     slope, intercept = fit(found, drawn)
     x, y = (values[0] for values in chosen(found, drawn))
-    table = along(slope, found).assign(models=y.shape[1], intercept=intercept[0].ravel())
+    table = along(slope, found, within=ANYWHERE).assign(models=y.shape[1], intercept=intercept[0].ravel())
     xx, xy, yy = (values[0] for values in moments(x[None], y[None]))
     deviation = np.sqrt(ratio((yy - slope[0] * xy).clip(0) / (y.shape[1] - 2), xx))
     half = scipy.stats.t.ppf((1 + found.shares.confidence) / 2, y.shape[1] - 2) * deviation
@@ -106,9 +108,9 @@ def slopes(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
     return table.assign(p_holm=table.groupby(table["shift"] == ALL)["p"].transform(holm))
 
 
-def along(values: Float[np.ndarray, "resamples+1 groups scales"], found: Points) -> pd.DataFrame:
+def along(values: Float[np.ndarray, "resamples+1 groups scales"], found: Points, *, within: Range | None = None) -> pd.DataFrame:
     """A table (shift, scale, n, estimate, low, high) of something that belongs to no single model."""
-    return tabulate(values[:, :, None], found.shares, found.scales, models=["line"]).drop(columns="model")
+    return tabulate(values[:, :, None], found.shares, found.scales, models=["line"], within=within).drop(columns="model")
 
 
 def without_noise(moment: Float[np.ndarray, "resamples+1 ..."]) -> Float[np.ndarray, "resamples+1 ..."]:
@@ -140,7 +142,7 @@ def gain(found: Points, drawn: np.ndarray | None = None) -> Float[np.ndarray, "r
 
 def gains(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
     """Gain of every model per shift and scale, after removing the fit (Fig. 24)."""
-    return tabulate(gain(found, drawn), found.shares, found.scales)
+    return tabulate(gain(found, drawn), found.shares, found.scales, within=ANYWHERE)
 
 
 def above(values: np.ndarray, found: Points) -> np.ndarray:
@@ -157,14 +159,15 @@ def overall(values: Float[np.ndarray, "resamples+1 groups models scales"], found
 def mean_gains(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
     """Gain of every model, averaged over all shifts and the scales above 0 (Fig. 24)."""
     values = overall(gain(found, drawn), found)
-    return pd.DataFrame([{"model": m, **over_images(values[:, i], found.shares)} for i, m in enumerate(found.shares.models)])
+    rows = [{"model": m, **over_images(values[:, i], found.shares, within=ANYWHERE)} for i, m in enumerate(found.shares.models)]
+    return pd.DataFrame(rows)
 
 
 def gain_difference(found: Points, first: str, second: str, drawn: np.ndarray | None = None) -> dict:
     """Mean gain of the first model minus that of the second, paired, as a record."""
     one, other = (found.shares.models.index(name) for name in (first, second))
     values = overall(gain(found, drawn), found)
-    return over_images(values[:, one] - values[:, other], found.shares)
+    return over_images(values[:, one] - values[:, other], found.shares, within=ANYWHERE)
 
 
 def mask(models: list[str], names: list[str]) -> Bool[np.ndarray, "models"]:
@@ -184,8 +187,8 @@ def left_out(found: Points, families: dict[str, list[str]]) -> pd.DataFrame:
     full, parts = fit(found)[0], []
     for name, own in everyone.items():
         slope = fit(found, mask(models, own))[0]
-        change = along(slope - full, found)[["estimate", "low", "high"]].add_prefix("change_")
-        parts.append(along(slope, found).assign(left_out=name, models=int(mask(models, own).sum())).join(change))
+        change = along(slope - full, found, within=ANYWHERE)[["estimate", "low", "high"]].add_prefix("change_")
+        parts.append(along(slope, found, within=ANYWHERE).assign(left_out=name, models=int(mask(models, own).sum())).join(change))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -201,7 +204,7 @@ def leverage(found: Points) -> pd.DataFrame:
 def steeper(found: Points, drawn: np.ndarray | None = None) -> dict:
     """Slope at the last scale minus slope at the first, all shifts together, as a record."""
     slope = fit(found, drawn)[0][:, -1]
-    return over_images(slope[:, -1] - slope[:, 0], found.shares)
+    return over_images(slope[:, -1] - slope[:, 0], found.shares, within=ANYWHERE)
 
 
 def followed(found: Points, drawn: np.ndarray | None = None) -> dict:
@@ -210,7 +213,7 @@ def followed(found: Points, drawn: np.ndarray | None = None) -> dict:
     xx, xy, yy = moments(x, y)
     t = scipy.stats.t.ppf((1 + found.shares.confidence) / 2, y.shape[2] - 2)
     r = above(ratio(xy, np.sqrt(xx * yy)), found)
-    return over_images(np.mean(r > t / np.sqrt(t**2 + y.shape[2] - 2), (1, 2)), found.shares)
+    return over_images(np.mean(r > t / np.sqrt(t**2 + y.shape[2] - 2), (1, 2)), found.shares, within=SHARE)
 
 
 def scatter(found: Points, *, shift: str, scale: float) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import statsmodels.api as sm
 from jaxtyping import Float, Int
 
 from cnslib.stats.accuracy import ALL, over_images, tabulate
-from cnslib.stats.bootstrap import holm
+from cnslib.stats.bootstrap import ANYWHERE, CORRELATION, holm
 from cnslib.stats.line import Points, above, gain, overall, ratio, without_noise
 
 
@@ -80,7 +80,7 @@ def partial(found: Points, families: dict[str, Sized]) -> pd.DataFrame:
     for name, own in families.items():
         size, y = residuals(found, own)
         r = ratio((size * y).sum(-2), np.sqrt((size * size).sum(-2) * (y * y).sum(-2)))
-        table = tabulate(r[:, :, None], found.shares, found.scales, models=[name]).rename(columns={"model": "family"})
+        table = tabulate(r[:, :, None], found.shares, found.scales, models=[name], within=CORRELATION).rename(columns={"model": "family"})
         tests = np.full((2, *r[0].shape), np.nan)
         for group, scale in np.argwhere(~np.isnan(r[0])):
             tests[:, group, scale] = least_squares(found, own, group, scale)
@@ -108,7 +108,7 @@ def pooled(found: Points, families: dict[str, Sized]) -> pd.DataFrame:
     for name, own in families.items():
         size, y = np.broadcast_arrays(*(above(values, found) for values in residuals(found, own)))
         r = ratio((size * y).sum((1, 2, 3)), np.sqrt((size * size).sum((1, 2, 3)) * (y * y).sum((1, 2, 3))))
-        rows.append({"family": name, "models": len(own.index), **over_images(r, found.shares)})
+        rows.append({"family": name, "models": len(own.index), **over_images(r, found.shares, within=CORRELATION)})
     return pd.DataFrame(rows, columns=["family", "models", "n", "estimate", "low", "high"])
 
 
@@ -124,7 +124,7 @@ def noise_free(found: Points, families: dict[str, Sized]) -> pd.DataFrame:
         products = ratio((size * y).sum(-2) * xx - (size * x).sum(-2) * xy, (x * x)[:1].sum(-2))
         size_left, y_left = np.broadcast_arrays(*(above(values[:1], found) for values in residuals(found, own)))
         r = ratio(above(products, found).sum((1, 2)), np.sqrt((size_left**2).sum() * (y_left**2).sum()))
-        rows.append({"family": name, "models": len(own.index), **over_images(r, found.shares)})
+        rows.append({"family": name, "models": len(own.index), **over_images(r, found.shares, within=CORRELATION)})
     return pd.DataFrame(rows, columns=["family", "models", "n", "estimate", "low", "high"])
 
 
@@ -135,5 +135,5 @@ def per_doubling(found: Points, families: dict[str, Sized], drawn: np.ndarray | 
         size = own.centred(own_column(found, own))
         for title, values in {"OOD accuracy": found.ood, "gain": gain(found, drawn)}.items():
             slope = (size * own.centred(overall(values, found)[..., None])).sum((1, 2)) / (size * size).sum()
-            rows.append({"family": name, "models": len(own.index), "of": title, **over_images(slope, found.shares)})
+            rows.append({"family": name, "models": len(own.index), "of": title, **over_images(slope, found.shares, within=ANYWHERE)})
     return pd.DataFrame(rows, columns=["family", "models", "of", "n", "estimate", "low", "high"])

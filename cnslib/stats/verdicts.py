@@ -9,21 +9,25 @@ A verdict says what our interval makes of what was published, and names its rule
   the null is such a claim: that there is no effect.
 - a number: *undecided* where the interval holds the null, *opposite direction* where the number lies on the null's other side, *agrees*
   where the interval holds it (or meets the published interval), give or take the tolerance, else *same direction*.
-- a number without a null, or none at all: *not measured*. Levels of another task, of another kind of model, of another quantity have
-  no direction in common.
+- a number without a null, or none at all: *not measured*. Levels of another task or of another quantity have no direction in common,
+  and that two numbers which cannot be negative are both positive says nothing.
+- a claim about a model for which one of another kind stands in: *not measured*.
+- a claim whose null lies at the end of what is possible, or beyond: *not measured*, since nothing could contradict it.
 
-Whatever was published, it is *not measured* where we have no number, and *undecided* where ours has no interval.
+Whatever was published, it is *not measured* where we have no number, and *undecided* where ours has no interval. What is undecided
+comes with the smallest effect that could have been seen: the distance from the null at which an interval as wide would have decided.
 """
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from cnslib.core.names import demand
 from cnslib.stats.accuracy import TINY
+from cnslib.stats.bootstrap import Range
 
 AGREES, SAME, OPPOSITE = "agrees", "same direction", "opposite direction"
 UNDECIDED, UNMEASURED = "undecided", "not measured"
@@ -35,6 +39,12 @@ STATEMENT = re.compile(rf"({'|'.join(SIDES)}|about) (-?\d+(?:\.\d+)?)")
 ACCEPTED = f"a number, or a number after {', '.join(SIDES)} or about"
 
 OneOrEach = float | None | Iterable[float | None]  # one for all rows, or one per row
+EVERYWHERE: Range = (-np.inf, np.inf)
+
+
+LEVEL = "no direction to compare"
+STAND_IN = "a model of another kind stands in"
+CERTAIN = "the null is the end of what is possible"
 
 
 @dataclass(frozen=True)
@@ -47,17 +57,22 @@ class Claim:
     high: float
     tolerance: float
     null: float
+    reason: str = LEVEL  # why nothing is compared, for the kind "none"
 
     def rule(self) -> str:
         """The rule in words."""
         if self.kind == "none":
-            return "no direction to compare"
+            return self.reason
         if self.kind == "about":
             return f"within {self.tolerance:g} of {self.number:g}"
         if self.kind == "number":
             near = f"within {self.tolerance:g} of the interval" if self.tolerance else "in the interval"
             return f"{near}, or side of {self.null:g}"
         return f"{self.kind} {self.number:g}"
+
+    def smallest(self, ours: float, low: float, high: float) -> float:
+        """The smallest effect that such an interval could have shown: half of it from the null, or beyond the tolerance of a number."""
+        return max(ours - low, high - ours) + (self.tolerance if self.kind == "about" else 0.0)
 
     def verdict(self, low: float, high: float) -> str:
         """What an interval makes of it."""
@@ -88,43 +103,74 @@ def word(confirms: bool, contradicts: bool, *, confirmed: str = SAME) -> str:
     return confirmed if confirms else OPPOSITE if contradicts else UNDECIDED
 
 
-def read(published: float | str, low: float, high: float, *, tolerance: float, null: float) -> Claim:
+def read(
+    published: float | str, low: float, high: float, *, tolerance: float, null: float, within: Range = EVERYWHERE, stand_in: bool = False
+) -> Claim:
     """A claim from its cell. Raises ValueError for a text that is neither a number nor a statement."""
-    given = {"tolerance": tolerance, "null": null}
-    if isinstance(published, str) and (said := STATEMENT.match(published)):
-        number = float(said[2])
-        return Claim(said[1], number, number, number, **given)
+    claim = said(published, low, high, {"tolerance": tolerance, "null": null})
+    null = claim.number if claim.kind in (*SIDES, "about") else claim.null
+    certain = claim.kind in (*SIDES, "number") and not within[0] < null < within[1]
+    reason = STAND_IN if stand_in else CERTAIN if certain else ""
+    return replace(claim, kind="none", reason=reason) if reason else claim
+
+
+def said(published: float | str, low: float, high: float, given: dict[str, float]) -> Claim:
+    """What a cell says."""
+    if isinstance(published, str) and (words := STATEMENT.match(published)):
+        number = float(words[2])
+        return Claim(words[1], number, number, number, **given)
     number = pd.to_numeric(published, errors="coerce")
     demand(not isinstance(published, str) or not np.isnan(number), "published", published, ACCEPTED)
-    low, high = (number if np.isnan(bound) else bound for bound in (low, high))
+    low, high, null = (*(number if np.isnan(bound) else bound for bound in (low, high)), given["null"])
     kind = "none" if np.isnan(number) or np.isnan(null) else "about" if abs(number - null) <= TINY else "number"
     return Claim(kind, float(number), float(low), float(high), **given)
 
 
-def claims(said: pd.DataFrame, *, tolerance: OneOrEach, null: OneOrEach) -> list[Claim]:
-    """The claims of a table with the column published, and perhaps published_low and published_high."""
-    bounds = [said[name] if name in said else [np.nan] * len(said) for name in ("published_low", "published_high")]
-    given = [np.broadcast_to(np.asarray(value, float), len(said)) for value in (tolerance, null)]
-    return [read(cell, *theirs, tolerance=t, null=n) for cell, *theirs, t, n in zip(said["published"], *bounds, *given, strict=True)]
+def claims(table: pd.DataFrame, **given: OneOrEach) -> list[Claim]:
+    """The claims of a table with the column published, and perhaps published_low and published_high; `given` as `read` takes it."""
+    theirs = [table[name] if name in table else [np.nan] * len(table) for name in ("published_low", "published_high")]
+    each = {name: np.broadcast_to(np.asarray(value, float), len(table)) for name, value in given.items() if name != "within"}
+    same = {"within": given["within"]} if "within" in given else {}
+    rows = zip(table["published"], *theirs, *each.values(), strict=True)
+    return [read(*row[:3], **dict(zip(each, row[3:], strict=True)), **same) for row in rows]
 
 
-def beside(ours: pd.DataFrame, published, *, tolerance: OneOrEach = 0.0, null: OneOrEach = 0.0) -> pd.DataFrame:
-    """Our numbers with what was published, the difference, the rule and the verdict, as columns behind our own.
+def beside(
+    ours: pd.DataFrame,
+    published,
+    *,
+    tolerance: OneOrEach = 0.0,
+    null: OneOrEach = 0.0,
+    within: Range = EVERYWHERE,
+    stand_in: OneOrEach = False,
+) -> pd.DataFrame:
+    """Our numbers with what was published, the difference, the rule, the verdict and the smallest visible effect, behind our own columns.
 
     `ours` has a row per claim with its estimate (or ours), low and high; a table without low and high holds exact numbers. `published`,
-    `tolerance` and `null` are one for all rows or one per row, in order; `published` may be a table with the columns published,
-    published_low and published_high. A null of None says that there is no direction. Raises ValueError for a text that is no claim.
+    `tolerance`, `null` and `stand_in` (whether a model of another kind stands in) are one for all rows or one per row, in order;
+    `published` may be a table with the columns published, published_low and published_high. A null of None says that there is no
+    direction; `within` is where such numbers can lie. `smallest` is NaN but for what is undecided. Raises ValueError for no claim.
     """
     table = ours.rename(columns={"estimate": "ours"}).infer_objects()
     cells = published if isinstance(published, pd.DataFrame) else {"published": np.broadcast_to(np.asarray(published, object), len(table))}
-    said = pd.DataFrame({name: list(cells[name]) for name in cells}, index=table.index).infer_objects()
-    listed = claims(said, tolerance=tolerance, null=null)
+    theirs = pd.DataFrame({name: list(cells[name]) for name in cells}, index=table.index).infer_objects()
+    listed = claims(theirs, tolerance=tolerance, null=null, within=within, stand_in=stand_in)
     lows, highs = (table[side] if side in table else table["ours"] for side in ("low", "high"))
-    rows = zip(table["ours"], lows, highs, listed, strict=True)
+    rows = list(zip(table["ours"], lows, highs, listed, strict=True))
     judged = [UNMEASURED if pd.isna(estimate) else claim.verdict(low, high) for estimate, low, high, claim in rows]
+    seen = [claim.smallest(*own) if word == UNDECIDED else np.nan for (*own, claim), word in zip(rows, judged, strict=True)]
     numbers = np.array([np.nan if claim.kind in SIDES else claim.number for claim in listed], float)
-    new = said.assign(difference=table["ours"].to_numpy(float) - numbers, rule=[claim.rule() for claim in listed], verdict=judged)
+    named = {"rule": [claim.rule() for claim in listed], "verdict": judged, "smallest": np.array(seen, float)}
+    new = theirs.assign(difference=table["ours"].to_numpy(float) - numbers, **named)
     return table.drop(columns=new.columns, errors="ignore").assign(**{name: new[name].array for name in new})
+
+
+def counted(words: pd.Series) -> str:
+    """How many claims there are and what became of them, for a sentence."""
+    count = words.value_counts()
+    kinds = {"hold": CONFIRMED, "opposite": (OPPOSITE,), "undecided": (UNDECIDED,), "not measured": (UNMEASURED,)}
+    parts = [f"{count.reindex(own, fill_value=0).sum()} {name}" for name, own in kinds.items()]
+    return f"of {len(words)}, {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def statements(ours: dict[str, dict], said: pd.DataFrame) -> pd.DataFrame:

@@ -169,8 +169,8 @@ MAKERS: dict[str, Callable[[dict], Benchmark]] = {"images": generated, "photos":
 COLUMNS = ["n", "estimate", "low", "high"]
 NOTE = (
     "n counts trajectories, one image seen at all scales; place 1 is best. CE and rCE are errors and accuracy drops divided by the "
-    "reference's, below 1 is better than it. The failure point is the first scale with a wrong answer. Intervals: a bootstrap over "
-    "(class, seed)."
+    "reference's, below 1 is better than it. The failure point is the first scale with a wrong answer. Intervals: other pictures "
+    "of the same classes, with all images of a seed drawn together."
 )
 
 
@@ -181,7 +181,7 @@ class Report:
     name: str
     tables: dict[str, pd.DataFrame]
     predictions: pd.DataFrame
-    confidence: float
+    intervals: str  # what they are about
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -200,7 +200,7 @@ class Report:
 
     def figure(self) -> Figure:
         """Accuracy, rank and survival along the scale, and the drop per shift, with the others in grey."""
-        return curves.draw(self.tables, self.name, confidence=self.confidence)
+        return curves.draw(self.tables, self.name, note=self.intervals)
 
     def save(self, folder: Path) -> Path:
         """Writes report.md, the figure, every table as csv and the predictions; returns the folder."""
@@ -244,7 +244,7 @@ def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
     (name,) = predictions["model"].unique()
     parts = [part for part in (on.answers, predictions[on.answers.columns]) if len(part)]
     found = accuracy.outcomes(pd.concat(parts, ignore_index=True), on.kept)
-    return Report(name, measured(found, name, settings=on.settings), predictions, on.settings.bootstrap.confidence)
+    return Report(name, measured(found, name, settings=on.settings), predictions, on.settings.bootstrap.named)
 
 
 def measured(found: Outcomes, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:

@@ -119,5 +119,5 @@ def test_a_reflected_interval_turns_the_percentiles_round_at_the_sample_and_stay
 
 
 def test_what_an_interval_is_about_is_named():
-    assert SETTINGS.named == "95% intervals, other seeds of the same classes"
-    assert SETTINGS.of(OTHER).named == "95% intervals, other classes"
+    assert SETTINGS.named == "95% intervals (same classes, other pictures)"
+    assert SETTINGS.of(OTHER).named == "95% intervals (other classes)"

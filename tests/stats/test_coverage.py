@@ -17,7 +17,7 @@ from cnslib.stats import accuracy, axes, failure, line, ranking
 from cnslib.stats.accuracy import ALL, Shares
 
 DATA_SETS, SEEDS, MODELS = 200, 40, 23
-SETTINGS = Bootstrap(200, 0.95, 1, SAME)
+SETTINGS = Bootstrap(400, 0.95, 1, SAME)
 FEW, MANY = "shift 00", f"shift {SHIFTS - 1:02d}"  # the shifts with the fewest and with the most trajectories
 AXIS = [f"m{i:02d}" for i in range(7)]
 WHOLE = {"rank", "tau", "tau of neighbouring scales", "tau under one shift", "order along an axis", "median scale"}
@@ -67,7 +67,7 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
         "tau under one shift": only(order, shift=MANY, **last),
         "order along an axis": axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, published, column="x").iloc[0].to_dict(),
         "spread along an axis": axes.deviations_along(errors, {"axis": AXIS}).iloc[0].to_dict(),
-        "slope": only(line.along(line.fit(points)[0], points), shift=ALL, **last),
+        "slope": only(line.slopes(points), shift=ALL, **last),
         "R without noise": only(line.noise_free(points), shift=ALL, **last),
         "gain": only(line.mean_gains(points), **own),
         "survival": only(failure.curves(failures), **everything, **last),

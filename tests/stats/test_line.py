@@ -154,7 +154,7 @@ def test_intervals_of_slope_and_gain_and_the_noise_free_r_cover_the_truth():
         found = line.points(errors, start)
         truth = scipy.stats.linregress(clean, shifted)
         gain = shifted - truth.intercept - truth.slope * clean
-        table = pd.concat([line.along(line.fit(found)[0], found)[:1], line.noise_free(found)[:1], line.gains(found)[:12]])
+        table = pd.concat([line.slopes(found)[:1], line.noise_free(found)[:1], line.gains(found)[:12]])
         values = np.array([truth.slope, truth.rvalue, *gain])
         hits.append((table["low"] <= values) & (values <= table["high"]))
     covered = np.mean(hits, 0)

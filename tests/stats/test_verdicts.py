@@ -117,7 +117,7 @@ def test_a_table_without_intervals_is_of_exact_numbers():
 def test_the_columns_stand_behind_ours_and_replace_what_is_there():
     ours = pd.DataFrame({"n": [7], "estimate": [0.3], "low": [0.2], "high": [0.4], "published": [0.35]}, index=["x"])
     table = verdicts.beside(ours, ours["published"])
-    assert list(table) == ["n", "ours", "low", "high", "published", "difference", "rule", "verdict"] and table.index.tolist() == ["x"]
+    assert list(table) == ["n", "ours", "low", "high", "published", "difference", "rule", "verdict", "smallest"] and table.index.tolist() == ["x"]
     assert table["published"].item() == 0.35 and "verdict" not in ours
     empty = verdicts.beside(ours.head(0), "above 0")
     assert list(empty) == list(table) and empty.empty
@@ -133,6 +133,58 @@ def test_a_text_that_is_no_claim_is_named(published):
         judged(0, 1, published)
 
 
+@pytest.mark.parametrize(
+    ("published", "given", "bounds", "smallest"),
+    [
+        ("above 0", {}, (-0.1, 0.4), 0.25),
+        ("below 0.5", {}, (0.4, 0.6), 0.1),
+        ("about 0", {"tolerance": 0.05}, (-0.1, 0.1), 0.15),
+        (0.3, {}, (-0.2, 0.3), 0.25),
+        (0.3, {"null": 0.5}, (0.1, 0.7), 0.3),
+    ],
+)
+def test_what_is_undecided_comes_with_the_smallest_effect_that_could_have_been_seen(published, given, bounds, smallest):
+    """An estimate so far from the null, with the same interval about it, is decided; a nearer one is not."""
+    low, high = bounds
+    ours = pd.DataFrame({"estimate": [(low + high) / 2], "low": low, "high": high})
+    row = verdicts.beside(ours, published, **given).iloc[0]
+    assert row["verdict"] == UNDECIDED and row["smallest"] == pytest.approx(smallest)
+    null = given.get("null", float(str(published).split()[1]) if isinstance(published, str) else 0.0)
+    half = (high - low) / 2
+    for side in (-1, 1):
+        for step, decided in ((0.001, True), (-0.001, False)):
+            place = null + side * (smallest + step)
+            assert (judged(place - half, place + half, published, **given) != UNDECIDED) == decided
+
+
+def test_what_is_decided_or_not_measured_has_no_smallest_effect():
+    ours = pd.DataFrame({"estimate": [0.2, -0.2, np.nan], "low": [0.1, -0.3, np.nan], "high": [0.3, -0.1, np.nan]})
+    assert verdicts.beside(ours, "above 0")["smallest"].isna().all()
+
+
+def test_a_model_of_another_kind_is_not_judged():
+    ours = pd.DataFrame({"estimate": [0.2, 0.2], "low": 0.1, "high": 0.3})
+    table = verdicts.beside(ours, "above 0", stand_in=[True, False])
+    assert table["verdict"].tolist() == [UNMEASURED, SAME]
+    assert table["rule"].tolist() == ["a model of another kind stands in", "above 0"]
+
+
+@pytest.mark.parametrize(
+    ("published", "given", "bounds", "expected"),
+    [
+        ("above 0", {"within": (0.0, 1.0)}, (0.1, 0.3), UNMEASURED),  # a share lies above 0 whatever happens
+        ("at most 1", {"within": (-1.0, 1.0)}, (0.1, 0.3), UNMEASURED),
+        (0.4, {"within": (0.0, 1.0)}, (0.1, 0.3), UNMEASURED),
+        ("above 0.2", {"within": (0.0, 1.0)}, (0.3, 0.4), SAME),
+        (0.4, {"within": (-1.0, 1.0)}, (0.1, 0.3), SAME),
+        ("about 1", {"within": (-1.0, 1.0), "tolerance": 0.1}, (0.95, 1.0), AGREES),  # nearness can fail at the end, too
+        ("about 1", {"within": (-1.0, 1.0), "tolerance": 0.1}, (0.1, 0.3), OPPOSITE),
+    ],
+)
+def test_a_null_at_the_end_of_what_is_possible_decides_nothing(published, given, bounds, expected):
+    assert judged(*bounds, published, **given) == expected
+
+
 def test_records_are_held_against_a_list_of_claims():
     def record(low: float, high: float) -> dict:
         return {"n": 9, "estimate": (low + high) / 2, "low": low, "high": high}
@@ -145,6 +197,11 @@ def test_records_are_held_against_a_list_of_claims():
     assert table.loc["v", "difference"] == pytest.approx(-0.45) and set(table["n"]) == {9}
     with pytest.raises(KeyError, match="e"):
         verdicts.statements(ours, said)
+
+
+def test_verdicts_are_counted_for_a_sentence():
+    words = pd.Series([AGREES, SAME, OPPOSITE, UNDECIDED, UNDECIDED, UNMEASURED])
+    assert verdicts.counted(words) == "of 6, 2 hold, 1 opposite, 2 undecided and 1 not measured"
 
 
 def texts(source: str) -> set[str]:

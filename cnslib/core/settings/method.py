@@ -13,7 +13,7 @@ MODELS = ("pipeline", "clip", "image_encoder", "oracle")  # keys of base that na
 STRICT = ConfigDict(extra="forbid", strict=True)  # no text for a number, no key that nobody reads
 T = TypeVar("T", bound=Sequence)
 SAME, OTHER = TARGETS = ("same classes", "other classes")  # what an interval speaks about
-ABOUT = {SAME: "other seeds of the same classes", OTHER: "other classes"}
+ABOUT = {SAME: "same classes, other pictures", OTHER: "other classes"}
 
 
 def distinct(values: T) -> T:
@@ -84,7 +84,7 @@ class Bootstrap:
     @property
     def named(self) -> str:
         """What an interval is and what it is about, for captions."""
-        return f"{self.confidence:.0%} intervals, {ABOUT[self.target]}"
+        return f"{self.confidence:.0%} intervals ({ABOUT[self.target]})"
 
     def of(self, target: str) -> "Bootstrap":
         """The same about another target."""

@@ -1,6 +1,6 @@
 """Statistics of continuous failure points: what the grid's resolution costs, and how monotone answers are along the scale.
 
-Intervals resample whole (class, seed) clusters, paired over models and over the two resolutions.
+Intervals resample what was drawn together, paired over models and over the two resolutions.
 """
 
 import dataclasses

@@ -50,7 +50,7 @@ def arranged(found: Outcomes, distances: pd.DataFrame) -> Float[np.ndarray, "tra
 def slopes(found: Outcomes, distances: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """Robustness slope of every model under every kind: change of accuracy per unit of 1-NN distance, 0 if fully robust (section 4.2).
 
-    Returns (shift, model, n, estimate, low, high); accuracies and distances are resampled together, by (class, seed).
+    Returns (shift, model, n, estimate, low, high); accuracies and distances are resampled together.
     """
     change, away, errors = along(found, distances, settings=settings)
     return accuracy.tabulate(slope(away, change)[..., None], errors, [0]).drop(columns="scale")

@@ -1,6 +1,6 @@
 """What Control+Shift found (sections 4.2 and 4.3): each finding one number with its interval, beside what the paper says.
 
-All numbers come from the same resamples of (class, seed), which all classifiers share, so differences of classifiers are paired.
+All numbers come from the same resamples, which all classifiers share, so differences of classifiers are paired.
 
 The benchmark's own classifiers answer the shifted test images, too, and their order there is compared with that on CNS-Bench. They
 were trained on the catalog, not on the shifted sets' training images; the distance is that from these nevertheless.
