@@ -179,7 +179,9 @@ def test_a_resample_without_a_positive_denominator_counts_as_infinite():
     losses = np.ones((101, 2, 2))
     losses[1:3, 0, 0] = 0
     for confidence, finite in ((0.95, True), (0.99, False)):
-        errors = accuracy.Shares(losses[..., None], ["heavy snow", accuracy.ALL], np.array([5, 5]), ["alexnet", "resnet"], [0.0], confidence)
+        errors = accuracy.Shares(
+            losses[..., None], ["heavy snow", accuracy.ALL], np.array([5, 5]), ["alexnet", "resnet"], [0.0], confidence
+        )
         table = accuracy.error_ratio(losses, errors, reference="alexnet", trajectories=5)
         assert table["defined"].all()
         assert (table["high"] == 1).all() if finite else table["high"].isna().all()

@@ -12,7 +12,9 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, calibration
 from cnslib.stats.accuracy import Shares
 
-SETTINGS = Calibration(bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes"), seed=1, scenes=2, severities=2, steps=5)
+SETTINGS = Calibration(
+    bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes"), seed=1, scenes=2, severities=2, steps=5
+)
 SIX = np.arange(6) / 2
 
 

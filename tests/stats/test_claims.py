@@ -226,7 +226,9 @@ def test_failure_points_by_hand():
 
 def test_holms_correction_runs_over_a_family_by_hand():
     p = pd.DataFrame({"family": ["x"] * 4 + ["y"], "p": [0.01, 0.04, 0.03, np.nan, 0.04], "direction": "same direction"})
-    p = p.assign(direction=["same direction"] * 3 + ["not measured", "opposite direction"], low=0.1, estimate=0.3, high=[0.4, 0.4, 0.6, 0.4, 0.4])
+    p = p.assign(
+        direction=["same direction"] * 3 + ["not measured", "opposite direction"], low=0.1, estimate=0.3, high=[0.4, 0.4, 0.6, 0.4, 0.4]
+    )
     found = claims.decided(p, confidence=0.95)
     assert found["smallest"].dropna().to_dict() == pytest.approx({1: 0.2, 2: 0.3})  # of what stays undecided, the longer half
     assert found["p_holm"].tolist()[:3] == pytest.approx([0.03, 0.06, 0.06]) and found["p_holm"][4] == pytest.approx(0.04)

@@ -1,8 +1,9 @@
 """Every kind of number that is published with an interval, simulated: how often does the interval hold what endless data would show?
 
-200 data sets with the benchmark's own structure (`tiny_benchmark`): 8 classes, 40 seeds, 14 shifts, 23 models, each in a world of its
-own. Over so few, 95 in 100 come out between 92 and 98 in 19 of 20 kinds. Numbers that are counted in whole steps (a rank, a tau of a
-few classifiers, the scale by which half have failed) cannot be exact: their intervals err on the wide side.
+100 data sets with the benchmark's own structure (`tiny_benchmark`): 8 classes, 40 seeds, 14 shifts, 23 models, each in a world of its
+own. So few tell a coverage to 2 in 100, so that single kinds are held to 88 to 100 and their mean to 93 to 98. Numbers that are
+counted in whole steps (a rank, a tau of a few classifiers, the scale by which half have failed) cannot be exact: their intervals err
+on the wide side. For other classes the numbers that are published with that target are asked, on eight units.
 """
 
 from dataclasses import replace
@@ -16,8 +17,8 @@ from cnslib.core.settings.method import OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, axes, failure, line, ranking
 from cnslib.stats.accuracy import ALL, Shares
 
-DATA_SETS, SEEDS, MODELS = 200, 40, 23
-SETTINGS = Bootstrap(400, 0.95, 1, SAME)
+DATA_SETS, SEEDS, MODELS = 100, 40, 23
+SETTINGS = Bootstrap(200, 0.95, 1, SAME)
 FEW, MANY = "shift 00", f"shift {SHIFTS - 1:02d}"  # the shifts with the fewest and with the most trajectories
 AXIS = [f"m{i:02d}" for i in range(7)]
 WHOLE = {"rank", "tau", "tau of neighbouring scales", "tau under one shift", "order along an axis", "median scale"}
@@ -50,7 +51,7 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
     errors, failures = restricted(errors), restricted(failures)
     everything = {"shift": ALL} | own
     accuracies, order = accuracy.accuracy(errors), ranking.agreement(errors)
-    points = line.points(errors)
+    points = line.points(whole, replace(whole, samples=whole.samples[..., :1], bins=[0.0]))
     published = pd.DataFrame({"axis": "axis", "classifier": AXIS, "x": [3.0, 1.0, 7.0, 2.0, 6.0, 4.0, 5.0]})
     return {
         "accuracy": only(accuracies, **everything, **last),
@@ -76,6 +77,9 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
         "spread of failure points": only(failure.spread(failures), shift=MANY, **own),
         "more abrupt": failure.more_abrupt(failures, FEW, MANY),
     }
+
+
+FOR_OTHER_CLASSES = {"accuracy", "accuracy without a shift", "mean accuracy", "drop", "difference of drops", "average drop", "CE", "tau", "rCE"}
 
 
 def held(found: dict[str, dict], true: dict[str, dict]) -> dict[str, bool]:
@@ -111,12 +115,10 @@ def coverage(target: str) -> pd.Series:
 @pytest.mark.parametrize("target", [SAME, OTHER])
 def test_intervals_hold_the_truth_as_often_as_they_say(target):
     found = coverage(target)
-    print(found.round(3).to_string())
-    counted = found[found.index.isin(WHOLE)]
-    others = found.drop(counted.index)
-    assert counted.min() >= 0.9
-    assert others.between(0.91, 0.99).all(), others[~others.between(0.91, 0.99)]
-    assert others.mean() == pytest.approx(0.95, abs=0.02)
+    found = found[found.index.isin(FOR_OTHER_CLASSES)] if target == OTHER else found
+    others = found[~found.index.isin(WHOLE)]
+    assert found.min() >= 0.88, found[found < 0.88]
+    assert 0.93 <= others.mean() <= 0.98
 
 
 def test_a_class_more_or_less_is_a_larger_change_than_a_seed():

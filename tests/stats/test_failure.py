@@ -6,8 +6,8 @@ import pytest
 import scipy.stats
 from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.multitest import multipletests
-from tiny_benchmark import benchmark
 from tiny_answers import HAND, SCALES, SETTINGS, estimates, falling, predictions, random_predictions, shares
+from tiny_benchmark import benchmark
 
 from cnslib.stats import accuracy, failure
 
@@ -44,7 +44,7 @@ def textbook(table: pd.DataFrame, first: str, second: str) -> float:
     """Observed less expected failures of the first model, shift by shift and scale by scale."""
     points, excess = failure.failure_points(table), 0.0
     points["time"] = points["failure_point"].fillna(np.inf)
-    for shift, part in points[points["model"].isin([first, second])].groupby("shift"):
+    for _, part in points[points["model"].isin([first, second])].groupby("shift"):
         own = part["model"] == first
         for scale in SCALES:
             failed, alive = part["time"] == scale, part["time"] >= scale

@@ -16,7 +16,9 @@ from cnslib.method import filtering
 from cnslib.studies import calibration
 from cnslib.world import scenes
 
-SETTINGS = Calibration(bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"), seed=1, scenes=2, severities=4, steps=5)
+SETTINGS = Calibration(
+    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"), seed=1, scenes=2, severities=4, steps=5
+)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,12 @@ from cnslib.stats import accuracy
 from cnslib.studies import photos, report
 
 SETTINGS = Photos(
-    Bootstrap(100, 0.95, 1, "same classes"), seed=1, classifiers={"lite0": "lite:0"}, reference="lite0", cutouts=3, severities=[0.0, 0.5, 1.0]
+    Bootstrap(100, 0.95, 1, "same classes"),
+    seed=1,
+    classifiers={"lite0": "lite:0"},
+    reference="lite0",
+    cutouts=3,
+    severities=[0.0, 0.5, 1.0],
 )
 TRANSFORM = v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])
 

@@ -49,7 +49,9 @@ def answers(rng: np.random.Generator, given: World, *, seeds: int) -> Outcomes:
     hardness = (given.classes[label] + shared)[:, None] + own
     wrong = rng.random((len(shift), models, len(SCALES))) < expit(given.logit[shift] + hardness[..., None])
     names = pd.DataFrame({"shift": shift, "class": label, "seed": seed}).astype({"shift": str, "class": str})
-    return Outcomes(names.assign(shift="shift " + names["shift"].str.zfill(2)), [f"m{i:02d}" for i in range(models)], SCALES.tolist(), wrong)
+    return Outcomes(
+        names.assign(shift="shift " + names["shift"].str.zfill(2)), [f"m{i:02d}" for i in range(models)], SCALES.tolist(), wrong
+    )
 
 
 def benchmark(rng: np.random.Generator, *, models: int, seeds: int, start: np.ndarray, steep: np.ndarray) -> Outcomes:

@@ -162,7 +162,9 @@ def ranges(values: dict[int, Float[np.ndarray, "subsets scales"]], scales: list[
 
 def steadier(found: Outcomes, count: int, *, settings: Bootstrap) -> dict:
     """Standard deviation over the subsets of the accuracy at scale 0 minus that of the drop at the last scale; above 0 where the
-    drop depends less on the choice of classes, as Fig. 25 has it. The seeds are resampled, whatever the target: the choice of classes is what is measured.
+    drop depends less on the choice of classes, as Fig. 25 has it.
+
+    The seeds are resampled, whatever the target: the choice of classes is what is measured.
     """
     number, classes = pd.factorize(found.trajectories["class"], sort=True)
     weights, units = bootstrap.resampling_weights(found.trajectories, settings=settings.of(SAME))

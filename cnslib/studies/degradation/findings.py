@@ -17,7 +17,7 @@ from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap, Evaluation
 from cnslib.core.settings.studies import Controlshift
 from cnslib.method import evaluation
-from cnslib.stats import accuracy, axes, bootstrap, ranking, verdicts
+from cnslib.stats import accuracy, axes, ranking, verdicts
 from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.degradation.distance import along, slope

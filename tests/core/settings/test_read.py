@@ -120,7 +120,9 @@ def test_a_run_tells_its_section_with_the_comments_of_the_file_and_of_the_overla
     run = read.start("accuracy", "params.yaml", str(overlay))
     rows = {line.split(" | ")[0]: line for line in run._repr_markdown_().splitlines()}
     assert rows["| reference"] == r'| reference | "vit" | another one \| here |'
-    assert rows["| bootstrap"].startswith('| bootstrap | {"resamples": 1000, "confidence": 0.95, "seed": 1, "target": "same classes"} | of what was drawn')
+    assert rows["| bootstrap"].startswith(
+        '| bootstrap | {"resamples": 1000, "confidence": 0.95, "seed": 1, "target": "same classes"} | of what was drawn'
+    )
     assert run.settings.reference == "vit" and run.bootstrap == run.base.bootstrap and run.generation.steps == 16
     assert run.layout.figures == paths.ROOT / "figures" / "accuracy"
     with pytest.raises(AttributeError, match=r"no section 'generations'; accepted: base, world"):

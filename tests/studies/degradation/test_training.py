@@ -56,7 +56,8 @@ def test_a_lost_training_comes_back_with_the_same_answers(experiment, answers, t
 
 def test_a_training_depends_on_its_own_files_alone(experiment):
     other = dataclasses.replace(
-        experiment, settings=dataclasses.replace(SETTINGS, runs=5, bootstrap=Bootstrap(7, 0.95, 1, "same classes"), networks=["vit"], reference="vit")
+        experiment,
+        settings=dataclasses.replace(SETTINGS, runs=5, bootstrap=Bootstrap(7, 0.95, 1, "same classes"), networks=["vit"], reference="vit"),
     )
     slower = dataclasses.replace(experiment, settings=dataclasses.replace(SETTINGS, learning_rate=1e-3))
     for training_run in training.training_runs(SETTINGS):
