@@ -117,13 +117,20 @@ def log_rank(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
 def unit_scores(found: Outcomes, units: Int[np.ndarray, "trajectories"]) -> Float[np.ndarray, "units pairs"]:
     """Each unit's part of the log-rank numerator of every pair of models: they add up to observed less expected failures."""
     shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
-    index = first_failure(found.wrong)[..., None]
-    grid = np.arange(len(found.scales))
-    cells = np.zeros([units.max() + 1, len(shifts), len(found.models), len(grid)])
-    failed, at_risk = cells, cells.copy()
-    np.add.at(failed, (units, shift), index == grid)
-    np.add.at(at_risk, (units, shift), index >= grid)
+    index, grid = first_failure(found.wrong)[..., None], np.arange(len(found.scales))
+    shape, cells = (units.max() + 1, len(shifts)), units * len(shifts) + shift
+    both = (summed(hits, cells, int(np.prod(shape))) for hits in (index == grid, index >= grid))
+    failed, at_risk = (sums.reshape(*shape, *sums.shape[1:]) for sums in both)
     return np.stack([pair_scores(failed[:, :, pair], at_risk[:, :, pair]) for pair in pairs_of(len(found.models))], axis=1)
+
+
+def summed(hits: Bool[np.ndarray, "rows *rest"], cells: Int[np.ndarray, "rows"], count: int) -> Float[np.ndarray, "cells *rest"]:
+    """How many of the rows of each cell are hits; 0 for a cell without rows."""
+    order = np.argsort(cells, kind="stable")
+    known, starts = np.unique(cells[order], return_index=True)
+    sums = np.zeros([count, *hits.shape[1:]])
+    sums[known] = np.add.reduceat(hits[order].astype(float), starts, axis=0)
+    return sums
 
 
 def pairs_of(count: int) -> list[list[int]]:
