@@ -25,6 +25,7 @@ from cnslib.method import generation
 from cnslib.method.sliders import SHIFT_PROMPT
 from cnslib.models import adapters, text_to_image
 from cnslib.models.encoders import Clip, ImageEncoder
+from cnslib.stats import bootstrap
 
 SLIDER = ["shift", "class"]
 schema = tables.schema(
@@ -147,6 +148,16 @@ def over_sliders(values: Iterable[float]) -> dict:
         interval = stats.bootstrap((values,), np.mean, rng=np.random.default_rng(0), **options).confidence_interval
         record |= {"low": interval.low, "high": interval.high}
     return record
+
+
+def over_shifts(summary: pd.DataFrame, column: str) -> dict:
+    """Mean of a column over all sliders; the 95 % t interval counts each shift once.
+
+    The sliders of one shift learn from the same words and are judged by the same text, so that they are not independent; the interval
+    is about other shifts of the kind. There is none for a single shift.
+    """
+    shifts = summary.groupby("shift")[column].mean().to_numpy()
+    return bootstrap.independent_mean(shifts, confidence=0.95) | {"n": len(summary), "estimate": float(summary[column].mean())}
 
 
 def curves(table: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 import torch
 from golden_units import difference
 from tiny_encoders import write_clip, write_timm
@@ -124,6 +125,16 @@ def test_the_interval_resamples_sliders():
     assert 0.2 <= record["low"] < 0.625 < record["high"] <= 1.0
     assert health.over_sliders(shares) == record
     assert np.isnan(health.over_sliders([0.2])["low"])
+
+
+def test_over_all_shifts_each_shift_counts_once():
+    """Ten sliders that are alike within a shift say no more than one: the interval is scipy's of the shifts' means."""
+    means = np.array([0.9, 0.7, 0.8, 0.6])
+    summary = pd.DataFrame({"shift": np.repeat(list("abcd"), 10), "rising": np.repeat(means, 10)})
+    found = health.over_shifts(summary, "rising")
+    low, high = scipy.stats.t.interval(0.95, 3, loc=means.mean(), scale=scipy.stats.sem(means))
+    assert (found["n"], found["estimate"]) == (40, pytest.approx(0.75)) and (found["low"], found["high"]) == pytest.approx((low, high))
+    assert np.isnan(health.over_shifts(summary[:10], "rising")["low"])
 
 
 def test_curves_average_seeds_before_sliders():

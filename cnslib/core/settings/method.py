@@ -12,8 +12,10 @@ from cnslib.core.names import SHIFTS
 MODELS = ("pipeline", "clip", "image_encoder", "oracle")  # keys of base that name a model directory
 STRICT = ConfigDict(extra="forbid", strict=True)  # no text for a number, no key that nobody reads
 T = TypeVar("T", bound=Sequence)
-SAME, OTHER = TARGETS = ("same classes", "other classes")  # what an interval speaks about
-ABOUT = {SAME: "same classes, other pictures", OTHER: "other classes"}
+Target = Literal["same classes", "other classes"]  # what an interval speaks about
+SAME: Target = "same classes"
+OTHER: Target = "other classes"
+ABOUT: dict[Target, str] = {SAME: "same classes, other pictures", OTHER: "other classes"}
 
 
 def distinct(values: T) -> T:
@@ -79,14 +81,14 @@ class Bootstrap:
     resamples: Count
     confidence: Inside
     seed: int
-    target: Literal["same classes", "other classes"]
+    target: Target
 
     @property
     def named(self) -> str:
         """What an interval is and what it is about, for captions."""
         return f"{self.confidence:.0%} intervals ({ABOUT[self.target]})"
 
-    def of(self, target: str) -> "Bootstrap":
+    def of(self, target: Target) -> "Bootstrap":
         """The same about another target."""
         return replace(self, target=target)
 
