@@ -41,10 +41,12 @@ def tiny_tokens_dir(tmp_path_factory) -> Path:
     from safetensors.torch import save_file
 
     from cnslib.core.names import identifier, token
+    from cnslib.core.units import seal
 
     folder = tmp_path_factory.mktemp("tokens")
     generator = torch.Generator().manual_seed(0)
     for name in ("sneaker", "ankle boot"):
         vector = torch.randn(WIDTH, generator=generator)
         save_file({token(name): vector}, folder / f"{identifier(name)}.safetensors")
+        seal(folder / f"{identifier(name)}.safetensors")
     return folder

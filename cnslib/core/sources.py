@@ -118,6 +118,30 @@ def named(key: str) -> Iterator[None]:
         raise type(error)(f"{key}: {error}") from error
 
 
+MANIFEST = "manifest.json"
+
+
+def require_recorded(folder: Path, *, key: str) -> None:
+    """Raises ValueError, naming the parameter, unless a model directory has the files that the manifest of its shelf tells of.
+
+    The manifest (see `world.manifest`) lies one or two folders above; a directory of which none tells is taken as it is.
+    """
+    for shelf in folder.resolve().parents[:2]:
+        entry = manifest(shelf / MANIFEST, key=key).get(folder.resolve().relative_to(shelf).as_posix())
+        if entry and entry.get("files") != (found := units.directory_digest(folder)):
+            told = f"its files have the digest {found[:12]}..., {shelf / MANIFEST} tells of {str(entry.get('files'))[:12]}"
+            raise ValueError(f"{key}: {folder} is not as it was built: {told}; `dvc checkout data.dvc --force` restores it")
+
+
+def manifest(path: Path, *, key: str) -> dict:
+    """The entries of a manifest by model; none where there is no manifest. ValueError for one that is damaged."""
+    try:
+        found = json.loads(path.read_text()) if path.is_file() else {}
+    except ValueError as error:
+        raise ValueError(f"{key}: {path} is damaged ({error}); `dvc checkout data.dvc --force` restores it") from None
+    return found if isinstance(found, dict) else {}
+
+
 SCHEDULER = "scheduler/scheduler_config.json"
 
 

@@ -88,7 +88,13 @@ def valid(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str) -> pd.DataFr
 
 
 def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
-    """Checks a table and writes it as parquet, atomically; equal tables give equal bytes."""
+    """Checks a table and writes it as parquet, atomically, with a record of its bytes; equal tables give equal bytes."""
+    store(table, path, kind)
+    units.seal(path)
+
+
+def store(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
+    """Checks and writes a table whose record is still to come."""
     checked = check(table, kind, path.name)
     with units.atomic(path) as partial:
         plain = arrow.Table.from_pandas(checked, preserve_index=False).replace_schema_metadata()
@@ -97,7 +103,7 @@ def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
 
 def write_unit(table: pd.DataFrame, unit: units.Unit, kind: pa.DataFrameSchema) -> None:
     """Writes the table of a unit, and what it was made from."""
-    write(table, unit.path, kind)
+    store(table, unit.path, kind)
     unit.finish()
 
 
@@ -113,13 +119,17 @@ def read(path: Path, kind: pa.DataFrameSchema) -> pd.DataFrame:
 
 
 def load(path: Path, **choice: list[str]) -> arrow.Table:
-    """A parquet file as it is, or the columns chosen; errors as those of `read`."""
-    if not path.exists():
-        raise FileNotFoundError(f"table {path} does not exist; `dvc pull` restores it, the step named by its folder makes it")
+    """A parquet file as it is, or the columns chosen; errors as those of `read`. One with a record has the bytes of its record."""
+    units.verified(path, required=False)
     try:
-        return parquet.read_table(path, **choice)
-    except arrow.ArrowInvalid as error:
+        return parquet.read_table(path, page_checksum_verification=True, **choice)
+    except (arrow.ArrowInvalid, OSError) as error:
         raise ValueError(f"table {path} is not a readable parquet file: {error}") from None
+
+
+def rows(path: Path) -> int:
+    """How many rows a parquet file has."""
+    return parquet.read_metadata(path).num_rows
 
 
 def read_answers(paths: Iterable[Path]) -> pd.DataFrame:

@@ -2,7 +2,8 @@
 
 A rerun recomputes just the units whose inputs or recipe differ, so a killed run loses at most one unit. The record (`<file>.digest`)
 is one line of four words: the stamp (digest of recipe and inputs), the sha256 of the bytes, the recipe, and the digest of its source.
-The last is provenance alone: changed code outdates nothing, a raised number of the recipe (see `kinds`) does.
+The last is provenance alone: changed code outdates nothing, a raised number of the recipe (see `kinds`) does. Other files of a step
+have a record of their bytes alone. Whoever reads either asks `verified` first.
 """
 
 import ast
@@ -13,6 +14,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -36,10 +38,21 @@ def canonical(part):
     return dataclasses.asdict(part) if dataclasses.is_dataclass(part) and not isinstance(part, type) else part
 
 
+YOUNG = 2 * 10**9  # nanoseconds: a file that was written just now may be written again within one tick of its clock
+hashed: dict[tuple, str] = {}
+
+
 def file_digest(path: Path) -> str:
-    """The sha256 of a file's bytes."""
+    """The sha256 of a file's bytes; a file that has not been touched since is hashed once in a process."""
     with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        about = os.fstat(stream.fileno())
+        key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+        if key in hashed:
+            return hashed[key]
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if time.time_ns() - max(about.st_mtime_ns, about.st_ctime_ns) > YOUNG:
+        hashed[key] = found
+    return found
 
 
 def directory_digest(folder: Path) -> str:
@@ -162,6 +175,10 @@ def sidecar(path: Path) -> Path:
     return path.with_name(path.name + ".digest")
 
 
+SEALED = "-"  # in a record, in the place of what a unit was made from
+REMEDY = "run the step named by its folder again, or restore it with `dvc checkout --force`"
+
+
 def done(path: Path, made_from: Stamp) -> bool:
     """Whether a unit exists and was made from what `made_from` says, with the bytes that were written then."""
     record = sidecar(path)
@@ -172,6 +189,40 @@ def finish(path: Path, made_from: Stamp) -> None:
     """Records what a unit was made from, after the unit itself is in place."""
     line = f"{made_from} {file_digest(path)} {made_from.recipe} {made_from.recipe.source}\n"
     write_bytes(sidecar(path), line.encode())
+
+
+def seal(path: Path) -> None:
+    """Records the bytes of a file that is no unit: it is written whenever its step runs, or was brought from elsewhere."""
+    write_bytes(sidecar(path), f"{SEALED} {file_digest(path)} {SEALED} {SEALED}\n".encode())
+
+
+def write_sealed(path: Path, data: bytes) -> None:
+    """Writes a file atomically, and the record of its bytes."""
+    write_bytes(path, data)
+    seal(path)
+
+
+def sealed(path: Path) -> bool:
+    """Whether a file was recorded by `seal`."""
+    return sidecar(path).read_text().split()[:1] == [SEALED]
+
+
+def verified(path: Path, *, required: bool = True) -> str:
+    """The sha256 of a file's bytes, which are those of its record; without `required` it need not have one.
+
+    Raises FileNotFoundError for a missing file, ValueError, naming it, for a missing record and for bytes that were changed since.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; `dvc pull` restores it, the step named by its folder makes it")
+    found, record = file_digest(path), sidecar(path)
+    if not record.exists():
+        if required:
+            raise ValueError(f"{path} has no record {record.name} of its bytes; {REMEDY}")
+        return found
+    if (noted := record.read_text(errors="replace").split()[1:2]) != [found]:
+        said = noted[0][:12] if noted else "nothing"
+        raise ValueError(f"{path} is not as it was written: its bytes have the sha256 {found[:12]}..., its record says {said}; {REMEDY}")
+    return found
 
 
 def prune(folder: Path, keep: set[str], pattern: str) -> list[str]:
@@ -195,6 +246,12 @@ class Unit:
     def done(self) -> bool:
         """Whether it is there and was made from that."""
         return done(self.path, self.made_from)
+
+    def require(self) -> None:
+        """Raises what `verified` raises, and ValueError for a unit that was made from something else."""
+        verified(self.path)
+        if not self.done:
+            raise ValueError(f"{self.path} was made from other inputs or parameters; run the step named by its folder")
 
     def finish(self) -> None:
         """Records what it was made from, after the file is in place."""

@@ -46,7 +46,7 @@ def digest(path: Path, split: str, classes: list[str]) -> str:
     """What the pictures of some classes in one split are made from: the table, or the files of their folders."""
     if path.is_dir():
         return units.digest([[name, units.directory_digest(class_folder(path, split, name))] for name in classes])
-    return units.digest(units.file_digest(existing(path)), classes)
+    return units.digest(units.verified(existing(path), required=False), classes)
 
 
 def existing(path: Path) -> Path:

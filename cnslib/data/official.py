@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from cnslib.core import tables, units
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.tables import kept_schema
-from cnslib.data import archives
+from cnslib.data import archives, artifacts
 from cnslib.data.archives import Archive
 
 ANNOTATIONS = "annotations_cns.json"
@@ -61,6 +61,7 @@ def import_benchmark(
             tables.write(table, Path(staging) / names[shift], tables.images)
         for name in names.values():
             (Path(staging) / name).replace(folder / name)
+            units.seal(folder / name)
     tables.write(rows[tables.TRAJECTORY].drop_duplicates(), kept, kept_schema)
     units.prune(folder, set(names.values()), "*.parquet")
     return {shift: folder / name for shift, name in names.items()}
@@ -242,9 +243,9 @@ def exported(images: Path, kept: pd.DataFrame, labels: list[str], info: dict, st
 
 def stored(images: Path, shift: str, kept: pd.DataFrame) -> pd.DataFrame:
     """The images of one shift's kept trajectories, scale 0 included, wherever that is stored, in the order of their key."""
-    table = tables.read(images / f"{identifier(shift)}.parquet", tables.images)
+    table = artifacts.images(images, shift)
     if not (table["scale"] == 0).any():
-        plain = tables.read(images / f"{UNSHIFTED}.parquet", tables.images)
+        plain = artifacts.images(images, UNSHIFTED)
         table = pd.concat([table, plain.assign(shift=shift)], ignore_index=True)
     chosen = tables.select(table, kept, tables.TRAJECTORY, f"images under {shift!r}")
     require_whole(chosen, images)

@@ -200,7 +200,7 @@ def loaded(names: list[str], labels: list[str], *, settings: Evaluation, device:
 def write_sizes(roster: list[dict], path: Path) -> pd.DataFrame:
     """Writes how many weights of each classifier act when it answers (model, parameters); `roster` holds their descriptions."""
     table = pd.DataFrame(roster)[["model", "parameters"]].sort_values("model", ignore_index=True)
-    units.write_bytes(path, table.to_csv(index=False, lineterminator="\n").encode())
+    units.write_sealed(path, table.to_csv(index=False, lineterminator="\n").encode())
     return table
 
 
@@ -218,7 +218,7 @@ def shard_digests(shards: dict[Path, list[tuple]]) -> list[list]:
     for path in shards:
         if not path.exists():
             raise FileNotFoundError(f"image table {path} does not exist; the generation step makes it, `dvc pull` restores it")
-    return [[path.name, units.file_digest(path), keys] for path, keys in shards.items()]
+    return [[path.name, units.verified(path), keys] for path, keys in shards.items()]
 
 
 def inputs(name: str, contents: list, *, labels: list[str], settings: Evaluation) -> list:

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 from cnslib.core import kinds, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap, Filtering
+from cnslib.data import artifacts
 from cnslib.models.encoders import Clip, ImageEncoder, Oracle
 from cnslib.stats import bootstrap
 
@@ -65,7 +66,7 @@ def align(images: Path, shifts: list[str], *, judges: Judges, folder: Path) -> p
 
 def stamp(images: Path, shift: str, judges: Judges) -> units.Stamp:
     """What the alignments of a shift depend on: its images, the unshifted ones and the three models."""
-    made = [units.file_digest(shard(images, name)) for name in (UNSHIFTED, shift)]
+    made = [units.verified(shard(images, name)) for name in (UNSHIFTED, shift)]
     models = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
     return kinds.ALIGNMENT.stamp(shift, made, models)
 
@@ -80,7 +81,7 @@ def shard(images: Path, shift: str) -> Path:
 
 def look(images: Path, shift: str, judges: Judges) -> Views:
     """Shows every image of one shift to each judge once."""
-    table = tables.read(shard(images, shift), tables.images)
+    table = artifacts.images(images, shift)
     unknown = sorted(set(table["class"]) - set(judges.oracle.labels))
     if unknown:
         raise ValueError(f"labels: the oracle knows no class {unknown[0]!r}; accepted: {', '.join(judges.oracle.labels)}")
@@ -137,7 +138,7 @@ def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> U
     if rows.empty:
         raise ValueError(f"gallery: the tables {', '.join(groups)} are all empty")
     rows["shift"] = rows["shift"].where(rows["scale"] > 0, UNSHIFTED)
-    shards = [tables.read(shard(images, shift), tables.images) for shift in sorted(set(rows["shift"]))]
+    shards = [artifacts.images(images, shift) for shift in sorted(set(rows["shift"]))]
     found = rows.merge(pd.concat(shards), on=tables.KEY, validate="many_to_one")
     pictures = tables.pictures(found, str(images))
     sheet = np.full((len(groups), columns, *pictures.shape[1:]), 255, np.uint8)

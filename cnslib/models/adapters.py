@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from cnslib.core import units
+from cnslib.core.names import demand, identifier
 
 NAME = "slider"
 # Everything but cross-attention, as in the released code: self-attention, residual blocks, down- and upsampling.
@@ -87,7 +88,7 @@ def save(pipe: StableDiffusionPipeline, path: Path, entries: dict[str, str]) -> 
     with tempfile.TemporaryDirectory() as folder:
         pipe.save_lora_weights(folder, weights, weight_name=path.name, unet_lora_adapter_metadata=config)
         data = (Path(folder) / path.name).read_bytes()
-    units.write_bytes(path, with_header(data, entries))
+    units.write_sealed(path, with_header(data, entries))
 
 
 def with_header(data: bytes, entries: dict[str, str]) -> bytes:
@@ -101,9 +102,12 @@ def with_header(data: bytes, entries: dict[str, str]) -> bytes:
 
 
 def file_digest(path: Path) -> str:
-    """The digest of an adapter file that can be read."""
-    header(path)
-    return units.file_digest(path)
+    """The digest of an adapter file that can be read, is as it was written, and lies in the place of its shift and class."""
+    told = header(path)
+    for entry, place in (("shift", path.parent.name), ("class", path.stem)):
+        said = identifier(told.get(entry, place))
+        demand(said == place, f"slider {path}: {entry} in its header", said, f"{place}, as its place says")
+    return units.verified(path)
 
 
 def header(path: Path) -> dict[str, str]:

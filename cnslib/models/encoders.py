@@ -21,6 +21,7 @@ from torch import Tensor
 
 from cnslib.core import paths, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.sources import require_recorded
 from cnslib.models import networks, weights  # noqa: F401  (networks: registers alexnet_64, mixer_64 and vit_64 with timm)
 
 BATCH = 64  # images per forward pass
@@ -179,6 +180,7 @@ def checked(key: str, source: str, files: tuple[str, ...]) -> Path:
     for file in files:
         if not (folder / file).exists():
             raise FileNotFoundError(f"{key}: {folder / file} does not exist; accepted: a folder with {' and '.join(files)}")
+    require_recorded(folder, key=key)
     weights.refuse_code(folder, key=key)
     try:
         with safe_open(folder / files[-1], "pt"):

@@ -15,6 +15,7 @@ from transformers.utils import logging as transformers_logging
 
 from cnslib.core import units
 from cnslib.core.names import identifier, token
+from cnslib.core.sources import require_recorded
 from cnslib.models import weights
 
 CHUNK = 10  # prompts per pipeline call
@@ -36,7 +37,7 @@ def origin(directory: Path, tokens: Path, classes: list[str]) -> Origin:
     for name, path in paths.items():
         if not path.exists():
             raise FileNotFoundError(f"token file {path} of class {name!r} does not exist; the inversion step makes it")
-    return Origin(units.directory_digest(directory), {name: units.file_digest(path) for name, path in paths.items()})
+    return Origin(units.directory_digest(directory), {name: units.verified(path) for name, path in paths.items()})
 
 
 def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
@@ -46,6 +47,7 @@ def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
     DDIM with evenly spaced "leading" steps, whose noise levels the slider training relies on.
     """
     directory = Path(directory)
+    require_recorded(directory, key="pipeline")
     require_directory(directory)
     require_readable(directory)
     diffusers_logging.disable_progress_bar()

@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 from cnslib.core import kinds, paths, tables, units
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Calibration
+from cnslib.data import artifacts
 from cnslib.method import filtering
 from cnslib.method.filtering import CLASS_PROMPT, SHIFT_PROMPT, Judges
 from cnslib.models.encoders import Oracle
@@ -52,7 +53,7 @@ def sights(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> 
 
     `images` is the folder of the generation step's tables, `folder` receives one table per shift.
     """
-    made = {name: units.file_digest(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
+    made = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
     made_from = {one: kinds.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from[shift]) for shift in shifts})
     unshifted = None
@@ -65,7 +66,7 @@ def sights(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> 
 def see_shard(images: Path, shift: str, oracle: Oracle) -> pd.DataFrame:
     """What the oracle sees in the images of one table of the generation step."""
     path = filtering.shard(images, shift)
-    table = tables.read(path, tables.images)
+    table = artifacts.images(images, shift)
     return see(table, tables.pictures(table, str(path)), oracle=oracle)
 
 

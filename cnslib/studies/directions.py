@@ -22,7 +22,8 @@ from torch import Tensor
 from cnslib.core import kinds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap
-from cnslib.method import filtering, generation, sliders
+from cnslib.data import artifacts
+from cnslib.method import generation, sliders
 from cnslib.method.generation import Sampler
 from cnslib.method.health import Judge
 from cnslib.models import text_to_image
@@ -147,7 +148,7 @@ def score(study: Study, shifts: list[str], classes: list[str], *, scales: list[f
 
 def benchmark(images: Path, shift: str) -> pd.DataFrame:
     """The benchmark's images of one shift, scale 0 included."""
-    parts = [tables.read(filtering.shard(images, name), tables.images) for name in (UNSHIFTED, shift)]
+    parts = [artifacts.images(images, name) for name in (UNSHIFTED, shift)]
     return tables.trajectories(pd.concat(parts), [shift])
 
 

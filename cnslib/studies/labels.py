@@ -17,7 +17,7 @@ from sklearn.metrics import cohen_kappa_score
 from cnslib.core import paths, tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.data import annotations, catalog
+from cnslib.data import annotations, artifacts, catalog
 from cnslib.method import filtering
 from cnslib.method.filtering import CLASS_PROMPT, DETECTORS, MEASURES, Rule
 from cnslib.models.encoders import Clip, Oracle
@@ -88,7 +88,7 @@ def parts(table: pd.DataFrame, pair: list[str]) -> dict[str, pd.Series]:
 def with_pictures(images: Path, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the PNG bytes of their images; a row of scale 0 finds its picture among the unshifted ones."""
     source = rows["shift"].where(rows["scale"] > 0, UNSHIFTED)
-    shards = [tables.read(filtering.shard(images, shift), tables.images) for shift in sorted(set(source))]
+    shards = [artifacts.images(images, shift) for shift in sorted(set(source))]
     stored = pd.concat(shards).set_index(tables.KEY)["image"] if shards else pd.Series(dtype=object)
     keys = pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=source))
     return rows.assign(image=stored.reindex(keys).to_numpy())

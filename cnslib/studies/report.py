@@ -24,7 +24,7 @@ from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings import read
 from cnslib.core.settings.analyses import Accuracy
 from cnslib.core.tables import kept_schema
-from cnslib.data import answers, archives, imagenet, official
+from cnslib.data import answers, archives, artifacts, imagenet, official
 from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
@@ -79,31 +79,17 @@ def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: 
 
 def generated(sections: dict) -> Benchmark:
     """The generated images of every kept trajectory."""
-    base, layout = sections["base"], paths.Layout(sections["base"].out)
-    others = [layout.artifacts("evaluation") / f"{identifier(name)}.parquet" for name in sections["evaluation"].classifiers]
-    grid = {"scales": base.scales, "seeds": base.seeds, "labels": encoders.read_labels(base.labels)}
-    asked = {"batch_size": sections["evaluation"].batch_size, "settings": sections["accuracy"]}
-    return of_images(layout, base.shifts, base.classes, **grid, **asked, others=others)
+    run = read.Run("report", sections, ())
+    return of_images(run, batch_size=run.evaluation.batch_size, settings=run.accuracy)
 
 
-def of_images(
-    layout: paths.Layout,
-    shifts: list[str],
-    classes: list[str],
-    *,
-    scales: list[float],
-    seeds: int,
-    labels: list[str],
-    batch_size: int,
-    settings: Accuracy,
-    others: list[Path],
-) -> Benchmark:
-    """The generated images of a layout, its kept trajectories, and the tables of the others' answers. Errors as `benchmark`."""
-    shards = evaluation.grid(layout.artifacts("generation"), shifts, classes, scales=scales, seeds=seeds)
+def of_images(run: read.Run, *, batch_size: int, settings: Accuracy) -> Benchmark:
+    """The generated images of a run, its kept trajectories, and the others' answers. Errors as `benchmark`."""
+    base = run.base
+    shards = evaluation.grid(run.layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
     evaluation.shard_digests(shards)
-    kept = tables.load(layout.artifacts("filtering") / "kept.parquet").to_pandas()[tables.TRAJECTORY]
-    answered = tables.read_answers(others).astype(dict.fromkeys(tables.TEXTS, str))
-    return Benchmark(shards, kept, answered, labels, batch_size, settings)
+    kept, answered = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
+    return Benchmark(shards, kept, answered, encoders.read_labels(base.labels), batch_size, settings)
 
 
 def photo_set(sections: dict) -> Drawn:

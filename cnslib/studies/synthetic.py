@@ -19,6 +19,7 @@ from cnslib.core import kinds, paths, seeds, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
+from cnslib.data import artifacts
 from cnslib.models import encoders
 from cnslib.stats import bootstrap, verdicts
 from cnslib.world import scenes, training
@@ -78,13 +79,13 @@ class Experiment:
 
 def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
     """The shifted pictures of all kept trajectories. ValueError where there are none or a class has no label."""
-    files = {shift: images / f"{identifier(shift)}.parquet" for shift in sorted(set(kept["shift"]))}
-    parts = [tables.read(path, tables.images).merge(kept, on=tables.TRAJECTORY) for path in files.values()]
+    shifts = sorted(set(kept["shift"]))
+    parts = [artifacts.images(images, shift).merge(kept, on=tables.TRAJECTORY) for shift in shifts]
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*tables.KEY, "image"])
     demand(len(rows) > 0, "artifacts/filtering/kept.parquet", 0, "at least one kept trajectory")
     for name in sorted(set(rows["class"])):
         demand(name in labels, "base.classes", name, ", ".join(labels))
-    digests = [units.file_digest(path) for path in files.values()]
+    digests = [units.verified(images / f"{identifier(shift)}.parquet") for shift in shifts]
     origin = units.digest(digests, rows[tables.KEY].to_dict("list"))
     return Stock(tables.pictures(rows, "generated"), np.array([labels.index(name) for name in rows["class"]]), origin)
 

@@ -14,10 +14,10 @@ import pandas as pd
 from ruamel.yaml import YAML
 
 from cnslib.core import paths, tables, units
-from cnslib.core.names import SHIFTS, demand, identifier
+from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings import read
 from cnslib.core.tables import kept_schema
-from cnslib.data import answers, archives, imagenet, official
+from cnslib.data import answers, archives, artifacts, imagenet, official
 from cnslib.models import encoders
 from cnslib.stats import accuracy
 from cnslib.tools import runner
@@ -87,15 +87,16 @@ def write_models(models: list[str], folder: Path) -> None:
     sizes = pd.DataFrame({"model": table["model"], "parameters": weights})
     plain = table[["model", "accuracy"]].dropna().assign(n=VALIDATION_IMAGES)
     for name, rows in (("models.csv", sizes), (accuracy.SUMMARY, plain)):
-        units.write_bytes(folder / name, rows.to_csv(index=False, lineterminator="\n").encode())
+        units.write_sealed(folder / name, rows.to_csv(index=False, lineterminator="\n").encode())
 
 
 def narrowed(wish: dict[str, dict], seen: accuracy.Outcomes, classes: list[str]) -> dict[str, dict]:
     """The overlay with the classes, shifts, scales and seeds that were answered, and without absent classifiers.
 
-    An axis that would keep fewer than two of its classifiers stays whole: the axes are not analysed then, see `steps`.
+    An axis that would keep fewer than two of its classifiers is filled up with others, and the axes are not analysed then, see `missing`.
     """
     there, rows = set(seen.models), seen.trajectories
+    demand(len(there) > 1, "results", seen.models, "the answers of two classifiers or more, which can be compared")
     base = wish["base"] | {
         "labels": f"{wish['base']['out']}/labels.json",
         "classes": [name for name in classes if name in set(rows["class"])],
@@ -105,8 +106,8 @@ def narrowed(wish: dict[str, dict], seen: accuracy.Outcomes, classes: list[str])
         "shown": [name for name in wish["base"]["shown"] if name in there] or seen.models[:6],
     }
     members = {axis: [name for name in own if name in there] for axis, own in wish["axes"]["members"].items()}
-    members = {axis: own if len(own) > 1 else wish["axes"]["members"][axis] for axis, own in members.items()}
-    evaluated = dict.fromkeys([*seen.models, *(name for own in members.values() for name in own)], "the authors' answers")
+    members = {axis: own if len(own) > 1 else list(dict.fromkeys([*own, *seen.models]))[:2] for axis, own in members.items()}
+    evaluated = dict.fromkeys(seen.models, "the authors' answers")
     narrow: dict[str, dict] = {"base": base, "axes": wish["axes"] | {"members": members}, "evaluation": {"classifiers": evaluated}}
     return wish | narrow | {"bisection": {"classifiers": seen.models[:1]}}
 
@@ -159,9 +160,8 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     Raises FileExistsError where one of them is there already, FileNotFoundError for what has not been made or restored.
     """
     base, layout, about = sections["base"], paths.Layout(sections["base"].out), sections["dataset"]
-    kept = tables.read(layout.artifacts("filtering") / "kept.parquet", kept_schema)
-    names = [f"{identifier(name)}.parquet" for name in sections["evaluation"].classifiers]
-    given = tables.read_answers(layout.artifacts("evaluation") / name for name in names).astype(dict.fromkeys(tables.TEXTS, str))
+    run = read.Run("dataset", sections, ())
+    kept, given = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
     labels = encoders.read_labels(base.labels)
     info = {"description": about.description, "url": about.url, "version": about.version, "year": int(about.date_published[:4])}
     info |= {"license": ", ".join(about.license), "contributor": about.creator, "date_created": about.date_published.replace("-", "/")}

@@ -8,7 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from cnslib.core import kinds, paths
+from cnslib.core import kinds, paths, units
 
 SAME, CODE, EARLIER = "made by the present code", "older code, same recipe", "earlier recipe"
 
@@ -16,6 +16,8 @@ SAME, CODE, EARLIER = "made by the present code", "older code, same recipe", "ea
 def state(record: str) -> str:
     """What a unit's record says about how it was made. A record of two words is from the time before there were recipes."""
     words = record.split()
+    if words[:1] == [units.SEALED]:
+        return SAME  # no unit: written whenever its step runs
     recipes = {str(recipe): recipe for recipe in kinds.every().values()}
     if len(words) < 4 or words[2] not in recipes:
         return EARLIER

@@ -63,6 +63,14 @@ def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Reci
     return entry
 
 
+def forget(models: Path, name: str) -> None:
+    """Takes the entry of a model away that is about to be built anew: its files will not be those of the entry."""
+    with held(models):
+        table = read(models)
+        if table.pop(name, None) is not None:
+            units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
+
+
 def current(models: Path, name: str, *, recipe: units.Recipe, options: dict) -> bool:
     """Whether a model's files are those of its entry, trained with these options by this recipe."""
     entry = read(models).get(name)

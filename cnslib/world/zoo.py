@@ -178,6 +178,7 @@ def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
     """Trains, saves and measures one classifier unless it is done; returns its manifest entry."""
     if done(member, run):
         return manifest.read(run.models)[member.folder]
+    manifest.forget(run.models, member.folder)
     quality = member.train(run)
     model = classifiers.load(member.name, str(run.models / member.folder), list(scenes.CLASSES), run.device)
     plain = scenes.sample(run.garments("heldout"), ("zoo", "heldout"), quality_images, style="catalog", unshifted=1.0)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from cnslib.core import paths, sources
+from cnslib.core import paths, sources, units
 from cnslib.core.settings import read
 
 KEY = "evaluation.classifiers.x"
@@ -156,3 +156,27 @@ def test_a_scheduler_that_says_something_else_than_the_parameters_is_refused(tmp
     else:
         with pytest.raises(ValueError, match=rf"base\.pipeline: .*{said}"):
             sources.require_schedule(tmp_path, "v_prediction")
+
+
+def test_a_model_is_read_only_as_the_manifest_tells_it(tmp_path):
+    """One bit of one file, a file too many, a file too few; a directory of which no manifest tells is taken as it is."""
+    models = tmp_path / "models"
+    for name in ("oracle", "classifiers/vit"):
+        folder = models / name
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(b"weights")
+        sources.require_recorded(folder, key="mine")
+    told = {name: {"files": units.directory_digest(models / name)} for name in ("oracle", "classifiers/vit")}
+    (models / "manifest.json").write_text(json.dumps(told))
+    for folder in (models / "oracle", models / "classifiers" / "vit"):
+        sources.require_recorded(folder, key="mine")
+        for name, data in {"model.safetensors": b"weighus", "guest.bin": b"x"}.items():
+            kept = (folder / name).read_bytes() if (folder / name).exists() else None
+            (folder / name).write_bytes(data)
+            with pytest.raises(ValueError, match=r"mine: .* is not as it was built: .*manifest\.json tells of .*dvc checkout data\.dvc"):
+                sources.require_recorded(folder, key="mine")
+            (folder / name).unlink() if kept is None else (folder / name).write_bytes(kept)
+        sources.require_recorded(folder, key="mine")
+    (models / "manifest.json").write_text("{")
+    with pytest.raises(ValueError, match=r"mine: .*manifest\.json is damaged"):
+        sources.require_recorded(models / "oracle", key="mine")

@@ -136,3 +136,50 @@ def test_prune_deletes_what_is_not_asked_for_with_its_digest(tmp_path):
         units.finish(tmp_path / name, RECIPE.stamp("d"))
     assert units.prune(tmp_path, {"keep.txt"}, "*.txt") == ["drop.txt"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["keep.txt", "keep.txt.digest"]
+
+
+def test_bytes_that_are_not_those_of_the_record_are_named(tmp_path):
+    unit = units.Unit(tmp_path / "unit", RECIPE.stamp("a"))
+    with pytest.raises(FileNotFoundError, match="unit does not exist"):
+        units.verified(unit.path)
+    units.write_bytes(unit.path, b"result")
+    assert units.verified(unit.path, required=False) == units.file_digest(unit.path)
+    with pytest.raises(ValueError, match=r"unit has no record unit\.digest of its bytes"):
+        units.verified(unit.path)
+    unit.finish()
+    unit.require()
+    with pytest.raises(ValueError, match="unit was made from other inputs or parameters"):
+        units.Unit(unit.path, RECIPE.stamp("b")).require()
+    unit.path.write_bytes(b"resulu")
+    for ask in (unit.require, lambda: units.verified(unit.path), lambda: units.verified(unit.path, required=False)):
+        with pytest.raises(ValueError, match="unit is not as it was written"):
+            ask()
+
+
+def test_a_sealed_file_is_no_unit(tmp_path):
+    units.write_sealed(tmp_path / "table", b"x")
+    assert units.sealed(tmp_path / "table") and units.verified(tmp_path / "table")
+    assert not units.done(tmp_path / "table", RECIPE.stamp("a"))
+
+
+def test_a_file_is_hashed_once_and_again_when_it_was_touched(tmp_path, monkeypatch):
+    path = tmp_path / "old"
+    path.write_bytes(b"one")
+    monkeypatch.setattr(units, "YOUNG", -1)
+    first, opened = units.file_digest(path), []
+    plain = units.hashlib.file_digest
+    monkeypatch.setattr(units.hashlib, "file_digest", lambda stream, name: opened.append(1) or plain(stream, name))
+    assert units.file_digest(path) == first and not opened
+    path.with_name("other").write_bytes(b"two")
+    path.with_name("other").replace(path)
+    assert units.file_digest(path) != first and opened == [1]
+
+
+def test_a_file_of_this_moment_is_hashed_every_time(tmp_path):
+    """Two writes of equal length within one tick of the clock look the same from outside."""
+    path = tmp_path / "new"
+    found = set()
+    for number in range(50):
+        path.write_bytes(b"%02d" % number)
+        found.add(units.file_digest(path))
+    assert len(found) == 50

@@ -145,7 +145,15 @@ def test_code_cells_are_short_enough_for_a_slide(notebook):
 def sections(name: str) -> list[str]:
     """The sections that a notebook reads: its own, the shared one, and those it takes from its run."""
     others = set(re.findall(r"\brun\.(\w+)", code(name))) & read.SECTIONS.keys()
-    return sorted({name, "base"} | others)
+    return sorted({name, "base"} | others | through_the_door(name))
+
+
+def through_the_door(name: str) -> set[str]:
+    """The step (section and folder) behind each function of `data.artifacts` that a notebook calls with its run."""
+    doors = {"kept": "filtering", "scores": "filtering", "scored": "filtering", "filtered": "filtering", "alignments": "filtering"}
+    doors |= dict.fromkeys(("answers", "predictions", "answered", "sizes"), "evaluation")
+    called = re.findall(r"artifacts\.(\w+)\(run", code(name)) + (["answers", "kept"] if "of_images(run" in code(name) else [])
+    return {doors[door] for door in called}
 
 
 @pytest.mark.parametrize("name", STAGES)
@@ -172,7 +180,7 @@ def test_a_stage_depends_on_the_files_that_its_section_and_its_notebook_name(nam
 
 @pytest.mark.parametrize("name", STAGES)
 def test_a_stage_lists_the_artifacts_that_its_notebook_reads_and_writes(name):
-    used = set(re.findall(r"artifacts\(\"(\w+)\"\)", code(name)))
+    used = set(re.findall(r"artifacts\(\"(\w+)\"\)", code(name))) | through_the_door(name)
     made = {Path(out).parts[1] for out in entries(STAGES[name], "outs") if out.startswith("artifacts/")}
     read = {Path(dep).parts[1] for dep in STAGES[name]["deps"] if dep.startswith("artifacts/")}
     assert made <= {name} and used - {name} <= read and (name in used) == bool(made)

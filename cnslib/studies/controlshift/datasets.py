@@ -150,6 +150,8 @@ def shrunk(picture: UInt8[np.ndarray, "height width 3"], side: int) -> UInt8[np.
 def load(folder: Path, *names: str) -> pd.DataFrame:
     """The images of some files of the data sets, in their order. ValueError for no file; errors as those of `tables.read`."""
     demand(len(names) > 0, "controlshift: data set", list(names), "one or more files")
+    for name in names:
+        units.verified(folder / f"{name}.parquet")
     return pd.concat([tables.read(folder / f"{name}.parquet", tables.images) for name in names], ignore_index=True)
 
 
@@ -159,8 +161,14 @@ def tested(settings: Controlshift, kind: str) -> list[str]:
 
 
 def test_set(folder: Path, settings: Controlshift, kinds: tuple[str, ...] = latents.KINDS) -> pd.DataFrame:
-    """The test images of some shifts at every step."""
-    return pd.concat([load(folder, *tested(settings, kind)).assign(shift=kind) for kind in kinds], ignore_index=True)
+    """The test images of some shifts at every step. ValueError for a file that holds another step or shift than its name says."""
+    found = {(kind, step, name): load(folder, name) for kind in kinds for step, name in enumerate(tested(settings, kind))}
+    for (_, step, name), table in found.items():
+        own = {(name.removeprefix("test_").rpartition("_")[0], float(step))}
+        said = set(zip(table["shift"], table["scale"], strict=True))
+        demand(said == own, f"{folder / name}.parquet", sorted(said), f"{sorted(own)}, as its name says")
+    parts = [table.assign(shift=kind) for (kind, _, _), table in found.items()]
+    return pd.concat(parts, ignore_index=True)
 
 
 def strength(settings: Controlshift, size: int) -> pd.DataFrame:

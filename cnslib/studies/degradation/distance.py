@@ -93,7 +93,7 @@ def distances(sets: Path, shifted: Controlshift, encoder: ImageEncoder, path: Pa
 
     Training images are those of the standard sets, of all classes. Pixel values lie in [0, 1]; features have length 1.
     """
-    files = [units.file_digest(file) for file in sorted(sets.glob("*.parquet"))]
+    files = [units.verified(sets / name) for name in sorted(f"{piece.name}.parquet" for piece in datasets.plan(shifted))]
     unit = units.Unit(path, kinds.NEIGHBOURS.stamp(files, encoder.digest))
     if not unit.done:
         groups = {"truncation": ("truncation",), "half sphere": ON_SPHERE}

@@ -79,9 +79,7 @@ class Experiment:
         test = [name for kind in TEST_KINDS.get(training_run.training, ON_SPHERE) for name in datasets.tested(self.shifted, kind)]
         files = [*SETS[training_run.training], *test, *([validation(training_run)] if training_run.network == SVM else [])]
         kept = {key: getattr(self.settings, key) for key in ("steps", "batch_size", "learning_rate", "penalties", "seed")}
-        return kinds.DEGRADATION.stamp(
-            training_run, [units.file_digest(self.sets / f"{name}.parquet") for name in files], kept, self.classes
-        )
+        return kinds.DEGRADATION.stamp(training_run, [units.verified(self.sets / f"{name}.parquet") for name in files], kept, self.classes)
 
 
 def validation(training_run: TrainingRun) -> str:

@@ -9,9 +9,10 @@ import pandas as pd
 from jaxtyping import Float, UInt8
 
 from cnslib.core import tables, units, workers
-from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.analyses import Denoiser
 from cnslib.core.settings.method import Bootstrap
+from cnslib.data import artifacts
 from cnslib.stats import accuracy, axes, bootstrap, verdicts
 from cnslib.stats.accuracy import Shares
 from cnslib.studies.denoiser import diffusion_classifier
@@ -44,7 +45,7 @@ def keys(chosen: pd.DataFrame, *, settings: Denoiser) -> pd.DataFrame:
 
 def pictures(folder: Path, wanted: pd.DataFrame) -> pd.DataFrame:
     """The images of some keys; ValueError counts and shows those that the tables of `folder` lack."""
-    shards = [tables.read(folder / f"{identifier(shift)}.parquet", tables.images) for shift in wanted["shift"].unique()]
+    shards = [artifacts.images(folder, shift) for shift in wanted["shift"].unique()]
     return tables.select(pd.concat(shards, ignore_index=True), wanted, tables.KEY, "images of the chosen trajectories")
 
 
@@ -112,10 +113,9 @@ def seconds_per_evaluation(judge: Judge, picture: UInt8[np.ndarray, "height widt
     return (time.perf_counter() - start) / len(everybody)
 
 
-def rivals(folder: Path, wanted: pd.DataFrame) -> pd.DataFrame:
+def rivals(answers: pd.DataFrame, wanted: pd.DataFrame) -> pd.DataFrame:
     """The answers of all evaluated classifiers to some images; ValueError where one of the images has none."""
-    found = tables.read_answers(sorted(folder.glob("*.parquet"))).astype(dict.fromkeys(tables.TEXTS, str))
-    return tables.select(found, wanted, tables.KEY, "predictions of the chosen images")
+    return tables.select(answers.astype(dict.fromkeys(tables.TEXTS, str)), wanted, tables.KEY, "predictions of the chosen images")
 
 
 def lead(errors: Shares, *, reference: str) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from tiny_oodcv import CLASSES, SETTINGS, plentiful
 from cnslib.core import kinds, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap, Filtering
-from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS
 from cnslib.studies.oodcv import generated, weather
 from cnslib.studies.oodcv.weather import Panel
@@ -29,22 +28,16 @@ def cosines(rows: list[tuple[int, float, float, float]]) -> pd.DataFrame:
 
 
 @pytest.fixture
-def folder(tmp_path):
+def labelled():
     """Five labelled trajectories: their images at scale 1 are out of class, with cosines 0.1 to 0.5."""
     rows = [(seed, 0.0, 0.9, 0.8) for seed in range(1, 6)] + [(seed, 1.0, seed / 10, 0.01) for seed in range(1, 6)]
-    tables.write(cosines(rows), tmp_path / "heavy_fog.parquet", filtering.schema)
-    return tmp_path
+    return cosines(rows)
 
 
-def test_a_trajectory_is_kept_when_all_its_images_are_above_the_thresholds_of_the_labels(folder):
+def test_a_trajectory_is_kept_when_all_its_images_are_above_the_thresholds_of_the_labels(labelled):
     """80 % of the labelled images out of class lie at or below 0.4: an image at 0.41 passes, one at 0.4 does not."""
     seen = cosines([(1, 0.0, 0.9, 0.9), (1, 3.0, 0.41, 0.9), (2, 0.0, 0.9, 0.9), (2, 3.0, 0.4, 0.9)])
-    assert generated.filtered(seen, folder, labels=10, settings=FILTERING)["seed"].tolist() == [1]
-
-
-def test_without_the_filtering_step_its_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no table of alignments; the filtering step makes them"):
-        generated.filtered(cosines([(1, 0.0, 0.9, 0.9)]), tmp_path, labels=10, settings=FILTERING)
+    assert generated.filtered(seen, labelled, labels=10, settings=FILTERING)["seed"].tolist() == [1]
 
 
 def test_everything_is_made_once_and_only_what_is_missing_is_made_again(studio, tmp_path, monkeypatch):

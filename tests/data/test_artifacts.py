@@ -1,0 +1,220 @@
+"""The door: rot, strangers, gaps, swapped names and other grids are named before anything is computed."""
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_artifacts
+from tiny_artifacts import CLASSES, MODELS, SCALES, SEEDS, SHIFTS, alignment, run_in, write_all
+
+from cnslib.core import paths, tables, units
+from cnslib.core.names import UNSHIFTED
+from cnslib.data import artifacts
+
+READERS = {
+    "answers": artifacts.answers,
+    "predictions": lambda run: artifacts.predictions(run, ["vit"]),
+    "answered": artifacts.answered,
+    "sizes": artifacts.sizes,
+    "alignments": lambda run: artifacts.alignments(run, alignment),
+    "scores": artifacts.scores,
+    "kept": artifacts.kept,
+    "images": lambda run: artifacts.images(run.layout.artifacts("generation"), "heavy fog"),
+}
+READ = {  # a file that the reader must not read unchecked
+    "answers": "evaluation/vit.parquet",
+    "predictions": "evaluation/vit.parquet",
+    "answered": "evaluation/heldout/vit.parquet",
+    "sizes": "evaluation/models.csv",
+    "alignments": "filtering/alignment/heavy_fog.parquet",
+    "scores": "filtering/scores.parquet",
+    "kept": "filtering/kept.parquet",
+    "images": "generation/heavy_fog.parquet",
+}
+
+
+@pytest.fixture
+def run(tmp_path):
+    return write_all(tmp_path)
+
+
+def flip(path, place):
+    """Changes one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[place // 8 % len(data)] ^= 1 << place % 8
+    path.write_bytes(data)
+
+
+def swap(first, second):
+    """Exchanges two files with their records."""
+    for one, other in ((first, second), (units.sidecar(first), units.sidecar(second))):
+        held = one.read_bytes()
+        one.write_bytes(other.read_bytes())
+        other.write_bytes(held)
+
+
+def test_what_the_steps_left_is_read_as_it_was_written(run):
+    grid = len(CLASSES) * SEEDS
+    answers = artifacts.answers(run)
+    assert len(answers) == len(MODELS) * grid * (1 + len(SHIFTS)) and set(answers["model"]) == set(MODELS)
+    assert len(artifacts.scores(run)) == grid * len(SHIFTS) * len(SCALES) == len(artifacts.alignments(run, alignment))
+    assert len(artifacts.kept(run)) == grid * len(SHIFTS) - SEEDS
+    assert artifacts.sizes(run).to_dict() == {"resnet": 10, "vit": 20}
+    assert artifacts.answered(run) == run.layout.artifacts("evaluation")
+    assert set(artifacts.predictions(run, ["vit"])["model"]) == {"vit"}
+    assert set(artifacts.images(run.layout.artifacts("generation"), UNSHIFTED)["scale"]) == {0.0}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_flipped_bit_anywhere_in_a_file_is_named(run, name):
+    path = run.layout.root / "artifacts" / READ[name]
+    whole = path.read_bytes()
+    for place in np.random.default_rng(1).integers(0, 8 * len(whole), 12):
+        flip(path, int(place))
+        with pytest.raises(ValueError, match=rf"{path.name} is not as it was written.*run the step named by its folder again"):
+            READERS[name](run)
+        path.write_bytes(whole)
+    READERS[name](run)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_missing_file_a_missing_record_and_a_damaged_one_are_named(run, name):
+    path = run.layout.root / "artifacts" / READ[name]
+    record = units.sidecar(path)
+    kept = record.read_bytes()
+    for damage in (b"", b"\xff\xfe rot", b"- 0123 - -\n"):
+        record.write_bytes(damage)
+        with pytest.raises(ValueError, match=rf"{path.name} is not as it was written"):
+            READERS[name](run)
+    record.unlink()
+    with pytest.raises(ValueError, match=rf"{path.name} has no record {record.name}"):
+        READERS[name](run)
+    record.write_bytes(kept)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=rf"{path.name} does not exist; `dvc pull` restores it"):
+        READERS[name](run)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("answers", "evaluation"), ("answered", "evaluation/heldout"), ("kept", "filtering/alignment")]
+)
+def test_a_table_that_nobody_asks_for_is_named(run, name, folder):
+    folder = run.layout.root / "artifacts" / folder
+    shutil.copy(next(folder.glob("*.parquet")), folder / "guest.parquet")
+    with pytest.raises(ValueError, match=r"holds guest\.parquet, which the parameters do not ask for; accepted: .*\.parquet"):
+        READERS[name](run)
+
+
+def test_a_table_under_another_ones_name_is_named(run):
+    folder = run.layout.artifacts("evaluation")
+    swap(folder / "vit.parquet", folder / "resnet.parquet")
+    with pytest.raises(ValueError, match=r"resnet\.parquet holds answers of 'vit'; accepted: 'resnet'"):
+        artifacts.answers(run)
+    swap(folder / "heldout" / "vit.parquet", folder / "heldout" / "resnet.parquet")
+    with pytest.raises(ValueError, match=r"resnet\.parquet holds answers of 'vit'"):
+        artifacts.answered(run)
+    shards = run.layout.artifacts("generation")
+    swap(shards / "heavy_fog.parquet", shards / "heavy_snow.parquet")
+    with pytest.raises(ValueError, match=r"heavy_fog\.parquet holds images of 'heavy snow'; accepted: 'heavy fog'"):
+        READERS["images"](run)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scales": [0.0, 1.0, 2.0]},
+        {"scales": [0.0, 2.0]},
+        {"seeds": 3},
+        {"seeds": 1},
+        {"classes": ["bag"]},
+        {"classes": ["bag", "coat", "shirt"]},
+        {"shifts": ["heavy snow"]},
+        {"shifts": ["heavy snow", "heavy fog", "heavy rain"]},
+    ],
+)
+@pytest.mark.parametrize("name", ["answers", "scores", "kept", "alignments"])
+def test_tables_of_another_grid_are_refused(run, changes, name):
+    with pytest.raises((ValueError, FileNotFoundError), match=r"parameters|rows are missing|does not exist"):
+        READERS[name](run_in(run.layout.root, **changes))
+
+
+def test_verdicts_of_other_filter_settings_are_refused(run):
+    for changes in ({"passes": 4}, {"recall": 0.5}):
+        other = dataclasses.replace(run, sections=run.sections | {"filtering": dataclasses.replace(run.filtering, **changes)})
+        with pytest.raises(ValueError, match=r"scores\.parquet was made from other inputs or parameters; run the step"):
+            artifacts.kept(other)
+
+
+def test_kept_trajectories_that_do_not_follow_from_the_scores_are_refused(run):
+    """A well-formed foreign table, with a record of its own bytes."""
+    unit = artifacts.filtered(run)
+    fewer = tables.read(unit.path, tables.kept_schema)[:2]
+    tables.store(fewer, unit.path, tables.kept_schema)
+    with pytest.raises(ValueError, match=r"kept\.parquet is not as it was written"):
+        artifacts.kept(run)
+
+
+def test_new_alignments_outdate_the_verdicts(run):
+    path = run.layout.artifacts("filtering") / "alignment" / "heavy_fog.parquet"
+    table = tables.read(path, alignment).assign(clip_class=0.4)
+    tables.write(table, path, alignment)
+    with pytest.raises(ValueError, match=r"scores\.parquet was made from other inputs"):
+        artifacts.kept(run)
+
+
+def test_imported_answers_are_a_part_of_the_grid_and_nothing_beside_it(run):
+    folder = run.layout.artifacts("evaluation")
+    for name in MODELS:
+        part = tables.read(folder / f"{name}.parquet", tables.predictions).query("shift == 'heavy fog'")
+        tables.write(part, folder / f"{name}.parquet", tables.predictions)
+    assert len(artifacts.answers(run)) == len(MODELS) * len(CLASSES) * SEEDS
+    tables.write(part.assign(seed=7).drop_duplicates(tables.KEY)[:1], folder / "vit.parquet", tables.predictions)
+    with pytest.raises(
+        ValueError, match=r"vit\.parquet: 1 rows do not belong to the parameters, the first \('heavy fog', 'bag', 7, 1\.0\)"
+    ):
+        artifacts.answers(run)
+
+
+def test_the_accuracies_of_imported_classifiers_are_read_where_there_are_no_single_answers(run):
+    folder = run.layout.artifacts("evaluation")
+    shutil.rmtree(folder / "heldout")
+    with pytest.raises(FileNotFoundError, match=r"heldout.resnet\.parquet does not exist"):
+        artifacts.answered(run)
+    units.write_sealed(folder / artifacts.SUMMARY, b"model,n,accuracy\nvit,10,0.5\n")
+    assert artifacts.answered(run) == folder
+    flip(folder / artifacts.SUMMARY, 200)
+    with pytest.raises(ValueError, match=r"heldout\.csv is not as it was written"):
+        artifacts.answered(run)
+
+
+def test_a_grid_counts_what_is_twice_and_what_is_missing():
+    grid = artifacts.Grid(SHIFTS, CLASSES, SEEDS, SCALES)
+    rows = pd.concat([tiny_artifacts.keys([UNSHIFTED], [0.0]), tiny_artifacts.keys(SHIFTS, [1.0])], ignore_index=True)
+    grid.require(rows, "table", whole=True)
+    with pytest.raises(ValueError, match=r"table: \('unshifted', 'bag', 1, 0\.0\) is there twice"):
+        grid.require(pd.concat([rows, rows[:1]]), "table", whole=False)
+    with pytest.raises(ValueError, match=r"table: 1 rows are missing, the first \('unshifted', 'bag', 1, 0\.0\)"):
+        grid.require(rows[1:], "table", whole=True)
+    grid.require(rows[1:], "table", whole=False)
+    repeated = artifacts.Grid(SHIFTS, CLASSES, SEEDS, SCALES, repeated=True)
+    repeated.require(tiny_artifacts.keys(SHIFTS, SCALES), "table", whole=True)
+    with pytest.raises(ValueError, match=r"rows are missing, the first \('heavy snow', 'bag', 1, 0\.0\)"):
+        repeated.require(rows, "table", whole=True)
+
+
+def test_another_process_names_the_same_rot(run):
+    """No memory of an earlier reading helps: what a notebook's kernel and the runner see is the file."""
+    path = run.layout.artifacts("filtering") / "kept.parquet"
+    artifacts.kept(run)
+    flip(path, 5000)
+    code = "import sys; from pathlib import Path; from tiny_artifacts import run_in; from cnslib.data import artifacts"
+    code += "; artifacts.kept(run_in(Path(sys.argv[1])))"
+    command = [sys.executable, "-c", code, str(run.layout.root)]
+    place = {"cwd": paths.ROOT / "tests" / "tiny", "env": os.environ | {"PYTHONPATH": str(paths.ROOT)}}
+    found = subprocess.run(command, **place, capture_output=True, text=True)
+    assert found.returncode and "kept.parquet is not as it was written" in found.stderr
