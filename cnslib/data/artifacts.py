@@ -50,13 +50,13 @@ class Grid:
     def key(self, place: Collection[int]) -> tuple:
         """The key of a place."""
         shift, name, seed, scale = place
-        return ([UNSHIFTED, *self.shifts][shift], self.classes[name], seed + 1, self.scales[scale])
+        return ([UNSHIFTED, *self.shifts][shift], self.classes[name], int(seed) + 1, self.scales[scale])
 
     def require(self, table: pd.DataFrame, name: str, *, whole: bool) -> None:
         """Raises ValueError unless every row is one of the grid, none is there twice and, where it is to be `whole`, none is missing."""
         places, stale = self.places(table), "; made for another grid than base.shifts, classes, seeds and scales tell: run its step again"
         if (foreign := (places < 0).any(axis=1)).any():
-            first = tuple(table[tables.KEY].iloc[int(foreign.argmax())])
+            first = next(table[tables.KEY][foreign].astype({"seed": object, "scale": object}).itertuples(index=False, name=None))
             raise ValueError(f"{name}: {int(foreign.sum())} rows do not belong to the parameters, the first {first}{stale}")
         count = np.zeros(self.wanted.shape, int)
         np.add.at(count, tuple(places.T), 1)

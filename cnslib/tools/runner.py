@@ -82,6 +82,15 @@ def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
+def require_all(names: list[str], params: str, overlay: str = "") -> None:
+    """Raises ValueError for the first of some steps that cannot run: before any of them does, not after hours of the others."""
+    sections = read.load(*(paths.resolve(name) for name in (params, overlay) if name))
+    for step in names:
+        find(step)
+        if step not in sections:
+            raise ValueError(f"{params}: no section {step!r}; accepted: {', '.join(sections)}")
+
+
 def together(names: list[str], params: str, overlay: str = "") -> None:
     """Runs steps side by side on kernels that are forked warm, each after those that dvc.yaml makes it wait for.
 
@@ -90,6 +99,7 @@ def together(names: list[str], params: str, overlay: str = "") -> None:
     waits = schedule.predecessors(paths.ROOT)
     if missing := sorted(set(names) - waits.keys()):
         raise ValueError(f"--together: {', '.join(missing)} not in dvc.yaml; accepted: {', '.join(waits)}")
+    require_all(names, params, overlay)
     warm(names)
     schedule.run({step: waits[step] for step in names}, lambda step: run(step, params, overlay, kernel_manager_class=kernels.Manager))
 
@@ -112,6 +122,7 @@ def main(arguments: list[str]) -> int:
         if options.together:
             together(options.steps, options.params, options.overlay)
             return 0
+        require_all(options.steps, options.params, options.overlay)
         for step in options.steps:
             print(f"{step}: running {paths.shown(find(step))}", flush=True)
             print(f"{step}: executed copy {paths.shown(run(step, options.params, options.overlay))}", flush=True)

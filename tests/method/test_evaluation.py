@@ -310,3 +310,15 @@ def test_the_sizes_are_those_of_the_stored_weights_that_act(tmp_path):
 def test_the_tiny_units_are_the_golden_ones(bench, catalog):
     assert not difference(kinds.EVALUATION, run(bench))
     assert not difference(kinds.CATALOG_ANSWERS, run_catalog(catalog))
+
+
+def test_a_classifier_whose_answers_are_no_numbers_is_named_in_place_of_ranked():
+    class Broken:
+        name, labels = "broken", ["bag", "coat"]
+
+    keys = pd.DataFrame([("heavy fog", "bag", 1, 0.5), ("heavy fog", "coat", 2, 0.5)], columns=tables.KEY)
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(
+            ValueError, match=r"evaluation\.classifiers\.broken: the answer to \('heavy fog', 'coat', 2, 0\.5\) is not finite"
+        ):
+            evaluation.answers(Broken(), keys, torch.tensor([[0.0, 1.0], [bad, 1.0]]))

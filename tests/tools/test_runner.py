@@ -98,3 +98,14 @@ def test_steps_side_by_side_leave_what_each_leaves_alone(repository, monkeypatch
     alone = runner.run("world", **files).read_bytes()
     runner.together(["world"], **files)
     assert (repository / "executed" / "00_world.ipynb").read_bytes() == alone
+
+
+def test_a_mistyped_second_step_is_named_before_the_first_runs(repository, capsys):
+    files = world(repository, "from pathlib import Path\nPath('ran').touch()")
+    where = ["--params", files["params"], "--overlay", files["overlay"]]
+    assert runner.main([*where, "world", "wrold"]) == 2
+    assert "wrold" in capsys.readouterr().err
+    nbformat.write(notebook(tagged("params = None\noverlay = None")), repository / "notebooks" / "01_inversion.ipynb")
+    assert runner.main([*where, "world", "inversion"]) == 2
+    assert "inversion" in capsys.readouterr().err
+    assert not (repository / "ran").exists() and not (repository / "executed").exists()

@@ -9,17 +9,21 @@ from cnslib.core.names import demand
 from cnslib.core.settings.method import (
     STRICT,
     Count,
+    Decay,
     Evaluation,
+    FileName,
     Inside,
     Names,
     Number,
     Positive,
     Resampled,
     Scales,
+    Seed,
     Severities,
     Share,
     Shifts,
     Some,
+    Sources,
 )
 
 AXES = ("architecture", "convolution size", "transformer size", "pre-training")
@@ -75,7 +79,7 @@ class Bisection(Resampled):
     resolution: Halving
     scans: Annotated[int, Field(ge=0)]
     scan_step: Halving
-    seed: int
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -102,7 +106,7 @@ class Calibration(Resampled):
     scenes: Some
     severities: Some
     steps: Some
-    seed: int
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -111,7 +115,7 @@ class Published(Resampled):
 
     starts: Annotated[int, Field(ge=10)]
     images: Some
-    seed: int
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -121,9 +125,9 @@ class Denoiser(Resampled):
     shifts: Shifts
     seeds: Count
     scales: Scales
-    keep: list[int]
+    keep: Annotated[list[Count], Field(min_length=1)]
     trials: Annotated[list[Count], Field(min_length=1)]
-    seed: int
+    seed: Seed
 
     def __post_init__(self):
         falling = self.keep[-1:] == [1] and self.keep == sorted(self.keep, reverse=True)
@@ -146,21 +150,21 @@ class Oodcv(Resampled):
     shifts: Shifts
     scales: Severities
     seeds: Count
-    start_fraction: Number
+    start_fraction: Annotated[Number, Field(gt=0, le=1)]
     unknown: Annotated[str, AfterValidator(with_a_name)]
     reference_images: Some
     ladder_images: Count
     severities: Count
-    networks: dict[str, str]
+    networks: Sources
     training_images: Count
     validation_images: Count
     epochs: Count
     patience: Count
-    batch_size: int
-    learning_rate: Number
-    rotation: Number
-    zoom: Annotated[Number, Field(ge=1)]
-    seed: int
+    batch_size: Count
+    learning_rate: Positive
+    rotation: Annotated[Number, Field(ge=0, le=180)]
+    zoom: Annotated[Number, Field(ge=1, le=10)]
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -172,11 +176,11 @@ class Synthetic(Resampled):
     runs: Count
     steps: Count
     batch_size: Count
-    learning_rate: Number
-    average: Number
+    learning_rate: Positive
+    average: Decay
     style_images: Count
     lowest: Share
-    seed: int
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -186,7 +190,7 @@ class Report(Resampled):
     model: str
     plain: str
     blur: Positive
-    name: str
+    name: FileName
     batch_size: Count
     reference: str
 

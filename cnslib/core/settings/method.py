@@ -1,21 +1,23 @@
 """Parameters of the steps that make something: one frozen dataclass per section of params.yaml, its values checked when it is built."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from cnslib.core.names import SHIFTS
+from cnslib.core.names import SHIFTS, identifier
 
 MODELS = ("pipeline", "clip", "image_encoder", "oracle")  # keys of base that name a model directory
-STRICT = ConfigDict(extra="forbid", strict=True)  # no text for a number, no key that nobody reads
+# No text for a number, no key that nobody reads, nothing that is not a finite number.
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 T = TypeVar("T", bound=Sequence)
 Target = Literal["same classes", "other classes"]  # what an interval speaks about
 SAME: Target = "same classes"
 OTHER: Target = "other classes"
 ABOUT: dict[Target, str] = {SAME: "same classes, other pictures", OTHER: "other classes"}
+F = TypeVar("F", bound=Collection)
 
 
 def distinct(values: T) -> T:
@@ -44,6 +46,24 @@ def mapped(kind: type) -> BeforeValidator:
     return BeforeValidator(lambda given: kind(**given) if isinstance(given, dict) else given)
 
 
+def file_name(name: str) -> str:
+    """The same name; ValueError unless it can be a part of a file's name on every system."""
+    plain = bool(name) and name == name.strip() and name.isprintable() and len(name.encode()) <= 100
+    if not plain or name.startswith(".") or set(name) & set('/\\:*?"<>|'):
+        raise ValueError('a name of at most 100 printable characters without / \\ : * ? " < > |, that begins with no dot or blank')
+    return name
+
+
+def distinct_files(values: F) -> F:
+    """The same names; ValueError where two of them would share one file, on a system that knows no capitals either."""
+    found: dict[str, str] = {}
+    for name in values:
+        other = found.setdefault(identifier(name).casefold(), name)
+        if other != name:
+            raise ValueError(f"names of different files, but {other!r} and {name!r} share {identifier(name)}")
+    return values
+
+
 def known_shift(name: str) -> str:
     """The same name; ValueError unless it is one of SHIFTS."""
     if name not in SHIFTS:
@@ -66,12 +86,20 @@ Share = Annotated[Number, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Some = Annotated[int, Field(ge=2)]
 Shift = Annotated[str, AfterValidator(known_shift)]
+Steps = Annotated[int, Field(ge=1, le=1000)]  # of a sampler: the noise schedule has a thousand
+Guidance = Annotated[Number, Field(ge=0, le=100)]
+Decay = Annotated[Number, Field(ge=0, lt=1)]  # of averaged weights
+Difference = Annotated[Number, Field(ge=-2, le=2)]  # of two cosines
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Text = Annotated[str, Field(min_length=1)]
 Names = Annotated[list[str], Field(min_length=1), AfterValidator(distinct)]
 Shifts = Annotated[list[Shift], Field(min_length=1), AfterValidator(distinct)]
 Rising = Annotated[list[Number], Field(min_length=2), AfterValidator(rising)]
 Scales = Annotated[list[Number], Field(min_length=1), AfterValidator(rising), AfterValidator(from_zero)]
 Severities = Annotated[Rising, AfterValidator(from_zero)]
-Sources = Annotated[dict[str, str], Field(min_length=1)]  # a directory or an address for each name
+FileName = Annotated[str, AfterValidator(file_name)]
+Files = Annotated[list[FileName], AfterValidator(distinct), AfterValidator(distinct_files)]
+Sources = Annotated[dict[FileName, str], Field(min_length=1), AfterValidator(distinct_files)]  # a directory or address for each name
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -80,7 +108,7 @@ class Bootstrap:
 
     resamples: Count
     confidence: Inside
-    seed: int
+    seed: Seed
     target: Target
 
     @property
@@ -113,19 +141,19 @@ class Source:
 class Base:
     """What every step shares: folders, models and where they come from, the grid of classes, shifts, scales and seeds, the bootstrap."""
 
-    out: str
-    device: str
+    out: Text
+    device: Text
     pipeline: str
     clip: str
     image_encoder: str
     oracle: str
     labels: str
     catalog: str
-    classes: Names
+    classes: Annotated[Files, Field(min_length=1)]
     shifts: Shifts
     scales: Scales
     seeds: Count
-    shown: list[str]
+    shown: Annotated[list[str], AfterValidator(distinct)]
     prediction: Literal["v_prediction", "epsilon"]
     sources: dict[Annotated[str, AfterValidator(known_model)], Annotated[Source, mapped(Source)]]
     in_star: str
@@ -138,24 +166,24 @@ class Base:
 class World:
     """Renders of the catalog that stand for the classification data set: images per class of each split."""
 
-    train_images: int
-    heldout_images: int
-    seed: int
+    train_images: Count
+    heldout_images: Count
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
 class Inversion:
     """Textual inversion of one token per class, and the size of its comparison with the text prompt."""
 
-    learning_rate: Number
+    learning_rate: Positive
     steps: Count
-    batch_size: int
-    images_per_class: int
+    batch_size: Count
+    images_per_class: Count
     validation_images: Annotated[int, Field(ge=3)]
-    sampling_steps: int
-    guidance: Number
+    sampling_steps: Steps
+    guidance: Guidance
     judge: str
-    seed: int
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -167,26 +195,26 @@ class Sliders:
 
     texts: dict[Shift, Annotated[str, Field(min_length=1)]]
     rank: Count
-    alpha: Number
-    eta: Number
-    learning_rate: Number
-    iterations: int
-    batch_size: int
+    alpha: Positive
+    eta: Positive
+    learning_rate: Positive
+    iterations: Count
+    batch_size: Count
     denoising_steps: Some
-    health_seeds: int
-    health_steps: int
-    health_guidance: Number
-    least_gain: Number
-    seed: int
+    health_seeds: Count
+    health_steps: Steps
+    health_guidance: Guidance
+    least_gain: Difference
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
 class Generation:
     """DDIM sampling with classifier-free guidance; the slider acts on the last `start_fraction` of the steps."""
 
-    steps: int
-    guidance: Number
-    guidances: list[Number]
+    steps: Steps
+    guidance: Guidance
+    guidances: Annotated[list[Guidance], Field(min_length=1), AfterValidator(distinct)]
     start_fraction: Annotated[Number, Field(gt=0, le=1)]
     negative_prompt: str
 
@@ -196,15 +224,15 @@ class Filtering(Resampled):
     """Out-of-class filter: recall that sets the thresholds, and how many of the four tests an image must pass."""
 
     recall: Inside
-    passes: Literal[1, 2, 3, 4]
+    passes: Annotated[int, Field(ge=1, le=4)]
 
 
 @dataclass(frozen=True, config=STRICT)
 class Evaluation:
     """Classifiers by name (a directory, "timm:<name>" or "open_clip:<name>/<tag>") and their preprocessing."""
 
-    classifiers: dict[str, str]
-    batch_size: int
+    classifiers: Sources
+    batch_size: Count
     preprocessing: Literal["model", "paper"]
 
 

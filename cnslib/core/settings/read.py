@@ -5,13 +5,14 @@ Checks are pydantic's, and an error is one line that names the key, the value an
 
 import dataclasses
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from cnslib.core import paths, sources
 from cnslib.core.settings.analyses import ANALYSES, require_evaluated
@@ -84,51 +85,95 @@ def start(step: str, params: str, overlay: str = "", *, models: Collection[str] 
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
     """Every section of a parameter file as its checked dataclass; each key of an overlay replaces a value, or a whole mapping.
 
-    Raises FileNotFoundError for a missing file, ValueError for an unknown section or key and for sections that contradict each other.
+    Raises FileNotFoundError for a missing file, ValueError, in one line that names file and key, for what is no mapping of sections
+    to keys, an unknown section or key, a value that is not accepted, and for sections that contradict each other.
     """
-    table = read(path)
-    for section, values in (read(overlay) if overlay else {}).items():
-        for key, value in values.items():
-            if section not in table or key not in {field.name for field in dataclasses.fields(SECTIONS[section])}:
+    table, changes = read(path), read(overlay) if overlay else {}
+    for section, values in changes.items():
+        for key in values:
+            if (
+                section not in table
+                or section not in SECTIONS
+                or key not in {field.name for field in dataclasses.fields(SECTIONS[section])}
+            ):
                 raise ValueError(f"{overlay}: {section}.{key} is not a key of {path}")
-            table[section][key] = value
-    shared = table.get("base", {}).get("bootstrap", {})
-    sections = {section: build(section, values, shared, path) for section, values in table.items()}
+    merged = {section: values | changes.get(section, {}) for section, values in table.items()}
+    shared = merged.get("base", {}).get("bootstrap", {})
+    sections = {}
+    for section, values in merged.items():
+        written = dict.fromkeys(table[section], path) | dict.fromkeys(changes.get(section, {}), overlay or path)
+        sections[section] = build(section, values, shared, path, written)
     if {"axes", "bisection", "evaluation"} <= sections.keys():
         require_evaluated(sections["axes"], sections["bisection"], sections["evaluation"])
     return sections
 
 
 def read(path: Path) -> dict[str, dict]:
-    """The plain content of a parameter file."""
-    if not path.exists():
+    """The plain content of a parameter file: keys by section. ValueError in one line for a file that holds anything else."""
+    if not path.is_file():
         raise FileNotFoundError(f"parameter file {path} does not exist")
-    return YAML(typ="safe", pure=True).load(path.read_text())
+    try:
+        found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8 (byte {error.start})") from None
+    except YAMLError as error:
+        raise ValueError(f"{path} is not accepted{problem(error)}; accepted: YAML without tags, each key once") from None
+    if not isinstance(found, dict) or not found:
+        raise ValueError(f"{path} holds {'nothing' if found is None else repr(found)[:80]}; accepted: sections, each with its keys")
+    for section, values in found.items():
+        if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+            raise ValueError(f"{path}: {section}: {values!r} is not accepted; accepted: keys with their values, or {{}}")
+    return found
 
 
-def build(section: str, values: dict, shared: dict, path: Path):
-    """One section's dataclass, its own `bootstrap` over the shared one; ValueError in one line for what is not accepted."""
+def problem(error: YAMLError) -> str:
+    """Where and why a text is no YAML, in a few words."""
+    mark, why = getattr(error, "problem_mark", None), str(getattr(error, "problem", None) or error)
+    return f"{f', line {mark.line + 1}' if mark else ''}: {' '.join(why.split())[:120]}"
+
+
+def build(section: str, values: dict, shared: dict, path: Path, written: Mapping[str, Path]):
+    """One section's dataclass, its own `bootstrap` over the shared one; ValueError in one line for what is not accepted.
+
+    `written` tells the file in which each key stands, which the error names; a key that is nowhere is missing in `path`.
+    """
     if section not in SECTIONS:
         raise ValueError(f"{path}: unknown section {section!r}; accepted: {', '.join(SECTIONS)}")
-    kind = SECTIONS[section]
-    own = {"bootstrap": shared | values.get("bootstrap", {})} if issubclass(kind, Resampled) else {}
+    kind, own = SECTIONS[section], values.get("bootstrap", {})
+    if issubclass(kind, Resampled):
+        for name, given in (("base", shared), (section, own)):
+            if not isinstance(given, dict):
+                raise ValueError(
+                    f"{written.get('bootstrap', path)}: {name}.bootstrap: {given!r} is not accepted; accepted: keys with values"
+                )
+        values = values | {"bootstrap": shared | own}
     try:
-        return kind(**values | own)
+        return kind(**values)
     except ValidationError as error:
-        raise ValueError(f"{path}: {told(section, kind, error)}") from None
+        key, text = told(section, kind, error)
+        raise ValueError(f"{written.get(key, path)}: {text}") from None
 
 
-def told(section: str, kind: type, error: ValidationError) -> str:
-    """The first problem of a section in one line: the key, the value and what is accepted; a misspelt key before the missing one."""
+def told(section: str, kind: type, error: ValidationError) -> tuple[str, str]:
+    """The first problem of a section: its key in the section, and one line with key, value and what is accepted.
+
+    A misspelt key comes before the missing one.
+    """
     found = error.errors(include_url=False)
     first = min(found, key=lambda problem: (problem["type"] != UNKNOWN, problem["loc"][-1:] == ("int",)))  # of int or float the wider
     key = ".".join([section, *(str(part) for part in first["loc"] if part not in ("int", "float", "[key]"))])
     if first["type"] in (UNKNOWN, "missing"):
         accepted = f"; accepted: {', '.join(field.name for field in dataclasses.fields(kind))}" if len(first["loc"]) == 1 else ""
-        return f"{'unknown' if first['type'] == UNKNOWN else 'missing'} key {key}{accepted}"
+        return str(first["loc"][0]), f"{'unknown' if first['type'] == UNKNOWN else 'missing'} key {key}{accepted}"
     cause = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"].removeprefix("Input should be ")
     whole = "is not accepted" in cause  # a rule between keys, whose message names them
-    return cause if whole else f"{key}: {first['input']!r} is not accepted; accepted: {cause}"
+    text = cause if whole else f"{key}: {first['input']!r} is not accepted; accepted: {cause}"
+    return str(first["loc"][0]) if first["loc"] else rule_of(cause), " ".join(text.split())
+
+
+def rule_of(cause: str) -> str:
+    """The key with which the message of a rule between keys begins: "scenarios" for "labels.scenarios: ..."."""
+    return cause.partition(":")[0].partition(".")[2].partition(".")[0]
 
 
 def comments(files: Collection[Path], section: str) -> dict[str, str]:

@@ -12,19 +12,26 @@ from cnslib.core.names import demand
 from cnslib.core.settings.method import (
     STRICT,
     Count,
+    Decay,
+    FileName,
     Filtering,
+    Guidance,
     Inside,
     Names,
     Number,
     Positive,
     Resampled,
     Rising,
+    Seed,
     Severities,
     Shift,
     Shifts,
     Some,
     Sources,
+    Steps,
+    Text,
     distinct,
+    distinct_files,
     mapped,
     rising,
 )
@@ -50,14 +57,14 @@ class Scenarios(Resampled):
     images: Count
     severities: Whole
     photo_severities: Whole
-    drawing_steps: Count
-    guidance: Number
+    drawing_steps: Steps
+    guidance: Guidance
     training_images: Count
     steps: Count
     batch_size: Count
-    learning_rate: Number
-    average: Number
-    seed: int
+    learning_rate: Positive
+    average: Decay
+    seed: Seed
 
 
 CHAPTERS = (Scenarios,)
@@ -81,7 +88,8 @@ def reference_first(names: list[str]) -> list[str]:
     return names
 
 
-Text = Annotated[str, Field(min_length=1)]
+Fraction = Annotated[Number, Field(gt=0, le=1)]
+Quality = Annotated[Number, Field(ge=1, le=100)]  # of a JPEG
 Pair = Annotated[list[Shift], Field(min_length=2, max_length=2), AfterValidator(distinct)]
 Projects = Annotated[list[str], AfterValidator(none_or_two)]
 
@@ -94,7 +102,7 @@ class Photos(Resampled):
     reference: str
     cutouts: Some
     severities: Severities
-    seed: int
+    seed: Seed
 
     def __post_init__(self):
         demand(self.reference in self.classifiers, "photos.reference", self.reference, ", ".join(self.classifiers))
@@ -113,7 +121,7 @@ class Labels(Filtering):
     study: Count
     study_files: Projects
     annotator: str
-    seed: int
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -121,11 +129,11 @@ class Corruptions(Resampled):
     """ImageNet-C's corruptions: pictures per class, and the parameter of each severity, mild to heavy."""
 
     images: Count
-    contrast: list[Number]
+    contrast: Annotated[list[Fraction], Field(min_length=1)]
     contrast_severities: Annotated[list[Positive], Field(min_length=1), AfterValidator(rising)]
-    noise: list[Number]
-    blur: list[Number]
-    jpeg: list[Number]
+    noise: Annotated[list[Positive], Field(min_length=1)]
+    blur: Annotated[list[Positive], Field(min_length=1)]
+    jpeg: Annotated[list[Quality], Field(min_length=1)]
     reference: str
 
     def __post_init__(self):
@@ -157,7 +165,7 @@ class Scheduling:
     """One sampler: a scheduler of diffusers, its steps and their spacing. Its DDIM takes equal strides, whatever the spacing."""
 
     scheduler: Literal["DDIMScheduler", "DPMSolverMultistepScheduler", "UniPCMultistepScheduler"]
-    steps: Some
+    steps: Annotated[int, Field(ge=2, le=1000)]
     spacing: Literal["leading", "linspace", "trailing"]
 
     def __post_init__(self):
@@ -169,12 +177,12 @@ class Scheduling:
 class Ablation(Resampled):
     """Samplers, what is drawn by all of them, and numbers of classes."""
 
-    samplers: dict[str, Annotated[Scheduling, mapped(Scheduling)]]
+    samplers: Annotated[dict[FileName, Annotated[Scheduling, mapped(Scheduling)]], Field(min_length=1), AfterValidator(distinct_files)]
     reference: str
     rce_reference: str
-    shifts: list[Shift]
+    shifts: Shifts
     seeds: Count
-    counts: Annotated[list[int], AfterValidator(rising)]
+    counts: Annotated[list[Count], Field(min_length=1), AfterValidator(rising)]
 
     def __post_init__(self):
         demand(self.reference in self.samplers, "ablation.reference", self.reference, ", ".join(self.samplers))
@@ -208,11 +216,11 @@ class Controlshift(Resampled):
     train_images: Count
     validation_images: Count
     test_images: Count
-    steps: Some
-    guidance: Number
+    steps: Annotated[int, Field(ge=2, le=1000)]
+    guidance: Guidance
     side: Count
     draws: Count
-    seed: int
+    seed: Seed
 
     def __post_init__(self):
         demand(self.factors[0] > 0, "controlshift.factors", self.factors, "above 0")
@@ -228,12 +236,12 @@ class Degradation(Resampled):
     runs: Count
     steps: Count
     batch_size: Count
-    learning_rate: Number
+    learning_rate: Positive
     penalties: Annotated[list[Positive], Field(min_length=1)]
     least: Annotated[Number, Field(ge=0, lt=1)]
     reference: str
     rce_reference: str
-    seed: int
+    seed: Seed
 
     def __post_init__(self):
         demand(self.reference in self.networks, "degradation.reference", self.reference, ", ".join(self.networks))
@@ -247,14 +255,14 @@ class Segmentation(Resampled):
     encoder: str
     steps: Count
     batch_size: Count
-    learning_rate: Number
-    average: Number
+    learning_rate: Positive
+    average: Decay
     images: Count
     severities: Whole
     overlap: Inside
     photographs: Count
-    photo_classifiers: dict[str, str]
-    seed: int
+    photo_classifiers: Sources
+    seed: Seed
 
 
 STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Degradation, Segmentation)

@@ -1,39 +1,56 @@
 """Parameters of the base models' trainings (world.yaml): one frozen dataclass per section and notebook."""
 
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
-from cnslib.core.settings.method import STRICT, Number
+from cnslib.core.settings.method import (
+    STRICT,
+    Count,
+    Decay,
+    FileName,
+    Guidance,
+    Number,
+    Positive,
+    Seed,
+    Share,
+    Steps,
+    distinct_files,
+)
+
+Members = Annotated[dict[FileName, dict], Field(min_length=1), AfterValidator(distinct_files)]
 
 
 @dataclass(frozen=True, config=STRICT)
 class Autoencoder:
     """Training of mini-SD's VAE."""
 
-    channels: list[int]
-    latent_channels: int
-    kl_weight: Number
-    steps: int
-    batch_size: int
-    learning_rate: Number
-    average: Number
-    quality_images: int
-    seed: int
+    channels: Annotated[list[Count], Field(min_length=1)]
+    latent_channels: Count
+    kl_weight: Positive
+    steps: Count
+    batch_size: Count
+    learning_rate: Positive
+    average: Decay
+    quality_images: Count
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
 class Diffusion:
     """Training of mini-SD's text encoder and UNet."""
 
-    channels: list[int]
-    width: int
-    layers: int
-    images: int
-    caption_dropout: Number
-    steps: int
-    batch_size: int
-    learning_rate: Number
-    average: Number
-    seed: int
+    channels: Annotated[list[Count], Field(min_length=1)]
+    width: Count
+    layers: Count
+    images: Count
+    caption_dropout: Share
+    steps: Count
+    batch_size: Count
+    learning_rate: Positive
+    average: Decay
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -41,13 +58,13 @@ class Contrastive:
     """Training of mini-CLIP."""
 
     vision: str
-    width: int
-    layers: int
-    steps: int
-    learning_rate: Number
-    average: Number
-    quality_images: int
-    seed: int
+    width: Count
+    layers: Count
+    steps: Count
+    learning_rate: Positive
+    average: Decay
+    quality_images: Count
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -56,13 +73,13 @@ class Selfsupervised:
 
     architecture: str
     arguments: dict[str, object]
-    temperature: Number
-    steps: int
-    batch_size: int
-    learning_rate: Number
-    average: Number
-    quality_images: int
-    seed: int
+    temperature: Positive
+    steps: Count
+    batch_size: Count
+    learning_rate: Positive
+    average: Decay
+    quality_images: Count
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -71,46 +88,46 @@ class Oracle:
 
     architecture: str
     arguments: dict[str, object]
-    steps: int
-    batch_size: int
-    learning_rate: Number
-    average: Number
-    quality_images: int
-    prompt_seeds: int
-    sampling_steps: int
-    guidance: Number
-    seed: int
+    steps: Count
+    batch_size: Count
+    learning_rate: Positive
+    average: Decay
+    quality_images: Count
+    prompt_seeds: Count
+    sampling_steps: Steps
+    guidance: Guidance
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
 class Zoo:
     """Training of the classifiers: steps, timm architecture and its arguments by name."""
 
-    classifiers: dict[str, dict]
-    batch_size: int
-    learning_rate: Number
-    average: Number
-    quality_images: int
-    seed: int
+    classifiers: Members
+    batch_size: Count
+    learning_rate: Positive
+    average: Decay
+    quality_images: Count
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
 class Augmentation:
     """DeiT's recipe: strong augmentation for the same networks."""
 
-    classifiers: dict[str, dict]
+    classifiers: Members
     policy: str
-    erasing: Number
-    mixup: Number
-    cutmix: Number
-    mixed: Number
-    smoothing: Number
-    batch_size: int
-    learning_rate: Number
-    weight_decay: Number
-    average: Number
-    quality_images: int
-    seed: int
+    erasing: Share
+    mixup: Annotated[Number, Field(ge=0, le=10)]
+    cutmix: Annotated[Number, Field(ge=0, le=10)]
+    mixed: Share
+    smoothing: Decay
+    batch_size: Count
+    learning_rate: Positive
+    weight_decay: Annotated[Number, Field(ge=0, le=10)]
+    average: Decay
+    quality_images: Count
+    seed: Seed
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -118,15 +135,15 @@ class Pretraining:
     """One network with different pasts: objectives by name, classifiers with objective and adaptation, and the adaptations."""
 
     network: dict[str, object]
-    objectives: dict[str, dict]
-    classifiers: dict[str, dict]
-    finetuned: dict[str, Number]
-    probe: dict[str, Number]
-    batch_size: int
-    learning_rate: Number
-    average: Number
-    quality_images: int
-    seed: int
+    objectives: Members
+    classifiers: Members
+    finetuned: dict[str, Positive]
+    probe: dict[str, Positive]
+    batch_size: Count
+    learning_rate: Positive
+    average: Decay
+    quality_images: Count
+    seed: Seed
 
 
 RECIPES = (Autoencoder, Diffusion, Contrastive, Selfsupervised, Oracle, Zoo, Augmentation, Pretraining)

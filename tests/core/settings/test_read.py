@@ -148,3 +148,123 @@ def test_a_kernel_obeys_the_edited_file_wherever_it_was_started(tmp_path):
         done = NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
         (printed,) = (output["text"] for output in done.cells[-1].outputs if output.get("name") == "stdout")
         assert printed == f"{reference}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "holds nothing"),
+        (b"# nothing but a comment\n", "holds nothing"),
+        (b"[]", r"holds \[\]; accepted: sections"),
+        (b"base", "holds 'base'"),
+        (b"base: 3", "base: 3 is not accepted; accepted: keys with their values"),
+        (b"base:", "base: None is not accepted"),
+        (b"base: [1]", r"base: \[1\] is not accepted"),
+        (b"base: {1: 2}", r"base: \{1: 2\} is not accepted"),
+        (b"base:\n  seeds: 3\n  seeds: 4\n", 'line 3: found duplicate key "seeds".*each key once'),
+        (b"base: {seeds: 1}\nbase: {seeds: 2}\n", 'duplicate key "base"'),
+        (b"base: !!python/object/apply:os.system [exit]\n", "line 1: could not determine a constructor for the tag"),
+        (b"base: !own {seeds: 3}\n", "line 1: could not determine a constructor for the tag '!own'.*without tags"),
+        (b"base:\n\tseeds: 1\n", "line 2: found character"),
+        (b"base: {seeds: 1", "expected"),
+        (b"a: &a [*a]\n", "a: .* is not accepted"),
+        (b"\xff\xfeb", r"is no text in UTF-8 \(byte 0\)"),
+    ],
+)
+def test_what_is_no_mapping_of_sections_is_refused_in_one_line_that_names_the_file(tmp_path, text, message):
+    path = tmp_path / "own.yaml"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=rf"own\.yaml.*{message}") as raised:
+        read.read(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_error_names_the_file_in_which_the_key_stands(tmp_path):
+    overlay = tmp_path / "own.yaml"
+    for text, key in {
+        "base: {seeds: {a: 1}}": r"base\.seeds: \{'a': 1\}",
+        "base: {bootstrap: 3}": r"base\.bootstrap: 3",
+        "accuracy: {bootstrap: [1]}": r"accuracy\.bootstrap: \[1\]",
+        "photos: {severities: [0.0, 2.0]}": r"photos\.severities: \[0\.0, 2\.0\]",
+    }.items():
+        overlay.write_text(text)
+        with pytest.raises(ValueError, match=rf"own\.yaml: {key} is not accepted"):
+            read.load(PARAMS, overlay)
+    overlay.write_text("accuracy: {reference: vit}")
+    wrong = edited(tmp_path, "  rank: 2", "  rank: 0")
+    with pytest.raises(ValueError, match=r"params\.yaml: sliders\.rank: 0 is not accepted"):
+        read.load(wrong, overlay)
+
+
+TABLES = {name: read.read(paths.ROOT / name) for name in ("params.yaml", "world.yaml")}
+FREE = {"arguments", "network", "objectives"}  # arguments of other libraries, and trainings' own options
+
+
+def leaves(value, place=()):
+    """Every number of a parameter file with its place; options that go to other libraries apart."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if key not in FREE and not (place[:1] in (("zoo",), ("augmentation",), ("pretraining",)) and key == "classifiers"):
+                yield from leaves(part, (*place, key))
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from leaves(part, (*place, number))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield place
+
+
+def replaced(value, place, new):
+    """A copy of nested values with one of them replaced."""
+    if not place:
+        return new
+    first, *rest = place
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[first] = replaced(copy[first], rest, new)
+    return copy
+
+
+@pytest.mark.parametrize("file", TABLES)
+@pytest.mark.parametrize("new", [float("nan"), float("inf"), float("-inf"), -(10**30), -1e30, True, "1", None, [1]])
+def test_every_number_has_a_range(file, new):
+    """No key takes what is no finite number, and none is without a lower limit: by construction, for all numbers of the files."""
+    table = TABLES[file]
+    places = list(leaves(table))
+    assert len(places) > 50
+    for section, *place in places:
+        values = replaced(table[section], place, new)
+        with pytest.raises(ValueError) as raised:
+            read.build(section, values, table["base"].get("bootstrap", {}), Path(file), {})
+        assert "\n" not in str(raised.value) and section in str(raised.value)
+
+
+BAD_NAMES = ["", ".", "..", "../vit", "a/b", "a\\b", ".hidden", " vit", "vit ", "a\nb", "a\x00b", "con:", "x" * 101, "a*"]
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "named"),
+    [
+        ("evaluation", "classifiers", lambda name: {"vit": "a", name: "b"}),
+        ("photos", "classifiers", lambda name: {"lite0": "lite:0", name: "b"}),
+        ("scenarios", "backbones", lambda name: {name: "b"}),
+        ("oodcv", "networks", lambda name: {name: "b"}),
+        ("segmentation", "photo_classifiers", lambda name: {name: "b"}),
+        ("base", "classes", lambda name: ["bag", name]),
+        ("report", "name", lambda name: name),
+    ],
+)
+def test_a_name_that_becomes_a_file_cannot_leave_its_folder(section, key, named):
+    table = TABLES["params.yaml"]
+    for name in BAD_NAMES:
+        with pytest.raises(
+            ValueError, match=rf"{section}\.{key}.* is not accepted; accepted: a name of at most 100 printable characters"
+        ) as raised:
+            read.build(section, table[section] | {key: named(name)}, table["base"]["bootstrap"], PARAMS, {})
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("pair", [("my model", "my_model"), ("ViT", "vit"), ("A b", "a_B")])
+def test_two_names_of_one_file_are_refused(pair):
+    first, second = pair
+    for section, key, value in (("evaluation", "classifiers", dict.fromkeys(pair, "a")), ("base", "classes", list(pair))):
+        with pytest.raises(ValueError, match=rf"{section}\.{key}: .*names of different files, but '{first}' and '{second}' share"):
+            read.build(section, TABLES["params.yaml"][section] | {key: value}, TABLES["params.yaml"]["base"]["bootstrap"], PARAMS, {})
