@@ -11,8 +11,9 @@ import pandera.pandas as pa
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 from jaxtyping import Int, UInt8
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
+from cnslib.core import pictures as pictures_of
 from cnslib.core import units
 from cnslib.core.names import UNSHIFTED
 
@@ -191,11 +192,8 @@ def encode(picture: UInt8[np.ndarray, "height width 3"]) -> bytes:
 
 
 def decode(data: bytes, name: str) -> UInt8[np.ndarray, "height width 3"]:
-    """The picture in PNG bytes; ValueError names the row whose bytes are no picture."""
-    try:
-        return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-    except (UnidentifiedImageError, OSError, SyntaxError, TypeError) as error:
-        raise ValueError(f"{name}: the bytes are not a picture ({type(error).__name__})") from None
+    """The picture in PNG or JPEG bytes; ValueError names the row whose bytes are no picture."""
+    return pictures_of.read(data, f"{name}: its image", formats=("PNG", "JPEG"))
 
 
 def pictures(table: pd.DataFrame, name: str) -> UInt8[np.ndarray, "rows height width 3"]:

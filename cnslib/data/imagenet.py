@@ -8,20 +8,16 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 from jaxtyping import UInt8
-from PIL import Image, UnidentifiedImageError
 from timm.data import ImageNetInfo
 
-from cnslib.core import paths, tables
+from cnslib.core import paths, pictures, tables
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".JPEG")
 
 
 def open_picture(file: Path) -> UInt8[np.ndarray, "height width 3"]:
-    """One picture file; ValueError names a file that is none."""
-    try:
-        return np.asarray(Image.open(file).convert("RGB"))
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
-        raise ValueError(f"catalog: {file} is not a picture ({type(error).__name__})") from None
+    """One picture file, PNG or JPEG; ValueError names a file that is none."""
+    return pictures.read(file, f"catalog: {file}", formats=("PNG", "JPEG"))
 
 
 CHOSEN = "classes100.csv"

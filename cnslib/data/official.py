@@ -19,7 +19,7 @@ import pandas as pd
 from PIL import Image, UnidentifiedImageError
 from tqdm.auto import tqdm
 
-from cnslib.core import tables, units
+from cnslib.core import pictures, tables, units
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.tables import kept_schema
 from cnslib.data import archives, artifacts
@@ -197,7 +197,7 @@ def ending(data: bytes, name: str) -> str:
     try:
         with Image.open(io.BytesIO(data), formats=list(ENDINGS)) as opened:
             return ENDINGS[str(opened.format)]
-    except UnidentifiedImageError:
+    except (UnidentifiedImageError, *pictures.BOMBS):
         raise ValueError(f"{name} is not a picture (it begins with {data[:16]!r}); accepted: JPEG and PNG") from None
 
 

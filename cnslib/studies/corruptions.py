@@ -57,7 +57,7 @@ def jpeg_compression(picture: UInt8[np.ndarray, "height width 3"], value: float)
     """A picture after Pillow's JPEG of this quality."""
     buffer = io.BytesIO()
     Image.fromarray(picture).save(buffer, format="JPEG", quality=int(value))
-    return np.asarray(Image.open(buffer))
+    return np.asarray(Image.open(buffer, formats=("JPEG",)))
 
 
 def corrupt(name: str, pictures: Pictures, value: float, *, keys: list[tuple]) -> Pictures:

@@ -24,7 +24,7 @@ from PIL import Image, UnidentifiedImageError
 from sklearn.datasets import load_sample_image
 from torch import Tensor
 
-from cnslib.core import tables
+from cnslib.core import pictures, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.data import imagenet
 from cnslib.world import scenes, shifts, textures
@@ -83,7 +83,7 @@ def read(folder: Path, *, count: int | None = None) -> list[CutOut]:
 def opened(path: Path) -> Image.Image:
     """One picture with its mask."""
     try:
-        picture = Image.open(path)
+        picture = Image.open(path, formats=pictures.FORMATS)
         picture.load()
     except FileNotFoundError:
         raise FileNotFoundError(f"photos: {path} does not exist; `dvc pull` restores it") from None

@@ -60,7 +60,7 @@ def test_missing_and_damaged_files_are_named(tmp_path):
 def test_bytes_that_are_no_picture_are_named_with_their_row():
     broken = shard()
     broken.loc[1, "image"] = b"not a picture"
-    with pytest.raises(ValueError, match=r"shard \('heavy snow', 'bag', 1, 0.5\): the bytes are not a picture"):
+    with pytest.raises(ValueError, match=r"shard \('heavy snow', 'bag', 1, 0.5\): its image is not a picture"):
         tables.pictures(broken, "shard")
 
 

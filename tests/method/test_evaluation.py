@@ -178,7 +178,7 @@ def missing_row(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "error", "message"),
     [
-        (broken_image, ValueError, r"heavy_snow\.parquet \('heavy snow', 'ankle boot', 2, 1.0\): the bytes are not a picture"),
+        (broken_image, ValueError, r"heavy_snow\.parquet \('heavy snow', 'ankle boot', 2, 1.0\): its image is not a picture"),
         (missing_row, ValueError, r"heavy_snow\.parquet: 1 rows missing .*ankle boot.*0\.5"),
         (lambda folder: (folder / "unshifted.parquet").unlink(), FileNotFoundError, r"unshifted\.parquet does not exist"),
     ],

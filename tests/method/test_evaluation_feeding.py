@@ -177,7 +177,7 @@ def test_bytes_that_are_no_picture_are_named_and_end_the_group(shards, models, t
     monkeypatch.setattr(evaluation, "TOGETHER", 2)
     settings = Evaluation({name: str(models / name) for name in NAMES}, SIZE, "model")
     passes = iter([evaluation.shard_batches(shards, size=SIZE), broken(table)])
-    with pytest.raises(ValueError, match=r"unshifted\.parquet \('unshifted', 'bag', 9, 0\.0\): the bytes are not a picture"):
+    with pytest.raises(ValueError, match=r"unshifted\.parquet \('unshifted', 'bag', 9, 0\.0\): its image is not a picture"):
         evaluation.answered(
             kinds.EVALUATION, [], lambda: next(passes), labels=LABELS, settings=settings, device="cpu", folder=tmp_path / "out"
         )
