@@ -1,5 +1,7 @@
 """Tiny random-weight models in the formats of the real ones, written once per test session."""
 
+import os
+import socket
 from pathlib import Path
 
 import hypothesis
@@ -50,3 +52,34 @@ def tiny_tokens_dir(tmp_path_factory) -> Path:
         save_file({token(name): vector}, folder / f"{identifier(name)}.safetensors")
         seal(folder / f"{identifier(name)}.safetensors")
     return folder
+
+
+LOOPBACK = ("127.", "::1", "localhost", "0.0.0.0")
+
+
+def pytest_configure() -> None:
+    """No test reaches the network: connections and look-ups beyond this machine fail in every test, by construction.
+
+    Subprocesses of tests are told so by the variables that the libraries obey.
+    """
+    plain = {name: getattr(socket.socket, name) for name in ("connect", "connect_ex", "sendto")}
+    look_up = socket.getaddrinfo
+
+    def guarded(name):
+        def call(self, *arguments):
+            address = arguments[-1]
+            if self.family in (socket.AF_INET, socket.AF_INET6) and not str(address[0]).startswith(LOOPBACK):
+                raise ConnectionRefusedError(f"tests reach no network: {address}")
+            return plain[name](self, *arguments)
+
+        return call
+
+    def local(host, *arguments, **more):
+        if host is not None and not str(host).startswith(LOOPBACK) and host != socket.gethostname():
+            raise socket.gaierror(f"tests reach no network: {host}")
+        return look_up(host, *arguments, **more)
+
+    for name in plain:
+        setattr(socket.socket, name, guarded(name))
+    socket.getaddrinfo = local
+    os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from cnslib.core import locks
+
 Key = TypeVar("Key")
 
 
@@ -277,7 +279,11 @@ class Shelf(Generic[Key]):
         return {key: self[key].path for key in self.files}
 
     def waiting(self) -> list[Key]:
-        """The keys whose units are missing, damaged or outdated; leftovers, also those of a killed run, are deleted first."""
+        """The keys whose units are missing, damaged or outdated; leftovers, also those of a killed run, are deleted first.
+
+        From now on, and as long as the shelf exists, the folder is this process's. RuntimeError names another one that has it.
+        """
+        locks.hold(self.folder, self)
         prune(self.folder, {name for name, _ in self.files.values()}, self.pattern)
         prune(self.folder, set(), "**/.*.partial")
         return [key for key in self.files if not self[key].done]

@@ -64,7 +64,14 @@ def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, 
     Raises FileNotFoundError for a missing file; ValueError, naming file and picture, for what is no VIA 2 project, a picture
     that is missing or that nobody asked for, an unknown answer, and, in a finished project, a picture without an answer.
     """
-    pictures = {entry["filename"]: entry["file_attributes"].get(ATTRIBUTE, "") for entry in load(path).values()}
+    said = [(entry["filename"], entry["file_attributes"].get(ATTRIBUTE, "")) for entry in load(path).values()]
+    pictures = dict(said)
+    require(
+        path,
+        sorted({file for file, answer in said if answer != pictures[file]}),
+        "answered twice and differently",
+        "one answer per picture",
+    )
     asked = file_names(rows)
     require(path, [file for file in asked if file not in pictures], "missing", "a project with every picture that was asked for")
     require(path, sorted(set(pictures) - set(asked)), "not part of this project", "the pictures that were asked for")
@@ -82,11 +89,21 @@ def load(path: Path) -> dict[str, dict]:
     try:
         content = json.loads(path.read_text())
         missing = [part for part in PARTS if part not in content]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         missing = list(PARTS)
     if missing:
         raise ValueError(f"{path}: {', '.join(missing)} missing; accepted: a VIA 2 project file (json)")
-    return content["_via_img_metadata"]
+    found = content["_via_img_metadata"]
+    if not isinstance(found, dict) or not all(understood(entry) for entry in found.values()):
+        raise ValueError(f"{path}: a picture has no filename or file_attributes; accepted: a VIA 2 project file (json)")
+    return found
+
+
+def understood(entry: object) -> bool:
+    """Whether an entry of a project is a picture with its attributes, whose answer is a text."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("filename"), str) or not isinstance(entry.get("file_attributes"), dict):
+        return False
+    return isinstance(entry["file_attributes"].get(ATTRIBUTE, ""), str)
 
 
 def require(path: Path, wrong: list[str], problem: str, accepted: str) -> None:

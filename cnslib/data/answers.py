@@ -6,6 +6,7 @@ img_name ("seed_0034_scale_1000.jpg"), class_name, seed, scale, and a column nam
 
 import io
 import re
+import tempfile
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -39,16 +40,20 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
     A class is labels[index], so no two labels may be equal. What the files do not hold is absent: `top5` is empty, `probability`
     and `margin` are not numbers (`tables.read_answers` reads the rest; `schema` checks the whole). Scale 0 stays under each
     shift, where the authors have an image of its own. Errors are those of `read`, and ValueError for a source without csv files
-    and for one of a model and shift that is there twice.
+    and for one of a model and shift that is there twice; after an error everything is as it was.
     """
     demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
-    paths = {}
-    with archives.opened(source) as archive:
+    folder.mkdir(parents=True, exist_ok=True)
+    staged = {}
+    with archives.opened(source) as archive, tempfile.TemporaryDirectory(dir=folder, suffix=".partial") as staging:
         for model, files in tqdm(by_model(archive.names, source).items(), desc="answers", disable=None):
             parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in files]
             table = pd.concat(parts, ignore_index=True)
-            paths[model] = folder / f"{model}.parquet"
-            tables.write(table, paths[model], schema)
+            staged[model] = Path(staging) / f"{model}.parquet"
+            tables.store(table, staged[model], schema)
+        paths = {model: path.replace(folder / path.name) for model, path in staged.items()}
+    for path in paths.values():
+        units.seal(path)
     units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
     return paths
 
@@ -71,7 +76,7 @@ def by_model(names: list[str], source: Path) -> dict[str, list[str]]:
 def split_name(name: str) -> tuple[str, str]:
     """Model and shift of a csv file's name; ValueError for a name without the two underscores."""
     model, mark, shift = PurePosixPath(name).stem.rpartition("__")
-    demand(bool(model and mark and shift), "file name", name, "<model>__<shift>.csv")
+    demand(bool(model and mark and shift) and not model.startswith("."), "file name", name, "<model>__<shift>.csv")
     return model, shift
 
 
@@ -84,6 +89,7 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
     """
     (model, name), where = split_name(file), f"{source}: {file}"
     rows = plain(data, (*COLUMNS, model), where)
+    require_rows(rows, rows[["shift", "class_str", "img_name"]].notna().all(axis=1), where, "no empty field")
     require_rows(rows, rows["shift"] == name, where, f"the shift {name!r} of the file's name")
     seed, scale = numbers(rows, where)
     right, given = (whole(rows, column, where, len(labels)) for column in ("gt_class", "pred_class"))
@@ -106,7 +112,7 @@ def plain(data: bytes, columns: tuple[str, ...], where: str) -> pd.DataFrame:
     """The rows of a csv file; ValueError for what is no csv file and for a missing column."""
     try:
         rows = pd.read_csv(io.BytesIO(data), dtype={"class_str": str, "img_name": str, "shift": str})
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OverflowError) as error:
         raise ValueError(f"{where} is not a csv file ({error}); accepted: the columns {', '.join(columns)}") from None
     if missing := [column for column in columns if column not in rows]:
         raise ValueError(f"{where}: no column {missing[0]!r}; accepted: {', '.join(columns)}")

@@ -4,10 +4,13 @@ import contextlib
 import itertools
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+LARGEST = 2**28  # bytes of an entry; a picture of 768 px has 1.5 million, the answers of a classifier 50 million
+GROWTH = 60  # times the archive's size; csv files of answers shrink to a twentieth, pictures not at all
 STAMP = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip: equal contents make equal bytes
 
 
@@ -32,11 +35,26 @@ def opened(path: Path) -> Iterator[Archive]:
     if path.is_dir():
         yield Archive(path, listed(path), lambda name: (path / name).read_bytes())
         return
-    if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path} is not a zip archive; accepted: a folder or a complete zip archive")
-    with zipfile.ZipFile(path) as file:
+    try:
+        file = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
+        raise ValueError(f"{path} is not a zip archive; accepted: a folder or a complete zip archive") from None
+    with file:
+        require_bounded(path, file.infolist())
         names = [entry.filename for entry in file.infolist() if not entry.is_dir()]
         yield Archive(path, visible(path, names), lambda name: member(file, path, name))
+
+
+def require_bounded(path: Path, entries: list[zipfile.ZipInfo]) -> None:
+    """Raises ValueError for an archive that would grow beyond what pictures and tables do, or that has a password."""
+    for entry in entries:
+        if entry.flag_bits & 1:
+            raise ValueError(f"{path}: the entry {entry.filename!r} is encrypted; accepted: an archive without a password")
+        if entry.file_size > LARGEST:
+            raise ValueError(f"{path}: the entry {entry.filename!r} has {entry.file_size:,} bytes unpacked; accepted: at most {LARGEST:,}")
+    total, packed = sum(entry.file_size for entry in entries), path.stat().st_size
+    if total > LARGEST and total > GROWTH * packed:
+        raise ValueError(f"{path} would grow from {packed:,} to {total:,} bytes; accepted: at most {GROWTH} times its size")
 
 
 def listed(folder: Path) -> list[str]:
@@ -68,7 +86,7 @@ def member(file: zipfile.ZipFile, path: Path, name: str) -> bytes:
     """The bytes of one entry; ValueError names an entry whose checksum is wrong."""
     try:
         return file.read(name)
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError, zlib.error) as error:
         raise ValueError(f"{path}: the entry {name!r} is damaged ({error})") from None
 
 

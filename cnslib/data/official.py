@@ -28,7 +28,7 @@ from cnslib.data.archives import Archive
 ANNOTATIONS = "annotations_cns.json"
 IDENTIFIERS = {shift: identifier(shift) for shift in SHIFTS} | {"design of sculpture": "the_design_of_sculpture"}
 ENDINGS = {"PNG": "png", "JPEG": "jpg"}
-NAME = re.compile(r"seed_(\d{4,})(?:_startnoise_\d{4})?_scale_(\d{4,})m?\.(?:jpe?g|png)", re.IGNORECASE)
+NAME = re.compile(r"seed_(\d{4,18})(?:_startnoise_\d{4})?_scale_(\d{4,9})m?\.(?:jpe?g|png)", re.IGNORECASE)
 ENTRY: dict[str, Any] = {"image": str, "seed": int, "scale": (int, float), "shift": str, "class": int}
 INFO = ("description", "url", "version", "year", "license", "contributor", "date_created")
 
@@ -159,8 +159,8 @@ def annotation_text(archive: Archive, annotations: Path | None) -> tuple[bytes, 
 def entries(text: bytes, where: str) -> list[dict]:
     """The images of an annotation file; ValueError for what is no such file, and for an entry without its fields."""
     try:
-        found = json.loads(text)["images"]
-    except (ValueError, KeyError, TypeError) as error:
+        found = list(json.loads(text)["images"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{where} holds no annotations ({error!r}); accepted: json with a list 'images'") from None
     for entry in found:
         if not isinstance(entry, dict) or not all(isinstance(entry.get(key), kind) for key, kind in ENTRY.items()):

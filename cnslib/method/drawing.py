@@ -24,7 +24,7 @@ from diffusers import SchedulerMixin, StableDiffusionPipeline, UNet2DConditionMo
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import kinds, locks, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation
@@ -163,9 +163,10 @@ def generate(
 ) -> dict[str, Path]:
     """Makes the shards that are missing or outdated, as `generation.generate` with a `Sampler` of that scheduler."""
     paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
+    sampler = Sampler(pipe, settings=settings, scheduler=scheduler, spacing=spacing)
+    locks.hold(folder, sampler)
     units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
     units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
-    sampler = Sampler(pipe, settings=settings, scheduler=scheduler, spacing=spacing)
     unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
     for shift in shifts:
         files = {name: slider_path(sliders, shift, name) for name in classes}

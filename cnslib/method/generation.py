@@ -13,7 +13,7 @@ from diffusers import DDIMScheduler, StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import kinds, locks, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier, token
 from cnslib.core.settings.method import Generation
 from cnslib.method.sliders import slider_path
@@ -116,9 +116,10 @@ def generate(
 ) -> dict[str, Path]:
     """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
     paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
+    sampler = Sampler(pipe, settings=settings)
+    locks.hold(folder, sampler)
     units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
     units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
-    sampler = Sampler(pipe, settings=settings)
     unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
     for shift in shifts:
         files = {name: slider_path(sliders, shift, name) for name in classes}

@@ -119,7 +119,8 @@ def annotated(files: list[Path], rows: pd.DataFrame) -> pd.DataFrame:
 
     Raises ValueError for any other number of files: agreement needs two.
     """
-    demand(len(files) == 2, "labels.files", [str(file) for file in files], "two VIA projects, one per annotator")
+    different = len({file.resolve() for file in files}) == 2 == len(files)
+    demand(different, "labels.files", [str(file) for file in files], "two VIA projects, one per annotator")
     names = annotations.file_names(rows)
     said = [annotations.read(file, rows) for file in files]
     return pd.DataFrame({who: [answers[name] for name in names] for who, answers in zip(ANNOTATORS, said, strict=True)}, index=rows.index)

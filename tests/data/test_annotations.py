@@ -130,3 +130,32 @@ def test_the_sheet_shows_the_pictures_that_were_asked_for(tmp_path):
     table = rows(3)
     sheet = annotations.Sheet(table, tmp_path / "anna.json")
     assert [cell.children[1].value for cell in sheet.grid.children] == table["image"].tolist()
+
+
+def test_one_picture_with_two_different_answers_is_named(tmp_path):
+    """VIA keeps pictures by name and size: a second entry of the same name is possible, and the last one used to win."""
+
+    def twice(answer):
+        def change(project):
+            entries = project["_via_img_metadata"]
+            first = next(iter(entries.values()))
+            entries["again"] = first | {"size": 1, "file_attributes": {annotations.ATTRIBUTE: answer}}
+
+        return change
+
+    with pytest.raises(
+        ValueError, match=r"anna\.json: 1 picture is answered twice and differently, first .*accepted: one answer per picture"
+    ):
+        annotations.read(saved(tmp_path / "anna.json", twice("not class"), answer="class"), rows())
+    assert len(annotations.read(saved(tmp_path / "anna.json", twice("class"), answer="class"), rows())) == len(rows())
+
+
+@pytest.mark.parametrize(
+    "entry", [3, {}, {"filename": "a"}, {"filename": 3, "file_attributes": {}}, {"filename": "a", "file_attributes": {"answer": 3}}]
+)
+def test_a_picture_without_name_or_answer_is_one_line(tmp_path, entry):
+    def change(project):
+        project["_via_img_metadata"]["odd"] = entry
+
+    with pytest.raises(ValueError, match=r"anna\.json: a picture has no filename or file_attributes; accepted: a VIA 2 project"):
+        annotations.read(saved(tmp_path / "anna.json", change), rows())

@@ -87,6 +87,9 @@ def test_whether_an_answer_is_right_is_computed_and_the_index_ignored():
         ("seed_0034_scale_0000.jpg", "picture.jpg", r"img_name as seed_0034_scale_1000.jpg"),
         ("0034,0.5", "0035,0.5", r"seed and scale of img_name"),
         ("pred_class", "prediction", r"no column 'pred_class'"),
+        ("022_bald eagle", "", "accepted: no empty field"),
+        ("seed_0034_scale_0000.jpg", "", "accepted: no empty field"),
+        ("seed_0034_scale_0000", "seed_99999999999999999999_scale_0000", r"img_name as seed_0034_scale_1000.jpg"),
         (",vit", ",deit", r"no column 'vit'"),
     ],
 )
@@ -101,7 +104,17 @@ def test_a_duplicated_row_is_refused_and_nothing_is_written(tmp_path):
     twice = results_csv("vit", "heavy_snow", [*rows(22, 22, 22), (207, *IMAGES[1])])
     with pytest.raises(ValueError, match=r"1 rows are wrong, the first .*seed_0034_scale_0500.*every image once"):
         bring_in(write_folder(tmp_path / "results", {"vit__heavy_snow.csv": twice.encode()}), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_failed_import_leaves_the_earlier_one_as_it_was(tmp_path):
+    good, bad = (results_csv(model, "heavy_snow", rows(22, 22, 22)).encode() for model in ("vit", "deit"))
+    bring_in(write_folder(tmp_path / "first", {"vit__heavy_snow.csv": good}), tmp_path / "out")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    other = {"alexnet__heavy_snow.csv": results_csv("alexnet", "heavy_snow", rows(207, 22, 22)).encode(), "vit__heavy_snow.csv": bad}
+    with pytest.raises(ValueError, match="no column 'vit'"):
+        bring_in(write_folder(tmp_path / "second", other), tmp_path / "out")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
 def test_unknown_shifts_files_and_labels_are_named(tmp_path):

@@ -68,3 +68,61 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path):
         with pytest.raises(KeyError):
             archives.write(tmp_path / name, files())
     assert not list(tmp_path.iterdir())
+
+
+def test_an_archive_that_would_grow_beyond_bounds_is_refused_before_it_does(tmp_path, monkeypatch):
+    """Zeros shrink to a thousandth: six megabytes would become six gigabytes."""
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for number in range(4):
+            file.writestr(f"vit__{number}.csv", bytes(10**6))
+    monkeypatch.setattr(archives, "LARGEST", 2 * 10**6)
+    with (
+        pytest.raises(ValueError, match=r"bomb\.zip would grow from [\d,]+ to 4,000,000 bytes; accepted: at most 60 times"),
+        archives.opened(path),
+    ):
+        pass
+    monkeypatch.setattr(archives, "LARGEST", 10**6 - 1)
+    with pytest.raises(ValueError, match=r"'vit__0\.csv' has 1,000,000 bytes unpacked; accepted: at most 999,999"), archives.opened(path):
+        pass
+
+
+@pytest.mark.parametrize("bit", [0x1, 0x41])
+def test_an_encrypted_entry_is_one_line(tmp_path, bit):
+    path = tmp_path / "secret.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a.csv", b"x")
+    data = bytearray(path.read_bytes())
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(mark) + place] |= bit
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"secret\.zip: the entry 'a\.csv' is encrypted; accepted"), archives.opened(path):
+        pass
+
+
+def test_an_unknown_compression_is_one_line(tmp_path):
+    path = tmp_path / "odd.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("a.csv", b"x")
+    data = bytearray(path.read_bytes())
+    for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        data[data.index(mark) + place] = 77
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"odd\.zip: the entry 'a\.csv' is damaged \(.*compression"), archives.opened(path) as archive:
+        archive.read("a.csv")
+
+
+def test_any_flipped_byte_of_an_archive_is_one_line_or_no_harm(tmp_path):
+    path = tmp_path / "own.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("a.csv", b"one,two\n" * 20)
+        file.writestr("b.csv", b"three")
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+            with archives.opened(path) as archive:
+                for name in archive.names:
+                    assert archive.read(name) in (b"one,two\n" * 20, b"three")
+        except ValueError as error:
+            assert "own.zip" in str(error) and "\n" not in str(error)

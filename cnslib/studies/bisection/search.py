@@ -14,7 +14,7 @@ import pandas as pd
 import pandera.pandas as pa
 from jaxtyping import Bool, Float
 
-from cnslib.core import seeds, tables, workers
+from cnslib.core import locks, seeds, tables, workers
 from cnslib.core.settings.analyses import Bisection
 from cnslib.studies.bisection import closeups
 from cnslib.studies.bisection.closeups import Closeup, NotOnFile, Studio
@@ -149,6 +149,7 @@ def bisect(studio: Studio, intervals: pd.DataFrame, *, scales: list[float], sett
     `intervals` has a row per model and trajectory (model, shift, class, seed, after, until). Returns the points (with the grid's
     bracket as grid_after and grid_until) and all predictions at scales off the grid. Tables of other trajectories are deleted.
     """
+    locks.hold(studio.folder, studio)
     places, extra = scanned(intervals, settings=settings), between(scales, settings.scan_step)
     pieces = [(studio, part, extra if key in places else []) for key, part in intervals.groupby(tables.TRAJECTORY)]
     run, shut = functools.partial(follow, resolution=settings.resolution), dataclasses.replace(studio, draws=False)

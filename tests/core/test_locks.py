@@ -1,0 +1,87 @@
+"""Two processes and one folder: the second is told who is in it, and touches nothing."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from cnslib.core import locks, paths, units
+
+RECIPE = units.Recipe("tests", 1, ("cnslib.core.seeds",))
+WORK = """
+import sys, time
+from pathlib import Path
+from cnslib.core import units
+recipe = units.Recipe("tests", 1, ("cnslib.core.seeds",))
+shelf = units.Shelf(Path(sys.argv[1]), {"a": ("a.txt", recipe.stamp("a"))}, "*.txt")
+assert shelf.waiting() == ["a"]
+with units.atomic(shelf["a"].path) as partial:
+    partial.write_text("half")
+    print("half", flush=True)
+    sys.stdin.readline()
+    partial.write_text("whole")
+shelf["a"].finish()
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def shelf(folder):
+    return units.Shelf(folder, {"b": ("b.txt", RECIPE.stamp("b"))}, "*.txt")
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process in the middle of its unit."""
+    command = [sys.executable, "-c", WORK, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout.readline() == "half\n"
+        yield process
+        process.kill()
+
+
+def test_the_second_process_names_the_first_and_leaves_its_half_written_file(other, tmp_path):
+    partial = next(tmp_path.glob(".*.partial"))
+    for ask in (shelf(tmp_path).waiting, lambda: locks.take(tmp_path)):
+        with pytest.raises(
+            RuntimeError, match=rf"is in the hands of process {other.pid} \(.*python.* -c .*started by process {os.getpid()}"
+        ):
+            ask()
+    assert partial.read_text() == "half"
+    print(file=other.stdin, flush=True)
+    assert other.stdout.readline() == "done\n"
+    assert (tmp_path / "a.txt").read_text() == "whole" and units.verified(tmp_path / "a.txt")
+
+
+def test_a_killed_process_leaves_the_folder_free_and_its_half_written_file_is_deleted(other, tmp_path):
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    assert list(tmp_path.glob(".*.partial"))
+    assert shelf(tmp_path).waiting() == ["b"]
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+def free(folder) -> bool:
+    """Whether another process could take a folder."""
+    code = "import sys; from pathlib import Path; from cnslib.core import locks; locks.take(Path(sys.argv[1]))"
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
+    return subprocess.run([sys.executable, "-c", code, str(folder)], env=environment, capture_output=True).returncode == 0
+
+
+def test_a_folder_is_free_again_when_the_last_of_its_holders_has_gone(tmp_path):
+    first, second = shelf(tmp_path), shelf(tmp_path)
+    first.waiting(), second.waiting(), first.waiting()
+    assert not free(tmp_path)
+    del first
+    gc.collect()
+    assert not free(tmp_path)
+    del second
+    gc.collect()
+    assert free(tmp_path)
+    with locks.held(tmp_path / "new"):
+        assert not free(tmp_path / "new") and free(tmp_path)
+    assert free(tmp_path / "new")
