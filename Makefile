@@ -26,7 +26,7 @@ env: .venv/.done ## create .venv with the exact versions of requirements.lock
 	touch $@
 
 data: env ## restore data and artifacts from the DVC store
-	$(BIN)/dvc pull --quiet --allow-missing
+	$(BIN)/dvc pull --quiet --allow-missing || { $(BIN)/dvc pull --allow-missing; exit 1; }  # once more, with the names of the files
 
 repro: data ## restore the heavy steps, run every analysis anew, compare with the committed results
 	$(CNS) reproduce

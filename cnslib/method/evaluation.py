@@ -292,7 +292,8 @@ def batch_logits(
 def answers(classifier: Classifier, table: pd.DataFrame, logits: Float[Tensor, "rows labels"]) -> pd.DataFrame:
     """The predictions table of one classifier: equal logits are ranked in the order of the labels."""
     if not torch.isfinite(logits).all():
-        first = tuple(table.iloc[int((~torch.isfinite(logits).all(dim=1)).nonzero()[0])])
+        broken = table[(~torch.isfinite(logits).all(dim=1)).numpy()]
+        first = next(broken.itertuples(index=False, name=None))
         raise ValueError(f"evaluation.classifiers.{classifier.name}: the answer to {first} is not finite; accepted: a number per label")
     logits = logits.double()
     true = torch.tensor([classifier.labels.index(name) for name in table["class"]])[:, None]

@@ -6,6 +6,7 @@ repository root, and writes a normalised copy, so that two equal runs leave equa
 
 import argparse
 import ast
+import errno
 import os
 import sys
 from pathlib import Path
@@ -59,15 +60,31 @@ def run(step: str, params: str, overlay: str = "", **how: Any) -> Path:
     if declared(nbformat.read(source, as_version=4), source.name).keys() != values.keys():
         raise ValueError(f"{source.name}: the parameters cell must hold {' and '.join(values)}, and nothing else")
     target = paths.Layout(sections["base"].out).executed / source.name
+    making = target.with_name(f".{os.getpid()}.{target.name}")  # the earlier copy stays until this one is whole
     fixed = {"kernel_name": "python3", "cwd": paths.ROOT, "progress_bar": False, "record_timing": False}
     try:
-        papermill.execute_notebook(source, target, values, **fixed, **how)
+        papermill.execute_notebook(source, making, values, **fixed, **how)
+        keep(making, target)
     except papermill.exceptions.PapermillExecutionError as error:
+        keep(making, target)
         raise RuntimeError(f"{step}: {error.ename}: {error.evalue}; see {paths.shown(target)}") from error
     finally:
-        if target.exists():
-            nbformat.write(normalised(nbformat.read(target, as_version=4)), target)
+        making.unlink(missing_ok=True)
     return target
+
+
+def keep(making: Path, target: Path) -> None:
+    """Puts a notebook that was executed, to its end or to an error, in the place of the earlier copy, normalised."""
+    nbformat.write(normalised(nbformat.read(making, as_version=4)), making)
+    os.replace(making, target)
+
+
+def refused(error: OSError) -> str:
+    """What the file system refused, in one line: a full disk and a missing permission by their names."""
+    what = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the quota is used up", errno.EROFS: "the disk is read-only"}
+    what |= dict.fromkeys((errno.EACCES, errno.EPERM), "no permission")
+    said = what.get(error.errno or 0, error.strerror)
+    return f"{error.filename or 'a file'}: {said}; make room or give access, then run the same command again"
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -129,6 +146,9 @@ def main(arguments: list[str]) -> int:
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1 if isinstance(error, RuntimeError) else 2
+    except OSError as error:
+        print(f"error: {refused(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -41,7 +41,7 @@ def keys(shifts: list[str], scales: list[float]) -> pd.DataFrame:
 
 def write_images(folder: Path) -> None:
     """One grey picture per key."""
-    for number, (shift, scales) in enumerate({UNSHIFTED: [0.0]} | {shift: [1.0] for shift in SHIFTS}.items()):
+    for number, (shift, scales) in enumerate([(UNSHIFTED, [0.0]), *((shift, [1.0]) for shift in SHIFTS)]):
         rows = keys([shift], scales)
         pictures = [tables.encode(np.full((4, 4, 3), 40 * number + row, np.uint8)) for row in range(len(rows))]
         path = folder / f"{identifier(shift)}.parquet"

@@ -1,5 +1,6 @@
 """The notebook runner, on tiny notebooks."""
 
+import errno
 import json
 
 import nbformat
@@ -109,3 +110,26 @@ def test_a_mistyped_second_step_is_named_before_the_first_runs(repository, capsy
     assert runner.main([*where, "world", "inversion"]) == 2
     assert "inversion" in capsys.readouterr().err
     assert not (repository / "ran").exists() and not (repository / "executed").exists()
+
+
+def test_a_full_disk_is_named_and_the_earlier_copy_survives(repository, capsys, monkeypatch):
+    """What papermill raises when the copy cannot be written."""
+    files = world(repository, "x = 1")
+    copy = runner.run("world", **files)
+    before = copy.read_bytes()
+
+    def full(*arguments, **more):
+        raise OSError(errno.ENOSPC, "No space left on device", str(copy))
+
+    monkeypatch.setattr(runner.papermill, "execute_notebook", full)
+    where = ["--params", files["params"], "--overlay", files["overlay"], "world"]
+    assert runner.main(where) == 1
+    assert f"error: {copy}: the disk is full; make room or give access, then run the same command again" in capsys.readouterr().err
+    assert copy.read_bytes() == before and [path.name for path in copy.parent.iterdir()] == [copy.name]
+
+
+def test_a_notebook_that_fails_takes_the_place_of_the_earlier_copy(repository):
+    copy = runner.run("world", **world(repository, "x = 1"))
+    with pytest.raises(RuntimeError, match=r"world: ZeroDivisionError: .*; see executed/00_world\.ipynb"):
+        runner.run("world", **world(repository, "1 / 0"))
+    assert "ZeroDivisionError" in copy.read_text() and [path.name for path in copy.parent.iterdir()] == [copy.name]

@@ -231,7 +231,7 @@ class Filtering(Resampled):
 class Evaluation:
     """Classifiers by name (a directory, "timm:<name>" or "open_clip:<name>/<tag>") and their preprocessing."""
 
-    classifiers: Sources
+    classifiers: Annotated[dict[FileName, str], AfterValidator(distinct_files)]
     batch_size: Count
     preprocessing: Literal["model", "paper"]
 
