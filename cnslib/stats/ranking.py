@@ -136,7 +136,7 @@ def order_record(
         still = settled(np.stack(np.broadcast_arrays(first, second), -1))
         moved = kendall(still[..., 0], still[..., 1])
         below, above = bootstrap.percentiles(moved[1:] - moved[0], confidence)
-        low, high = max(min(low, own[0] - above), -1.0), min(max(high, own[0] - below), 1.0)
+        low, high = np.maximum(np.minimum(low, own[0] - above), -1.0), np.minimum(np.maximum(high, own[0] - below), 1.0)
     return {"n": int(n), "estimate": float(own[0]), "low": float(low), "high": float(high)}
 
 

@@ -126,7 +126,7 @@ def said(published: float | str, low: float, high: float, given: dict[str, float
     return Claim(kind, float(number), float(low), float(high), **given)
 
 
-def claims(table: pd.DataFrame, **given: OneOrEach) -> list[Claim]:
+def claims(table: pd.DataFrame, **given: Any) -> list[Claim]:
     """The claims of a table with the column published, and perhaps published_low and published_high; `given` as `read` takes it."""
     theirs = [table[name] if name in table else [np.nan] * len(table) for name in ("published_low", "published_high")]
     each = {name: np.broadcast_to(np.asarray(value, float), len(table)) for name, value in given.items() if name != "within"}
