@@ -114,7 +114,7 @@ def read(
     return replace(claim, kind="none", reason=reason) if reason else claim
 
 
-def said(published: float | str, low: float, high: float, given: dict[str, float]) -> Claim:
+def said(published: float | str, low: float, high: float, given: dict[str, Any]) -> Claim:
     """What a cell says."""
     if isinstance(published, str) and (words := STATEMENT.match(published)):
         number = float(words[2])
@@ -129,10 +129,10 @@ def said(published: float | str, low: float, high: float, given: dict[str, float
 def claims(table: pd.DataFrame, **given: Any) -> list[Claim]:
     """The claims of a table with the column published, and perhaps published_low and published_high; `given` as `read` takes it."""
     theirs = [table[name] if name in table else [np.nan] * len(table) for name in ("published_low", "published_high")]
-    each = {name: np.broadcast_to(np.asarray(value, float), len(table)) for name, value in given.items() if name != "within"}
-    same = {"within": given["within"]} if "within" in given else {}
+    each: dict[str, Any] = {name: np.broadcast_to(np.asarray(value, float), len(table)) for name, value in given.items() if name != "within"}
+    same: dict[str, Any] = {"within": given["within"]} if "within" in given else {}
     rows = zip(table["published"], *theirs, *each.values(), strict=True)
-    return [read(*row[:3], **dict(zip(each, row[3:], strict=True)), **same) for row in rows]
+    return [read(row[0], row[1], row[2], **dict(zip(each, row[3:], strict=True)), **same) for row in rows]
 
 
 def beside(
