@@ -21,6 +21,7 @@ comes with the smallest effect that could have been seen: the distance from the 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
