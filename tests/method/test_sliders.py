@@ -168,7 +168,7 @@ def test_training_leaves_the_base_model_as_it_was(pipe, train):
 
 def test_a_diverging_slider_is_named_and_not_written(train, tmp_path):
     with pytest.raises(FloatingPointError, match="sneaker in heavy snow"):
-        train(["heavy snow"], ["sneaker"], eta=float("inf"))
+        train(["heavy snow"], ["sneaker"], eta=1e38)
     assert not list(tmp_path.rglob("*.safetensors"))
 
 

@@ -196,7 +196,7 @@ def test_another_seed_gives_other_bytes_and_the_recipes_do_not_share_units(pipe,
 
 def test_a_diverging_slider_is_named_and_not_written(make, tmp_path):
     with pytest.raises(FloatingPointError, match="sneaker in heavy snow"):
-        make(["heavy snow"], ["sneaker"], eta=float("inf"))
+        make(["heavy snow"], ["sneaker"], eta=1e38)
     assert not list(tmp_path.rglob("*.safetensors"))
 
 

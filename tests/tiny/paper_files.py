@@ -94,7 +94,7 @@ def write_all(folder: Path) -> Path:
         "shown": ["alexnet", "resnet18.a1_in1k"],
         "sources": {"pipeline": {"hub": "stabilityai/stable-diffusion-2", "revision": "main", "sha256": files}},
         "in_star": str(folder / "in_star.safetensors"),
-        "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1},
+        "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1, "target": "same classes"},
     }
     axes = {axis: ["alexnet", "resnet18.a1_in1k"] for axis in ("architecture", "convolution size", "transformer size", "pre-training")}
     changes = {

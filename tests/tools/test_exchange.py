@@ -20,7 +20,7 @@ from cnslib.models import encoders
 from cnslib.tools import exchange, runner
 
 OUT = "build/test-official"
-TINY = {"resamples": 50, "confidence": 0.95, "seed": 1}
+TINY = {"resamples": 50, "confidence": 0.95, "seed": 1, "target": "same classes"}
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def house(tmp_path_factory):
     (folder / "data").symlink_to(ROOT / "data")
     write_timm(folder / "weights" / "mine", outputs=10)
     write_pictures(folder / "artifacts" / "generation")
-    base = {"out": str(folder), "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1}}
+    base = {"out": str(folder), "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1, "target": "same classes"}}
     YAML().dump({"base": base, "evaluation": {"batch_size": 4}}, folder / "tiny.yaml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "ROOT", folder)

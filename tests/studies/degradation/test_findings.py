@@ -43,13 +43,13 @@ def test_verdicts_follow_from_the_interval():
 
 
 def predictions(lost: dict[str, list[int]], shifts: list[str], steps: list[float]) -> pd.DataFrame:
-    """Answers to ten bags per shift; at step i a model gets the first `lost[model][i]` of them wrong."""
+    """Answers to sixty bags per shift; at step i a model gets the first six times `lost[model][i]` of them wrong."""
     rows = [
-        {"model": model, "shift": shift, "class": "bag", "seed": seed, "scale": step, "top1": "coat" if seed <= count else "bag"}
+        {"model": model, "shift": shift, "class": "bag", "seed": seed, "scale": step, "top1": "coat" if seed <= 6 * count else "bag"}
         for model, counts in lost.items()
         for step, count in zip(steps, counts, strict=True)
         for shift in ([UNSHIFTED] if UNSHIFTED in shifts and step == 0 else [s for s in shifts if s != UNSHIFTED])
-        for seed in range(1, 11)
+        for seed in range(1, 61)
     ]
     return pd.DataFrame(rows)
 

@@ -53,12 +53,13 @@ def test_neighbours_are_the_closest_first():
 
 
 def test_agreement_counts_neighbours_of_the_same_class_and_weather_against_chance():
-    real = pd.DataFrame({"class": ["bag", "coat"], "shift": ["heavy fog", "heavy snow"]})
+    weather = ["heavy fog"] * 2 + ["heavy snow"] * 2
+    real = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "shift": weather, "seed": [1, 2, 3, 4]})
     drawn = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "shift": ["heavy fog", "heavy snow"] * 2})
-    found = labels.agreement(real, drawn, np.array([[0, 1], [3, 0]]), settings=SETTINGS).set_index("same")
+    found = labels.agreement(real, drawn, np.array([[0, 1], [0, 1], [3, 0], [3, 0]]), settings=SETTINGS).set_index("same")
     assert found["estimate"].to_dict() == {"class": 0.75, "weather": 0.5, "both": 0.5}
     assert found["chance"].to_dict() == {"class": 0.5, "weather": 0.5, "both": 0.25}
-    assert (found["n"] == 4).all() and (found["low"] <= found["estimate"]).all()
+    assert (found["n"] == 8).all() and (found["low"] <= found["estimate"]).all()
 
 
 def test_examples_are_the_middle_ones_of_light_and_heavy_weather():
