@@ -16,7 +16,7 @@ import tiny_sliders
 from ruamel.yaml import YAML
 from tiny_encoders import write_timm
 
-from cnslib.core import paths, tables
+from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings import read
 from cnslib.method import evaluation, sliders, sliders_fast, sliders_released
@@ -74,7 +74,8 @@ def house(tmp_path_factory):
     (folder / "data").symlink_to(ROOT / "data")
     write_timm(folder / "weights" / "mine", outputs=10)
     write_pictures(folder / "artifacts" / "generation")
-    base = {"out": str(folder), "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1, "target": "same classes"}}
+    grid = {"classes": CLASSES, "shifts": SHIFTS, "scales": SCALES, "seeds": SEEDS}
+    base = {"out": str(folder), "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1, "target": "same classes"}} | grid
     YAML().dump({"base": base, "evaluation": {"batch_size": 4}}, folder / "tiny.yaml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "ROOT", folder)
@@ -141,8 +142,9 @@ def test_sliders_learn_the_text_and_those_of_other_shifts_stay(tmp_path, tiny_pi
 def test_a_figure_is_one_cell_that_leaves_picture_page_and_numbers(house, answers):
     """The notebook runs on the answers of all classifiers, the new one among them."""
     kept = pd.DataFrame(list(itertools.product(SHIFTS, CLASSES, range(1, SEEDS + 1))), columns=tables.TRAJECTORY)
-    (house / "artifacts" / "filtering").mkdir()
-    kept.to_parquet(house / "artifacts" / "filtering" / "kept.parquet")
+    path = house / "artifacts" / "filtering" / "kept.parquet"
+    tables.write(kept, path, tables.kept_schema)
+    units.seal(path)
     runner.run("failure", str(house / "params.yaml"), str(house / "tiny.yaml"))
     left = {path.name: path for path in (house / "figures" / "failure").glob("recovered.*")}
     assert left.keys() == {"recovered.png", "recovered.pdf", "recovered.csv"}
