@@ -101,7 +101,9 @@ def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bi
     sums = np.stack([np.tensordot(weight, part.astype(float), 1) for weight, part in parts], 1)
     counts = np.stack([weight.sum(1) for weight, _ in parts], 1)
     sums, counts = (np.concatenate([array, array.sum(1, keepdims=True)], 1) for array in (sums, counts))
-    return Shares(sums / counts[..., None, None], [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
+    with np.errstate(invalid="ignore"):  # where no unit is left there is no share
+        shares = sums / counts[..., None, None]
+    return Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
 
 
 def accuracy(errors: Shares) -> pd.DataFrame:

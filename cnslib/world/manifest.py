@@ -34,6 +34,7 @@ def read(models: Path) -> dict:
 @contextlib.contextmanager
 def held(models: Path) -> Iterator[None]:
     """Keeps other processes from writing the manifest; the lock is on the folder, so no file is left behind."""
+    models.mkdir(parents=True, exist_ok=True)
     folder = os.open(models, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
