@@ -131,7 +131,7 @@ def failure_tables(found: accuracy.Outcomes, failures: accuracy.Shares, errors: 
         **failure.definitions(failures, errors),
         "curves": failure.curves(failures),
         "median": failure.median_scale(failures),
-        "log_rank": failure.log_rank(found),
+        "log_rank": failure.log_rank(found, settings=BOOTSTRAP),
         "recovered": failure.recovered(found, settings=BOOTSTRAP),
         "spread": failure.spread(failures),
         "abrupt": pd.DataFrame([failure.more_abrupt(failures, "cartoon style", "heavy snow")]),

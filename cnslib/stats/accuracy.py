@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.bootstrap import Range, estimates, record, resampling_weights
+from cnslib.stats.bootstrap import Range, estimates, record, records, resampling_weights
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
@@ -183,6 +183,19 @@ def error_ratio(
     table.loc[table["shift"] == MEAN, "n"] = errors.n[:-1][defined].sum()
     table["defined"] = table["shifts"] == np.where(table["shift"] == MEAN, len(defined), 1)
     return table.drop(columns="scale")
+
+
+def headline(errors: Shares, *, reference: str, suffix: str = "") -> dict:
+    """Records for a metrics file: mean accuracy at the first and last scale, and per model the drop at the last, CE and rCE."""
+    ends, drops = mean_accuracy(errors), accuracy_drop(errors)
+    ends = ends[ends["shift"] == ALL].iloc[[0, -1]]
+    per_model = {"drop": drops[(drops["shift"] == ALL) & (drops["scale"] == errors.bins[-1])]}
+    for name, measure in {"ce": corruption_error, "rce": relative_corruption_error}.items():
+        ratios = measure(errors, reference=reference)
+        per_model[name] = ratios[ratios["shift"] == MEAN]
+    found = {f"accuracy_scale_{scale:g}": row for scale, row in records(ends, "scale").items()}
+    found |= {name: records(table, "model") for name, table in per_model.items()}
+    return {f"{name}{suffix}": value for name, value in found.items()}
 
 
 def over_images(samples: Float[np.ndarray, "resamples+1"], shares: Shares, *, within: Range | None = None) -> dict:

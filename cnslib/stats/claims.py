@@ -20,6 +20,8 @@ from cnslib.stats.accuracy import Shares
 from cnslib.stats.axes import columns, deviation_between, drops
 from cnslib.stats.verdicts import AGREES, SAME, UNDECIDED, UNMEASURED
 
+NUMBERS = ["quantity", "published", "n", "estimate", "low", "high", "verdict", "smallest"]
+SHOWN = {"source": "where", "rule": "holds if"} | {name: name for name in NUMBERS} | {"drop_verdict": "by drop", "details": "more in"}
 Values = Float[np.ndarray, "resamples+1 some all any"]
 
 
@@ -376,6 +378,16 @@ def judge(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
     own, by_drop = (decided(part, confidence=found.settings.bootstrap.confidence) for part in (table, by_drop))
     beside = by_drop.loc[relative, ["n", "estimate", "low", "high", "verdict"]]
     return own.join(beside.add_prefix("drop_")).fillna({"drop_verdict": ""})
+
+
+def readable(judged: pd.DataFrame) -> pd.DataFrame:
+    """Claims and verdicts for a reader: one row per claim, rounded, with an empty cell where there is nothing to say."""
+    return judged.set_index("claim")[list(SHOWN)].rename(columns=SHOWN).round(3).fillna("")
+
+
+def saved(judged: pd.DataFrame) -> pd.DataFrame:
+    """Claims and verdicts for a file: the same columns by their own names, and what the average drop says of each."""
+    return judged[["id", "family", "claim", *SHOWN, *sorted(judged.filter(like="drop_").columns.difference(list(SHOWN)))]]
 
 
 def read(path: Path) -> pd.DataFrame:
