@@ -125,10 +125,7 @@ def order_agreement(
     for axis, part in known.dropna(subset=[column]).groupby("axis", sort=False):
         ranks = pd.DataFrame(values[:, columns(errors, part["classifier"].tolist())]).rank(axis=1)
         rho = ranks.corrwith(part[column].rank().set_axis(ranks.columns), axis=1).to_numpy()
-        record = bootstrap.record(rho, len(part), errors.confidence)
-        both = bootstrap.record(rho, len(part), errors.confidence, within=bootstrap.CORRELATION)  # noise may drive it either way
-        wide = {"low": min(record["low"], both["low"]), "high": max(record["high"], both["high"])}
-        rows.append({"axis": axis, "measure": column, **record, **wide})
+        rows.append({"axis": axis, "measure": column, **bootstrap.correlation(rho, len(part), errors.confidence)})
     return pd.DataFrame(rows)
 
 

@@ -115,6 +115,13 @@ def record(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float,
     return {"n": int(n), "estimate": float(samples[0]), "low": float(low), "high": float(high)}
 
 
+def correlation(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float) -> dict:
+    """A correlation as a record: the percentile and the reflected interval joined, for noise may drive it either way."""
+    plain = record(samples, n, confidence)
+    mirrored = record(samples, n, confidence, within=CORRELATION)
+    return {**plain, "low": min(plain["low"], mirrored["low"]), "high": max(plain["high"], mirrored["high"])}
+
+
 def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """The mean of one value per row as a record; `rows` say class and seed of each value. Rows without a value do not count."""
     known = values.notna().to_numpy()

@@ -70,7 +70,7 @@ def correlations(found: Readings, *, settings: Bootstrap) -> pd.DataFrame:
             sides = {"pearson": pair, "spearman": tuple(weighted_ranks(side, weights) for side in pair)}
             for name, (x, y) in sides.items():
                 value = weighted_correlation(x, y, weights)
-                numbers = bootstrap.record(value, len(places), settings.confidence)
+                numbers = bootstrap.correlation(value, len(places), settings.confidence)
                 rows.append({"shift": shift, "ruler": ruler, "measure": name, **numbers})
     return pd.DataFrame(rows)
 

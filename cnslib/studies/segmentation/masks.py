@@ -294,4 +294,4 @@ def correlation(first: np.ndarray, second: np.ndarray, *, settings: Bootstrap) -
     count = first.shape[1]
     picks = generator.integers(count, size=(len(first) - 1, count))
     pairs = [(first[0], second[0]), *((a[pick], b[pick]) for a, b, pick in zip(first[1:], second[1:], picks, strict=True))]
-    return bootstrap.record(np.array([spearmanr(a, b).statistic for a, b in pairs]), count, settings.confidence)
+    return bootstrap.correlation(np.array([spearmanr(a, b).statistic for a, b in pairs]), count, settings.confidence)
