@@ -13,15 +13,14 @@ from cnslib.plots import curves, figures
 from cnslib.stats import accuracy, verdicts
 
 
-def test_curves_keep_the_order_of_the_axis_and_have_their_own_looks():
+def test_curves_keep_the_order_of_the_axis_and_have_their_names_at_their_ends():
     table = accuracy.accuracy_drop(shares(random_predictions(4))).query("shift == @accuracy.ALL")
     figure, panel = plt.subplots()
-    curves.axis_lines(panel, table, order=["resnet", "alexnet"], ordered=True)
+    curves.axis_lines(panel, table, order=["resnet", "alexnet"])
     assert panel.get_legend_handles_labels()[1] == ["resnet", "alexnet"]
     drawn = next(line for line in panel.lines if line.get_label() == "resnet")
     assert drawn.get_ydata().tolist() == estimates(table, model="resnet")
-    looks = curves.looks([f"model {i}" for i in range(22)], ordered=False)
-    assert len({(tuple(look["color"]), look["marker"]) for look in looks.values()}) == 22
+    assert {text.get_text() for text in panel.texts} == {"resnet", "alexnet"}
     plt.close(figure)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from cnslib.plots import curves, figures
+from cnslib.plots import curves, figures, palette
 
 TABLE = pd.DataFrame(
     {
@@ -78,7 +78,7 @@ def test_a_dot_in_the_name_is_no_suffix(tmp_path):
 
 def test_a_model_looks_the_same_in_every_panel_and_unlike_the_others():
     names = [f"model {i:02d}" for i in range(14)]
-    looks = figures.looks(reversed(names))
+    looks = palette.looks(reversed(names))
     assert list(looks) == names and len({(look["color"], look["marker"]) for look in looks.values()}) == 14
     figure = figures.panels(TABLE, curves.drop_lines)
     colours = [{line.get_label(): line.get_color() for line in axes.lines[:2]} for axes in figure.axes]
