@@ -72,6 +72,17 @@ def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:
     axes.set_yticks([1, *range(5, count + 1, 5)])
 
 
+def highlighted_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, shown: list[str], label: str) -> None:
+    """Curves of an estimate at its measured points, one per level of `hue`: those `shown` in colour, the others grey."""
+    for name, part in table[~table[hue].isin(shown)].groupby(hue, sort=False):
+        part = part.sort_values(x)
+        axes.plot(part[x], part["estimate"], "o-", color=GREY, markersize=2, linewidth=0.7, zorder=0, label=f"_{name}")
+    for name, look in fixed_looks(shown).items():
+        part = table[table[hue] == name].sort_values(x)
+        axes.plot(part[x], part["estimate"], markersize=4.5, linewidth=1.8, label=name, **look)
+    axes.set(xlabel=x, ylabel=label)
+
+
 def survival_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Share of trajectories without failure so far against the slider scale, one curve per model."""
     estimate_lines(axes, table, x="scale", hue="model", label="share without failure")

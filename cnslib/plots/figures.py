@@ -65,9 +65,10 @@ def label_ends(axes: Axes) -> None:
     To be called when all is drawn, since it fixes the limits.
     """
     curves = {str(line.get_label()): line for line in axes.lines if not str(line.get_label()).startswith("_")}
-    names = sorted(curves, key=lambda name: curves[name].get_ydata()[-1])
+    ends = {name: float(np.asarray(line.get_ydata())[-1]) for name, line in curves.items()}
+    names = sorted(ends, key=lambda name: ends[name])
     low, high = axes.get_ylim()
-    wanted = np.array([curves[name].get_ydata()[-1] for name in names])
+    wanted = np.array([ends[name] for name in names])
     steps = np.arange(len(names)) * (high - low) * 10 / (axes.bbox.height * 72 / axes.figure.dpi)
     placed = np.maximum.accumulate(wanted - steps) + steps
     placed += (wanted - placed).mean()

@@ -10,7 +10,7 @@ from cnslib.plots import palette
 
 
 def drop_map(table: pd.DataFrame, members: dict[str, list[str]]) -> Figure:
-    """Accuracy drop per classifier and shift (columns axis, model, shift, estimate, low, high), the classifiers by axis and in its order.
+    """Accuracy drop per classifier and shift (axis, model, shift, n, estimate, low, high), the classifiers by axis and in its order.
 
     A bold number differs from zero for certain. What is not among the shifts of the fixed order, such as all of them, stands first.
     """
@@ -20,14 +20,17 @@ def drop_map(table: pd.DataFrame, members: dict[str, list[str]]) -> Figure:
     limits = {"vmin": min(0.0, table["estimate"].min()), "vmax": table["estimate"].max()}
     for axes, (axis, names) in zip(grid.flat, members.items(), strict=True):
         part = table[table["axis"] == axis]
-        drop, low, high = (part.pivot(index="model", columns="shift", values=name).loc[names, shifts] for name in ("estimate", "low", "high"))
+        drop, low, high = (
+            part.pivot(index="model", columns="shift", values=name).loc[names, shifts] for name in ("estimate", "low", "high")
+        )
         sns.heatmap(drop, ax=axes, annot=drop.map("{:.2f}".format), fmt="", annot_kws={"size": 7}, cmap="rocket_r", cbar=False, **limits)
         certain = ((low > 0) | (high < 0)).to_numpy().ravel()
         for text, sure in zip(axes.texts, certain, strict=True):
             text.set(weight="bold" if sure else "normal", alpha=1 if sure else 0.7)
         axes.set(title=axis, xlabel="", ylabel="")
         axes.tick_params(length=0, labelbottom=axes is grid[-1, 0])
-    grid[-1, 0].set_xticklabels(shifts, rotation=40, ha="right", rotation_mode="anchor")
+    counts = table.groupby("shift")["n"].first()
+    grid[-1, 0].set_xticklabels([f"{shift} ({counts[shift]})" for shift in shifts], rotation=40, ha="right", rotation_mode="anchor")
     figure.colorbar(axes.collections[0], ax=grid[:, 0], label="accuracy drop at the last scale", aspect=50, pad=0.01)
     return figure
 
@@ -46,8 +49,8 @@ def line_map(table: pd.DataFrame, *, alpha: float) -> Figure:
         if not np.isnan(value):
             axes.text(column + 0.5, row + 0.4, f"{value:.2f}", ha="center", va="center", color=colour, weight="bold" if sure else "normal")
         if not np.isnan(free.iat[row, column]):
-            style = {"ha": "center", "va": "center", "color": colour, "fontsize": "xx-small"}
-            axes.text(column + 0.5, row + 0.78, f"{free.iat[row, column]:.2f}", **style)
+            small = f"{free.iat[row, column]:.2f}"
+            axes.text(column + 0.5, row + 0.78, small, ha="center", va="center", color=colour, fontsize="xx-small")
     axes.set(xlabel="slider scale", ylabel="")
     axes.tick_params(length=0)
     return figure

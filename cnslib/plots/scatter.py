@@ -29,8 +29,8 @@ def fitted_points(axes: Axes, table: pd.DataFrame, *, families: dict[str, list[s
         own = table[table["model"].isin(models)]
         arms = ([own[name] - own[f"{name}_low"], own[f"{name}_high"] - own[name]] for name in ("id", "ood"))
         across, up = (np.clip(np.array(pair, float), 0, None) for pair in arms)
-        bars = {"elinewidth": 0.5, "ecolor": "0.8", "markersize": 5, "linestyle": "none"}
-        axes.errorbar(own["id"], own["ood"], up, across, label=family, **bars, **styles[family])
+        look = {"markersize": 5, "linestyle": "none", **styles[family]}
+        axes.errorbar(own["id"], own["ood"], up, across, label=family, elinewidth=0.5, ecolor="0.8", **look)
     line = table.sort_values("id")
     axes.plot(line["id"], line["expected"], color="0.2", linewidth=1, zorder=1)
     axes.axline((0.4, 0.4), (0.6, 0.6), color="0.7", linewidth=0.8, linestyle=":", zorder=0)
@@ -39,27 +39,37 @@ def fitted_points(axes: Axes, table: pd.DataFrame, *, families: dict[str, list[s
 
 
 def name_families(axes: Axes, table: pd.DataFrame, families: dict[str, list[str]]) -> None:
-    """Writes each family's name in its colour beside the one of its models that is farthest from the line, over no other name or point.
+    """Writes each family's name in its colour beside the one of its models that is farthest from the line."""
+    far = [table[table["model"].isin(models)].assign(family=family) for family, models in families.items()]
+    chosen = [own.loc[(own["ood"] - own["expected"]).abs().idxmax()] for own in far if len(own)]
+    place_names(axes, pd.DataFrame(chosen)[["family", "id", "ood"]], table[["id", "ood"]].to_numpy())
 
-    A name without room in any of eight directions is left out.
+
+def place_names(axes: Axes, named: pd.DataFrame, points: np.ndarray) -> None:
+    """Writes names (columns: name, x, y) in their fixed colour beside their points, where they lie over no other name or point.
+
+    A name without room in any of nine directions is left out.
     """
-    places = axes.transData.transform(table[["id", "ood"]].to_numpy())
-    taken: list[Bbox] = []
-    for family, models in families.items():
-        own = table[table["model"].isin(models)]
-        if own.empty:
-            continue
-        model = own.loc[(own["ood"] - own["expected"]).abs().idxmax()]
+    pixels, taken = axes.transData.transform(points), list[Bbox]()
+    for name, x, y in named.itertuples(index=False):
         for across, up in itertools.product((1, -1, 0), (0, 1, -1)):
-            offset, sides = (6 * across, 7 * up), {"ha": {1: "left", -1: "right", 0: "center"}[across], "va": "center"}
-            style = {"fontsize": "x-small", "color": looks(families)[family]["color"], "weight": "bold", **sides}
-            text = axes.annotate(family, (model["id"], model["ood"]), offset, textcoords="offset points", **style)
+            side = {1: "left", -1: "right", 0: "center"}[across]
+            style = {"fontsize": "x-small", "color": looks([name])[name]["color"], "weight": "bold", "ha": side, "va": "center"}
+            text = axes.annotate(name, (x, y), (6 * across, 7 * up), textcoords="offset points", **style)
             box = text.get_window_extent()
             inside = axes.bbox.padded(2).containsx(box.x0) and axes.bbox.padded(2).containsx(box.x1)
-            if inside and not box.padded(2).count_contains(places) and not any(box.overlaps(other) for other in taken):
+            if inside and not box.padded(2).count_contains(pixels) and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 break
             text.remove()
+
+
+def named_points(axes: Axes, table: pd.DataFrame, *, x: str, y: str) -> None:
+    """A point per model in its fixed look, with its name as far as there is room."""
+    for model, look in looks(table["model"]).items():
+        own = table[table["model"] == model]
+        axes.plot(own[x], own[y], linestyle="none", markersize=5, **look)
+    place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy())
 
 
 def probit_axes(axes: Axes) -> None:

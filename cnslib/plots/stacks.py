@@ -32,7 +32,7 @@ def failure_stacks(axes: Axes, table: pd.DataFrame, *, y: str = "model", rows: l
             write_shares(axes, left, width, "white" if colour == BEFORE else "0.25")
         left = left + np.nan_to_num(width)
     axes.set_yticks(range(len(rows)), rows)
-    axes.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5), xlabel="share of trajectories that fail first")
+    axes.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5), xlabel="share of trajectories, by where they fail first")
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.tick_params(axis="y", length=0)
     sns.despine(ax=axes, left=True)
@@ -40,7 +40,7 @@ def failure_stacks(axes: Axes, table: pd.DataFrame, *, y: str = "model", rows: l
 
 def write_shares(axes: Axes, left: np.ndarray, width: np.ndarray, colour: str) -> None:
     """Writes the shares into the middle of those parts of the bars that have room for them."""
-    for row in np.flatnonzero(np.nan_to_num(width) >= LEAST):
+    for row in map(int, np.flatnonzero(np.nan_to_num(width) >= LEAST)):
         middle = left[row] + width[row] / 2
         axes.text(middle, row, f"{width[row]:.0%}", ha="center", va="center", fontsize="x-small", color=colour)
 
@@ -59,25 +59,32 @@ def stack_panels(table: pd.DataFrame, titles: dict[str, str], **settings) -> Fig
     return figure
 
 
-def stacks_and_dots(stacks: pd.DataFrame, dots: pd.DataFrame, *, label: str, reference: float | None, unit: str = "severity") -> Figure:
-    """Bars of `failure_stacks` per scenario, most failures on top, and beside them an estimate with its interval per model.
+def survivors(failures: pd.DataFrame) -> list[str]:
+    """The scenarios of a failure distribution (scenario, model, scale, estimate), those that fewest trajectories survive first."""
+    never = failures[failures["scale"] == NEVER].groupby("scenario", sort=False)["estimate"].mean()
+    return list(never.sort_values(kind="stable").index)
 
-    `stacks` has the columns scenario, scale and estimate, `dots` scenario, model, estimate, low and high; the dotted line is a reference.
+
+def stacks_and_dots(failures: pd.DataFrame, dots: pd.DataFrame, *, rows: list[str], label: str, reference: float) -> Figure:
+    """One row per scenario: on the left where trajectories fail first, mean over the models, on the right an estimate per model.
+
+    `failures` has the columns scenario, model, scale and estimate, `dots` scenario, model, estimate, low and high; `rows` is the order
+    from top to bottom, and the dotted line on the right is the reference.
     """
-    never = stacks[stacks["scale"] == NEVER].set_index("scenario")["estimate"]
-    rows = list(never.sort_values(kind="stable").index)
+    stacks = failures.groupby(["scenario", "scale"], sort=False)["estimate"].mean().reset_index()
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 1 + 0.27 * len(rows)), sharey=True, width_ratios=[1.3, 1], layout="constrained")
-    failure_stacks(left, stacks, y="scenario", rows=rows, unit=unit)
+    failure_stacks(left, stacks, y="scenario", rows=rows, unit="severity")
     looks = palette.looks(dots["model"].unique())
     for place, (model, look) in enumerate(looks.items()):
         own = dots[dots["model"] == model].set_index("scenario").reindex(rows)
         heights = np.arange(len(rows)) + 0.6 * (place / max(len(looks) - 1, 1) - 0.5)
         right.hlines(heights, own["low"], own["high"], color=look["color"], linewidth=0.8)
         right.plot(own["estimate"], heights, linestyle="", markersize=3.5, label=model, **look)
-    if reference is not None:
-        right.axvline(reference, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
+    right.axvline(reference, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
     right.set(xlabel=label)
     right.tick_params(axis="y", length=0)
     for axes in (left, right):
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=6, fontsize="x-small", columnspacing=0.8, handlelength=1, handletextpad=0.4)
+        axes.legend(
+            loc="lower left", bbox_to_anchor=(0, 1), ncols=6, fontsize="x-small", columnspacing=0.8, handlelength=1, handletextpad=0.4
+        )
     return figure

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import ConnectionPatch, Rectangle
 
 from cnslib.core import tables
-from cnslib.plots import curves, figures, palette
+from cnslib.plots import figures, palette
 
 GREY = "0.55"
 SIDE = 0.46  # half the width of a picture in a film, in places

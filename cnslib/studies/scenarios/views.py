@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.axes import Axes
 
-from cnslib.plots import figures, palette
+from cnslib.plots import palette
 from cnslib.stats import bootstrap
 from cnslib.studies.scenarios import experiment2, scenarios, subjects
 from cnslib.studies.scenarios.score import Accuracies
