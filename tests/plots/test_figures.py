@@ -106,6 +106,12 @@ def test_the_caption_lies_below_the_axes():
     assert figure.texts[0].get_window_extent().y1 <= axes.get_tightbbox().y0
 
 
+def test_a_long_caption_is_broken_into_lines_that_fit_the_figure():
+    figure, _ = plt.subplots(figsize=(3, 2))
+    figures.caption(figure, "The finding comes first. " * 6)
+    assert "\n" in figure.texts[0].get_text() and figure.texts[0].get_window_extent().width <= 3.2 * figure.dpi
+
+
 def test_counts_in_words():
     assert figures.extent([40, 40]) == "n = 40"
     assert figures.extent([1200, 31]) == "n = 31 to 1,200"
