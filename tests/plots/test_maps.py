@@ -23,7 +23,7 @@ def test_drops_stand_by_axis_and_its_order_and_certain_ones_are_bold():
         for shift, n, drop in (("fog", 7, 0.1), ("snow", 60, 0.5))
     ]
     figure = maps.drop_map(pd.DataFrame(rows), {"size": ["b", "a"], "kind": ["a"]})
-    size, kind, bar = figure.axes
+    size, kind, _ = figure.axes
     assert [label.get_text() for label in size.get_yticklabels()] == ["b", "a"] and kind.get_title(loc="left") == "kind"
     assert [label.get_text() for label in kind.get_xticklabels()] == ["snow (60)", "fog (7)"]
     assert [(text.get_text(), text.get_weight()) for text in kind.texts] == [("0.50", "bold"), ("0.10", "normal")]
