@@ -42,11 +42,11 @@ def name_families(axes: Axes, table: pd.DataFrame, families: dict[str, list[str]
     """Writes each family's name in its colour beside the one of its models that is farthest from the line."""
     far = [table[table["model"].isin(models)].assign(family=family) for family, models in families.items()]
     chosen = [own.loc[(own["ood"] - own["expected"]).abs().idxmax()] for own in far if len(own)]
-    place_names(axes, pd.DataFrame(chosen)[["family", "id", "ood"]], table[["id", "ood"]].to_numpy())
+    place_names(axes, pd.DataFrame(chosen)[["family", "id", "ood"]], table[["id", "ood"]].to_numpy(), looks(families))
 
 
-def place_names(axes: Axes, named: pd.DataFrame, points: np.ndarray) -> None:
-    """Writes names (columns: name, x, y) in their fixed colour beside their points, where they lie over no other name or point.
+def place_names(axes: Axes, named: pd.DataFrame, points: np.ndarray, styles: dict[str, dict]) -> None:
+    """Writes names (columns: name, x, y) in the colours of `styles` beside their points, where they lie over no other name or point.
 
     A name without room in any of nine directions is left out.
     """
@@ -54,7 +54,7 @@ def place_names(axes: Axes, named: pd.DataFrame, points: np.ndarray) -> None:
     for name, x, y in named.itertuples(index=False):
         for across, up in itertools.product((1, -1, 0), (0, 1, -1)):
             side = {1: "left", -1: "right", 0: "center"}[across]
-            style = {"fontsize": "x-small", "color": looks([name])[name]["color"], "weight": "bold", "ha": side, "va": "center"}
+            style = {"fontsize": "x-small", "color": styles[name]["color"], "weight": "bold", "ha": side, "va": "center"}
             text = axes.annotate(name, (x, y), (6 * across, 7 * up), textcoords="offset points", **style)
             box = text.get_window_extent()
             inside = axes.bbox.padded(2).containsx(box.x0) and axes.bbox.padded(2).containsx(box.x1)
@@ -66,10 +66,11 @@ def place_names(axes: Axes, named: pd.DataFrame, points: np.ndarray) -> None:
 
 def named_points(axes: Axes, table: pd.DataFrame, *, x: str, y: str) -> None:
     """A point per model in its fixed look, with its name as far as there is room."""
-    for model, look in looks(table["model"]).items():
+    styles = looks(table["model"])
+    for model, look in styles.items():
         own = table[table["model"] == model]
         axes.plot(own[x], own[y], linestyle="none", markersize=5, **look)
-    place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy())
+    place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy(), styles)
 
 
 def probit_axes(axes: Axes) -> None:
