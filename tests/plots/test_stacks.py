@@ -33,7 +33,7 @@ def test_every_bar_adds_up_to_all_trajectories_and_begins_with_those_wrong_befor
     }
     assert list(widths) == ["already at scale 0", "at 1", "at 2", "never"]
     for place, model in enumerate(rows):
-        assert [own[place] for own in widths.values()] == SHARES[model]
+        assert [own[place] for own in widths.values()] == pytest.approx(SHARES[model])
     ends = [bar.get_x() + bar.get_width() for bar in axes.containers[-1]]
     assert ends == pytest.approx([1.0, 1.0])
 

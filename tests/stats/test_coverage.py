@@ -24,7 +24,15 @@ DATA_SETS, SEEDS, MODELS = 100, 40, 23
 SETTINGS = Bootstrap(200, 0.95, 1, SAME)
 FEW, MANY = "shift 00", f"shift {SHIFTS - 1:02d}"  # the shifts with the fewest and with the most trajectories
 AXIS = [f"m{i:02d}" for i in range(7)]
-WHOLE = {"rank", "tau", "tau, every shift alike", "tau of neighbouring scales", "tau under one shift", "order along an axis", "median scale"}
+WHOLE = {
+    "rank",
+    "tau",
+    "tau, every shift alike",
+    "tau of neighbouring scales",
+    "tau under one shift",
+    "order along an axis",
+    "median scale",
+}
 
 
 def exact(values: np.ndarray, bins: list) -> Shares:
