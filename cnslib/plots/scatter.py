@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from cnslib.plots.palette import looks
 
+INK = "0.3"  # of names beside points of many colours
 TICKS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995]
 
 
@@ -70,7 +71,8 @@ def named_points(axes: Axes, table: pd.DataFrame, *, x: str, y: str) -> None:
     for model, look in styles.items():
         own = table[table["model"] == model]
         axes.plot(own[x], own[y], linestyle="none", markersize=5, **look)
-    place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy(), styles)
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # names are placed in pixels
+    place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy(), dict.fromkeys(styles, {"color": INK}))
 
 
 def probit_axes(axes: Axes) -> None:
