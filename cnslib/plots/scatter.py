@@ -72,7 +72,7 @@ def named_points(axes: Axes, table: pd.DataFrame, *, x: str, y: str) -> None:
         own = table[table["model"] == model]
         axes.plot(own[x], own[y], linestyle="none", markersize=5, **look)
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # names are placed in pixels
-    place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy(), dict.fromkeys(styles, {"color": INK}))
+    place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy(), {model: {"color": INK} for model in styles})
 
 
 def probit_axes(axes: Axes) -> None:
