@@ -59,7 +59,7 @@ FUSED = Recipe("generation-fused", 1, ("cnslib.method.drawing",), (GENERATION,))
 HEALTH = Recipe("health", 1, ("cnslib.method.health",), (ENCODERS, GENERATION))
 SLIDER_STRIPS = Recipe("slider-strips", 1, ("cnslib.method.health",), (GENERATION,))
 ALIGNMENT = Recipe("alignment", 1, ("cnslib.method.filtering",), (ENCODERS,))
-FILTERING = Recipe("filtering", 1, ("cnslib.method.filtering",), (ALIGNMENT,))
+FILTERING = Recipe("filtering", 2, ("cnslib.method.filtering",), (ALIGNMENT,))
 EVALUATION = Recipe("evaluation", 1, ("cnslib.method.evaluation",), (CLASSIFIERS,))
 
 # The further chapters.

@@ -177,12 +177,20 @@ def out_of_class(probability: pd.Series, *, labels: int) -> pd.Series:
 
 
 def started_in_class(scores: pd.DataFrame) -> pd.Series:
-    """Rows whose unshifted image the oracle knows, giving its class at least one half: the labelled set, as in stage (ii).
+    """Rows whose unshifted image the oracle knows, giving its class at least one half, as in stage (ii).
 
     An image that was never of its class tells nothing about shifts, and it equals its own reference.
     """
     zero = scores[(scores["scale"] == 0) & (scores["class_probability"] >= 0.5)]
     return pd.Series(pd.MultiIndex.from_frame(scores[PAIR]).isin(pd.MultiIndex.from_frame(zero[PAIR])), index=scores.index)
+
+
+def labelled_images(scores: pd.DataFrame) -> pd.DataFrame:
+    """The shifted images whose trajectory starts in class: the population of Table 2b.
+
+    Unshifted ones do not count: they equal their own reference and could never be dropped, which would flatter the rates.
+    """
+    return scores[started_in_class(scores) & (scores["scale"] > 0)]
 
 
 def thresholds(labelled: pd.DataFrame, recall: float) -> dict[str, float]:
@@ -205,6 +213,11 @@ def keeps(rule: Rule, scores: pd.DataFrame, limits: dict[str, float]) -> pd.Seri
 def whole(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
     """Whether each image belongs to a trajectory that is kept at all of its scales, scale 0 included (section J)."""
     return keep.groupby([scores[key] for key in tables.TRAJECTORY]).transform("all")
+
+
+def enters(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
+    """Whether each image belongs to a trajectory of the benchmark: one that starts in class, and of which all images are kept."""
+    return started_in_class(scores) & whole(scores, keep)
 
 
 def outcomes(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
@@ -241,13 +254,16 @@ def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Boot
     return bootstrap.share(hits[of].to_numpy(), table[of], settings=settings)
 
 
-def compare(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
-    """Table 2b: every rule's TPR, FPR and accuracy, cross-validated and, for comparison, at thresholds from the same labels."""
-    own = thresholds(labelled, settings.recall)
+def compare(labelled: pd.DataFrame, *, recall: float, settings: Filtering) -> pd.DataFrame:
+    """Table 2b: every rule's TPR, FPR and accuracy, cross-validated and, for comparison, at thresholds from the same labels.
+
+    Only numbers at one recall of the detectors and over one population may be compared.
+    """
+    own = thresholds(labelled, recall)
     rows = []
     for name, rule in rules(settings.passes).items():
         verdicts = {
-            "cross-validated": cross_validated(rule, labelled, recall=settings.recall),
+            "cross-validated": cross_validated(rule, labelled, recall=recall),
             "same labels": keeps(rule, labelled, own),
         }
         for judged_on, keep in verdicts.items():
@@ -257,18 +273,18 @@ def compare(labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
 
 
 def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
-    """The cross-validated quality of k of four for every k, and the share of trajectories that it keeps."""
+    """The cross-validated quality of k of four for every k, and the share of trajectories that enter the benchmark by it."""
     own, rows = thresholds(labelled, settings.recall), []
     for passes in range(1, len(DETECTORS) + 1):
         rule = Rule(DETECTORS, passes)
         found = quality(labelled, cross_validated(rule, labelled, recall=settings.recall), settings=settings.bootstrap)
-        found["kept"] = kept_share(scores, whole(scores, keeps(rule, scores, own)), settings=settings.bootstrap)
+        found["kept"] = kept_share(scores, enters(scores, keeps(rule, scores, own)), settings=settings.bootstrap)
         rows += [{"passes": passes, "measure": measure, **record} for measure, record in found.items()]
     return pd.DataFrame(rows)
 
 
 def kept_share(scores: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict:
-    """The share of trajectories that are kept, one count per trajectory."""
+    """The share of trajectories of which all images have `keep`, one count per trajectory."""
     zero = scores[scores["scale"] == 0]
     return share(zero, keep[zero.index], pd.Series(True, index=zero.index), settings=settings)
 

@@ -12,44 +12,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnslib.plots import figures
-from cnslib.plots.figures import MARKERS
+from cnslib.plots.palette import MARKERS
+from cnslib.plots.palette import looks as fixed_looks
 from cnslib.stats import verdicts
 from cnslib.stats.accuracy import ALL
 
 
 def estimate_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, label: str, named: bool = False) -> None:
     """Curves of an estimate with its interval as a band, one per level of `hue`; `named` at their right end (Fig. 6)."""
-    ends = {}
-    for name, look in figures.looks(table[hue].unique()).items():
+    for name, look in fixed_looks(table[hue].unique()).items():
         part = table[table[hue] == name].sort_values(x)
         axes.plot(part[x], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
         axes.fill_between(part[x], part["low"], part["high"], color=look["color"], alpha=0.12, linewidth=0)
-        ends[name] = part["estimate"].iloc[-1]
     axes.set(xlabel=x, ylabel=label)
     if named:
-        label_ends(axes, ends)
+        figures.label_ends(axes)
 
 
-def label_ends(axes: Axes, ends: dict[str, float]) -> None:
-    """Writes names right of the axes, moved apart where they would overlap, each with a line to the end of its curve."""
-    names = sorted(ends, key=lambda name: ends[name])
-    low, high = axes.get_ylim()
-    wanted = np.array([ends[name] for name in names])
-    steps = np.arange(len(names)) * (high - low) * 10 / (axes.bbox.height * 72 / axes.figure.dpi)
-    placed = np.maximum.accumulate(wanted - steps) + steps
-    placed += (wanted - placed).mean()
-    for name, height in zip(names, placed, strict=True):
-        across = axes.get_yaxis_transform()
-        axes.plot(
-            [1, 1.05], [ends[name], height], color=figures.looks(names)[name]["color"], linewidth=0.8, transform=across, clip_on=False
-        )
-        axes.annotate(name, (1.05, height), (3, 0), across, "offset points", va="center", color="0.2")
-    axes.set_ylim(low, high)
-
-
-def drop_lines(axes: Axes, table: pd.DataFrame, *, named: bool = False) -> None:
+def drop_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Accuracy drop against the slider scale, one curve per model (Fig. 6)."""
-    estimate_lines(axes, table, x="scale", hue="model", label="accuracy drop", named=named)
+    estimate_lines(axes, table, x="scale", hue="model", label="accuracy drop")
     axes.set_xlabel("slider scale")
     axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
 
@@ -65,6 +47,40 @@ def rank_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Rank against the slider scale, one curve per model, rank 1 on top (Fig. 7)."""
     estimate_lines(axes, table, x="scale", hue="model", label="rank")
     axes.set(xlabel="slider scale", ylim=(table["high"].max() + 0.5, 0.5))
+
+
+def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:
+    """Ranks of all models along the scale, rank 1 on top, every name at its own end; those `shown` in colour, the others grey (Fig. 7).
+
+    The bars behind the last scale are the intervals of the ranks there, of those shown. Equal last ranks stand one above the other.
+    """
+    last, count = table["scale"].max(), table["model"].nunique()
+    ends = table[table["scale"] == last].sort_values(["estimate", "model"]).set_index("model")
+    styles = fixed_looks(ends.index)
+    for place, (model, end) in enumerate(ends.iterrows(), start=1):
+        strong = model in shown
+        part, colour = table[table["model"] == model].sort_values("scale"), styles[model]["color"] if strong else GREY
+        axes.plot(part["scale"], part["estimate"], color=colour, linewidth=2 if strong else 0.8, zorder=2 + strong, clip_on=False)
+        axes.plot([last, 1.17 * last], [end["estimate"], place], color=colour, linewidth=0.6, clip_on=False, zorder=1)
+        style = {"color": colour, "fontsize": "small"} if strong else {"color": INK, "fontsize": "x-small"}
+        axes.text(1.18 * last, place, model, va="center", **style)
+        if strong:
+            right = last * (1.03 + 0.08 * shown.index(model) / len(shown))
+            axes.vlines(right, end["low"], end["high"], color=colour, linewidth=1.4)
+    axes.set(xlabel="slider scale", ylabel="rank", xlim=(table["scale"].min(), 1.12 * last), ylim=(count + 0.5, 0.5))
+    axes.set_xticks(sorted(table["scale"].unique()))
+    axes.set_yticks([1, *range(5, count + 1, 5)])
+
+
+def highlighted_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, shown: list[str], label: str) -> None:
+    """Curves of an estimate at its measured points, one per level of `hue`: those `shown` in colour, the others grey."""
+    for name, part in table[~table[hue].isin(shown)].groupby(hue, sort=False):
+        part = part.sort_values(x)
+        axes.plot(part[x], part["estimate"], "o-", color=GREY, markersize=2, linewidth=0.7, zorder=0, label=f"_{name}")
+    for name, look in fixed_looks(shown).items():
+        part = table[table[hue] == name].sort_values(x)
+        axes.plot(part[x], part["estimate"], markersize=4.5, linewidth=1.8, label=name, **look)
+    axes.set(xlabel=x, ylabel=label)
 
 
 def survival_lines(axes: Axes, table: pd.DataFrame) -> None:
@@ -102,7 +118,7 @@ def step_dots(axes: Axes, table: pd.DataFrame, *, rows: list[str]) -> None:
 
 def failure_bars(axes: Axes, table: pd.DataFrame) -> None:
     """Share of trajectories whose first failure is at each scale, bars per model with intervals (Fig. 8)."""
-    styles = figures.looks(table["model"].unique())
+    styles = fixed_looks(table["model"].unique())
     places = {scale: i for i, scale in enumerate(dict.fromkeys(table["scale"]))}
     width = 0.8 / len(styles)
     for i, (name, look) in enumerate(styles.items()):
@@ -129,7 +145,7 @@ def estimate_pairs(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, label: 
     """Two estimates per row with their intervals, side by side; rows are ordered by the first level of `hue`."""
     first, *_ = levels = list(table[hue].unique())
     order = table[table[hue] == first].sort_values("estimate")[y].tolist()
-    for offset, (name, look) in zip((0.16, -0.16), figures.looks(levels).items(), strict=True):
+    for offset, (name, look) in zip((0.16, -0.16), fixed_looks(levels).items(), strict=True):
         part = table[table[hue] == name].set_index(y).loc[order]
         arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
         places = np.arange(len(order)) + offset
@@ -143,7 +159,7 @@ def estimate_pairs(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, label: 
 def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFrame) -> None:
     """ROC curves (columns fpr, tpr and `hue`) with the diagonal of guessing, and operating points (name, fpr, tpr) on top."""
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle=":", zorder=0)
-    for name, look in figures.looks(table[hue].unique()).items():
+    for name, look in fixed_looks(table[hue].unique()).items():
         part = table[table[hue] == name].sort_values(["fpr", "tpr"])
         axes.plot(part["fpr"], part["tpr"], color=look["color"], linewidth=1.3, label=name)
     for marker, row in zip(MARKERS, points.itertuples(), strict=False):
@@ -152,26 +168,22 @@ def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFram
     axes.legend(loc="lower right", fontsize="small")
 
 
+GREY, INK = "0.8", "0.45"
 COLOURS = dict(zip(verdicts.WORDS, (2, 0, 3, 7, None), strict=True))  # places in the colour-blind palette
 
 
-def looks(order: list[str], *, ordered: bool) -> dict[str, dict]:
-    """Colour and marker by place on the axis: a scale from light to dark where the order means size, else distinct colours."""
-    palette = sns.color_palette("crest", len(order)) if ordered else sns.color_palette("colorblind")
-    return {name: {"color": palette[i % len(palette)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(order)}
-
-
-def axis_lines(axes: Axes, table: pd.DataFrame, *, order: list[str], ordered: bool) -> None:
-    """Accuracy drop against the slider scale, one curve per classifier in the axis' order (Figs. 9 to 12).
+def axis_lines(axes: Axes, table: pd.DataFrame, *, order: list[str]) -> None:
+    """Accuracy drop against the slider scale, one curve per classifier of an axis (Figs. 9 to 12).
 
     Bands of many classifiers would hide each other, so intervals are drawn for the last scale alone, side by side at the right.
     """
-    for place, (name, look) in enumerate(looks(order, ordered=ordered).items()):
+    styles = fixed_looks(order)
+    for place, name in enumerate(order):
         part = table[table["model"] == name].sort_values("scale")
-        axes.plot(part["scale"], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
+        axes.plot(part["scale"], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **styles[name])
         end = part.iloc[-1]
         right = end["scale"] * (1.06 + 0.2 * place / len(order))
-        axes.vlines(right, end["low"], end["high"], color=look["color"], linewidth=1.4)
+        axes.vlines(right, end["low"], end["high"], color=styles[name]["color"], linewidth=1.4)
     axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
     axes.set(xlabel="slider scale", ylabel="accuracy drop", xticks=sorted(table["scale"].unique())[::2])
 
@@ -221,9 +233,6 @@ def verdict_numbers(axes: Axes, table: pd.DataFrame) -> None:
             axes.annotate(words, (1, row), place, kind, "offset points", va="center", fontsize="small", weight=weight)
         if family:
             axes.axhline(row - 0.5, color="0.5", linewidth=0.6)
-
-
-GREY, INK = "0.8", "0.45"
 
 
 def draw(found: dict[str, pd.DataFrame], name: str, *, note: str) -> Figure:

@@ -1,22 +1,31 @@
 """Figures from tidy tables into an Axes, and one `save` that writes picture and numbers, byte-identical for equal inputs."""
 
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cnslib.core import units
+from cnslib.plots import palette
 
-FIXED = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}  # no date, no version
-MARKERS = "osD^vPX"
+WITHOUT_DATE = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Producer": None, "Creator": None}}  # nor version
+
+CHARACTERS = 16  # of a caption, in an inch
 
 
-def use_style() -> None:
-    """The look of every figure: seaborn ticks, a colour-blind palette, small type, 72 dpi on screen."""
+def use_style(*, shifts: Iterable[str] = (), families: Mapping[str, list[str]] | None = None) -> None:
+    """The look of every figure: seaborn ticks, a colour-blind palette, small type, 72 dpi on screen.
+
+    Shifts, and families (see `palette.families`) with their classifiers, keep their order and colours in all figures to come.
+    """
+    palette.fix(shifts=shifts, grouped=families or {})
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
     mpl.rcParams.update({"figure.dpi": 72, "savefig.dpi": 150, "savefig.bbox": "tight", "pdf.fonttype": 42, "axes.spines.top": False})
     mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False, "axes.titlesize": "medium", "axes.titlelocation": "left"})
@@ -24,7 +33,7 @@ def use_style() -> None:
 
 def save(figure: Figure, stem: Path, data: pd.DataFrame) -> None:
     """Writes <stem>.png, <stem>.pdf and <stem>.csv, the plotted numbers at six digits and then sorted by their columns."""
-    for kind, metadata in FIXED.items():
+    for kind, metadata in WITHOUT_DATE.items():
         with units.atomic(stem.with_name(f"{stem.name}.{kind}")) as partial:
             figure.savefig(partial, format=kind, metadata=metadata)
     text = shortened(data).sort_values(list(data.columns)).to_csv(index=False, float_format="%.6g", lineterminator="\n")
@@ -36,17 +45,12 @@ def shortened(data: pd.DataFrame) -> pd.DataFrame:
     return data.assign(**{name: [float(f"{value:.6g}") for value in data[name]] for name in data.select_dtypes("floating")})
 
 
-def looks(names: Iterable[str]) -> dict[str, dict]:
-    """Colour and marker of each name, the same in every panel; names are told apart in grey print too."""
-    palette = sns.color_palette("colorblind")
-    return {name: {"color": palette[i % 10], "marker": MARKERS[i % 7]} for i, name in enumerate(sorted(names))}
-
-
 def caption(figure: Figure, text: str) -> None:
-    """A line below everything drawn so far: what n counts, and what the intervals are."""
+    """A text below everything drawn so far: what is seen, then what n counts, then what the intervals are; long ones are broken."""
     figure.draw_without_rendering()  # a layout engine places its axes when it draws
     bottom = figure.get_tightbbox().y0 - 0.06  # inches
-    figure.text(0.01, bottom / figure.get_figheight(), text, ha="left", va="top", fontsize="small", color="0.35")
+    lines = textwrap.fill(text, int(CHARACTERS * figure.get_figwidth()), break_long_words=False)
+    figure.text(0.01, bottom / figure.get_figheight(), lines, ha="left", va="top", fontsize="small", color="0.35")
 
 
 def extent(counts: Iterable[int]) -> str:
@@ -55,12 +59,44 @@ def extent(counts: Iterable[int]) -> str:
     return f"n = {low:,}" if low == high else f"n = {low:,} to {high:,}"
 
 
-def panels(table: pd.DataFrame, draw: Callable, *, by: str = "shift", columns: int = 4, **settings) -> Figure:
-    """One panel per level of `by`, all with the same axes, drawn by a function of this module; one legend for all."""
-    levels = list(table[by].unique())
+def label_ends(axes: Axes) -> None:
+    """Writes the names of all curves right of the axes, moved apart where they would overlap, each with a line to the end of its curve.
+
+    To be called when all is drawn, since it fixes the limits.
+    """
+    curves = {str(line.get_label()): line for line in axes.lines if not str(line.get_label()).startswith("_")}
+    ends = {name: float(np.asarray(line.get_ydata())[-1]) for name, line in curves.items()}
+    names = sorted(ends, key=lambda name: ends[name])
+    low, high = axes.get_ylim()
+    wanted = np.array([ends[name] for name in names])
+    steps = np.arange(len(names)) * (high - low) * 10 / (axes.bbox.height * 72 / axes.figure.dpi)
+    placed = np.maximum.accumulate(wanted - steps) + steps
+    placed += (wanted - placed).mean()
+    for name, end, height in zip(names, wanted, placed, strict=True):
+        across, colour = axes.get_yaxis_transform(), curves[name].get_color()
+        axes.plot([1, 1.05], [end, height], color=colour, linewidth=0.8, transform=across, clip_on=False)
+        axes.annotate(name, (1.05, height), (3, 0), across, "offset points", va="center", color="0.2", fontsize="small")
+    axes.set_ylim(low, high)
+
+
+def panels(
+    table: pd.DataFrame,
+    draw: Callable,
+    *,
+    by: str = "shift",
+    columns: int = 4,
+    size: tuple[float, float] = (2.3, 2.1),
+    named: bool = False,
+    **settings,
+) -> Figure:
+    """One panel per level of `by`, all with the same axes, in the fixed order, drawn by a function of this wing; one legend for all.
+
+    `size` is that of a panel in inches; `named` writes the names of the curves at their ends in place of the legend.
+    """
+    levels = palette.ordered(table[by])
     columns = min(columns, len(levels))
     rows = -(-len(levels) // columns)
-    figure, grid = plt.subplots(rows, columns, figsize=(2.3 * columns, 2.1 * rows), sharex=True, sharey=True, squeeze=False)
+    figure, grid = plt.subplots(rows, columns, figsize=(size[0] * columns, size[1] * rows), sharex=True, sharey=True, squeeze=False)
     for place, (axes, level) in enumerate(zip(grid.flat, levels, strict=False)):
         draw(axes, table[table[by] == level], **settings)
         lowest, leftmost = place + columns >= len(levels), place % columns == 0
@@ -68,7 +104,10 @@ def panels(table: pd.DataFrame, draw: Callable, *, by: str = "shift", columns: i
         axes.tick_params(labelbottom=lowest, labelleft=leftmost)  # also above an empty place, where label_outer shows none
     for axes in grid.flat[len(levels) :]:
         axes.set_visible(False)
-    handles, names = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5))
+    if named:
+        for axes in grid.flat[: len(levels)]:
+            label_ends(axes)
+    else:
+        figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="center left", bbox_to_anchor=(1, 0.5))
     figure.tight_layout()
     return figure

@@ -1,54 +1,78 @@
 """Figures of accuracy on the line: models about a line, slopes with both intervals, tests as maps, gains as dots."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 from scipy.stats import norm
 
-from cnslib.plots.figures import looks
+from cnslib.plots.palette import looks
 
-NAMED = 3  # models farthest from a line that carry their names in the panel
+INK = "0.3"  # of names beside points of many colours
 TICKS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995]
 
 
-def fitted_points(axes: Axes, table: pd.DataFrame) -> None:
-    """OOD against ID accuracy, a marker per model with intervals, the line, and the dotted diagonal of no loss (Fig. 23)."""
+def fitted_points(axes: Axes, table: pd.DataFrame, *, families: dict[str, list[str]]) -> None:
+    """OOD against ID accuracy, a point per model in its family's colour, with intervals, the line, and the diagonal of no loss (Fig. 23).
+
+    Every family has its name beside its models, as far as there is room.
+    """
     if (table["axes"] == "probit").all():
         probit_axes(axes)
     fit_limits(axes, table)
-    for model, look in looks(table["model"]).items():
-        row = table[table["model"] == model].iloc[0]
-        across, up = (np.clip([[row[name] - row[f"{name}_low"]], [row[f"{name}_high"] - row[name]]], 0, None) for name in ("id", "ood"))
-        axes.errorbar(
-            row["id"], row["ood"], up, across, elinewidth=0.5, ecolor="0.75", markersize=4.5, linestyle="none", label=model, **look
-        )
+    styles = looks(families)
+    for family, models in families.items():
+        own = table[table["model"].isin(models)]
+        arms = ([own[name] - own[f"{name}_low"], own[f"{name}_high"] - own[name]] for name in ("id", "ood"))
+        across, up = (np.clip(np.array(pair, float), 0, None) for pair in arms)
+        look = {"markersize": 5, "linestyle": "none", **styles[family]}
+        axes.errorbar(own["id"], own["ood"], up, across, label=family, elinewidth=0.5, ecolor="0.8", **look)
     line = table.sort_values("id")
     axes.plot(line["id"], line["expected"], color="0.2", linewidth=1, zorder=1)
     axes.axline((0.4, 0.4), (0.6, 0.6), color="0.7", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel="ID accuracy", ylabel="OOD accuracy")
-    name_outliers(axes, table)
+    name_families(axes, table, families)
 
 
-def name_outliers(axes: Axes, table: pd.DataFrame) -> None:
-    """Writes the names of the models farthest from the line beside their markers, but no name over another one or its marker."""
-    taken: list[np.ndarray] = []
-    order = (table["ood"] - table["expected"]).abs().sort_values(ascending=False).index[:NAMED]
-    for row in table.loc[order].itertuples():
-        place = axes.transAxes.inverted().transform(axes.transData.transform((row.id, row.ood)))
-        above = row.ood > row.expected
-        if all((abs(place - other) > (0.4, 0.08)).any() for other in taken):
-            side = "right" if above and place[0] > 0.4 else "left"  # a name keeps off the line, and inside the axes
-            offset = (-3 if side == "right" else 3, 3 if above else -3)
-            text = axes.annotate(row.model, (row.id, row.ood), offset, textcoords="offset points", fontsize="x-small", color="0.3")
-            text.set(ha=side, va="bottom" if above else "top")
-            others = table.loc[table["model"] != row.model, ["id", "ood"]].to_numpy()
-            if text.get_window_extent().padded(4).count_contains(axes.transData.transform(others)):
-                text.remove()
-            else:
-                taken.append(place)
+def name_families(axes: Axes, table: pd.DataFrame, families: dict[str, list[str]]) -> None:
+    """Writes each family's name in its colour beside the one of its models that is farthest from the line."""
+    far = [table[table["model"].isin(models)].assign(family=family) for family, models in families.items()]
+    chosen = [own.loc[(own["ood"] - own["expected"]).abs().idxmax()] for own in far if len(own)]
+    place_names(axes, pd.DataFrame(chosen)[["family", "id", "ood"]], table[["id", "ood"]].to_numpy(), looks(families))
+
+
+def place_names(axes: Axes, named: pd.DataFrame, points: np.ndarray, styles: dict[str, dict]) -> None:
+    """Writes names (columns: name, x, y) in the colours of `styles` beside their points, where they lie over no other name or point.
+
+    A name without room in any of nine directions is left out.
+    """
+    pixels, taken = axes.transData.transform(points), list[Bbox]()
+    for name, x, y in named.itertuples(index=False):
+        for across, up in itertools.product((1, -1, 0), (0, 1, -1)):
+            side = {1: "left", -1: "right", 0: "center"}[across]
+            style = {"fontsize": "x-small", "color": styles[name]["color"], "weight": "bold", "ha": side, "va": "center"}
+            text = axes.annotate(name, (x, y), (6 * across, 7 * up), textcoords="offset points", **style)
+            box = text.get_window_extent()
+            inside = axes.bbox.padded(2).containsx(box.x0) and axes.bbox.padded(2).containsx(box.x1)
+            if inside and not box.padded(2).count_contains(pixels) and not any(box.overlaps(other) for other in taken):
+                taken.append(box)
+                break
+            text.remove()
+
+
+def named_points(axes: Axes, table: pd.DataFrame, *, x: str, y: str) -> None:
+    """A point per model in its fixed look, with its name as far as there is room."""
+    styles = looks(table["model"])
+    for model, look in styles.items():
+        own = table[table["model"] == model]
+        axes.plot(own[x], own[y], linestyle="none", markersize=5, **look)
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # names are placed in pixels
+    place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy(), {model: {"color": INK} for model in styles})
 
 
 def probit_axes(axes: Axes) -> None:
@@ -71,18 +95,16 @@ def fit_limits(axes: Axes, table: pd.DataFrame) -> None:
             axis.set_major_formatter(plt.FormatStrFormatter("%g"))
 
 
-def scatter_grid(table: pd.DataFrame, titles: dict[tuple[str, float], str]) -> Figure:
-    """Panels of `fitted_points`: a row per kind of axes, a column per shift and scale, one legend for all."""
-    kinds = list(table["axes"].unique())
-    figure, grid = plt.subplots(len(kinds), len(titles), figsize=(2.7 * len(titles), 2.6 * len(kinds)), squeeze=False)
-    for (row, column), axes in np.ndenumerate(grid):
-        (shift, scale), title = list(titles.items())[column]
-        fitted_points(axes, table[(table["axes"] == kinds[row]) & (table["shift"] == shift) & (table["scale"] == scale)])
-        axes.set_title(title if row == 0 else "")
-        axes.set(xlabel="ID accuracy" if row == len(kinds) - 1 else "", ylabel=f"OOD accuracy, {kinds[row]}" if column == 0 else "")
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5))
-    figure.tight_layout()
+def scatter_grid(table: pd.DataFrame, titles: dict[tuple[str, float], str], *, families: dict[str, list[str]]) -> Figure:
+    """Panels of `fitted_points` on linear axes, one per shift and scale, two in a row."""
+    rows = -(-len(titles) // 2)
+    figure, grid = plt.subplots(rows, 2, figsize=(8.4, 3.5 * rows), squeeze=False, layout="constrained")
+    figure.draw_without_rendering()  # names are placed in pixels
+    for axes, ((shift, scale), title) in zip(grid.flat, titles.items(), strict=False):
+        fitted_points(axes, table[(table["shift"] == shift) & (table["scale"] == scale)], families=families)
+        axes.set_title(title)
+    for axes in grid.flat[len(titles) :]:
+        axes.set_visible(False)
     return figure
 
 
@@ -97,26 +119,6 @@ def slope_lines(axes: Axes, table: pd.DataFrame) -> None:
     axes.axhline(1, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.axhline(0, color="0.6", linewidth=0.6, zorder=0)
     axes.set(xlabel="slider scale", ylabel="slope")
-
-
-def maps(table: pd.DataFrame, *, alpha: float) -> Figure:
-    """R, R without the images' noise (`free`) with its lower bound, and corrected p value per shift and scale (Figs. 21, 22)."""
-    order = list(table["shift"].unique())
-    columns = ["r", "free", "free_low", "p_holm"]
-    r, free, low, p = (table.pivot(index="shift", columns="scale", values=name).loc[order] for name in columns)
-    bound = low.map(" ({:.2f})".format).replace(" (nan)", " (?)")
-    small = p.map(lambda value: "<.001" if value < 0.001 else f"{value:.3f}")
-    drawn = {
-        "R": (r, r.map("{:.2f}".format)),
-        "R without the images' noise (lower bound)": (free, free.map("{:.2f}".format) + bound),
-        f"p of the slope, Holm; red: below {alpha:g}": ((p < alpha) * 0.8, small),
-    }
-    figure, grid = plt.subplots(1, 3, figsize=(14, 1 + 0.27 * len(order)), sharey=True, width_ratios=[1, 1.6, 1])
-    for axes, (title, (values, text)) in zip(grid, drawn.items(), strict=True):
-        sns.heatmap(values, ax=axes, annot=text, fmt="", vmin=-1, vmax=1, cmap="vlag", annot_kws={"size": 8}, cbar=False)
-        axes.set(title=title, ylabel="", xlabel="slider scale")
-    figure.tight_layout()
-    return figure
 
 
 def gain_panels(table: pd.DataFrame, *, by: str) -> Figure:

@@ -142,6 +142,23 @@ def hardest(errors: Shares) -> pd.DataFrame:
     return table.sort_values("estimate", ascending=False, ignore_index=True)
 
 
+def exemplars(ordered: pd.DataFrame) -> list[str]:
+    """The hardest, the middle and the mildest shift of a table by `hardest`, which stand for all where a figure has room for three.
+
+    Only shifts with enough trajectories count (`LEAST_TRAJECTORIES`), if three have them.
+    """
+    enough = ordered[ordered["n"] >= LEAST_TRAJECTORIES]
+    shifts = (enough if len(enough) > 2 else ordered)["shift"].tolist()
+    return list(dict.fromkeys([shifts[0], shifts[len(shifts) // 2], shifts[-1]]))
+
+
+def over_shifts(shares: Shares) -> Shares:
+    """The mean over the shifts, in which each weighs the same, as the only group MEAN; pooled, a few shifts may supply half of all rows."""
+    with np.errstate(invalid="ignore"):
+        samples = np.nanmean(shares.samples[:, :-1], axis=1, keepdims=True)
+    return Shares(samples, [MEAN], shares.n[-1:], shares.models, shares.bins, shares.confidence)
+
+
 def mean_accuracy(errors: Shares) -> pd.DataFrame:
     """Accuracy averaged over the models, per shift and scale."""
     return tabulate(1 - errors.samples.mean(2, keepdims=True), errors, errors.bins, models=[MEAN_MODEL])

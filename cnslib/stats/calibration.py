@@ -216,23 +216,17 @@ NOMINAL = "scale"
 POINTS = 101  # severities at which two shifts are compared
 
 
-def on_axis(errors: Shares, maps: Shares, *, ruler: str, points: int = 11) -> pd.DataFrame:
-    """Mean accuracy of the models against perceived severity, per shift, at equally spaced severities of the shift's own range.
-
-    A severity that a resample's map does not reach is left out there.
-    """
-    fitted = maps.samples[:, :, maps.models.index(ruler)]
-    severity = np.linspace(fitted[0, :, 0], fitted[0, :, -1], points, axis=-1)
-    accuracy = read(1 - errors.samples[:, :-1].mean(2), position(fitted, np.broadcast_to(severity, (len(fitted), *severity.shape))))
-    columns = bootstrap.estimates(accuracy, maps.n.repeat(points), maps.confidence)
-    return pd.DataFrame({"shift": np.repeat(maps.groups, points), "severity": severity.ravel(), **columns})
-
-
 def curves(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> pd.DataFrame:
-    """`on_axis` for every ruler; NaN for a shift whose reading does not rise (`moving`), since it has no axis."""
+    """Mean accuracy of the models at every scale that was drawn, beside what each ruler's map reads there (severity), per shift.
+
+    Nothing lies between the points. NaN for a shift whose reading does not rise (`moving`), since it has no axis.
+    """
+    right, count = 1 - errors.samples[:, :-1].mean(2), len(errors.bins)
+    columns = bootstrap.estimates(right, maps.n.repeat(count), maps.confidence)
+    keys = {"shift": np.repeat(maps.groups, count), "scale": np.tile(errors.bins, len(maps.groups))}
     parts = []
-    for ruler, own in zip(maps.models, moving.T, strict=True):
-        table = on_axis(errors, maps, ruler=ruler).assign(ruler=ruler)
+    for place, (ruler, own) in enumerate(zip(maps.models, moving.T, strict=True)):
+        table = pd.DataFrame({"ruler": ruler, **keys, "severity": maps.samples[0, :, place].ravel(), **columns})
         table.loc[~table["shift"].isin(np.array(maps.groups)[own]), ["estimate", "low", "high"]] = np.nan
         parts.append(table)
     return pd.concat(parts, ignore_index=True)

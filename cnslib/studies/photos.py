@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import UInt8
-from matplotlib.figure import Figure
 from tqdm.auto import tqdm
 
 from cnslib.core import kinds, paths, tables, units, workers
@@ -133,13 +132,6 @@ def clean(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
         for model, part in rows.groupby("model")
     ]
     return pd.DataFrame(records)
-
-
-def rename_severity(figure: Figure) -> None:
-    """Calls the horizontal axes severity: the renderer's, in place of a slider's scale."""
-    for axes in figure.axes:
-        if axes.get_xlabel():
-            axes.set_xlabel("severity")
 
 
 def steps(errors: Shares) -> pd.DataFrame:

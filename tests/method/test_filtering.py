@@ -29,7 +29,8 @@ def benchmark(seeds=10, noise=0.0, seed=0):
     """Two classes and shifts; the images of scale 2 are out of class and less aligned, up to some noise."""
     rng = np.random.default_rng(seed)
     keys = itertools.product(["heavy snow", "cartoon style"], ["bag", "coat"], range(1, seeds + 1), [0.0, 1.0, 2.0])
-    return scores([(*key, key[3] == 2, 0.9 - 0.4 * (key[3] == 2) + noise * rng.normal()) for key in keys])
+    rows = [(*key, key[3] == 2, 0.9 - 0.4 * (key[3] == 2) + noise * rng.normal()) for key in keys]
+    return scores(rows).assign(class_probability=0.9)
 
 
 def test_the_threshold_on_ten_numbers_is_the_ninth():
@@ -96,6 +97,23 @@ def test_one_dropped_image_drops_its_whole_trajectory_and_no_other():
     assert filtering.kept_share(table, whole, settings=SETTINGS.bootstrap)["n"] == 8
 
 
+def test_a_trajectory_that_does_not_start_in_class_does_not_enter_the_benchmark():
+    table = benchmark(seeds=2)
+    lost = (table["class"] == "bag") & (table["seed"] == 1)
+    table.loc[lost & (table["scale"] == 0), "class_probability"] = 0.4
+    entered = filtering.enters(table, pd.Series(True, index=table.index))
+    assert (entered == ~lost).all() and filtering.whole(table, pd.Series(True, index=table.index)).all()
+    assert not filtering.enters(table, ~lost | (table["scale"] < 1)).loc[lost].any()
+
+
+def test_rates_are_those_of_shifted_images_of_trajectories_that_start_in_class():
+    table = benchmark(seeds=2)
+    table.loc[(table["class"] == "bag") & (table["seed"] == 1) & (table["scale"] == 0), "class_probability"] = 0.4
+    labelled = filtering.labelled_images(table)
+    assert (labelled["scale"] > 0).all() and len(labelled) == 3 * 2 * 2  # three garments, two shifts, two scales
+    assert ("bag", 1) not in set(labelled[["class", "seed"]].itertuples(index=False, name=None))
+
+
 def test_rates_of_ten_hand_counted_images():
     # out of class: 4, of which 3 are dropped; in class: 6, of which 1 is dropped; right: 3 + 5
     outside = [True] * 4 + [False] * 6
@@ -149,7 +167,7 @@ def test_cross_validation_never_uses_an_images_own_seed():
 
 
 def test_cross_validated_rates_of_separable_images_are_perfect():
-    table = filtering.compare(benchmark(), settings=SETTINGS).set_index(["rule", "judged on", "measure"])["estimate"]
+    table = filtering.compare(benchmark(), recall=0.9, settings=SETTINGS).set_index(["rule", "judged on", "measure"])["estimate"]
     for rule, judged_on in itertools.product(["clip", "clip_pair", "ours"], ["cross-validated", "same labels"]):
         assert table[rule, judged_on].to_dict() == {"tpr": 1, "fpr": 0, "accuracy": 1}
 
@@ -184,7 +202,7 @@ def test_a_single_class_and_seed_has_no_other_labels_and_keeps_all():
     table = benchmark().query("`class` == 'bag' and seed == 1")
     assert filtering.cross_validated(filtering.rules(3)["ours"], table, recall=0.9).all()
     empty = table.iloc[:0]
-    assert filtering.compare(empty, settings=SETTINGS)["n"].eq(0).all()
+    assert filtering.compare(empty, recall=0.9, settings=SETTINGS)["n"].eq(0).all()
 
 
 def test_outside_shares_by_shift_and_scale():

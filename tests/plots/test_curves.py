@@ -13,15 +13,15 @@ from cnslib.plots import curves, figures
 from cnslib.stats import accuracy, verdicts
 
 
-def test_curves_keep_the_order_of_the_axis_and_have_their_own_looks():
+def test_curves_keep_the_order_of_the_axis_and_have_their_names_at_their_ends():
     table = accuracy.accuracy_drop(shares(random_predictions(4))).query("shift == @accuracy.ALL")
     figure, panel = plt.subplots()
-    curves.axis_lines(panel, table, order=["resnet", "alexnet"], ordered=True)
+    curves.axis_lines(panel, table, order=["resnet", "alexnet"])
     assert panel.get_legend_handles_labels()[1] == ["resnet", "alexnet"]
     drawn = next(line for line in panel.lines if line.get_label() == "resnet")
     assert drawn.get_ydata().tolist() == estimates(table, model="resnet")
-    looks = curves.looks([f"model {i}" for i in range(22)], ordered=False)
-    assert len({(tuple(look["color"]), look["marker"]) for look in looks.values()}) == 22
+    figures.label_ends(panel)
+    assert {text.get_text() for text in panel.texts} == {"resnet", "alexnet"}
     plt.close(figure)
 
 
@@ -83,6 +83,29 @@ def test_bars_are_estimates_and_bins_keep_their_order():
     curves.failure_bars(axes, table)
     assert [bar.get_height() for bar in axes.patches] == [0.0, 0.5, 0.0, 0.25]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.0", "never"]
+
+
+def test_ranks_stand_one_above_the_other_at_the_right_and_only_the_shown_have_intervals():
+    _, axes = plt.subplots()
+    rows = [
+        (model, scale, rank)
+        for model, both in {"a": (1, 2.5), "b": (2, 1), "c": (3, 2.5)}.items()
+        for scale, rank in zip((0.0, 1.0), both, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["model", "scale", "estimate"]).assign(low=1.0, high=3.0)
+    curves.bump_lines(axes, table, shown=["b"])
+    assert [(text.get_text(), text.get_position()[1]) for text in axes.texts] == [("b", 1), ("a", 2), ("c", 3)]
+    assert len(axes.collections) == 1 and axes.yaxis_inverted()
+
+
+def test_curves_that_are_not_shown_are_grey_and_points_are_those_of_the_table():
+    _, axes = plt.subplots()
+    rows = [(shift, x, x / 2) for shift in ("fog", "snow") for x in (0.0, 0.4, 1.0)]
+    table = pd.DataFrame(rows, columns=["shift", "severity", "estimate"])
+    curves.highlighted_lines(axes, table, x="severity", hue="shift", shown=["snow"], label="accuracy")
+    grey, shown = axes.lines
+    assert grey.get_color() == curves.GREY and axes.get_legend_handles_labels()[1] == ["snow"]
+    assert shown.get_xdata().tolist() == [0.0, 0.4, 1.0] and shown.get_ydata().tolist() == [0.0, 0.2, 0.5]
 
 
 def test_names_at_the_ends_of_curves_do_not_overlap():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from cnslib.plots import curves, figures
+from cnslib.plots import curves, figures, palette
 
 TABLE = pd.DataFrame(
     {
@@ -78,7 +78,7 @@ def test_a_dot_in_the_name_is_no_suffix(tmp_path):
 
 def test_a_model_looks_the_same_in_every_panel_and_unlike_the_others():
     names = [f"model {i:02d}" for i in range(14)]
-    looks = figures.looks(reversed(names))
+    looks = palette.looks(reversed(names))
     assert list(looks) == names and len({(look["color"], look["marker"]) for look in looks.values()}) == 14
     figure = figures.panels(TABLE, curves.drop_lines)
     colours = [{line.get_label(): line.get_color() for line in axes.lines[:2]} for axes in figure.axes]
@@ -104,6 +104,12 @@ def test_the_caption_lies_below_the_axes():
     axes.set_xlabel("slider scale")
     figures.caption(figure, "n = 40")
     assert figure.texts[0].get_window_extent().y1 <= axes.get_tightbbox().y0
+
+
+def test_a_long_caption_is_broken_into_lines_that_fit_the_figure():
+    figure, _ = plt.subplots(figsize=(3, 2))
+    figures.caption(figure, "The finding comes first. " * 6)
+    assert "\n" in figure.texts[0].get_text() and figure.texts[0].get_window_extent().width <= 3.2 * figure.dpi
 
 
 def test_counts_in_words():

@@ -1,5 +1,7 @@
 """Figures of accuracy on the line: what is drawn are the table's numbers, and names stay readable."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,7 +36,7 @@ def test_points_and_line_are_those_of_the_table_on_both_axes():
     for kind in line.AXES:
         table = line.scatter(scattered(3, axes=kind), shift="heavy snow", scale=1.0)
         _, axes = plt.subplots()
-        scatter.fitted_points(axes, table)
+        scatter.fitted_points(axes, table, families={model: [model] for model in table["model"]})
         drawn = [(float(bars.lines[0].get_xdata()[0]), float(bars.lines[0].get_ydata()[0])) for bars in axes.containers]
         assert drawn == list(zip(table["id"], table["ood"], strict=True))
         fitted = next(own for own in axes.lines if len(own.get_xdata()) == len(table))
@@ -42,14 +44,28 @@ def test_points_and_line_are_those_of_the_table_on_both_axes():
         assert np.abs(np.diff(np.diff(y) / np.diff(x))).max() < 1e-6  # one slope on the axes that it was fitted on
 
 
-def test_the_models_farthest_from_the_line_are_named_and_no_name_lies_over_another():
+def test_a_family_has_one_colour_and_its_name_lies_over_no_point_and_no_other_name():
     _, axes = plt.subplots()
     start = np.linspace(0.5, 0.9, 6)
     columns = {"axes": "linear", "model": list("abcdef"), "id": start, "id_low": start, "id_high": start, "expected": start}
-    ood = start + np.array([0.2, 0.19, 0, 0, 0, -0.3])  # a and b stand side by side
-    scatter.fitted_points(axes, pd.DataFrame(columns).assign(ood=ood, ood_low=ood, ood_high=ood))
-    named = [text.get_text() for text in axes.texts]
-    assert named[:2] == ["f", "a"] and not {"c", "d", "e"} & set(named)
+    ood = start + np.array([0.2, 0.19, 0, 0, 0, -0.3])
+    families = {"early": ["a", "b"], "middle": ["c", "d"], "late": ["e", "f"]}
+    scatter.fitted_points(axes, pd.DataFrame(columns).assign(ood=ood, ood_low=ood, ood_high=ood), families=families)
+    assert [len(bars.lines[0].get_xdata()) for bars in axes.containers] == [2, 2, 2]
+    boxes = {text.get_text(): text.get_window_extent() for text in axes.texts}
+    assert set(boxes) == set(families) and {text.get_color() for text in axes.texts} == {
+        bars.lines[0].get_color() for bars in axes.containers
+    }
+    points = axes.transData.transform(np.column_stack([start, ood]))
+    assert not any(box.count_contains(points) for box in boxes.values())
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes.values(), 2))
+
+
+def test_a_name_without_room_is_left_out():
+    _, axes = plt.subplots()
+    table = pd.DataFrame({"model": list("abcdefghijkl"), "rce": 0.5, "slope": 0.5})
+    scatter.named_points(axes, table, x="rce", y="slope")
+    assert 0 < len(axes.texts) < len(table)
 
 
 def test_the_panels_of_gains_share_the_order_of_the_first():
@@ -64,23 +80,6 @@ def test_the_map_of_gains_writes_only_what_is_not_zero():
     table = pd.DataFrame({"model": ["a", "b"], "shift": ALL, "estimate": [0.2, 0.1], "low": [0.1, -0.1], "high": [0.3, 0.3]})
     figure = scatter.gain_map(table, order=["b", "a"])
     assert [text.get_text() for text in figure.axes[0].texts] == ["", "+0.20"]
-
-
-def test_maps_keep_the_order_of_the_shifts_and_mark_small_p_values():
-    columns = {"r": [0.5, np.nan], "free": [0.6, 0.7], "free_low": [0.2, np.nan], "p_holm": [0.0001, 0.2]}
-    figure = scatter.maps(pd.DataFrame({"shift": ["snow", "fog"], "scale": 1.0, **columns}), alpha=0.05)
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["snow", "fog"]
-    assert [text.get_text() for text in figure.axes[1].texts] == ["0.60 (0.20)", "0.70 (?)"]
-    assert [text.get_text() for text in figure.axes[2].texts] == ["<.001", "0.200"]
-    assert figure.axes[2].collections[0].get_array().ravel().tolist() == [0.8, 0.0]
-
-
-def test_a_falling_line_does_not_look_like_none():
-    columns = {"r": [-0.6, 0.0], "free": [-0.6, 0.0], "free_low": [-0.9, -0.2], "p_holm": [0.1, 0.2]}
-    figure = scatter.maps(pd.DataFrame({"shift": ["snow", "fog"], "scale": 1.0, **columns}), alpha=0.05)
-    figure.draw_without_rendering()
-    falling, level = figure.axes[0].collections[0].get_facecolors()
-    assert falling.tolist() != level.tolist()
 
 
 def test_slope_bands_are_images_inside_models_and_the_probit_slope_is_a_line():
@@ -108,5 +107,5 @@ def test_a_model_without_errors_is_drawn_half_an_image_from_the_edge_of_probit_a
     table = line.scatter(found, shift="heavy snow", scale=1.0)
     assert table["id"].max() == pytest.approx(0.995) and table["ood"].max() == pytest.approx(0.99)
     _, axes = plt.subplots()
-    scatter.fitted_points(axes, table)
+    scatter.fitted_points(axes, table, families={model: [model] for model in table["model"]})
     assert 0.995 < axes.get_xlim()[1] < 1 and 0.99 < axes.get_ylim()[1] < 1

@@ -265,3 +265,19 @@ def test_a_classifier_without_a_value_is_not_a_number_and_order_is_that_of_the_m
 def test_neither_answers_nor_accuracies_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="no table of predictions"):
         accuracy.shares(tmp_path, settings=MANY)
+
+
+def test_every_shift_weighs_the_same_in_their_mean_and_every_image_in_the_pool():
+    many, few = predictions({"vit": ["..x"] * 9}, "heavy fog"), predictions({"vit": ["xxx"]}, "heavy snow")
+    errors = shares(pd.concat([many, few]))
+    assert estimates(accuracy.accuracy(errors), shift=accuracy.ALL) == pytest.approx([0.9, 0.9, 0.0])
+    alike = accuracy.over_shifts(errors)
+    assert estimates(accuracy.accuracy(alike), shift=accuracy.MEAN) == pytest.approx([0.5, 0.5, 0.0]) and alike.n.tolist() == [10]
+    np.testing.assert_allclose(alike.samples[:, 0], np.nanmean(errors.samples[:, :-1], axis=1))
+
+
+def test_three_shifts_stand_for_all_and_small_ones_only_where_there_are_no_others():
+    table = pd.DataFrame({"shift": list("abcde"), "n": [8, 60, 70, 80, 90]})
+    assert accuracy.exemplars(table) == ["b", "d", "e"]
+    assert accuracy.exemplars(table.assign(n=5)) == ["a", "c", "e"]
+    assert accuracy.exemplars(table.head(1)) == ["a"]

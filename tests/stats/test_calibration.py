@@ -238,13 +238,12 @@ def errors_of(table: pd.DataFrame) -> accuracy.Shares:
     return accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS.bootstrap)
 
 
-def test_accuracy_at_a_severity_by_hand():
-    """Severity 0, 0.1, 0.5 at accuracies 1, 0.5, 0: half of the way is 0.25, at 3/8 of the second step."""
+def test_accuracies_stand_at_the_severities_that_were_measured_and_nowhere_else():
     maps = map_of(readings({"snow": [[0, 0.1, 0.5]] * 2}))
     errors = errors_of(predictions({"vit": ["..x", ".xx"]}, "snow"))
-    found = calibration.on_axis(errors, maps, ruler="oracle", points=3)
-    assert found["severity"].tolist() == pytest.approx([0, 0.25, 0.5])
-    assert found["estimate"].tolist() == pytest.approx([1, 0.5 - 0.5 * 3 / 8, 0])
+    found = calibration.curves(errors, maps, np.array([[True]]))
+    assert found["severity"].tolist() == pytest.approx([0, 0.1, 0.5])
+    assert found["scale"].tolist() == SCALES and found["estimate"].tolist() == [1, 0.5, 0]
 
 
 def test_the_mean_over_an_axis_is_numpys_area_under_the_curve():
@@ -265,7 +264,7 @@ def test_relabelling_the_scales_leaves_perceived_axes_unchanged():
     other = [part.assign(scale=part["scale"].map(renamed)) for part in (table, answers)]
     both = np.array([True, True])
     for function in (
-        lambda errors, maps: calibration.on_axis(errors, maps, ruler="oracle").drop(columns="shift").to_numpy(),
+        lambda errors, maps: calibration.curves(errors, maps, np.ones((2, 1), bool)).drop(columns=["ruler", "shift", "scale"]).to_numpy(),
         lambda errors, maps: calibration.over_axis(errors, maps),
         lambda errors, maps: calibration.hardness(errors, maps, ruler="oracle", shifts=both),
     ):

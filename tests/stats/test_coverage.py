@@ -24,7 +24,15 @@ DATA_SETS, SEEDS, MODELS = 100, 40, 23
 SETTINGS = Bootstrap(200, 0.95, 1, SAME)
 FEW, MANY = "shift 00", f"shift {SHIFTS - 1:02d}"  # the shifts with the fewest and with the most trajectories
 AXIS = [f"m{i:02d}" for i in range(7)]
-WHOLE = {"rank", "tau", "tau of neighbouring scales", "tau under one shift", "order along an axis", "median scale"}
+WHOLE = {
+    "rank",
+    "tau",
+    "tau, every shift alike",
+    "tau of neighbouring scales",
+    "tau under one shift",
+    "order along an axis",
+    "median scale",
+}
 
 
 def exact(values: np.ndarray, bins: list) -> Shares:
@@ -61,12 +69,14 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
         "accuracy without a shift": only(accuracies, **everything, scale=0.0),
         "accuracy under one shift": only(accuracies, shift=MANY, **own, **last),
         "mean accuracy": only(accuracy.mean_accuracy(errors), shift=ALL, **last),
+        "mean accuracy, every shift alike": only(accuracy.mean_accuracy(accuracy.over_shifts(whole)), **last),
         "drop": only(accuracy.accuracy_drop(errors), **everything, **last),
         "difference of drops": only(accuracy.drop_against(errors, reference="m03"), **everything, **last),
         "average drop": only(axes.average_drop(errors), **everything),
         "CE": only(accuracy.corruption_error(whole, reference="m03"), shift=accuracy.MEAN, **own),
         "rank": only(ranking.ranks(errors), **everything, **last),
         "tau": only(order, shift=ALL, **last),
+        "tau, every shift alike": only(ranking.agreement(accuracy.over_shifts(whole)), **last),
         "tau of neighbouring scales": only(order, shift=ALL, scale=0.5),
         "tau under one shift": only(order, shift=MANY, **last),
         "order along an axis": axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, published, column="x").iloc[0].to_dict(),

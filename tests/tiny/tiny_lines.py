@@ -14,7 +14,7 @@ from cnslib.stats.bootstrap import resampling_weights
 
 SCALES = [0.0, 0.5, 1.0]
 FAMILIES = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}
-SETTINGS = Line(Bootstrap(200, 0.95, 1, "same classes"), "catalog", FAMILIES, ["resnet"], ["vit"])
+SETTINGS = Line(Bootstrap(200, 0.95, 1, "same classes"), "catalog", FAMILIES, ["resnet"], ["vit"], [])
 ID = np.array([0.5, 0.6, 0.7, 0.75, 0.8, 0.9])
 
 

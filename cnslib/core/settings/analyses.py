@@ -84,12 +84,16 @@ class Bisection(Resampled):
 
 @dataclass(frozen=True, config=STRICT)
 class Line(Resampled):
-    """Accuracy on the line: what ID accuracy is measured on, and which classifiers belong together."""
+    """Accuracy on the line: what ID accuracy is measured on, which classifiers belong together, and which knew the benchmark's makers.
+
+    `same_pool` learned from the pictures that taught the generator or the filter's encoder: they are no independent witnesses.
+    """
 
     id_accuracy: Literal["catalog", "scale 0"]
     families: dict[str, list[str]]
     sizes: list[str]
     pretrained: list[str]
+    same_pool: list[str]
 
     def __post_init__(self):
         members = [name for own in self.families.values() for name in own]

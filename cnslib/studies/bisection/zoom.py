@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import ConnectionPatch, Rectangle
 
 from cnslib.core import tables
-from cnslib.plots import curves, figures
+from cnslib.plots import figures, palette
 
 GREY = "0.55"
 SIDE = 0.46  # half the width of a picture in a film, in places
@@ -28,11 +28,11 @@ def closeup(whole: dict[float, np.ndarray], cell: dict[float, np.ndarray], lines
     film(top, whole)
     film(middle, cell)
     mark_pictures(middle, list(cell), failures)
-    for model, look in figures.looks(failures).items():
+    for model, look in palette.looks(failures).items():
         margin_line(bottom, lines[lines["model"] == model], failures[model], look=look)
     bottom.axhline(0, color=GREY, linewidth=0.8)
     bottom.set(xlabel="slider scale", ylabel="logit margin", xlim=widened(min(cell), max(cell), 0.03))
-    curves.label_ends(bottom, lines.sort_values("scale").groupby("model")["margin"].last().to_dict())
+    figures.label_ends(bottom)
     fan_out(figure, top, middle, list(whole), list(cell))
     join(figure, middle, bottom, list(cell))
     return figure
@@ -55,7 +55,7 @@ def above(axes: Axes, text: str, place: tuple[float, float], *, color, ha: str =
 def mark_pictures(axes: Axes, scales: list[float], failures: dict[str, float]) -> None:
     """A frame around the picture of each failure point, inside the frame of another model that fails at the same one."""
     framed: list[float] = []
-    for model, look in figures.looks(failures).items():
+    for model, look in palette.looks(failures).items():
         failure = failures[model]
         if failure in scales:
             side = 2 * (SIDE - 0.05 * framed.count(failure))
@@ -172,7 +172,7 @@ def survival_boxes(axes: Axes, table: pd.DataFrame) -> None:
 
 def cost_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Images beyond the grid against the resolution, one line per method, named at its end; both axes logarithmic."""
-    for method, look in figures.looks(table["method"].unique()).items():
+    for method, look in palette.looks(table["method"].unique()).items():
         part = table[table["method"] == method].sort_values("resolution")
         axes.plot(part["resolution"], part["images"], markersize=4, **look)
         end, text = part.iloc[0], f"{method}: {part['images'].iloc[0]:,.0f}"

@@ -117,11 +117,11 @@ def shown(studio: Studio, wanted: pd.DataFrame, *, path: Path) -> pd.DataFrame:
 
 
 def filtered(seen: pd.DataFrame, known: pd.DataFrame, *, labels: int, settings: Filtering) -> pd.DataFrame:
-    """The trajectories (shift, class, seed) that the benchmark's filter keeps whole; its thresholds are those of the filtering step.
+    """The trajectories (shift, class, seed) that enter the benchmark; the filter's thresholds are those of the filtering step.
 
     `known` are that step's cosines, on whose labelled images the thresholds are set; the oracle knows `labels` classes.
     """
     known = known.assign(oracle_ooc=filtering.out_of_class(known["class_probability"], labels=labels))
-    limits = filtering.thresholds(known[filtering.started_in_class(known)], settings.recall)
+    limits = filtering.thresholds(filtering.labelled_images(known), settings.recall)
     verdict = filtering.keeps(filtering.rules(settings.passes)["ours"], seen, limits)
-    return filtering.kept_trajectories(seen.assign(keep=filtering.whole(seen, verdict)))
+    return filtering.kept_trajectories(seen.assign(keep=filtering.enters(seen, verdict)))

@@ -135,12 +135,17 @@ def reference_error(settings: Published) -> Finding:
 
 def partial_correlation(settings: Published) -> Finding:
     """Supplement F against Tables 5 and 7, with rounding."""
-    line = rounding.correlations(starts=settings.starts, confidence=settings.bootstrap.confidence, seed=settings.seed).iloc[0]
+    lines = rounding.correlations(starts=settings.starts, confidence=settings.bootstrap.confidence, seed=settings.seed).set_index(
+        "accuracy"
+    )
+    line, drop = lines.loc[rounding.MEAN], lines.loc[rounding.DROP]
     said, alpha = float(published.facts("cns_text")["partial_correlation"]), 1 - settings.bootstrap.confidence
     p = rounding.p_value(said, line["n"])
     usual, all_of_them = (f"{line[low]:+.2f} to {line[high]:+.2f}" for low, high in (("low", "high"), ("least", "most")))
     ours = f"{line['estimate']:+.2f}; {settings.bootstrap.confidence:.0%} of roundings {usual}, all {all_of_them}"
     numbers = {"p": p, "below": line["below"], "needed": rounding.models_needed(said, alpha), "n": line["n"]}
+    numbers |= {"drop": drop["estimate"], "drop_low": drop["low"], "drop_high": drop["high"]}
+    numbers["fits"] = "holds" if drop["low"] <= said <= drop["high"] else "does not hold"
     return Finding(f"{said:+.3f}, significant", ours, not line["low"] <= said <= line["high"], bool(p < alpha), numbers)
 
 

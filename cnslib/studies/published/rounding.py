@@ -20,6 +20,7 @@ HALF_MILLION = 0.5  # Table 7 prints whole millions of parameters
 SLACK = 1e-9  # what binary fractions may add
 FAMILY = tuple(f"deit3_{size}" for size in ("small", "medium", "base", "large", "huge"))
 SCALES = published.SCALES
+MEAN, DROP = "mean above 0", "drop to the mean above 0"
 
 
 def family() -> pd.DataFrame:
@@ -44,10 +45,18 @@ def printed(model: str) -> tuple[Float[np.ndarray, "scales"], Float[np.ndarray, 
     return published.by_scale("cns_table5").loc[model].to_numpy(), np.array(others)
 
 
-def bounds(model: str, scales: list[float]) -> tuple[float, float]:
-    """Smallest and largest mean accuracy over some scales that all printed numbers of a model allow (linear programme, scipy)."""
+def outcomes() -> dict[str, Float[np.ndarray, "scales"]]:
+    """What size may be correlated with, as weights on the six accuracies: the mean above 0, its drop from scale 0, each scale above 0."""
+    above, start = np.array(SCALES) > 0, np.eye(len(SCALES))[0]
+    mean = above / above.sum()
+    single = {f"scale {scale:g}": row for scale, row in zip(SCALES, np.eye(len(SCALES)), strict=True) if scale > 0}
+    return {MEAN: mean, DROP: start - mean, **single}
+
+
+def bounds(model: str, target: Float[np.ndarray, "scales"]) -> tuple[float, float]:
+    """Smallest and largest sum of weighted accuracies that all printed numbers of a model allow (linear programme, scipy)."""
     accuracies, others = printed(model)
-    rows, target = combinations(), np.isin(SCALES, scales) / len(scales)
+    rows = combinations()
     limits = {"A_ub": np.vstack([rows, -rows]), "b_ub": np.concatenate([others + HALF, HALF - others]) + SLACK}
     box = np.column_stack([accuracies - HALF, accuracies + HALF])
     low, high = (sign * scipy.optimize.linprog(sign * target, bounds=box, **limits).fun for sign in (1, -1))
@@ -93,7 +102,7 @@ def extremes(function: Callable[[np.ndarray], float], low: np.ndarray, high: np.
 
 
 def correlations(*, starts: int, confidence: float, seed: int) -> pd.DataFrame:
-    """Partial correlation of size for DeiT3 and what rounding allows, for the mean over the scales above 0 and for every such scale.
+    """Partial correlation of size for DeiT3 and what rounding allows, for each of `outcomes` given ID accuracy.
 
     `low` and `high` are quantiles over `starts` evenly drawn tables that round to the printed ones, `least` and `most` the extremes;
     `below` is the share of the draws at or below the printed value. n counts models.
@@ -103,12 +112,11 @@ def correlations(*, starts: int, confidence: float, seed: int) -> pd.DataFrame:
     size, own = table["parameters"].to_numpy(), table["id_accuracy"].to_numpy()
     cells = np.stack([draws(model, starts, generator) for model in table.index], axis=1)
     drawn = [values + half * generator.uniform(-1, 1, (starts, len(values))) for values, half in ((size, HALF_MILLION), (own, HALF_ID))]
-    above, rows = [scale for scale in SCALES if scale > 0], []
-    for title, scales in {"mean above 0": above, **{f"scale {scale:g}": [scale] for scale in above}}.items():
-        r, p = partial(size, table[scales].mean(axis=1).to_numpy(), own)
-        mean = cells[..., np.isin(SCALES, scales)].mean(-1)
-        many = np.array([correlation(np.concatenate(point)) for point in zip(drawn[0], mean, drawn[1], strict=True)])
-        ends = np.array([bounds(model, scales) for model in table.index]).T
+    rows = []
+    for title, weights in outcomes().items():
+        r, p = partial(size, table[list(SCALES)].to_numpy() @ weights, own)
+        many = np.array([correlation(np.concatenate(point)) for point in zip(drawn[0], cells @ weights, drawn[1], strict=True)])
+        ends = np.array([bounds(model, weights) for model in table.index]).T
         box = [np.concatenate([size + sign * HALF_MILLION, end, own + sign * HALF_ID]) for sign, end in zip((-1, 1), ends, strict=True)]
         least, most = extremes(correlation, *box, starts=starts, seed=seed)
         low, high = np.quantile(many, [(1 - confidence) / 2, (1 + confidence) / 2])

@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import UInt8
 from matplotlib.axes import Axes
 
-from cnslib.plots import figures
+from cnslib.plots import palette
 from cnslib.stats import bootstrap
 from cnslib.studies.scenarios import experiment2, scenarios, subjects
 from cnslib.studies.scenarios.score import Accuracies
@@ -53,7 +53,7 @@ def coefficient_dots(axes: Axes, table: pd.DataFrame) -> None:
 
 def dots(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, levels: list[str], order: list[str]) -> None:
     """Estimates with intervals, a row for each of `order` in every panel, the two levels of `hue` side by side."""
-    for offset, (name, look) in zip((-0.15, 0.15), figures.looks(levels).items(), strict=True):
+    for offset, (name, look) in zip((-0.15, 0.15), palette.looks(levels).items(), strict=True):
         part = table[table[hue] == name]
         places = np.array([order.index(row) for row in part[y]]) + offset
         arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T.to_numpy()

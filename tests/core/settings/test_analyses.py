@@ -43,7 +43,7 @@ def test_a_classifier_that_is_not_evaluated_is_named_when_the_parameters_are_rea
 
 def one(**changes) -> Line:
     families = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}
-    return changed(Line(Bootstrap(100, 0.95, 1, "same classes"), "catalog", families, ["resnet"], ["vit"]), **changes)
+    return changed(Line(Bootstrap(100, 0.95, 1, "same classes"), "catalog", families, ["resnet"], ["vit"], []), **changes)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,11 @@ def test_a_trajectory_is_kept_when_all_its_images_are_above_the_thresholds_of_th
     assert generated.filtered(seen, labelled, labels=10, settings=FILTERING)["seed"].tolist() == [1]
 
 
+def test_a_trajectory_that_does_not_start_in_class_is_not_kept(labelled):
+    seen = cosines([(1, 0.0, 0.9, 0.9), (1, 3.0, 0.9, 0.9), (2, 0.0, 0.9, 0.4), (2, 3.0, 0.9, 0.9)])
+    assert generated.filtered(seen, labelled, labels=10, settings=FILTERING)["seed"].tolist() == [1]
+
+
 def test_everything_is_made_once_and_only_what_is_missing_is_made_again(studio, tmp_path, monkeypatch):
     """Reference, ladder and images are there after one run; a lost class is drawn again and nothing else is."""
     panel, tuning = studio.panel, studio.panel.tuning

@@ -26,8 +26,22 @@ def test_drawn_tables_round_to_the_printed_row():
     accuracies, others = rounding.printed(model)
     np.testing.assert_allclose(np.abs(drawn - accuracies).max(), 0, atol=0.005)
     assert np.abs(drawn @ rounding.combinations().T - others).max() <= 0.005 + 1e-8
-    low, high = rounding.bounds(model, [2.5])
+    low, high = rounding.bounds(model, rounding.outcomes()["scale 2.5"])
     assert low <= drawn[:, -1].min() and drawn[:, -1].max() <= high and high - low <= 0.01 + 1e-8
+
+
+def test_drop_and_mean_accuracy_are_weights_that_give_the_printed_columns():
+    table, weights = rounding.family(), rounding.outcomes()
+    scales = table[list(rounding.SCALES)]
+    above = scales.drop(columns=0.0).mean(axis=1)
+    assert scales.to_numpy() @ weights[rounding.MEAN] == pytest.approx(above.to_numpy())
+    assert scales.to_numpy() @ weights[rounding.DROP] == pytest.approx((scales[0.0] - above).to_numpy())
+
+
+def test_the_printed_correlation_is_one_that_the_rounding_of_drops_allows():
+    said = float(published.facts("cns_text")["partial_correlation"])
+    row = rounding.correlations(starts=200, confidence=0.95, seed=1).set_index("accuracy").loc[rounding.DROP]
+    assert row["estimate"] == pytest.approx(-0.450, abs=1e-3) and row["low"] <= said <= row["high"]
 
 
 def test_rounding_of_the_partial_correlation_nests():

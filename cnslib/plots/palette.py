@@ -1,0 +1,60 @@
+"""One order and one look of shifts, families and classifiers, the same in every figure of a notebook.
+
+`figures.use_style` fixes them from the parameters; what is not fixed is ordered by name and looks as its place among its like says.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import seaborn as sns
+from matplotlib.colors import to_rgb
+
+MARKERS = "osD^vPX"
+YELLOW, OLIVE = 8, (0.62, 0.57, 0.05)  # the palette's yellow cannot be read on white
+PALEST = 0.7  # share of white in the first classifier of a family; the last has the family's own colour
+FIXED: dict[str, dict] = {}  # the look of each name, in the order of the figures
+
+
+def families(models: Iterable[str], members: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+    """Family and classifiers, every classifier in one family, in the order of the classifiers; one of no family is one by itself."""
+    owner = {model: family for family, own in members.items() for model in own}
+    found: dict[str, list[str]] = {}
+    for model in models:
+        found.setdefault(owner.get(model, model), []).append(model)
+    return found
+
+
+def fix(*, shifts: Iterable[str], grouped: Mapping[str, list[str]]) -> None:
+    """Fixes order and look of shifts, and of families with their classifiers, in place of what was fixed before."""
+    FIXED.clear()
+    FIXED.update({shift: look(place) for place, shift in enumerate(shifts)})
+    for place, (family, models) in enumerate(grouped.items()):
+        for number, model in enumerate(models):
+            paleness = PALEST * (1 - (number + 1) / len(models))
+            FIXED[model] = {"color": paler(look(place)["color"], paleness), "marker": MARKERS[(place + number) % len(MARKERS)]}
+        FIXED[family] = look(place) if family not in models else FIXED[family] | {"color": look(place)["color"]}
+
+
+def look(place: int) -> dict:
+    """The colour and marker of a place, ten and seven of them: of seventy names no two are alike."""
+    colours = sns.color_palette("colorblind")
+    colours[YELLOW] = OLIVE
+    return {"color": colours[place % len(colours)], "marker": MARKERS[place % len(MARKERS)]}
+
+
+def paler(colour: tuple[float, float, float], share: float) -> tuple[float, float, float]:
+    """A colour mixed with a share of white."""
+    red, green, blue = (part + (1 - part) * share for part in to_rgb(colour))
+    return red, green, blue
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """The names once each: those without a fixed place as they come, then the others in the fixed order."""
+    places = {name: place for place, name in enumerate(FIXED)}
+    return sorted(dict.fromkeys(names), key=lambda name: places.get(name, -1))
+
+
+def looks(names: Iterable[str]) -> dict[str, dict]:
+    """Colour and marker of each name, told apart in grey print too; what has no fixed look takes that of its place by name."""
+    own = sorted(name for name in set(names) if name not in FIXED)
+    known = [name for name in ordered(names) if name in FIXED]
+    return {name: look(place) for place, name in enumerate(own)} | {name: FIXED[name] for name in known}
