@@ -47,8 +47,8 @@ gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set 
 benchmark: data ## make every slider, image and table from nothing in build/benchmark (about 2 hours on two cores; continues if killed)
 	$(CNS) run --overlay benchmark.yaml $(STEPS)
 
-official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH]
-	$(CNS) official $(results) $(if $(images),--images $(images))
+official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH] [without=NAMES]
+	$(CNS) official $(results) $(if $(images),--images $(images)) $(if $(without),--without $(without))
 
 export: data ## write images and answers in the authors' layout into build/export
 	$(CNS) export build/export
