@@ -4,6 +4,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 CNS := $(BIN)/cns
 UV_VERSION := 0.13.8
+AUDIT_VERSION := 2.10.1
 # `profile=paper` lays paper.yaml over params.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
 profile :=
 OVERLAY = $(if $(profile),--overlay $(profile).yaml)
@@ -47,8 +48,8 @@ gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set 
 benchmark: data ## make every slider, image and table from nothing in build/benchmark (about 2 hours on two cores; continues if killed)
 	$(CNS) run --overlay benchmark.yaml $(STEPS)
 
-official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH]
-	$(CNS) official $(results) $(if $(images),--images $(images))
+official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH] [without=NAMES]
+	$(CNS) official $(results) $(if $(images),--images $(images)) $(if $(without),--without $(without))
 
 export: data ## write images and answers in the authors' layout into build/export
 	$(CNS) export build/export
@@ -62,9 +63,18 @@ unit: data ## run the tests that are not marked slow
 matrix: data ## reproduce and test under several instruction sets and numbers of threads (an hour; all=--all for every pair)
 	$(CNS) matrix $(all)
 
-lint: env ## check style of code and notebooks, and types
+lint: env ## check style of code and notebooks, types, and code for what opens doors
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive cnslib
 	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb notebooks/course/*.ipynb
+
+audit: env ## look the locked packages up in the database of known vulnerabilities (needs the network)
+	$(BIN)/uv tool run pip-audit==$(AUDIT_VERSION) --requirement requirements.lock --no-deps --disable-pip
+
+mutants: data ## change statistics, filter, sliders, generation and report a little; tests must notice (hours; of="cnslib.stats.failure*" for some)
+	mkdir -p mutants && ln -sfn ../data mutants/data
+	$(BIN)/mutmut run $(of)
+	$(BIN)/mutmut results
 
 book: data ## set all notebooks and a gallery of the figures as a site, build/book/html/index.html; runs chapters that have not been run
 	$(CNS) book

@@ -7,6 +7,7 @@ img_name ("seed_0034_scale_1000.jpg"), class_name, seed, scale, and a column nam
 import io
 import re
 import tempfile
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -23,6 +24,7 @@ from cnslib.data.official import IDENTIFIERS, NAME, class_of, image_name, shift_
 
 COLUMNS = ("pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale")
 PREPROCESSING = "paper"  # ImageNet statistics for every model, as `classifiers.paper_settings` has it
+MARK = "cns"  # around an exported name that other names contain
 ABSENT = ("probability", "margin")  # not in their files: not a number here; top5 is an empty list
 schema = tables.schema(
     tables.predictions.metadata["key"],
@@ -34,19 +36,22 @@ ADAPTER = re.compile(
 )
 
 
-def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path) -> dict[str, Path]:
+def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path, without: Collection[str] = ()) -> dict[str, Path]:
     """Writes one table of predictions per model from the csv files of a zip or folder; other tables in `folder` are deleted.
 
-    A class is labels[index], so no two labels may be equal. What the files do not hold is absent: `top5` is empty, `probability`
-    and `margin` are not numbers (`tables.read_answers` reads the rest; `schema` checks the whole). Scale 0 stays under each
-    shift, where the authors have an image of its own. Errors are those of `read`, and ValueError for a source without csv files
-    and for one of a model and shift that is there twice; after an error everything is as it was.
+    Models in `without` are left out; their files are not opened. A class is labels[index], so no two labels may be equal. What the
+    files do not hold is absent: `top5` is empty, `probability` and `margin` are not numbers (`tables.read_answers` reads the rest;
+    `schema` checks the whole). Scale 0 stays under each shift, where the authors have an image of its own. Errors are those of
+    `read`, and ValueError for a source without csv files, one of a model and shift that is there twice, and a model that lacks a
+    shift; after an error everything is as it was.
     """
     demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
     folder.mkdir(parents=True, exist_ok=True)
     staged = {}
     with archives.opened(source) as archive, tempfile.TemporaryDirectory(dir=folder, suffix=".partial") as staging:
-        for model, files in tqdm(by_model(archive.names, source).items(), desc="answers", disable=None):
+        asked = {model: files for model, files in by_model(archive.names, source).items() if model not in without}
+        require_shifts(asked, source)
+        for model, files in tqdm(asked.items(), desc="answers", disable=None):
             parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in files]
             table = pd.concat(parts, ignore_index=True)
             staged[model] = Path(staging) / f"{model}.parquet"
@@ -59,18 +64,32 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
 
 
 def by_model(names: list[str], source: Path) -> dict[str, list[str]]:
-    """The csv files of each model; the model is all that comes before the two underscores, so that no name catches another's."""
+    """The csv files of each model; the model is all that comes before the two underscores, so that no name catches another's.
+
+    The mark of an exported name is taken off.
+    """
     found: dict[str, dict[str, str]] = {}
     for name in names:
         file = PurePosixPath(name)
         if file.suffix == ".csv":
             model, shift = split_name(name)
+            model = unmarked(model)
             if shift in found.setdefault(model, {}):
                 raise ValueError(f"{source}: {found[model][shift]!r} and {name!r} are of the same model and shift; accepted: one file")
             found[model][shift] = name
     if not found:
         raise ValueError(f"{source} holds no csv file; accepted: <model>__<shift>.csv")
     return {model: list(files.values()) for model, files in found.items()}
+
+
+def require_shifts(files: dict[str, list[str]], source: Path) -> None:
+    """Raises ValueError, naming model and shift, unless every model answered under every shift that another one answered under."""
+    shifts = {model: {split_name(name)[1] for name in own} for model, own in files.items()}
+    known = set().union(*shifts.values())
+    for model, own in shifts.items():
+        if missing := sorted(known - own):
+            whole = f"answers under all of the {len(known)} shifts, or this classifier left out (cns official --without {model})"
+            raise ValueError(f"{source}: no answers of {model!r} under {', '.join(map(repr, missing))}; accepted: {whole}")
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -99,7 +118,7 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
     table = pd.DataFrame({"shift": shift_of(name, source), "class": truth, "seed": seed, "scale": scale})
     require_rows(rows, ~table.duplicated(tables.KEY), where, "every image once")
     return table.assign(
-        model=model,
+        model=unmarked(model),
         top1=np.array(labels, object)[given],
         top5=[[] for _ in range(len(table))],
         probability=np.nan,
@@ -151,6 +170,7 @@ def export_answers(
     """Writes predictions of the kept trajectories as the authors' csv files, in a new folder or zip (by the name of `target`).
 
     Scale 0 is repeated under every shift. Image names are those of `official.export_benchmark`, whose files end in `form`.
+    A name that another model's contains is marked, see `apart`.
     Lost are probability, margin, all but the first answer, and the preprocessing. Raises ValueError where a kept trajectory
     has no prediction and for a class or answer that is no label, FileExistsError where `target` exists.
     """
@@ -160,8 +180,27 @@ def export_answers(
         predictions = tables.trajectories(predictions, shifts)
     chosen = tables.select(predictions, kept, tables.TRAJECTORY, "predictions of kept trajectories")
     named = {"number": {name: labels.index(name) for name in labels}, "form": form, "startnoise": startnoise}
-    groups = chosen.sort_values(tables.KEY).groupby(["model", "shift"])
-    return archives.write(target, [(f"{model}__{IDENTIFIERS[shift]}.csv", csv(rows, model, named)) for (model, shift), rows in groups])
+    groups, told = chosen.sort_values(tables.KEY).groupby(["model", "shift"]), apart(chosen["model"].unique())
+    files = [(f"{told[model]}__{IDENTIFIERS[shift]}.csv", csv(rows, told[model], named)) for (model, shift), rows in groups]
+    return archives.write(target, files)
+
+
+def apart(models: Iterable[str]) -> dict[str, str]:
+    """The exported name of each model, of which none contains another: the authors' notebook looks for names anywhere in file names.
+
+    "resnet" beside "resnet_large" becomes "cns.resnet.cns"; a name that no other contains stays. ValueError where two meet all the same.
+    """
+    models, shifts = list(models), list(IDENTIFIERS.values())
+    told = {name: f"{MARK}.{name}.{MARK}" if sum(name in file for file in models + shifts) > 1 else name for name in models}
+    for name, file in told.items():
+        demand(sum(file in other for other in [*told.values(), *shifts]) == 1, "classifier", name, "a name that no other one contains")
+    return told
+
+
+def unmarked(model: str) -> str:
+    """The name of an exported model without its mark."""
+    found = re.fullmatch(rf"{MARK}\.(.+)\.{MARK}", model)
+    return found[1] if found else model
 
 
 def csv(rows: pd.DataFrame, model: str, named: dict) -> bytes:

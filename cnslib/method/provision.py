@@ -38,8 +38,9 @@ def make_tokens(
 ) -> dict[str, Path]:
     """The token file of each class: learned by `inversion.invert_all`, or taken from the IN* tokens at the path `in_star`.
 
-    That is a folder of dataset interfaces (token files, or text_encoder/ with tokens.pt) or the published text encoder's file;
-    classes are then ImageNet's. Raises FileNotFoundError or ValueError, naming the path, where a token is missing or unfit.
+    That is a folder of dataset interfaces (token files, or text_encoder/ with tokens.pt), the published text encoder's file, or a
+    folder that holds one of them; classes are then ImageNet's. Raises FileNotFoundError or ValueError, naming the path, where a token
+    is missing or unfit.
     """
     if not in_star:
         return inversion.invert_all(pipe, classes, settings=settings, pictures=pictures, base=base, folder=folder)
@@ -60,12 +61,13 @@ def read_tokens(pipe: StableDiffusionPipeline, source: Path, numbers: dict[str, 
         raise FileNotFoundError(
             f"base.in_star: {source} does not exist; accepted: a folder of dataset interfaces, or a text encoder's file"
         )
-    if source.is_file():
-        vectors = tokens.read_rows(source, numbers, vocabulary=len(pipe.tokenizer))
-    elif (source / "tokens.pt").exists():
-        vectors = tokens.read_encoder(source, numbers)
+    form = tokens.located(source)
+    if form.is_file():
+        vectors = tokens.read_rows(form, numbers, vocabulary=len(pipe.tokenizer))
+    elif (form / "tokens.pt").exists():
+        vectors = tokens.read_encoder(form, numbers)
     else:
-        vectors = tokens.read_files(source, numbers)
+        vectors = tokens.read_files(form, numbers)
     width, found = pipe.text_encoder.config.hidden_size, len(next(iter(vectors.values())))
     demand(found == width, f"base.in_star, width of the tokens in {source}", found, f"{width}, that of the pipeline's text encoder")
     return vectors
@@ -88,13 +90,13 @@ def make_sliders(
 ) -> dict[tuple[str, str], Path]:
     """The file of each slider: trained by the paper's recipe, that of the released code or the fast one, or taken from the folder `recipe`.
 
-    Such a folder is what the authors' training leaves (lora_adapters.zip, unpacked); classes are then ImageNet's.
+    Such a folder is what the authors' training leaves, or holds it (lora_adapters.zip, unpacked); classes are then ImageNet's.
     """
     if recipe in RECIPES:
         return RECIPES[recipe].train_all(pipe, shifts, classes, settings=settings, origin=origin, folder=folder)
     source = paths.resolve(recipe)
     demand(source.is_dir(), "base.recipe", recipe, f"{', '.join(RECIPES)}, or a folder of the authors' sliders")
-    rank, alpha = settings.rank, settings.alpha
+    source, rank, alpha = kohya.released_folder(source), settings.rank, settings.alpha
     given = {
         (shift, name): kohya.released_path(source, shift, imagenet.index(name), rank=rank, alpha=alpha)
         for shift, name in itertools.product(shifts, classes)

@@ -176,6 +176,17 @@ def write(path: Path, weights: Mapping[str, Tensor], *, rank: int, alpha: float,
     units.write_bytes(path, adapters.with_header(data, entries))
 
 
+def released_folder(folder: Path) -> Path:
+    """Where the folders of the released sliders lie: in the given folder, or in one below it, as unzipping makes it.
+
+    Raises ValueError where they lie in several; without any it is the given one.
+    """
+    found = sorted({path.parents[1] for path in folder.rglob("*_class_*/*.pt")})
+    if len(found) > 1:
+        raise ValueError(f"sliders {folder} lie in {len(found)} folders, {found[0]} and {found[1]} among them; accepted: one of them")
+    return found[0] if found else folder
+
+
 def released_path(folder: Path, shift: str, number: int, *, rank: int, alpha: float) -> Path:
     """Where the released training leaves the slider of a shift and an ImageNet index, once it is finished.
 

@@ -43,6 +43,22 @@ def parse(text: str, path: Path) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
+def located(source: Path) -> Path:
+    """What there is to read at a path: a file, a folder with tokens.pt, a text encoder's weights, or a folder of token files.
+
+    It may lie one folder deeper, as unzipping makes it; where nothing is found it is the path itself.
+    """
+    if source.is_file():
+        return source
+    for folder in (source, *sorted(path for path in source.iterdir() if path.is_dir())):
+        for name in ("tokens.pt", "model.safetensors", "text_encoder/model.safetensors"):
+            if (folder / name).exists():
+                return folder if name == "tokens.pt" else folder / name
+        if any(path.stem.isdigit() for path in folder.glob("*.bin")) or any(folder.glob(f"*/{LEARNED}")):
+            return folder
+    return source
+
+
 def read_files(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
     """The vector of each class from dataset interfaces' files: `<index>.bin`, or `<index>/3000_learned_embeds.bin`.
 
@@ -93,7 +109,7 @@ def read_encoder(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
             raise FileNotFoundError(f"text encoder {folder} has no {part}; accepted: text_encoder/, tokenizer/ and tokens.pt")
     weights.refuse_code(folder, key="text encoder")
     words, matrix = listed_words(folder / "tokens.pt"), embeddings(folder / "text_encoder")
-    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer", local_files_only=True)
+    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer", local_files_only=True)  # a folder  # nosec B615
     found = {}
     for name, number in classes.items():
         text = words[number] if number < len(words) else ""

@@ -84,8 +84,9 @@ def require_grid(rows: pd.DataFrame, cells: Int[np.ndarray, "rows"], found: Outc
     if counts.min() == 0:
         fewest = counts.reshape(found.wrong.shape).sum(0)
         model, scale = np.unravel_index(fewest.argmin(), fewest.shape)
-        named = f"model {found.models[model]!r} at scale {found.scales[scale]:g}"
-        raise ValueError(f"predictions: {fewest.min()} rows of {named}, one for each of {len(found.wrong)} trajectories is needed")
+        lost = found.trajectories.iloc[np.argmin(counts.reshape(found.wrong.shape)[:, model, scale])]
+        needed = f"one for each of {len(found.wrong)} trajectories is needed, but none is of {lost['class']!r} under {lost['shift']!r}"
+        raise ValueError(f"predictions: {fewest.min()} rows of model {found.models[model]!r} at scale {found.scales[scale]:g}, {needed}")
 
 
 def error_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:

@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("command", choices=[*COMMANDS, "lab"], metavar="COMMAND", help="what to do; `cns COMMAND --help` says more")
     options, rest = parser.parse_known_args(sys.argv[1:2])
     if options.command == "lab":
-        os.execvp("jupyter", ["jupyter", "lab", "notebooks", *sys.argv[2:]])
+        os.execvp("jupyter", ["jupyter", "lab", "notebooks", *sys.argv[2:]])  # jupyter of the same environment  # nosec B606 B607
     module, first, _ = COMMANDS[options.command]
     return importlib.import_module(module).main([*first, *rest, *sys.argv[2:]])
 

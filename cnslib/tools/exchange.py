@@ -29,25 +29,29 @@ LEAST = 3  # classifiers that draw a line
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the authors' data are: answers, and if at hand the images and their annotations."""
+    """Where the authors' data are: answers, and if at hand the images and their annotations; and classifiers to leave out."""
 
     results: Path
     images: Path | None = None
     annotations: Path | None = None
+    without: tuple[str, ...] = ()
 
 
 def bring_in(sources: Sources, wish: dict[str, dict]) -> tuple[Path, accuracy.Outcomes]:
     """Imports the authors' data into the folder `base.out` of an overlay; returns the overlay narrowed to what is there, and the outcomes.
 
     Answers become `artifacts/evaluation`, images `artifacts/generation`, the trajectories `artifacts/filtering/kept.parquet`; accuracies
-    without a shift are those of Table 7. Raises ValueError for an unknown classifier, classifiers that did not answer
-    the same images, images other than those that were answered, and whatever the files themselves do wrong.
+    without a shift are those of Table 7. Raises ValueError for an unknown classifier, one that lacks a shift, classifiers that did not
+    answer the same images, images other than those that were answered, and whatever the files themselves do wrong.
     """
     layout, classes = paths.Layout(wish["base"]["out"]), imagenet.paper_classes()["class"].tolist()
     named: dict = {"labels": list(imagenet.labels()), "classes": classes}
     with archives.opened(sources.results) as archive:
-        require_known(list(answers.by_model(archive.names, sources.results)), wish)
-    found = answers.import_answers(sources.results, **named, folder=layout.artifacts("evaluation"))
+        there = list(answers.by_model(archive.names, sources.results))
+    require_known([name for name in there if name not in sources.without], wish)
+    for name in sources.without:
+        demand(name in there, "--without", name, ", ".join(there))
+    found = answers.import_answers(sources.results, **named, folder=layout.artifacts("evaluation"), without=sources.without)
     seen = accuracy.outcomes(tables.read_answers(found.values()))
     tables.write(seen.trajectories, layout.artifacts("filtering") / "kept.parquet", kept_schema)
     bring_images(sources, seen.trajectories, layout, named)
@@ -180,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
     brought.add_argument("results", type=Path, help="their results.zip, or a folder of its csv files")
     brought.add_argument("--images", type=Path, help="their cns_bench.zip, or its folder")
     brought.add_argument("--annotations", type=Path, help="annotations_cns.json, where it does not lie beside the images")
+    brought.add_argument("--without", nargs="+", default=[], metavar="CLASSIFIER", help="classifiers to leave out")
     brought.add_argument("--overlay", default="official.yaml", help="axes, families and output folder (default official.yaml)")
     written = commands.add_parser("export", help="our images and answers in the authors' layout")
     written.add_argument("folder", type=Path, help="receives cns_bench.zip and results.zip")
@@ -193,7 +198,8 @@ def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     try:
         if options.command == "official":
-            return rebuild(Sources(options.results, options.images, options.annotations), paths.resolve(options.overlay))
+            sources = Sources(options.results, options.images, options.annotations, tuple(options.without))
+            return rebuild(sources, paths.resolve(options.overlay))
         overlay = paths.resolve(options.overlay) if options.overlay else None
         for path in bring_out(options.folder, read.load(paths.resolve(options.params), overlay)):
             print(f"written: {path}")

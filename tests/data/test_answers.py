@@ -170,6 +170,22 @@ def test_an_exported_file_has_the_authors_columns(tmp_path):
     ]
 
 
+def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
+    """The authors' notebook takes for a model's the files whose names contain the model's."""
+    predictions, kept = ours()
+    names = ["resnet", "resnet_large", "large", "vit", "rain"]
+    table = pd.concat([predictions[predictions["model"] == "vit"].assign(model=name) for name in names], ignore_index=True)
+    out = answers.export_answers(table, kept, tmp_path / "out", labels=LABELS)
+    files = sorted(path.name for path in out.iterdir())
+    columns = {name: pd.read_csv(out / name, index_col=0).columns[-1] for name in files}
+    assert all([model in other for other in files] == [other == name for other in files] for name, model in columns.items())
+    assert files[-2:] == ["resnet_large__heavy_snow.csv", "vit__heavy_snow.csv"]  # as they are; the others are marked
+    found = bring_in(out, tmp_path / "in")
+    assert sorted(found) == sorted(names) and all(set(rows["model"]) == {name} for name, rows in found.items())
+    with pytest.raises(ValueError, match=r"classifier: 'a' is not accepted; accepted: a name that no other one contains"):
+        answers.apart(["a", "cns.a.cns"])
+
+
 def test_an_export_without_a_kept_prediction_or_label_is_refused(tmp_path):
     predictions, kept = ours()
     with pytest.raises(ValueError, match=r"predictions of kept trajectories: 1 rows missing"):

@@ -115,10 +115,19 @@ def test_scale_zero_beside_other_scales_equals_scale_zero_without_them(pipe, sli
     assert torch.equal(mixed[0::2], base[0::2]) and not torch.allclose(mixed[1::2], base[1::2], atol=1e-3)
 
 
-@pytest.mark.parametrize(("steps", "fraction", "expected"), [(100, 0.75, 25), (50, 0.75, 12), (100, 0.9, 10), (20, 1.0, 0)])
+@pytest.mark.parametrize(("steps", "fraction", "expected"), [(100, 0.75, 25), (50, 0.75, 12), (100, 0.9, 10), (20, 1.0, 0), (100, 0.55, 45)])
 def test_the_slider_starts_where_the_paper_starts_it(steps, fraction, expected):
+    """The last is 100 x 0.55, which floating-point numbers make a little more than 55."""
     settings = dataclasses.replace(SETTINGS, steps=steps, start_fraction=fraction)
     assert generation.steps_without_slider(settings) == expected
+
+
+def test_every_image_of_a_batch_is_stored_under_its_own_scale():
+    scales = [0.5, 1.0, 2.5]
+    images = torch.stack([torch.full((4, 4, 3), round(100 * scale), dtype=torch.uint8) for scale in scales])
+    table = pd.DataFrame(generation.rows("heavy snow", "sneaker", 3, scales, images))
+    assert table["scale"].tolist() == scales and tables.pictures(table, "rows")[:, 0, 0, 0].tolist() == [50, 100, 250]
+    assert set(table["shift"]) == {"heavy snow"} and set(table["class"]) == {"sneaker"} and set(table["seed"]) == {3}
 
 
 def test_sharing_saves_what_the_paper_wastes():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from tiny_sliders import CLASSES, SETTINGS, SHIFTS, pipeline
 
 from cnslib.core import paths
@@ -49,3 +49,12 @@ def test_given_tokens_are_taken_over_as_they_are_and_their_width_is_checked(pipe
     tokens.write_files({"hen": torch.zeros(8)}, tmp_path / "narrow", classes={"hen": imagenet.index("hen")})
     with pytest.raises(ValueError, match=r"base\.in_star, width of the tokens in .*narrow: 8 is not accepted; accepted: 16"):
         provision.make_tokens(pipe, ["hen"], in_star=str(tmp_path / "narrow"), **place)
+
+
+def test_the_published_encoder_is_read_from_its_folder_as_from_its_file(pipe, tmp_path):
+    known = len(pipe.tokenizer)
+    matrix = torch.randn(known + 1000, 16, generator=torch.Generator().manual_seed(1))
+    (tmp_path / "imagenet_star").mkdir()
+    save_file({"text_model.embeddings.token_embedding.weight": matrix}, tmp_path / "imagenet_star" / "model.safetensors")
+    for place in ("imagenet_star/model.safetensors", "imagenet_star", ""):
+        assert torch.equal(provision.read_tokens(pipe, tmp_path / place, {"hen": 8})["hen"], matrix[known + 8])

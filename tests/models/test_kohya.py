@@ -237,3 +237,38 @@ def test_a_shift_may_be_named_with_its_article_as_the_published_results_do(tmp_p
     (folder := tmp_path / name).mkdir()
     (folder / f"{name}_last.pt").write_bytes(b"")
     assert kohya.released_path(tmp_path, "design of sculpture", 22, rank=4, alpha=1) == folder / f"{name}_last.pt"
+
+
+@pytest.mark.parametrize("deeper", ["", "lora_adapters", "sliders/lora_adapters"])
+def test_released_sliders_are_found_where_unzipping_leaves_them(tmp_path, deeper):
+    for name in ("cartoon_style_class_002_alpha1.0_rank4_noxattn", "heavy_snow_class_022_alpha1.0_rank4_noxattn"):
+        (folder := tmp_path / deeper / name).mkdir(parents=True)
+        (folder / f"{name}_last.pt").write_bytes(b"")
+    assert kohya.released_folder(tmp_path) == tmp_path / deeper
+
+
+def test_sliders_in_several_folders_are_an_error_and_a_folder_without_any_stays(tmp_path):
+    assert kohya.released_folder(tmp_path) == tmp_path
+    for place in ("first", "second"):
+        (folder := tmp_path / place / "cartoon_style_class_002").mkdir(parents=True)
+        (folder / "slider.pt").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"lie in 2 folders, .*first and .*second among them; accepted: one of them"):
+        kohya.released_folder(tmp_path)
+
+
+STOCK = {  # as docs/interop.md tells: what reads our file, and the factor on the second factor's output that it gives
+    "the line that works": ({"use_safetensors": True}, 0.5),
+    "as others may write it": ({}, 1.0),
+}
+
+
+@pytest.mark.parametrize("way", STOCK)
+def test_diffusers_reads_alpha_from_our_file_with_the_documented_line_alone(pipe, tmp_path, way):
+    path, (arguments, factor) = tmp_path / "slider.safetensors", STOCK[way]
+    with adapters.fresh(pipe, rank=2, alpha=1.0, generator=torch.Generator()):
+        adapters.save(pipe, path, {})
+    try:
+        pipe.unet.load_lora_adapter(path, prefix="unet", adapter_name=adapters.NAME, **arguments)
+        assert {layer.scaling[adapters.NAME] for layer in adapters.layers(pipe.unet).values()} == {factor}
+    finally:
+        pipe.unload_lora_weights()

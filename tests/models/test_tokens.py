@@ -117,6 +117,26 @@ def test_the_published_weights_alone_give_the_rows_in_the_order_of_the_index(tmp
         tokens.read_rows(path, CLASSES, vocabulary=49408)
 
 
+LAYOUTS = {  # what lies at the path, and what there is to read
+    "model.safetensors": "model.safetensors",
+    "text_encoder/model.safetensors": "text_encoder/model.safetensors",
+    "encoder_root_imagenet/text_encoder/model.safetensors": "encoder_root_imagenet/text_encoder/model.safetensors",
+    "encoder_root_imagenet/tokens.pt": "encoder_root_imagenet",
+    "tokens.pt": "",
+    "tokens/7.bin": "tokens",
+    "tokens/7/3000_learned_embeds.bin": "tokens",
+    "7.bin": "",
+    "README.md": "",
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_tokens_are_found_in_a_folder_as_they_were_unzipped(tmp_path, name):
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_bytes(b"")
+    assert tokens.located(tmp_path) == tmp_path / LAYOUTS[name]
+
+
 def test_pickled_weights_of_a_text_encoder_are_read(tmp_path):
     matrix = torch.randn(5, WIDTH)
     torch.save({"text_model.embeddings.token_embedding.weight": matrix}, tmp_path / "pytorch_model.bin")

@@ -73,6 +73,19 @@ def test_the_same_classes_are_drawn_with_all_classes_of_a_seed_together():
     assert np.array_equal(weights, bootstrap.resampling_weights(rows, settings=SETTINGS)[0])
 
 
+def test_one_seed_in_two_classes_is_enough_for_all_seeds_to_be_drawn_together():
+    rows = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "seed": [1, 2, 2, 3]})
+    units, strata = bootstrap.units_of(rows, SAME)
+    assert units.tolist() == [0, 1, 1, 2] and strata.tolist() == [0, 0, 0, 0]
+
+
+def test_units_of_seeds_that_belong_to_one_class_each_are_numbered_class_by_class():
+    rows = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "seed": [7, 9, 1, 8]})
+    units, strata = bootstrap.units_of(rows, SAME)
+    assert units.tolist() == [0, 1, 2, 3] and strata.tolist() == [0, 0, 1, 1]
+    assert [found.tolist() for found in bootstrap.units_of(rows, OTHER)] == [[0, 0, 1, 1], [0, 0, 0, 0]]
+
+
 def test_seeds_that_belong_to_one_class_each_are_drawn_within_it():
     rows = pd.DataFrame({"class": ["bag"] * 3 + ["coat"] * 4, "seed": range(7)})
     weights, units = bootstrap.resampling_weights(rows, settings=SETTINGS)

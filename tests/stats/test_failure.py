@@ -40,6 +40,13 @@ def test_half_of_the_garments_have_failed_by_the_median_scale_and_never_is_infin
     assert table[accuracy.ALL].to_dict() == {"alexnet": 0.5, "resnet": 1.0, "vit": np.inf}
 
 
+def test_exactly_half_of_the_garments_is_half_of_them():
+    """Two of four have failed at 0.5, one more at 1; of the other model two at 1, and two never do."""
+    words = {"alexnet": [".xx", ".x.", "..x", "..."], "resnet": ["..x", "..x", "...", "..."]}
+    table = failure.median_scale(failures(predictions(words))).set_index(["shift", "model"])["estimate"]
+    assert table[accuracy.ALL].to_dict() == {"alexnet": 0.5, "resnet": 1.0}
+
+
 def textbook(table: pd.DataFrame, first: str, second: str) -> float:
     """Observed less expected failures of the first model, shift by shift and scale by scale."""
     points, excess = failure.failure_points(table), 0.0
@@ -126,6 +133,18 @@ def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_anothe
     found = failure.more_abrupt(failures(pd.concat([step, even])), "heavy snow", "heavy fog")
     assert found["n"] == 8 and found["estimate"] == pytest.approx(np.std([0.5, 0.5, 1.0, 1.0], ddof=1))
     assert 0 <= found["low"] <= found["estimate"] <= found["high"]
+    turned = failure.more_abrupt(failures(pd.concat([step, even])), "heavy fog", "heavy snow")
+    assert turned["estimate"] == -found["estimate"] and turned["low"] == pytest.approx(-found["high"])
+
+
+def test_the_interval_of_a_spread_is_reflected_and_not_below_zero():
+    words = {"alexnet": [".xx", ".xx", ".xx", "..x", "..x", ".xx"]}
+    shares = failures(predictions(words))
+    row = failure.spread(shares).query("shift == @accuracy.ALL").iloc[0]
+    resamples = failure.deviations(shares)[1:, -1, 0]
+    low, high = np.nanquantile(resamples, [0.025, 0.975], method="inverted_cdf")
+    assert row["low"] == pytest.approx(max(0, min(2 * row["estimate"] - high, row["estimate"])))
+    assert row["high"] == pytest.approx(max(2 * row["estimate"] - low, row["estimate"]))
 
 
 def test_failure_points_counted_by_hand():

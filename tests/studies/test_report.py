@@ -99,6 +99,23 @@ def test_the_place_counts_who_is_better(found):
     assert summary.loc["accuracy at scale 0", "place"] == 1
 
 
+@pytest.mark.parametrize(("better", "places"), [(1, [1, 2, 2, 4]), (-1, [4, 2, 2, 1])])
+def test_a_place_is_one_more_than_the_number_of_better_ones(better, places):
+    table = pd.DataFrame({"model": list("abcd"), "n": 9, "estimate": [0.9, 0.7, 0.7, 0.3], "low": 0.0, "high": 1.0})
+    found = [report.placed(table, name, better=better) for name in "abcd"]
+    assert [row["place"] for row in found] == places and {row["of"] for row in found} == {4}
+    assert [row["others"] for row in found] == [0.7, 0.7, 0.7, 0.7]
+
+
+def test_the_classifier_that_is_always_right_is_first_in_everything(found):
+    """The reference, wrong from the first step on, is last in all that is defined but at scale 0, where all are right."""
+    heads = report.headlines(found.tables)
+    first = {quantity: report.placed(table, "perfect", better=better)["place"] for quantity, (table, better) in heads.items()}
+    last = {quantity: report.placed(table, "reference", better=better)["place"] for quantity, (table, better) in heads.items()}
+    assert set(first.values()) == {1}
+    assert last == {quantity: 1 if quantity in ("accuracy at scale 0", "rCE") else 3 for quantity in heads}
+
+
 def test_differences_are_those_of_the_named_model_from_each_other_one(found):
     pairs = found.tables["pairs"].query("scale == 2").set_index("second")
     assert pairs["first"].eq("mine").all() and pairs["estimate"].to_dict() == {"perfect": -0.5, "reference": 0.5}

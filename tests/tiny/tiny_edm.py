@@ -4,12 +4,23 @@ import math
 
 import torch
 
+from cnslib.studies.controlshift.edm import PRECONDITIONING
 from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
 
 TINY = {
     PLUS: Architecture(PLUS, 8, 3, 8, 32, (8, 16), (False, True), 1, classes=3, augmentations=9),
     ADM: Architecture(ADM, 8, 3, 64, 256, (64, 128), (False, True), 1, classes=3, augmentations=0),
 }
+
+TOLD = {"preconditioning": PRECONDITIONING}  # in the header of a checkpoint's file
+
+
+class EDMPrecond(Denoiser):
+    """Named as the EDM training names it."""
+
+
+class VPPrecond(Denoiser):
+    """Named as a baseline; trained with augmentation it has the same tensors."""
 
 
 def numbered(shape: torch.Size, number: int) -> torch.Tensor:
@@ -18,9 +29,9 @@ def numbered(shape: torch.Size, number: int) -> torch.Tensor:
     return (((places * places + (2 * number + 1) * places) % 1009) / 504.5 - 1).reshape(shape)
 
 
-def filled(sizes: Architecture) -> Denoiser:
+def filled(sizes: Architecture, kind: type[Denoiser] = Denoiser) -> Denoiser:
     """A network whose weights are numbered in the order of their names, scaled to keep features of one size."""
-    denoiser = Denoiser(sizes).eval().requires_grad_(False)
+    denoiser = kind(sizes).eval().requires_grad_(False)
     names = sorted(key for key in denoiser.state_dict() if "resample_filter" not in key)
     for number, name in enumerate(names):
         weight = denoiser.get_parameter(name)

@@ -132,8 +132,8 @@ def missing_row(files: dict[str, bytes]) -> None:
 ERRORS = {
     unknown_model: "classifier: 'resnet19' is not accepted; accepted: alexnet, clip_resnet101",
     duplicated_row: "alexnet__heavy_snow.csv: 1 rows are wrong",
-    missing_file: "predictions: 16 rows of model 'alexnet' at scale 0, one for each of 24 trajectories is needed",
-    missing_row: "predictions: 23 rows of model 'alexnet' at scale 2.5",
+    missing_file: "no answers of 'alexnet' under 'heavy_snow'; accepted: answers under all of the 3 shifts, or this classifier left out",
+    missing_row: "one for each of 24 trajectories is needed, but none is of 'golden retriever' under 'heavy snow'",
 }
 
 
@@ -144,6 +144,18 @@ def test_damaged_answers_end_the_command_with_one_line(tmp_path, overlay, capsys
     assert exchange.main(["official", str(write_zip(tmp_path / "results.zip", files)), "--overlay", str(overlay)]) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ") and ERRORS[damage] in said and said.count("\n") == 1
+
+
+def test_a_classifier_that_lacks_a_shift_can_be_left_out(tmp_path, overlay, capsys):
+    files = official_results.results()
+    missing_file(files)
+    source = write_zip(tmp_path / "results.zip", files)
+    wish = read.read(overlay) | {"base": read.read(overlay)["base"] | {"out": str(tmp_path / "out")}}
+    _, seen = exchange.bring_in(exchange.Sources(source, without=("alexnet",)), wish)
+    assert sorted(seen.models) == sorted(set(official_results.STEADY) - {"alexnet"}) and len(seen.trajectories) == 24
+    assert not list((tmp_path / "out").rglob("alexnet*"))
+    assert exchange.main(["official", str(source), "--without", "alexnett", "--overlay", str(overlay)]) == 2
+    assert "--without: 'alexnett' is not accepted; accepted: alexnet, convnext_base.fb_in1k" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("lost", ["seed_0034_scale_1500.jpg", "seed_0034"])

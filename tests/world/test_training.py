@@ -42,7 +42,8 @@ def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(tmp_path)
 
 
 def test_a_finished_training_is_not_run_again(tmp_path):
-    model, loss = problem()
-    training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)
-    model, loss = problem(dies_at=0)
-    training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)
+    trained, loss = problem()
+    training.fit(trained, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)
+    again, loss = problem(dies_at=0)  # its first step would raise an error
+    training.fit(again, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)
+    assert all(torch.equal(value, trained.state_dict()[key]) for key, value in again.state_dict().items())

@@ -1,10 +1,10 @@
 """EDM's public checkpoints as the decoder of Control+Shift (section 4): reading them, Heun's method, and what `datasets` asks for.
 
 Of the same random weights, networks and sampler give in single precision what the code of EDM's authors gives, to within 2e-6 of
-images in [-1, 1], and the same bytes. The checkpoints `edm-cifar10-32x32-cond-vp.pkl` and `edm-imagenet-64x64-cond-adm.pkl` have a
-non-commercial licence of their own. They are pickles, which run code when they are read, and nothing here reads these: RECIPE turns
-one into tensors, once, in a checkout of that code. Notebook 30 then has another decoder; its classes are `list(edm.CIFAR10)`, its
-guidance is 1:
+images in [-1, 1]; of 9,216 bytes of the rounded pictures 2 differed. The checkpoints `edm-cifar10-32x32-cond-vp.pkl` and
+`edm-imagenet-64x64-cond-adm.pkl` have a non-commercial licence of their own. They are pickles, which run code when they are read, and
+nothing here reads these: RECIPE turns one into tensors, once, in a checkout of that code. Notebook 30 then has another decoder; its
+classes are `list(edm.CIFAR10)`, its guidance is 1:
 
     decoder = edm.decoder(Path("weights/edm-cifar10-32x32-cond-vp.safetensors"), edm.CIFAR10, settings, device=device)
     files = datasets.make(decoder, layout.artifacts("controlshift"))
@@ -22,6 +22,7 @@ from diffusers.image_processor import VaeImageProcessor
 from diffusers.models.autoencoders.vae import DecoderOutput
 from diffusers.models.unets.unet_2d import UNet2DOutput
 from jaxtyping import Float
+from safetensors import safe_open
 from torch import Tensor
 from torch.nn import functional
 
@@ -40,22 +41,28 @@ PICKLES = (".pkl", ".pickle")
 RECIPE = """
     import pickle, safetensors.torch
     network = pickle.load(open("edm-cifar10-32x32-cond-vp.pkl", "rb"))["ema"]
-    safetensors.torch.save_file(network.state_dict(), "edm-cifar10-32x32-cond-vp.safetensors")"""
+    told = {"preconditioning": type(network).__name__}
+    safetensors.torch.save_file(network.state_dict(), "edm-cifar10-32x32-cond-vp.safetensors", told)"""
+PRECONDITIONING = "EDMPrecond"  # what the EDM training wraps its networks in; those of the baselines have the same tensors
 SIGMA_MAX = 80.0  # the noise that a drawing begins with; EDMEulerScheduler's, too
 Images = Float[Tensor, "batch colours side side"]
 
 
 def load(path: Path, device: str = "cpu") -> Denoiser:
-    """The denoiser of a checkpoint's tensors (.safetensors, or a torch file of nothing else), in single precision, frozen.
+    """The denoiser of a checkpoint's tensors (.safetensors), in single precision, frozen.
 
-    Its sizes are read from the tensors. Raises ValueError for a pickle, with the recipe that makes a file of tensors of it, and for
-    tensors that are missing, unexpected or of another shape, which are counted. A baseline of the paper (VP, VE, iDDPM), a network
-    without classes and an NCSN++ are among these. Other errors are those of `pickles.read_weights`.
+    Its sizes are read from the tensors. Raises ValueError for a pickle, with the recipe that makes a file of tensors of it, for a
+    baseline of the paper (VP, VE, iDDPM), which the file's header tells, and for tensors that are missing, unexpected or of another
+    shape, which are counted. A network without classes and an NCSN++ are among these. Other errors are those of `weights.read_weights`.
     """
+    once = f"in a checkout of the code that the file belongs to, once:{RECIPE}"
     if path.suffix in PICKLES:
-        once = f"in a checkout of the code that the file belongs to, once:{RECIPE}"
         raise ValueError(f"{path} is a pickle, which runs code when it is read; accepted: .safetensors, which this makes of it {once}")
+    demand(path.suffix == ".safetensors", f"{path}, suffix", path.suffix, ".safetensors")
     weights = read_weights(path)
+    with safe_open(path, "pt") as file:
+        found = (file.metadata() or {}).get("preconditioning", "")
+    demand(found == PRECONDITIONING, f"{path}, preconditioning in its header", found, f"{PRECONDITIONING}, as this writes it {once}")
     with torch.device("meta"):
         denoiser = Denoiser(architecture(weights, path))
     require_complete(denoiser, weights, path)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from tiny_edm import TINY, filled
+from tiny_edm import TINY, TOLD, EDMPrecond, VPPrecond, filled
 from tiny_shifts import SHIFTED
 
 from cnslib.core import tables, workers
@@ -33,7 +33,7 @@ def weights():
 def path(weights, tmp_path_factory):
     """They as a file."""
     place = tmp_path_factory.mktemp("edm") / "tiny.safetensors"
-    save_file(weights, place)
+    save_file(weights, place, TOLD)
     return place
 
 
@@ -83,12 +83,11 @@ def test_the_network_is_asked_twice_a_step_but_for_the_last():
     assert len(asked) == 99 and asked[0] == 80
 
 
-@pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
 @pytest.mark.parametrize("family", [PLUS, ADM])
-def test_a_file_gives_back_the_network(family, suffix, tmp_path):
+def test_a_file_gives_back_the_network(family, tmp_path):
     denoiser = filled(TINY[family])
-    (save_file if suffix == ".safetensors" else torch.save)(denoiser.state_dict(), tmp_path / f"tiny{suffix}")
-    again, x = edm.load(tmp_path / f"tiny{suffix}"), torch.ones(1, 3, 8, 8)
+    save_file(denoiser.state_dict(), tmp_path / "tiny.safetensors", TOLD)
+    again, x = edm.load(tmp_path / "tiny.safetensors"), torch.ones(1, 3, 8, 8)
     assert again.sizes == TINY[family] and not any(value.requires_grad for value in again.parameters())
     assert torch.equal(*(network(x, torch.tensor(2.0), torch.eye(3)[:1]) for network in (denoiser, again)))
 
@@ -98,15 +97,31 @@ def test_a_pickle_is_refused_unread_and_the_recipe_in_the_error_makes_a_file_of_
         def __reduce__(self):
             return open, (str(tmp_path / "ran"), "w")
 
-    for name, message in (("bomb.pkl", "is a pickle, which runs code.*safetensors.torch.save_file"), ("bomb.pt", "torch file|code in it")):
+    for name, message in (
+        ("bomb.pkl", "is a pickle, which runs code.*safetensors.torch.save_file"),
+        ("bomb.pt", r"suffix: .*accepted: \.safetensors"),
+    ):
         (tmp_path / name).write_bytes(pickle.dumps({"ema": Bomb()}, protocol=2))
-        with pytest.raises(ValueError, match=f"(?s){name} .*{message}"):
+        with pytest.raises(ValueError, match=f"(?s){name}.*{message}"):
             edm.load(tmp_path / name)
     assert not (tmp_path / "ran").exists()
-    (tmp_path / "edm-cifar10-32x32-cond-vp.pkl").write_bytes(pickle.dumps({"ema": filled(TINY[PLUS])}))
-    with contextlib.chdir(tmp_path):
+    assert converted(EDMPrecond, tmp_path).sizes == TINY[PLUS]
+
+
+def converted(kind, folder):
+    """What the recipe in the error makes of a pickled network."""
+    (folder / "edm-cifar10-32x32-cond-vp.pkl").write_bytes(pickle.dumps({"ema": filled(TINY[PLUS], kind)}))
+    with contextlib.chdir(folder):
         exec(textwrap.dedent(edm.RECIPE))
-    assert edm.load(tmp_path / "edm-cifar10-32x32-cond-vp.safetensors").sizes == TINY[PLUS]
+    return edm.load(folder / "edm-cifar10-32x32-cond-vp.safetensors")
+
+
+def test_a_baseline_that_was_trained_with_augmentation_is_refused_though_its_tensors_fit(weights, tmp_path):
+    with pytest.raises(ValueError, match="preconditioning in its header: 'VPPrecond' is not accepted; accepted: EDMPrecond"):
+        converted(VPPrecond, tmp_path)
+    save_file(weights, tmp_path / "silent.safetensors")
+    with pytest.raises(ValueError, match=r"(?s)preconditioning in its header: '' is not accepted; .*import pickle"):
+        edm.load(tmp_path / "silent.safetensors")
 
 
 def test_a_truncated_file_is_refused(path, tmp_path):
@@ -126,13 +141,13 @@ def test_a_truncated_file_is_refused(path, tmp_path):
 )
 def test_tensors_that_do_not_fit_are_counted_in_one_error(weights, drop, add, message, tmp_path):
     changed = {key: value for key, value in weights.items() if key not in drop} | {key: torch.zeros(3) for key in add}
-    save_file(changed | {"model.map_layer0.bias": torch.zeros(5)}, tmp_path / "other.safetensors")
+    save_file(changed | {"model.map_layer0.bias": torch.zeros(5)}, tmp_path / "other.safetensors", TOLD)
     with pytest.raises(ValueError, match=f"other.safetensors .*{message}"):
         edm.load(tmp_path / "other.safetensors")
 
 
 def test_a_file_of_something_else_is_refused(tmp_path):
-    save_file({"weight": torch.zeros(2, 2)}, tmp_path / "other.safetensors")
+    save_file({"weight": torch.zeros(2, 2)}, tmp_path / "other.safetensors", TOLD)
     with pytest.raises(ValueError, match="4 of 4 tensors that tell its sizes are missing"):
         edm.load(tmp_path / "other.safetensors")
 
@@ -162,7 +177,7 @@ def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_s
 
 def test_a_digest_covers_file_and_class_numbers(decoder, weights, tmp_path):
     piece = Piece("one", "test", "extend", 0, 1, 2)
-    save_file(weights | {"model.map_layer0.bias": torch.zeros(32)}, tmp_path / "other.safetensors")
+    save_file(weights | {"model.map_layer0.bias": torch.zeros(32)}, tmp_path / "other.safetensors", TOLD)
     other = edm.decoder(tmp_path / "other.safetensors", NUMBERS, SETTINGS)
     swapped = edm.decoder(tmp_path / "other.safetensors", {"cat": 0, "dog": 2}, SETTINGS)
     assert len({found.stamp(piece) for found in (decoder, other, swapped)}) == 3

@@ -1,0 +1,52 @@
+"""What docs/interop.md says about our files in other programs, held against the files and the libraries."""
+
+import json
+import re
+import shutil
+
+import timm
+import torch
+from safetensors.torch import load_file
+from transformers import CLIPTextModel
+
+from cnslib.core import paths
+from cnslib.models import networks, tokens
+
+TOLD = (paths.ROOT / "docs" / "interop.md").read_text()
+CLASSIFIERS = paths.ROOT / "data" / "models" / "classifiers"
+ENCODER = paths.ROOT / "data" / "models" / "mini-sd" / "text_encoder"
+
+
+def architecture(folder) -> str:
+    """timm's name of the network in a directory of timm or open_clip."""
+    if (folder / "config.json").exists():
+        return json.loads((folder / "config.json").read_text())["architecture"]
+    return json.loads((folder / "open_clip_config.json").read_text())["model_cfg"]["vision_cfg"]["timm_model_name"]
+
+
+def test_the_classifiers_that_plain_timm_lacks_are_those_named():
+    lacking = {folder.name for folder in CLASSIFIERS.iterdir() if defined_in(architecture(folder)) == networks.__name__}
+    sentence = re.search(r"Three hold networks that these libraries do not have: (.*?)\.", TOLD, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", sentence[1])) == lacking and len(lacking) == 3
+    others = {defined_in(architecture(folder)).split(".")[0] for folder in CLASSIFIERS.iterdir() if folder.name not in lacking}
+    assert others == {"timm"}
+
+
+def defined_in(name: str) -> str:
+    """The module of the function that builds a network."""
+    return timm.models.model_entrypoint(name).__module__
+
+
+def test_a_directory_opens_by_its_name_once_the_networks_are_imported():
+    found = timm.create_model(f"local-dir:{CLASSIFIERS / 'alexnet'}", pretrained=True)
+    stored = load_file(CLASSIFIERS / "alexnet" / "model.safetensors")
+    assert all(torch.equal(value, stored[key]) for key, value in found.state_dict().items())
+
+
+def test_the_text_encoder_has_new_names_and_a_copy_with_old_ones_has_the_same_weights(tmp_path):
+    copy = shutil.copytree(ENCODER, tmp_path / "encoder")
+    assert not any(key.startswith(tokens.OLD) for key in load_file(copy / "model.safetensors"))
+    tokens.rename_old(copy / "model.safetensors")
+    assert all(key.startswith(tokens.OLD) for key in load_file(copy / "model.safetensors"))
+    before, after = (CLIPTextModel.from_pretrained(folder, local_files_only=True).state_dict() for folder in (ENCODER, copy))
+    assert before.keys() == after.keys() and all(torch.equal(after[key], value) for key, value in before.items())
