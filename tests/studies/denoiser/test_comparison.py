@@ -110,7 +110,9 @@ def test_mean_margins_count_the_unshifted_image_under_its_shift():
     answers = pd.DataFrame(keys, columns=tables.KEY).assign(model="denoiser_l1", margin=[3.0, 2.0, -1.0])
     chosen = pd.DataFrame([("heavy snow", "bag", 1)], columns=tables.TRAJECTORY)
     found = comparison.margins(answers, chosen, settings=SETTINGS)
-    assert found["estimate"].tolist() == [3, 2, -1] and (found["n"] == 1).all() and found["low"].isna().all()  # one unit says nothing of others
+    assert (
+        found["estimate"].tolist() == [3, 2, -1] and (found["n"] == 1).all() and found["low"].isna().all()
+    )  # one unit says nothing of others
 
 
 def test_the_bill_is_the_cost_of_an_image_times_their_number():
