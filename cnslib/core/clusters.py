@@ -145,7 +145,6 @@ def configuration(cluster: Cluster, folder: Path) -> Any:
     )
     fixed: dict[str, Any] = {
         "retries": 0,
-        "app_cache": False,
         "usage_tracking": 0,
         "strategy": "htex_auto_scale",
         "max_idletime": cluster.idle,

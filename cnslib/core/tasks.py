@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joblib.externals import cloudpickle
+import cloudpickle
 from torch import nn
 
 from cnslib.core import units, workers

@@ -24,7 +24,7 @@ def test_a_ready_file_is_what_parsl_accepts(path, tmp_path):
 
 
 def test_there_is_one_for_each_way_that_the_readme_names():
-    assert [path.stem for path in FILES] == ["local", "local-gpu", "slurm", "template"]
+    assert [path.stem for path in FILES] == ["local-gpu", "local", "slurm", "template"]
 
 
 def written(tmp_path, old: str, new: str) -> Path:
