@@ -146,7 +146,8 @@ def evaluate_catalog(
     require_labels(classes, labels)
     contents = [catalog.digest(pictures, "heldout", classes)]
     batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
-    return answered(kinds.CATALOG_ANSWERS, contents, batches, labels=labels, settings=settings, device=device, folder=folder)
+    given = {"labels": labels, "settings": settings, "device": device, "folder": folder}
+    return answered(kinds.CATALOG_ANSWERS, contents, batches, **given, desc="held-out answers")
 
 
 def answered_shards(
@@ -174,6 +175,7 @@ def answered(
     settings: Evaluation,
     device: str,
     folder: Path,
+    desc: str = "answers",
 ) -> dict[str, Path]:
     """One table of answers per classifier, made anew where it is missing or outdated; `contents` is what the pictures are made from.
 
@@ -186,7 +188,7 @@ def answered(
     make = partial(answer, batches=batches, total=total, labels=labels, settings=settings, device=device)
     size = workers.share(len(waiting), most=TOGETHER)
     groups = [waiting[start : start + size] for start in range(0, len(waiting), size)]
-    workers.each(make, [(names, [shelf[name] for name in names]) for names in groups], device=device, desc="answers", threaded=True)
+    workers.each(make, [(names, [shelf[name] for name in names]) for names in groups], device=device, desc=desc, threaded=True)
     return shelf.paths
 
 

@@ -168,7 +168,7 @@ def write_shards(
     if not waiting:
         return
     folder = next(iter(waiting.values())).path.parent / PARTS
-    parts = units.Shelf(folder, {key: part(*key, waiting[key[0]]) for key in pieces if key[0] in waiting}, "*/*.parquet")
+    parts = units.Shelf(folder, {key: part(key[1], waiting[key[0]]) for key in pieces if key[0] in waiting}, "*/*.parquet")
     missing = parts.waiting()
     sampler.prepare(list(dict.fromkeys(name for _, name in missing)), seeds=seeds)
     make = functools.partial(write_part, draw)
@@ -180,9 +180,9 @@ def write_shards(
     shutil.rmtree(folder)
 
 
-def part(shift: str, name: str, shard: units.Unit) -> tuple[str, units.Stamp]:
+def part(name: str, shard: units.Unit) -> tuple[str, units.Stamp]:
     """File and stamp of what one class has in a shard."""
-    return f"{identifier(shift)}/{identifier(name)}.parquet", shard.made_from.recipe.stamp(shard.made_from, name)
+    return f"{shard.path.stem}/{identifier(name)}.parquet", shard.made_from.recipe.stamp(shard.made_from, name)
 
 
 def write_part(draw: Callable[..., list[dict]], *piece) -> None:

@@ -2,7 +2,8 @@
 
 Units of work and passes of the UNet follow from the parameters. Hours come from a rate that is measured here, on the UNet that the
 parameters name, or on one of Stable Diffusion 2's shape with random weights where its directory is empty. Encoders and classifiers cost
-their operations at a rate of operations that is measured here, see `operations`; no weights of theirs are read.
+their operations at a rate of operations that is measured here, see `operations`; no weights of theirs are read. Where units of a step
+were made already under these parameters, what they cost stands beside, see `recorded`, and counts in the sum.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from cnslib.method import generation, health, provision
 from cnslib.method.drawing import chosen
 from cnslib.models import adapters
 from cnslib.studies.bisection import search
-from cnslib.tools import operations, rates
+from cnslib.tools import operations, rates, recorded
 from cnslib.tools.operations import Network, Speed
 from cnslib.tools.rates import Rate, guided
 
@@ -187,13 +188,19 @@ def report(sections: dict[str, Any], *, seconds: float) -> str:
     rate = rates.measure(unet, vae, sections, device=base.device, seconds=seconds * UNET_SHARE) if here else None
     speed = looking_speed(sections, networks, rates.side_of(unet, vae), seconds=seconds * (1 - UNET_SHARE)) if here else None
     table = hours(works, rate, {step: speed.looking(own) for step, own in networks.items() if speed and own})
+    noted = recorded.costs(sections)
+    table["noted, hours"] = list(recorded.hours(noted).reindex(pd.MultiIndex.from_frame(table[["step", "work"]])))
+    best = table["noted, hours"].fillna(table["hours"])
     table["paper, hours"] = table["step"].map(PAPER_HOURS).where(table["step"] != table["step"].shift(), np.nan)
     grid = [f"{len(base.classes)} classes", f"{len(base.shifts)} shifts", f"{len(base.scales)} scales", f"{base.seeds} seeds"]
     lines = [", ".join([*grid, f"{len(sections['evaluation'].classifiers)} classifiers"]), ""]
+    table = table if noted["noted"].any() else table.drop(columns="noted, hours")
     lines += [
         table.to_string(index=False, na_rep="", formatters={"units": "{:,}".format, "UNet passes": "{:,}".format}, float_format=rounded)
     ]
-    lines += [f"sum: {rounded(table['hours'].sum())} hours of one device" if rate else f"no hours: {base.device} is not here"]
+    lines += [] if rate else [f"no hours: {base.device} is not here"]
+    lines += [f"sum: {rounded(best.sum())} hours of one device"] if best.notna().any() else []
+    lines += recorded.lines(noted)
     lines += [*([feeding(works, speed, networks)] if speed else []), ""]
     lines += [f"{name}: {rounded(value)} GiB" for name, value in sizes(sections, unet, vae).items()]
     lines += [f"memory: device {rounded(rate.memory / GIB)} GiB"] if rate and rate.memory else []
