@@ -146,8 +146,8 @@ def evaluate_catalog(
     require_labels(classes, labels)
     contents = [catalog.digest(pictures, "heldout", classes)]
     batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
-    given = {"labels": labels, "settings": settings, "device": device, "folder": folder}
-    return answered(kinds.CATALOG_ANSWERS, contents, batches, **given, desc="held-out answers")
+    recipe, desc = kinds.CATALOG_ANSWERS, "held-out answers"
+    return answered(recipe, contents, batches, labels=labels, settings=settings, device=device, folder=folder, desc=desc)
 
 
 def answered_shards(

@@ -46,7 +46,7 @@ KINDS = (
 
 
 def costs(sections: dict[str, Any]) -> pd.DataFrame:
-    """One row per kind: step, row, work, units noted and in all, hours of all by the mean of those noted, device and most memory (bytes)."""
+    """One row per kind: step, row, work, units noted and in all, hours of all by the mean of those noted, devices, most bytes held."""
     layout = paths.Layout(sections["base"].out)
     found = []
     for kind in KINDS:
