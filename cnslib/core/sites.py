@@ -16,8 +16,8 @@ from cnslib.core import units
 from cnslib.core.settings.cluster import Cluster
 
 COSTS = "costs.jsonl"
-DECIDING = ("device", "pipeline", "scales", "seeds", "recipe", "drawing")  # keys of base that the cost of a piece depends on
-WHOLE = "evaluation"  # the step whose pieces look at the whole grid
+DECIDING = ("device", "pipeline", "clip", "scales", "seeds", "recipe", "drawing")  # keys of base that the cost of a piece depends on
+WHOLE = {"evaluation": ("classes", "shifts"), "filtering": ("classes",)}  # lists of base of which each piece of a step sees all
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ def use(site: Site) -> None:
 
 
 def conditions(step: str, sections: Mapping[str, Any]) -> str:
-    """The digest of the parameters that decide what one piece of a step costs; the number of classes and shifts enters one step alone."""
+    """The digest of the parameters that decide what one piece of a step costs: numbers of classes and shifts where it sees them all."""
     base, settings = sections["base"], dataclasses.asdict(sections[step])
     settings.pop("classifiers", None)
     settings.pop("bootstrap", None)
-    grid = [len(base.classes), len(base.shifts)] if step == WHOLE else []
+    grid = [len(getattr(base, key)) for key in WHOLE.get(step, ())]
     return units.digest(step, settings, {key: getattr(base, key) for key in DECIDING}, grid)
 
 

@@ -19,6 +19,8 @@ from cnslib.core import clusters, processes, sites, units
 from cnslib.core.processes import follow
 from cnslib.core.sites import Cost
 
+SHARED = {ValueError, FileNotFoundError, FloatingPointError}  # errors that say what is wrong with an input, and keep saying it
+
 
 def each(
     function: Callable, pieces: Iterable[tuple], *, device: torch.device | str, desc: str | None = None, threaded: bool = False
@@ -28,8 +30,8 @@ def each(
     On a CPU the pieces are spread over the cores this process may use (LOKY_MAX_CPU_COUNT lowers that); on any other device, and
     where pieces are `threaded` themselves, they run here, one after the other. What a piece holds is copied to its process.
     A piece that holds a unit, or a list of them, makes it: the unit must be done in the end, and an error does not keep the other
-    pieces from being made. It is raised then; several are told by name in a RuntimeError. Without units the first error ends the
-    work. The processes end within two seconds when this one is killed.
+    pieces from being made. It is raised then; several are told by name in one. Without units the first error ends the work. The
+    processes end within two seconds when this one is killed.
     """
     pieces, site = list(pieces), sites.current
     making = any(units_of(piece) for piece in pieces)
@@ -58,12 +60,14 @@ def share(count: int, *, most: int) -> int:
 
 
 def report(errors: dict[str, Exception], count: int) -> None:
-    """Raises the one error there is, or one that names all pieces that failed."""
+    """Raises the one error there is, or one that names all pieces that failed: of the type that they share, if it is a plain one."""
     if len(errors) == 1:
         raise next(iter(errors.values()))
     if errors:
         told = "; ".join(text if (text := str(error)).startswith(name) else f"{name}: {text}" for name, error in errors.items())
-        raise RuntimeError(f"{len(errors)} of {count} failed, the others are done: {told}") from next(iter(errors.values()))
+        types = {type(error) for error in errors.values()}
+        kind = types.pop() if len(types) == 1 and types <= SHARED else RuntimeError
+        raise kind(f"{len(errors)} of {count} failed, the others are done: {told}") from next(iter(errors.values()))
 
 
 def here(
@@ -135,7 +139,7 @@ def name_of(piece: tuple, number: int) -> str:
     """What a piece is called: its units by folder and name, else the words and numbers in it."""
     made = [f"{unit.path.parent.name}/{unit.path.stem}" for unit in units_of(piece)]
     words = [str(part) for part in piece if isinstance(part, str | int)]
-    return ", ".join(made) or f"{number}: {' '.join(words)}"
+    return ", ".join(made) or " ".join([str(number), *words])
 
 
 def function_name(function: Callable) -> str:

@@ -41,6 +41,7 @@ KINDS = (
     Kind("generation", "starts", IMAGES, classes),
     Kind("generation", UNSHIFTED, IMAGES, classes, of=f"{UNSHIFTED}/"),
     Kind("generation", IMAGES, IMAGES, pairs),
+    Kind("filtering", "alignment", "images judged by three encoders", lambda sections: len(sections["base"].shifts)),
     Kind("evaluation", "answers", "answers of classifiers", lambda sections: len(sections["evaluation"].classifiers)),
 )
 
@@ -57,6 +58,14 @@ def costs(sections: dict[str, Any]) -> pd.DataFrame:
         about = {"device": ", ".join(sorted(set(noted["device"]))), "memory": int(noted["memory"].max()) if count else 0}
         found.append({"step": kind.step, "row": kind.row, "work": kind.work, "noted": count, "total": total, "hours": hours, **about})
     return pd.DataFrame(found)
+
+
+def units(sections: dict[str, Any]) -> dict[tuple[str, str], int]:
+    """By step and row of the plan how many units workers can share: those of its most numerous kind."""
+    counts: dict[tuple[str, str], int] = {}
+    for kind in KINDS:
+        counts[kind.step, kind.row] = max(counts.get((kind.step, kind.row), 0), kind.total(sections))
+    return counts
 
 
 def hours(found: pd.DataFrame) -> pd.Series:

@@ -49,6 +49,8 @@ def test_nothing_is_noted_without_a_folder_and_nothing_read_where_none_was(tmp_p
         ("generation", "base", {"seeds": 3}, False),
         ("evaluation", "evaluation", {"classifiers": {"resnet": "data/models/classifiers/resnet"}}, True),
         ("evaluation", "base", {"classes": ["bag"]}, False),
+        ("filtering", "base", {"shifts": ["heavy snow"]}, True),
+        ("filtering", "base", {"classes": ["bag"]}, False),
     ],
 )
 def test_a_trial_tells_what_the_whole_costs_unless_a_piece_of_it_is_another(sections, step, section, change, same):

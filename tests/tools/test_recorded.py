@@ -29,7 +29,7 @@ def test_hours_are_the_mean_of_what_was_noted_times_all_there_is(here):
     """140 sliders of 90 s; 10 starts of 36 s, 10 unshifted parts of 36 s and 140 parts of 360 s; groups of 4 classifiers, 7.2 s each."""
     note(here, "sliders", "sliders", ["heavy_snow/bag"], 60.0)
     note(here, "sliders", "sliders", ["heavy_snow/coat"], 120.0)
-    note(here, "generation", "starts", ["0: bag"], 36.0)
+    note(here, "generation", "starts", ["0 bag 12"], 36.0)
     note(here, "generation", "unshifted", ["unshifted/bag"], 36.0)
     note(here, "generation", "unshifted", ["1.5/bag"], 1e6)  # at another guidance
     note(here, "generation", "images", ["heavy_snow/bag"], 360.0)
@@ -50,6 +50,15 @@ def test_a_row_of_which_one_kind_is_unknown_has_no_hours(here):
 def test_what_was_noted_under_other_parameters_does_not_count(here):
     note(here | {"sliders": dataclasses.replace(here["sliders"], iterations=7)}, "sliders", "sliders", ["heavy_snow/bag"], 60.0)
     assert pd.isna(found(here)["sliders", "sliders"])
+
+
+def test_the_plan_simulates_the_run_on_many_workers(here):
+    """140 sliders of an hour each on 7 workers: 20 hours and more, and of all steps the longest; no step has more than 140 units."""
+    note(here, "sliders", "sliders", ["heavy_snow/bag"], 3600.0)
+    text = plan.report(here, seconds=0, workers=[1, 7])
+    walls = [float(line.split(": ")[1].split(" hours")[0].replace(",", "")) for line in text.splitlines() if " workers: " in line]
+    assert 140 <= walls[0] < 180 and 20 <= walls[1] < 30 and "longest: sliders" in text
+    assert "more than 140 workers change nothing" in text and "simulated" not in plan.report(here, seconds=0)
 
 
 def test_the_plan_shows_what_was_noted_and_sums_it_in_place_of_its_own_measurement(here):
