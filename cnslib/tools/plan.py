@@ -188,7 +188,10 @@ def beside(table: pd.DataFrame, sections: dict[str, Any], counts: list[int]) -> 
     shared = [(one.step, one.work, spent) for one, spent in zip(table[known].itertuples(), hours[known], strict=True)]
     stages = [fanout.Stage(work, units[step, work], spent / units[step, work]) for step, work, spent in shared if spent]
     alone, trouble = hours[[not one for one in known]].sum(), fanout.Trouble()
-    found = fanout.scaled(stages, counts, trouble, seed=1) if stages else pd.DataFrame()
+    try:
+        found = fanout.scaled(stages, counts, trouble, seed=1) if stages else pd.DataFrame()
+    except ValueError as error:
+        return [f"not simulated: {error}"]
     lines = [f"simulated, with a failure of each worker every {trouble.between:g} hours and blocks of {trouble.walltime:g}:"]
     lines += [
         f"  {one.workers} workers: {rounded(one.wall + alone)} hours, {rounded(alone)} of them the notebooks' own; "

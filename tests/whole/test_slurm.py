@@ -28,7 +28,7 @@ pytestmark = [
 
 def yaml(content: dict) -> str:
     stream = io.StringIO()
-    YAML(typ="safe", pure=True).dump(content, stream)
+    YAML().dump(content, stream)  # in the order of its keys
     return stream.getvalue()
 
 
