@@ -67,4 +67,4 @@ def test_the_plan_shows_what_was_noted_and_sums_it_in_place_of_its_own_measureme
     note(here, "sliders", "sliders", ["heavy_snow/bag"], 3.6e9)
     text = plan.report(here, seconds=0)
     assert "noted, sliders" not in without and "noted, sliders: 1 of 140 sliders, 3.6e+09 s each, 3 GiB at most, on a card" in text
-    assert "sum: 140,000,00" in text and "sum: 140,000,00" not in without
+    assert "sum: 140,000," in text and "sum: 140,000," not in without
