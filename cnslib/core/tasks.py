@@ -31,6 +31,7 @@ from cnslib.core.sites import Cost
 PLAIN = (str, bytes, int, float, bool, type(None), Path, units.Unit)  # what every task holds itself
 PATIENCE = 60  # seconds until a file that another machine wrote must be seen: shared file systems remember that it was not there
 kept: dict[str, Any] = {}  # what this worker has loaded, by the name of its file
+inside: dict[str, set[str]] = {}  # the names of all that lies in what is kept, itself included
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,8 @@ class Unpacker(pickle.Unpickler):
         return kept[name]
 
 
-inside: dict[str, set[str]] = {}  # names of all that lies in what is kept, itself included
-
-
 def write(function: Callable, pieces: list[tuple], folder: Path, logs: Path, *, device: str, threaded: bool) -> list[Task]:
-    """The task files of some pieces; arguments after `function`, `piece` and its units are those of `workers.attempt`."""
+    """The tasks of some pieces, which a worker of `device` hands to `workers.attempt`; written are a file for each, and what they share."""
     seen = Counter(id(value) for piece in pieces for value in {id(value): value for value in piece}.values())
     shared = {id(value) for piece in pieces for value in piece if seen[id(value)] > 1 and not isinstance(value, PLAIN)} | {id(function)}
     names: dict[int, tuple[str, object]] = {}
