@@ -1,12 +1,11 @@
 """Pieces of work as files: what a worker in another process, or on another machine, is handed, and what it hands back.
 
-What pieces share (a pipeline, a judge) is a file of its own, named by its bytes. A worker keeps what it has loaded, so the next
-piece changes the slider and not the networks. A task is done when its units are verified and its result is there with the bytes of
+What pieces share (a pipeline, a judge) is a file of its own. A worker keeps what it has loaded of it, so the next piece changes the
+slider and not the networks. A task is done when its units are verified and its result is there with the bytes of
 its record; that the engine says so is not enough.
 """
 
 import contextlib
-import hashlib
 import io
 import os
 import pickle
@@ -30,8 +29,8 @@ from cnslib.core.sites import Cost
 
 PLAIN = (str, bytes, int, float, bool, type(None), Path, units.Unit)  # what every task holds itself
 PATIENCE = 60  # seconds until a file that another machine wrote must be seen: shared file systems remember that it was not there
-kept: dict[str, Any] = {}  # what this worker has loaded, by the name of its file
-inside: dict[str, set[str]] = {}  # the names of all that lies in what is kept, itself included
+COMMON = "common"  # the file of what tasks share
+kept: dict[str, list] = {}  # what this worker has loaded of it, by its record
 
 
 @dataclass(frozen=True)
@@ -50,57 +49,39 @@ class Task:
 
 
 class Packer(cloudpickle.Pickler):
-    """Pickles a piece; networks, and the objects whose ids are `shared`, become the names of their own files in `folder`."""
+    """Pickles a piece; networks, and the objects whose ids are `shared`, are left to `common`, which numbers them by their ids."""
 
-    def __init__(
-        self, stream: io.BufferedIOBase, folder: Path, shared: set[int], names: dict[int, tuple[str, object]], root: object = None
-    ):
+    def __init__(self, stream: io.BufferedIOBase, shared: set[int], common: dict[int, tuple[int, object]]):
         super().__init__(stream)
-        self.folder, self.shared, self.names, self.root = folder, shared, names, root
+        self.shared, self.common = shared, common
 
-    def persistent_id(self, obj: object) -> str | None:
-        """The name of the file of what is shared."""
-        if obj is self.root or not (id(obj) in self.shared or isinstance(obj, nn.Module)):
-            return None
-        if id(obj) not in self.names:
-            self.names[id(obj)] = self.store(obj), obj  # as long as it is held no other object gets its id
-        return self.names[id(obj)][0]
-
-    def store(self, obj: object) -> str:
-        """Writes what is shared; its name is the sha256 of its bytes."""
-        with units.atomic(self.folder / f"{id(obj)}.shared") as partial:
-            with open(partial, "wb") as stream:
-                Packer(stream, self.folder, self.shared, self.names, obj).dump(obj)
-            with open(partial, "rb") as stream:
-                name = hashlib.file_digest(stream, "sha256").hexdigest()
-        os.replace(self.folder / f"{id(obj)}.shared", self.folder / name)
-        return name
+    def persistent_id(self, obj: object) -> int | None:
+        """The number of what is shared."""
+        if id(obj) in self.shared or isinstance(obj, nn.Module):
+            return self.common.setdefault(id(obj), (len(self.common), obj))[0]  # held, so that no other object gets its id
+        return None
 
 
 class Unpacker(pickle.Unpickler):
-    """Reads what a `Packer` wrote, and shared things from their files unless this worker has them; `used` collects their names."""
+    """Reads what a `Packer` wrote."""
 
-    def __init__(self, stream: io.BufferedIOBase, folder: Path, used: set[str]):
+    def __init__(self, stream: io.BufferedIOBase, common: list):
         super().__init__(stream)
-        self.folder, self.used = folder, used
+        self.common = common
 
-    def persistent_load(self, name: str) -> object:
-        """What is shared, loaded once."""
-        self.used.add(name)
-        if name not in kept:
-            own = {name}
-            with open(self.folder / name, "rb") as stream:
-                value = Unpacker(stream, self.folder, own).load()
-            kept[name], inside[name] = value, own
-        self.used |= inside[name]
-        return kept[name]
+    def persistent_load(self, number: int) -> object:
+        """What is shared."""
+        return self.common[number]
 
 
 def write(function: Callable, pieces: list[tuple], folder: Path, logs: Path, *, device: str, threaded: bool) -> list[Task]:
-    """The tasks of some pieces, which a worker of `device` hands to `workers.attempt`; written are a file for each, and what they share."""
+    """The tasks of some pieces, for workers of a device: a file for each, and one of what they share.
+
+    What is shared is pickled together, so that an object that two of them hold is one object for the worker, too.
+    """
     seen = Counter(id(value) for piece in pieces for value in {id(value): value for value in piece}.values())
     shared = {id(value) for piece in pieces for value in piece if seen[id(value)] > 1 and not isinstance(value, PLAIN)} | {id(function)}
-    names: dict[int, tuple[str, object]] = {}
+    common: dict[int, tuple[int, object]] = {}
     found = []
     folder.mkdir(parents=True, exist_ok=True)
     for number, piece in enumerate(pieces):
@@ -108,9 +89,22 @@ def write(function: Callable, pieces: list[tuple], folder: Path, logs: Path, *, 
         slug = "-".join(identifier(part) for part in name.split("/"))[:100]
         task = Task(name, folder / f"{number:06d}.task", logs / f"{slug}.log", workers.units_of(piece))
         with open(task.file, "wb") as stream:
-            Packer(stream, folder, shared, names).dump((task, function, piece, device, threaded))
+            Packer(stream, shared, common).dump((task, function, piece, device, threaded))
         found.append(task)
+    with open(folder / COMMON, "wb") as stream:
+        cloudpickle.dump([obj for _, obj in common.values()], stream)
+    units.seal(folder / COMMON)
     return found
+
+
+def loaded(folder: Path) -> list:
+    """What the tasks of a folder share, read anew where this worker has something else."""
+    record = units.sidecar(folder / COMMON).read_text()
+    if record not in kept:
+        kept.clear()  # before more is loaded: a card may hold one pipeline, and not two
+        with open(folder / COMMON, "rb") as stream:
+            kept[record] = pickle.load(stream)
+    return kept[record]
 
 
 def run(file: str) -> None:
@@ -119,11 +113,9 @@ def run(file: str) -> None:
     RuntimeError tells what the piece raised, whose own errors need not survive the way back; the traceback is in the task's log.
     """
     follow(os.getppid())
-    path, used = Path(file), set[str]()
+    path = Path(file)
     with open(path, "rb") as stream:
-        task, function, piece, device, threaded = Unpacker(stream, path.parent, used).load()
-    for name in set(kept) - used:
-        del kept[name], inside[name]
+        task, function, piece, device, threaded = Unpacker(stream, loaded(path.parent)).load()
     with logged(task):
         found = workers.attempt(function, piece, device=device, threaded=threaded)
         units.write_sealed(task.result, cloudpickle.dumps(found))

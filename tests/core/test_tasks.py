@@ -29,7 +29,6 @@ def loud(number: int) -> int:
 def worker(monkeypatch):
     """A worker that has loaded nothing, does not watch its parent, and waits no longer than a test may."""
     monkeypatch.setattr(tasks, "kept", {})
-    monkeypatch.setattr(tasks, "inside", {})
     monkeypatch.setattr(tasks, "follow", lambda owner: None)
     monkeypatch.setattr(tasks, "PATIENCE", 0.1)
 
