@@ -36,8 +36,8 @@ smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
 	LOKY_MAX_CPU_COUNT=1 $(CNS) run --overlay smoke.yaml --together $(STEPS)
 
-plan: env ## print what the parameters cost here: units, UNet passes, hours, disk, memory (profile=paper for the paper's scale)
-	$(CNS) plan $(OVERLAY)
+plan: env ## print what the parameters cost here: units, UNet passes, hours, disk, memory (profile=paper for the paper's scale, workers="8 64" for a cluster)
+	$(CNS) plan $(OVERLAY) $(if $(workers),--workers $(workers))
 
 chain: env ## run every step of a profile without DVC: make chain profile=paper (continues if killed)
 	$(CNS) run $(OVERLAY) $(if $(filter paper,$(profile)),$(filter-out world calibration published photos oodcv synthetic scenarios segmentation,$(STEPS)),$(STEPS))

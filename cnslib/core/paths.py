@@ -56,6 +56,11 @@ class Layout:
         """Executed copies of the notebooks."""
         return made(self.root / "executed")
 
+    @property
+    def work(self) -> Path:
+        """What units of work cost, their logs, and what workers are handed."""
+        return self.root / "work"
+
     def locate(self, path: str) -> Path:
         """A path from the parameters: what begins with artifacts/ lies in this run's folder, anything else under the root."""
         return (self.root if path.startswith("artifacts/") else ROOT) / path

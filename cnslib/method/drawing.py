@@ -10,7 +10,6 @@ their last steps.
 import contextlib
 import copy
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -24,8 +23,8 @@ from diffusers import SchedulerMixin, StableDiffusionPipeline, UNet2DConditionMo
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, locks, tables, units, workers
-from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core import kinds, tables, units, workers
+from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation
 from cnslib.method.sliders import slider_path
@@ -116,7 +115,7 @@ class Sampler(Stepper):
     def prepare(self, classes: list[str], *, seeds: int) -> None:
         """Draws the latents that all shifts share, where they are not remembered yet."""
         waiting = [name for name in classes if any((name, members) not in self.starts for members in passes(seeds))]
-        for found in workers.each(class_starts, [(self, name, seeds) for name in waiting], device=self.pipe.device):
+        for found in workers.each(class_starts, [(self, name, seeds) for name in waiting], device=self.pipe.device, desc="starts"):
             self.starts |= found
 
     def start(self, name: str, members: range) -> Float[Tensor, "seeds channels height width"]:
@@ -162,41 +161,26 @@ def generate(
     spacing: str = "leading",
 ) -> dict[str, Path]:
     """Makes the shards that are missing or outdated, as `generation.generate` with a `Sampler` of that scheduler."""
-    paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
     sampler = Sampler(pipe, settings=settings, scheduler=scheduler, spacing=spacing)
-    locks.hold(folder, sampler)
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
+    paths = generation.prepared(folder, shifts, sampler)
     unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
+    above = [scale for scale in scales if scale > 0]
+    shards: dict[str, units.Unit] = {}
+    pieces: dict[tuple[str, str], tuple] = {}
     for shift in shifts:
         files = {name: slider_path(sliders, shift, name) for name in classes}
-        shard(sampler, shift, classes, files, scales=scales, seeds=seeds, origin=origin, path=paths[shift])
+        shards[shift] = units.Unit(paths[shift], stamp(sampler, classes, seeds=seeds, origin=origin, scales=above, files=files))
+        pieces |= {(shift, name): (sampler, shift, name, file, above, seeds) for name, file in files.items()}
+    generation.write_shards(sampler, shards, pieces, class_rows, seeds=seeds, desc="images")
     return paths
 
 
 def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, path: Path) -> pd.DataFrame:
     """The table of all scale-0 images, drawn where the file is missing or outdated."""
-    shard(sampler, UNSHIFTED, classes, {}, scales=[0.0], seeds=seeds, origin=origin, path=path)
+    unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=[0.0], files={}))
+    pieces = {(UNSHIFTED, name): (sampler, UNSHIFTED, name, None, [0.0], seeds) for name in classes}
+    generation.write_shards(sampler, {UNSHIFTED: unit}, pieces, class_rows, seeds=seeds, desc=UNSHIFTED)
     return tables.read(path, tables.images)
-
-
-def shard(
-    sampler: Sampler,
-    shift: str,
-    classes: list[str],
-    files: dict[str, Path],
-    *,
-    scales: list[float],
-    seeds: int,
-    origin: text_to_image.Origin,
-    path: Path,
-) -> None:
-    """Draws all images of one shift from the slider file of each class, or the unshifted ones where there is no file."""
-    wanted = [scale for scale in scales if scale > 0] if files else [0.0]
-    unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=wanted, files=files))
-    if not unit.done:
-        found = shift_rows(sampler, shift, classes, files, scales=wanted, seeds=seeds)
-        tables.write_unit(pd.DataFrame(found), unit, tables.images)
 
 
 def stamp(
@@ -206,15 +190,6 @@ def stamp(
     sliders = [adapters.file_digest(file) for file in files.values()]
     exact = generation.stamp(sampler, classes, seeds=seeds, origin=origin, scales=scales, sliders=sliders)
     return kinds.FUSED.stamp(exact, identity(sampler))
-
-
-def shift_rows(
-    sampler: Sampler, shift: str, classes: list[str], files: dict[str, Path], *, scales: list[float], seeds: int
-) -> Iterator[dict]:
-    """One row per class, seed and scale."""
-    sampler.prepare(classes, seeds=seeds)
-    pieces = [(sampler, shift, name, files.get(name), scales, seeds) for name in classes]
-    yield from itertools.chain(*workers.each(class_rows, pieces, device=sampler.pipe.device, desc=shift))
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ from PIL import Image
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from cnslib.core import kinds, tables, units
+from cnslib.core import kinds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Evaluation
 from cnslib.data import catalog
@@ -146,7 +146,8 @@ def evaluate_catalog(
     require_labels(classes, labels)
     contents = [catalog.digest(pictures, "heldout", classes)]
     batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
-    return answered(kinds.CATALOG_ANSWERS, contents, batches, labels=labels, settings=settings, device=device, folder=folder)
+    recipe, desc = kinds.CATALOG_ANSWERS, "held-out answers"
+    return answered(recipe, contents, batches, labels=labels, settings=settings, device=device, folder=folder, desc=desc)
 
 
 def answered_shards(
@@ -174,6 +175,7 @@ def answered(
     settings: Evaluation,
     device: str,
     folder: Path,
+    desc: str = "answers",
 ) -> dict[str, Path]:
     """One table of answers per classifier, made anew where it is missing or outdated; `contents` is what the pictures are made from.
 
@@ -183,12 +185,27 @@ def answered(
     made_from = {name: recipe.stamp(*inputs(name, contents, labels=labels, settings=settings)) for name in settings.classifiers}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in settings.classifiers})
     waiting = shelf.waiting()
-    while waiting:
-        names, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
-        found = ask(loaded(names, labels, settings=settings, device=device), batches(), size=settings.batch_size, total=total)
-        for name, table in zip(names, found, strict=True):
-            tables.write_unit(table, shelf[name], tables.predictions)
+    make = partial(answer, batches=batches, total=total, labels=labels, settings=settings, device=device)
+    size = workers.share(len(waiting), most=TOGETHER)
+    groups = [waiting[start : start + size] for start in range(0, len(waiting), size)]
+    workers.each(make, [(names, [shelf[name] for name in names]) for names in groups], device=device, desc=desc, threaded=True)
     return shelf.paths
+
+
+def answer(
+    names: list[str],
+    made: list[units.Unit],
+    *,
+    batches: Callable[[], Iterable[Batch]],
+    total: int | None,
+    labels: list[str],
+    settings: Evaluation,
+    device: str,
+) -> None:
+    """Writes the tables of classifiers that are asked together."""
+    found = ask(loaded(names, labels, settings=settings, device=device), batches(), size=settings.batch_size, total=total)
+    for unit, table in zip(made, found, strict=True):
+        tables.write_unit(table, unit, tables.predictions)
 
 
 def loaded(names: list[str], labels: list[str], *, settings: Evaluation, device: str) -> list[Classifier]:

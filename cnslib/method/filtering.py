@@ -13,9 +13,8 @@ import torch
 from jaxtyping import Float, UInt8
 from sklearn.metrics import roc_auc_score, roc_curve
 from torch import Tensor
-from tqdm.auto import tqdm
 
-from cnslib.core import kinds, tables, units
+from cnslib.core import kinds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.data import artifacts
@@ -57,11 +56,16 @@ def align(images: Path, shifts: list[str], *, judges: Judges, folder: Path) -> p
     `images` is the folder of the generation step's tables, `folder` receives one table per shift.
     """
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(images, shift, judges)) for shift in shifts})
-    unshifted = None
-    for shift in tqdm(shelf.waiting(), desc="alignment", disable=None):
-        unshifted = unshifted or look(images, UNSHIFTED, judges)
-        tables.write_unit(measure(shift, look(images, shift, judges), unshifted, judges.clip), shelf[shift], schema)
+    if waiting := shelf.waiting():
+        unshifted = look(images, UNSHIFTED, judges)
+        pieces = [(images, shift, judges, unshifted, shelf[shift]) for shift in waiting]
+        workers.each(align_shift, pieces, device=judges.clip.device, desc="alignment", threaded=True)
     return tables.read_units(shelf, schema)
+
+
+def align_shift(images: Path, shift: str, judges: Judges, unshifted: Views, unit: units.Unit) -> None:
+    """Writes the alignments of one shift."""
+    tables.write_unit(measure(shift, look(images, shift, judges), unshifted, judges.clip), unit, schema)
 
 
 def stamp(images: Path, shift: str, judges: Judges) -> units.Stamp:

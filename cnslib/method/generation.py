@@ -2,9 +2,10 @@
 
 import copy
 import dataclasses
-import itertools
+import functools
 import math
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +19,8 @@ from cnslib.core.names import PROMPT, UNSHIFTED, identifier, token
 from cnslib.core.settings.method import Generation
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
+
+PARTS = "parts"  # folder of what is drawn of shards that are not whole yet
 
 
 def steps_without_slider(settings: Generation) -> int:
@@ -83,7 +86,7 @@ class Sampler:
     def prepare(self, classes: list[str], *, seeds: int) -> None:
         """Draws the latents that all shifts share, where they are not remembered yet."""
         waiting = [name for name in classes if any((name, seed) not in self.prefixes for seed in range(1, seeds + 1))]
-        for found in workers.each(class_prefixes, [(self, name, seeds) for name in waiting], device=self.pipe.device):
+        for found in workers.each(class_prefixes, [(self, name, seeds) for name in waiting], device=self.pipe.device, desc="starts"):
             self.prefixes |= found
 
     @torch.no_grad()
@@ -115,34 +118,77 @@ def generate(
     folder: Path,
 ) -> dict[str, Path]:
     """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
-    paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
     sampler = Sampler(pipe, settings=settings)
-    locks.hold(folder, sampler)
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
+    paths = prepared(folder, shifts, sampler)
     unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
+    above = [scale for scale in scales if scale > 0]
+    shards: dict[str, units.Unit] = {}
+    pieces: dict[tuple[str, str], tuple] = {}
     for shift in shifts:
         files = {name: slider_path(sliders, shift, name) for name in classes}
-        shift_shard(sampler, shift, files, scales=scales, seeds=seeds, origin=origin, path=paths[shift])
+        digests = [adapters.file_digest(file) for file in files.values()]
+        made_from = stamp(sampler, classes, seeds=seeds, origin=origin, scales=scales, sliders=digests)
+        shards[shift] = units.Unit(paths[shift], made_from)
+        pieces |= {(shift, name): (sampler, shift, name, file, above, seeds) for name, file in files.items()}
+    write_shards(sampler, shards, pieces, class_shifted, seeds=seeds, desc="images")
+    return paths
+
+
+def prepared(folder: Path, shifts: list[str], owner: object) -> dict[str, Path]:
+    """The file of every shard, in a folder that is this process's as long as `owner` exists, and rid of what nobody asks for."""
+    paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
+    locks.hold(folder, owner)
+    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
+    units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
     return paths
 
 
 def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, path: Path) -> pd.DataFrame:
     """The table of all scale-0 images, drawn where the file is missing or outdated."""
     unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=[0.0], sliders=[]))
-    if not unit.done:
-        tables.write_unit(pd.DataFrame(unshifted_rows(sampler, classes, seeds=seeds)), unit, tables.images)
+    pieces = {(UNSHIFTED, name): (sampler, name, seeds) for name in classes}
+    write_shards(sampler, {UNSHIFTED: unit}, pieces, class_unshifted, seeds=seeds, desc=UNSHIFTED)
     return tables.read(path, tables.images)
 
 
-def shift_shard(
-    sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int, origin: text_to_image.Origin, path: Path
+def write_shards(
+    sampler: Sampler,
+    shards: dict[str, units.Unit],
+    pieces: dict[tuple[str, str], tuple],
+    draw: Callable[..., list[dict]],
+    *,
+    seeds: int,
+    desc: str,
 ) -> None:
-    """Draws all images of one shift from the slider file of each class, where the shard is missing or outdated."""
-    sliders = [adapters.file_digest(file) for file in files.values()]
-    unit = units.Unit(path, stamp(sampler, list(files), seeds=seeds, origin=origin, scales=scales, sliders=sliders))
-    if not unit.done:
-        tables.write_unit(pd.DataFrame(shift_rows(sampler, shift, files, scales=scales, seeds=seeds)), unit, tables.images)
+    """Writes the shards that are missing or outdated, from parts: units of one shift and class, which last until their shard is there.
+
+    `draw` makes the rows of a part from its piece in `pieces`, which is in the order of a shard's rows.
+    """
+    waiting = {shift: unit for shift, unit in shards.items() if not unit.done}
+    if not waiting:
+        return
+    folder = next(iter(waiting.values())).path.parent / PARTS
+    parts = units.Shelf(folder, {key: part(key[1], waiting[key[0]]) for key in pieces if key[0] in waiting}, "*/*.parquet")
+    missing = parts.waiting()
+    sampler.prepare(list(dict.fromkeys(name for _, name in missing)), seeds=seeds)
+    make = functools.partial(write_part, draw)
+    workers.each(make, [(*pieces[key], parts[key]) for key in missing], device=sampler.pipe.device, desc=desc)
+    for shift, unit in waiting.items():
+        own = [path for key, path in parts.paths.items() if key[0] == shift]
+        tables.write_unit(pd.concat([tables.read(path, tables.images) for path in own], ignore_index=True), unit, tables.images)
+        shutil.rmtree(own[0].parent)
+    shutil.rmtree(folder)
+
+
+def part(name: str, shard: units.Unit) -> tuple[str, units.Stamp]:
+    """File and stamp of what one class has in a shard."""
+    return f"{shard.path.stem}/{identifier(name)}.parquet", shard.made_from.recipe.stamp(shard.made_from, name)
+
+
+def write_part(draw: Callable[..., list[dict]], *piece) -> None:
+    """Draws a part; its unit comes last."""
+    *given, unit = piece
+    tables.write_unit(pd.DataFrame(draw(*given)), unit, tables.images)
 
 
 def stamp(
@@ -152,21 +198,6 @@ def stamp(
     drawn = {key: value for key, value in dataclasses.asdict(sampler.settings).items() if key != "guidances"}
     tokens = {name: origin.tokens[name] for name in classes}
     return kinds.GENERATION.stamp(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders)
-
-
-def unshifted_rows(sampler: Sampler, classes: list[str], *, seeds: int) -> Iterator[dict]:
-    """One row per class and seed: the image at scale 0."""
-    sampler.prepare(classes, seeds=seeds)
-    pieces = [(sampler, name, seeds) for name in classes]
-    yield from itertools.chain(*workers.each(class_unshifted, pieces, device=sampler.pipe.device, desc=UNSHIFTED))
-
-
-def shift_rows(sampler: Sampler, shift: str, files: dict[str, Path], *, scales: list[float], seeds: int) -> Iterator[dict]:
-    """One row per class, seed and scale above 0, from the slider file of each class."""
-    sampler.prepare(list(files), seeds=seeds)
-    above = [scale for scale in scales if scale > 0]
-    pieces = [(sampler, shift, name, path, above, seeds) for name, path in files.items()]
-    yield from itertools.chain(*workers.each(class_shifted, pieces, device=sampler.pipe.device, desc=shift))
 
 
 @torch.no_grad()

@@ -2,12 +2,14 @@
 
 Units of work and passes of the UNet follow from the parameters. Hours come from a rate that is measured here, on the UNet that the
 parameters name, or on one of Stable Diffusion 2's shape with random weights where its directory is empty. Encoders and classifiers cost
-their operations at a rate of operations that is measured here, see `operations`; no weights of theirs are read.
+their operations at a rate of operations that is measured here, see `operations`; no weights of theirs are read. Where units of a step
+were made already under these parameters, what they cost stands beside, see `recorded`, and counts in the sum.
 """
 
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +24,7 @@ from cnslib.method import generation, health, provision
 from cnslib.method.drawing import chosen
 from cnslib.models import adapters
 from cnslib.studies.bisection import search
-from cnslib.tools import operations, rates
+from cnslib.tools import operations, rates, recorded
 from cnslib.tools.operations import Network, Speed
 from cnslib.tools.rates import Rate, guided
 
@@ -173,12 +175,39 @@ def sizes(sections: dict[str, Any], unet: UNet2DConditionModel, vae: Autoencoder
     return {name: value / GIB for name, value in found.items()}
 
 
+def beside(table: pd.DataFrame, sections: dict[str, Any], counts: list[int]) -> list[str]:
+    """Wall time on several numbers of workers, simulated: from hours that were noted, else measured, else the paper's.
+
+    What no worker can take, the notebooks do alone: those hours are added as they are.
+    """
+    from cnslib.tools import fanout
+
+    hours = table["noted, hours"].fillna(table["hours"]).fillna(table["paper, hours"]).fillna(0.0)
+    units = recorded.units(sections)
+    known = [(step, work) in units for step, work in table[["step", "work"]].itertuples(index=False)]
+    shared = [(one.step, one.work, spent) for one, spent in zip(table[known].itertuples(), hours[known], strict=True)]
+    stages = [fanout.Stage(work, units[step, work], spent / units[step, work]) for step, work, spent in shared if spent]
+    alone, trouble = hours[[not one for one in known]].sum(), fanout.Trouble()
+    try:
+        found = fanout.scaled(stages, counts, trouble, seed=1) if stages else pd.DataFrame()
+    except ValueError as error:
+        return [f"not simulated: {error}"]
+    lines = [f"simulated, with a failure of each worker every {trouble.between:g} hours and blocks of {trouble.walltime:g}:"]
+    lines += [
+        f"  {one.workers} workers: {rounded(one.wall + alone)} hours, {rounded(alone)} of them the notebooks' own; "
+        f"busy {one.busy:.0%} of the rest; longest: {one.longest}"
+        for one in found.itertuples()
+    ]
+    largest = max((stage.units for stage in stages), default=0)
+    return [*lines, f"  more than {largest:,} workers change nothing: no step has more units"]
+
+
 def rounded(value: float) -> str:
     """A number of hours or GiB as a reader wants it."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def report(sections: dict[str, Any], *, seconds: float) -> str:
+def report(sections: dict[str, Any], *, seconds: float, workers: Sequence[int] = ()) -> str:
     """The plan as text. Where the device of the parameters is not here, hours stay open."""
     base = sections["base"]
     here = not base.device.startswith("cuda") or torch.cuda.is_available()
@@ -187,13 +216,20 @@ def report(sections: dict[str, Any], *, seconds: float) -> str:
     rate = rates.measure(unet, vae, sections, device=base.device, seconds=seconds * UNET_SHARE) if here else None
     speed = looking_speed(sections, networks, rates.side_of(unet, vae), seconds=seconds * (1 - UNET_SHARE)) if here else None
     table = hours(works, rate, {step: speed.looking(own) for step, own in networks.items() if speed and own})
+    noted = recorded.costs(sections)
+    table["noted, hours"] = list(recorded.hours(noted).reindex(pd.MultiIndex.from_frame(table[["step", "work"]])))
+    best = table["noted, hours"].fillna(table["hours"])
     table["paper, hours"] = table["step"].map(PAPER_HOURS).where(table["step"] != table["step"].shift(), np.nan)
     grid = [f"{len(base.classes)} classes", f"{len(base.shifts)} shifts", f"{len(base.scales)} scales", f"{base.seeds} seeds"]
     lines = [", ".join([*grid, f"{len(sections['evaluation'].classifiers)} classifiers"]), ""]
+    many = beside(table, sections, list(workers)) if workers else []
+    table = table if noted["noted"].any() else table.drop(columns="noted, hours")
     lines += [
         table.to_string(index=False, na_rep="", formatters={"units": "{:,}".format, "UNet passes": "{:,}".format}, float_format=rounded)
     ]
-    lines += [f"sum: {rounded(table['hours'].sum())} hours of one device" if rate else f"no hours: {base.device} is not here"]
+    lines += [] if rate else [f"no hours: {base.device} is not here"]
+    lines += [f"sum: {rounded(best.sum())} hours of one device"] if best.notna().any() else []
+    lines += [*recorded.lines(noted), *many]
     lines += [*([feeding(works, speed, networks)] if speed else []), ""]
     lines += [f"{name}: {rounded(value)} GiB" for name, value in sizes(sections, unet, vae).items()]
     lines += [f"memory: device {rounded(rate.memory / GIB)} GiB"] if rate and rate.memory else []
@@ -207,6 +243,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--params", default="params.yaml", help="parameter file (default params.yaml)")
     parser.add_argument("--overlay", help="file whose keys replace some of its values")
     parser.add_argument("--seconds", type=float, default=40, help="time for the measurement (default 40)")
+    parser.add_argument("--workers", type=int, nargs="+", default=[], help="simulate the run on so many workers, such as 8 64 512")
     options = parser.parse_args(arguments)
     overlay = paths.resolve(options.overlay) if options.overlay else None
     try:
@@ -214,7 +251,7 @@ def main(arguments: list[str]) -> int:
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(report(sections, seconds=options.seconds))
+    print(report(sections, seconds=options.seconds, workers=options.workers))
     return 0
 
 

@@ -1,5 +1,6 @@
 """Work side by side: results in order, one thread each, the same bits on any number of cores."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -9,11 +10,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from cnslib.core import workers
+from cnslib.core import paths, sites, workers
+from cnslib.core.settings import read
 
 
 def described(number):
     return number, torch.get_num_threads(), os.getpid()
+
+
+@pytest.mark.parametrize(("blocks", "together"), [(None, 8), (2, 6), (16, 1)])
+def test_groups_are_smaller_where_workers_would_have_nothing_to_do(blocks, together):
+    """43 classifiers, at most 8 in a group; on 8 workers in groups of 6, on 64 one by one."""
+    slurm = read.load(paths.ROOT / "clusters" / "slurm.yaml")["cluster"]
+    cluster = dataclasses.replace(slurm, options=slurm.options | {"max_blocks": blocks}) if blocks else None
+    sites.use(sites.Site(None, "", cluster))
+    assert workers.share(43, most=8) == together
 
 
 def reciprocal(number):
@@ -56,7 +67,7 @@ def test_the_number_of_cores_does_not_touch_the_bits(cores):
 
 
 def gradient_alone(seed):
-    return workers.alone(gradient, (seed,), os.getpid())
+    return workers.attempt(gradient, (seed,), device="cpu", threaded=False)[0]
 
 
 def test_the_first_error_ends_the_work(cores):

@@ -159,6 +159,7 @@ class Base:
     in_star: str
     recipe: str
     drawing: Literal["exact", "fused", "fast"]
+    workers: str
     bootstrap: Annotated[Bootstrap, mapped(Bootstrap)]
 
 

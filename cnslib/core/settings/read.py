@@ -14,14 +14,15 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from cnslib.core import paths, sources
+from cnslib.core import paths, sites, sources
 from cnslib.core.settings.analyses import ANALYSES, require_evaluated
+from cnslib.core.settings.cluster import Cluster
 from cnslib.core.settings.method import MAKING, Base, Bootstrap, Resampled
 from cnslib.core.settings.studies import CHAPTERS, STUDIES
 from cnslib.core.settings.world import RECIPES
 
 UNKNOWN = "unexpected_keyword_argument"  # pydantic's name for a key that a dataclass lacks
-SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *CHAPTERS, *RECIPES)}
+SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *CHAPTERS, *RECIPES, Cluster)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,13 +74,26 @@ class Run:
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
     """The parameters of one notebook, with the directories of the models in `models` (keys of `base`) made sure of.
 
-    Paths start at the repository root. Raises what `load` and `sources.provide` raise, ValueError for a step that the file lacks.
+    Paths start at the repository root. The units of this process are made by the workers that `base.workers` names. Raises what
+    `load` and `sources.provide` raise, ValueError for a step that the file lacks.
     """
     files = tuple(paths.resolve(name) for name in (params, overlay) if name)
     sections = load(*files)
     if step not in sections:
         raise ValueError(f"{params}: no section {step!r}; accepted: {', '.join(sections)}")
-    return Run(step, sections | {"base": sources.provide(sections["base"], models)}, files)
+    run = Run(step, sections | {"base": sources.provide(sections["base"], models)}, files)
+    sites.use(sites.Site(run.layout.work / step, sites.conditions(step, sections), cluster(run.base)))
+    return run
+
+
+def cluster(base: Base) -> Cluster | None:
+    """The workers that the parameters name; None for this machine's own cores."""
+    if not base.workers:
+        return None
+    sections = load(paths.resolve(base.workers))
+    if sections.keys() != {"cluster"}:
+        raise ValueError(f"base.workers: {base.workers} holds {', '.join(sections)}; accepted: the section cluster alone")
+    return sections["cluster"]
 
 
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:

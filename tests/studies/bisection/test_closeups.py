@@ -178,7 +178,7 @@ def test_a_studio_that_does_not_draw_answers_what_is_on_file_and_nothing_else(st
 
 
 def test_trajectories_on_file_are_followed_without_another_process(studio, undisturbed, finished, monkeypatch):
-    monkeypatch.setattr("cnslib.core.workers.alone", None)  # nothing can be handed out
+    monkeypatch.setattr("cnslib.core.workers.beside", None)  # nothing can be handed out
     for one, other in zip(undisturbed[1:], run(studio(finished)), strict=True):
         pd.testing.assert_frame_equal(one, other)
 
