@@ -28,6 +28,7 @@ def sheet(
             "median": median(points, list(wide.columns)),
             "rce": relative_corruption_error(wide.loc[shift, :].loc[model], wide.loc[shift, :].loc[reference]),
             "clusters": clusters(points),
+            "classes": classes(points),
             "tau": tau(over_shifts.iloc[:, 0], over_shifts.iloc[:, -1]),
         },
     )
@@ -109,21 +110,46 @@ def relative_corruption_error(own: pd.Series, other: pd.Series) -> Exercise:
 
 
 def clusters(points: pd.DataFrame) -> Exercise:
-    """How many independent things the trajectories contain."""
-    seeds = points[["class", "seed"]].drop_duplicates()
+    """How many independent units the trajectories contain, if a repetition draws other seeds of the same classes."""
     return Exercise(
-        float(len(seeds)),
-        ("Pictures of the same class *and* seed start from the same noise, under all shifts. Count different (class, seed).",),
+        counted(points, "seed"),
+        (
+            "What would another study of the same classes draw anew? Count the different values of that column.",
+            "The seed chooses the noise. All classes of a seed start from the same noise, so they are drawn together.",
+        ),
         {
-            "That is the number of trajectories. Those of one class and seed, under several shifts, show one and the same garment.": (
-                float(len(points))
-            ),
-            "That is the number of seeds. Seed 1 of a bag and seed 1 of a sneaker are two garments.": float(points["seed"].nunique()),
-            "That is the number of classes. Each has several seeds.": float(points["class"].nunique()),
+            "That is the number of trajectories. Those of one seed, under all shifts, start from the same noise.": float(len(points)),
+            "That is the number of (class, seed). But seed 1 of a bag and seed 1 of a sneaker start from the same noise.": pairs(points),
+            "That is the number of classes. Here the classes stay, and the seeds would be others.": counted(points, "class"),
         },
         tolerance=0.5,
-        praise="The bootstrap must draw these whole. To draw trajectories one by one makes intervals too narrow.",
+        praise="The bootstrap must draw each seed with all of its classes. To draw trajectories alone makes intervals too narrow.",
     )
+
+
+def classes(points: pd.DataFrame) -> Exercise:
+    """How many independent units the trajectories contain, if a repetition draws other classes."""
+    return Exercise(
+        counted(points, "class"),
+        ("Now the classes would be others. What belongs to one class is drawn together, with all of its seeds.",),
+        {
+            "That is the number of seeds: the units of a study that keeps the classes. Now the classes change.": counted(points, "seed"),
+            "That is the number of (class, seed). A class that is hard is hard for all of its seeds: they go together.": pairs(points),
+            "That is the number of trajectories. A class that is hard is hard under many shifts: they go together.": float(len(points)),
+        },
+        tolerance=0.5,
+        praise="These are few. The interval about other classes is wide, and more seeds do not help it much.",
+    )
+
+
+def counted(points: pd.DataFrame, key: str) -> float:
+    """How many different values a column of the trajectories has."""
+    return float(points[key].nunique())
+
+
+def pairs(points: pd.DataFrame) -> float:
+    """How many pairs of class and seed the trajectories contain."""
+    return float(len(points[["class", "seed"]].drop_duplicates()))
 
 
 def tau(first: pd.Series, last: pd.Series) -> Exercise:

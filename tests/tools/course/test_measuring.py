@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from tiny_course import told_mistakes
 
+from cnslib.stats import bootstrap
 from cnslib.tools.course import measuring
 
 SCALES = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
@@ -56,8 +57,18 @@ def test_rce_is_a_ratio_of_summed_drops(sheet):
     assert "averaged" in sheet.check("rce", (0.1 / 0.2 + 0.4 / 0.6) / 2).text and "CE" in sheet.check("rce", 0.8 / 1.4).text
 
 
-def test_five_garments_stand_behind_ten_trajectories(sheet):
-    assert sheet.check("clusters", 5).right and "number of seeds" in sheet.check("clusters", 3).text
+def test_units_are_the_three_seeds_or_the_two_classes_by_what_would_be_drawn_anew(sheet):
+    """Ten trajectories of five (class, seed): bag has seeds 1 to 3, shoe 1 and 2, each under both shifts."""
+    assert sheet.check("clusters", 3).right and sheet.check("classes", 2).right
+    assert "the same noise" in sheet.check("clusters", 5).text and "number of trajectories" in sheet.check("clusters", 10).text
+    assert "the classes change" in sheet.check("classes", 3).text and "hard for all of its seeds" in sheet.check("classes", 5).text
+
+
+def test_units_are_those_that_the_bootstrap_draws(sheet):
+    points = pd.DataFrame(list(itertools.product("ab", [1, 2, 3])), columns=["class", "seed"]).assign(shift="fog")
+    exercises = {"same classes": measuring.clusters(points), "other classes": measuring.classes(points)}
+    for target, exercise in exercises.items():
+        assert exercise.check(1 + int(bootstrap.units_of(points, target)[0].max())).right
 
 
 def test_one_of_six_pairs_turns_round_twice_over(sheet):
