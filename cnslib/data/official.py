@@ -1,10 +1,10 @@
 """The published CNS-Bench (Edmond, doi:10.17617/3.MAGNKP): its folders, file names and annotations, into our tables and back.
 
     painting_style/022_bald eagle/seed_0034_scale_1000.jpg                   the published form, scale in thousandths
-    painting_style/022_bald eagle/seed_0034_startnoise_0750_scale_1000m.png  as the released code generates it, but for the first
-                                                                             folder: id_0000 there, to be renamed to the shift
+    painting_style/022_bald eagle/seed_0034_startnoise_0750_scale_1000m.png  as the released code generates it
 
-They repeat the image of scale 0 under every shift; our tables hold it once per (class, seed), under the shift "unshifted".
+The released code calls the first folder id_0000; it is to be renamed to the shift. Both repeat the image of scale 0 under every shift;
+our tables hold it once per (class, seed), under the shift "unshifted".
 """
 
 import io

@@ -97,8 +97,14 @@ def reflected(samples: np.ndarray, confidence: float, within: Range) -> tuple[np
 
 
 def bounds(samples: np.ndarray, confidence: float, within: Range | None) -> tuple[np.ndarray, np.ndarray]:
-    """The percentile interval, or the reflected one of a number that lies `within` a range."""
-    return percentiles(samples[1:], confidence) if within is None else reflected(samples, confidence, within)
+    """The percentile interval, or the reflected one of a number that lies `within` a range; either holds the sample itself.
+
+    Percentiles of a few units can leave it out, where most resamples have lost what makes the number; then they are widened to it.
+    """
+    if within is not None:
+        return reflected(samples, confidence, within)
+    low, high = percentiles(samples[1:], confidence)
+    return np.minimum(low, samples[0]), np.maximum(high, samples[0])
 
 
 def estimates(

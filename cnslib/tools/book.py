@@ -1,7 +1,8 @@
 """The book: every executed notebook and the gallery of all figures as a site that opens from disk.
 
-`cns book` takes the executed copies as they are. It runs the lessons, and chapters that have no copy; a base model's notebook without
-one takes hours, so it is shown without outputs and says so. Pages go to build/book/source, and Sphinx makes build/book/html of them.
+`cns book` takes the executed copies as they are. It runs the lessons, the first notebook, and chapters that have no copy.
+A base model's notebook without one takes hours, so it is shown without outputs and says so. Pages go to build/book/source, and
+Sphinx makes build/book/html of them.
 """
 
 import argparse
@@ -22,12 +23,12 @@ from nbformat.v4 import new_markdown_cell
 from ruamel.yaml import YAML
 
 from cnslib.core import paths
-from cnslib.tools import runner
+from cnslib.tools import reference, runner
 
 SETTING = paths.ROOT / "docs" / "book"
 FIGURE = re.compile(r"""figures / f?["'](\w+)""")
-FRONT = re.compile(r"\(((?:\.\./)+)README\.md")  # the repository's first page, whose place the gallery takes
 NOT_RUN = "*This notebook has not been run on this machine, so it is shown without its outputs. It takes hours; `make world` runs it.*"
+START = "start_here"
 PARTS = {"The analysis": "notebooks", "The course": "notebooks/course", "The base models": "notebooks/world"}
 
 
@@ -75,11 +76,16 @@ def write(source: Path) -> None:
         book = shown(path)
         found = placed(book, path)
         figures += found
-        described(book, found)
+        described(book, found, path)
         place(source / path.relative_to(paths.ROOT), nbformat.writes(book))
         place(source / "extra" / "sources" / path.relative_to(paths.ROOT), path.read_text())
-    for path in sorted((paths.NOTEBOOKS / "course").rglob("*.md")):
-        place(source / path.relative_to(paths.ROOT), path.read_text())
+    for path in [*sorted((paths.NOTEBOOKS / "course").rglob("*.md")), *reference.texts()]:
+        text = path.read_text()
+        place(source / path.relative_to(paths.ROOT), reference.led(text, path))
+        for file in reference.files(text, path):
+            place(source / file.relative_to(paths.ROOT.resolve()), file.read_bytes())
+    for wing, names in reference.wings().items():
+        place(source / "reference" / f"{wing}.md", reference.page(wing, names))
     for figure in figures:
         for kind in ("png", "csv"):
             place(source / "extra" / f"{figure.file}.{kind}", (paths.ROOT / f"{figure.file}.{kind}").read_bytes())
@@ -94,8 +100,9 @@ def place(path: Path, content: str | bytes) -> None:
 
 
 def notebooks() -> list[Path]:
-    """Every notebook of the book: chapters, base models and lessons."""
-    return [*runner.steps(), *sorted((paths.NOTEBOOKS / "course").glob("[0-9]_*.ipynb"))]
+    """Every notebook of the book: the first one, chapters, base models and lessons."""
+    first = [path for path in (paths.NOTEBOOKS / f"{START}.ipynb",) if path.exists()]
+    return [*first, *runner.steps(), *sorted((paths.NOTEBOOKS / "course").glob("[0-9]_*.ipynb"))]
 
 
 def executed(path: Path) -> Path | None:
@@ -106,13 +113,13 @@ def executed(path: Path) -> Path | None:
 
 def waiting() -> list[str]:
     """The chapters that have no executed copy yet."""
-    return [path.stem.split("_", 1)[1] for path in notebooks() if path.parent == paths.NOTEBOOKS and not executed(path)]
+    return [path.stem.split("_", 1)[1] for path in runner.steps() if path.parent == paths.NOTEBOOKS and not executed(path)]
 
 
 def shown(path: Path) -> nbformat.NotebookNode:
-    """The executed copy of a notebook without papermill's second parameters; a lesson is run."""
+    """The executed copy of a notebook without papermill's second parameters; a lesson, which is no step, is run."""
     book = nbformat.read(path, as_version=4)
-    if path.parent.name == "course":
+    if path not in runner.steps():
         NotebookClient(book, timeout=600, resources={"metadata": {"path": str(paths.ROOT)}}).execute()
     elif copy := executed(path):
         book = nbformat.read(copy, as_version=4)
@@ -134,7 +141,7 @@ def sections(book: nbformat.NotebookNode) -> Iterator[tuple[nbformat.NotebookNod
 
 def placed(book: nbformat.NotebookNode, path: Path) -> list[Figure]:
     """The saved figures of a chapter with the section that shows each; the page's top for one that a loop names."""
-    if path.parent != paths.NOTEBOOKS:
+    if path.parent != paths.NOTEBOOKS or path.stem == START:
         return []
     step, page = path.stem.split("_", 1)[1], path.relative_to(paths.ROOT).with_suffix("").as_posix()
     saved = sorted(file.stem for file in (paths.ROOT / "figures" / step).glob("*.png"))
@@ -148,12 +155,12 @@ def placed(book: nbformat.NotebookNode, path: Path) -> list[Figure]:
     return [*found.values(), *rest]
 
 
-def described(book: nbformat.NotebookNode, figures: list[Figure]) -> None:
+def described(book: nbformat.NotebookNode, figures: list[Figure], path: Path) -> None:
     """Gives every picture a text for those who cannot see it, folds the cells that only prepare, and leads to the book's first page."""
     texts = {figure.name: figure.alt for figure in figures}
     for cell, title, heading in sections(book):
         if cell.cell_type == "markdown":
-            cell.source = FRONT.sub(r"(\1index.md", cell.source)
+            cell.source = reference.led(cell.source, path)
             continue
         named = [texts[stem] for stem in FIGURE.findall(cell.source) if stem in texts]
         cell.metadata["mystnb"] = {"image": {"alt": named[0] if named else f"{title} Picture in the section {heading}."}}
@@ -196,14 +203,27 @@ def card(figure: Figure, paper: pd.Series | None) -> str:
 
 def contents() -> str:
     """The book's table of contents, for Sphinx."""
-    parts = [""]
+    parts = {"Start here": [f"notebooks/{START}"] if (paths.NOTEBOOKS / f"{START}.ipynb").exists() else []}
     for caption, folder in PARTS.items():
-        files = [path for path in notebooks() if path.parent == paths.ROOT / folder]
-        own = [path.relative_to(paths.ROOT).with_suffix("").as_posix() for path in files]
+        files = [path for path in notebooks() if path.parent == paths.ROOT / folder and path.stem != START]
+        own = [page_of(path) for path in files]
         if folder.endswith("course"):
             own = [f"{folder}/README", *own, *(f"{folder}/solutions/{path.stem}" for path in files)]
-        parts += ["```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {caption}", "", *own, "```", ""]
-    return "\n".join([*parts, "```{toctree}", ":hidden:", ":caption: The pipeline", "", "stages", "```", ""])
+        parts[caption] = own
+    parts["The pages"] = [page_of(path) for path in reference.texts()]
+    parts["The library"] = [f"reference/{wing}" for wing in reference.wings()]
+    parts["The pipeline"] = ["stages"]
+    return "\n".join(["", *(listing(caption, own) for caption, own in parts.items() if own)])
+
+
+def page_of(path: Path) -> str:
+    """A file's page in the book."""
+    return path.relative_to(paths.ROOT).with_suffix("").as_posix()
+
+
+def listing(caption: str, pages: list[str]) -> str:
+    """One part of the table of contents."""
+    return "\n".join(["```{toctree}", ":hidden:", ":maxdepth: 1", f":caption: {caption}", "", *pages, "```", ""])
 
 
 def stage_page(stages: dict) -> str:

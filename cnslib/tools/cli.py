@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "matrix": ("cnslib.tools.matrix", [], "reproduce and test under several instruction sets and numbers of threads"),
     "stale": ("cnslib.tools.stale", [], "list the units that older code made"),
     "book": ("cnslib.tools.book", [], "set the executed notebooks and the gallery as a site that opens from disk"),
+    "front": ("cnslib.tools.front", [], "write the results into the tables of the README and docs/"),
     "plan": ("cnslib.tools.plan", [], "what a parameter file costs here"),
     "gate": ("cnslib.tools.gate", [], "compare classifiers with their published accuracies"),
     "report": ("cnslib.studies.report", [], "one classifier beside the others"),

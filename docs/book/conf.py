@@ -1,9 +1,14 @@
 """How Sphinx sets the book. `cns book` writes its pages; nothing is run here, and no page asks the network."""
 
+import re
+
 from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+import cnslib.core.pins  # noqa: F401  (before anything numerical, for the reference imports the library)
 
 project = "The CNS-Bench compendium"
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
 master_doc = "index"
 exclude_patterns = ["extra", "opening.md"]
 html_extra_path = ["extra"]
@@ -24,13 +29,34 @@ myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "misc.highlighting_failure"]
 
 
-def plain_math(app, doctree):
-    """Shows formulas as they are written: a renderer would have to be fetched."""
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
+
+
+def set_math(app, doctree):
+    """Sets formulas as MathML, which browsers draw themselves; any other renderer would have to be fetched."""
     for found in [*doctree.findall(nodes.math), *doctree.findall(nodes.math_block)]:
-        kind = nodes.literal_block if isinstance(found, nodes.math_block) else nodes.literal
-        found.replace_self(kind(found.astext(), found.astext()))
+        block = isinstance(found, nodes.math_block)
+        found.replace_self(nodes.raw("", tex2mathml(found.astext(), as_block=block), format="html"))
+
+
+def as_written(app, what, name, thing, options, lines):
+    """Docstrings are plain text with code between single ticks and lists of dashes: says so in Sphinx's markup."""
+    found = []
+    for line in lines:
+        if line.startswith("- ") and found and found[-1] and not found[-1].startswith(("- ", "  ")):
+            found.append("")
+        found.append("``".join(plain(part, odd) for odd, part in enumerate(line.split("`"))))
+    lines[:] = found
+
+
+def plain(part, code):
+    """A part of a line between ticks: code stays, and in the rest nothing is markup."""
+    return part if code % 2 else re.sub(r"([*|_\\])", r"\\\1", part)
 
 
 def setup(app):
     """Connects what this book does to every page."""
-    app.connect("doctree-read", plain_math)
+    app.connect("doctree-read", set_math)
+    app.connect("autodoc-process-docstring", as_written)

@@ -73,9 +73,9 @@ def house(tmp_path_factory):
     chapter = new_notebook(
         metadata=python,
         cells=[
-            new_markdown_cell("# How far?\n\nNext: [the labels](20_labels.ipynb)"),
+            new_markdown_cell("# How far?\n\nNext: [the labels](20_labels.ipynb), [the map](../docs/map.md), [front](../README.md)"),
             new_code_cell("import pandas as pd"),
-            new_markdown_cell("## Survival of all\n\nLook."),
+            new_markdown_cell("## Survival of all\n\nLook at $\\frac{a}{b}$."),
             new_code_cell(SAVES.format("survival"), outputs=[new_output("display_data", PICTURE)]),
             new_markdown_cell("## And then?"),
             new_code_cell(SAVES.format("spread"), outputs=[new_output("display_data", PICTURE)]),
@@ -90,6 +90,9 @@ def house(tmp_path_factory):
             new_notebook(metadata=python, cells=[new_markdown_cell("# Who says so?"), new_code_cell("1 + 1")])
         ),
         "notebooks/course/README.md": "# A course\n",
+        "README.md": "# The front\n",
+        "docs/map.md": "# The map\n\n[figures](../figures/failure), [settings](../dvc.yaml), [front](../README.md).\n",
+        "cnslib/stats/ranking.py": "",
         "executed/09_failure.ipynb": nbformat.writes(chapter),
     }
     for name in ("survival", "spread"):
@@ -154,6 +157,22 @@ def test_the_search_knows_the_chapters(site):
     assert "surviv" in (site / "searchindex.js").read_text() and (site / "search.html").exists()
 
 
+@pytest.mark.slow
+def test_formulas_are_set_for_the_browser(site):
+    assert "<mfrac>" in (site / "notebooks/09_failure.html").read_text()
+
+
+@pytest.mark.slow
+def test_pages_beside_the_notebooks_lead_to_the_first_page_and_to_copies_of_files(pages):
+    links = pages["docs/map.html"].links
+    assert links.count("../index.html") >= 2 and any(link.endswith("dvc.yaml") for link in links)
+
+
+@pytest.mark.slow
+def test_the_reference_holds_the_docstrings_of_the_library(pages):
+    assert "cnslib.stats.ranking.ranks" in pages["reference/stats.html"].ids
+
+
 def test_a_chapter_without_an_executed_copy_waits_to_be_run(house):
     assert book.waiting() == ["labels"]
 
@@ -174,7 +193,7 @@ def test_a_figure_belongs_to_the_section_above_it(house):
 
 def test_what_prepares_is_folded_and_what_draws_is_not(house):
     chapter = nbformat.read(house / "executed" / "09_failure.ipynb", as_version=4)
-    book.described(chapter, [])
+    book.described(chapter, [], house / "notebooks" / "09_failure.ipynb")
     assert ["hide-input" in cell.metadata.get("tags", []) for cell in chapter.cells if cell.cell_type == "code"] == [True, False, False]
 
 

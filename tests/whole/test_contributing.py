@@ -92,7 +92,7 @@ def answers(house) -> tuple[dict[str, Path], dict[object, int], dict[str, Path]]
 
 
 def test_every_command_that_the_texts_name_exists():
-    text = "\n".join((ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md"))
+    text = "\n".join(path.read_text() for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")))
     targets = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
     used = {program: set(re.findall(rf"(?:^ {{4}}|`){program} ([a-z]+)", text, re.MULTILINE)) for program in ("make", "cns")}
     assert {"repro", "test"} <= used["make"] <= targets and {"run", "report"} <= used["cns"] <= {*cli.COMMANDS, "lab"}

@@ -1,0 +1,133 @@
+"""The numbers in the README and in docs/: `cns front` writes them between their marks from metrics/ and figures/.
+
+A page marks the place of a table with `<!-- filled: NAME -->` and `<!-- end -->`; what stands between them is replaced.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cnslib.core import paths
+from cnslib.core.names import demand
+from cnslib.stats import verdicts
+
+MARKED = re.compile(r"(<!-- filled: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+# What is measured, where its record lies (the step, then the keys in metrics/<step>.json), and what the paper says; {n} is the record's n.
+NUMBERS = [
+    ("steps of 0.5 that raise the alignment with the shift ({n} sliders)", ("sliders", "monotone_share"), "0.73"),
+    (
+        "filter: out-of-class images found (n = {n}), thresholds at recall 0.8 here and 0.9 in the paper",
+        ("filtering", "ours", "tpr"),
+        "0.88",
+    ),
+    ("filter: good images dropped (n = {n})", ("filtering", "ours", "fpr"), "0.12"),
+    ("mean accuracy at scale 0, {n} trajectories", ("accuracy", "accuracy_scale_0"), "0.91"),
+    ("mean accuracy at scale 2.5", ("accuracy", "accuracy_scale_2.5"), "0.79"),
+    ("the same, if other classes were drawn", ("accuracy", "accuracy_scale_2.5_other_classes"), ""),
+    ("Kendall's tau of the classifiers' order at scale 2.5 with that at scale 0", ("ranking", "tau_scale_2.5"), ""),
+]
+# The base models, and which of their measured qualities the cards tell.
+QUALITIES = {
+    "vae_psnr_db": "autoencoder: PSNR in dB, catalog pictures",
+    "vae_psnr_db_worst_shift": "autoencoder: PSNR in dB under the shift it draws worst",
+    "clip_class_accuracy": "text-image encoder: garments named from their class texts",
+    "clip_shift_accuracy": "text-image encoder: shifts named from their texts",
+    "dino_knn_accuracy": "image encoder: garments named by the nearest neighbours",
+    "real_class_accuracy": "oracle: class of rendered pictures",
+    "real_shift_accuracy": "oracle: shift of rendered pictures",
+    "text_class_accuracy": "oracle: class of drawn pictures, by the prompt",
+    "text_shift_accuracy": "oracle: shift of drawn pictures, by the prompt",
+}
+
+
+def pages() -> list[Path]:
+    """The pages that hold filled tables."""
+    return [paths.ROOT / "README.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
+
+
+def filled(text: str) -> str:
+    """A page with all of its tables written anew; ValueError names an unknown table."""
+
+    def table(found: re.Match) -> str:
+        demand(found[2] in TABLES, "filled", found[2], ", ".join(TABLES))
+        return f"{found[1]}{TABLES[found[2]]()}\n{found[3]}"
+
+    return MARKED.sub(table, text)
+
+
+def verdict() -> str:
+    """What became of the paper's claims about robustness, in four numbers."""
+    listed = pd.read_csv(paths.ROOT / "published" / "claims.csv").set_index("id")["measure"]
+    claims = pd.read_csv(paths.ROOT / "figures" / "axes" / "claims.csv")
+    words = claims.loc[claims["id"].map(listed) != "held-out error", "verdict"]
+    kinds = {"hold": verdicts.CONFIRMED, "contradicted": (verdicts.OPPOSITE,), "undecided": (verdicts.UNDECIDED,)}
+    counts = [int(words.isin(own).sum()) for own in [*kinds.values(), (verdicts.UNMEASURED,)]]
+    return markdown(["claims about robustness", *kinds, "cannot be measured here"], [len(words), *counts])
+
+
+def numbers() -> str:
+    """The main numbers with intervals, beside the paper's."""
+    rows = []
+    for what, place, paper in NUMBERS:
+        found = record(*place)
+        rows.append([what.format(n=f"{found['n']:,}"), ranged(found), paper])
+    return markdown(["what", "here", "paper"], *rows)
+
+
+def classifiers() -> str:
+    """The accuracy of every base classifier on pictures without a shift that no training has seen."""
+    found = record("world", "classifier_accuracy")
+    rows = [[f"`{name}`", ranged(own, 3), f"{own['n']:,}"] for name, own in sorted(found.items())]
+    return markdown(["classifier", "accuracy without a shift", "n"], *rows)
+
+
+def qualities() -> str:
+    """The measured quality of the other base models."""
+    found = {words: record("world", key) for key, words in QUALITIES.items()}
+    return markdown(["what", "measured", "n"], *[[words, ranged(own, 3), f"{own['n']:,}"] for words, own in found.items()])
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "verdict": verdict,
+    "numbers": numbers,
+    "classifiers": classifiers,
+    "qualities": qualities,
+}
+
+
+def record(step: str, *keys: str) -> dict[str, Any]:
+    """What metrics/<step>.json holds under some keys; ValueError names the first that is missing."""
+    found = json.loads((paths.ROOT / "metrics" / f"{step}.json").read_text())
+    for key in keys:
+        demand(key in found, f"metrics/{step}.json", key, ", ".join(found))
+        found = found[key]
+    return found
+
+
+def ranged(found: dict[str, float], digits: int = 2) -> str:
+    """An estimate with its interval."""
+    return f"{found['estimate']:.{digits}f} ({found['low']:.{digits}f} to {found['high']:.{digits}f})"
+
+
+def markdown(head: Sequence, *rows: Sequence) -> str:
+    """A table in Markdown."""
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def main(arguments: list[str]) -> int:
+    """Command line: fills the pages and names those that changed; with --check it writes nothing and is 1 where one would change."""
+    parser = argparse.ArgumentParser(prog="cns front", description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where a page is behind the results")
+    options = parser.parse_args(arguments)
+    behind = {page: text for page in pages() if (text := filled(page.read_text())) != page.read_text()}
+    for page, text in behind.items():
+        if not options.check:
+            page.write_text(text)
+        print(f"{'behind' if options.check else 'filled'}: {page.relative_to(paths.ROOT)}", file=sys.stderr)
+    return int(options.check and bool(behind))

@@ -1,0 +1,59 @@
+"""The tables of the README and docs/: numbers of a small repository counted by hand, and the committed pages."""
+
+import json
+
+import pytest
+
+from cnslib.core import paths
+from cnslib.tools import front
+
+CLAIMS = "id,verdict\na,agrees\nb,same direction\nc,opposite direction\nd,undecided\ne,not measured\nf,undecided\ng,agrees\n"
+LISTED = "id,measure\na,rCE\nb,rCE\nc,average drop\nd,average drop\ne,none\nf,rCE\ng,held-out error\n"
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """Seven claims, one of them about accuracy without a shift, one metric, and a page with a table."""
+    world = {"classifier_accuracy": {"vit": {"n": 2000, "estimate": 0.8, "low": 0.75, "high": 0.8501}}}
+    files = {
+        "published/claims.csv": LISTED,
+        "figures/axes/claims.csv": CLAIMS,
+        "metrics/world.json": json.dumps(world),
+        "README.md": "Before.\n\n<!-- filled: verdict -->\nstale\n<!-- end -->\n\nAfter.\n",
+        "docs/a.md": "No table.\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_claims_without_a_shift_do_not_count_and_the_others_add_up(root):
+    assert front.verdict().splitlines()[-1] == "| 6 | 2 | 1 | 2 | 1 |"
+
+
+def test_a_record_is_shown_with_its_interval_and_n(root):
+    assert front.classifiers().splitlines()[-1] == "| `vit` | 0.800 (0.750 to 0.850) | 2,000 |"
+
+
+def test_a_missing_number_is_named_with_those_that_exist(root):
+    with pytest.raises(ValueError, match=r"metrics/world\.json: 'oracle' is not accepted; accepted: classifier_accuracy"):
+        front.record("world", "oracle")
+
+
+def test_an_unknown_table_is_refused(root):
+    with pytest.raises(ValueError, match=r"filled: 'verdicts' is not accepted; accepted: verdict, numbers"):
+        front.filled("<!-- filled: verdicts -->\n<!-- end -->")
+
+
+def test_a_page_that_is_behind_is_named_and_then_filled_once(root, capsys):
+    assert front.main(["--check"]) == 1 and "stale" in (root / "README.md").read_text()
+    assert front.main([]) == 0 and front.main(["--check"]) == 0
+    text = (root / "README.md").read_text()
+    assert text.startswith("Before.") and text.endswith("After.\n") and "| 6 | 2 | 1 | 2 | 1 |" in text and "stale" not in text
+    assert capsys.readouterr().err.splitlines() == ["behind: README.md", "filled: README.md"]
+
+
+def test_the_committed_pages_tell_the_committed_results():
+    assert [path.name for path in front.pages() if front.filled(path.read_text()) != path.read_text()] == []

@@ -1,0 +1,67 @@
+"""What a reader meets: the README fits a screen, links lead somewhere, formulas can be set, and the first notebook runs."""
+
+import re
+
+import nbformat
+import pytest
+from docutils.utils.math.latex2mathml import tex2mathml
+from nbclient import NotebookClient
+
+from cnslib.core import paths
+from cnslib.tools import book, reference
+
+README = paths.ROOT / "README.md"
+TEXTS = [README, *reference.texts(), *sorted((paths.NOTEBOOKS / "course").rglob("*.md"))]
+NOTEBOOKS = book.notebooks()
+START = paths.NOTEBOOKS / f"{book.START}.ipynb"
+FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)\$", re.DOTALL)
+
+
+def prose(path) -> str:
+    """The text of a page, or of a notebook's Markdown cells."""
+    if path.suffix == ".md":
+        return path.read_text()
+    return "\n\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
+
+
+def name(path) -> str:
+    return path.relative_to(paths.ROOT).as_posix()
+
+
+def test_the_readme_fits_a_screen_and_leads_to_everything():
+    text = README.read_text()
+    assert len(text.splitlines()) <= 60 and len(text.split()) <= 600
+    linked = {link[1] for link in reference.LINK.finditer(text)}
+    pages = {name(path) for path in reference.texts() if path.parent.name == "docs"}
+    assert pages | {"CITATION.cff", "CONTRIBUTING.md", "notebooks/start_here.ipynb", "notebooks/course/README.md"} <= linked
+    assert re.findall(r"^    (make \w+)", text, re.MULTILINE) == ["make repro", "make test"]
+
+
+@pytest.mark.parametrize("path", [*TEXTS, *NOTEBOOKS], ids=name)
+def test_every_link_between_files_leads_somewhere(path):
+    links = [link[1] for link in reference.LINK.finditer(prose(path))]
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_map_names_every_notebook_in_its_order():
+    notebooks = [path.name for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))]
+    assert re.findall(r"\(\.\./notebooks/(\d\d_\w+\.ipynb)\)", (paths.ROOT / "docs" / "map.md").read_text()) == notebooks
+
+
+@pytest.mark.parametrize("path", [*TEXTS, *NOTEBOOKS], ids=name)
+def test_every_formula_can_be_set(path):
+    for found in FORMULA.finditer(re.sub(r"```.*?```|`[^`]*`", "", prose(path), flags=re.DOTALL)):
+        assert tex2mathml(found[1] or found[2], as_block=bool(found[1])).startswith("<math")
+
+
+def test_the_first_notebook_is_short_and_asks_a_question():
+    cells = nbformat.read(START, as_version=4).cells
+    code = [cell.source.splitlines() for cell in cells if cell.cell_type == "code"]
+    assert len(code) <= 12 and max(map(len, code)) <= 8 and cells[0].source.splitlines()[0].endswith("?")
+    assert not any(cell.get("outputs") for cell in cells)
+
+
+@pytest.mark.slow
+def test_the_first_notebook_runs_and_shows_three_figures():
+    made = NotebookClient(nbformat.read(START, as_version=4), timeout=600, resources={"metadata": {"path": str(paths.ROOT)}}).execute()
+    assert sum("image/png" in output.get("data", {}) for cell in made.cells for output in cell.get("outputs", [])) == 3
