@@ -8,7 +8,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from nbclient import NotebookClient
 
 from cnslib.core import paths
-from cnslib.tools import book, reference
+from cnslib.tools import book, glossary, reference
 
 README = paths.ROOT / "README.md"
 TEXTS = [README, *reference.texts(), *sorted((paths.NOTEBOOKS / "course").rglob("*.md"))]
@@ -52,6 +52,18 @@ def test_the_map_names_every_notebook_in_its_order():
 def test_every_formula_can_be_set(path):
     for found in FORMULA.finditer(re.sub(r"```.*?```|`[^`]*`", "", prose(path), flags=re.DOTALL)):
         assert tex2mathml(found[1] or found[2], as_block=bool(found[1])).startswith("<math")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name)
+def test_the_first_use_of_every_term_leads_to_the_glossary(path):
+    made = nbformat.read(path, as_version=4)
+    assert [term for term in glossary.terms() if glossary.first(made, term)] == []
+
+
+def test_links_to_the_glossary_lead_to_terms():
+    anchors = {glossary.anchor(term) for term in glossary.terms()}
+    links = {link for path in NOTEBOOKS for link in re.findall(r"glossary\.md#([^)]+)\)", prose(path))}
+    assert links <= anchors and len(links) >= 20
 
 
 def test_the_first_notebook_is_short_and_asks_a_question():
