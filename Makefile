@@ -10,7 +10,7 @@ profile :=
 OVERLAY = $(if $(profile),--overlay $(profile).yaml)
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset report labels oodcv directions composition ablation corruptions synthetic denoiser controlshift degradation scenarios segmentation
 # These need no hub, and shall not ask one; the paper's scale does.
-repro benchmark smoke test unit matrix book: export HF_HUB_OFFLINE := 1
+repro benchmark smoke test unit matrix book kill mutants: export HF_HUB_OFFLINE := 1
 # DVC's stages call `cns`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -27,7 +27,7 @@ env: .venv/.done ## create .venv with the exact versions of requirements.lock
 	touch $@
 
 data: env ## restore data and artifacts from the DVC store
-	$(BIN)/dvc pull --quiet --allow-missing || { $(BIN)/dvc pull --allow-missing; exit 1; }  # once more, with the names of the files
+	$(BIN)/dvc pull --quiet || { $(BIN)/dvc pull; exit 1; }  # once more, with the names of the files
 
 repro: data ## restore the heavy steps, run every analysis anew, compare with the committed results
 	$(CNS) reproduce
@@ -63,6 +63,10 @@ unit: data ## run the tests that are not marked slow
 matrix: data ## reproduce and test under several instruction sets and numbers of threads (an hour; all=--all for every pair)
 	$(CNS) matrix $(all)
 
+kill: data ## kill the chain of make smoke 20 times, over all steps, and compare with an undisturbed run, byte by byte (half an hour)
+	rm -rf build/kill
+	LOKY_MAX_CPU_COUNT=1 $(CNS) kill --overlay smoke.yaml --kills 20 $(STEPS)
+
 lint: env ## check style of code and notebooks, types, and code for what opens doors
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive cnslib
@@ -89,4 +93,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro book smoke plan chain benchmark test unit matrix lint lab world lock official export gate
+.PHONY: help env data repro book smoke plan chain benchmark test unit matrix kill mutants audit lint lab world lock official export gate

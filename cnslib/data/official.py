@@ -59,10 +59,13 @@ def import_benchmark(
         for shift, table in shards(archive, rows, repeated):
             names[shift] = f"{identifier(shift)}.parquet"
             tables.write(table, Path(staging) / names[shift], tables.images)
-        for name in names.values():
-            (Path(staging) / name).replace(folder / name)
-            units.seal(folder / name)
-    tables.write(rows[tables.TRAJECTORY].drop_duplicates(), kept, kept_schema)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with units.atomic(kept) as partial:  # in its place once all tables are
+            tables.store(rows[tables.TRAJECTORY].drop_duplicates(), partial, kept_schema)
+            for name in names.values():
+                (Path(staging) / name).replace(folder / name)
+                units.seal(folder / name)
+        units.seal(kept)
     units.prune(folder, set(names.values()), "*.parquet")
     return {shift: folder / name for shift, name in names.items()}
 

@@ -297,6 +297,16 @@ def test_a_source_that_proves_broken_changes_nothing(tmp_path):
     assert {path: path.read_bytes() for path in (tmp_path / "images").iterdir()} == before
 
 
+def test_an_import_whose_last_table_cannot_be_written_changes_nothing(tmp_path):
+    bring_in(write_folder(tmp_path / "cns", benchmark_files()), tmp_path)
+    before = {path: path.read_bytes() for path in (tmp_path / "images").iterdir()}
+    (tmp_path / "file").write_bytes(b"")
+    less = write_folder(tmp_path / "less", benchmark_files(kept=KEPT[:1]))
+    with pytest.raises(OSError, match="file"):
+        official.import_benchmark(less, labels=LABELS, classes=CLASSES, folder=tmp_path / "images", kept=tmp_path / "file" / "kept.parquet")
+    assert {path: path.read_bytes() for path in (tmp_path / "images").iterdir()} == before
+
+
 def test_a_zip_can_be_unpacked_by_others(tmp_path):
     files = benchmark_files()
     bring_in(write_folder(tmp_path / "cns", files), tmp_path)

@@ -115,7 +115,9 @@ def test_scale_zero_beside_other_scales_equals_scale_zero_without_them(pipe, sli
     assert torch.equal(mixed[0::2], base[0::2]) and not torch.allclose(mixed[1::2], base[1::2], atol=1e-3)
 
 
-@pytest.mark.parametrize(("steps", "fraction", "expected"), [(100, 0.75, 25), (50, 0.75, 12), (100, 0.9, 10), (20, 1.0, 0), (100, 0.55, 45)])
+@pytest.mark.parametrize(
+    ("steps", "fraction", "expected"), [(100, 0.75, 25), (50, 0.75, 12), (100, 0.9, 10), (20, 1.0, 0), (100, 0.55, 45)]
+)
 def test_the_slider_starts_where_the_paper_starts_it(steps, fraction, expected):
     """The last is 100 x 0.55, which floating-point numbers make a little more than 55."""
     settings = dataclasses.replace(SETTINGS, steps=steps, start_fraction=fraction)

@@ -111,13 +111,13 @@ def test_a_trajectory_recovers_when_it_is_right_after_its_first_failure():
 
 
 def test_five_definitions_by_hand():
-    words = {"alexnet": ["x..", ".xx", ".xx", "..."], "resnet": ["..x", "...", "...", "..."]}
+    words = {"alexnet": ["x..", ".xx", ".xx", "..."], "resnet": ["..x", "..x", "...", "..."]}
     table = predictions(words)
     found = failure.definitions(failures(table), shares(table))
     own = {name: (estimates(part, shift=accuracy.ALL, model="alexnet")) for name, part in found.items()}
     assert own["over trajectories"] == [0.25, 0.5, 0.0]
     assert own["per model"] == pytest.approx([1 / 3, 2 / 3, 0])
-    assert own["pooled"] == [0.25, 0.5, 0.0]
+    assert own["pooled"] == pytest.approx([1 / 5, 2 / 5, 0])  # five failures of both models
     assert own["cumulative"] == pytest.approx([1 / 3, 1, 1])
     assert own["error count"] == [0.25, 0.5, 0.5]
 
@@ -126,6 +126,12 @@ def test_the_spread_is_the_standard_deviation_of_the_failure_points_above_scale_
     words = {"alexnet": [".xx"] * 4 + ["x.."], "resnet": [".xx", ".xx", "..x", "..x", "..."]}
     expected = [0.0, np.std([0.5, 0.5, 1.0, 1.0], ddof=1)]
     assert estimates(failure.spread(failures(predictions(words))), shift=accuracy.ALL) == pytest.approx(expected)
+
+
+def test_two_failures_have_a_spread_and_one_has_none():
+    words = {"alexnet": [".xx", "..x", "..."], "resnet": ["...", "..x", "x.."]}
+    first, second = estimates(failure.spread(failures(predictions(words))), shift=accuracy.ALL)
+    assert first == pytest.approx(np.std([0.5, 1.0], ddof=1)) and np.isnan(second)
 
 
 def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_another():

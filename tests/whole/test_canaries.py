@@ -1,0 +1,80 @@
+"""Classifiers whose results are known beforehand, sent through the committed tables and statistics beside the real ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cnslib.core import paths, tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings import read
+from cnslib.core.settings.method import Bootstrap
+from cnslib.data import artifacts
+from cnslib.method import filtering
+from cnslib.stats import accuracy, failure, ranking
+
+SETTINGS = Bootstrap(resamples=400, confidence=0.95, seed=1, target="same classes")
+TRUTH, CHANCE, ORACLE = "canary that is always right", "canary that guesses", "canary that asks the oracle"
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def run() -> read.Run:
+    return read.Run("accuracy", read.load(paths.resolve("params.yaml")), ())
+
+
+@pytest.fixture(scope="module")
+def found(run) -> accuracy.Outcomes:
+    """The committed answers with those of three canaries to the same pictures."""
+    answers = artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
+    asked = answers[answers["model"] == answers["model"].iloc[0]].reset_index(drop=True)
+    guesses = np.random.default_rng(26).choice(run.base.classes, len(asked))
+    seen = asked[tables.KEY].merge(judged(run), how="left", on=tables.KEY, validate="one_to_one")["class_probability"]
+    assert seen.notna().all()
+    parts = [
+        asked.assign(model=TRUTH, top1=asked["class"]),
+        asked.assign(model=CHANCE, top1=guesses),
+        asked.assign(model=ORACLE, top1=asked["class"].where(seen >= 0.5, "another")),
+    ]
+    return accuracy.outcomes(pd.concat([answers, *parts], ignore_index=True), artifacts.kept(run))
+
+
+def judged(run: read.Run) -> pd.DataFrame:
+    """The probability that the oracle gives to the class of each picture, scale 0 once."""
+    rows = artifacts.alignments(run, filtering.schema)[[*tables.KEY, "class_probability"]]
+    plain = rows[rows["scale"] == 0].drop_duplicates(["class", "seed"]).assign(shift=UNSHIFTED)
+    return pd.concat([rows[rows["scale"] > 0], plain], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def errors(found) -> accuracy.Shares:
+    return accuracy.error_shares(found, settings=SETTINGS)
+
+
+def whole(table: pd.DataFrame, model: str) -> pd.DataFrame:
+    """The rows of one model over all shifts."""
+    return table[(table["shift"] == accuracy.ALL) & (table["model"] == model)]
+
+
+def test_who_is_always_right_is_right_ranks_first_and_never_fails(found, errors):
+    rows = whole(accuracy.accuracy(errors), TRUTH)
+    assert (rows[["estimate", "low", "high"]] == 1).all(axis=None) and len(rows) == len(found.scales)
+    assert (whole(ranking.ranks(errors), TRUTH)["estimate"] == 1).all()
+    assert whole(failure.median_scale(failure.failure_shares(found, settings=SETTINGS)), TRUTH)["estimate"].tolist() == [np.inf]
+
+
+def test_who_guesses_is_right_once_in_as_many_as_there_are_classes(run, errors):
+    """At each scale within three standard errors of independent guesses; the drop along the scale is none."""
+    rows, share = whole(accuracy.accuracy(errors), CHANCE), 1 / len(run.base.classes)
+    n = errors.n[errors.groups.index(accuracy.ALL)]
+    above = rows[rows["scale"] > 0]  # scale 0 is one picture for all shifts of a class and seed
+    assert (above["estimate"] - share).abs().max() < 3 * np.sqrt(share * (1 - share) / n)
+    last = whole(accuracy.accuracy_drop(errors), CHANCE).iloc[-1]
+    assert last["low"] <= 0 <= last["high"]
+
+
+def test_no_classifier_is_better_than_the_oracle_by_more_than_its_interval(run, errors):
+    table = accuracy.accuracy(errors)
+    best = whole(table, ORACLE).set_index("scale")["high"]
+    for name in run.evaluation.classifiers:
+        rows = whole(table, name).set_index("scale")
+        assert (rows["low"] <= best).all(), name
