@@ -1,8 +1,8 @@
 """Pieces of work as files: what a worker in another process, or on another machine, is handed, and what it hands back.
 
 What pieces share (a pipeline, a judge) is a file of its own. A worker keeps what it has loaded of it, so the next piece changes the
-slider and not the networks. A task is done when its units are verified and its result is there with the bytes of
-its record; that the engine says so is not enough.
+slider and not the networks. A task is done when its units are verified and its result is there with the bytes of its record; that the
+engine says so is not enough.
 """
 
 import contextlib
