@@ -147,7 +147,7 @@ def test_correlations_are_those_of_scipy_and_their_resamples_those_of_weighted_r
             drawn[name].append(function(repeated["scale"], repeated["oracle"]).statistic)
     for name, function in scipys.items():
         own = function(table["scale"], table["oracle"]).statistic
-        low, high = bootstrap.percentiles(np.array(drawn[name]), 0.95)
+        low, high = map(float, bootstrap.percentiles(np.array(drawn[name]), 0.95))
         joined = [own, min(low, 2 * own - high), max(high, min(2 * own - low, 1))]  # percentiles, and their reflection at the estimate
         assert found.loc[name, ["estimate", "low", "high"]].tolist() == pytest.approx(joined, abs=0.01)
 

@@ -8,7 +8,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from nbclient import NotebookClient
 
 from cnslib.core import paths
-from cnslib.tools import book, glossary, reference
+from cnslib.tools.pages import book, glossary, reference
 
 README = paths.ROOT / "README.md"
 TEXTS = [README, *reference.texts(), *sorted((paths.NOTEBOOKS / "course").rglob("*.md"))]

@@ -145,7 +145,7 @@ def partial_correlation(settings: Published) -> Finding:
     ours = f"{line['estimate']:+.2f}; {settings.bootstrap.confidence:.0%} of roundings {usual}, all {all_of_them}"
     numbers = {"p": p, "below": line["below"], "needed": rounding.models_needed(said, alpha), "n": line["n"]}
     numbers |= {"drop": drop["estimate"], "drop_low": drop["low"], "drop_high": drop["high"]}
-    numbers["fits"] = "holds" if drop["low"] <= said <= drop["high"] else "does not hold"
+    numbers["fits"] = "contains" if drop["low"] <= said <= drop["high"] else "leaves out"
     return Finding(f"{said:+.3f}, significant", ours, not line["low"] <= said <= line["high"], bool(p < alpha), numbers)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cnslib.core import paths
-from cnslib.tools import front
+from cnslib.tools.pages import front
 
 CLAIMS = "id,verdict\na,agrees\nb,same direction\nc,opposite direction\nd,undecided\ne,not measured\nf,undecided\ng,agrees\n"
 LISTED = "id,measure\na,rCE\nb,rCE\nc,average drop\nd,average drop\ne,none\nf,rCE\ng,held-out error\n"

@@ -4,7 +4,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from cnslib.core import paths
-from cnslib.tools import glossary
+from cnslib.tools.pages import glossary
 
 
 def book(*texts: str):

@@ -3,7 +3,7 @@
 import pytest
 
 from cnslib.core import paths
-from cnslib.tools import reference
+from cnslib.tools.pages import reference
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from nbformat.v4 import new_markdown_cell
 from ruamel.yaml import YAML
 
 from cnslib.core import paths
-from cnslib.tools import reference, runner
+from cnslib.tools import runner
+from cnslib.tools.pages import reference
 
 SETTING = paths.ROOT / "docs" / "book"
 FIGURE = re.compile(r"""figures / f?["'](\w+)""")

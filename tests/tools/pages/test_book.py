@@ -14,7 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from cnslib.core import paths
-from cnslib.tools import book, runner
+from cnslib.tools import runner
+from cnslib.tools.pages import book
 
 STAGES = """stages:
   failure:
@@ -198,7 +199,7 @@ def test_what_prepares_is_folded_and_what_draws_is_not(house):
 
 
 def test_every_row_of_the_gallery_names_a_committed_figure_and_says_what_both_show():
-    table = pd.read_csv(Path(__file__).parents[2] / "docs" / "book" / "gallery.csv")
-    figures = Path(__file__).parents[2] / "figures"
+    table = pd.read_csv(Path(__file__).parents[3] / "docs" / "book" / "gallery.csv")
+    figures = Path(__file__).parents[3] / "figures"
     assert all((figures / step / f"{name}.csv").exists() for step, name in zip(table["step"], table["figure"], strict=True))
     assert not table.isna().any(axis=None) and not table.duplicated(["step", "figure"]).any()

@@ -68,7 +68,7 @@ def verdict() -> str:
     listed = pd.read_csv(paths.ROOT / "published" / "claims.csv").set_index("id")["measure"]
     claims = pd.read_csv(paths.ROOT / "figures" / "axes" / "claims.csv")
     words = claims.loc[claims["id"].map(listed) != "held-out error", "verdict"]
-    kinds = {"hold": verdicts.CONFIRMED, "contradicted": (verdicts.OPPOSITE,), "undecided": (verdicts.UNDECIDED,)}
+    kinds = {"hold": verdicts.CONFIRMED, "point the other way": (verdicts.OPPOSITE,), "stay open": (verdicts.UNDECIDED,)}
     counts = [int(words.isin(own).sum()) for own in [*kinds.values(), (verdicts.UNMEASURED,)]]
     return markdown(["claims about robustness", *kinds, "cannot be measured here"], [len(words), *counts])
 
