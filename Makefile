@@ -91,6 +91,6 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 	$(CNS) run --params world.yaml autoencoder diffusion contrastive selfsupervised oracle zoo augmentation pretraining
 
 lock: env ## compile requirements.lock from requirements.in
-	$(BIN)/uv pip compile --quiet --python-version 3.11.7 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
+	$(BIN)/uv pip compile --quiet --python-version 3.11.2 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
 .PHONY: help env data repro book smoke plan chain benchmark test unit matrix kill mutants audit lint lab world lock official export gate
