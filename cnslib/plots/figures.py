@@ -62,10 +62,12 @@ def extent(counts: Iterable[int]) -> str:
 def label_ends(axes: Axes) -> None:
     """Writes the names of all curves right of the axes, moved apart where they would overlap, each with a line to the end of its curve.
 
-    To be called when all is drawn, since it fixes the limits.
+    To be called when all is drawn, since it fixes the limits. Nothing where no curve has a name.
     """
     curves = {str(line.get_label()): line for line in axes.lines if not str(line.get_label()).startswith("_")}
     ends = {name: float(np.asarray(line.get_ydata())[-1]) for name, line in curves.items()}
+    if not ends:
+        return
     names = sorted(ends, key=lambda name: ends[name])
     low, high = axes.get_ylim()
     wanted = np.array([ends[name] for name in names])
