@@ -162,14 +162,15 @@ def setup(cluster: Cluster) -> str:
 
 def main() -> None:
     """Parsl's interchange, which ends soon after the process that started it: a killed driver leaves no nodes behind."""
-    import pickle
+    import pickle  # nosec B403
 
     from parsl.executors.high_throughput.interchange import Interchange
 
     from cnslib.core.processes import follow
 
     follow(os.getppid())
-    Interchange(**pickle.load(sys.stdin.buffer)).start()
+    # Parsl's own protocol: the process that started this one writes to its standard input, and nobody else can.
+    Interchange(**pickle.load(sys.stdin.buffer)).start()  # nosec B301
 
 
 if __name__ == "__main__":

@@ -57,9 +57,9 @@ class Layout:
         return made(self.root / "executed")
 
     @property
-    def work(self) -> Path:
+    def workers(self) -> Path:
         """What units of work cost, their logs, and what workers are handed."""
-        return self.root / "work"
+        return self.root / "workers"
 
     def locate(self, path: str) -> Path:
         """A path from the parameters: what begins with artifacts/ lies in this run's folder, anything else under the root."""

@@ -1,4 +1,4 @@
-"""Where the units of a step are made, and what they cost: one line per piece of work in work/<step>/costs.jsonl of the run's folder.
+"""Where the units of a step are made, and what they cost: one line per piece of work in workers/<step>/costs.jsonl of the run's folder.
 
 A notebook's process has one site, which `settings.read.start` sets. Costs differ from run to run, so they lie beside no result.
 """

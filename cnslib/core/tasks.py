@@ -8,8 +8,9 @@ engine says so is not enough.
 import contextlib
 import io
 import os
-import pickle
+import pickle  # the driver's own files, in a folder that `require_private` accepts  # nosec B403
 import socket
+import stat
 import sys
 import time
 import traceback
@@ -83,7 +84,7 @@ def write(function: Callable, pieces: list[tuple], folder: Path, logs: Path, *, 
     shared = {id(value) for piece in pieces for value in piece if seen[id(value)] > 1 and not isinstance(value, PLAIN)} | {id(function)}
     common: dict[int, tuple[int, object]] = {}
     found = []
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for number, piece in enumerate(pieces):
         name = workers.name_of(piece, number)
         slug = "-".join(identifier(part) for part in name.split("/"))[:100]
@@ -97,13 +98,24 @@ def write(function: Callable, pieces: list[tuple], folder: Path, logs: Path, *, 
     return found
 
 
+def require_private(folder: Path) -> None:
+    """PermissionError unless a folder belongs to this user and nobody else can write into it.
+
+    Pickles run what they hold. Those of tasks are written by the driver and read by its own workers, so no one else may put one there.
+    """
+    found = folder.stat()
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(f"{folder} can be written by others than this user; accepted: a folder that only its owner can write")
+
+
 def loaded(folder: Path) -> list:
-    """What the tasks of a folder share, read anew where this worker has something else."""
+    """What the tasks of a folder share, read anew where this worker has something else; its bytes are verified before they are read."""
     record = units.sidecar(folder / COMMON).read_text()
     if record not in kept:
+        units.verified(folder / COMMON)
         kept.clear()  # before more is loaded: a card may hold one pipeline, and not two
         with open(folder / COMMON, "rb") as stream:
-            kept[record] = pickle.load(stream)
+            kept[record] = pickle.load(stream)  # nosec B301
     return kept[record]
 
 
@@ -114,6 +126,7 @@ def run(file: str) -> None:
     """
     follow(os.getppid())
     path = Path(file)
+    require_private(path.parent)
     with open(path, "rb") as stream:
         task, function, piece, device, threaded = Unpacker(stream, loaded(path.parent)).load()
     with logged(task):
@@ -148,13 +161,14 @@ def logged(task: Task) -> Iterator[None]:
 
 def outcome(task: Task) -> tuple[Any, Cost]:
     """Value and cost of a task that the engine calls done. RuntimeError names what is not there, or not as it was written."""
+    require_private(task.result.parent)
     end = time.monotonic() + PATIENCE
     while True:
         try:
             units.verified(task.result)
             missing = [unit.path for unit in task.units if not unit.done]
             if not missing:
-                return pickle.loads(task.result.read_bytes())
+                return pickle.loads(task.result.read_bytes())  # nosec B301
             problem = f"{missing[0]} is not there, or not as it was written"
         except (FileNotFoundError, ValueError) as error:
             problem = str(error)

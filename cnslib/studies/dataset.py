@@ -21,7 +21,6 @@ from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Filtering, Generation, Sliders
 from cnslib.core.settings.studies import Dataset
 from cnslib.data import benchmark
-from cnslib.method import filtering
 from cnslib.world import manifest
 
 VERSION = "http://mlcommons.org/croissant/1.0"
@@ -331,11 +330,11 @@ def limits(facts: Facts) -> list[str]:
         tables.select(facts.scores, facts.kept, tables.TRAJECTORY, "scores of kept trajectories") if len(facts.kept) else facts.scores[:0]
     )
     outside = int(kept["oracle_ooc"].sum())
-    clusters = len(facts.kept.drop_duplicates(filtering.PAIR))
+    seeds = facts.kept["seed"].nunique()
     lines = [
         f"- {outside} of {len(kept)} kept images ({percent(outside, len(kept))}) are out of class by the oracle's labels, and still in",
-        f"- the {len(facts.kept)} kept trajectories come from {clusters} (class, seed): images of one share their initial noise and are "
-        "not independent; intervals must be clustered",
+        f"- the {len(facts.kept)} kept trajectories come from {seeds} seed(s): all images of a seed, of every class, start from "
+        "one noise and are not independent; intervals must resample seeds with all of their classes, or classes",
     ]
     for column in ("shift", "class"):
         ordered = counts(facts, column).sort_values(["kept", "drawn"], kind="stable")["kept"]

@@ -52,7 +52,7 @@ class Stock:
 
 
 @dataclass(frozen=True)
-class TestSet:
+class EvaluationSet:
     """Pictures that are asked about (exam, shift, class, seed), none of which was trained on."""
 
     table: pd.DataFrame
@@ -65,7 +65,7 @@ class Experiment:
 
     settings: Synthetic
     generated: Stock
-    test_set: TestSet
+    evaluation_set: EvaluationSet
     labels: list[str]
     checkpoints: Path
     device: str
@@ -74,7 +74,7 @@ class Experiment:
         """What the answers of one run depend on."""
         source = encoders.source_digest(self.settings.network)
         kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "bootstrap")}
-        return kinds.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, self.test_set.table.to_dict("list"), self.labels)
+        return kinds.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, self.evaluation_set.table.to_dict("list"), self.labels)
 
 
 def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
@@ -90,7 +90,7 @@ def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
     return Stock(tables.pictures(rows, "generated"), np.array([labels.index(name) for name in rows["class"]]), origin)
 
 
-def test_set(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> TestSet:
+def evaluation_set(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> EvaluationSet:
     """The catalog's held-out pictures, and held-out garments in the eight styles at severities from `lowest` to 1.
 
     `pictures` is the catalog's table, `pool` the held-out garments. A garment of the second part comes in one style.
@@ -99,7 +99,7 @@ def test_set(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], 
     plain = own[["class", "seed"]].assign(exam=CATALOG, shift=UNSHIFTED)[PICTURE]
     plan, drawn = styled(pool, classes, settings=settings)
     table = pd.concat([plain, plan], ignore_index=True)
-    return TestSet(table, np.concatenate([tables.pictures(own, "catalog"), drawn]))
+    return EvaluationSet(table, np.concatenate([tables.pictures(own, "catalog"), drawn]))
 
 
 def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> tuple[pd.DataFrame, Pictures]:
@@ -138,7 +138,7 @@ def train_and_answer(experiment: Experiment, pool: scenes.Garments, arm: str, ru
     checkpoint = experiment.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
     if arm != BEFORE:
         model = finetune(model, experiment, pool, arm=arm, run=run, checkpoint=checkpoint)
-    tables.write_unit(experiment.test_set.table.assign(arm=arm, run=run, top1=answers(model, experiment)), unit, schema)
+    tables.write_unit(experiment.evaluation_set.table.assign(arm=arm, run=run, top1=answers(model, experiment)), unit, schema)
     checkpoint.unlink(missing_ok=True)
 
 
@@ -176,8 +176,8 @@ def answers(model: nn.Module, experiment: Experiment) -> list[str]:
     """The first answer to every picture of the test set."""
     model.eval()
     found = []
-    for start in range(0, len(experiment.test_set.pictures), encoders.BATCH):
-        part = torch.tensor(experiment.test_set.pictures[start : start + encoders.BATCH]).permute(0, 3, 1, 2).float() / 255
+    for start in range(0, len(experiment.evaluation_set.pictures), encoders.BATCH):
+        part = torch.tensor(experiment.evaluation_set.pictures[start : start + encoders.BATCH]).permute(0, 3, 1, 2).float() / 255
         found += model(training.normalise(part).to(experiment.device)).argmax(1).tolist()
     return [experiment.labels[i] for i in found]
 

@@ -51,7 +51,7 @@ def costs(sections: dict[str, Any]) -> pd.DataFrame:
     layout = paths.Layout(sections["base"].out)
     found = []
     for kind in KINDS:
-        noted = sites.costs(layout.work / kind.step, sites.conditions(kind.step, sections))
+        noted = sites.costs(layout.workers / kind.step, sites.conditions(kind.step, sections))
         noted = noted[(noted["work"] == kind.work) & noted["name"].str.startswith(kind.of)]
         count, total = int(noted["units"].sum()), kind.total(sections)
         hours = noted["seconds"].sum() / count * total / 3600 if count else float("nan")

@@ -63,4 +63,4 @@ def test_a_run_notes_in_its_own_folder(tmp_path, monkeypatch):
     text = (paths.ROOT / "params.yaml").read_text().replace('out: "."', f'out: "{tmp_path}"')
     (tmp_path / "params.yaml").write_text(text)
     run = read.start("failure", str(tmp_path / "params.yaml"))
-    assert sites.current.folder == tmp_path / "work" / "failure" == run.layout.work / "failure" and sites.current.cluster is None
+    assert sites.current.folder == tmp_path / "workers" / "failure" == run.layout.workers / "failure" and sites.current.cluster is None

@@ -105,3 +105,22 @@ def test_a_piece_that_does_not_make_its_unit_fails(tmp_path):
         tasks.run(str(task.file))
     with pytest.raises(RuntimeError, match=r"made/0\.txt was not made"):
         workers.each(idle, [(shelf[0],)], device="cpu")
+
+
+def test_tasks_that_others_could_have_written_are_not_opened(tmp_path):
+    task, *_ = write(loud, [(1,)], tmp_path)
+    task.file.parent.chmod(0o777)
+    for reading in (lambda: tasks.run(str(task.file)), lambda: tasks.outcome(task)):
+        with pytest.raises(PermissionError, match="can be written by others than this user"):
+            reading()
+    assert not task.log.exists()
+
+
+def test_a_flipped_bit_in_what_tasks_share_is_named_before_it_is_opened(tmp_path):
+    task, *_ = write(loud, [(1,)], tmp_path)
+    common = task.file.parent / tasks.COMMON
+    content = bytearray(common.read_bytes())
+    content[len(content) // 2] ^= 1
+    common.write_bytes(bytes(content))
+    with pytest.raises(ValueError, match=tasks.COMMON):
+        tasks.run(str(task.file))

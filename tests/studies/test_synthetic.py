@@ -17,7 +17,7 @@ from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
 from cnslib.studies import synthetic
-from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, Experiment, Stock, TestSet
+from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, EvaluationSet, Experiment, Stock
 from cnslib.world import scenes, zoo
 
 LABELS = list(scenes.CLASSES)
@@ -53,7 +53,7 @@ def experiment(tmp_path) -> Experiment:
     stock = Stock(rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8), np.array([3, 7]), "made up")
     plan, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
     settings = dataclasses.replace(SETTINGS, network=str(tmp_path / "network"))
-    return Experiment(settings, stock, TestSet(plan, pictures), LABELS, tmp_path / "checkpoints", "cpu")
+    return Experiment(settings, stock, EvaluationSet(plan, pictures), LABELS, tmp_path / "checkpoints", "cpu")
 
 
 def test_half_of_a_batch_is_generated_and_the_other_half_is_that_of_the_real_arm(experiment):
@@ -108,16 +108,16 @@ def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(experi
 def test_a_run_learns_from_generated_images(experiment):
     """After some steps the network knows the two generated pictures, which it did not before."""
     own = dataclasses.replace(experiment, settings=dataclasses.replace(experiment.settings, steps=15, learning_rate=1e-2, share=0.9))
-    pictures = dataclasses.replace(own, test_set=TestSet(own.test_set.table, own.generated.pictures))
+    pictures = dataclasses.replace(own, evaluation_set=EvaluationSet(own.evaluation_set.table, own.generated.pictures))
     model = timm.create_model(VIT["architecture"], num_classes=10, **zoo.network_of(VIT)["arguments"])
     trained = synthetic.finetune(model, own, many(), arm=MIXED, run=1, checkpoint=own.checkpoints / "one.pt")
     assert synthetic.answers(trained, pictures) == [LABELS[3], LABELS[7]]
 
 
-def replies(right: dict[tuple[str, int], list[bool]], test_set: str = STYLES) -> pd.DataFrame:
+def replies(right: dict[tuple[str, int], list[bool]], evaluation_set: str = STYLES) -> pd.DataFrame:
     """Answers of some runs to the same pictures of class bag."""
     rows = [
-        (arm, run, test_set, "cartoon style", "bag", i, "bag" if ok else "coat")
+        (arm, run, evaluation_set, "cartoon style", "bag", i, "bag" if ok else "coat")
         for (arm, run), own in right.items()
         for i, ok in enumerate(own)
     ]

@@ -16,7 +16,7 @@ def here(mini, tmp_path, tiny_pipeline_dir):
 
 
 def note(sections, step, work, names, seconds, count=1):
-    site = sites.Site(paths.Layout(sections["base"].out).work / step, sites.conditions(step, sections))
+    site = sites.Site(paths.Layout(sections["base"].out).workers / step, sites.conditions(step, sections))
     for name in names:
         site.note(work, name, count, sites.Cost(seconds, "a card", 3 * 2**30))
 

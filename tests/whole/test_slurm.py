@@ -67,8 +67,8 @@ def test_the_smoke_chain_over_slurm_makes_the_bytes_of_the_one_without(node, tmp
     subprocess.run(command, check=True, env=node, cwd=paths.ROOT)
     for step in STEPS:
         assert files(run, step) == files(SMOKE, step)
-        assert (run.work / step / sites.COSTS).exists() and any((run.work / step / "logs").iterdir())
+        assert (run.workers / step / sites.COSTS).exists() and any((run.workers / step / "logs").iterdir())
     jobs = subprocess.run(["squeue", "--noheader", "--states=RUNNING,PENDING"], env=node, capture_output=True, text=True, check=True)
     assert jobs.stdout == ""  # no node is kept after its step
-    submitted = [path for step in STEPS for path in (run.work / step / "parsl").rglob("*.submit")]
+    submitted = [path for step in STEPS for path in (run.workers / step / "parsl").rglob("*.submit")]
     assert any("#SBATCH --partition=gpu" in path.read_text() for path in submitted)

@@ -82,7 +82,7 @@ def start(step: str, params: str, overlay: str = "", *, models: Collection[str] 
     if step not in sections:
         raise ValueError(f"{params}: no section {step!r}; accepted: {', '.join(sections)}")
     run = Run(step, sections | {"base": sources.provide(sections["base"], models)}, files)
-    sites.use(sites.Site(run.layout.work / step, sites.conditions(step, sections), cluster(run.base)))
+    sites.use(sites.Site(run.layout.workers / step, sites.conditions(step, sections), cluster(run.base)))
     return run
 
 

@@ -160,7 +160,7 @@ def tested(settings: Controlshift, kind: str) -> list[str]:
     return [f"test_{'extend' if kind == 'overlap' and step == 0 else kind}_{step}" for step in range(len(settings.angles))]
 
 
-def test_set(folder: Path, settings: Controlshift, kinds: tuple[str, ...] = latents.KINDS) -> pd.DataFrame:
+def evaluation_set(folder: Path, settings: Controlshift, kinds: tuple[str, ...] = latents.KINDS) -> pd.DataFrame:
     """The test images of some shifts at every step. ValueError for a file that holds another step or shift than its name says."""
     found = {(kind, step, name): load(folder, name) for kind in kinds for step, name in enumerate(tested(settings, kind))}
     for (_, step, name), table in found.items():

@@ -104,7 +104,7 @@ def distances(sets: Path, shifted: Controlshift, encoder: ImageEncoder, path: Pa
 
 def from_training(sets: Path, shifted: Controlshift, encoder: ImageEncoder, training: str, kinds: tuple[str, ...]) -> pd.DataFrame:
     """Distances of the test images of some shifts from one training set."""
-    table = datasets.test_set(sets, shifted, kinds)
+    table = datasets.evaluation_set(sets, shifted, kinds)
     known, asked = (tables.pictures(one, "images") for one in (datasets.load(sets, *SETS[training]), table))
     spaces = {"pixel": flat, "feature": lambda pictures: encoder.features(pictures).double().numpy()}
     return table[tables.KEY].assign(**{space: nearest(seen(known), seen(asked)) for space, seen in spaces.items()})

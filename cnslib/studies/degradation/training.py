@@ -113,7 +113,7 @@ def outcome(experiment: Experiment, folder: Path) -> pd.DataFrame:
 
 def train_and_answer(experiment: Experiment, training_run: TrainingRun, unit: units.Unit) -> None:
     """One training run: trains, answers the test images, and writes the answers."""
-    test = datasets.test_set(experiment.sets, experiment.shifted, TEST_KINDS.get(training_run.training, ON_SPHERE))
+    test = datasets.evaluation_set(experiment.sets, experiment.shifted, TEST_KINDS.get(training_run.training, ON_SPHERE))
     pictures, truth = stock(experiment, SETS[training_run.training])
     asked = tables.pictures(test, "test set")
     learn = machine if training_run.network == SVM else network

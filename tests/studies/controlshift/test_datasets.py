@@ -48,7 +48,7 @@ def test_every_set_has_the_images_that_were_asked_for(folder):
         ["train_truncation", "train_extend", "train_more", "train_full"], 6
     )
     assert sum(counts.values()) == 4 * 6 + 2 * 2 + 5 * 4 and "test_overlap_0" not in counts
-    tested = datasets.test_set(folder, SETTINGS)
+    tested = datasets.evaluation_set(folder, SETTINGS)
     assert tested.groupby(["shift", "scale"]).size().to_dict() == {(kind, float(s)): 4 for kind in latents.KINDS for s in range(2)}
 
 

@@ -166,7 +166,7 @@ def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_s
     """Every file of the data sets exists; the first training images are those of Heun's method from the shifted latents."""
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     datasets.make(decoder, tmp_path)
-    assert len(datasets.test_set(tmp_path, SETTINGS)) == 3 * 2 * 2 * len(NUMBERS)
+    assert len(datasets.evaluation_set(tmp_path, SETTINGS)) == 3 * 2 * 2 * len(NUMBERS)
     stored = datasets.load(tmp_path, "train_extend").query("`class` == 'cat'")
     z = datasets.shifted(decoder, Piece("again", "train", "extend", 0, 1, 3), "cat", range(1, 11))
     latents, cats = torch.from_numpy(z).float().reshape(10, 3, 8, 8), torch.eye(3)[[2] * 10]

@@ -96,7 +96,7 @@ class Means:
 def test_distances_are_those_of_brute_force_to_the_own_training_set(experiment):
     found = distance.from_training(experiment.sets, SHIFTED, Means(), "truncation", ("truncation",))
     known, _ = training.stock(experiment, ["train_truncation"])
-    asked = tables.pictures(datasets.test_set(experiment.sets, SHIFTED, ("truncation",)), "test")
+    asked = tables.pictures(datasets.evaluation_set(experiment.sets, SHIFTED, ("truncation",)), "test")
     flat = [pictures.reshape(len(pictures), -1) / 255 for pictures in (known, asked)]
     brute = np.linalg.norm(flat[1][:, None] - flat[0][None], axis=-1).min(1)
     assert np.allclose(found["pixel"], brute, atol=1e-5)  # a^2 - 2ab + b^2 of 3,072 pixels leaves up to 1e-6 where a = b
