@@ -1,5 +1,6 @@
 """Tiny random-weight models in the formats of the real ones, written once per test session."""
 
+import gc
 import os
 import socket
 from pathlib import Path
@@ -92,3 +93,8 @@ def pytest_configure() -> None:
         setattr(socket.socket, name, guarded(name))
     socket.getaddrinfo = local
     os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now is no garbage: statsmodels' corrections collect on every call, and would look at all of it each time."""
+    gc.freeze()
