@@ -5,8 +5,11 @@ every figure of the paper from the authors' predictions. `export` writes our ben
 """
 
 import argparse
+import contextlib
 import json
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from cnslib.tools import runner
 ANALYSES = ("accuracy", "ranking", "axes", "failure", "line")
 VALIDATION_IMAGES = 50_000  # of ImageNet, on which Table 7 rests
 LEAST = 3  # classifiers that draw a line
+IMPORTED = ("artifacts/evaluation", "artifacts/filtering", "artifacts/generation", "labels.json", "official.yaml")
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,33 @@ def bring_in(sources: Sources, wish: dict[str, dict]) -> tuple[Path, accuracy.Ou
 
     Answers become `artifacts/evaluation`, images `artifacts/generation`, the trajectories `artifacts/filtering/kept.parquet`; accuracies
     without a shift are those of Table 7. Raises ValueError for an unknown classifier, one that lacks a shift, classifiers that did not
-    answer the same images, images other than those that were answered, and whatever the files themselves do wrong.
+    answer the same images, images other than those that were answered, and whatever the files themselves do wrong; after an error an
+    earlier import is as it was.
     """
-    layout, classes = paths.Layout(wish["base"]["out"]), imagenet.paper_classes()["class"].tolist()
+    demand(wish["base"]["out"] != ".", "base.out", ".", "a folder of its own: the import replaces artifacts and labels there")
+    root = paths.Layout(wish["base"]["out"]).root
+    with aside(root) as folder:
+        seen = take_in(sources, wish, paths.Layout(str(folder)))
+    return root / "official.yaml", seen
+
+
+@contextlib.contextmanager
+def aside(root: Path) -> Iterator[Path]:
+    """A folder to import into: without an error its parts replace those under `root`, where a part that it lacks goes away."""
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, suffix=".partial") as staging:
+        new, old = Path(staging) / "new", Path(staging) / "old"
+        yield new
+        for part in IMPORTED:
+            for source, target in ((root / part, old / part), (new / part, root / part)):
+                if source.exists():
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    source.rename(target)
+
+
+def take_in(sources: Sources, wish: dict[str, dict], layout: paths.Layout) -> accuracy.Outcomes:
+    """Imports the authors' data and the narrowed overlay into a layout's folder; returns the outcomes."""
+    classes = imagenet.paper_classes()["class"].tolist()
     named: dict = {"labels": list(imagenet.labels()), "classes": classes}
     with archives.opened(sources.results) as archive:
         there = list(answers.by_model(archive.names, sources.results))
@@ -57,10 +85,9 @@ def bring_in(sources: Sources, wish: dict[str, dict]) -> tuple[Path, accuracy.Ou
     bring_images(sources, seen.trajectories, layout, named)
     write_models(list(found), layout.artifacts("evaluation"))
     units.write_bytes(layout.root / "labels.json", json.dumps(named["labels"]).encode())
-    target = layout.root / "official.yaml"
-    with units.atomic(target) as partial:
+    with units.atomic(layout.root / "official.yaml") as partial:
         YAML().dump(narrowed(wish, seen, classes), partial)  # in the order of the keys
-    return target, seen
+    return seen
 
 
 def require_known(models: list[str], wish: dict[str, dict]) -> None:
@@ -71,11 +98,10 @@ def require_known(models: list[str], wish: dict[str, dict]) -> None:
 
 
 def bring_images(sources: Sources, trajectories: pd.DataFrame, layout: paths.Layout, named: dict) -> None:
-    """Imports the images, which must be those of the answered trajectories; without images none are left from an earlier import."""
-    folder = layout.artifacts("generation")
+    """Imports the images, which must be those of the answered trajectories."""
     if sources.images is None:
-        units.prune(folder, set(), "*.parquet")
         return
+    folder = layout.artifacts("generation")
     with archives.opened(sources.images) as archive:
         rows = official.index(archive, **named, annotations=sources.annotations)
     wanted = trajectories[tables.TRAJECTORY].itertuples(index=False, name=None)

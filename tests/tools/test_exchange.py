@@ -167,6 +167,31 @@ def test_a_missing_image_and_a_missing_trajectory_are_named(tmp_path, foreign, o
     assert "('heavy snow', 'bald eagle', 34)" in said and ("at scale 1.5" in said if "scale" in lost else "1 rows missing" in said)
 
 
+def test_an_import_that_fails_half_way_leaves_the_earlier_one_and_one_without_images_takes_them_away(tmp_path, foreign, overlay):
+    def files() -> dict[str, bytes]:
+        return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    out, (results, images, annotations) = tmp_path / "out", foreign
+    wish = read.read(overlay) | {"base": read.read(overlay)["base"] | {"out": str(out)}}
+    exchange.bring_in(exchange.Sources(results, images, annotations), wish)
+    before = files()
+    fewer = official_results.results(models=("alexnet", "resnet18.a1_in1k"))
+    answered = write_zip(tmp_path / "results.zip", fewer)
+    empty = write_zip(tmp_path / "cns_bench.zip", dict(list(official_results.images().items())[:6]))
+    with pytest.raises(ValueError, match="rows missing"):
+        exchange.bring_in(exchange.Sources(answered, empty), wish)
+    assert files() == before
+    exchange.bring_in(exchange.Sources(answered), wish)
+    assert {name for name in before if name not in files()} >= {name for name in before if "artifacts/generation" in name}
+    assert not [name for name in files() if "generation" in name or "convnext" in name]
+
+
+def test_the_committed_results_are_never_imported_over(foreign, overlay):
+    wish = read.read(overlay) | {"base": read.read(overlay)["base"] | {"out": "."}}
+    with pytest.raises(ValueError, match=r"base.out: '\.' is not accepted; accepted: a folder of its own"):
+        exchange.bring_in(exchange.Sources(foreign[0]), wish)
+
+
 def test_a_file_that_is_no_archive_is_refused(tmp_path, overlay, capsys):
     page = tmp_path / "results.zip"
     page.write_text("<!DOCTYPE html>")
