@@ -73,7 +73,7 @@ lint: env ## check style of code and notebooks, types, and code for what opens d
 	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb notebooks/course/*.ipynb
 
 audit: env ## look the locked packages up in the database of known vulnerabilities (needs the network)
-	$(BIN)/uv tool run pip-audit==$(AUDIT_VERSION) --requirement requirements.lock --no-deps --disable-pip
+	$(BIN)/uv tool run pip-audit==$(AUDIT_VERSION) --requirement requirements.lock --no-deps --disable-pip --strict
 
 mutants: data ## change statistics, filter, sliders, generation and report a little; tests must notice (hours; of="cnslib.stats.failure*" for some)
 	mkdir -p mutants && ln -sfn ../data mutants/data
