@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import simpy
 
+from cnslib.core.settings.analyses import Trouble
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -22,21 +24,8 @@ class Stage:
     hours: float
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """Hours: between the failures of a worker on average, until a lost one is replaced, of a block, and until workers have loaded.
-
-    `spread` is the standard deviation of a unit's hours over their mean.
-    """
-
-    between: float = 500.0
-    replacing: float = 0.25
-    walltime: float = 24.0
-    loading: float = 0.05
-    spread: float = 0.1
-
-
-CALM = Trouble(between=np.inf, replacing=0.0, walltime=np.inf, loading=0.0, spread=0.0)  # nothing goes wrong, nothing waits
+NEVER = 1e12  # hours
+CALM = Trouble(between=NEVER, replacing=0.0, walltime=NEVER, loading=0.0, spread=0.0)  # nothing goes wrong, nothing waits
 
 
 class Run:
@@ -75,6 +64,11 @@ class Run:
             yield clock.timeout(self.trouble.replacing)
 
 
+def fits(stage: Stage, trouble: Trouble) -> bool:
+    """Whether a block is at least twice as long as a unit, which it would cut off again and again else."""
+    return 2 * stage.hours <= trouble.walltime
+
+
 def durations(stage: Stage, spread: float, rng: np.random.Generator) -> np.ndarray:
     """Hours of every unit: gamma distributed about the mean, or all the same without spread."""
     if not spread:
@@ -89,7 +83,7 @@ def simulate(stages: Sequence[Stage], workers: int, trouble: Trouble, *, seed: i
     """
     rows = []
     for number, stage in enumerate(stages):
-        if 2 * stage.hours > trouble.walltime:
+        if not fits(stage, trouble):
             raise ValueError(
                 f"{stage.name}: a unit of {stage.hours:g} hours in blocks of {trouble.walltime:g}; accepted: half a block or less"
             )

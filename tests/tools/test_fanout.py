@@ -6,8 +6,11 @@ import math
 import numpy as np
 import pytest
 
+from cnslib.core.settings.analyses import Trouble
 from cnslib.tools import fanout
 from cnslib.tools.fanout import CALM, Stage
+
+TROUBLE = Trouble(between=500.0, replacing=0.25, walltime=24.0, loading=0.05, spread=0.1)
 
 
 @pytest.mark.parametrize("workers", [1, 3, 8, 20])
@@ -45,7 +48,7 @@ def test_loading_is_paid_once_for_each_worker_and_stage():
 
 def test_a_unit_that_hardly_fits_into_a_block_is_refused():
     with pytest.raises(ValueError, match=r"sliders: a unit of 13 hours in blocks of 24; accepted: half a block or less"):
-        fanout.simulate([Stage("sliders", 1, 13.0)], 1, fanout.Trouble(), seed=1)
+        fanout.simulate([Stage("sliders", 1, 13.0)], 1, TROUBLE, seed=1)
 
 
 def test_durations_have_their_mean_and_spread():

@@ -202,7 +202,45 @@ class Report(Resampled):
         demand(self.name != self.plain, "report.name", self.name, f"another name than that of {self.plain!r}")
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser, Oodcv, Synthetic, Report)
+NotNegative = Annotated[Number, Field(ge=0)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Trouble:
+    """What goes wrong on a cluster, in hours: between the failures of a worker on average, until a lost one is replaced, of a block,
+    and until workers have loaded. `spread` is the standard deviation of a unit's hours over their mean."""
+
+    between: Positive
+    replacing: NotNegative
+    walltime: Positive
+    loading: NotNegative
+    spread: NotNegative
+
+
+@dataclass(frozen=True, config=STRICT)
+class Plan(Resampled):
+    """The paper's run on a cluster: its overlay, numbers of workers and of classes, hours as in `Trouble`, lengths of a block to compare,
+    and simulated runs."""
+
+    overlay: str
+    workers: Annotated[list[Count], Field(min_length=1)]
+    classes: Annotated[list[Count], Field(min_length=1)]
+    between: Positive
+    replacing: NotNegative
+    walltime: Positive
+    loading: NotNegative
+    spread: NotNegative
+    walltimes: Annotated[list[Positive], Field(min_length=1)]
+    runs: Annotated[int, Field(ge=2)]
+    seed: Seed
+
+    @property
+    def trouble(self) -> Trouble:
+        """What goes wrong."""
+        return Trouble(self.between, self.replacing, self.walltime, self.loading, self.spread)
+
+
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser, Oodcv, Synthetic, Report, Plan)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:
