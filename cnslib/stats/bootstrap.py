@@ -166,6 +166,11 @@ def records(table: pd.DataFrame, key: str) -> dict[str, dict]:
     return table.set_index(key, verify_integrity=True)[columns].to_dict("index")
 
 
+def records_by(table: pd.DataFrame, group: str, key: str) -> dict[str, dict[str, dict]]:
+    """The `records` of every level of another column."""
+    return {level: records(part, key) for level, part in table.groupby(group)}
+
+
 def means(table: pd.DataFrame, columns: list[str], by: list[str], *, settings: Bootstrap) -> pd.DataFrame:
     """A tidy table (by, measure, n, estimate, low, high): the mean of each column in each group, groups in order of appearance."""
     records = [

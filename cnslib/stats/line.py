@@ -6,7 +6,9 @@ A point is a model: ID accuracy without a shift, OOD accuracy under one. `low` a
 given (the line is drawn anew in every resample); `models_low` and `models_high` say what other models of the same kinds would change.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,12 +17,15 @@ from jaxtyping import Bool, Float, Int
 from scipy.stats import norm
 
 from cnslib.core.names import demand
-from cnslib.stats.accuracy import ALL, TINY, Shares, over_images, tabulate
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES, TINY, Shares, over_images, tabulate
+from cnslib.stats.accuracy import shares as held_out_shares
 from cnslib.stats.bootstrap import ANYWHERE, SHARE, Range, holm, percentiles
 
 AXES = ("linear", "probit")
 NONE = "none"  # left out
 LEAST = 3  # models that a line with a test needs
+LINES = ("line of all classifiers", "line of the supervised ones")
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,11 @@ class Points:
     ood: Float[np.ndarray, "resamples+1 groups models scales"]
     x: Float[np.ndarray, "resamples+1 #groups models #scales"]
     y: Float[np.ndarray, "resamples+1 groups models scales"]
+
+
+def catalog_shares(folder: Path, *, settings: Bootstrap) -> Shares:
+    """Errors on the catalog's held-out images. Those are not the images of the benchmark, so their resamples are other draws."""
+    return held_out_shares(folder, settings=replace(settings, seed=settings.seed + 1))
 
 
 def points(errors: Shares, catalog: Shares | None = None, *, axes: str = "linear") -> Points:
@@ -227,3 +237,36 @@ def scatter(found: Points, *, shift: str, scale: float) -> pd.DataFrame:
         low, high = percentiles(values[1:], found.shares.confidence)
         table = table.assign(**{name: values[0], f"{name}_low": low, f"{name}_high": high})
     return table.assign(expected=expected)
+
+
+def exemplars(table: pd.DataFrame) -> dict[tuple[str, float], str]:
+    """Titles by (shift, scale): all shifts at both ends of the scale, and at the last the shifts with the largest and the smallest R.
+
+    `table` is that of `slopes`. Of the single shifts only those with enough trajectories count, if two have them.
+    """
+    first, last = table["scale"].min(), table["scale"].max()
+    single = table[(table["scale"] == last) & (table["shift"] != ALL)].sort_values("r", ascending=False)
+    enough = single[single["n"] >= LEAST_TRAJECTORIES]
+    ends = (enough if len(enough) > 1 else single)["shift"]
+    chosen = [(ALL, first), (ALL, last), (ends.iloc[0], last), (ends.iloc[-1], last)]
+    return {(shift, scale): f"{shift}, scale {scale:g}" for shift, scale in chosen}
+
+
+def scatters(found: dict[str, Points], panels: Iterable[tuple[str, float]]) -> pd.DataFrame:
+    """`scatter` of some shifts and scales on all axes."""
+    return pd.concat([scatter(own, shift=shift, scale=scale) for own in found.values() for shift, scale in panels])
+
+
+def gains_by_line(found: dict[str, Points], supervised: Bool[np.ndarray, "models"]) -> pd.DataFrame:
+    """`mean_gains` over the line of all models and over that of the supervised ones (`LINES`), on all axes."""
+    drawn = dict(zip(LINES, (None, supervised), strict=True))
+    parts = [mean_gains(own, by).assign(line=name, axes=axes) for name, by in drawn.items() for axes, own in found.items()]
+    return pd.concat(parts)
+
+
+def slopes_by_members(found: Points, independent: Bool[np.ndarray, "models"]) -> pd.DataFrame:
+    """The lines over all shifts at the first and the last scale, of all models and without those that are not independent."""
+    kinds = {"all classifiers": None, f"without {(~independent).sum()} of the generator's pool": independent}
+    drawn = pd.concat({name: slopes(found, own) for name, own in kinds.items()}, names=["line of"]).reset_index("line of")
+    ends = drawn[(drawn["shift"] == ALL) & drawn["scale"].isin([found.scales[0], found.scales[-1]])]
+    return ends.set_index(["scale", "line of"]).sort_index()

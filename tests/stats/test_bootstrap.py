@@ -134,3 +134,10 @@ def test_a_reflected_interval_turns_the_percentiles_round_at_the_sample_and_stay
 def test_what_an_interval_is_about_is_named():
     assert SETTINGS.named == "95% intervals (same classes, other pictures)"
     assert SETTINGS.of(OTHER).named == "95% intervals (other classes)"
+
+
+def test_records_by_a_column_are_the_records_of_its_parts():
+    table = pd.DataFrame({"ruler": ["a", "a", "b"], "shift": ["fog", "snow", "fog"], "n": 3, "estimate": [1, 2, 3], "low": 0, "high": 4})
+    found = bootstrap.records_by(table, "ruler", "shift")
+    assert found == {name: bootstrap.records(table[table["ruler"] == name], "shift") for name in ("a", "b")}
+    assert found["b"]["fog"]["estimate"] == 3

@@ -6,9 +6,9 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 from scipy.stats import norm
-from tiny_lines import FAMILIES, SCALES, catalog, scattered, shares, simulated
+from tiny_lines import FAMILIES, SCALES, SETTINGS, catalog, scattered, shares, simulated
 
-from cnslib.stats import line
+from cnslib.stats import accuracy, line
 
 ID = np.array([0.5, 0.6, 0.7, 0.75, 0.8, 0.9])
 
@@ -173,3 +173,38 @@ def test_intervals_of_slope_and_gain_and_the_noise_free_r_cover_the_truth():
 def test_one_clear_error_names_what_is_wrong(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_panels_are_both_ends_of_all_shifts_and_the_largest_and_smallest_r_of_well_filled_shifts():
+    rows = [
+        ("all shifts", 0.0, 300, 0.1),
+        ("all shifts", 2.5, 300, 0.2),
+        ("fog", 2.5, 100, 0.9),
+        ("snow", 2.5, 90, -0.3),
+        ("rain", 2.5, 9, 1.0),
+    ]
+    table = pd.DataFrame(rows, columns=["shift", "scale", "n", "r"])
+    assert list(line.exemplars(table)) == [("all shifts", 0), ("all shifts", 2.5), ("fog", 2.5), ("snow", 2.5)]
+    assert line.exemplars(table)["fog", 2.5] == "fog, scale 2.5"
+    assert ("rain", 2.5) in line.exemplars(table[table["shift"] != "snow"])  # one alone is not enough
+
+
+def test_both_lines_on_all_axes_and_the_lines_without_dependent_models():
+    found = {axes: scattered(5, axes=axes) for axes in line.AXES}
+    supervised = np.arange(8) > 1
+    table = line.gains_by_line(found, supervised)
+    own = table[(table["line"] == line.LINES[1]) & (table["axes"] == "probit")]["estimate"]
+    assert len(table) == 32 and own.tolist() == line.mean_gains(found["probit"], supervised)["estimate"].tolist()
+    alone = line.slopes_by_members(found["linear"], supervised)
+    assert alone["models"].tolist() == [8, 6, 8, 6] and [key[1] for key in alone.index[:2]] == [
+        "all classifiers",
+        "without 2 of the generator's pool",
+    ]
+    assert len(line.scatters(found, [("heavy snow", 0.5), ("heavy snow", 1.0)])) == 32
+
+
+def test_the_catalog_is_drawn_apart_from_the_benchmark(tmp_path):
+    pd.DataFrame({"model": ["a", "b"], "n": 200, "accuracy": [0.5, 0.9]}).to_csv(tmp_path / "heldout.csv", index=False)
+    apart = line.catalog_shares(tmp_path, settings=SETTINGS.bootstrap)
+    other = accuracy.shares(tmp_path, settings=SETTINGS.bootstrap)
+    assert apart.samples[0, 0, :, 0].tolist() == pytest.approx([0.5, 0.1]) and not np.array_equal(apart.samples, other.samples)

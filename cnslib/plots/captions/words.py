@@ -1,0 +1,29 @@
+"""Numbers with their intervals and lists of names as words, for captions and for the sentences below figures."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+
+def interval(record: Mapping[Any, Any] | pd.Series, form: str = ".2f", suffix: str = "") -> str:
+    """An estimate with its interval, as in "0.31 (0.20 to 0.41)"; other bounds by their suffix, such as those of `models_low`."""
+    low, high = (record[f"{suffix}{side}"] for side in ("low", "high"))
+    return f"{record['estimate']:{form}} ({low:{form}} to {high:{form}})"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as in "a, b and c"; "none" where there are none."""
+    *others, last = list(names) or ["none"]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def certain(table: pd.DataFrame, null: float = 0.0) -> tuple[int, int]:
+    """How many rows of a table have an interval above the null, and how many one below it."""
+    return int((table["low"] > null).sum()), int((table["high"] < null).sum())
+
+
+def extremes(values: pd.Series, form: str = ".2f") -> tuple[str, str]:
+    """The names of the largest and of the smallest value, each with the value in brackets."""
+    largest, smallest = (f"{name} ({values[name]:{form}})" for name in (values.idxmax(), values.idxmin()))
+    return largest, smallest

@@ -1,0 +1,26 @@
+"""Words: numbers and lists by hand."""
+
+import pandas as pd
+
+from cnslib.plots.captions import words
+
+RECORD = {"estimate": 0.314, "low": 0.2, "high": 0.4149, "models_low": -0.1, "models_high": 0.9}
+
+
+def test_a_number_with_its_interval():
+    assert words.interval(RECORD) == "0.31 (0.20 to 0.41)"
+    assert words.interval(pd.Series(RECORD), "+.1f") == "+0.3 (+0.2 to +0.4)"
+    assert words.interval(RECORD, suffix="models_") == "0.31 (-0.10 to 0.90)"
+
+
+def test_a_list_of_names():
+    assert [words.listed(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["none", "a", "a and b", "a, b and c"]
+
+
+def test_intervals_that_touch_the_null_are_not_certain():
+    table = pd.DataFrame({"low": [0.1, 0.0, -0.2, -0.3], "high": [0.2, 0.2, -0.1, 0.0]})
+    assert words.certain(table) == (1, 1) and words.certain(table, 0.05) == (1, 2)
+
+
+def test_the_ends_of_some_values():
+    assert words.extremes(pd.Series({"a": 0.2, "b": 0.7, "c": -0.1}), "+.1f") == ("b (+0.7)", "c (-0.1)")
