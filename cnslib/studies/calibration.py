@@ -128,3 +128,14 @@ def measure(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows side side 3"]
     cosines = {"alignment": (clip * (in_shift - plain)).sum(dim=1), "distance": 1 - (image * image[start]).sum(dim=1)}
     numbers = {name: values.double().numpy().round(6) for name, values in cosines.items()}
     return ask(see(table, pictures, oracle=judges.oracle), shift).assign(**numbers)
+
+
+def strips(garment: pd.DataFrame, equal: pd.Series, *, scales: list[float]) -> dict[str, pd.DataFrame]:
+    """The rows of one garment at equally spaced scales and at those of `equal` perceived steps, each the nearest that was drawn.
+
+    A row may come twice; a step that is not known stands at scale 0.
+    """
+    grid, rows = np.array(scales), garment.set_index("scale")
+    asked = {"scales": np.linspace(0, grid[-1], len(equal)), "severity": equal.fillna(0).to_numpy()}
+    nearest = {name: grid[np.abs(grid - np.c_[own]).argmin(axis=1)] for name, own in asked.items()}
+    return {f"equal {name}": rows.loc[own].reset_index() for name, own in nearest.items()}

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from golden_units import difference
@@ -129,3 +130,10 @@ def test_the_tiny_units_are_the_golden_ones(sights, pool, judges):
     assert not difference(kinds.SIGHTS, sights())
     table, pictures = calibration.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
     assert not difference(kinds.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)
+
+
+def test_a_strip_shows_the_drawn_scales_nearest_to_equal_steps():
+    garment = pd.DataFrame({"scale": [0.0, 0.5, 1.0, 1.5, 2.0], "asked": [0, 1, 2, 3, 4]})
+    shown = calibration.strips(garment, pd.Series([0.0, 1.3, 1.4, np.nan]), scales=garment["scale"].tolist())
+    assert shown["equal scales"]["scale"].tolist() == [0.0, 0.5, 1.5, 2.0]  # of 0, 2/3, 4/3, 2
+    assert shown["equal severity"]["scale"].tolist() == [0.0, 1.5, 1.5, 0.0] and shown["equal severity"]["asked"].tolist() == [0, 3, 3, 0]
