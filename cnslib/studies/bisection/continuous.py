@@ -14,6 +14,7 @@ from statsmodels.stats.proportion import proportion_confint
 from cnslib.core import tables
 from cnslib.core.settings.analyses import Bisection
 from cnslib.core.settings.method import Bootstrap
+from cnslib.plots.captions.bisection import FIRST, HIDDEN, MONOTONE
 from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL, NEVER, Outcomes, Shares
 from cnslib.stats.bootstrap import percentiles
@@ -214,3 +215,56 @@ def verdicts(scan: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     rows["first"], rows["monotone"] = rows["first_wrong"] > rows["after"], rows["turns"] <= 1
     rows["hidden"] = np.isinf(rows["grid_until"]) & np.isfinite(rows["first_wrong"])
     return rows.assign(early=(rows["until"] - rows["first_wrong"]).clip(lower=0))
+
+
+def delays(points: pd.DataFrame, *, settings: Bootstrap) -> dict[str, pd.DataFrame]:
+    """Delay, bias and place of the `readings`, each with its mean per shift (index) and over all shifts."""
+    rows = readings(points)
+    return {name: by_shift(rows, name, settings=settings).set_index("shift") for name in ("delay", "bias", "place")}
+
+
+def mean_scales(grid: Shares, fine: Shares) -> dict[str, Means]:
+    """`mean_scale` in the three readings, by name, and how Eq. 3 and the middle differ from the bisected one."""
+    means = {name: mean_scale(shares, centred=centred) for name, (shares, centred) in ways(grid, fine).items()}
+    return means | {f"{name} minus bisected": means[name] - means["bisected"] for name in ("Eq. 3", "middle")}
+
+
+def ways(grid: Shares, fine: Shares) -> dict[str, tuple[Shares, bool]]:
+    """The three readings of a failure: its shares, and whether it lies in the middle between its scales."""
+    return {"Eq. 3": (grid, False), "middle": (grid, True), "bisected": (fine, True)}
+
+
+def medians(grid: Shares, fine: Shares) -> pd.DataFrame:
+    """Median failure scales per shift and model in three readings (Eq. 3, interpolated, bisected), infinite where none is reached."""
+    parts = {"Eq. 3": failure.median_scale(grid), "interpolated": median_interpolated(grid), "bisected": failure.median_scale(fine)}
+    return pd.concat({name: part.set_index(["shift", "model"])["estimate"] for name, part in parts.items()}, axis=1)
+
+
+def scan_shares(traced: pd.DataFrame, *, settings: Bootstrap) -> dict[str, dict]:
+    """Shares of the `verdicts` as records: found the first failure, monotone, and failed unseen between the grid's scales."""
+    cases = {
+        FIRST: ("first", bracketed(traced)),
+        MONOTONE: ("monotone", traced["grid_until"] > 0),
+        HIDDEN: ("hidden", np.isinf(traced["grid_until"])),
+    }
+    return {name: cautious_share(traced.loc[of, flag], traced[of], settings=settings) for name, (flag, of) in cases.items()}
+
+
+def guess_errors(points: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> dict[str, dict]:
+    """Mean errors of two guesses that draw nothing, the middle of the cell and the margin's zero, and their difference, as records."""
+    rows = crossings(points, answers).assign(gain=lambda t: t["middle_error"] - t["crossing_error"])
+    return {name: bootstrap.mean(rows[column], rows, settings=settings) for column, name in GUESSES.items()}
+
+
+GUESSES = {
+    "middle_error": "middle of the cell, mean error",
+    "crossing_error": "zero of the margin, mean error",
+    "gain": "difference",
+}
+
+
+def more_abrupt(sides: dict[str, Shares], steep: str, gradual: str) -> pd.DataFrame:
+    """Whether one shift fails models more abruptly than another, at each resolution; no rows where one of the two is missing."""
+    known = {name: shares for name, shares in sides.items() if {steep, gradual} <= set(shares.groups)}
+    rows = [{"resolution": name, **failure.more_abrupt(shares, steep, gradual)} for name, shares in known.items()]
+    return pd.DataFrame(rows, columns=["resolution", "n", "estimate", "low", "high"])

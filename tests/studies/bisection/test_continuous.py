@@ -188,3 +188,30 @@ def test_the_mean_of_one_garment_has_no_interval():
     rows = pd.DataFrame({"shift": ["heavy snow", "heavy fog"], "class": "bag", "seed": 1})
     record = bootstrap.mean(pd.Series([1.0, 2.0]), rows, settings=SETTINGS.bootstrap)
     assert record["n"] == 2 and record["estimate"] == 1.5 and np.isnan(record["low"]) and np.isnan(record["high"])
+
+
+def test_the_tables_of_the_notebook_are_their_parts_by_name():
+    points, found, _ = simulated(4)
+    grid, fine = shares(found), shares(continuous.refined(found, points, resolution=RESOLUTION))
+    delays = continuous.delays(points, settings=SETTINGS.bootstrap)
+    assert delays["delay"].loc[accuracy.ALL, "estimate"] == pytest.approx(continuous.readings(points)["delay"].mean())
+    means = continuous.mean_scales(grid, fine)
+    assert np.allclose(means["Eq. 3 minus bisected"], means["Eq. 3"] - means["bisected"]) and (means["Eq. 3"] >= means["middle"]).all()
+    medians = continuous.medians(grid, fine)
+    assert list(medians) == ["Eq. 3", "interpolated", "bisected"] and (medians["interpolated"] <= medians["Eq. 3"] + 1e-9).all()
+    assert continuous.more_abrupt({"grid": grid}, "cartoon style", "heavy snow").empty
+    assert continuous.more_abrupt({"grid": grid}, "heavy snow", "heavy snow")["estimate"].tolist() == pytest.approx([0])
+
+
+def test_shares_of_the_scan_count_their_own_cases():
+    rows = [point("a", (1.0, 1.5), (1.25, 1.28125)), point("b", (-np.inf, 0.0), (-np.inf, 0.0)), point("c", (2.5, np.inf), (2.5, np.inf))]
+    traced = pd.DataFrame(rows).assign(first=[True, False, False], monotone=[False, False, True], hidden=[False, False, False])
+    found = continuous.scan_shares(traced, settings=SETTINGS.bootstrap)
+    assert [(record["n"], record["estimate"]) for record in found.values()] == [(1, 1.0), (2, 0.5), (1, 0.0)]
+
+
+def test_guesses_are_told_by_their_mean_errors():
+    points = pd.DataFrame([point("a", (1.0, 1.5), (1.25, 1.28125))])
+    margins = pd.DataFrame({"model": "a", "shift": "heavy snow", "class": "bag", "seed": 1, "scale": [1.0, 1.5], "margin": [1.0, -1.0]})
+    found = continuous.guess_errors(points, margins, settings=SETTINGS.bootstrap)
+    assert [record["estimate"] for record in found.values()] == pytest.approx([0.015625, 0.015625, 0])  # both guess 1.25
