@@ -14,8 +14,8 @@ from scipy.stats import t
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import bootstrap
-from cnslib.stats.accuracy import NEVER, Outcomes, Shares, outcomes, resample, tabulate
-from cnslib.stats.bootstrap import holm
+from cnslib.stats.accuracy import ALL, NEVER, Outcomes, Shares, outcomes, resample, tabulate
+from cnslib.stats.bootstrap import holm, record
 
 
 def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
@@ -196,3 +196,43 @@ def definitions(failures: Shares, errors: Shares) -> dict[str, pd.DataFrame]:
         pooled = first / first.sum((2, 3), keepdims=True)
     named = {"over trajectories": first, "per model": per_model, "pooled": pooled, "cumulative": per_model.cumsum(-1)}
     return {name: tabulate(values, failures, errors.bins) for name, values in {**named, "error count": errors.samples}.items()}
+
+
+def fates(found: Outcomes, points: pd.DataFrame, never: pd.DataFrame) -> pd.DataFrame:
+    """How many trajectories of every model fail at the first scale, fail, and recover, with the share that never fails.
+
+    `points` are the `failure_points`, `never` the rows of the distribution for NEVER by model.
+    """
+    recovers = (found.wrong[..., :-1] & ~found.wrong[..., 1:]).any(-1).sum(0)
+    counts = points.groupby("model")["failed"].agg(failed="sum", trajectories="size").assign(recovered=recovers)
+    begun = points[points["failure_point"] == found.scales[0]].groupby("model").size().reindex(counts.index, fill_value=0)
+    counts.insert(0, "failed at scale 0", begun)
+    return counts.join(never[["estimate", "low", "high"]].add_prefix("never: "))
+
+
+def examples(points: pd.DataFrame, *, seed: int) -> pd.DataFrame:
+    """One failure point per shift, drawn by lot: of a trajectory that was right at scale 0 and lost later, where there is one."""
+    shuffled = points.sample(frac=1, random_state=seed).assign(late=points["failure_point"] > 0)
+    return shuffled.sort_values("late", ascending=False, kind="stable").drop_duplicates("shift").sort_values("shift")
+
+
+FATES = ("before any shift", "under one", "never")
+
+
+def mean_fates(failures: Shares) -> dict[str, dict]:
+    """Shares of the trajectories that fail at the first scale, at a later one, or never (`FATES`), mean of the models, as records."""
+    shares = failures.samples[:, -1].mean(1)
+    values = (shares[:, 0], shares[:, 1:-1].sum(1), shares[:, -1])
+    return {name: record(own, failures.n[-1], failures.confidence) for name, own in zip(FATES, values, strict=True)}
+
+
+def abruptness(failures: Shares, claims: list[tuple[str, str, str]]) -> pd.DataFrame:
+    """Claims (first shift, second shift, source) that one shift fails models more abruptly than another, where both were evaluated."""
+    known = [claim for claim in claims if set(claim[:2]) <= set(failures.groups)]
+    rows = [{"claim": f"{a} more abrupt than {b}", "source": source, **more_abrupt(failures, a, b)} for a, b, source in known]
+    return pd.DataFrame(rows, columns=["claim", "source", "n", "estimate", "low", "high"])
+
+
+def of_all_shifts(named: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The `definitions` over all shifts in one table, told apart by the column `definition`."""
+    return pd.concat([part[part["shift"] == ALL].assign(definition=name) for name, part in named.items()])

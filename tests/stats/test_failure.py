@@ -187,3 +187,35 @@ def test_a_model_that_never_fails_has_censored_failure_points():
     """The released code raises an error here."""
     found = failure.failure_points(predictions({"perfect": ["...", "..."]}))
     assert found["failure_point"].isna().all() and not found["failed"].any()
+
+
+def test_fates_of_every_model_by_hand():
+    table = predictions(HAND | {"vit": ["x..", "...", "..."]})
+    found = accuracy.outcomes(table)
+    distribution = failure.failure_distribution(failures(table))
+    never = distribution[(distribution["shift"] == accuracy.ALL) & (distribution["scale"] == accuracy.NEVER)].set_index("model")
+    counts = failure.fates(found, failure.failure_points(table), never)
+    columns = ["failed at scale 0", "failed", "trajectories", "recovered"]
+    assert counts[columns].T.to_dict("list") == {"alexnet": [0, 3, 3, 0], "resnet": [0, 2, 3, 1], "vit": [1, 1, 3, 1]}
+    assert counts["never: estimate"].tolist() == pytest.approx([0, 1 / 3, 2 / 3])
+
+
+def test_examples_are_lost_on_the_way_where_there_is_one():
+    table = pd.concat([predictions({"vit": ["x..", "..x", "..."]}), predictions({"vit": ["x..", "...", "..."]}, "heavy fog")])
+    shown = failure.examples(failure.failure_points(table), seed=1)
+    assert shown["shift"].tolist() == ["heavy fog", "heavy snow"]
+    assert shown.loc[shown["shift"] == "heavy snow", "failure_point"].tolist() == [1.0]
+
+
+def test_mean_fates_add_up_to_all_trajectories():
+    found = failure.mean_fates(failures(predictions(HAND | {"vit": ["x..", "...", "..."]})))
+    assert [found[name]["estimate"] for name in failure.FATES] == pytest.approx([1 / 9, 5 / 9, 3 / 9])
+
+
+def test_only_shifts_that_were_evaluated_are_compared_for_abruptness():
+    own = failures(random_predictions(3))
+    table = failure.abruptness(own, [("heavy fog", "heavy snow", "here"), ("cartoon style", "heavy snow", "nowhere")])
+    assert table["claim"].tolist() == ["heavy fog more abrupt than heavy snow"]
+    assert table["estimate"].tolist() == [failure.more_abrupt(own, "heavy fog", "heavy snow")["estimate"]]
+    named = failure.of_all_shifts(failure.definitions(own, shares(random_predictions(3))))
+    assert set(named["shift"]) == {accuracy.ALL} and named["definition"].nunique() == 5

@@ -88,7 +88,8 @@ def cost_seen(table: pd.DataFrame) -> str:
     images = table.pivot(index="resolution", columns="method", values="images").sort_index(ascending=False)
     saved = images["uniform"] / images["shared"]
     coarse, fine = (f"{value:.1f} times at resolution {step:g}" for step, value in saved.iloc[[0, -1]].items())
-    return f"A uniform grid costs {coarse} and {fine} what bisection costs: the finer the scale, the more it saves."
+    text = f"A uniform grid costs {coarse} and {fine} what bisection costs"
+    return f"{text}: the finer the scale, the more it saves." if saved.is_monotonic_increasing else f"{text}."
 
 
 def answer(late: pd.Series, first: dict, tau: dict, cost: pd.DataFrame, resolution: float) -> str:

@@ -5,14 +5,16 @@ import pandas as pd
 from cnslib.plots.captions import bisection
 
 RECORD = {"n": 20, "estimate": 0.5, "low": 0.25, "high": 0.75}
-COST = pd.DataFrame(
-    {"resolution": [0.25, 0.25, 0.125, 0.125], "method": ["shared", "uniform"] * 2, "images": [100, 150, 110, 330]}
-)
+COST = pd.DataFrame({"resolution": [0.25, 0.25, 0.125, 0.125], "method": ["shared", "uniform"] * 2, "images": [100, 150, 110, 330]})
 
 
 def test_two_failures_in_one_cell():
-    shown = pd.DataFrame({"model": ["vit", "resnet"], "until": [1.1, 1.4], "left": 1.0, "right": 1.5, "shift": "fog", "class": "bag", "seed": 3})
-    assert bisection.closeup(shown).startswith("The grid sees one failure between scale 1 and 1.5; bisected, vit at 1.1 and resnet at 1.4. fog: bag, seed 3")
+    shown = pd.DataFrame(
+        {"model": ["vit", "resnet"], "until": [1.1, 1.4], "left": 1.0, "right": 1.5, "shift": "fog", "class": "bag", "seed": 3}
+    )
+    assert bisection.closeup(shown).startswith(
+        "The grid sees one failure between scale 1 and 1.5; bisected, vit at 1.1 and resnet at 1.4. fog: bag, seed 3"
+    )
     assert "0.30 of the slider's unit apart, 60% of the cell" in bisection.closeup_seen(shown)
     assert bisection.closeup_seen(shown[:1]).startswith("No two classifiers")
 
@@ -21,7 +23,9 @@ def test_survival_names_the_ends_and_the_tallest_box():
     rows = [("fog", 0.0, True, 0.9), ("fog", 1.0, True, 0.4), ("snow", 0.0, True, 0.8), ("snow", 1.0, True, 0.7)]
     table = pd.DataFrame(rows, columns=["shift", "scale", "grid", "estimate"])
     caption = bisection.survival(table, "shift", pd.Series([8]), of="mean over 2 classifiers", note="x")
-    assert caption.startswith("At the last scale snow (70%) has the most trajectories without failure, fog (40%) the fewest. mean over 2 classifiers; n = 8")
+    assert caption.startswith(
+        "At the last scale snow (70%) has the most trajectories without failure, fog (40%) the fewest. mean over 2 classifiers; n = 8"
+    )
     seen = bisection.survival_seen(table, "shift")
     assert "ends at scale 1 of fog: 50% of the trajectories fail inside" in seen and seen.endswith("a box is 30.0% tall.")
 
@@ -50,5 +54,7 @@ def test_cost_is_told_at_the_finest_resolution():
 
 def test_the_answer_holds_pictures_delay_order_and_first_failures():
     text = bisection.answer(pd.Series(RECORD), RECORD, {"estimate": 0.9}, COST, 1 / 8)
-    assert text.startswith("**A failure is found to 1/8 of the slider's unit with 110 pictures, where a uniform grid of that step needs 330.")
+    assert text.startswith(
+        "**A failure is found to 1/8 of the slider's unit with 110 pictures, where a uniform grid of that step needs 330."
+    )
     assert "late by 0.50 (0.25 to 0.75)" in text and "Kendall's tau 0.90" in text and "50% (25% to 75%) of 20 bisected points" in text

@@ -28,7 +28,9 @@ def test_the_oracle_is_held_against_the_truth():
     read = table(rows, ["ruler", "shift", "scale", "estimate"])
     assert "the oracle reads 0.60 (fog) to 0.80 (snow). n = 8 rendered" in calibration.bias(read, note="x")
     seen = calibration.bias_seen(read)
-    assert "+0.10 off the truth at severity 0 and -0.30 at 1" in seen and seen.endswith("In the mean of all severities it plays down (-0.10).")
+    assert "+0.10 off the truth at severity 0 and -0.30 at 1" in seen and seen.endswith(
+        "In the mean of all severities it plays down (-0.10)."
+    )
     picture = pd.DataFrame({"scale": [0.0, 2.5], "oracle": [0.2, 0.9]})
     assert calibration.at_zero(picture, picture.assign(oracle=0.5)).startswith(
         "The oracle's severity at 0: 0.20 in rendered garments, 0.50"

@@ -1,0 +1,51 @@
+"""Published curves: numbers by hand, and our side on the classifiers that both have."""
+
+import pandas as pd
+import pytest
+from tiny_answers import SCALES, SETTINGS, falling, predictions
+
+from cnslib.core import paths
+from cnslib.stats import accuracy, printed_curves
+
+PUBLISHED = pd.DataFrame({0.0: [0.9, 0.8, 0.7, 0.6], 0.5: [0.8] * 4, 1.0: [0.6, 0.6, 0.6, 0.6]}, index=list("abcd"))
+
+
+def errors(models: dict[str, list[float]]) -> accuracy.Shares:
+    """Errors under snow and fog; under fog every model keeps the accuracy of its first scale."""
+    words = {name: falling(own, 20) for name, own in models.items()}
+    still = {name: falling(own[:1] * 3, 20) for name, own in models.items()}
+    table = pd.concat([predictions(words), predictions(still, "heavy fog")])
+    return accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS)
+
+
+def test_the_shape_of_a_curve_by_hand():
+    ours, theirs = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), PUBLISHED)
+    assert ours["estimate"].tolist() == pytest.approx([0.8, 0.15, 1.0, 1.0 if ours["estimate"].iloc[-1] > 0 else -1.0])
+    assert theirs[:3] == pytest.approx([0.75, 0.15, 1.0])
+    assert theirs[3] == -1  # who starts higher loses more and has the smaller error
+    assert len(printed_curves.NULLS) == len(ours) == len(theirs)
+
+
+def test_a_shift_that_costs_more_than_all_is_harder_on_both_sides():
+    rows = [("r", "heavy snow", scale, value) for scale, value in zip(SCALES, [0.9, 0.7, 0.4], strict=True)]
+    rows += [("r", accuracy.ALL, scale, value) for scale, value in zip(SCALES, [0.9, 0.8, 0.7], strict=True)]
+    digitised = pd.DataFrame(rows, columns=["model", "shift", "scale", "accuracy"])
+    table = printed_curves.harder(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), digitised, PUBLISHED)
+    row = table.loc["heavy snow"]
+    assert (row["published"], row["estimate"], row["ours of"]) == (pytest.approx(0.3), pytest.approx(0.15), accuracy.MEAN_MODEL)
+
+
+def test_an_ordering_is_a_difference_of_drops_and_an_absent_classifier_is_left_out():
+    listed = pd.DataFrame({"claim": ["one", "two"], "first": ["x", "z"], "second": "y", "paper_first": ["a", "b"], "paper_second": "d"})
+    table = printed_curves.orderings(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), listed, PUBLISHED)
+    assert (
+        list(table.index) == ["one"]
+        and table.loc["one", "ours"] == pytest.approx(0.1)
+        and table.loc["one", "published"] == pytest.approx(0.3)
+    )
+    assert printed_curves.orderings(errors({"x": [0.9, 0.8, 0.5], "w": [0.7, 0.6, 0.5]}), listed, PUBLISHED).empty
+
+
+def test_the_published_table_is_read_at_our_scales():
+    table = printed_curves.read(paths.PUBLISHED, [0.0, 2.5])
+    assert list(table) == [0.0, 2.5] and table.notna().all(axis=None) and table.index.is_unique
