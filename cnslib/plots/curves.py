@@ -72,6 +72,16 @@ def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:
     axes.set_yticks([1, *range(5, count + 1, 5)])
 
 
+def bump_panels(table: pd.DataFrame, titles: dict[str, str], *, shown: list[str]) -> Figure:
+    """Panels of `bump_lines` side by side, one per shift in `titles`."""
+    size = (4.6 * len(titles), 0.8 + 0.19 * table["model"].nunique())
+    figure, grid = plt.subplots(1, len(titles), figsize=size, layout="constrained")
+    for axes, (shift, title) in zip(np.atleast_1d(grid), titles.items(), strict=True):
+        bump_lines(axes, table[table["shift"] == shift], shown=shown)
+        axes.set_title(title)
+    return figure
+
+
 def highlighted_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, shown: list[str], label: str) -> None:
     """Curves of an estimate at its measured points, one per level of `hue`: those `shown` in colour, the others grey."""
     for name, part in table[~table[hue].isin(shown)].groupby(hue, sort=False):
@@ -255,7 +265,10 @@ def draw(found: dict[str, pd.DataFrame], name: str, *, note: str) -> Figure:
     grid[1, 1].set_title(f"accuracy drop at scale {drops['scale'].max():g}")
     n = found["accuracy"].query("shift == @ALL")["n"].max()
     size = f"n = {n:,} trajectories, {figures.extent(drops.loc[drops['shift'] != ALL, 'n'])} per shift"
-    figures.caption(figure, f"{name} in colour, others in grey; {size}; {note}")
+    own = found["accuracy"].query("shift == @ALL and model == @name").sort_values("scale").iloc[[0, -1]]
+    ends = [f"{row['estimate']:.2f} at scale {row['scale']:g}" for _, row in own.iterrows()]
+    finding = f"Accuracy of {name} goes from {' to '.join(ends)}, over all shifts"
+    figures.caption(figure, f"{finding}. {name} in colour, others in grey; {size}; {note}")
     return figure
 
 

@@ -225,3 +225,27 @@ def order_changes(errors: Shares) -> pd.DataFrame:
     changed = [((1 - sign[i] * sign[j]) / 2).mean(0) for i, j in zip(*np.triu_indices(len(sign), 1), strict=True)]
     names = {"first": np.array(errors.models, object)[first], "second": np.array(errors.models, object)[second]}
     return pd.DataFrame({**names, "n": errors.n[0], "probability": np.max(changed, axis=0)})
+
+
+def told_apart(errors: Shares) -> pd.DataFrame:
+    """How many pairs of models each rule tells apart at every scale: the paired test, with Holm's correction, and one sigma (paper)."""
+    table, rule = pairs(errors), overlap(errors)
+    alpha = 1 - errors.confidence
+    told = table.groupby("scale").agg(pairs=("p", "size"), paired=("p", lambda p: (p < alpha).sum()))
+    told["paired, Holm"] = (table["p_holm"] < alpha).groupby(table["scale"]).sum()
+    told["one sigma (paper)"] = (~rule["tied"]).groupby(rule["scale"]).sum()
+    return told
+
+
+def fading(table: pd.DataFrame, errors: Shares) -> pd.Series:
+    """Tau of the last with the first scale, the smallest first, for shifts with enough trajectories (all of them if none has)."""
+    sizes = dict(zip(errors.groups, errors.n, strict=True))
+    single = errors.groups[:-1]
+    enough = [shift for shift in single if sizes[shift] >= accuracy.LEAST_TRAJECTORIES] or single
+    return table[table["scale"] == errors.bins[-1]].set_index("shift")["estimate"].loc[enough].sort_values(kind="stable")
+
+
+def agreement_of(kinds: Mapping[str, Shares]) -> pd.DataFrame:
+    """The last group's `agreement` of several sets of shares (order of, scale)."""
+    rows = {name: agreement(own).groupby("scale").last().drop(columns="shift") for name, own in kinds.items()}
+    return pd.concat(rows, names=["order of"])

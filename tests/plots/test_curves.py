@@ -144,3 +144,12 @@ def test_pairs_of_estimates_stand_side_by_side_in_the_order_of_the_first():
     drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.get_lines() if not line.get_label().startswith("_")}
     assert drawn == {"a": [0.7, 0.9], "b": [0.8, 0.6]}
     assert axes.get_lines()[0].get_ydata()[0] > axes.get_lines()[1].get_ydata()[0]
+
+
+def test_ranks_have_a_panel_per_title():
+    rows = [(shift, model, scale, rank) for shift in ("fog", "snow") for model, rank in (("a", 1), ("b", 2)) for scale in (0.0, 1.0)]
+    table = pd.DataFrame(rows, columns=["shift", "model", "scale", "estimate"]).assign(low=1, high=2)
+    figure = curves.bump_panels(table, {"snow": "snow, tau 1"}, shown=["a"])
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == ["snow, tau 1"]
+    assert {text.get_text() for text in figure.axes[0].texts} == {"a", "b"}
+    plt.close(figure)

@@ -43,3 +43,9 @@ def test_a_falling_line_does_not_look_like_none():
     figure.draw_without_rendering()
     falling, level = figure.axes[0].collections[0].get_facecolors()
     assert falling.tolist() != level.tolist()
+
+
+def test_a_change_of_places_has_a_field_per_pair():
+    table = pd.DataFrame({"first": ["a", "a", "b"], "second": ["b", "c", "c"], "probability": [0.2, 0.4, 0.9]})
+    field = maps.flip_map(table).axes[0].collections[0].get_array()
+    assert field.shape == (2, 2) and sorted(field.compressed()) == [0.2, 0.4, 0.9]

@@ -147,3 +147,21 @@ def test_common_severities_are_those_that_every_corruption_has():
     rows = [("unshifted", 0.0), ("contrast", 1.0), ("contrast", 1.5), ("contrast", 2.0), ("blur", 1.0), ("blur", 2.0)]
     table = pd.DataFrame(rows, columns=["shift", "scale"]).astype({"shift": "category"})
     assert ranking.common(table)["scale"].tolist() == [0.0, 1.0, 2.0, 1.0, 2.0]
+
+
+def test_pairs_told_apart_are_counted_scale_by_scale():
+    words = {"alexnet": ["..x"] * 40, "resnet": ["..."] * 40}
+    told = ranking.told_apart(shares(predictions(words)))
+    assert told["pairs"].tolist() == [1, 1, 1] and told["one sigma (paper)"].tolist() == [0, 0, 1]
+    assert (told["paired, Holm"] <= told["paired"]).all()
+
+
+def test_the_shift_under_which_the_order_fades_most_comes_first():
+    samples = np.broadcast_to(np.array([[[0.1, 0.4], [0.2, 0.3]], [[0.1, 0.3], [0.2, 0.4]], [[0.1, 0.3], [0.2, 0.4]]]), (3, 3, 2, 2))
+    errors = Shares(samples, ["fog", "snow", ALL], np.array([60, 60, 120]), ["a", "b"], [0.0, 1.0], 0.95)
+    found = ranking.fading(ranking.agreement(errors), errors)
+    assert found.to_dict() == {"fog": -1, "snow": 1} and list(found.index) == ["fog", "snow"]
+    few = Shares(samples, errors.groups, np.array([9, 60, 69]), errors.models, errors.bins, 0.95)
+    assert list(ranking.fading(ranking.agreement(few), few).index) == ["snow"]
+    both = ranking.agreement_of({"all": errors, "few": few})
+    assert both.loc[("all", 1.0), "estimate"] == 1 and both.loc[("few", 1.0), "n"] == 69

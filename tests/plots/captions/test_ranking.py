@@ -1,0 +1,54 @@
+"""Captions about orders: the numbers of hand-made tables stand in the sentences."""
+
+import pandas as pd
+
+from cnslib.plots.captions import ranking
+from cnslib.stats.accuracy import ALL
+
+AGREEMENT = pd.DataFrame(
+    {
+        "shift": [ALL, ALL, "snow", "snow"],
+        "scale": [0.0, 2.5] * 2,
+        "estimate": [1.0, 0.6, 1.0, -0.2],
+        "low": [1, 0.4, 1, -0.5],
+        "high": [1, 0.8, 1, 0.1],
+    }
+)
+FLIPS = pd.DataFrame(
+    {"first": ["a", "a", "b"], "second": ["b", "c", "c"], "scale": 0.0, "other_scale": 2.5, "probability": [0.99, 0.96, 0.5]}
+)
+
+
+def test_ranks_are_told_by_tau_and_by_who_moves():
+    assert ranking.titles(AGREEMENT, "snow") == {ALL: f"{ALL}, tau 0.60", "snow": "snow, tau -0.20"}
+    caption = ranking.ranks(AGREEMENT, "snow", {ALL: 300, "snow": 70}, note="x")
+    assert caption.startswith("The order at scale 2.5 agrees with that at scale 0 by tau 0.60, under snow by -0.20. n = 300 and 70")
+    rows = [("a", 0.0, 3.0, 3.0, 3.0), ("a", 2.5, 1.0, 1.0, 2.0), ("b", 0.0, 1.0, 1.0, 1.0), ("b", 2.5, 2.0, 1.0, 4.0)]
+    table = pd.DataFrame(rows, columns=["model", "scale", "estimate", "low", "high"]).assign(shift=ALL)
+    seen = ranking.ranks_seen(table)
+    assert "a from place 3 to 1 gains most and b from place 1 to 2 loses most" in seen and "2 places wide" in seen
+
+
+def test_pairs_are_counted_as_sure_safe_or_open():
+    assert ranking.probability(FLIPS) == (2, 0, 1)
+    assert ranking.flips(FLIPS, 300).startswith(
+        "2 of 3 pairs change places nearly surely, and 0 keep theirs. n = 300 trajectories; order at scale 0 against scale 2.5"
+    )
+    seen = ranking.flips_seen(FLIPS)
+    assert seen.startswith("1 of 3 pairs stay open") and seen.endswith("a surely changes places with most others, 2 of them.")
+    assert ranking.flips_seen(FLIPS[2:]).endswith("No pair surely changes places.")
+
+
+def test_agreement_is_told_for_all_shifts_and_counted_for_single_ones():
+    assert "fades most under snow (-0.20) and least under fog (0.50) (tau)" in ranking.agreement(
+        pd.Series({"snow": -0.2, "fog": 0.5}), 23, [300], note="x"
+    )
+    seen = ranking.agreement_seen(AGREEMENT)
+    assert "tau with the order at scale 0 is 0.60 (0.40 to 0.80)" in seen and "Under 0 of 1 shifts" in seen
+
+
+def test_the_answer_holds_both_targets_and_the_pairs():
+    text = ranking.answer(AGREEMENT, {"low": 0.1, "high": 0.9}, 0.55, FLIPS)
+    assert "is 0.60 (0.40 to 0.80; for other classes 0.10 to 0.90), 0.55 without classifiers" in text
+    assert "2 of 3 pairs change places in over 95% of the resamples, 0 keep their order as surely, and the other 1 stay open.**" in text
+    assert ranking.kinds(["web", "clip"])[1] == "without web and clip" and ranking.kinds([])[1] == "without any"
