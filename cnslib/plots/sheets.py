@@ -88,3 +88,11 @@ def failures(grid: UInt8[np.ndarray, "trajectories scales height width 3"] | Non
     for row in np.flatnonzero(lost["failed"]):
         frame_picture(axes, grid, row=int(row), column=scales.index(lost["failure_point"].iloc[row]))
     return figure
+
+
+def framed(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], found: pd.DataFrame, scales: list[float]) -> None:
+    """Strips with the names of shift and class of `found` (shift, class, failed, failure_point), the failure points framed."""
+    names = (found["shift"] + "\n" + found["class"]).tolist()
+    contact_sheet(axes, pictures, rows=names, columns=[str(scale) for scale in scales])
+    for row in np.flatnonzero(found["failed"]):
+        frame_picture(axes, pictures, row=int(row), column=scales.index(found["failure_point"].iloc[row]))

@@ -190,3 +190,13 @@ def order_claim(errors: Shares) -> dict:
 def record(row: pd.Series) -> dict:
     """n, estimate and interval of one row, the estimate as ours."""
     return {"n": int(row["n"]), "ours": float(row["estimate"]), "low": float(row["low"]), "high": float(row["high"])}
+
+
+def numbered(sheet: UInt8[np.ndarray, "rows columns side side 3"]) -> dict[str, list[str]]:
+    """Numbers from 1 as the names of the rows and columns of a contact sheet."""
+    return {name: [str(place) for place in range(1, count + 1)] for name, count in zip(("rows", "columns"), sheet.shape, strict=False)}
+
+
+def by_scenario(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of single shifts, with the shift in the column `scenario`."""
+    return table[table["shift"] != accuracy.ALL].rename(columns={"shift": "scenario"})

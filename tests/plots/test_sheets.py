@@ -80,3 +80,12 @@ def test_a_frame_surrounds_its_picture():
     sheets.contact_sheet(axes, pictures, rows=["a", "b"], columns=["0", "1", "2"])
     sheets.frame_picture(axes, pictures, row=1, column=2)
     assert axes.patches[0].get_bbox().extents.tolist() == [11.5, 5.5, 17.5, 11.5]  # pixel edges of the last picture and its rim
+
+
+def test_failed_rows_have_a_frame_at_their_failure_point():
+    found = pd.DataFrame({"shift": ["fog", "snow"], "class": ["cock", "lion"], "failed": [True, False], "failure_point": [0.5, np.nan]})
+    _, axes = plt.subplots()
+    sheets.framed(axes, np.zeros((2, 3, 4, 4, 3), np.uint8), found, [0.0, 0.5, 1.0])
+    assert [patch.get_xy() for patch in axes.patches] == [(1 * 6 - 0.5, -0.5)]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["fog\ncock", "snow\nlion"]
+    plt.close("all")

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -162,3 +163,9 @@ def test_top_five_counts_the_truth_at_any_place():
 def test_the_tiny_unit_is_the_golden_one(made):
     _, _, files = made
     assert not difference(kinds.PHOTOS, tables.read(files["heavy snow"], tables.predictions), within=1e-2, skip=("top5",))
+
+
+def test_names_of_a_sheet_count_from_one_and_single_shifts_are_scenarios():
+    assert photos.numbered(np.zeros((2, 3, 4, 4, 3))) == {"rows": ["1", "2"], "columns": ["1", "2", "3"]}
+    table = photos.by_scenario(pd.DataFrame({"shift": ["fog", accuracy.ALL], "estimate": [0.1, 0.2]}))
+    assert table.to_dict("list") == {"scenario": ["fog"], "estimate": [0.1]}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from cnslib.plots.captions.words import certain, interval, listed
+from cnslib.plots.captions.words import certain, enough, interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.calibration import NOMINAL
@@ -21,7 +21,7 @@ def by_ruler(table: pd.DataFrame) -> pd.Series:
 def correlation(table: pd.DataFrame, severities: int, *, note: str) -> str:
     """The caption of the rank correlations on rendered garments."""
     median = by_ruler(table)
-    finding = f"{median.index[0]} puts rendered garments best in the order of their severity, {median.index[-1]} worst"
+    finding = f"Of the rulers {median.index[0]} puts rendered garments best in the order of their severity, {median.index[-1]} worst"
     counted = f"{extent(table['n'])} garments per shift, {severities + 1} severities; lines: {note}"
     return f"{finding} (median Spearman's rho {median.iloc[0]:.2f} and {median.iloc[-1]:.2f}). {counted}"
 
@@ -174,7 +174,9 @@ def accuracy_seen(drawn: pd.DataFrame, three: list[str]) -> str:
 
 def hardness(hard: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
     """The caption of the shifts' hardness on every axis."""
-    tops = [f"{part.loc[part['estimate'].idxmax(), 'name']} by {ruler}" for ruler, part in hard.groupby("ruler", sort=False)]
+    tops = [
+        f"{part.loc[part['estimate'].idxmax(), 'name']} by {ruler}" for ruler, part in enough(hard, "name").groupby("ruler", sort=False)
+    ]
     return f"The hardest shift is {listed(tops)}. {extent(counts)} kept trajectories per shift; lines: {note}"
 
 

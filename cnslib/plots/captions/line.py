@@ -5,7 +5,7 @@ Tables are those of `stats.line` and `stats.size`; `note` says what the interval
 
 import pandas as pd
 
-from cnslib.plots.captions.words import certain, extremes, interval, listed
+from cnslib.plots.captions.words import certain, enough, extremes, interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.line import LINES, NONE
@@ -89,7 +89,7 @@ def tests_seen(table: pd.DataFrame, *, alpha: float) -> str:
     single = table[table["shift"] != ALL]
     sure = single[single["p_holm"] < alpha]
     rise, fall = (sure["r"] > 0).sum(), (sure["r"] < 0).sum()
-    top = single.loc[single["r"].idxmax()]
+    top = single.loc[enough(single)["r"].idxmax()]
     largest = f"R is largest under {top['shift']} at scale {top['scale']:g}: {top['r']:.2f}"
     known = single.dropna(subset=["free"])
     added = (known["free"].abs() - known["r"].abs()).mean()
@@ -121,7 +121,8 @@ def gain_seen(gains: pd.DataFrame, pool: list[str]) -> str:
 
 def gain_map(table: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
     """The caption of the gains by shift at one scale."""
-    above, below = (table.loc[place] for place in (table["estimate"].idxmax(), table["estimate"].idxmin()))
+    own = enough(table)
+    above, below = (own.loc[place] for place in (own["estimate"].idxmax(), own["estimate"].idxmin()))
     ends = [f"{row['model']} under {row['shift']} ({row['estimate']:+.2f})" for row in (above, below)]
     finding = f"At scale {above['scale']:g} the farthest above the line is {ends[0]}, the farthest below {ends[1]}"
     return f"{finding}. Line of all classifiers, linear axes; {extent(counts)} trajectories; {note}; numbers: certain"

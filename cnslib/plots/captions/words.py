@@ -5,6 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES
+
 
 def interval(record: Mapping[Any, Any] | pd.Series, form: str = ".2f", suffix: str = "") -> str:
     """An estimate with its interval, as in "0.31 (0.20 to 0.41)"; other bounds by their suffix, such as those of `models_low`."""
@@ -27,3 +29,10 @@ def extremes(values: pd.Series, form: str = ".2f") -> tuple[str, str]:
     """The names of the largest and of the smallest value, each with the value in brackets."""
     largest, smallest = (f"{name} ({values[name]:{form}})" for name in (values.idxmax(), values.idxmin()))
     return largest, smallest
+
+
+def enough(table: pd.DataFrame, shift: str = "shift") -> pd.DataFrame:
+    """The rows of single shifts with enough trajectories for a finding (`LEAST_TRAJECTORIES`); of all single shifts where none has."""
+    single = table[table[shift] != ALL]
+    known = single[single["n"] >= LEAST_TRAJECTORIES]
+    return single if known.empty else known

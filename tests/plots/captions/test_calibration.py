@@ -18,7 +18,7 @@ def test_rulers_are_compared_by_their_median_over_the_shifts():
         [("oracle", "fog", 0.8), ("oracle", "snow", 1.0), ("distance", "fog", 0.5), ("distance", "snow", 0.1)],
         ["ruler", "shift", "estimate"],
     )
-    assert calibration.correlation(rho, 4, note="x").startswith("oracle puts rendered garments best")
+    assert calibration.correlation(rho, 4, note="x").startswith("Of the rulers oracle puts rendered garments best")
     assert "0.90 and 0.30). n = 8 garments per shift, 5 severities" in calibration.correlation(rho, 4, note="x")
     assert "oracle 0.90 (least under fog, 0.80) and distance 0.30 (least under snow, 0.10)" in calibration.correlation_seen(rho)
 

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from cnslib.plots.captions import words
+from cnslib.stats.accuracy import ALL
 
 RECORD = {"estimate": 0.314, "low": 0.2, "high": 0.4149, "models_low": -0.1, "models_high": 0.9}
 
@@ -24,3 +25,9 @@ def test_intervals_that_touch_the_null_are_not_certain():
 
 def test_the_ends_of_some_values():
     assert words.extremes(pd.Series({"a": 0.2, "b": 0.7, "c": -0.1}), "+.1f") == ("b (+0.7)", "c (-0.1)")
+
+
+def test_findings_are_about_shifts_with_enough_trajectories():
+    table = pd.DataFrame({"shift": ["fog", "snow", ALL], "n": [8, 60, 68]})
+    assert words.enough(table)["shift"].tolist() == ["snow"]
+    assert words.enough(table[table["shift"] != "snow"])["shift"].tolist() == ["fog"]
