@@ -339,3 +339,13 @@ def image_total(settings: Published) -> Finding:
     text = {name: int(value) for name, value in published.facts("ximagenet12_text").items() if name.startswith(("images", "copies"))}
     made = text["images_original"] * text["copies"] + text["images_ai"]
     return Finding(f"{text['images_total']:,}", f"{made:,}", made != text["images_total"], None, {"apart": text["images_total"] - made})
+
+
+def rings(angles: list[float], *, size: int, images: int, seed: int) -> pd.DataFrame:
+    """Mean and standard deviation of what `extended` measures, for the printed formula and the exchanged one, a column per angle."""
+    made = {
+        (way, theta): extended(theta, printed=way == "printed", size=size, images=images, seed=seed)
+        for way in ("printed", "exchanged")
+        for theta in angles
+    }
+    return pd.concat({key: part.agg(["mean", "std"]).stack() for key, part in made.items()}, axis=1)

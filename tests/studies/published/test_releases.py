@@ -46,3 +46,10 @@ def test_the_printed_formula_ends_at_the_target_where_the_text_says_z():
     printed, meant = (releases.extended(math.pi / 2, size=SIZE, images=20, seed=1, printed=which) for which in (True, False))
     assert np.allclose(printed["target"], 0, atol=1e-5) and np.allclose(meant["z"], 0, atol=1e-5)
     assert (printed["z"] > 45).all()
+
+
+def test_rings_hold_mean_and_deviation_by_formula_and_angle():
+    table = releases.rings([0.0, 1.0], size=64, images=5, seed=1)
+    assert table.columns.tolist() == [("printed", 0.0), ("printed", 1.0), ("exchanged", 0.0), ("exchanged", 1.0)]
+    own = releases.extended(1.0, size=64, images=5, seed=1, printed=False)
+    assert table.loc[("mean", "z"), ("exchanged", 1.0)] == pytest.approx(own["z"].mean())

@@ -1,0 +1,65 @@
+"""Captions about published tables: the numbers of hand-made tables stand in the sentences."""
+
+import pandas as pd
+
+from cnslib.plots.captions import published
+
+CHECK = pd.DataFrame({"consistent": [True, True, False]}, index=["vit", "mae", "dino"])
+PARTIAL = pd.DataFrame(
+    {"accuracy": ["mean", "drop"], "estimate": [0.69, -0.45], "low": [0.4, -0.8], "high": [0.8, 0.2], "least": [-0.2, -1], "most": [0.9, 1]}
+)
+VERDICTS = ["agrees", "differs", "differs, the claim stands", "differs, the claim falls"]
+LINES = pd.DataFrame({"verdict": [VERDICTS[0], VERDICTS[1], VERDICTS[3]], "subject": ["a", "b", "size"]})
+SCORES = pd.DataFrame(
+    [
+        (m, s, v)
+        for m, row in {"Swin": (0.8, 0.9, 0.5), "ViT": (0.7, 0.7, 0.72)}.items()
+        for s, v in zip(("printed", "row_mean", "as_defined"), row, strict=True)
+    ],
+    columns=["model", "score", "value"],
+)
+
+
+def test_rows_that_contradict_themselves_are_counted_and_named():
+    assert published.averages(CHECK).startswith(
+        "2 of 3 rows of Table 5 agree with themselves, 1 contradict themselves (other colour). n = 3"
+    )
+    fits = pd.DataFrame({"mean": [0.0038, 0.0065]}, index=["six scales", "five scales"])
+    seen = published.averages_seen(CHECK, fits, 0.6)
+    assert "contradict themselves: dino." in seen and "means over six scales best (off by 0.0038" in seen and "Kendall's tau 0.60" in seen
+
+
+def test_readings_are_held_against_the_printed_number():
+    caption = published.partial(PARTIAL, -0.358, confidence=0.95, starts=2000)
+    assert caption.startswith("Of what could be meant, 'drop' comes closest to the printed -0.358: -0.45. n = 5 models; bars: 95% of 2,000")
+    assert published.partial_seen(PARTIAL, -0.358) == (
+        "1 of 2 readings have the sign of the printed -0.358. By rounding it can be reached from: drop."
+    )
+    assert published.printed_p(-0.358, 0.64, 30) == "p of -0.358 with one value per model: 0.64; points it needs: 30"
+
+
+def test_the_widest_interval_is_named():
+    shares = pd.DataFrame({"what": ["fog", "all"], "n": [24, 30000], "estimate": [0.5, 0.37], "low": [0.3, 0.36], "high": [0.7, 0.38]})
+    assert published.intervals(shares, confidence=0.95).startswith("The least certain share is 'fog', 50% (30% to 70%). n = 24 to 30,000")
+    assert published.intervals_seen(shares).startswith("Most certain: all, 37.0% (36.0% to 38.0%) of 30,000.")
+
+
+def test_scores_name_the_largest_change_and_the_orders():
+    assert published.scores(SCORES, 6).startswith("Computed to the letter, the score of Swin changes most, by -0.300. n = 6")
+    seen = published.scores_seen(SCORES)
+    assert "not the same by all three. printed: Swin > ViT; row_mean: Swin > ViT; as_defined: ViT > Swin." in seen
+    assert "is the same by all three" in published.scores_seen(SCORES.assign(value=[3.0, 3, 3, 1, 1, 1]))
+
+
+def test_the_ledger_is_counted_by_verdict():
+    assert published.ledger(LINES, VERDICTS) == "1 lines agree, 2 differ, and 1 claims fall. n = 3 lines"
+    assert "differs, the claim stands (0)" in published.ledger_seen(LINES, VERDICTS)
+
+
+def test_the_answer_holds_the_ledger_the_correlation_and_table_5():
+    readings = PARTIAL.iloc[0], PARTIAL.iloc[1]
+    text = published.answer(LINES, VERDICTS, CHECK, -0.358, readings)
+    assert text.startswith(
+        "**2 of 3 comparisons differ, and 1 claims fall with them: size. The partial correlation printed as -0.358 comes out at +0.69"
+    )
+    assert "of the accuracy drop at -0.45 (-0.80 to +0.20); 2 of 3 rows of Table 5 agree with themselves.**" in text
