@@ -32,10 +32,11 @@ def partial(table: pd.DataFrame, said: float, *, confidence: float, starts: int)
 
 
 def partial_seen(table: pd.DataFrame, said: float) -> str:
-    """How many readings can reach the printed number by rounding, and how many have its sign."""
-    within = table[(table["least"] <= said) & (said <= table["most"])]["accuracy"]
+    """How many readings have the printed sign, and in whose bars and in whose extremes the printed number lies."""
     sign = (table["estimate"] * said > 0).sum()
-    return f"{sign} of {len(table)} readings have the sign of the printed {said}. By rounding it can be reached from: {listed(within)}."
+    bars, ends = (table[(table[low] <= said) & (said <= table[high])]["accuracy"] for low, high in (("low", "high"), ("least", "most")))
+    text = f"{sign} of {len(table)} readings have the sign of the printed {said}. It lies within the bars of: {listed(bars)}"
+    return f"{text}; and within the extremes of {len(ends)} of {len(table)}."
 
 
 def printed_p(said: float, p: float, needed: int) -> str:

@@ -32,8 +32,9 @@ def test_rows_that_contradict_themselves_are_counted_and_named():
 def test_readings_are_held_against_the_printed_number():
     caption = published.partial(PARTIAL, -0.358, confidence=0.95, starts=2000)
     assert caption.startswith("Of what could be meant, 'drop' comes closest to the printed -0.358: -0.45. n = 5 models; bars: 95% of 2,000")
-    assert published.partial_seen(PARTIAL, -0.358) == (
-        "1 of 2 readings have the sign of the printed -0.358. By rounding it can be reached from: drop."
+    seen = published.partial_seen(PARTIAL, -0.358)
+    assert (
+        seen == "1 of 2 readings have the sign of the printed -0.358. It lies within the bars of: drop; and within the extremes of 1 of 2."
     )
     assert published.printed_p(-0.358, 0.64, 30) == "p of -0.358 with one value per model: 0.64; points it needs: 30"
 
