@@ -166,6 +166,22 @@ def estimate_pairs(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, label: 
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 
 
+def paired_distances(table: pd.DataFrame, floors: pd.DataFrame, *, names: dict[str, str]) -> Figure:
+    """A distance per class and prompt with its interval, side by side, and the floor as a cross; `names` are those of the prompts.
+
+    `table` has the columns class, prompt, estimate, low and high, `floors` class and estimate, both in the order of the classes.
+    """
+    figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
+    for offset, (prompt, part) in zip((-0.1, 0.1), table.groupby("prompt"), strict=True):
+        across, arms = np.arange(len(part)) + offset, abs(part[["low", "high"]].T - part["estimate"])
+        axes.errorbar(across, part["estimate"], arms, fmt="o", markersize=4, label=names[prompt])
+    axes.plot(floors["estimate"].to_numpy(), "x", color="grey", label="real scenes")
+    classes = floors["class"].tolist()
+    axes.set(ylabel="Frechet distance to held-out scenes", ylim=(0, None), xticks=range(len(classes)), xticklabels=classes)
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
 def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFrame) -> None:
     """ROC curves (columns fpr, tpr and `hue`) with the diagonal of guessing, and operating points (name, fpr, tpr) on top."""
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=0.8, linestyle=":", zorder=0)

@@ -1,0 +1,30 @@
+"""Captions about one classifier: the numbers of hand-made tables stand in the sentences."""
+
+import pandas as pd
+
+from cnslib.plots.captions import report
+
+LOST = pd.DataFrame({"shift": ["fog", "rain"], "scale": 2.5, "n": 60, "estimate": [0.1, -0.2], "low": [0.05, -0.3], "high": [0.2, -0.1]})
+
+
+def test_the_places_and_the_worst_shift_are_named():
+    summary = pd.DataFrame({"quantity": ["CE", "pictures"], "place": [5.0, None], "of": [24.0, None]})
+    seen = report.overview_seen(summary, LOST.assign(model="mine"), "mine")
+    assert seen == "Its places: 5 of 24 by CE. By the last scale fog costs mine most accuracy, 0.10 (0.05 to 0.20)."
+    assert report.asked(1200, 60, ["vit", "mae"]) == "1,200 pictures, 60 kept trajectories, 2 others: vit, mae"
+
+
+def test_shifts_are_counted_and_named_by_their_intervals():
+    assert report.shifts(LOST, note="x").startswith("The blur surely protects against 1 of 2 shifts and surely hurts under 1. n = 60")
+    seen = report.shifts_seen(LOST)
+    assert seen.startswith("It surely protects against: rain; it surely makes worse: fog.") and "under rain, -0.20 (-0.30 to -0.10)" in seen
+
+
+def test_the_answer_compares_with_the_plain_rival():
+    gain = pd.DataFrame({"estimate": [0.0, 0.1], "low": [-0.1, 0.02], "high": [0.1, 0.2]}, index=[0.0, 2.5])
+    summary = pd.DataFrame({"quantity": ["accuracy at scale 2.5"], "place": [3], "of": [24]})
+    text = report.answer(gain, summary, LOST, name="blurred", plain="resnet")
+    assert text.startswith(
+        "**At scale 2.5 blurred is more accurate than resnet (+0.100, +0.020 to +0.200) and number 3 of 24 there; against 1 of 2"
+    )
+    assert "not to be told from" in report.answer(gain.assign(low=-1), summary, LOST, name="blurred", plain="resnet")
