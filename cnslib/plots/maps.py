@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from jaxtyping import UInt8
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from cnslib.plots import palette
+from cnslib.plots import palette, sheets
 
 
 def drop_map(table: pd.DataFrame, members: dict[str, list[str]]) -> Figure:
@@ -63,4 +64,28 @@ def flip_map(table: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(figsize=(1.6 + 0.24 * count, 1 + 0.22 * count))
     sns.heatmap(grid, ax=axes, vmin=0, vmax=1, cmap="vlag", cbar_kws={"label": "probability of a flip"})
     axes.set(xlabel="", ylabel="")
+    return figure
+
+
+def answer_sheet(strip: UInt8[np.ndarray, "1 scales height width 3"], said: pd.DataFrame, *, title: str, scales: list[float]) -> Figure:
+    """The pictures of a trajectory, and below them what every classifier calls them; light: the true class seemed probable.
+
+    `said` has the columns model, scale, top1 and probability.
+    """
+    wide = {column: said.pivot(index="model", columns="scale", values=column) for column in ("probability", "top1")}
+    height = 0.35 * len(wide["top1"])
+    heights = {"height_ratios": [1.2, height]}
+    figure, (above, below) = plt.subplots(2, 1, figsize=(7, 1.4 + height), gridspec_kw=heights, layout="constrained")
+    sheets.contact_sheet(above, strip, rows=[title], columns=[str(scale) for scale in scales])
+    look = {"annot": wide["top1"], "annot_kws": {"size": 8}, "fmt": "", "cmap": "crest_r", "cbar": False}
+    sns.heatmap(wide["probability"], vmin=0, vmax=1, ax=below, **look)
+    below.set(xlabel="slider scale", ylabel="")
+    return figure
+
+
+def share_map(table: pd.DataFrame, *, label: str) -> Figure:
+    """Shares, a row per shift and a column per label; the numbers stand in the fields where there are no more than 20 labels."""
+    figure, axes = plt.subplots(figsize=(6, 0.6 + 0.4 * len(table)))
+    sns.heatmap(table, annot=table.shape[1] <= 20, fmt=".2f", vmin=0, cmap="flare", ax=axes, cbar=False)
+    axes.set(xlabel=label, ylabel="")
     return figure

@@ -49,3 +49,18 @@ def test_a_change_of_places_has_a_field_per_pair():
     table = pd.DataFrame({"first": ["a", "a", "b"], "second": ["b", "c", "c"], "probability": [0.2, 0.4, 0.9]})
     field = maps.flip_map(table).axes[0].collections[0].get_array()
     assert field.shape == (2, 2) and sorted(field.compressed()) == [0.2, 0.4, 0.9]
+
+
+def test_answers_stand_below_the_pictures_they_are_about():
+    rows = [("vit", 0.0, "bag", 0.9), ("vit", 1.0, "coat", 0.2), ("mae", 0.0, "bag", 0.8), ("mae", 1.0, "bag", 0.6)]
+    said = pd.DataFrame(rows, columns=["model", "scale", "top1", "probability"])
+    figure = maps.answer_sheet(np.zeros((1, 2, 4, 4, 3), np.uint8), said, title="bag, fog", scales=[0.0, 1.0])
+    above, below = figure.axes
+    assert [label.get_text() for label in above.get_yticklabels()] == ["bag, fog"]
+    assert [text.get_text() for text in below.texts] == ["bag", "bag", "bag", "coat"]
+
+
+def test_shares_stand_in_their_fields():
+    table = pd.DataFrame({"bag": [0.25], "coat": [0.75]}, index=["fog"])
+    axes = maps.share_map(table, label="wrong answer").axes[0]
+    assert [text.get_text() for text in axes.texts] == ["0.25", "0.75"] and axes.get_xlabel() == "wrong answer"

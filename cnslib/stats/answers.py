@@ -1,0 +1,47 @@
+"""What classifiers answer, before anything is averaged: accuracy on two sets of pictures, margins, and where wrong answers go.
+
+Tables of answers have a row per model and picture: top1, class, margin and probability of the true class (`tables.predictions`).
+"""
+
+import pandas as pd
+from statsmodels.stats.proportion import confint_proportions_2indep
+
+from cnslib.core import tables
+from cnslib.stats import bootstrap
+
+
+def exams(sets: dict[str, pd.DataFrame], *, confidence: float = 0.95) -> pd.DataFrame:
+    """Accuracy of every model on several sets of pictures (exam, model, n, estimate, low, high), Wilson intervals."""
+    marked = pd.concat([answers.assign(exam=exam, right=answers["top1"] == answers["class"]) for exam, answers in sets.items()])
+    groups = marked.groupby(["exam", "model"])["right"]
+    shares = {key: bootstrap.independent_share(part, confidence=confidence) for key, part in groups}
+    return pd.DataFrame(shares).T.rename_axis(["exam", "model"]).reset_index()
+
+
+def cost(first: pd.DataFrame, second: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
+    """Accuracy on the first set minus that on the second, by model (rows of `exams`), smallest first, with Newcombe's interval."""
+    hits = [(table["n"] * table["estimate"]).round().astype(int) for table in (first, second)]
+    sides = hits[0], first["n"], hits[1], second["n"]
+    low, high = confint_proportions_2indep(*sides, method="newcomb", alpha=1 - confidence)
+    return pd.DataFrame({"cost": first["estimate"] - second["estimate"], "low": low, "high": high}).sort_values("cost")
+
+
+def divided(answers: pd.DataFrame) -> tuple[str, str, int]:
+    """The trajectory (shift, class, seed) of whose answers nearest to half are wrong; `answers` has the column wrong."""
+    return (answers.groupby(tables.TRAJECTORY)["wrong"].mean() - 0.5).abs().idxmin()
+
+
+def of_trajectory(table: pd.DataFrame, key: tuple[str, str, int]) -> pd.DataFrame:
+    """The rows of one trajectory."""
+    return table[(table[tables.TRAJECTORY] == list(key)).all(axis=1)]
+
+
+def quartiles(answers: pd.DataFrame) -> pd.DataFrame:
+    """Quartiles of the margin per model, shift and scale: low, estimate (the median) and high."""
+    found = answers.groupby(["model", "shift", "scale"])["margin"].quantile([0.25, 0.5, 0.75]).unstack()
+    return found.set_axis(["low", "estimate", "high"], axis=1).reset_index()
+
+
+def mistakes(wrong: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
+    """How the wrong answers under each shift are shared among the labels: a row per shift that sums to 1."""
+    return pd.crosstab(wrong["shift"], wrong["top1"], normalize="index").reindex(columns=labels, fill_value=0.0)

@@ -1,0 +1,39 @@
+"""Answers: counts by hand, statsmodels' Wilson interval, and a difference that is the difference of the two shares."""
+
+import pandas as pd
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from cnslib.stats import answers
+
+
+def said(model: str, right: int, wrong: int) -> pd.DataFrame:
+    return pd.DataFrame({"model": model, "class": "bag", "top1": ["bag"] * right + ["coat"] * wrong})
+
+
+def test_two_exams_have_shares_with_wilson_intervals_and_their_difference():
+    known = answers.exams({"real": pd.concat([said("a", 8, 2), said("b", 5, 5)]), "drawn": pd.concat([said("a", 3, 7), said("b", 5, 5)])})
+    real, drawn = (known[known["exam"] == exam].set_index("model").drop(columns="exam").astype(float) for exam in ("real", "drawn"))
+    assert real["estimate"].to_dict() == {"a": 0.8, "b": 0.5}
+    assert real.loc["a", ["low", "high"]].tolist() == pytest.approx(proportion_confint(8, 10, method="wilson"))
+    cost = answers.cost(real, drawn)
+    assert cost["cost"].to_dict() == pytest.approx({"b": 0.0, "a": 0.5}) and list(cost.index) == ["b", "a"]
+    assert cost.loc["a", "low"] > 0 > cost.loc["b", "low"]
+
+
+def test_the_trajectory_on_which_answers_are_most_divided():
+    rows = [("fog", "bag", 1, False), ("fog", "bag", 1, False), ("fog", "coat", 2, True), ("fog", "coat", 2, False)]
+    table = pd.DataFrame(rows, columns=["shift", "class", "seed", "wrong"])
+    key = answers.divided(table)
+    assert key == ("fog", "coat", 2) and answers.of_trajectory(table, key).index.tolist() == [2, 3]
+
+
+def test_quartiles_of_five_margins():
+    table = pd.DataFrame({"model": "a", "shift": "fog", "scale": 0.0, "margin": [5.0, 1.0, 2.0, 4.0, 3.0]})
+    assert answers.quartiles(table)[["low", "estimate", "high"]].iloc[0].tolist() == [2, 3, 4]
+
+
+def test_wrong_answers_of_a_shift_are_shared_among_all_labels():
+    wrong = pd.DataFrame({"shift": ["fog", "fog", "fog", "snow"], "top1": ["bag", "bag", "coat", "coat"]})
+    table = answers.mistakes(wrong, ["bag", "coat", "shirt"])
+    assert table.loc["fog"].tolist() == pytest.approx([2 / 3, 1 / 3, 0]) and table.loc["snow"].tolist() == [0, 1, 0]
