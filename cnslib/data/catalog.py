@@ -29,6 +29,11 @@ def images(path: Path, split: str, name: str, *, count: int, side: int) -> UInt8
     return np.stack([square(picture, side) for picture in found])
 
 
+def by_class(path: Path, split: str, classes: list[str], *, count: int, side: int) -> dict[str, UInt8[np.ndarray, "images side side 3"]]:
+    """The first `count` pictures of every class, as `images` gives them."""
+    return {name: images(path, split, name, count=count, side=side) for name in classes}
+
+
 def whole(path: Path, split: str, classes: list[str]) -> Iterator[tuple[str, list[int], list[np.ndarray]]]:
     """All pictures of one split, class by class and uncropped: class, seeds (in a folder: places by name, from 0), pictures.
 

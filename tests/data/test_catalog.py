@@ -83,3 +83,9 @@ def test_the_digest_knows_the_pictures_of_the_asked_classes(folder):
     assert catalog.digest(folder, "train", ["bag"]) == before != catalog.digest(folder, "heldout", ["bag"])
     (folder / "train" / "bag" / "0.png").unlink()
     assert catalog.digest(folder, "train", ["bag"]) != before
+
+
+def test_pictures_by_class_are_those_of_each_class(table):
+    found = catalog.by_class(table, "train", ["coat", "bag"], count=2, side=64)
+    assert list(found) == ["coat", "bag"]
+    assert all((own == catalog.images(table, "train", name, count=2, side=64)).all() for name, own in found.items())

@@ -153,3 +153,16 @@ def test_ranks_have_a_panel_per_title():
     assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == ["snow, tau 1"]
     assert {text.get_text() for text in figure.axes[0].texts} == {"a", "b"}
     plt.close(figure)
+
+
+def test_distances_stand_side_by_side_with_their_floor():
+    table = pd.DataFrame(
+        {"class": ["bag"] * 2, "prompt": ["in_star", "text"], "estimate": [0.3, 0.5], "low": [0.2, 0.4], "high": [0.4, 0.6]}
+    )
+    figure = curves.paired_distances(
+        table, pd.DataFrame({"class": ["bag"], "estimate": [0.1]}), names={"text": "by name", "in_star": "by token"}
+    )
+    axes = figure.axes[0]
+    assert [float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() in ("o", "x")] == [0.3, 0.5, 0.1]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["real scenes", "by token", "by name"]
+    plt.close(figure)
