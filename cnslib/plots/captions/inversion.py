@@ -5,22 +5,30 @@ import pandas as pd
 from cnslib.plots.captions.words import interval, listed
 from cnslib.plots.figures import extent
 
+NO_LOSSES = "The tokens were given, not learned here, so there are no losses."
+
 
 def loss(smooth: pd.DataFrame) -> str:
     """The caption of the losses (step, class, loss)."""
     change = changes(smooth)
+    if change.empty:
+        return NO_LOSSES
     finding = f"The loss of {(change < 0).sum()} of {len(change)} words is lower at the end than at the start"
     return f"{finding}, on average by {-change.mean():.4f}. {smooth['step'].nunique()} steps; running means over a tenth of them"
 
 
 def changes(smooth: pd.DataFrame) -> pd.Series:
     """Last minus first loss, by class."""
-    by_step = smooth.pivot(index="class", columns="step", values="loss").dropna(axis=1)
+    by_step = smooth.dropna().pivot(index="class", columns="step", values="loss").dropna(axis=1)
+    if by_step.empty:
+        return pd.Series(dtype=float)
     return by_step.iloc[:, -1] - by_step.iloc[:, 0]
 
 
 def loss_seen(smooth: pd.DataFrame) -> str:
     """The words that change most and least, as shares of their first loss."""
+    if changes(smooth).empty:
+        return NO_LOSSES
     first = smooth[smooth["step"] == smooth["step"].min()].set_index("class")["loss"]
     share = changes(smooth) / first
     return f"From first to last, the loss changes by {share.min():+.0%} ({share.idxmin()}) to {share.max():+.0%} ({share.idxmax()})."

@@ -12,7 +12,7 @@ def asked(pictures: int, kept: int, others: list[str]) -> str:
 
 
 def overview_seen(summary: pd.DataFrame, drops: pd.DataFrame, name: str) -> str:
-    """The places of the classifier in every row of its summary that has one, and the shift that costs it most, of those with enough trajectories."""
+    """The places of the classifier in its summary, and the shift that costs it most, of those with enough trajectories."""
     rows = summary.dropna(subset=["place"])
     places = listed(f"{row['place']:.0f} of {row['of']:.0f} by {row['quantity']}" for _, row in rows.iterrows())
     own = enough(drops[(drops["model"] == name) & (drops["scale"] == drops["scale"].max())])

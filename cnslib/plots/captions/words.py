@@ -26,8 +26,11 @@ def certain(table: pd.DataFrame, null: float = 0.0) -> tuple[int, int]:
 
 
 def extremes(values: pd.Series, form: str = ".2f") -> tuple[str, str]:
-    """The names of the largest and of the smallest value, each with the value in brackets."""
-    largest, smallest = (f"{name} ({values[name]:{form}})" for name in (values.idxmax(), values.idxmin()))
+    """The names of the largest and of the smallest value, each with the value in brackets; "none" where no value is known."""
+    known = values.dropna()
+    if known.empty:
+        return "none", "none"
+    largest, smallest = (f"{name} ({known[name]:{form}})" for name in (known.idxmax(), known.idxmin()))
     return largest, smallest
 
 

@@ -14,6 +14,7 @@ def test_losses_are_told_by_their_change():
         "The loss of 1 of 2 words is lower at the end than at the start, on average by 0.0750. 2 steps"
     )
     assert inversion.loss_seen(smooth).endswith("changes by -50% (bag) to +50% (coat).")
+    assert inversion.loss(smooth.head(0)) == inversion.loss_seen(smooth.head(0)) == inversion.NO_LOSSES
 
 
 def test_distances_name_the_classes_and_the_floor():

@@ -25,6 +25,7 @@ def test_intervals_that_touch_the_null_are_not_certain():
 
 def test_the_ends_of_some_values():
     assert words.extremes(pd.Series({"a": 0.2, "b": 0.7, "c": -0.1}), "+.1f") == ("b (+0.7)", "c (-0.1)")
+    assert words.extremes(pd.Series({"a": float("nan")})) == ("none", "none")
 
 
 def test_findings_are_about_shifts_with_enough_trajectories():
