@@ -3,12 +3,15 @@
 An interval says what a repetition would change, so it must say what would be drawn anew; `Bootstrap.target` names it:
 
 - "same classes": other seeds of the same classes, shifts, sliders and models. A seed is one unit, with all of its classes, shifts,
-  scales and models, for all classes of a seed start from one noise. Where every class has seeds of its own (photographs, objects),
-  there is nothing in common, and the units of each class are drawn among themselves.
+  scales and models, for all classes of a seed start from one noise: seeds are crossed with classes.
+- "other objects": other objects of the same classes (photographs, garments). Seeds only number the objects of a class, so they are
+  nested in it: (class, seed) is one unit, with all of its shifts and models, and the units of a class are drawn among themselves. A
+  class with a single object cannot tell how much another would differ; all such classes are drawn together, on the wide side.
 - "other classes": other classes of the same kind. A class is one unit, with all of its seeds and sliders: how much the classes differ
   already holds what the seeds do, so that seeds drawn once more within them would count twice.
 
-Neither covers other shifts, sliders trained anew (all seeds of a class and shift share one), another filter or other models.
+The data say which of the first two holds, in their section's `bootstrap`; it is never guessed from the numbers of the seeds. None
+covers other shifts, sliders trained anew (all seeds of a class and shift share one), another filter or other models.
 
 Units are not drawn with replacement but weighted at random (the Bayesian bootstrap of Rubin, 1981): no shift or class is ever lost,
 and eight units give more than a few different samples. The weights vary so much more than Rubin's that means of few units have the
@@ -23,7 +26,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from cnslib.core.settings.method import OTHER, Bootstrap
+from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap, Target
 
 CLUSTER = ["class", "seed"]
 Range = tuple[float, float]
@@ -51,15 +54,23 @@ def resampling_weights(
     return weights, units
 
 
-def units_of(rows: pd.DataFrame, target: str) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "rows"]]:
+def units_of(rows: pd.DataFrame, target: Target) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "rows"]]:
     """The unit of each row, numbered in sorted order, and the number of the stratum in which it is drawn."""
-    everything = np.zeros(len(rows), int)
-    if target == OTHER:
-        return rows.groupby("class", observed=True).ngroup().to_numpy(), everything
-    crossed = rows.drop_duplicates(CLUSTER)["seed"].duplicated().any()  # a seed that several classes have
-    if crossed:
-        return rows.groupby("seed", observed=True).ngroup().to_numpy(), everything
-    return tuple(rows.groupby(key, observed=True).ngroup().to_numpy() for key in (CLUSTER, "class"))
+    if target == OBJECTS:
+        return numbered(rows, CLUSTER), strata_of(rows)
+    return numbered(rows, [{SAME: "seed", OTHER: "class"}[target]]), np.zeros(len(rows), int)
+
+
+def numbered(rows: pd.DataFrame, key: list[str]) -> Int[np.ndarray, "rows"]:
+    """The number of each row's group, in sorted order."""
+    return rows.groupby(key, observed=True).ngroup().to_numpy()
+
+
+def strata_of(rows: pd.DataFrame) -> Int[np.ndarray, "rows"]:
+    """The class of each row as a number; all classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12)."""
+    objects = rows.drop_duplicates(CLUSTER)["class"].value_counts()
+    alone = rows["class"].map(objects).to_numpy() == 1
+    return pd.factorize(np.where(alone, -1, numbered(rows, ["class"])), sort=True)[0]
 
 
 def random_weights(units: int, freedom: int, generator: np.random.Generator, *, settings: Bootstrap) -> np.ndarray:

@@ -9,7 +9,7 @@ import scipy.stats
 import statsmodels.api as sm
 from tiny_answers import SETTINGS, random_predictions, shares
 
-from cnslib.core.settings.method import OTHER, SAME, Bootstrap
+from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, bootstrap
 
 
@@ -73,24 +73,62 @@ def test_the_same_classes_are_drawn_with_all_classes_of_a_seed_together():
     assert np.array_equal(weights, bootstrap.resampling_weights(rows, settings=SETTINGS)[0])
 
 
-def test_one_seed_in_two_classes_is_enough_for_all_seeds_to_be_drawn_together():
-    rows = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "seed": [1, 2, 2, 3]})
-    units, strata = bootstrap.units_of(rows, SAME)
-    assert units.tolist() == [0, 1, 1, 2] and strata.tolist() == [0, 0, 0, 0]
+HAND = pd.DataFrame({"class": ["bag", "bag", "coat", "coat", "coat"], "seed": [1, 2, 2, 3, 3], "shift": ["fog"] * 4 + ["snow"]})
 
 
-def test_units_of_seeds_that_belong_to_one_class_each_are_numbered_class_by_class():
-    rows = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "seed": [7, 9, 1, 8]})
-    units, strata = bootstrap.units_of(rows, SAME)
-    assert units.tolist() == [0, 1, 2, 3] and strata.tolist() == [0, 0, 1, 1]
-    assert [found.tolist() for found in bootstrap.units_of(rows, OTHER)] == [[0, 0, 1, 1], [0, 0, 0, 0]]
+@pytest.mark.parametrize(
+    ("target", "units", "strata"),
+    [
+        (SAME, [0, 1, 1, 2, 2], [0] * 5),  # crossed: seed 2 is one unit with both of its classes
+        (OBJECTS, [0, 1, 2, 3, 3], [0, 0, 1, 1, 1]),  # nested: the second bag and the second coat are two units
+        (OTHER, [0, 0, 1, 1, 1], [0] * 5),
+    ],
+)
+def test_the_target_and_not_the_numbers_of_the_seeds_says_what_is_drawn_together(target, units, strata):
+    assert [found.tolist() for found in bootstrap.units_of(HAND, target)] == [units, strata]
+    elsewhere = HAND.assign(seed=[7, 9, 1, 8, 8])  # no number in two classes: crossed seeds stay crossed, nested ones nested
+    assert bootstrap.units_of(elsewhere, target)[1].tolist() == strata
 
 
-def test_seeds_that_belong_to_one_class_each_are_drawn_within_it():
-    rows = pd.DataFrame({"class": ["bag"] * 3 + ["coat"] * 4, "seed": range(7)})
-    weights, units = bootstrap.resampling_weights(rows, settings=SETTINGS)
+def test_classes_with_a_single_object_are_drawn_together_and_the_others_apart():
+    rows = pd.DataFrame({"class": ["ant", "bee", "cow", "cow", "dog"], "seed": [1, 1, 1, 2, 1]})
+    units, strata = bootstrap.units_of(rows, OBJECTS)
+    assert units.tolist() == [0, 1, 2, 3, 4] and strata.tolist() == [0, 0, 1, 1, 0]
+    assert bootstrap.units_of(rows.iloc[:2], OBJECTS)[1].tolist() == [0, 0]
+
+
+def test_objects_are_drawn_within_their_class():
+    rows = pd.DataFrame({"class": ["bag"] * 3 + ["coat"] * 4, "seed": [1, 2, 3, 1, 2, 3, 4]})
+    weights, units = bootstrap.resampling_weights(rows, settings=SETTINGS.of(OBJECTS))
+    assert weights.shape[1] == 7
     assert weights[:, units[:3]].sum(1) == pytest.approx(np.full(len(weights), 3), abs=1e-4)
     assert weights[:, units[3:]].sum(1) == pytest.approx(np.full(len(weights), 4), abs=1e-4)
+
+
+def test_means_over_objects_have_the_width_of_the_stratified_formula():
+    """The variance of a mean over strata is the sum of the squared shares times the variances of their means."""
+    rng = np.random.default_rng(8)
+    rows = pd.DataFrame({"class": np.repeat([f"class {i}" for i in range(10)], 24), "seed": np.tile(range(24), 10)})
+    values = pd.Series(rng.normal(size=240)) + 5 * rows["class"].str[-1].astype(int)
+    found = bootstrap.mean(values, rows, settings=Bootstrap(10_000, 0.95, 2, OBJECTS))
+    deviation = np.sqrt(values.groupby(rows["class"]).var().sum() / 24) / 10
+    assert found["high"] - found["low"] == pytest.approx(2 * scipy.stats.t.ppf(0.975, 230) * deviation, rel=0.06)
+
+
+def held(data: np.random.Generator, kinds: np.ndarray) -> bool:
+    """Whether the interval of a mean over objects, some classes with one and some with two, holds the mean of the classes' levels."""
+    levels = kinds.astype(int) % 7 / 7
+    rows = pd.DataFrame({"class": kinds, "seed": pd.Series(kinds).groupby(kinds).cumcount()})
+    hits = pd.Series((data.random(len(kinds)) < levels).astype(float))
+    found = bootstrap.mean(hits, rows, settings=Bootstrap(400, 0.95, int(data.integers(10**6)), OBJECTS))
+    return found["low"] <= levels.mean() <= found["high"]
+
+
+def test_intervals_for_other_objects_hold_the_truth_as_often_as_they_say_or_more_often():
+    """The photo set's structure: 69 classes with one object, 8 with two, one with three. Collapsed strata err on the wide side."""
+    kinds = np.array([str(i) for i in range(69)] + [str(69 + i // 2) for i in range(16)] + ["77"] * 3)
+    data = np.random.default_rng(12)
+    assert np.mean([held(data, kinds) for _ in range(200)]) >= 0.94
 
 
 def test_other_classes_are_drawn_with_all_of_their_seeds():
@@ -133,6 +171,7 @@ def test_a_reflected_interval_turns_the_percentiles_round_at_the_sample_and_stay
 
 def test_what_an_interval_is_about_is_named():
     assert SETTINGS.named == "95% intervals (same classes, other pictures)"
+    assert SETTINGS.of(OBJECTS).named == "95% intervals (same classes, other objects)"
     assert SETTINGS.of(OTHER).named == "95% intervals (other classes)"
 
 

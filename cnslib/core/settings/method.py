@@ -13,10 +13,11 @@ MODELS = ("pipeline", "clip", "image_encoder", "oracle")  # keys of base that na
 # No text for a number, no key that nobody reads, nothing that is not a finite number.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 T = TypeVar("T", bound=Sequence)
-Target = Literal["same classes", "other classes"]  # what an interval speaks about
+Target = Literal["same classes", "other objects", "other classes"]  # what an interval speaks about
 SAME: Target = "same classes"
+OBJECTS: Target = "other objects"
 OTHER: Target = "other classes"
-ABOUT: dict[Target, str] = {SAME: "same classes, other pictures", OTHER: "other classes"}
+ABOUT: dict[Target, str] = {SAME: "same classes, other pictures", OBJECTS: "same classes, other objects", OTHER: "other classes"}
 F = TypeVar("F", bound=Collection)
 
 

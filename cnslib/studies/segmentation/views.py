@@ -12,7 +12,6 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from cnslib.core import tables
-from cnslib.core.settings.method import OTHER
 from cnslib.core.settings.studies import Segmentation
 from cnslib.models.classifiers import Classifier
 from cnslib.stats import accuracy, verdicts
@@ -80,11 +79,8 @@ def over_models(shares: Shares) -> pd.DataFrame:
 
 
 def on_photographs(rows: pd.DataFrame, *, settings: Segmentation) -> dict:
-    """Shares of one method, averaged over classifiers, as `table`; the share of the area with its resamples as `area`.
-
-    Intervals are about other classes, since most have a single photograph.
-    """
-    found, resampling = accuracy.outcomes(rows), settings.bootstrap.of(OTHER)
+    """Shares of one method, averaged over classifiers, as `table`; the share of the area with its resamples as `area`."""
+    found, resampling = accuracy.outcomes(rows), settings.bootstrap
     area = masks.means(found, rows, "area", settings=resampling)
     return {
         "table": over_models(masks.means(found, rows, "share", settings=resampling)),
