@@ -12,7 +12,7 @@ SHIFTS = Recipe("shifts", 1, ("cnslib.world.shifts", "cnslib.world.styles", "cns
 PHOTOGRAPHS = Recipe("photographs", 1, ("cnslib.world.cutouts",), (SCENES,))
 SUBJECTS = Recipe(
     "subjects",
-    1,
+    2,
     ("cnslib.studies.scenarios.scenarios", "cnslib.studies.scenarios.subjects", "cnslib.studies.segmentation.inputs"),
     (SCENES,),
 )
@@ -85,7 +85,7 @@ NEIGHBOURS = Recipe("neighbours", 1, ("cnslib.studies.controlshift.datasets", "c
 DRAWN_BACKGROUNDS = Recipe("drawn-backgrounds", 1, ("cnslib.models.text_to_image", "cnslib.studies.scenarios.subjects"), (SUBJECTS,))
 EX1 = Recipe("scenarios", 1, ("cnslib.studies.scenarios.experiment1",), (CLASSIFIERS, SUBJECTS))
 EX1_PHOTOGRAPHS = Recipe("scenarios-photographs", 1, (), (EX1, OWN_CLASSIFIERS, PHOTOGRAPHS))
-EX2 = Recipe("scenarios-within", 1, ("cnslib.studies.scenarios.experiment2",), (PLAIN, STRONG, SUBJECTS))
+EX2 = Recipe("scenarios-within", 2, ("cnslib.studies.scenarios.experiment2",), (PLAIN, STRONG, SUBJECTS))
 SEGMENTATION = Recipe("segmentation", 1, ("cnslib.studies.segmentation.masks",), (PLAIN, STRONG, SUBJECTS))
 SALIENCY = Recipe("saliency", 1, ("cnslib.studies.segmentation.saliency",), (OWN_CLASSIFIERS, PHOTOGRAPHS, SUBJECTS))
 PHOTOS = Recipe("photos", 1, ("cnslib.data.imagenet", "cnslib.studies.photos"), (EVALUATION, OWN_CLASSIFIERS, PHOTOGRAPHS, SHIFTS))

@@ -67,7 +67,7 @@ def numbered(rows: pd.DataFrame, key: list[str]) -> Int[np.ndarray, "rows"]:
 
 
 def strata_of(rows: pd.DataFrame) -> Int[np.ndarray, "rows"]:
-    """The class of each row as a number; all classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12)."""
+    """The class of each row as a number; classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12)."""
     objects = rows.drop_duplicates(CLUSTER)["class"].value_counts()
     alone = rows["class"].map(objects).to_numpy() == 1
     return pd.factorize(np.where(alone, -1, numbered(rows, ["class"])), sort=True)[0]

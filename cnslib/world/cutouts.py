@@ -96,12 +96,13 @@ def opened(path: Path) -> Image.Image:
 
 PHOTOGRAPHS = {"park": ("china.jpg", 1.0), "garden": ("flower.jpg", 3.0)}  # and the blur that tells near from far
 KINDS = ("meadow", "path", "wall", *PHOTOGRAPHS, "haze")
+EMPTY = tuple(kind for kind in KINDS if kind not in PHOTOGRAPHS)  # park and garden show a palace and a flower, which ImageNet has names for
 Image3 = Float[Tensor, "1 3 side side"]
 
 
-def background(draws: Draws, side: int) -> Image3:
-    """The background of one image (a batch of one), one of KINDS by its own draw."""
-    kind = KINDS[int(draws.uniforms[0, 8] * len(KINDS))]
+def background(draws: Draws, side: int, kinds: tuple[str, ...] = KINDS) -> Image3:
+    """The background of one image (a batch of one), one of some kinds by its own draw."""
+    kind = kinds[int(draws.uniforms[0, 8] * len(kinds))]
     drawn = crop(kind, draws, side) if kind in PHOTOGRAPHS else scenery(kind, draws, side)
     return (drawn * (0.85 + 0.3 * draws.uniforms[0, 9])).clamp(0, 1)
 

@@ -41,10 +41,23 @@ class Schedule:
     seed: int = 0
 
 
-def fit(model: Model, loss: Callable[[int], Tensor], *, schedule: Schedule, checkpoint: Path, every: int = 100) -> Model:
+def unwatched(_step: int, _average: nn.Module) -> None:
+    """Nobody asks a training in the making."""
+
+
+def fit(
+    model: Model,
+    loss: Callable[[int], Tensor],
+    *,
+    schedule: Schedule,
+    checkpoint: Path,
+    every: int = 100,
+    watch: Callable[[int, nn.Module], None] = unwatched,
+) -> Model:
     """Minimises `loss(step)` over the model's trainable parameters; returns a copy with the averaged weights.
 
-    State is saved every `every` steps to `checkpoint`; a run that finds one continues from there.
+    Every `every` steps and at the end `watch(steps, average)` is called, and then the state is saved to `checkpoint`; a run that
+    finds one continues from there, so that a watch is asked once more where it was killed between the two.
     """
     optimizer = torch.optim.AdamW(
         [p for p in model.parameters() if p.requires_grad], schedule.learning_rate, weight_decay=schedule.weight_decay
@@ -67,6 +80,7 @@ def fit(model: Model, loss: Callable[[int], Tensor], *, schedule: Schedule, chec
         blend(average, model, weight=min(schedule.average, (1 + step) / (10 + step)))
         progress.set_postfix(loss=f"{value.item():.4f}")
         if (step + 1) % every == 0 or step + 1 == schedule.steps:
+            watch(step + 1, average)
             store(state, checkpoint, step + 1)
             print(f"{checkpoint.stem} step {step + 1} loss {value.item():.4f}", flush=True)
     return average
@@ -193,10 +207,12 @@ def fit_classifier(
     device: str,
     smoothing: float = 0.0,
     half: bool = True,
+    every: int = 100,
+    watch: Callable[[int, nn.Module], None] = unwatched,
 ) -> nn.Module:
     """Minimises the cross-entropy of the normalised images and the labels, or soft targets, that `batch` draws; resumes.
 
-    Step i draws them from (*key, i), as all else that is random in it. `half` computes in bfloat16.
+    Step i draws them from (*key, i), as all else that is random in it. `half` computes in bfloat16; `every` and `watch` as in `fit`.
     """
     model = model.to(device)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -208,4 +224,4 @@ def fit_classifier(
             logits = model(image.to(device))
         return F.cross_entropy(logits.float(), target.to(device), label_smoothing=smoothing)
 
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint)
+    return fit(model, loss, schedule=schedule, checkpoint=checkpoint, every=every, watch=watch)

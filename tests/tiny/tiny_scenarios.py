@@ -13,7 +13,7 @@ CLASSES = ["sneaker", "ankle boot"]
 SETTINGS = Scenarios(
     bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes"), seed=1, classifiers={"x": "lite:0"},
     cutouts=2, backbones={"x": "x"}, images=1,
-    severities=[0.0, 1.0], photo_severities=[0.0, 1.0], drawing_steps=1, guidance=1.0, training_images=1, steps=1,
+    severities=[0.0, 1.0], photo_severities=[0.0, 1.0], drawing_steps=1, guidance=1.0, training_images=1, steps=1, checks=1,
     batch_size=1, learning_rate=0.1, average=0.9,
 )  # fmt: skip
 

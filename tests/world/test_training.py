@@ -41,6 +41,21 @@ def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(tmp_path)
     assert torch.equal(whole.weight, resumed.weight) and torch.equal(whole.bias, resumed.bias)
 
 
+def test_a_watch_sees_the_average_at_every_place_and_at_the_end_also_of_a_resumed_training(tmp_path):
+    seen: dict[int, float] = {}
+
+    def watch(steps: int, average: nn.Module) -> None:
+        seen[steps] = average.weight.item()
+
+    model, loss = problem(dies_at=27)
+    with pytest.raises(KeyboardInterrupt):
+        training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=15, watch=watch)
+    assert list(seen) == [15]
+    model, loss = problem()
+    averaged = training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=15, watch=watch)
+    assert list(seen) == [15, 30, 40] and seen[40] == averaged.weight.item() != seen[30]
+
+
 def test_a_finished_training_is_not_run_again(tmp_path):
     trained, loss = problem()
     training.fit(trained, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)

@@ -61,6 +61,7 @@ class Scenarios(Resampled):
     guidance: Guidance
     training_images: Count
     steps: Count
+    checks: Count
     batch_size: Count
     learning_rate: Positive
     average: Decay

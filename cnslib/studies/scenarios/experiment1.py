@@ -24,6 +24,7 @@ from cnslib.world import scenes
 
 GARMENTS, PHOTOGRAPHS = "garments", "photographs"
 EVERY = (UNSHIFTED, *scenarios.NAMES, scenarios.SUMMED)
+OF_PHOTOGRAPHS = (UNSHIFTED, *scenarios.UNDRAWN, scenarios.SUMMED)  # nothing is drawn around them at this scale
 CHUNK = 16  # subjects whose pictures are asked at once
 replies = tables.schema(["model", *tables.KEY], {"model": pa.Column(str), **tables.IDENTITY, "top1": pa.Column(str)})
 
@@ -42,11 +43,11 @@ def garments(
 
 
 def photographs(*, settings: Scenarios, device: str, folder: Path, photos: Path = paths.PHOTOS) -> pd.DataFrame:
-    """The ImageNet classifiers' answers about the photo set; nothing is drawn around a photograph at this scale."""
+    """The ImageNet classifiers' answers about the photo set."""
     found = subjects.photographs(photos, count=settings.cutouts, seed=settings.seed)
     asked = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(photos)]
     sources = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
-    made_from = {name: kinds.EX1_PHOTOGRAPHS.stamp(name, asked, sources) for name in EVERY if name != subjects.NAME}
+    made_from = {name: kinds.EX1_PHOTOGRAPHS.stamp(name, asked, sources) for name in OF_PHOTOGRAPHS}
     return answered(made_from, (load_imagenet_classifiers, list(imagenet.labels()), found), settings, device, folder)
 
 

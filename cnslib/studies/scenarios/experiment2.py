@@ -1,25 +1,31 @@
 """EX2 of XIMAGENET-12 (section 5.1): a backbone trained and tested within one scenario, and once on originals for comparison.
 
 Every training starts from the zoo's weights, which know the original catalog, and takes the same steps at the same pace on catalog
-garments under its scenario at severity 1. It is tested as in EX1, on the same held-out garments under the same scenario.
+garments under its scenario at severity 1. It is tested as in EX1, on the same held-out garments under the same scenario, at several
+places on its way: only where more steps change nothing does a difference between scenarios say more than how fast a habit is lost.
 """
 
 import itertools
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor, nn
 
 from cnslib.core import kinds, paths, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Scenarios
 from cnslib.models import encoders
-from cnslib.studies.scenarios import experiment1, subjects
+from cnslib.stats import bootstrap
+from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import Subject
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
@@ -36,6 +42,8 @@ PRINTED = {
     "segmented": "segmented_image",
 }
 TRAINED = (UNSHIFTED, *PRINTED)
+COLUMNS = {"model": pa.Column(str), **tables.IDENTITY, "top1": pa.Column(str), "steps": pa.Column("int64", pa.Check.ge(1))}
+replies = tables.schema(["model", *tables.KEY, "steps"], COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -50,30 +58,47 @@ class Experiment:
 
     def stamp(self, backbone: str, name: str) -> units.Stamp:
         """What the answers of one trained backbone depend on."""
-        keys = ("images", "training_images", "steps", "batch_size", "learning_rate", "average", "seed")
+        keys = ("images", "training_images", "steps", "checks", "batch_size", "learning_rate", "average", "seed")
         own = {key: getattr(self.settings, key) for key in keys}
         source = encoders.source_digest(self.settings.backbones[backbone])
         return kinds.EX2.stamp(backbone, name, source, own, self.classes, self.labels)
 
 
 def outcome(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
-    """The answers of every backbone within every scenario of Table 1; trains what is missing or outdated, one file each."""
+    """The answers of every backbone within every scenario of Table 1, at every check of its training (`steps`).
+
+    Trains what is missing or outdated, one file each.
+    """
     keys = itertools.product(experiment.settings.backbones, TRAINED)
     shelf = units.Shelf(folder, {(own, name): (f"{own}_{identifier(name)}.parquet", experiment.stamp(own, name)) for own, name in keys})
     workers.each(train_and_answer, [(experiment, *key, shelf[key]) for key in shelf.waiting()], device=experiment.device, desc="trainings")
-    return tables.read_units(shelf, experiment1.replies)
+    return tables.read_units(shelf, replies)
 
 
 def train_and_answer(experiment: Experiment, backbone: str, name: str, unit: units.Unit) -> None:
-    """One training, and its answers to the held-out garments, written."""
+    """One training, and its answers to the held-out garments at every check, written."""
     model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", experiment.settings.backbones[backbone], experiment.device)
     checkpoint = experiment.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
-    model = finetune(model, experiment, name, checkpoint=checkpoint)
+    said = checkpoint.with_suffix(".json")
     found, pictures, _ = examples(experiment, name, "heldout", experiment.settings.images)
+
+    def watch(steps: int, average: nn.Module) -> None:
+        kept(said, steps, answers(average, pictures, experiment))
+
+    finetune(model, experiment, name, checkpoint=checkpoint, watch=watch)
     severity = 0.0 if name == UNSHIFTED else 1.0
     keys = pd.DataFrame([(name, own.label, own.seed, severity) for own in found], columns=tables.KEY)
-    tables.write_unit(keys.assign(model=backbone, top1=answers(model, pictures, experiment)), unit, experiment1.replies)
+    parts = [keys.assign(model=backbone, top1=top1, steps=int(steps)) for steps, top1 in json.loads(said.read_text()).items()]
+    tables.write_unit(pd.concat(parts, ignore_index=True), unit, replies)
     checkpoint.unlink(missing_ok=True)
+    said.unlink()
+
+
+def kept(path: Path, steps: int, top1: list[str]) -> None:
+    """Answers of a training in the making beside its checkpoint, by the number of steps: a resumed one finds those from before."""
+    earlier = json.loads(path.read_text()) if path.exists() else {}
+    with units.atomic(path) as partial:
+        partial.write_text(json.dumps(earlier | {str(steps): top1}))
 
 
 def examples(
@@ -92,8 +117,10 @@ def read(part: str) -> scenes.Garments:
     return scenes.garments(paths.GARMENTS, part)
 
 
-def finetune(model: nn.Module, experiment: Experiment, name: str, *, checkpoint: Path) -> nn.Module:
-    """All weights, cross-entropy with the zoo's smoothing and mirror; resumes from its checkpoint.
+def finetune(
+    model: nn.Module, experiment: Experiment, name: str, *, checkpoint: Path, watch: Callable[[int, nn.Module], None]
+) -> nn.Module:
+    """All weights, cross-entropy with the zoo's smoothing and mirror; resumes from its checkpoint. `watch` as in `training.fit`.
 
     Which garments a step sees depends on the step alone: all scenarios show the same ones in the same order.
     """
@@ -108,8 +135,19 @@ def finetune(model: nn.Module, experiment: Experiment, name: str, *, checkpoint:
         image = training.flip(batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip"))
         return training.normalise(image), label[rows]
 
-    key = ("scenarios", settings.seed)
-    return training.fit_classifier(model, batch, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
+    key, every = ("scenarios", settings.seed), -(-settings.steps // settings.checks)
+    return training.fit_classifier(
+        model,
+        batch,
+        key,
+        schedule=schedule,
+        checkpoint=checkpoint,
+        device=experiment.device,
+        smoothing=0.1,
+        half=False,
+        every=every,
+        watch=watch,
+    )
 
 
 def batch_of(pictures: UInt8[np.ndarray, "images side side 3"]) -> Tensor:
@@ -124,3 +162,28 @@ def answers(model: nn.Module, pictures: UInt8[np.ndarray, "images side side 3"],
     parts = [batch_of(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
     best = torch.cat([model(training.normalise(part).to(experiment.device)).argmax(1) for part in parts])
     return [experiment.labels[place] for place in best.tolist()]
+
+
+def final(found: pd.DataFrame) -> pd.DataFrame:
+    """The answers at the end of the trainings, in the form of EX1's."""
+    return found[found["steps"] == found["steps"].max()].drop(columns="steps")
+
+
+def curve(found: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """Accuracy along the trainings (scenario, model, steps, n, estimate, low, high)."""
+    rows = found.assign(accuracy=(found["top1"] == found["class"]).astype(float)).rename(columns={"shift": "scenario"})
+    return bootstrap.means(rows, ["accuracy"], ["scenario", "model", "steps"], settings=settings).drop(columns="measure")
+
+
+def still_learning(found: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """Accuracy at the end minus that at the check nearest to two thirds of the way, mean over the backbones, a row per scenario.
+
+    An interval above 0 says that more steps would still help (scenario, n, estimate, low, high; the largest gain first).
+    """
+    places = np.sort(found["steps"].unique())
+    before = places[np.abs(places - places[-1] * 2 / 3).argmin()]
+    right = found.assign(right=(found["top1"] == found["class"]).astype(float))
+    wide = right.pivot_table(index=["shift", "class", "seed"], columns="steps", values="right", aggfunc="mean")
+    gain = (wide[places[-1]] - wide[before]).rename("gain").reset_index().rename(columns={"shift": "scenario"})
+    rows = bootstrap.means(gain, ["gain"], ["scenario"], settings=settings).drop(columns="measure")
+    return rows.sort_values("estimate", ascending=False, ignore_index=True)

@@ -4,6 +4,9 @@ The paper takes all answers as independent. One object gives many answers, so he
 random intercept per object, which tells easy objects from hard ones, stands beside it.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import statsmodels.formula.api as formulas
@@ -13,6 +16,7 @@ from cnslib.data import published
 from cnslib.stats import verdicts
 
 FORMULA = "right ~ model + scenario + label"
+WITHOUT_LABEL = "right ~ model + scenario"  # for a set with almost as many classes as objects
 # Our scenarios by the variables of Table 3.
 VARIABLES = {
     "blurred background": "blur_background",
@@ -24,6 +28,41 @@ VARIABLES = {
     "random background": "Random Background with Real Environment",
     "segmented": "Segmented_image",
 }
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The coefficients of both regressions, and the share of the remaining variance that belongs to the object alone."""
+
+    clustered: pd.DataFrame
+    mixed: pd.DataFrame
+    share: float
+
+
+def fit(replies: pd.DataFrame, scenarios: Iterable[str], formula: str, *, confidence: float) -> Fit:
+    """Both regressions of a set of answers, its first model by name as the reference."""
+    table = cases(replies, list(scenarios), reference=min(replies["model"]))
+    beside, parts = mixed(table, formula, groups="object", confidence=confidence)
+    clustered = linear(table, formula, groups="object", confidence=confidence)
+    return Fit(clustered, beside, parts["group"] / (parts["group"] + parts["residual"]))
+
+
+def side_by_side(found: Fit) -> pd.DataFrame:
+    """Both regressions, a row per coefficient."""
+    ways = {"clustered": found.clustered, "mixed": found.mixed}
+    return pd.concat({name: own.set_index("variable") for name, own in ways.items()}, axis=1)
+
+
+def of_scenarios(fits: dict[str, Fit]) -> pd.DataFrame:
+    """The coefficients of the scenarios of every set and both regressions, as one long table with the columns set and scenario."""
+    parts = [
+        own.assign(regression=way, set=name)
+        for name, found in fits.items()
+        for way, own in {"clustered": found.clustered, "mixed": found.mixed}.items()
+    ]
+    rows = pd.concat(parts)
+    rows["scenario"] = rows["variable"].str.extract(r"scenario\[(.*)\]", expand=False)
+    return rows.dropna()
 
 
 def cases(replies: pd.DataFrame, scenarios: list[str], *, reference: str) -> pd.DataFrame:

@@ -17,6 +17,7 @@ Mask = Float[np.ndarray, "height width"]
 SIGMA, RADIUS = 3.0, 7  # a 15 x 15 Gaussian, as in the released code
 BANDS = {"red": [(0, 29), (150, 180)], "green": [(30, 89)], "blue": [(90, 149)]}  # hues in units of two degrees, as in the released code
 RAINBOW = 90  # largest shift of the hue in the same unit, as in the released code
+SATURATION = 0.8  # at least, of a coloured background: ours. The released code keeps it, and the hue of a pale ground is hardly seen
 GREY = np.array([0.299, 0.587, 0.114])  # luma, Rec. 601
 GAIN, LIFT, SHARPEN = 1.5, 0.1, 1.0  # brightness is ours: the paper gives no amounts, and those of the released code saturate
 
@@ -27,19 +28,21 @@ def grey(image: Image, severity: float) -> Image:
 
 
 def hue(image: Image, severity: float, *, band: str, generator: np.random.Generator) -> Image:
-    """Towards one random hue of a band of colours, saturation and value kept."""
+    """Towards one random hue of a band of colours, saturated."""
     ranges = BANDS[band]
     low, high = ranges[generator.integers(len(ranges))]
-    changed = rgb_to_hsv(image)
-    changed[..., 0] = generator.uniform(low, high) / 180
-    return mixed(image, hsv_to_rgb(changed), severity)
+    return mixed(image, saturated(image, np.full(image.shape[:2], generator.uniform(low, high) / 180)), severity)
 
 
 def rainbow(image: Image, severity: float, *, generator: np.random.Generator) -> Image:
-    """All hues turned by the same random angle of at most 180 degrees."""
-    changed = rgb_to_hsv(image)
-    changed[..., 0] = (changed[..., 0] + generator.uniform(0, RAINBOW) / 180) % 1
-    return mixed(image, hsv_to_rgb(changed), severity)
+    """All hues turned by the same random angle of at most 180 degrees, saturated."""
+    return mixed(image, saturated(image, (rgb_to_hsv(image)[..., 0] + generator.uniform(0, RAINBOW) / 180) % 1), severity)
+
+
+def saturated(image: Image, hues: Float[np.ndarray, "height width"]) -> Image:
+    """Other hues in [0, 1], and at least `SATURATION` of them; the value of each pixel, its brightest channel, is kept."""
+    _, saturation, value = np.moveaxis(rgb_to_hsv(image), -1, 0)
+    return hsv_to_rgb(np.stack([hues, np.maximum(saturation, SATURATION), value], axis=-1))
 
 
 def bright(image: Image, severity: float) -> Image:
@@ -102,6 +105,9 @@ COLOURS: dict[str, Callable] = {
 COMPOSED = ("random background", "drawn background")
 SUMMED = "summed background"  # the random background of the released code
 NAMES = (*COLOURS, "bright background", "bright object", "blurred background", "blurred object", "segmented", *COMPOSED)  # keep a part
+
+
+UNDRAWN = tuple(name for name in NAMES if name != "drawn background")  # those that need no text-to-image model
 
 
 def scenario(

@@ -1,7 +1,7 @@
 """What the scenarios of XIMAGENET-12 are made from: objects with exact masks in their scenes, and scenes drawn around them (section 3.1).
 
-Objects are garments of the mini world and the photo set's cut-outs. A subject also knows another picture of its set, the random
-background; one drawn around it can be added. For that the paper sends transparent images to Stable Diffusion XL. Here the base model
+Objects are garments of the mini world and the photo set's cut-outs. A subject also knows another background without any object, the
+random one; one drawn around it can be added. For that the paper sends transparent images to Stable Diffusion XL. Here the base model
 repaints what the mask leaves free (inpainting, the object kept), as diffusers' inpainting pipeline does for a UNet without extra
 channels; that pipeline itself accepts latents of four channels alone.
 """
@@ -28,7 +28,7 @@ from cnslib.world import cutouts, scenes
 
 @dataclass(frozen=True)
 class Subject:
-    """One object in its scene, the exact mask, another picture of the set, and, where there is one, a scene drawn around the object."""
+    """One object in its scene, the exact mask, another empty background, and, where there is one, a scene drawn around the object."""
 
     label: str
     seed: int
@@ -39,9 +39,9 @@ class Subject:
 
 
 def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int, seed: int) -> list[Subject]:
-    """The first `count` garments of each class as catalog scenes; the other picture is a scene of the web, any garment's.
+    """The first `count` garments of each class as catalog scenes; the other background is one of the web, saturated and cloudy.
 
-    Scene and other picture depend on (part, class, number, seed) alone. ValueError names a class with fewer garments.
+    Scene and other background depend on (part, class, number, seed) alone. ValueError names a class with fewer garments.
     """
     found = []
     for name in classes:
@@ -49,23 +49,23 @@ def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int
         demand(len(rows) == count, "scenarios.images", count, f"at most {len(rows)}, the garments of class {name!r} in pool {part!r}")
         keys = [("scenarios", part, name, seed, number) for number in range(count)]
         scene = scenes.scenes(pool.grey[rows], scenes.draw(keys), style="catalog")
-        strangers = [int(torch.randint(len(pool.labels), (1,), generator=seeds.generator(*key, "other"))) for key in keys]
-        others = scenes.scenes(pool.grey[strangers], scenes.draw([(*key, "other") for key in keys]), style="web").image
+        others = scenes.backdrop(scenes.draw([(*key, "other") for key in keys]), scene.image.shape[-1], wide=1.0)
         parts = zip(scene.image, scene.mask, others, strict=True)
         found += [Subject(name, number, *arrays(*own)) for number, own in enumerate(parts)]
     return found
 
 
 def photographs(folder: Path, *, count: int, seed: int) -> list[Subject]:
-    """The first cut-outs of the photo set in their scenes; the other picture is the scene of another cut-out. Errors as `cutouts.read`."""
+    """The first cut-outs of the photo set in their scenes; the other background is composed and empty. Errors as `cutouts.read`."""
     objects = cutouts.read(folder, count=count)
     demand(len(objects) == count, "scenarios.cutouts", count, f"at most {len(objects)}, which is what {folder} holds")
-    scenes = [cutouts.scene(own, seed=seed)[0] for own in objects]
-    turns = [seeds.generator("scenarios", seed, own.label, own.seed, "other") for own in objects]
-    steps = [1 + int(torch.randint(count - 1, (1,), generator=turn)) for turn in turns]
-    others = [scenes[(place + step) % count].image[0] for place, step in enumerate(steps)]
-    parts = zip(objects, scenes, others, strict=True)
-    return [Subject(own.label, own.seed, *arrays(scene.image[0], scene.mask[0], other)) for own, scene, other in parts]
+    parts = [(own, cutouts.scene(own, seed=seed)[0], empty(own, seed=seed)) for own in objects]
+    return [Subject(own.label, own.seed, *arrays(scene.image[0], scene.mask[0], other[0])) for own, scene, other in parts]
+
+
+def empty(own: cutouts.CutOut, *, seed: int) -> cutouts.Image3:
+    """Scenery for a cut-out without any object of ImageNet in it."""
+    return cutouts.background(scenes.draw([("scenarios", seed, own.label, own.seed, "other")]), cutouts.SIDE, cutouts.EMPTY)
 
 
 def arrays(

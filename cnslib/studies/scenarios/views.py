@@ -1,14 +1,16 @@
-"""What notebook 40 shows: sheets of scenarios, accuracy per scenario in both experiments, sentences of the answer."""
+"""What notebook 40 shows: sheets of scenarios, how far they move pixels, accuracy per scenario in both experiments."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 from jaxtyping import UInt8
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from cnslib.plots import palette
-from cnslib.stats import bootstrap
+from cnslib.plots import palette, sheets
+from cnslib.stats import accuracy, bootstrap
 from cnslib.studies.scenarios import experiment2, scenarios, subjects
 from cnslib.studies.scenarios.score import Accuracies
 from cnslib.studies.scenarios.subjects import Subject
@@ -70,9 +72,50 @@ def losses(found: Accuracies, names: list[str]) -> pd.DataFrame:
     return table.sort_values("estimate", ascending=False, ignore_index=True)
 
 
-def told(row: pd.Series | dict) -> str:
-    """An estimate and its interval in words: "0.12 (0.05 to 0.20)"."""
-    return f"{row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+def drawn_sheet(pictures: UInt8[np.ndarray, "rows columns side side 3"], places: pd.DataFrame, names: list[str]) -> Figure:
+    """The sheet as a figure, a class beside each row and a scenario above each column."""
+    figure, axes = plt.subplots(figsize=(9, 0.6 + 9 * len(pictures) / len(names)))
+    sheets.contact_sheet(axes, pictures, rows=list(places["class"]), columns=names)
+    axes.tick_params(axis="x", labelrotation=90)
+    return figure
+
+
+def sheet_caption(count: int, objects: str, names: list[str]) -> str:
+    """What a sheet shows: everything but the sum keeps a part of the picture bit for bit."""
+    return f"All but the summed background keep the object or the background bit for bit. n = {count} {objects}, {len(names)} columns"
+
+
+def by_scenario(table: pd.DataFrame) -> pd.DataFrame:
+    """A results table of single scenarios, which stand in the column of that name."""
+    return table[table["shift"] != accuracy.ALL].rename(columns={"shift": "scenario"})
+
+
+def composite_minus_sum(found: Accuracies) -> dict:
+    """Accuracy on clean composites minus that on the sums of the very same pictures, mean over models, as a record."""
+    apart = (found.of("random background") - found.of(scenarios.SUMMED))[..., 0].mean(1)
+    return bootstrap.record(apart, found.n, found.confidence)
+
+
+def moved(found: list[Subject], names: Iterable[str], *, seed: int) -> pd.Series:
+    """How far a scenario moves the pixels that it changes: mean absolute difference of values in [0, 1] at severity 1, by scenario.
+
+    Over the object for a scenario of the object, else over the background. A loss of accuracy means little where this is near 0.
+    """
+    parts = {name: [difference(own, name, seed=seed) for own in found] for name in names}
+    return pd.Series({name: float(np.mean(values)) for name, values in parts.items()}, name="moved").rename_axis("scenario")
+
+
+def difference(own: Subject, name: str, *, seed: int) -> float:
+    """The same of one subject."""
+    changed = own.mask == (1 if name.endswith("object") else 0)
+    before, after = (subjects.shown(own, name, severity, seed=seed).astype(float) for severity in (0.0, 1.0))
+    return float(np.abs(after - before)[changed].mean() / 255)
+
+
+def cost_table(costs: dict[str, pd.DataFrame], moves: dict[str, pd.Series]) -> pd.DataFrame:
+    """The losses of every set side by side, a row per scenario, and how far each moves the pixels of the set."""
+    parts = {name: own.set_index("scenario").join(moves[name]) for name, own in costs.items()}
+    return pd.concat(parts, axis=1)
 
 
 def keyed(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:

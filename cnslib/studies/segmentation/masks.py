@@ -29,6 +29,7 @@ from cnslib.models import encoders
 from cnslib.stats import accuracy, bootstrap, verdicts
 from cnslib.stats.accuracy import Outcomes, Shares
 from cnslib.studies.segmentation import inputs
+from cnslib.studies.segmentation.inputs import Drawing
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
@@ -51,35 +52,45 @@ overlaps = tables.schema(
 )
 
 
-def answer(classes: list[str], *, settings: Segmentation, device: str, folder: Path, checkpoints: Path) -> dict[str, dict[str, Path]]:
+def answer(
+    classes: list[str], *, settings: Segmentation, drawing: Drawing, device: str, folder: Path, checkpoints: Path
+) -> dict[str, dict[str, Path]]:
     """Trains the networks whose answers are missing or outdated; per network the tables `overlaps` and `maps` (of seed 0).
 
     Raises ValueError for an encoder that does not fit, FileNotFoundError for a missing one.
     """
-    files = {name: (f"{identifier(name)}.parquet", stamp(name, classes, settings)) for name in settings.networks}
+    files = {name: (f"{identifier(name)}.parquet", stamp(name, classes, settings, drawing)) for name in settings.networks}
     shelves = {kind: units.Shelf(folder / kind, files) for kind in ("maps", "overlaps")}
     waiting = {name for shelf in shelves.values() for name in shelf.waiting()}
     made = {name: {kind: shelf[name] for kind, shelf in shelves.items()} for name in settings.networks}
-    pieces = [(name, classes, settings, device, made[name], checkpoints) for name in settings.networks if name in waiting]
+    if waiting:
+        inputs.garments(classes, settings=settings, drawing=drawing)  # draws what is missing, once for all pieces
+    pieces = [(name, classes, settings, drawing, device, made[name], checkpoints) for name in settings.networks if name in waiting]
     workers.each(train_and_answer, pieces, device=device, desc="networks")
     return {name: {kind: unit.path for kind, unit in own.items()} for name, own in made.items()}
 
 
-def stamp(name: str, classes: list[str], settings: Segmentation) -> units.Stamp:
+def stamp(name: str, classes: list[str], settings: Segmentation, drawing: Drawing) -> units.Stamp:
     """What the answers of one network depend on."""
     others = ("networks", "overlap", "photographs", "photo_classifiers", "bootstrap")
     kept = {key: value for key, value in asdict(settings).items() if key not in others}
-    return kinds.SEGMENTATION.stamp(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder))
+    return kinds.SEGMENTATION.stamp(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder), drawing.digest)
 
 
 def train_and_answer(
-    name: str, classes: list[str], settings: Segmentation, device: str, made: dict[str, units.Unit], checkpoints: Path
+    name: str,
+    classes: list[str],
+    settings: Segmentation,
+    drawing: Drawing,
+    device: str,
+    made: dict[str, units.Unit],
+    checkpoints: Path,
 ) -> None:
     """One unit: trains a network, lets it segment every held-out garment in every state, and writes what came out."""
     checkpoint = checkpoints / f"{identifier(name)}-{made['maps'].made_from[:12]}.pt"
     model = train(name, settings=settings, checkpoint=checkpoint, device=device)
     found, maps = [], []
-    for own in inputs.garments(classes, settings=settings):
+    for own in inputs.garments(classes, settings=settings, drawing=drawing):
         predicted = segment(model, inputs.pictures(own, settings.severities, seed=settings.seed), device=device)
         keys = inputs.keys(own, settings.severities)
         found.append(rows(predicted, truth(own.mask, own.label), keys).assign(model=name))
@@ -164,8 +175,8 @@ def rows(predicted: UInt8[np.ndarray, "n height width"], true: UInt8[np.ndarray,
     return table.assign(label=names, intersection=hit.numpy()[images, labels], union=union[images, labels])
 
 
-ON_BACKGROUND = ("grey", "red", "green", "blue", "rainbow", "bright background", "blurred background", "segmented", "random background")
-SCENARIOS = {  # as Table 3 calls them; its AI-generated background has no counterpart here
+ON_BACKGROUND = tuple(name for name in inputs.NAMES if not name.endswith("object"))
+SCENARIOS = {  # as Table 3 calls them
     "blur_background": "blurred background",
     "blur_object": "blurred object",
     "image_g": "green",
@@ -173,6 +184,7 @@ SCENARIOS = {  # as Table 3 calls them; its AI-generated background has no count
     "image_grey": "grey",
     "image_r": "red",
     "segmented_image": "segmented",
+    "generated_background": "drawn background",
 }
 MODELS = {"pspnet_r50-d8": "PSPNet", "fpn_r50": "FPN"}  # beside DeepLabV3Plus, which is the table's reference
 KEYS = ["model", *tables.KEY]

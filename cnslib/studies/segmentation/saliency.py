@@ -26,7 +26,7 @@ from cnslib.models.classifiers import Classifier
 from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import Subject
 from cnslib.studies.segmentation import inputs
-from cnslib.studies.segmentation.inputs import ENDS
+from cnslib.studies.segmentation.inputs import ENDS, Drawing
 
 GRADIENT, GRAD_CAM = "gradient", "Grad-CAM"
 Pictures = UInt8[np.ndarray, "n height width 3"]
@@ -44,11 +44,18 @@ looks = tables.schema(
 
 
 def garments(
-    sources: dict[str, str], labels: list[str], classes: list[str], *, settings: Segmentation, device: str, folder: Path
+    sources: dict[str, str],
+    labels: list[str],
+    classes: list[str],
+    *,
+    settings: Segmentation,
+    drawing: Drawing,
+    device: str,
+    folder: Path,
 ) -> dict[str, Path]:
     """The tables `looks` of classifiers of garments, one file each; makes what is missing or outdated."""
-    asked = [labels, classes, settings.images, settings.seed]
-    found = partial(inputs.garments, classes, settings=settings)
+    asked = [labels, classes, settings.images, settings.seed, drawing.digest]
+    found = partial(inputs.garments, classes, settings=settings, drawing=drawing)
     return answer(sources, labels, found, asked, device=device, folder=folder / "garments", seed=settings.seed)
 
 
@@ -65,7 +72,10 @@ def answer(
     """Makes the tables that are missing or outdated. A unit depends on its classifier's weights, and on what is asked."""
     files = {name: (f"{name}.parquet", kinds.SALIENCY.stamp(name, classifiers.digest(source), asked)) for name, source in sources.items()}
     shelf = units.Shelf(folder, files)
-    pieces = [(name, sources[name], labels, found, device, shelf[name], seed) for name in shelf.waiting()]
+    waiting = list(shelf.waiting())
+    if waiting:
+        found()  # draws what is missing, once for all pieces
+    pieces = [(name, sources[name], labels, found, device, shelf[name], seed) for name in waiting]
     workers.each(write, pieces, device=device, desc=folder.name)
     return shelf.paths
 

@@ -22,8 +22,12 @@ from cnslib.studies.segmentation import inputs, masks, saliency
 from cnslib.studies.segmentation.inputs import ENDS
 
 ORIGINAL = "original"
-COLUMNS = [ORIGINAL, *inputs.NAMES]
 Sheet = UInt8[np.ndarray, "rows columns height width 3"]
+
+
+def columns(own: Subject) -> list[str]:
+    """What stands above the states of a subject."""
+    return [ORIGINAL, *inputs.names(own)]
 
 
 def palette() -> UInt8[np.ndarray, "labels 3"]:
@@ -42,9 +46,9 @@ def key(axes: Axes) -> None:
 def segmentations(own: Subject, files: dict[str, dict[str, Path]], *, seed: int) -> tuple[Sheet, list[str]]:
     """Pictures, the exact mask and every network's map of one garment in its original and at the end of each scenario (Fig. 7)."""
     colours = palette()
-    truth = np.broadcast_to(colours[masks.truth(own.mask, own.label)], (len(COLUMNS), *own.image.shape))
+    truth = np.broadcast_to(colours[masks.truth(own.mask, own.label)], (len(columns(own)), *own.image.shape))
     drawn = [colours[predicted(tables.read(file["maps"], tables.images), own)] for file in files.values()]
-    return np.stack([inputs.pictures(own, ENDS, seed=seed), truth, *drawn]), COLUMNS
+    return np.stack([inputs.pictures(own, ENDS, seed=seed), truth, *drawn]), columns(own)
 
 
 def predicted(maps: pd.DataFrame, own: Subject) -> UInt8[np.ndarray, "states height width"]:
@@ -56,8 +60,8 @@ def predicted(maps: pd.DataFrame, own: Subject) -> UInt8[np.ndarray, "states hei
 
 def attributions(own: Subject, asked: dict[str, Classifier], method: str, *, seed: int) -> tuple[Sheet, list[str]]:
     """Pictures and each classifier's map of one subject in its original and at the end of each scenario (Fig. 4)."""
-    drawn = [saliency.sheet(classifier, own, method, states=inputs.states(ENDS), seed=seed) for classifier in asked.values()]
-    return np.stack([inputs.pictures(own, ENDS, seed=seed), *drawn]), COLUMNS
+    drawn = [saliency.sheet(classifier, own, method, states=inputs.states(own, ENDS), seed=seed) for classifier in asked.values()]
+    return np.stack([inputs.pictures(own, ENDS, seed=seed), *drawn]), columns(own)
 
 
 def photograph(own: Subject, asked: Classifier, *, seed: int) -> tuple[Sheet, list[str]]:
@@ -66,8 +70,8 @@ def photograph(own: Subject, asked: Classifier, *, seed: int) -> tuple[Sheet, li
     given = [asked.transform(Image.fromarray(image)) * std + mean for image in inputs.pictures(own, ENDS, seed=seed)]
     pictures = torch.stack(given).clamp(0, 1).mul(255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
     methods = (saliency.GRADIENT, saliency.GRAD_CAM)
-    drawn = [saliency.sheet(asked, own, method, states=inputs.states(ENDS), seed=seed) for method in methods]
-    return np.stack([photos.shrunk(images) for images in (pictures, *drawn)]), COLUMNS
+    drawn = [saliency.sheet(asked, own, method, states=inputs.states(own, ENDS), seed=seed) for method in methods]
+    return np.stack([photos.shrunk(images) for images in (pictures, *drawn)]), columns(own)
 
 
 def over_models(shares: Shares) -> pd.DataFrame:

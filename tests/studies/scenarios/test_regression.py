@@ -44,6 +44,23 @@ def test_the_mixed_model_is_that_of_r():
     assert variances["group"] == pytest.approx(1764, rel=0.002) and variances["residual"] == pytest.approx(2451, rel=0.001)
 
 
+def test_the_fit_of_a_set_holds_both_regressions_with_the_same_coefficients():
+    """Ten objects, of which the first two are always wrong; grey costs the second model three more."""
+    rows = [
+        (model, name, "bag", seed, scale, "coat" if seed < 2 or ((model, name) == ("b", "grey") and seed < 5) else "bag")
+        for model in ("a", "b")
+        for name, scale in (("unshifted", 0.0), ("grey", 1.0), ("red", 1.0))
+        for seed in range(10)
+    ]
+    replies = pd.DataFrame(rows, columns=["model", "shift", "class", "seed", "scale", "top1"])
+    found = regression.fit(replies, ["grey", "red"], regression.WITHOUT_LABEL, confidence=0.95)
+    table = regression.of_scenarios({"garments": found})
+    wide = table.pivot(index="scenario", columns="regression", values="estimate")
+    assert wide["clustered"].to_dict() == pytest.approx({"grey": -0.15, "red": 0.0}, abs=1e-9)
+    assert np.allclose(wide["clustered"], wide["mixed"]) and 0.5 < found.share < 1
+    assert regression.side_by_side(found).loc["model[b]", ("clustered", "estimate")] == pytest.approx(-0.1)
+
+
 def test_clustered_errors_are_the_sandwich_over_clusters(warpbreaks):
     """Liang and Zeger with the factor G / (G - 1) (N - 1) / (N - K), as Stata's and R's vcovCL with type HC1."""
     table = warpbreaks.assign(loom=np.arange(54) % 9)

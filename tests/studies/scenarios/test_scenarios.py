@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from matplotlib.colors import hsv_to_rgb
 from scipy.ndimage import gaussian_filter
 
 from cnslib.studies.scenarios import scenarios
@@ -65,6 +66,17 @@ def test_grey_has_the_luma_in_all_channels(picture):
 def test_a_colour_makes_its_channel_the_strongest_for_most_seeds(picture, name, channel):
     strongest = [np.median(make(name, *picture, 1.0, seed)[:, 3:].argmax(-1)) for seed in range(20)]
     assert np.mean(np.array(strongest) == channel) > 0.5
+
+
+@pytest.mark.parametrize("name", ["red", "green", "blue", "rainbow"])
+def test_a_colour_is_seen_on_a_pale_ground_and_moves_no_pixel(name):
+    """Grounds of the catalog have a saturation of 0.08: a hue alone changes them by 3 in 100."""
+    rng, mask = np.random.default_rng(3), np.zeros((SIDE, SIDE))
+    mask[:, :3] = 1
+    image = hsv_to_rgb(np.stack([rng.random((SIDE, SIDE)), np.full((SIDE, SIDE), 0.08), 0.8 + 0.15 * rng.random((SIDE, SIDE))], -1))
+    made = make(name, image, mask, 1.0)
+    assert np.abs(made - image)[:, 3:].mean() > 0.2 and np.array_equal(made[:, :3], image[:, :3])
+    assert np.allclose(made.max(-1), image.max(-1))  # light and dark stay where they are
 
 
 def test_the_blurred_background_is_a_fifteen_by_fifteen_gaussian(picture):

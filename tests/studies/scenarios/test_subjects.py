@@ -13,7 +13,7 @@ from cnslib.core import kinds, paths
 from cnslib.core.names import UNSHIFTED
 from cnslib.models import text_to_image
 from cnslib.studies.scenarios import scenarios, subjects
-from cnslib.world import cutouts
+from cnslib.world import cutouts, scenes
 
 
 def test_a_subject_belongs_to_its_class_and_number(found):
@@ -26,9 +26,28 @@ def test_a_subject_belongs_to_its_class_and_number(found):
         subjects.garments(garments(), "heldout", CLASSES, count=3, seed=1)
 
 
-def test_a_photograph_is_the_photo_sets_scene_and_another_one_stands_behind_it():
-    first, second = subjects.photographs(paths.PHOTOS, count=2, seed=1)
-    assert np.array_equal(first.other, second.image) and np.array_equal(second.other, first.image)
+def test_the_random_background_of_a_garment_holds_no_garment(found):
+    """Whatever garments the pool holds, the background is the same: one of the web, rendered without any."""
+    changed = dataclasses.replace(garments(), grey=torch.rand(20, 28, 28, generator=torch.Generator().manual_seed(1)))
+    others = subjects.garments(changed, "heldout", CLASSES, count=2, seed=1)
+    assert all(np.array_equal(one.other, other.other) for one, other in zip(found, others, strict=True))
+    key = ("scenarios", "heldout", "sneaker", 1, 0, "other")
+    alone = scenes.backdrop(scenes.draw([key]), 64, wide=1.0)[0].permute(1, 2, 0).numpy()
+    assert np.allclose(found[0].other, alone, atol=1e-6)
+
+
+def test_the_random_background_of_a_photograph_is_scenery_without_a_photograph():
+    """Neither another cut-out nor the palace and the flower of the sample photographs, which ImageNet has names for."""
+    found = subjects.photographs(paths.PHOTOS, count=6, seed=1)
+    assert set(cutouts.EMPTY) == {"meadow", "path", "wall", "haze"}
+    for own in found:
+        draws = scenes.draw([("scenarios", 1, own.label, own.seed, "other")])
+        made = [cutouts.background(draws, cutouts.SIDE, (kind,))[0].permute(1, 2, 0).numpy() for kind in cutouts.EMPTY]
+        assert any(np.allclose(own.other, one, atol=1e-6) for one in made)
+
+
+def test_a_photograph_is_the_photo_sets_scene():
+    (first,) = subjects.photographs(paths.PHOTOS, count=1, seed=1)
     objects = cutouts.read(paths.PHOTOS, count=1)
     ours, theirs = subjects.shown(first, UNSHIFTED, 1.0, seed=1), cutouts.shifted(objects[0], UNSHIFTED, [0.0], seed=1)[0]
     apart = np.abs(ours.astype(int) - theirs)

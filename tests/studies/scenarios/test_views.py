@@ -1,11 +1,14 @@
 """What notebook 40 shows of the scenarios."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from tiny_scenarios import SETTINGS, answers
 from tiny_scenarios import found as accuracies_of
 
 from cnslib.core.names import UNSHIFTED
-from cnslib.studies.scenarios import views
+from cnslib.stats import accuracy
+from cnslib.studies.scenarios import score, subjects, views
 from cnslib.studies.scenarios.experiment2 import TRAINED
 
 
@@ -23,7 +26,31 @@ def test_losses_are_means_over_models_the_largest_first():
     table = views.losses(accuracies_of({"steady": steady | {"grey": 0.25}, "shaky": shaky}), ["red", "grey"])
     assert table["scenario"].tolist() == ["grey", "red"] and table["n"].tolist() == [20, 20]
     assert table["estimate"].tolist() == pytest.approx([0.625, 0.25])
-    assert views.told(table.iloc[0].to_dict() | {"low": 0.5, "high": 0.75}) == "0.62 (0.50 to 0.75)"
+
+
+def test_how_far_pixels_move_is_measured_where_the_scenario_acts():
+    """A grey square of 0.4 on 0.2: black behind it moves the ground by 0.2, and grey nothing."""
+    mask = np.zeros((8, 8))
+    mask[2:6, 2:6] = 1
+    image = np.where(mask[..., None] > 0, 0.4, 0.2) * np.ones((8, 8, 3))
+    own = subjects.Subject("bag", 0, image, mask, np.ones((8, 8, 3)))
+    moved = views.moved([own], ["segmented", "grey", "random background", "bright object"], seed=1)
+    assert moved[["segmented", "grey", "random background"]].tolist() == pytest.approx([0.2, 0, 0.8], abs=1e-2)
+    assert moved["bright object"] > 0.2
+    table = views.cost_table({"garments": pd.DataFrame({"scenario": ["segmented"], "estimate": [0.5]})}, {"garments": moved})
+    assert table["garments"].loc["segmented"].tolist() == pytest.approx([0.5, 0.2], abs=1e-2)
+
+
+def test_the_sum_costs_what_lies_between_it_and_the_composite():
+    both = dict.fromkeys([*TRAINED, "summed background"], 1.0)
+    replies = answers({"x": both | {"random background": 0.75, "summed background": 0.25}})
+    found = score.accuracies(replies, [*TRAINED, "summed background"], settings=SETTINGS.bootstrap)
+    assert views.composite_minus_sum(found)["estimate"] == pytest.approx(0.5)
+
+
+def test_tables_by_scenario_leave_out_the_whole():
+    table = views.by_scenario(pd.DataFrame({"shift": ["grey", accuracy.ALL], "estimate": [0.1, 0.2]}))
+    assert table["scenario"].tolist() == ["grey"]
 
 
 def test_rows_of_table_1_are_keyed_by_model_and_scenario():

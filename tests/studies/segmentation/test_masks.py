@@ -54,15 +54,16 @@ def test_miou_divides_sums_and_not_images():
     assert miou["estimate"].tolist() == pytest.approx([(1 / 10 + 8 / 18) / 2] * len(miou))
 
 
-def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path):
+def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path, drawing, monkeypatch):
     """The smallest unit twice; another seed gives another answer."""
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     written = []
     for number, seed in enumerate((1, 1, 2)):
         folder = tmp_path / str(number)
         settings = dataclasses.replace(SETTINGS, seed=seed)
-        made_from = masks.stamp("PSPNet", ["bag"], settings)
+        made_from = masks.stamp("PSPNet", ["bag"], settings, drawing)
         made = {kind: units.Unit(folder / f"{kind}.parquet", made_from) for kind in ("maps", "overlaps")}
-        masks.train_and_answer("PSPNet", ["bag"], settings, "cpu", made, folder / "checkpoints")
+        masks.train_and_answer("PSPNet", ["bag"], settings, drawing, "cpu", made, folder / "checkpoints")
         written.append(made["overlaps"].path.read_bytes())
         assert not list((folder / "checkpoints").glob("*.pt"))
     assert written[0] == written[1] != written[2]
