@@ -1,6 +1,6 @@
 """What segmentation and saliency are asked about: some of the scenarios' subjects in every state (XIMAGENET-12, section 3.1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,11 @@ class Drawing:
     def digest(self) -> str:
         """What the drawn scenes depend on besides their class."""
         return subjects.digest(self.pipeline, self.scenarios)
+
+
+def drawing(settings: Segmentation, scenarios: Scenarios, *, pipeline: Path, device: str, folder: Path) -> Drawing:
+    """Drawing as the scenarios' own notebook does it, for the garments that are segmented."""
+    return Drawing(pipeline, replace(scenarios, images=settings.images, seed=settings.seed), device, folder)
 
 
 def garments(classes: list[str], *, settings: Segmentation, drawing: Drawing) -> list[Subject]:

@@ -26,7 +26,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import NETWORKS, Segmentation
 from cnslib.data import published
 from cnslib.models import encoders
-from cnslib.stats import accuracy, bootstrap, verdicts
+from cnslib.stats import accuracy, bootstrap, failure, verdicts
 from cnslib.stats.accuracy import Outcomes, Shares
 from cnslib.studies.segmentation import inputs
 from cnslib.studies.segmentation.inputs import Drawing
@@ -34,6 +34,7 @@ from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
 BACKGROUND = "background"
+ALL_SCENARIOS = "all scenarios"
 LABELS = (BACKGROUND, *scenes.CLASSES)
 DECODERS: dict[str, dict] = {  # narrower than the library's, for 64 px; its dilations of 12 and more exceed the features' 4 x 4
     "DeepLabV3Plus": {"decoder_channels": 48, "decoder_atrous_rates": (1, 2, 3)},
@@ -231,7 +232,20 @@ def table(shares: Shares) -> pd.DataFrame:
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:
     """A results table whose columns say scenario and severity."""
-    return rows.replace({"shift": {accuracy.ALL: "all scenarios"}}).rename(columns={"shift": "scenario", "scale": "severity"})
+    return rows.replace({"shift": {accuracy.ALL: ALL_SCENARIOS}}).rename(columns={"shift": "scenario", "scale": "severity"})
+
+
+def at_end(measures: dict[str, Shares]) -> pd.DataFrame:
+    """The mean over the networks at the end of every scenario, a column per measure."""
+    parts = {name: table(shares) for name, shares in measures.items()}
+    ends = {name: own[(own["severity"] == 1) & (own["scenario"] != ALL_SCENARIOS)] for name, own in parts.items()}
+    return pd.DataFrame({name: own.groupby("scenario")["estimate"].mean() for name, own in ends.items()})
+
+
+def fates(failures: Shares) -> pd.DataFrame:
+    """Where images fail first under every single scenario (scenario, model, scale, n, estimate, low, high)."""
+    rows = failure.failure_distribution(failures)
+    return rows[rows["shift"] != accuracy.ALL].rename(columns={"shift": "scenario"})
 
 
 def miou(found: Outcomes, counts: pd.DataFrame, *, settings: Bootstrap) -> Shares:
@@ -279,7 +293,7 @@ def miou_beside(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
     """
     printed = pd.read_csv(path).set_index("network")
     printed = printed[printed.index.isin(rows["model"])]
-    own = rows[(rows["scenario"] == "all scenarios") & (rows["severity"] == 1)].set_index("model").loc[printed.index]
+    own = rows[(rows["scenario"] == ALL_SCENARIOS) & (rows["severity"] == 1)].set_index("model").loc[printed.index]
     return verdicts.beside(own[["n", "estimate", "low", "high"]], printed["miou"], null=None).reset_index()
 
 

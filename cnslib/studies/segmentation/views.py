@@ -7,14 +7,18 @@ import pandas as pd
 import seaborn as sns
 import torch
 from jaxtyping import UInt8
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image
 
 from cnslib.core import tables
 from cnslib.core.settings.studies import Segmentation
 from cnslib.models.classifiers import Classifier
-from cnslib.stats import accuracy, verdicts
+from cnslib.plots import sheets
+from cnslib.plots.curves import estimate_dots
+from cnslib.stats import accuracy
 from cnslib.stats.accuracy import Shares
 from cnslib.studies import photos
 from cnslib.studies.scenarios.subjects import Subject
@@ -74,6 +78,27 @@ def photograph(own: Subject, asked: Classifier, *, seed: int) -> tuple[Sheet, li
     return np.stack([photos.shrunk(images) for images in (pictures, *drawn)]), columns(own)
 
 
+def drawn_sheet(pictures: Sheet, rows: list[str], names: list[str], *, height: float) -> Figure:
+    """A sheet as a figure with the names of its rows, and of its columns slanted above them; `height` in inches."""
+    figure, axes = plt.subplots(figsize=(9.5, height))
+    sheets.contact_sheet(axes, pictures, rows=rows, columns=names)
+    plt.setp(axes.get_xticklabels(), rotation=30, ha="left")
+    return figure
+
+
+def single(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of single scenarios at their end."""
+    return rows[(rows["severity"] == 1) & (rows["scenario"] != masks.ALL_SCENARIOS)]
+
+
+def shares_side_by_side(plain: pd.DataFrame, overall: pd.DataFrame, *, reference: float) -> Figure:
+    """Shares on the object, of every classifier without a scenario and, right of it, of all classifiers in each scenario."""
+    figure, panels = plt.subplots(1, 2, figsize=(8, 0.8 + 0.17 * len(plain)), layout="constrained")
+    for axes, part, y in zip(panels, (plain, overall), ("model", "scenario"), strict=True):
+        estimate_dots(axes, part, y=y, label="share of the attribution on the garment", reference=reference)
+    return figure
+
+
 def over_models(shares: Shares) -> pd.DataFrame:
     """The mean over classifiers, for the originals and at the end of each scenario (scenario, n, estimate, low, high)."""
     rows = masks.named(accuracy.tabulate(shares.samples.mean(2, keepdims=True), shares, shares.bins, models=["mean"]))
@@ -92,6 +117,16 @@ def on_photographs(rows: pd.DataFrame, *, settings: Segmentation) -> dict:
     }
 
 
+def by_method(rows: pd.DataFrame, *, settings: Segmentation) -> dict[str, dict]:
+    """The same for every method."""
+    return {name: on_photographs(part, settings=settings) for name, part in rows.groupby("method")}
+
+
+def long(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The tables of all methods as one with the column method."""
+    return pd.concat(parts, names=["method"]).reset_index("method").reset_index(drop=True)
+
+
 def cloud(axes: Axes, points: pd.DataFrame, *, reference: float) -> None:
     """Lost accuracy against the share on the foreground, a point per classifier with both intervals, named where there is room."""
     arms = {name: np.abs(points[[f"{name} low", f"{name} high"]].sub(points[name], axis=0)).T for name in ("share", "drop")}
@@ -102,13 +137,3 @@ def cloud(axes: Axes, points: pd.DataFrame, *, reference: float) -> None:
             axes.annotate(row.model, (row.share, row.drop), (3, 3), textcoords="offset points", fontsize="x-small", color="0.3")
     axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel="share of the attribution on the garment", ylabel="accuracy lost to backgrounds")
-
-
-def claim(rho: dict) -> pd.DataFrame:
-    """The statement of section 5.2 (Fig. 4), that robust models look at the foreground: a rank correlation below 0."""
-    return verdicts.beside(pd.DataFrame([{"quantity": "rank correlation of share and lost accuracy", **rho}]), "below 0")
-
-
-def worded(rho: dict) -> str:
-    """What a rank correlation of share and lost accuracy tells."""
-    return "who is robust" if rho["high"] < 0 else "who is not robust" if rho["low"] > 0 else "little about who is robust"

@@ -1,8 +1,7 @@
-"""What notebook 41 shows: colours of labels, maps in the order of their states, and what a rank correlation says."""
+"""What notebook 41 shows: colours of labels, maps in the order of their states."""
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from cnslib.core import tables
 from cnslib.studies.segmentation import inputs, masks, views
@@ -20,16 +19,3 @@ def test_maps_are_shown_in_the_order_of_their_states(garment):
     others = [{**row, "seed": 1} for row in maps]
     shown = views.predicted(pd.DataFrame([*others, *reversed(maps)]), garment)
     assert shown[:, 0, 0].tolist() == list(range(len(keys))) and shown.shape == (len(keys), 2, 2)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "verdict", "words"),
-    [
-        (-0.9, -0.1, "same direction", "who is robust"),
-        (-0.9, 0.1, "undecided", "little about who is robust"),
-        (0.1, 0.9, "opposite direction", "who is not robust"),
-    ],
-)
-def test_the_claim_about_robust_models_is_decided_by_the_interval(low, high, verdict, words):
-    rho = {"n": 5, "estimate": (low + high) / 2, "low": low, "high": high}
-    assert views.claim(rho)["verdict"].tolist() == [verdict] and views.worded(rho) == words
