@@ -18,9 +18,10 @@ from PIL import Image, UnidentifiedImageError
 
 from cnslib.core import tables, units
 from cnslib.core.names import UNSHIFTED, demand
-from cnslib.core.settings.method import Filtering, Generation, Sliders
+from cnslib.core.settings.method import Bootstrap, Filtering, Generation, Sliders
 from cnslib.core.settings.studies import Dataset
 from cnslib.data import benchmark
+from cnslib.stats import bootstrap, verdicts
 from cnslib.world import manifest
 
 VERSION = "http://mlcommons.org/croissant/1.0"
@@ -353,3 +354,40 @@ def licences(facts: Facts, about: Dataset) -> pd.DataFrame:
     models = Counter(entry["licence"] for entry in facts.models.values())
     rows = [("benchmark", ", ".join(about.license)), *about.parts.items()]
     return pd.DataFrame([*rows, *((f"{n} base models", licence) for licence, n in sorted(models.items()))], columns=["part", "licence"])
+
+
+def fields(facts: Facts) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """How many trajectories of every class (rows) and shift (columns) are kept, and how many were drawn."""
+    drawn = facts.scores.drop_duplicates(tables.TRAJECTORY).groupby(["class", "shift"]).size().unstack("shift")
+    kept = facts.kept.groupby(["class", "shift"]).size().unstack("shift")
+    return kept.reindex(index=drawn.index, columns=drawn.columns).fillna(0).astype(int), drawn
+
+
+def told(kept: pd.DataFrame, drawn: pd.DataFrame) -> str:
+    """How much the filter leaves, how many fields are empty, and the class and the shift of which least is left."""
+    parts = [(kept.sum(axis) / drawn.sum(axis)).sort_values(kind="stable") for axis in (1, 0)]
+    least = " and ".join(f"'{part.index[0]}' ({part.iloc[0]:.0%})" for part in parts)
+    whole, all_drawn = int(kept.to_numpy().sum()), int(drawn.to_numpy().sum())
+    empty = f"{int((kept == 0).to_numpy().sum())} of {kept.size} fields are empty"
+    return f"The filter keeps {whole:,} of {all_drawn:,} trajectories, least of {least}; {empty}"
+
+
+def beside_paper(facts: Facts, said: dict[str, str]) -> pd.DataFrame:
+    """What is in the benchmark beside what the paper says of its own. Sizes have no direction, so nothing is decided."""
+    keys = {"classes": "class", "shifts": "shift", "scales": "scale", "seeds": "seed"}
+    rows = facts.rows[facts.rows["shift"] != UNSHIFTED]
+    ours = {name: rows[column].nunique() for name, column in keys.items()} | {"scales": facts.rows["scale"].nunique()}
+    kept = {"images kept": len(facts.kept) * ours["scales"], "share kept": len(facts.kept) / trajectory_count(facts.scores)}
+    theirs = {name: float(said[name]) for name in keys} | {"images kept": float(said["images_total"])}
+    theirs["share kept"] = theirs["images kept"] / float(said["images_generated"])
+    table = pd.DataFrame({"ours": ours | kept})
+    return verdicts.beside(table, pd.Series(theirs)[table.index], null=None)
+
+
+def shares(facts: Facts, *, settings: Bootstrap) -> dict[str, dict]:
+    """The share of trajectories that are kept, and of the kept pictures that the oracle calls out of class, as records."""
+    zero = facts.scores[facts.scores["scale"] == 0]
+    held = pd.MultiIndex.from_frame(zero[tables.TRAJECTORY]).isin(pd.MultiIndex.from_frame(facts.kept[tables.TRAJECTORY]))
+    inside = tables.select(facts.scores, facts.kept, tables.TRAJECTORY, "scores of kept trajectories")
+    wrong = bootstrap.share(inside["oracle_ooc"].to_numpy(), inside, settings=settings)
+    return {"kept_trajectories": bootstrap.share(held, zero, settings=settings), "out_of_class_among_kept": wrong}

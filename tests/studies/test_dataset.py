@@ -263,3 +263,36 @@ def test_trajectories_that_were_never_scored_and_pictures_that_are_none_are_name
     tables.write(broken, scored_folder / "images" / "heavy_fog.parquet", tables.images)
     with pytest.raises(ValueError, match=r"heavy_fog\.parquet, row 1: the bytes are not a picture"):
         dataset.gather(*facts)
+
+
+def counted_facts() -> dataset.Facts:
+    """Two classes and two shifts with two seeds each; all bags in fog and one in snow are kept, one of them out of class at scale 1."""
+    keys = [(shift, name, seed) for shift in ("heavy fog", "heavy snow") for name in ("bag", "coat") for seed in (1, 2)]
+    scores = pd.DataFrame([(*key, scale) for key in keys for scale in (0.0, 1.0)], columns=tables.KEY)
+    kept = pd.DataFrame([("heavy fog", "bag", 1), ("heavy fog", "bag", 2), ("heavy snow", "bag", 1)], columns=tables.TRAJECTORY)
+    scores["oracle_ooc"] = (scores[tables.KEY] == ["heavy fog", "bag", 1, 1.0]).all(axis=1)
+    plain = scores.query("scale == 0").drop_duplicates(["class", "seed"]).assign(shift=UNSHIFTED)
+    rows = pd.concat([plain, scores.query("scale > 0")])[tables.KEY]
+    return dataset.Facts(rows, {}, 0, scores, kept, {}, None)
+
+
+def test_fields_count_what_is_kept_of_every_class_and_shift():
+    kept, drawn = dataset.fields(counted_facts())
+    assert kept.to_numpy().tolist() == [[2, 1], [0, 0]] and (drawn.to_numpy() == 2).all()
+    said = dataset.told(kept, drawn)
+    assert said == "The filter keeps 3 of 8 trajectories, least of 'coat' (0%) and 'heavy snow' (25%); 2 of 4 fields are empty"
+
+
+def test_sizes_beside_the_paper_are_counted_and_nothing_is_decided():
+    said = {"classes": "100", "shifts": "14", "scales": "6", "seeds": "50", "images_total": "40", "images_generated": "80"}
+    table = dataset.beside_paper(counted_facts(), said)
+    assert table["ours"].to_dict() == {"classes": 2, "shifts": 2, "scales": 2, "seeds": 2, "images kept": 6, "share kept": 3 / 8}
+    assert table.loc["share kept", "published"] == 0.5 and set(table["verdict"]) == {"not measured"}
+
+
+def test_shares_are_those_of_a_hand():
+    found = dataset.shares(counted_facts(), settings=ABOUT.bootstrap)
+    assert {name: (own["n"], own["estimate"]) for name, own in found.items()} == {
+        "kept_trajectories": (8, 3 / 8),
+        "out_of_class_among_kept": (6, 1 / 6),
+    }
