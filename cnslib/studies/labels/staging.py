@@ -1,9 +1,4 @@
-"""The labelled set of CNS-Bench (sections I.1 and J), and the out-of-class filter as an object of study (extends Table 2b, Fig. 3).
-
-The labels: stages of images, two annotators, the rule that joins them, the user study. The filter: rules by name, thresholds carried to
-other shifts, and what a rule does to the results. A rule judges images; the benchmark keeps the trajectories whose images it keeps at all
-scales.
-"""
+"""The labelled set of CNS-Bench (sections I.1 and J): stages of images, two annotators, the rule that joins them, the user study."""
 
 from pathlib import Path
 
@@ -11,18 +6,16 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from sklearn.metrics import cohen_kappa_score
 
 from cnslib.core import paths, tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import annotations, artifacts, catalog
-from cnslib.method import filtering
-from cnslib.method.filtering import CLASS_PROMPT, DETECTORS, MEASURES, Rule
+from cnslib.method.filtering import CLASS_PROMPT
 from cnslib.models.encoders import Clip, Oracle
-from cnslib.stats import accuracy, bootstrap, ranking
-from cnslib.stats.accuracy import Outcomes, Shares
+from cnslib.stats import bootstrap
 
 CLASS, PARTIAL, NOT = annotations.ANSWERS
 IN, PARTLY, OUT = KINDS = ("in class", "partly in class", "out of class")  # what two answers make of an image (Fig. 28)
@@ -194,105 +187,30 @@ def study_shares(
     return pd.DataFrame([{"what": what, **row} for what, row in rows.items()])
 
 
-NAMES = {0: "0 of 4 (no filter)", 2: "2 of 4 (released code)", 3: "3 of 4 (paper's text)"}
-NONE, RELEASED, TEXT = NAMES.values()
-ALONE = "CLIP alone"
-LABELS = "labels"  # keeps what the labels call in class, or partly so
-RULES = {NAMES.get(k, f"{k} of 4"): Rule(DETECTORS, k) for k in range(len(DETECTORS) + 1)} | {ALONE: Rule(DETECTORS[:1], 1)}
-SINGLES = {name: Rule((name,), 1) for name in DETECTORS}
-COMPARED = (NONE, RELEASED, TEXT, ALONE)
+def by_scale(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """How many images of each part and scale are of each kind, a column per kind (Fig. 28)."""
+    order = ["in class, easy", *KINDS]
+    tables_of = {name: pd.crosstab(part["scale"], part["kind"]) for name, part in parts.items()}
+    return pd.concat({name: own.reindex(columns=order, fill_value=0) for name, own in tables_of.items()})
 
 
-def verdicts(scores: pd.DataFrame, limits: dict[str, float], rules: dict[str, Rule] = RULES) -> pd.DataFrame:
-    """Whether each rule keeps each image: one column per rule."""
-    return pd.DataFrame({name: filtering.keeps(rule, scores, limits) for name, rule in rules.items()})
+def examples(rows: pd.DataFrame, count: int, seed: int) -> dict[str, pd.DataFrame]:
+    """Some rows of every kind, drawn at random."""
+    shuffled = rows.sample(frac=1, random_state=seed)
+    return {kind: shuffled[shuffled["kind"] == kind].head(count) for kind in KINDS}
 
 
-def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
-    """TPR, FPR and accuracy of every rule on some parts of the labelled images (Table 2b), with intervals."""
-    rows = []
-    for part, chosen in parts.items():
-        for name in keep:
-            found = filtering.quality(labelled[chosen], keep.loc[chosen, name], settings=settings)
-            rows += [{"part": part, "rule": name, "measure": measure, **found[measure]} for measure in MEASURES]
-    return pd.DataFrame(rows)
+def source_of(files: list[str]) -> str:
+    """Who gave the labels, for captions."""
+    return "labels: people on the pair, oracle elsewhere" if files else "labels: oracle, asked twice (no people)"
 
 
-def advantage(labelled: pd.DataFrame, first: pd.Series, second: pd.Series, *, settings: Bootstrap) -> dict:
-    """Accuracy of the first rule minus that of the second on the same images: a paired difference, as a record."""
-    right = [(~keep == labelled["oracle_ooc"]).astype(float) for keep in (first, second)]
-    return bootstrap.mean(right[0] - right[1], labelled, settings=settings)
+def beside_table8(stages: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """Shares of the stages, ours and published: seeds that stay, and what is easy and in class at the last scale (Table 8).
 
-
-def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
-    """The area under each detector's ROC curve on some parts of the labelled images, with its interval.
-
-    The same numbers as `filtering.areas`, for a thousand resamples in one product. No rows where all images are of one kind.
+    `stages` as `stage_counts` gives them, `printed` with the columns scale, stage and images.
     """
-    columns, rows = ["part", "detector", "n", "estimate", "low", "high"], []
-    for part, chosen in parts.items():
-        table = labelled[chosen]
-        for name in DETECTORS if table["oracle_ooc"].nunique() == 2 else ():
-            weights, units = bootstrap.resampling_weights(table, settings=settings)
-            won, lots = concordance(table, name, units)
-            values = np.einsum("rp,pq,rq->r", weights, won, weights) / (weights @ lots[0]) / (weights @ lots[1])
-            rows.append({"part": part, "detector": name, **bootstrap.record(values, len(table), settings.confidence)})
-    return pd.DataFrame(rows, columns=columns)
-
-
-def concordance(
-    table: pd.DataFrame, name: str, units: Int[np.ndarray, "rows"]
-) -> tuple[Float[np.ndarray, "units units"], Float[np.ndarray, "2 units"]]:
-    """For each two units how often an out-of-class image of the first has the lower score than an image of the second.
-
-    Ties count one half. Also the number of images of each kind per unit. The area under the curve is the share of pairs won.
-    """
-    score, outside = table[name].to_numpy(), table["oracle_ooc"].to_numpy()
-    members = np.eye(units.max() + 1)[units]
-    difference = score[~outside] - score[outside][:, None]
-    won = members[outside].T @ (0.5 * (np.sign(difference) + 1)) @ members[~outside]
-    return won, np.stack([members[outside].sum(0), members[~outside].sum(0)])
-
-
-def whole(found: Outcomes, scores: pd.DataFrame, keep: pd.DataFrame) -> Bool[np.ndarray, "rules trajectories"]:
-    """Whether each rule keeps each trajectory at all of its scales; trajectories that were not scored count as not kept."""
-    zero = scores["scale"] == 0
-    index = pd.MultiIndex.from_frame(found.trajectories)
-    kept = [
-        filtering.whole(scores, keep[name])[zero].set_axis(pd.MultiIndex.from_frame(scores.loc[zero, tables.TRAJECTORY])) for name in keep
-    ]
-    return np.stack([row.reindex(index, fill_value=False).to_numpy(bool) for row in kept])
-
-
-def screened(found: Outcomes, kept: Bool[np.ndarray, "rules trajectories"], names: list[str], *, settings: Bootstrap) -> Shares:
-    """Error rate per rule, model and scale over the trajectories that it keeps, all rules on the same resamples.
-
-    The rules take the place of the shifts in the result. A rule that keeps nothing is NaN.
-    """
-    weights, units = bootstrap.resampling_weights(found.trajectories, settings=settings)
-    weights = weights[:, units]
-    sums = np.stack([np.tensordot(weights[:, row], found.wrong[row].astype(float), 1) for row in kept], 1)
-    counts = np.stack([weights[:, row].sum(1) for row in kept], 1)
-    with np.errstate(invalid="ignore"):
-        shares = sums / counts[..., None, None]
-    return Shares(shares, list(names), counts[0].astype(int), found.models, found.scales, settings.confidence)
-
-
-def excess(errors: Shares, *, reference: str = LABELS) -> pd.DataFrame:
-    """Accuracy drop under each rule minus that under the reference, averaged over the models, at every scale (Fig. 3).
-
-    Negative where the rule removes images that are hard but in class, positive where it leaves images that have lost their class.
-    """
-    drops = (errors.samples - errors.samples[..., :1]).mean(2, keepdims=True)
-    apart = drops - drops[:, [errors.groups.index(reference)]]
-    return accuracy.tabulate(apart, errors, errors.bins, models=["mean over models"]).rename(columns={"shift": "rule"})
-
-
-def agreement(errors: Shares, *, reference: str = LABELS) -> pd.DataFrame:
-    """Kendall's tau-b between the order of the models under each rule and under the reference, at every scale; 1 is the same order."""
-    same, rows = errors.samples[:, errors.groups.index(reference)], []
-    for i, rule in enumerate(errors.groups):
-        for j, scale in enumerate(errors.bins):
-            sides = errors.samples[:, i, :, j], same[..., j]
-            rows.append({"rule": rule, "scale": scale, **ranking.order_record(*sides, errors.n[i], errors.confidence)})
-    return pd.DataFrame(rows)
+    theirs = printed.pivot(index="scale", columns="stage", values="images").reindex(stages.index)
+    cases = {"seeds that stay": (0, "ii", "i"), "easy at the last scale": (-1, "iii", "ii"), "in class at the last scale": (-1, "iv", "ii")}
+    rows = {name: [own[top].iloc[at] / own[below].iloc[at] for own in (stages, theirs)] for name, (at, top, below) in cases.items()}
+    return pd.DataFrame(rows, index=["ours", "published"]).T

@@ -1,0 +1,122 @@
+"""Filter rules, their thresholds, and what a rule does to the results."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cnslib.core import tables
+from cnslib.core.settings.method import Bootstrap, Filtering
+from cnslib.method import filtering
+from cnslib.method.filtering import DETECTORS
+from cnslib.stats import accuracy
+from cnslib.studies.labels import screening
+
+SCALES = [0.0, 1.0, 2.0]
+RULES = Filtering(recall=0.9, passes=2, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"))
+
+
+def labelled(seeds=20, shifts=("heavy snow", "cartoon style", "heavy rain")):
+    """Images whose four alignments fall with the scale, each with noise of its own; a third of the heaviest is out of class."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(list(itertools.product(shifts, ["bag", "coat"], range(1, seeds + 1), SCALES)), columns=tables.KEY)
+    outside = (table["scale"] == 2) & (rng.uniform(size=len(table)) < 0.33)
+    values = {name: 1 - 0.2 * table["scale"] - 0.3 * outside + rng.normal(scale=0.2, size=len(table)) for name in DETECTORS}
+    return table.assign(**values, oracle_ooc=outside)
+
+
+def test_thresholds_reach_the_recall_on_the_labels_they_were_set_on():
+    table = labelled()
+    keep = screening.verdicts(table, filtering.thresholds(table, 0.9), screening.SINGLES)
+    found = (~keep[table["oracle_ooc"]]).mean()
+    assert ((found >= 0.9) & (found < 0.93)).all()
+
+
+def test_no_filter_keeps_all_and_the_rules_nest():
+    table = labelled()
+    keep = screening.verdicts(table, filtering.thresholds(table, 0.9))
+    assert keep[screening.NONE].all()
+    votes = [name for name in screening.RULES if name != screening.ALONE]
+    assert [screening.RULES[name].passes for name in votes] == [0, 1, 2, 3, 4]
+    for looser, stricter in itertools.pairwise(votes):
+        assert keep.loc[keep[stricter], looser].all() and keep[stricter].sum() < keep[looser].sum()
+
+
+def test_the_named_rules_are_the_papers_text_and_the_released_code():
+    # two active detectors of four: the text drops the image, the released code keeps it
+    table = pd.DataFrame([[1.0, 1.0, 0.0, 0.0]], columns=list(DETECTORS))
+    keep = screening.verdicts(table, dict.fromkeys(DETECTORS, 0.5)).iloc[0]
+    assert keep[screening.RELEASED] and not keep[screening.TEXT] and keep[screening.ALONE]
+
+
+def test_every_part_is_judged_by_itself():
+    table = labelled()
+    keep = screening.verdicts(table, filtering.thresholds(table, 0.9))
+    parts = {shift: table["shift"] == shift for shift in table["shift"].unique()}
+    found = screening.judged(table, keep, parts, settings=RULES.bootstrap).set_index(["part", "rule", "measure"])
+    rain = table[parts["heavy rain"] & table["oracle_ooc"]]
+    row = found.loc[("heavy rain", screening.RELEASED, "tpr")]
+    assert row["n"] == len(rain) and row["estimate"] == pytest.approx((~keep.loc[rain.index, screening.RELEASED]).mean())
+
+
+def test_areas_are_those_of_scikit_learn():
+    table = labelled()
+    table["clip_class"] = table["clip_class"].round(1)  # many ties
+    part = {"all": table["scale"] >= 0}
+    ours = screening.areas(table, part, settings=RULES.bootstrap)
+    theirs = filtering.areas(table, settings=RULES.bootstrap)
+    for column in ("n", "estimate", "low", "high"):
+        np.testing.assert_allclose(ours[column].astype(float), theirs[column].astype(float), atol=1e-12)
+    assert screening.areas(table, {"none": table["scale"] < 0}, settings=RULES.bootstrap).empty
+
+
+def test_a_rule_has_no_advantage_over_itself_and_one_over_its_opposite():
+    table = labelled()
+    right = ~table["oracle_ooc"]
+    same = screening.advantage(table, right, right, settings=RULES.bootstrap)
+    assert same == {"n": len(table), "estimate": 0, "low": 0, "high": 0}
+    assert screening.advantage(table, right, ~right, settings=RULES.bootstrap)["estimate"] == 1
+    one_worse = right.copy()
+    one_worse.iloc[0] = ~one_worse.iloc[0]
+    assert screening.advantage(table, right, one_worse, settings=RULES.bootstrap)["estimate"] == pytest.approx(1 / len(table))
+
+
+def answers(table, models=("good", "bad")):
+    """The good model fails at the last scale alone, the bad one from scale 1 on."""
+    rows = [
+        table[tables.KEY].assign(model=name, top1=table["class"].where(table["scale"] < end, "none"))
+        for name, end in zip(models, (2, 1), strict=True)
+    ]
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_without_a_filter_the_error_rates_are_those_of_all_trajectories():
+    table = labelled()
+    found = accuracy.outcomes(answers(table))
+    keep = pd.DataFrame({screening.LABELS: ~table["oracle_ooc"], screening.NONE: True})
+    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=RULES.bootstrap)
+    plain = accuracy.error_shares(found, settings=RULES.bootstrap)
+    np.testing.assert_allclose(errors.samples[:, 1], plain.samples[:, plain.groups.index(accuracy.ALL)])
+    assert errors.n.tolist() == [len(found.trajectories) - table["oracle_ooc"].sum(), len(found.trajectories)]
+
+
+def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them():
+    table = labelled()
+    table["top1"] = table["class"].where(~table["oracle_ooc"], "none")
+    found = accuracy.outcomes(table[[*tables.KEY, "top1"]].assign(model="only").pipe(lambda t: pd.concat([t, t.assign(model="other")])))
+    keep = pd.DataFrame({screening.LABELS: ~table["oracle_ooc"], "same": ~table["oracle_ooc"], screening.NONE: True})
+    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=RULES.bootstrap)
+    excess = screening.excess(errors).set_index(["rule", "scale"])["estimate"]
+    assert (excess["same"] == 0).all()
+    # only out-of-class images are misclassified: without a filter all of them count
+    assert excess[screening.NONE, 2.0] == pytest.approx(table["oracle_ooc"].sum() / len(found.trajectories))
+
+
+def test_the_order_under_the_labels_agrees_with_itself():
+    table = labelled()
+    found = accuracy.outcomes(answers(table))
+    keep = pd.DataFrame({screening.LABELS: ~table["oracle_ooc"], screening.NONE: True})
+    errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=RULES.bootstrap)
+    tau = screening.agreement(errors).set_index(["rule", "scale"])["estimate"]
+    assert tau[screening.NONE, 1.0] == 1 and np.isnan(tau[screening.NONE, 2.0])  # at scale 2 both models are tied
