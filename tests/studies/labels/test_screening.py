@@ -120,3 +120,34 @@ def test_the_order_under_the_labels_agrees_with_itself():
     errors = screening.screened(found, screening.whole(found, table, keep), list(keep), settings=RULES.bootstrap)
     tau = screening.agreement(errors).set_index(["rule", "scale"])["estimate"]
     assert tau[screening.NONE, 1.0] == 1 and np.isnan(tau[screening.NONE, 2.0])  # at scale 2 both models are tied
+
+
+def test_distances_are_those_from_the_labels_whatever_their_side():
+    last = pd.DataFrame({"estimate": [0.0, 0.1, -0.3, 0.2]}, index=[screening.LABELS, screening.RELEASED, screening.ALONE, screening.NONE])
+    found = screening.distances(last, screening.RELEASED)["ours"].to_dict()
+    assert found == pytest.approx({"closer than CLIP alone": -0.2, "closer than no filter": -0.1})
+
+
+def test_tables_of_the_votes_leave_out_clip_alone_and_hold_both_parts():
+    table = labelled(shifts=("heavy snow", "heavy rain"))
+    parts = staging.parts(table, ["heavy snow"])
+    keep = screening.verdicts(table, filtering.thresholds(table[parts["the pair"]], 0.9))
+    quality = screening.judged(table, keep, parts, settings=RULES.bootstrap)
+    assert set(screening.by_passes(quality)["passes"]) == {0, 1, 2, 3, 4}
+    assert set(screening.votes_of(quality, "the pair")["name"]) == {screening.RELEASED, screening.TEXT}
+    assert set(screening.rocs(table, parts)["part"]) == set(parts)
+    assert len(screening.keyed(quality)) == 2 * len(screening.RULES)
+    above = screening.above_alone(table, keep, parts, settings=RULES.bootstrap)
+    own, right = table[parts["the pair"]], {}
+    for name in (screening.RELEASED, screening.ALONE):
+        right[name] = (~keep.loc[own.index, name] == own["oracle_ooc"]).mean()
+    assert above["vote, released code", "the pair"]["estimate"] == pytest.approx(right[screening.RELEASED] - right[screening.ALONE])
+
+
+def test_own_thresholds_find_the_recall_on_every_shift():
+    table = labelled()
+    by_shift = {shift: table["shift"] == shift for shift in table["shift"].unique()}
+    keep = screening.tuned(table, by_shift, screening.SINGLES, 0.9)
+    assert keep.index.equals(table.index)
+    found = (~keep[table["oracle_ooc"]]).groupby(table["shift"]).mean()
+    assert (found >= 0.9).all(axis=None)

@@ -171,3 +171,19 @@ def test_the_study_puts_the_papers_three_of_three_hundred_beside_ours():
     assert found["estimate"].tolist() == [3 / 300, 2 / 40, 15 / 40, 15 / len(table)]
     # Wilson's interval of 3 in 300, from its formula
     assert found.loc["paper (people)", ["low", "high"]].tolist() == pytest.approx([0.003407, 0.028987], abs=1e-5)
+
+
+def test_images_are_counted_by_scale_and_kind_and_examples_are_of_their_kind():
+    table = pd.DataFrame({"scale": [0.0, 0.0, 2.5], "kind": ["in class, easy", "in class", "out of class"]})
+    counted = staging.by_scale({"the pair": table})
+    assert counted.loc[("the pair", 0.0)].tolist() == [1, 1, 0, 0] and counted.loc[("the pair", 2.5)].tolist() == [0, 0, 0, 1]
+    assert {kind: len(rows) for kind, rows in staging.examples(table, 6, 1).items()} == dict(zip(staging.KINDS, (1, 0, 1), strict=True))
+
+
+def test_shares_of_the_stages_stand_beside_those_of_table_8():
+    stages = pd.DataFrame({"i": [10, 10], "ii": [5, 5], "iii": [4, 1], "iv": [5, 2]}, index=[0.0, 2.5])
+    printed = [(scale, stage, 100 / place) for scale in (0.0, 2.5) for place, stage in enumerate(("i", "ii", "iii", "iv"), start=1)]
+    found = staging.beside_table8(stages, pd.DataFrame(printed, columns=["scale", "stage", "images"]))
+    assert found["ours"].tolist() == pytest.approx([0.5, 0.2, 0.4])
+    assert found["published"].tolist() == pytest.approx([1 / 2, 2 / 3, 2 / 4])
+    assert "people" in staging.source_of(["a.json", "b.json"]) and "no people" in staging.source_of([])
