@@ -29,7 +29,7 @@ LAST = numbers([(LABELS, 0, 0, 0), (NONE, 0.02, 0.01, 0.03), (RELEASED, -0.11, -
 
 
 def test_stages_and_kinds_are_counted():
-    counted = pd.DataFrame({"in class, easy": [8, 2], **dict.fromkeys(KINDS, [0, 1]), "out of class": [2, 4]}, index=[0.0, 2.5])
+    counted = pd.DataFrame([[8, 0, 0, 2], [2, 1, 1, 4]], columns=["in class, easy", *KINDS], index=[0.0, 2.5])
     assert findings.stages_told(counted) == "20% of the images at scale 0 are out of class, 50% at 2.5"
     strongest = pd.DataFrame({"kind": ["in class", "out of class", "out of class"]})
     said = findings.kinds_told(strongest)
