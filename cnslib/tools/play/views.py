@@ -91,7 +91,7 @@ def outcome(played: Round, first: Int[np.ndarray, "models"], models: Sequence[st
     """The reader's failure point in a sentence, beside those of the classifiers on the same pictures."""
     names, own, counts = columns(played.scales), played.failure, compared(played.failure, first)
     word = "You can name it at every scale" if own == len(played.scales) else f"Your failure point is scale {names[own]}"
-    others = f"{counts['earlier']} fail earlier, {counts['same']} at the same scale, {counts['later']} later or never"
+    others = f"fail earlier: {counts['earlier']}; at the same scale: {counts['same']}; later or never: {counts['later']}"
     what = html.escape(f"{played.name} in {played.shift}")
     return f"<p>It is a <b>{what}</b>. <b>{word}.</b> Of {len(models)} classifiers {others}.</p>"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cnslib.core.names import UNSHIFTED
-from cnslib.stats import closeups
+from cnslib.stats import trajectory
 from cnslib.stats.accuracy import Outcomes
 
 SCALES = [0.0, 0.5, 1.0]
@@ -19,29 +19,32 @@ def outcomes(*words: str) -> Outcomes:
 
 def test_the_most_divided_trajectory_is_known_at_scale_0_and_spreads_most():
     found = outcomes("x.. ..x ...", "..x ..x ..x", ".xx ..x ...", ".xx .xx ...")
-    one = closeups.most_divided(found)
+    one = trajectory.most_divided(found)
     assert one.trajectories["seed"].tolist() == [4]  # places 1, 1 and 3 spread more than 1, 2 and 3; the first is missed at scale 0
     assert np.array_equal(one.wrong[0], found.wrong[3])
 
 
 def test_where_every_trajectory_is_missed_at_scale_0_the_least_missed_one_is_taken():
-    assert closeups.most_divided(outcomes("xxx xxx ...", "x.. ..x ...")).trajectories["seed"].tolist() == [2]
+    assert trajectory.most_divided(outcomes("xxx xxx ...", "x.. ..x ...")).trajectories["seed"].tolist() == [2]
 
 
 def test_of_equally_divided_trajectories_the_first_is_taken():
-    assert closeups.most_divided(outcomes(".x. ... ...", ".xx ... ...")).trajectories["seed"].tolist() == [1]
+    assert trajectory.most_divided(outcomes(".x. ... ...", ".xx ... ...")).trajectories["seed"].tolist() == [1]
 
 
 def test_answers_along_a_trajectory_recover_behind_the_failure_point():
-    table = closeups.along(outcomes(".x. x.. ...")).set_index(["model", "scale"])
+    table = trajectory.along(outcomes(".x. x.. ...")).set_index(["model", "scale"])
     assert table.loc["alexnet", "right"].tolist() == [True, False, True]
     points = table["failure_point"].groupby("model").first()
     assert points["alexnet"] == 0.5 and points["resnet"] == 0 and np.isnan(points["vit"])
 
 
 def test_the_sentence_counts_what_fails_before_under_and_never():
-    said = closeups.division(outcomes("x.. .xx ..."))
-    assert said == "On this one garment (bag in heavy snow, seed 1) 3 classifiers fail at 3 different places: 1 without any shift, 1 under it, 1 never"
+    said = trajectory.division(outcomes("x.. .xx ..."))
+    assert (
+        said
+        == "On this one garment (bag in heavy snow, seed 1) 3 classifiers fail at 3 different places: 1 without any shift, 1 under it, 1 never"
+    )
 
 
 def predictions(values: dict[tuple[str, float], float]) -> pd.DataFrame:
@@ -54,12 +57,17 @@ def predictions(values: dict[tuple[str, float], float]) -> pd.DataFrame:
 def test_certainty_is_that_of_the_trajectory_with_scale_0_from_the_unshifted_picture():
     values = {("vit", 0.0): 0.9, ("vit", 1.0): 0.2, ("resnet", 0.0): 0.8, ("resnet", 1.0): 0.3}
     one = outcomes("... ... ...")
-    table = closeups.certainty(predictions(values), one)
-    assert table[["model", "scale", "probability"]].values.tolist() == [["resnet", 0, 0.8], ["resnet", 1, 0.3], ["vit", 0, 0.9], ["vit", 1, 0.2]]
+    table = trajectory.certainty(predictions(values), one)
+    assert table[["model", "scale", "probability"]].values.tolist() == [
+        ["resnet", 0, 0.8],
+        ["resnet", 1, 0.3],
+        ["vit", 0, 0.9],
+        ["vit", 1, 0.2],
+    ]
     assert set(table["shift"]) == {"heavy snow"}
-    assert "vit (0.90) is surest of the class at scale 0 and resnet (0.30) at scale 1" in closeups.leaders(table, one)
+    assert "vit (0.90) is surest of the class at scale 0 and resnet (0.30) at scale 1" in trajectory.leaders(table, one)
 
 
 def test_answers_without_probabilities_are_told_as_such():
-    table = closeups.certainty(predictions({("vit", 0.0): np.nan, ("vit", 1.0): np.nan}), outcomes("... ... ..."))
-    assert closeups.leaders(table, outcomes("... ... ...")) == "The answers to bag in heavy snow, seed 1 tell no probabilities"
+    table = trajectory.certainty(predictions({("vit", 0.0): np.nan, ("vit", 1.0): np.nan}), outcomes("... ... ..."))
+    assert trajectory.leaders(table, outcomes("... ... ...")) == "The answers to bag in heavy snow, seed 1 tell no probabilities"

@@ -1,0 +1,123 @@
+"""A headless Chromium that a test drives over its DevTools protocol: evaluate, wait, drag, click, photograph.
+
+It reaches this machine alone. The protocol is JSON over a web socket, for which `websocket` is there already: JupyterLab needs it.
+"""
+
+import base64
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run")
+LOCAL = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+ADDRESS = re.compile(r"DevTools listening on ws://(\S+?)/")
+
+
+def found() -> str | None:
+    """The program, or None."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Page:
+    """One page; `errors` holds what its scripts threw."""
+
+    def __init__(self, socket):
+        self.socket, self.number, self.errors = socket, 0, []
+        for domain in ("Page", "Runtime"):
+            self.send(f"{domain}.enable")
+
+    def send(self, method: str, **parameters: Any) -> dict:
+        """The answer to a command; what happens meanwhile is looked through for errors."""
+        self.number += 1
+        self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
+        while (message := json.loads(self.socket.recv())).get("id") != self.number:
+            if message.get("method") == "Runtime.exceptionThrown":
+                self.errors.append(message["params"]["exceptionDetails"])
+        if "error" in message:
+            raise RuntimeError(f"{method}: {message['error']}")
+        return message["result"]
+
+    def value(self, script: str) -> Any:
+        """What an expression (or promise) of the page comes to."""
+        found = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in found:
+            raise RuntimeError(f"{script}: {found['exceptionDetails']}")
+        return found["result"].get("value")
+
+    def wait(self, script: str, *, seconds: float) -> Any:
+        """The first value of an expression that is true; TimeoutError shows what the page says."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if value := self.value(script):
+                return value
+            time.sleep(0.2)
+        raise TimeoutError(f"{script}: not so within {seconds:g} s; the page ends with: {self.value('document.body.innerText')[-600:]}")
+
+    def centre(self, element: str) -> tuple[float, float]:
+        """Where the middle of an element (an expression) is, after it was scrolled into view."""
+        box = f"(e => {{e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]}})({element})"
+        return tuple(self.value(box))
+
+    def mouse(self, kind: str, place: tuple[float, float], buttons: int) -> None:
+        """One event of the left button."""
+        self.send(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=place[0],
+            y=place[1],
+            button="left" if kind != "mouseMoved" else "none",
+            buttons=buttons,
+            clickCount=1,
+        )
+
+    def click(self, element: str) -> None:
+        """A click on the middle of an element."""
+        place = self.centre(element)
+        self.mouse("mousePressed", place, 1)
+        self.mouse("mouseReleased", place, 0)
+
+    def drag(self, element: str, *, right: float) -> None:
+        """Takes an element by its middle and drags it to the right, in ten moves."""
+        x, y = self.centre(element)
+        self.mouse("mousePressed", (x, y), 1)
+        for step in range(1, 11):
+            self.mouse("mouseMoved", (x + right * step / 10, y), 1)
+        self.mouse("mouseReleased", (x + right, y), 0)
+
+    def photograph(self, path: Path, element: str = "document.body") -> None:
+        """A picture of an element, as a PNG."""
+        self.value(f"{element}.scrollIntoView({{block: 'center'}})")
+        box = self.value(f"(b => ({{x: b.x, y: b.y, width: b.width, height: b.height}}))({element}.getBoundingClientRect())")
+        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png", clip=box | {"scale": 1})["data"]))
+
+
+@contextlib.contextmanager
+def page(address: str, profile: Path, *, width: int = 1500, height: int = 1100) -> Iterator[Page]:
+    """A page of that address in a browser with a profile of its own."""
+    import websocket
+
+    program = [found(), *QUIET, LOCAL, "--remote-debugging-port=0", f"--user-data-dir={profile}", f"--window-size={width},{height}"]
+    with subprocess.Popen([*program, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            place = next(match[1] for line in process.stderr if (match := ADDRESS.search(line)))
+            with contextlib.closing(websocket.create_connection(first(place), suppress_origin=True, timeout=120)) as socket:
+                opened = Page(socket)
+                opened.send("Page.navigate", url=address)
+                yield opened
+        finally:
+            process.terminate()
+
+
+def first(place: str) -> str:
+    """The web socket of the browser's first page."""
+    import urllib.request
+
+    with urllib.request.urlopen(f"http://{place}/json/list") as answer:
+        return next(target["webSocketDebuggerUrl"] for target in json.load(answer) if target["type"] == "page")
