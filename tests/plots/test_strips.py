@@ -1,4 +1,4 @@
-"""Strips over answers: the marks are where the answers are, the curves what the table says, and without pictures a sentence stands there."""
+"""Strips over answers: marks and curves are where the table says; without pictures a sentence stands there."""
 
 import numpy as np
 import pandas as pd

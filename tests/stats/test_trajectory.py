@@ -58,7 +58,8 @@ def test_certainty_is_that_of_the_trajectory_with_scale_0_from_the_unshifted_pic
     values = {("vit", 0.0): 0.9, ("vit", 1.0): 0.2, ("resnet", 0.0): 0.8, ("resnet", 1.0): 0.3}
     one = outcomes("... ... ...")
     table = trajectory.certainty(predictions(values), one)
-    assert table[["model", "scale", "probability"]].values.tolist() == [
+    found = table[["model", "scale", "probability"]].to_numpy().tolist()
+    assert found == [["resnet", 0, 0.8], ["resnet", 1, 0.3], ["vit", 0, 0.9], ["vit", 1, 0.2]]
         ["resnet", 0, 0.8],
         ["resnet", 1, 0.3],
         ["vit", 0, 0.9],

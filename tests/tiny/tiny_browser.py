@@ -62,8 +62,8 @@ class Page:
 
     def centre(self, element: str) -> tuple[float, float]:
         """Where the middle of an element (an expression) is, after it was scrolled into view."""
-        box = f"(e => {{e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]}})({element})"
-        return tuple(self.value(box))
+        self.value(f"{element}.scrollIntoView({{block: 'center'}})")
+        return tuple(self.value(f"(b => [b.x + b.width / 2, b.y + b.height / 2])({element}.getBoundingClientRect())"))
 
     def mouse(self, kind: str, place: tuple[float, float], buttons: int) -> None:
         """One event of the left button."""
@@ -91,11 +91,20 @@ class Page:
             self.mouse("mouseMoved", (x + right * step / 10, y), 1)
         self.mouse("mouseReleased", (x + right, y), 0)
 
-    def photograph(self, path: Path, element: str = "document.body") -> None:
-        """A picture of an element, as a PNG."""
-        self.value(f"{element}.scrollIntoView({{block: 'center'}})")
-        box = self.value(f"(b => ({{x: b.x, y: b.y, width: b.width, height: b.height}}))({element}.getBoundingClientRect())")
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png", clip=box | {"scale": 1})["data"]))
+    def key(self, name: str) -> None:
+        """A key that goes to whatever has the focus."""
+        code = {"ArrowLeft": 37, "ArrowRight": 39}[name]
+        for kind in ("rawKeyDown", "keyUp"):
+            self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
+
+    def photograph(self, path: Path, element: str = "") -> None:
+        """A picture of an element, or of the whole window, as a PNG."""
+        clip = {}
+        if element:
+            self.value(f"{element}.scrollIntoView({{block: 'center'}})")
+            box = self.value(f"(b => ({{x: b.x, y: b.y, width: b.width, height: b.height}}))({element}.getBoundingClientRect())")
+            clip = {"clip": box | {"scale": 1}}
+        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png", **clip)["data"]))
 
 
 @contextlib.contextmanager

@@ -68,11 +68,10 @@ def places(asked: pd.DataFrame) -> pd.Series:
 def ranks(asked: pd.DataFrame, start: pd.DataFrame) -> str:
     """The classifiers in the order of what they give the true class, with their place at scale 0; `start` holds the answers there."""
     now, before = places(asked), places(start)
-    rows = [
-        (str(now[row.model]), moved(before[row.model], now[row.model]), html.escape(row.model), html.escape(row.answer))
-        + (verdict(row.right), bar(row.true_probability, right=row.right))
-        for row in asked.assign(place=asked["model"].map(now)).sort_values(["place", "model"]).itertuples()
-    ]
+    rows = []
+    for row in asked.assign(place=asked["model"].map(now)).sort_values(["place", "model"]).itertuples():
+        said = html.escape(row.model), html.escape(row.answer), verdict(row.right), bar(row.true_probability, right=row.right)
+        rows.append((str(row.place), moved(before[row.model], row.place), *said))
     return table(["place", "at scale 0", "classifier", "answer", "", "true class"], rows)
 
 

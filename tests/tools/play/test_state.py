@@ -69,7 +69,7 @@ def test_a_round_that_is_open_has_no_failure_point_and_one_that_is_over_takes_no
 
 
 def test_a_scale_that_the_round_lacks_is_refused():
-    with pytest.raises(ValueError, match="scale: 0.7"):
+    with pytest.raises(ValueError, match=r"scale: 0\.7"):
         opened().turned(0.7)
 
 
@@ -105,4 +105,4 @@ def test_classifiers_are_counted_before_with_and_after_the_reader():
 def test_the_standing_is_by_mean_failure_point_and_never_counts_as_the_last_scale():
     finished = [(3, np.array([1, 3])), (0, np.array([1, 2]))]
     table = state.standing(finished, ["resnet", "vit"], SCALES)
-    assert table.values.tolist() == [["vit", 1.0, 1], ["resnet", 0.5, 2], ["you", 0.5, 2]]
+    assert table.to_numpy().tolist() == [["vit", 1.0, 1], ["resnet", 0.5, 2], ["you", 0.5, 2]]
