@@ -17,7 +17,7 @@ from jaxtyping import Int
 from tqdm.auto import tqdm
 
 from cnslib.core import tables, units
-from cnslib.core.names import UNSHIFTED, demand
+from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.tables import kept_schema
 from cnslib.data import archives
 from cnslib.data.official import IDENTIFIERS, NAME, class_of, image_name, shift_of
@@ -97,6 +97,11 @@ def split_name(name: str) -> tuple[str, str]:
     model, mark, shift = PurePosixPath(name).stem.rpartition("__")
     demand(bool(model and mark and shift) and not model.startswith("."), "file name", name, "<model>__<shift>.csv")
     return model, shift
+
+
+def of(folder: Path, names: Collection[str]) -> pd.DataFrame:
+    """All columns of the answers of some classifiers, made here or imported: what the authors' files do not hold is absent."""
+    return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", schema) for name in names], ignore_index=True)
 
 
 def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: list[str]) -> pd.DataFrame:

@@ -65,6 +65,12 @@ def test_the_statistics_read_the_tables_and_what_is_absent_is_not_a_number(tmp_p
     assert len(read) == 12 and set(read["model"]) == set(found)
 
 
+def test_the_whole_answers_of_some_classifiers_are_read_with_what_is_absent(tmp_path):
+    bring_in(write_folder(tmp_path / "results", files()), tmp_path / "out")
+    table = answers.of(tmp_path / "out", ["dinov2_vit_base_patch14_reg"])
+    assert set(table["model"]) == {"dinov2_vit_base_patch14_reg"} and len(table) == 6 and table["probability"].isna().all()
+
+
 def test_whether_an_answer_is_right_is_computed_and_the_index_ignored():
     text = results_csv("vit", "heavy_snow", rows(22, 207, 22))
     lied = text.replace("True", "unknown").replace("False", "True").replace("unknown", "False")

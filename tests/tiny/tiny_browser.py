@@ -6,10 +6,10 @@ It reaches this machine alone. The protocol is JSON over a web socket, for which
 import base64
 import contextlib
 import json
-import re
 import shutil
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run")
 LOCAL = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-ADDRESS = re.compile(r"DevTools listening on ws://(\S+?)/")
 
 
 def found() -> str | None:
@@ -32,6 +31,7 @@ class Page:
         self.socket, self.number, self.errors = socket, 0, []
         for domain in ("Page", "Runtime"):
             self.send(f"{domain}.enable")
+        self.send("Emulation.setFocusEmulationEnabled", enabled=True)  # a page without the focus has no current notebook
 
     def send(self, method: str, **parameters: Any) -> dict:
         """The answer to a command; what happens meanwhile is looked through for errors."""
@@ -113,10 +113,10 @@ def page(address: str, profile: Path, *, width: int = 1500, height: int = 1100) 
     import websocket
 
     program = [found(), *QUIET, LOCAL, "--remote-debugging-port=0", f"--user-data-dir={profile}", f"--window-size={width},{height}"]
-    with subprocess.Popen([*program, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*program, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            place = next(match[1] for line in process.stderr if (match := ADDRESS.search(line)))
-            with contextlib.closing(websocket.create_connection(first(place), suppress_origin=True, timeout=120)) as socket:
+            place = first_page(profile / "DevToolsActivePort", process)
+            with contextlib.closing(websocket.create_connection(place, suppress_origin=True, timeout=600)) as socket:
                 opened = Page(socket)
                 opened.send("Page.navigate", url=address)
                 yield opened
@@ -124,9 +124,11 @@ def page(address: str, profile: Path, *, width: int = 1500, height: int = 1100) 
             process.terminate()
 
 
-def first(place: str) -> str:
-    """The web socket of the browser's first page."""
-    import urllib.request
-
-    with urllib.request.urlopen(f"http://{place}/json/list") as answer:
-        return next(target["webSocketDebuggerUrl"] for target in json.load(answer) if target["type"] == "page")
+def first_page(port: Path, process: subprocess.Popen) -> str:
+    """The web socket of the browser's first page, once it has written its port. RuntimeError when it has ended."""
+    while process.poll() is None:
+        if port.exists() and (lines := port.read_text().split()):
+            with urllib.request.urlopen(f"http://127.0.0.1:{lines[0]}/json/list") as answer:
+                return next(target["webSocketDebuggerUrl"] for target in json.load(answer) if target["type"] == "page")
+        time.sleep(0.2)
+    raise RuntimeError(f"{found()} ended with {process.returncode}")

@@ -14,7 +14,7 @@ import tiny_browser
 
 TOKEN = "only-this-test"
 FOLDERS = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR")
-KERNEL = "window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel"
+KERNEL = "[...(window.jupyterapp?.shell?.widgets('main') ?? [])][0]?.sessionContext?.session?.kernel"
 QUIET = ("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None")
 
 
@@ -24,12 +24,12 @@ def lab(folder: Path, settings: Path, **environment: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
-    command = ["lab", "--no-browser", "--allow-root", f"--port={address.rsplit(':')[-1]}", f"--IdentityProvider.token={TOKEN}"]
-    command += [f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True", *QUIET]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={address.rsplit(':', 1)[1]}"]
+    command += [f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True", *QUIET]
     own = {name: str(settings / name.lower()) for name in FOLDERS}
     with (
         (settings / "lab.log").open("w") as log,
-        subprocess.Popen([sys.executable, "-m", "jupyter", *command], env=os.environ | own | environment, stdout=log, stderr=log) as server,
+        subprocess.Popen(command, env=os.environ | own | environment, stdout=log, stderr=log) as server,
     ):
         try:
             until_up(f"{address}/api?token={TOKEN}", server)

@@ -16,7 +16,7 @@ from cnslib.core import tables
 from cnslib.tools.play.state import YOU, Look, Round, compared
 
 RIGHT, WRONG = "#0173b2", "#de8f05"  # of the colour-blind palette that the figures have
-CELL = 'style="text-align:left; padding:2px 10px"'
+CELL = 'style="text-align:left; padding:1px 10px; white-space:nowrap; vertical-align:top"'
 Picture = UInt8[np.ndarray, "height width 3"]
 
 
@@ -51,13 +51,13 @@ def verdict(right: bool) -> str:
     return f'<b style="color:{RIGHT}">&#10003;</b> right' if right else f'<b style="color:{WRONG}">&#10007;</b> wrong'
 
 
-def answers(asked: pd.DataFrame) -> str:
-    """A row for each classifier: its answer, whether that is right, and how sure it is."""
+def answers(asked: pd.DataFrame, *, scale: float) -> str:
+    """A row for each classifier: its answer at a scale, whether that is right, and how sure it is."""
     rows = [
         (html.escape(row.model), html.escape(row.answer), verdict(row.right), bar(row.confidence, right=row.right))
         for row in asked.itertuples()
     ]
-    return table(["classifier", "answer", "", "confidence"], rows)
+    return table(["classifier", f"answer at scale {scale:g}", "", "confidence"], rows)
 
 
 def places(asked: pd.DataFrame) -> pd.Series:
@@ -65,14 +65,14 @@ def places(asked: pd.DataFrame) -> pd.Series:
     return asked.set_index("model")["true_probability"].round(6).rank(method="min", ascending=False).astype(int)
 
 
-def ranks(asked: pd.DataFrame, start: pd.DataFrame) -> str:
-    """The classifiers in the order of what they give the true class, with their place at scale 0; `start` holds the answers there."""
+def ranks(asked: pd.DataFrame, start: pd.DataFrame, *, scale: float) -> str:
+    """The classifiers in the order of what they give the true class at a scale, with their place at scale 0 from the answers there."""
     now, before = places(asked), places(start)
     rows = []
     for row in asked.assign(place=asked["model"].map(now)).sort_values(["place", "model"]).itertuples():
         said = html.escape(row.model), html.escape(row.answer), verdict(row.right), bar(row.true_probability, right=row.right)
         rows.append((str(row.place), moved(before[row.model], row.place), *said))
-    return table(["place", "at scale 0", "classifier", "answer", "", "true class"], rows)
+    return table([f"place at {scale:g}", "at 0", "classifier", "answer", "", "true class"], rows)
 
 
 def moved(before: int, now: int) -> str:
@@ -103,6 +103,11 @@ def failure_points(played: Round, first: Int[np.ndarray, "models"], models: Sequ
     you = f'<b style="background:{RIGHT}; color:white; padding:0 6px">{YOU}</b>'
     cells = [listed(([you] if column == played.failure else []) + [*map(html.escape, own)]) for column, own in enumerate(here)]
     return table([*(f"scale {name}" for name in names[:-1]), names[-1]], [[*seen, ""], cells])
+
+
+def heading(text: str) -> str:
+    """A line above a widget."""
+    return f'<div style="font-size:115%; font-weight:bold; margin-top:10px">{html.escape(text)}</div>'
 
 
 def listed(names: Collection[str]) -> str:

@@ -43,7 +43,7 @@ def game(run: Run, found: Outcomes) -> VBox | Markdown:
 
 def chosen(name: str, options: list, value: Any) -> Dropdown:
     """A drop-down list with its name."""
-    return Dropdown(options=options, value=value, description=name, layout=Layout(width="270px"))
+    return Dropdown(options=options, value=value, description=name, layout=Layout(width="270px", min_width="270px"))
 
 
 def slider(scales: list[float], value: float) -> SelectionSlider:
@@ -70,7 +70,8 @@ class Desk:
         for control in (self.shift, self.name, self.seed, self.models, self.scale):
             control.observe(self.turned, "value")
         choice = VBox([self.shift, self.name, self.seed, self.models])
-        self.box = VBox([HBox([choice, VBox([self.picture, self.note]), self.table]), self.scale])
+        seen = VBox([self.picture, self.note], layout=Layout(width="300px", min_width="300px", margin="0 12px"))
+        self.box = VBox([HTML(views.heading("Turn the slider")), self.scale, HBox([choice, seen, self.table])])
         self.box.add_class("cns-severity")
         self.turned()
 
@@ -86,7 +87,7 @@ class Desk:
             known = self.supply.at_hand(look.shift, look.name, look.seed)
             if look.scale not in known and (near := nearest(known, look.scale)) is not None:
                 self.picture.value = views.picture(known[near], text=f"{look.name}, scale {near:g}")
-                self.note.value = f"scale {near:g}; drawing scale {look.scale:g} ..."
+                self.note.value = f"Scale {near:g}, while<br>scale {look.scale:g} is drawn ..."
             self.picture.value = views.picture(self.supply.picture(look), text=views.named(look))
             self.note.value = self.said(look)
             self.table.value = self.answers(look)
@@ -96,16 +97,16 @@ class Desk:
     def said(self, look: Look) -> str:
         """Where the picture comes from, and whether its trajectory counts."""
         whose = "a picture of the benchmark" if look.scale in self.supply.run.base.scales else "drawn between the benchmark's scales"
-        counts = "kept by the filter" if (look.shift, look.name, look.seed) in self.kept else "its trajectory is dropped by the filter"
-        return f"scale {look.scale:g}: {whose}; {counts}"
+        counts = "the filter keeps its trajectory" if (look.shift, look.name, look.seed) in self.kept else "the filter drops its trajectory"
+        return f"Scale {look.scale:g}: {whose};<br>{counts}."
 
     def answers(self, look: Look) -> str:
         """The table of answers."""
         asked = self.supply.answers(look, self.models.value)
         if not self.ranked:
-            return views.answers(asked)
+            return views.answers(asked, scale=look.scale)
         start = Look(look.shift, look.name, look.seed, 0.0)
-        return views.ranks(asked, self.supply.answers(start, self.models.value))
+        return views.ranks(asked, self.supply.answers(start, self.models.value), scale=look.scale)
 
 
 class Game:
@@ -125,7 +126,8 @@ class Game:
             button.on_click(self.answered)
         self.next.on_click(self.begin)
         rows = [HBox(self.names[start : start + 5]) for start in range(0, len(self.names), 5)]
-        self.box = VBox([HBox([self.picture, VBox([self.note, self.scale, *rows, self.next])]), self.result])
+        said = VBox([self.note, self.scale, *rows, self.next], layout=Layout(margin="0 12px"))
+        self.box = VBox([HTML(views.heading("Your own failure point")), HBox([self.picture, said]), self.result])
         self.box.add_class("cns-game")
         self.begin()
 

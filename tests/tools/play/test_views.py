@@ -37,14 +37,17 @@ def test_a_look_in_words():
 
 
 def test_answers_are_told_by_word_and_number():
-    shown = cells(views.answers(asked(("vit", "bag", 0.9, 0.9), ("resnet", "coat", 0.6, 0.3))))
-    assert shown == [["vit", "bag", "&#10003; right", "90%"], ["resnet", "coat", "&#10007; wrong", "60%"]]
+    shown = views.answers(asked(("vit", "bag", 0.9, 0.9), ("resnet", "coat", 0.6, 0.3)), scale=0.5)
+    assert "answer at scale 0.5" in shown and cells(shown) == [
+        ["vit", "bag", "&#10003; right", "90%"],
+        ["resnet", "coat", "&#10007; wrong", "60%"],
+    ]
 
 
 def test_classifiers_stand_in_the_order_of_the_true_class_with_their_place_at_scale_0():
     start = asked(("vit", "bag", 0.9, 0.9), ("resnet", "bag", 0.8, 0.8), ("mixer", "bag", 0.7, 0.7))
     now = asked(("vit", "coat", 0.6, 0.1), ("resnet", "bag", 0.7, 0.7), ("mixer", "bag", 0.7, 0.7))
-    rows = cells(views.ranks(now, start))
+    rows = cells(views.ranks(now, start, scale=1.0))
     assert [row[:3] for row in rows] == [["1", "3 &#8593; up", "mixer"], ["1", "2 &#8593; up", "resnet"], ["3", "1 &#8595; down", "vit"]]
     assert [row[-1] for row in rows] == ["70%", "70%", "10%"]
 

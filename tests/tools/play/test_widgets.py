@@ -64,7 +64,7 @@ def text(page, name: str) -> str:
 def settled(page, name: str) -> float:
     """The scale at which the slider stands, once the picture is the one of that scale."""
     here, readout = part(name, "img"), part(name, ".widget-readout")
-    page.wait(f"{here}.alt.endsWith('scale ' + {readout}.innerText) && !/drawing/.test({part(name)}.innerText)", seconds=SECONDS)
+    page.wait(f"{here}.alt.endsWith('scale ' + {readout}.innerText) && !/is drawn/.test({part(name)}.innerText)", seconds=SECONDS)
     return float(page.value(f"{readout}.innerText"))
 
 
