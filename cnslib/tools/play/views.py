@@ -92,7 +92,7 @@ def outcome(played: Round, first: Int[np.ndarray, "models"], models: Sequence[st
     word = "You can name it at every scale" if own == len(played.scales) else f"Your failure point is scale {names[own]}"
     others = f"fail earlier: {counts['earlier']}; at the same scale: {counts['same']}; later or never: {counts['later']}"
     what = html.escape(f"{played.name} in {played.shift}")
-    return f"<p>It is a <b>{what}</b>. <b>{word}.</b> Of {len(models)} classifiers {others}.</p>"
+    return f"<p>This was: <b>{what}</b>. <b>{word}.</b> Of {len(models)} classifiers {others}.</p>"
 
 
 def failure_points(played: Round, first: Int[np.ndarray, "models"], models: Sequence[str], pictures: Sequence[Picture]) -> str:
@@ -103,6 +103,11 @@ def failure_points(played: Round, first: Int[np.ndarray, "models"], models: Sequ
     you = f'<b style="background:{RIGHT}; color:white; padding:0 6px">{YOU}</b>'
     cells = [listed(([you] if column == played.failure else []) + [*map(html.escape, own)]) for column, own in enumerate(here)]
     return table([*(f"scale {name}" for name in names[:-1]), names[-1]], [[*seen, ""], cells])
+
+
+def note(*lines: str) -> str:
+    """Lines below a picture."""
+    return f'<div style="line-height:1.35">{"<br>".join(map(html.escape, lines))}</div>'
 
 
 def heading(text: str) -> str:

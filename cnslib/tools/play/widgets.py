@@ -87,7 +87,7 @@ class Desk:
             known = self.supply.at_hand(look.shift, look.name, look.seed)
             if look.scale not in known and (near := nearest(known, look.scale)) is not None:
                 self.picture.value = views.picture(known[near], text=f"{look.name}, scale {near:g}")
-                self.note.value = f"Scale {near:g}, while<br>scale {look.scale:g} is drawn ..."
+                self.note.value = views.note(f"Scale {near:g}, while", f"scale {look.scale:g} is drawn ...")
             self.picture.value = views.picture(self.supply.picture(look), text=views.named(look))
             self.note.value = self.said(look)
             self.table.value = self.answers(look)
@@ -96,9 +96,9 @@ class Desk:
 
     def said(self, look: Look) -> str:
         """Where the picture comes from, and whether its trajectory counts."""
-        whose = "a picture of the benchmark" if look.scale in self.supply.run.base.scales else "drawn between the benchmark's scales"
+        whose = "from the benchmark" if look.scale in self.supply.run.base.scales else "drawn on demand"
         counts = "the filter keeps its trajectory" if (look.shift, look.name, look.seed) in self.kept else "the filter drops its trajectory"
-        return f"Scale {look.scale:g}: {whose};<br>{counts}."
+        return views.note(f"Scale {look.scale:g}, {whose};", f"{counts}.")
 
     def answers(self, look: Look) -> str:
         """The table of answers."""

@@ -86,5 +86,9 @@ def test_the_tally_shows_the_reader_among_the_nearest():
     assert [row[1:] for row in cells(said)] == [["f", "1.00"], ["b", "0.50"], ["you", "0.50"], ["a", "0.00"]]
 
 
+def test_a_note_has_its_lines_under_each_other():
+    assert re.sub("<br>", "|", views.note("a", "b & c")).count("a|b &amp; c") == 1
+
+
 def test_an_error_is_shown_as_text():
     assert views.problem(ValueError("a < b")) == "<p>a &lt; b</p>"
