@@ -64,7 +64,17 @@ EVALUATION = Recipe("evaluation", 1, ("cnslib.method.evaluation",), (CLASSIFIERS
 
 # The further chapters.
 CATALOG_ANSWERS = Recipe("evaluation-catalog", 1, ("cnslib.data.catalog",), (EVALUATION,))
-CORRUPTIONS = Recipe("corruptions", 1, ("cnslib.data.catalog", "cnslib.studies.corruptions"), (EVALUATION,))
+CORRUPTED = Recipe(
+    "corrupted",
+    1,
+    (
+        "cnslib.studies.corruptions.blurs",
+        "cnslib.studies.corruptions.effects",
+        "cnslib.studies.corruptions.levels",
+        "cnslib.studies.corruptions.weather",
+    ),
+)
+CORRUPTIONS = Recipe("corruptions", 2, ("cnslib.data.catalog", "cnslib.studies.corruptions.answers"), (CORRUPTED, EVALUATION))
 CLOSEUPS = Recipe("closeups", 1, ("cnslib.studies.bisection.closeups",), (GENERATION,))
 CLOSEUP_ANSWERS = Recipe("closeup-answers", 1, (), (CLOSEUPS, EVALUATION))
 ABLATION = Recipe("ablation", 1, ("cnslib.studies.ablation.samplers",), (EVALUATION, HEALTH))
@@ -88,6 +98,9 @@ EX1_PHOTOGRAPHS = Recipe("scenarios-photographs", 1, (), (EX1, OWN_CLASSIFIERS, 
 EX2 = Recipe("scenarios-within", 2, ("cnslib.studies.scenarios.experiment2",), (PLAIN, STRONG, SUBJECTS))
 SEGMENTATION = Recipe("segmentation", 1, ("cnslib.studies.segmentation.masks",), (PLAIN, STRONG, SUBJECTS))
 SALIENCY = Recipe("saliency", 1, ("cnslib.studies.segmentation.saliency",), (OWN_CLASSIFIERS, PHOTOGRAPHS, SUBJECTS))
+CORRUPTED_PHOTOGRAPHS = Recipe(
+    "corrupted-photographs", 1, ("cnslib.studies.corruptions.photographs",), (CORRUPTED, EVALUATION, OWN_CLASSIFIERS, PHOTOGRAPHS)
+)
 PHOTOS = Recipe("photos", 1, ("cnslib.data.imagenet", "cnslib.studies.photos"), (EVALUATION, OWN_CLASSIFIERS, PHOTOGRAPHS, SHIFTS))
 
 

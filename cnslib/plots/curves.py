@@ -29,24 +29,24 @@ def estimate_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, label: 
         figures.label_ends(axes)
 
 
-def drop_lines(axes: Axes, table: pd.DataFrame) -> None:
-    """Accuracy drop against the slider scale, one curve per model (Fig. 6)."""
+def drop_lines(axes: Axes, table: pd.DataFrame, *, along: str = "slider scale") -> None:
+    """Accuracy drop along the scale, one curve per model (Fig. 6); `along` names it."""
     estimate_lines(axes, table, x="scale", hue="model", label="accuracy drop")
-    axes.set_xlabel("slider scale")
+    axes.set_xlabel(along)
     axes.axhline(0, color="0.7", linewidth=0.6, zorder=0)
 
 
-def accuracy_lines(axes: Axes, table: pd.DataFrame, *, chance: float) -> None:
-    """Accuracy against the slider scale, one curve per model; the dotted line is the share that guessing gets right."""
+def accuracy_lines(axes: Axes, table: pd.DataFrame, *, chance: float, along: str = "slider scale") -> None:
+    """Accuracy along the scale, which `along` names, one curve per model; the dotted line is the share that guessing gets right."""
     estimate_lines(axes, table, x="scale", hue="model", label="accuracy")
-    axes.set_xlabel("slider scale")
+    axes.set_xlabel(along)
     axes.axhline(chance, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
 
 
-def rank_lines(axes: Axes, table: pd.DataFrame) -> None:
-    """Rank against the slider scale, one curve per model, rank 1 on top (Fig. 7)."""
+def rank_lines(axes: Axes, table: pd.DataFrame, *, along: str = "slider scale") -> None:
+    """Rank along the scale, which `along` names, one curve per model, rank 1 on top (Fig. 7)."""
     estimate_lines(axes, table, x="scale", hue="model", label="rank")
-    axes.set(xlabel="slider scale", ylim=(table["high"].max() + 0.5, 0.5))
+    axes.set(xlabel=along, ylim=(table["high"].max() + 0.5, 0.5))
 
 
 def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:

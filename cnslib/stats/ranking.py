@@ -214,6 +214,20 @@ def originals_agreement(errors: Shares) -> dict:
     return order_record(errors.samples[:, -1, :, 0], mean_errors(errors), errors.n[-1], errors.confidence)
 
 
+def unshifted_agreement(first: Shares, second: Shares) -> dict:
+    """Kendall's tau-b between the orders of the models by their errors at scale 0 of two benchmarks, before anything is shifted."""
+    require_same(first, second)
+    one, other = (errors.samples[:, -1, :, 0] for errors in (first, second))
+    return order_record(one, other, min(first.n[-1], second.n[-1]), first.confidence)
+
+
+def loss_agreement(first: Shares, second: Shares) -> dict:
+    """The same between the orders by accuracy lost: the mean error less that at scale 0, so that the level does not count."""
+    require_same(first, second)
+    one, other = (mean_errors(errors) - errors.samples[:, -1, :, 0] for errors in (first, second))
+    return order_record(one, other, min(first.n[-1], second.n[-1]), first.confidence)
+
+
 def order_changes(errors: Shares) -> pd.DataFrame:
     """For each pair of models how probable it is that their order by mean error is not the same under all shifts.
 
@@ -249,3 +263,19 @@ def agreement_of(kinds: Mapping[str, Shares]) -> pd.DataFrame:
     """The last group's `agreement` of several sets of shares (order of, scale)."""
     rows = {name: agreement(own).groupby("scale").last().drop(columns="shift") for name, own in kinds.items()}
     return pd.concat(rows, names=["order of"])
+
+
+def reversals(values: Float[np.ndarray, "resamples+1 conditions models"], models: list[str]) -> pd.DataFrame:
+    """For each pair of models whether one is better under one condition and the other under another, both surely.
+
+    The p value of two conditions is the larger one of their one-sided ones (`wald`), so that both differences have to be there; Holm's
+    correction runs over all pairs of models and conditions. Returns (first, second, p_holm), the least over the conditions.
+    """
+    first, second = np.triu_indices(len(models), 1)
+    difference = values[..., second] - values[..., first]
+    p, sign = wald(difference) / 2, np.sign(difference[0])
+    one, other = np.triu_indices(values.shape[1], 1)
+    both = np.where(sign[one] * sign[other] < 0, np.maximum(p[one], p[other]), 1.0)
+    corrected = bootstrap.holm(pd.Series(both.ravel())).reshape(both.shape)
+    names = np.array(models, object)
+    return pd.DataFrame({"first": names[first], "second": names[second], "p_holm": corrected.min(0)})

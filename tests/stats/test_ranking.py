@@ -127,6 +127,35 @@ def test_the_order_of_the_originals_is_that_at_scale_zero():
     assert ranking.originals_agreement(errors_of(turned))["estimate"] == -1
 
 
+def test_orders_before_any_shift_and_by_loss_are_told_apart():
+    first = errors_of([[[0.1, 0.5], [0.2, 0.4], [0.3, 0.35]]])  # worst at first, least lost
+    second = errors_of([[[0.1, 0.6], [0.2, 0.3], [0.3, 0.35]]])
+    assert ranking.unshifted_agreement(first, second)["estimate"] == 1
+    assert ranking.loss_agreement(first, second)["estimate"] == 1  # lost 0.4, 0.2, 0.05 and 0.5, 0.1, 0.05
+    assert ranking.rank_agreement(first, second)["estimate"] == pytest.approx(1 / 3)  # one of three pairs is turned
+    for compare in (ranking.unshifted_agreement, ranking.loss_agreement):
+        with pytest.raises(ValueError, match="the same models"):
+            compare(first, errors_of([[[0.1, 0.5], [0.2, 0.4], [0.3, 0.35]]], models=["a", "b", "c"]))
+
+
+def test_a_reversal_needs_both_differences_for_sure():
+    rng = np.random.default_rng(0)
+    noise = np.concatenate([np.zeros((1, 2, 3)), rng.normal(0, 0.01, (400, 2, 3))])
+    sure = np.array([[0.1, 0.5, 0.3], [0.5, 0.1, 0.497]])  # a and b change places, and b and c; a and c perhaps
+    table = ranking.reversals(noise + sure, ["a", "b", "c"]).set_index(["first", "second"])["p_holm"]
+    assert table["a", "b"] < 0.001 and table["b", "c"] < 0.001 and table["a", "c"] > 0.05
+    assert ranking.reversals(noise + sure[:1], ["a", "b", "c"])["p_holm"].min() == 1  # the same order twice
+
+
+def test_equal_models_are_hardly_ever_reversed():
+    rng, found = np.random.default_rng(1), 0
+    for _ in range(200):
+        drawn = rng.normal(0, 0.05, (1, 3, 5))
+        resamples = drawn + rng.normal(0, 0.05, (200, 3, 5))
+        found += bool((ranking.reversals(np.concatenate([drawn, resamples]), list("abcde"))["p_holm"] < 0.05).any())
+    assert found <= 20  # 5 in 100 at most, up to chance
+
+
 def test_a_pair_changes_between_shifts_when_its_order_does():
     table = ranking.order_changes(errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]], [[0, 0.2], [0, 0.1], [0, 0.3]]]))
     assert table.set_index(["first", "second"])["probability"].to_dict() == {

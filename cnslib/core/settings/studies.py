@@ -90,7 +90,6 @@ def reference_first(names: list[str]) -> list[str]:
 
 
 Fraction = Annotated[Number, Field(gt=0, le=1)]
-Quality = Annotated[Number, Field(ge=1, le=100)]  # of a JPEG
 Pair = Annotated[list[Shift], Field(min_length=2, max_length=2), AfterValidator(distinct)]
 Projects = Annotated[list[str], AfterValidator(none_or_two)]
 
@@ -127,21 +126,21 @@ class Labels(Filtering):
 
 @dataclass(frozen=True, config=STRICT)
 class Corruptions(Resampled):
-    """ImageNet-C's corruptions: pictures per class, and the parameter of each severity, mild to heavy."""
+    """ImageNet-C's corruptions: pictures per class, the side whose parameters they take, levels of contrast between ImageNet-C's five.
+
+    `cutouts` of the photo set are corrupted, too, with the parameters of 224 px.
+    """
 
     images: Count
-    contrast: Annotated[list[Fraction], Field(min_length=1)]
-    contrast_severities: Annotated[list[Positive], Field(min_length=1), AfterValidator(rising)]
-    noise: Annotated[list[Positive], Field(min_length=1)]
-    blur: Annotated[list[Positive], Field(min_length=1)]
-    jpeg: Annotated[list[Quality], Field(min_length=1)]
+    side: Literal[64, 224]
+    contrast: list[Fraction]
+    contrast_severities: Annotated[list[Positive], AfterValidator(rising)]
+    cutouts: Some
     reference: str
 
     def __post_init__(self):
         same = len(self.contrast) == len(self.contrast_severities)
         demand(same, "corruptions.contrast", self.contrast, f"one value for each of {len(self.contrast_severities)} severities")
-        lengths = {len(self.noise), len(self.blur), len(self.jpeg)}
-        demand(len(lengths) == 1, "corruptions.noise", self.noise, "as many values as blur and jpeg have")
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -1,0 +1,87 @@
+"""Corrupted pictures of the catalog: which there are, and answers that are made once."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from golden_units import difference
+from tiny_encoders import write_timm
+from tiny_settings import changed, corruption_settings
+
+from cnslib.core import kinds, tables
+from cnslib.core.settings.method import Evaluation
+from cnslib.studies.corruptions import answers, levels
+
+SETTINGS = corruption_settings()
+LABELS = ["bag", "coat", "shirt"]
+
+
+def pictures(count=4, side=16, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
+
+
+def test_originals_are_the_first_held_out_pictures_at_the_wanted_side(tmp_path):
+    rows = [("heldout", name, seed, tables.encode(pictures(1, 64 if seed else 96, seed)[0])) for name in LABELS[:2] for seed in range(3)]
+    tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), tmp_path / "catalog.parquet", tables.catalog)
+    keys, plain = answers.originals(tmp_path / "catalog.parquet", LABELS[:2], 2, side=64)
+    assert keys.to_numpy().tolist() == [["bag", 0], ["bag", 1], ["coat", 0], ["coat", 1]] and plain.shape == (4, 64, 64, 3)
+    np.testing.assert_array_equal(plain[1], pictures(1, 64, 1)[0])
+
+
+def test_the_originals_come_first_and_then_every_corruption_at_every_severity():
+    rows = pd.DataFrame([("bag", 3), ("coat", 5)], columns=["class", "seed"])
+    graded = {name: dict(list(own.items())[:2]) for name, own in levels.published(64).items()}
+    parts = list(answers.corrupted(rows, pictures(2), graded))
+    assert len(parts) == 1 + 2 * 15
+    np.testing.assert_array_equal(parts[0][1], pictures(2))
+    assert [tuple(keys[["shift", "scale"]].iloc[0]) for keys, _ in parts[1:3]] == [("gaussian noise", 1.0), ("gaussian noise", 2.0)]
+    assert all(keys[["class", "seed"]].equals(rows) and made.shape == (2, 16, 16, 3) for keys, made in parts)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"contrast": [0.4]}, r"corruptions\.contrast: \[0\.4\].*one value for each of 2"),
+        ({"contrast_severities": [1.0, 1.0]}, r"corruptions\.contrast_severities.*ascending"),
+        ({"side": 128}, r"corruptions\.side: 128.*64 or 224"),
+        ({"images": 0}, r"corruptions\.images: 0"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        changed(SETTINGS, **change)
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    """A catalog of two classes and a tiny classifier that has answered."""
+    folder = tmp_path_factory.mktemp("corruptions")
+    rows = [("heldout", name, seed, tables.encode(pictures(1, 32, seed)[0])) for name in LABELS[:2] for seed in range(3)]
+    tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), folder / "catalog.parquet", tables.catalog)
+    write_timm(folder / "model", outputs=len(LABELS))
+
+    def call(settings=SETTINGS):
+        how = Evaluation({"tiny": str(folder / "model")}, batch_size=8, preprocessing="model")
+        given = {"labels": LABELS, "settings": settings, "classifiers": how, "device": "cpu", "folder": folder / "answers"}
+        return answers.evaluate(folder / "catalog.parquet", LABELS[:2], **given)["tiny"]
+
+    return call
+
+
+def test_every_picture_is_answered_once_per_severity(answered):
+    table = tables.read(answered(), tables.predictions)
+    graded = [(name, severity) for name, own in levels.levels(SETTINGS).items() for severity in own]
+    wanted = [(shift, name, seed, scale) for shift, scale in [("unshifted", 0.0), *graded] for name in LABELS[:2] for seed in range(2)]
+    assert len(tables.complete(table, wanted, tables.KEY, "answers")) == len(table) == len(wanted)
+
+
+def test_answers_are_kept_until_a_level_changes(answered):
+    first = answered().stat().st_mtime_ns
+    assert answered().stat().st_mtime_ns == first
+    changed = dataclasses.replace(SETTINGS, contrast=[0.15, 0.08])
+    assert answered(changed).stat().st_mtime_ns != first
+
+
+def test_the_tiny_unit_is_the_golden_one(answered):
+    assert not difference(kinds.CORRUPTIONS, tables.read(answered(), tables.predictions))
