@@ -228,3 +228,38 @@ def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.Data
     change = (published["with_percent"] - published["without_percent"]) / 100
     table = over_garments(replies, first=MIXED, second=BEFORE, settings=settings)
     return verdicts.beside(table, [change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]])
+
+
+def said(record: pd.Series) -> str:
+    """A difference with its interval, for a sentence."""
+    return f"{record['estimate']:+.3f} ({record['low']:+.3f} to {record['high']:+.3f})"
+
+
+def headline(gains: pd.DataFrame, alone: pd.DataFrame, *, runs: int) -> str:
+    """What the generated pictures add and what training alone changes, per test set (tables by test set)."""
+    first = f"Over {runs} paired runs, generated images in half of each batch change accuracy on garments in rendered styles"
+    then = f"by {said(gains.loc[STYLES])} and on the held-out catalog by {said(gains.loc[CATALOG])}"
+    last = f"Those steps by themselves change it by {said(alone.loc[STYLES])} and {said(alone.loc[CATALOG])}"
+    return f"{first} {then}, compared with as many steps on real images alone. {last}"
+
+
+def accuracy_words(accuracies: pd.DataFrame) -> str:
+    """Accuracy of the arms on rendered styles."""
+    own = accuracies[accuracies["exam"] == STYLES].set_index("arm")["estimate"]
+    first = f"On rendered styles {own[MIXED]:.1%} are right after half generated batches"
+    return f"{first}, {own[REAL]:.1%} after real ones, {own[BEFORE]:.1%} before"
+
+
+def style_words(by_style: pd.DataFrame, eaten: pd.Series) -> str:
+    """Which style gains most and which least, how many surely gain, and whether the gain follows the number of trajectories.
+
+    `eaten` are the trajectories of each style.
+    """
+    own = by_style.set_index("shift")
+    order = own["estimate"].sort_values()
+    sure = int((own["low"] > 0).sum())
+    most, least = (f"{order.index[place]} gains {how} ({order.iloc[place]:+.2f})" for place, how in ((-1, "most"), (0, "least")))
+    first = f"{most}, {least}; {sure} of {len(own)} surely gain"
+    if eaten.nunique() < 2 or len(own) < 3:
+        return first
+    return f"{first}; Spearman's correlation of gain and trajectories is {own['estimate'].corr(eaten[own.index], method='spearman'):.2f}"

@@ -175,3 +175,17 @@ def test_the_styled_test_set_is_the_golden_one():
     """What the networks learn is a training in bf16, which processors round in their own way."""
     _, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
     assert not difference(kinds.SYNTHETIC, pictures)
+
+
+def test_sentences_hold_the_numbers_of_their_tables():
+    rows = {"estimate": [0.09, -0.011], "low": [0.07, -0.025], "high": [0.11, 0.003]}
+    gains = pd.DataFrame(rows, index=[STYLES, CATALOG])
+    text = synthetic.headline(gains, gains * 0, runs=5)
+    assert text.startswith("Over 5 paired runs") and "styles by +0.090 (+0.070 to +0.110) and" in text and "catalog by -0.011" in text
+    arms = pd.DataFrame({"exam": STYLES, "arm": [MIXED, REAL, BEFORE], "estimate": [0.5, 0.4, 0.3]})
+    assert "50.0% are right after half generated batches, 40.0% after real ones, 30.0% before" in synthetic.accuracy_words(arms)
+    by_style = pd.DataFrame({"shift": ["a", "b", "c"], "estimate": [0.1, 0.3, 0.2], "low": [-0.1, 0.2, 0.1], "high": [0.3, 0.4, 0.3]})
+    eaten = pd.Series({"a": 30, "b": 10, "c": 20})
+    said = "b gains most (+0.30), a gains least (+0.10); 2 of 3 surely gain"
+    assert synthetic.style_words(by_style, eaten) == f"{said}; Spearman's correlation of gain and trajectories is -1.00"
+    assert synthetic.style_words(by_style, eaten * 0) == said

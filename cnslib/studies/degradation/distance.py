@@ -4,12 +4,14 @@ Distances are taken in pixels and in features. Shifts of latents stand in the sh
 overlap), `seed` the number of the image in its class and `scale` the intensity, whose smallest value is the training distribution.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 from jaxtyping import Float
+from matplotlib.axes import Axes
 from sklearn.neighbors import NearestNeighbors
 
 from cnslib.core import kinds, tables, units
@@ -82,6 +84,15 @@ def linearity(found: Outcomes, distances: pd.DataFrame, *, settings: Bootstrap) 
     return accuracy.tabulate(explained[..., None, None], errors, [0], models=["all models"], within=bootstrap.SHARE).drop(
         columns=["model", "scale"]
     )
+
+
+def thin_lines(panels: Iterable[Axes], table: pd.DataFrame, *, label: str) -> None:
+    """Adds a thin grey line per classifier (shift, model, distance, estimate) to the panel whose title is its shift."""
+    for axes in panels:
+        title = axes.get_title(loc="left") or axes.get_title()
+        wide = table[table["shift"] == title].pivot(index="distance", columns="model", values="estimate")
+        axes.plot(wide.index, wide, color="0.6", linewidth=0.5, zorder=0)
+        axes.set_xlabel(label)
 
 
 SPACES = ("pixel", "feature")

@@ -24,7 +24,9 @@ from cnslib.studies.degradation.distance import along, slope
 
 AUGMENTED = " + RandAugment"
 ARMS = ("plain", "RandAugment")
-CONVOLUTIONAL = ("resnet20", "vgg", "densenet", "resnext")
+STRONG, WEAK = "resnet20", ("svm", "mixer", "vit")  # the paper's own four, by inductive bias (Fig. 5, centre)
+BIASED = "overlap"  # the shift under which it compares them
+STRONGEST, MILDER = "truncation", ("extend", "overlap")  # section 4.1
 Values = Float[np.ndarray, "resamples+1"]
 
 
@@ -67,10 +69,19 @@ def against_distance(errors: Shares, means: pd.DataFrame, *, space: str) -> pd.D
     return table.merge(means[["shift", "scale", space]].rename(columns={space: "distance"}), on=["shift", "scale"])
 
 
-def last_drop(errors: Shares, models: list[str]) -> Values:
-    """Accuracy drop at the last step, all shifts, averaged over some classifiers."""
-    samples = errors.samples[:, errors.groups.index(ALL), axes.columns(errors, models)]
+def last_drop(errors: Shares, models: list[str], *, shift: str = ALL) -> Values:
+    """Accuracy drop at the last step, averaged over some classifiers; NaN where there is no such shift or no classifier."""
+    if shift not in errors.groups or not models:
+        return np.full(len(errors.samples), np.nan)
+    samples = errors.samples[:, errors.groups.index(shift), axes.columns(errors, models)]
     return (samples[..., -1] - samples[..., 0]).mean(1)
+
+
+def starts(errors: Shares, models: list[str]) -> Values:
+    """Accuracy at step 0, all shifts, averaged over some classifiers; NaN where there is none."""
+    if not models:
+        return np.full(len(errors.samples), np.nan)
+    return 1 - errors.samples[:, errors.groups.index(ALL), axes.columns(errors, models), 0].mean(1)
 
 
 def average_drop(errors: Shares, model: str) -> Values:
@@ -79,9 +90,11 @@ def average_drop(errors: Shares, model: str) -> Values:
     return (samples[:, 1:] - samples[:, :1]).mean(1)
 
 
-def mean_slope(slopes: Shares, models: list[str]) -> Values:
-    """Slopes over all shifts, averaged over some classifiers."""
-    return slopes.samples[:, slopes.groups.index(ALL), axes.columns(slopes, models), 0].mean(1)
+def mean_slope(slopes: Shares, models: list[str], *, shift: str = ALL) -> Values:
+    """Slopes averaged over some classifiers; NaN where there is no such shift or no classifier."""
+    if shift not in slopes.groups or not models:
+        return np.full(len(slopes.samples), np.nan)
+    return slopes.samples[:, slopes.groups.index(shift), axes.columns(slopes, models), 0].mean(1)
 
 
 def learned(errors: Shares, least: float) -> list[str]:
@@ -97,17 +110,21 @@ def findings(errors: Shares, slopes: Shares, sets: Shares, *, least: float) -> d
     """
     able = learned(errors, least)
     single = [name for name in able if AUGMENTED not in name]
-    strong, weak = ([name for name in single if (name in CONVOLUTIONAL) == holds] for holds in (True, False))
+    strong, weak = ([name for name in single if name in own] for own in ((STRONG,), WEAK))
     partners, augmented = arms([name for name in able if name.removesuffix(AUGMENTED) in single]).values()
+    hardest = last_drop(errors, single, shift=STRONGEST)
     values = {
         "decline": last_drop(errors, single),
+        **{f"strongest_{milder}": hardest - last_drop(errors, single, shift=milder) for milder in MILDER},
         "augmented": last_drop(errors, augmented),
+        "baseline": starts(errors, augmented) - starts(errors, partners),
         "augmentation": mean_slope(slopes, augmented) - mean_slope(slopes, partners),
         "size": average_drop(sets, "half sphere") - average_drop(sets, "large"),
         "support": average_drop(sets, "large") - average_drop(sets, "full support"),
-        "bias": mean_slope(slopes, strong) - mean_slope(slopes, weak),
+        "complete": average_drop(sets, "full support"),
+        "bias": mean_slope(slopes, strong, shift=BIASED) - mean_slope(slopes, weak, shift=BIASED),
     }
-    return {name: over_images(own, sets if name in ("size", "support") else errors) for name, own in values.items()}
+    return {name: over_images(own, sets if name in ("size", "support", "complete") else errors) for name, own in values.items()}
 
 
 def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
@@ -115,6 +132,79 @@ def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
     table = published.set_index("id").loc[list(found)]
     own = table[["finding", "quantity"]].join(pd.DataFrame(found).T)
     return verdicts.beside(own, table["published"], tolerance=table["tolerance"].fillna(0.0))
+
+
+def levels(errors: Shares, slopes: Shares) -> pd.DataFrame:
+    """Accuracy at step 0 and at the last step of every shift, what is lost between, and the slope over all shifts, per classifier.
+
+    A drop can be small because there was little to lose; the levels tell.
+    """
+    ends = 1 - errors.samples[0][..., [0, -1]]
+    parts = {(group, end): ends[i, :, j] for i, group in enumerate(errors.groups) for j, end in enumerate(("step 0", "last step"))}
+    table = pd.DataFrame(parts, index=pd.Index(errors.models, name="model"))
+    for i, group in enumerate(errors.groups):
+        table[group, "lost"] = ends[i, :, 0] - ends[i, :, 1]
+    table = table.sort_index(axis=1, ascending=[True, False])
+    return table.assign(slope=slopes.samples[0, slopes.groups.index(ALL), :, 0])
+
+
+def tally(own: pd.DataFrame, everybody: pd.DataFrame) -> str:
+    """What became of the claims, and how many hold when classifiers that learned nothing take part, too."""
+    held = int(everybody["verdict"].isin(verdicts.CONFIRMED).sum())
+    return f"Of the paper's claims: {verdicts.counted(own['verdict'])}; if classifiers that learned nothing take part, {held} hold"
+
+
+def by_training(slopes: pd.DataFrame) -> pd.DataFrame:
+    """The slopes of the networks that were trained in both ways, with the columns model and training."""
+    augmented = slopes["model"].str.endswith(AUGMENTED)
+    names = slopes["model"].str.removesuffix(AUGMENTED)
+    both = slopes.assign(training=augmented.map(dict(zip((False, True), ARMS, strict=True))), model=names)
+    return both[both.groupby("model")["training"].transform("size") == 2]
+
+
+def drop_words(errors: Shares, models: list[str]) -> str:
+    """Accuracy at step 0 and at the last step of every shift, mean over some classifiers."""
+    right = 1 - errors.samples[0][:, axes.columns(errors, models)].mean(1)
+    said = [f"{group} {row[0]:.2f} to {row[-1]:.2f}" for group, row in zip(errors.groups[:-1], right, strict=False)]
+    return f"Accuracy falls from step 0 to the last, mean over the classifiers: {', '.join(said)}"
+
+
+def loss_words(results: dict[str, dict]) -> str:
+    """How much accuracy the classifiers lose at the last step, and under which shift."""
+    lost, extend, overlap = (results[name] for name in ("decline", "strongest_extend", "strongest_overlap"))
+    said = f"At the last step classifiers lose {interval(lost)} of accuracy"
+    ahead = [record["estimate"] for record in (extend, overlap)]
+    if np.isnan(ahead).any():
+        return said
+    sides = {True: "most", False: "least"}
+    place = sides[min(ahead) > 0] if (min(ahead) > 0) == (max(ahead) > 0) else "neither most nor least"
+    return f"{said}, {place} of it under truncation, which is the strongest shift of the paper"
+
+
+def interval(record: dict) -> str:
+    """A number with its interval, for a sentence."""
+    return f"{record['estimate']:.2f} ({record['low']:.2f} to {record['high']:.2f})"
+
+
+def line_words(fits: pd.DataFrame) -> str:
+    """How much of the change of accuracy a line in the distance explains, shift by shift (as `distance.linearity`)."""
+    shares = fits.set_index("shift")["estimate"].drop(ALL)
+    return f"a line in the distance explains {', '.join(f'{share:.2f} ({shift})' for shift, share in shares.items())} of the change"
+
+
+def set_words(sets: Shares) -> str:
+    """Average drop of one network after each training set."""
+    lost = {name: average_drop(sets, name)[0] for name in sets.models}
+    said = [f"{drop:.2f} after {name}" for name, drop in sorted(lost.items(), key=lambda item: item[1])]
+    return f"Averaged over the steps it loses {', '.join(said)}"
+
+
+def steepest(slopes: Shares) -> str:
+    """The classifiers with the flattest and the steepest slope over all shifts."""
+    own = pd.Series(slopes.samples[0, slopes.groups.index(ALL), :, 0], slopes.models).sort_values()
+    return (
+        f"{own.index[0]} loses accuracy fastest with distance ({own.iloc[0]:.2f} per unit), {own.index[-1]} slowest ({own.iloc[-1]:+.2f})"
+    )
 
 
 def ask(

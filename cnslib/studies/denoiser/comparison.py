@@ -141,6 +141,65 @@ def without(table: pd.DataFrame, reference: str) -> pd.DataFrame:
     return table[table["model"] != reference].drop(columns="scale").reset_index(drop=True)
 
 
+def relative_margins(answers: pd.DataFrame, errors: pd.DataFrame, *, size: int) -> str:
+    """The median margin of each loss as a share of the whole error of a picture, which is summed over `size` values."""
+    middle = answers.assign(margin=answers["margin"].abs()).groupby("model")["margin"].median()
+    total = errors.groupby(tables.KEY)[["l1", "l2"]].mean().mean() * size
+    return ", ".join(f"{middle[model(loss)] / total[loss]:.2%} of the error ({loss})" for loss in ("l1", "l2"))
+
+
+def at_last(printed: pd.DataFrame, drops: pd.DataFrame, *, scale: float) -> pd.DataFrame:
+    """Published drops (counterpart, shift, published) beside our counterparts' at one scale."""
+    last = drops[drops["scale"] == scale].rename(columns={"model": "counterpart"})
+    return printed.drop(columns=["scale", "source"]).merge(last.drop(columns="scale"), on=["counterpart", "shift"])
+
+
+def end_records(accuracies: pd.DataFrame, settings: Denoiser) -> dict[str, dict]:
+    """Accuracy over all shifts at the first and at the last scale as records, by classifier."""
+    pooled = accuracies[accuracies["shift"] == accuracy.ALL]
+    ends = (settings.scales[0], settings.scales[-1])
+    return {f"accuracy_scale_{scale:g}": bootstrap.records(pooled[pooled["scale"] == scale], "model") for scale in ends}
+
+
+def headline(pooled: pd.DataFrame, ends: tuple[float, float], *, scale: float, n: int) -> str:
+    """Against how many classifiers the diffusion classifier surely loses less or more accuracy, and from where to where it falls.
+
+    `pooled` is its `lead` over all shifts, one row per classifier; `ends` are its accuracies at the first and at the last scale.
+    """
+    worse, better = int((pooled["low"] > 0).sum()), int((pooled["high"] < 0).sum())
+    rest = len(pooled) - worse - better
+    first = f"The diffusion classifier surely loses less accuracy than {better} of {len(pooled)} classifiers and more than {worse}"
+    falls = f"Its accuracy falls from {ends[0]:.2f} to {ends[1]:.2f} at scale {scale:g} ({n} trajectories)"
+    return f"{first}; {rest} comparisons stay open. {falls}"
+
+
+def lead_words(pooled: pd.DataFrame) -> str:
+    """Beside whom the diffusion classifier comes out best and worst, by estimate."""
+    own = pooled.set_index("model")["estimate"].sort_values()
+    return f"It loses {-own.iloc[0]:.2f} less accuracy than {own.index[0]} and {own.iloc[-1]:.2f} more than {own.index[-1]}"
+
+
+def margin_words(sure: pd.DataFrame, model: str) -> str:
+    """The mean margin of the true class at the first and at the last scale under every shift, by one loss (as `margins`)."""
+    own = sure[sure["model"] == model].sort_values("scale").groupby("shift")["estimate"]
+    said = [f"{start:.1f} to {end:.1f} under {shift}" for shift, start, end in zip(own.first().index, own.first(), own.last(), strict=True)]
+    return f"The margin of the true class goes from {', '.join(said)} ({model})"
+
+
+def timestep_words(single: pd.DataFrame) -> str:
+    """Which timestep alone names most pictures right, for each loss (as `hits_by` loss and timestep)."""
+    best = single.loc[single.groupby("loss")["estimate"].idxmax()]
+    said = [f"timestep {row.timestep} by {row.loss} ({row.estimate:.2f} of the pictures)" for row in best.itertuples()]
+    return f"Alone, {' and '.join(said)} tells classes apart best"
+
+
+def accuracy_words(whole: pd.DataFrame, model: str) -> str:
+    """The accuracy of one classifier at the first and the last scale and its place at either; `whole` has classifiers by scale."""
+    places = whole.rank(ascending=False, method="min").loc[model].astype(int)
+    ends = [f"{whole.loc[model, scale]:.2f} at scale {scale:g} (place {places[scale]})" for scale in (whole.columns[0], whole.columns[-1])]
+    return f"{model} names {' and '.join(ends)} of {len(whole)}"
+
+
 def tried_by_all(errors: pd.DataFrame, *, classes: list[str]) -> pd.DataFrame:
     """The errors at the timesteps at which every class was tried, that is before any was dropped: image, timestep, loss, error."""
     tried = errors.groupby([*tables.KEY, "timestep"])["candidate"].transform("size") == len(classes)

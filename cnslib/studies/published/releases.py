@@ -34,6 +34,13 @@ def extended(theta: float, *, size: int, images: int, seed: int, printed: bool) 
     return pd.DataFrame({**angles, "norm": norm})
 
 
+def readings(theta: float, *, seed: int) -> pd.DataFrame:
+    """The mean angles of a shifted latent to z and to the target in degrees, under both readings of Eq. 7."""
+    drawn = {"as text and code mean it": False, "as printed": True}
+    rows = {name: extended(theta, size=256, images=20, seed=seed, printed=printed) for name, printed in drawn.items()}
+    return pd.DataFrame({name: {"to z": row["z"].mean(), "to the target": row["target"].mean()} for name, row in rows.items()}).T
+
+
 def rows(name: str, column: str) -> dict[tuple[str, str], np.ndarray]:
     """A table of XIMAGENET-12 as one vector per (model, trained on), over the eight scenarios, in [0, 1]."""
     table = published.read(name)

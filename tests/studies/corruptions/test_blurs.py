@@ -43,7 +43,7 @@ def test_a_smear_at_angle_zero_is_a_row_of_half_a_gaussian():
     made = blurs.smeared(point(), 0.0, 4, 2.0)[..., 0]
     row = made[15]
     assert made.sum() == pytest.approx(row.sum())
-    np.testing.assert_allclose(row[15 - np.arange(9)] / row[15], np.exp(-np.arange(9) ** 2 / 8))
+    np.testing.assert_allclose(row[15 - np.arange(9)] / row[15], np.exp(-(np.arange(9) ** 2) / 8))
 
 
 def test_pixels_are_exchanged_and_none_is_lost():

@@ -127,4 +127,3 @@ def test_strips_have_the_picture_first():
     strips = findings.strips(plain, pd.DataFrame({"class": ["bag"], "seed": [1]}), graded)
     assert strips.shape == (2, 6, 64, 64, 3)
     np.testing.assert_array_equal(strips[:, 0], np.repeat(plain, 2, 0))
-

@@ -67,9 +67,7 @@ def test_equal_inputs_give_equal_bytes_leave_the_original_alone_and_belong_to_th
 @pytest.mark.parametrize("name", sorted(set(levels.EFFECTS) - {"snow", "fog", "frost", "elastic transform"}))
 def test_a_higher_severity_takes_more_of_the_picture(name):
     plain = pictures(side=64)
-    apart = [
-        np.abs(levels.corrupt(name, plain, own, keys=KEYS).astype(int) - plain).mean() for own in levels.published(64)[name].values()
-    ]
+    apart = [np.abs(levels.corrupt(name, plain, own, keys=KEYS).astype(int) - plain).mean() for own in levels.published(64)[name].values()]
     assert apart[0] > 0 and apart[-1] > 1.3 * apart[0]
 
 

@@ -6,6 +6,7 @@ import pytest
 import statsmodels.api as sm
 import torch
 from golden_units import difference
+from matplotlib import pyplot as plt
 from tiny_degradation import SHIFTED
 
 from cnslib.core import kinds, tables
@@ -78,6 +79,17 @@ def test_a_robust_model_has_no_slope():
 def test_a_bend_is_not_explained_by_a_line():
     found = accuracy.outcomes(answers([20, 10, 10, 20]))
     assert distance.linearity(found, at([1, 2, 3, 4]), settings=SETTINGS).iloc[0]["estimate"] == pytest.approx(0)
+
+
+def test_thin_lines_go_to_the_panel_of_their_shift():
+    figure, panels = plt.subplots(1, 2)
+    for axes, shift in zip(panels, ["truncation", "extend"], strict=True):
+        axes.set_title(shift)
+    rows = [(shift, model, x, -x * slope) for shift, slope in (("extend", 1), ("truncation", 2)) for model in "ab" for x in (0.0, 1.0)]
+    table = pd.DataFrame(rows, columns=["shift", "model", "distance", "estimate"])
+    distance.thin_lines(panels, table, label="distance")
+    assert [[line.get_ydata().tolist() for line in axes.lines] for axes in panels] == [[[0, -2]] * 2, [[0, -1]] * 2]
+    plt.close(figure)
 
 
 def test_a_missing_distance_is_named():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from tiny_degradation import SETTINGS
 
+from cnslib.core import paths
 from cnslib.core.names import UNSHIFTED
 from cnslib.stats import accuracy
 from cnslib.studies.degradation import findings
@@ -26,8 +27,64 @@ def test_findings_are_differences_that_a_hand_can_take():
     slopes = dataclasses.replace(errors, samples=-(errors.samples[..., -1:] - errors.samples[..., :1]), bins=[0.0])
     sets = shares({"full support": [0.1, 0.1, 0.1], "half sphere": [0.1, 0.2, 0.3], "large": [0.1, 0.2, 0.2]})
     found = {name: row["estimate"] for name, row in findings.findings(errors, slopes, sets, least=0.2).items()}
-    expected = {"decline": 0.3, "augmented": 0.1, "augmentation": 0.1, "size": 0.05, "support": 0.1, "bias": 0.2}
-    assert found == pytest.approx(expected)
+    expected = {"decline": 0.3, "augmented": 0.1, "baseline": 0.0, "augmentation": 0.1, "size": 0.05, "support": 0.1, "complete": 0.0}
+    unknown = {"strongest_extend": np.nan, "strongest_overlap": np.nan}  # there is no truncation here
+    assert found == pytest.approx(expected | unknown | {"bias": 0.2}, nan_ok=True)
+
+
+def several(curves: dict[str, dict[str, list[float]]]) -> accuracy.Shares:
+    """Error rates by shift, classifier and step, the same in every resample; the last group is the mean of the shifts."""
+    values = np.array([list(own.values()) for own in curves.values()], float)
+    samples = np.broadcast_to(np.concatenate([values, values.mean(0, keepdims=True)]), (11, len(curves) + 1, *values.shape[1:])).copy()
+    models = list(next(iter(curves.values())))
+    return accuracy.Shares(samples, [*curves, accuracy.ALL], np.full(len(curves) + 1, 20), models, list(range(values.shape[2])), 0.95)
+
+
+THREE = {
+    "extend": {"resnet20": [0.1, 0.3], "svm": [0.1, 0.5]},
+    "overlap": {"resnet20": [0.1, 0.2], "svm": [0.1, 0.6]},
+    "truncation": {"resnet20": [0.2, 0.3], "svm": [0.2, 0.5]},
+}
+SETS = shares({"full support": [0.1, 0.1], "half sphere": [0.1, 0.3], "large": [0.1, 0.2]})
+
+
+def test_truncation_is_compared_with_each_other_shift_and_bias_under_overlap():
+    errors = several(THREE)
+    slopes = dataclasses.replace(errors, samples=-(errors.samples[..., -1:] - errors.samples[..., :1]), bins=[0.0])
+    found = findings.findings(errors, slopes, SETS, least=0.0)
+    own = {name: row["estimate"] for name, row in found.items()}
+    assert own["strongest_extend"] == pytest.approx(0.2 - 0.3) and own["strongest_overlap"] == pytest.approx(0.2 - 0.3)
+    assert own["bias"] == pytest.approx(-0.1 - -0.5) and own["complete"] == 0
+    assert findings.loss_words(found).endswith("least of it under truncation, which is the strongest shift of the paper")
+    table = findings.levels(errors, slopes)
+    assert table.loc["svm", "truncation"].to_dict() == pytest.approx({"step 0": 0.8, "last step": 0.5, "lost": 0.3})
+    assert table["slope"].tolist() == pytest.approx([-0.4 / 3, -1.2 / 3])
+    assert findings.steepest(slopes) == "svm loses accuracy fastest with distance (-0.40 per unit), resnet20 slowest (-0.13)"
+
+
+def test_sentences_hold_the_numbers_of_their_tables():
+    fits = pd.DataFrame({"shift": ["extend", "truncation", accuracy.ALL], "estimate": [0.96, 0.7, 0.9]})
+    assert findings.line_words(fits) == "a line in the distance explains 0.96 (extend), 0.70 (truncation) of the change"
+    assert findings.set_words(SETS) == "Averaged over the steps it loses 0.00 after full support, 0.10 after large, 0.20 after half sphere"
+    own, everybody = (pd.DataFrame({"verdict": words}) for words in (["agrees", "undecided"], ["undecided", "undecided"]))
+    assert findings.tally(own, everybody).startswith("Of the paper's claims: of 2, 1 hold, 0 opposite, 1 undecided")
+    assert findings.tally(own, everybody).endswith("if classifiers that learned nothing take part, 0 hold")
+    assert findings.drop_words(several(THREE), ["svm"]).endswith("extend 0.90 to 0.50, overlap 0.90 to 0.40, truncation 0.80 to 0.50")
+
+
+def test_networks_trained_in_both_ways_stand_in_pairs():
+    table = pd.DataFrame({"model": ["vit", "vit + RandAugment", "svm"], "estimate": [1, 2, 3]})
+    assert findings.by_training(table)[["model", "training", "estimate"]].to_numpy().tolist() == [
+        ["vit", "plain", 1],
+        ["vit", "RandAugment", 2],
+    ]
+
+
+def test_every_published_statement_is_measured():
+    said = pd.read_csv(paths.PUBLISHED / "degradation.csv").set_index("id")
+    errors = several(THREE)
+    slopes = dataclasses.replace(errors, samples=-(errors.samples[..., -1:] - errors.samples[..., :1]), bins=[0.0])
+    assert {*findings.findings(errors, slopes, SETS, least=0.0), "linear"} == set(said.index)
 
 
 def test_verdicts_follow_from_the_interval():

@@ -118,3 +118,28 @@ def test_mean_margins_count_the_unshifted_image_under_its_shift():
 def test_the_bill_is_the_cost_of_an_image_times_their_number():
     bill = comparison.costs(7, classes=10, settings=settings(keep=[1], trials=[4]))
     assert bill["evaluations"].to_dict() == {"whole": 280, "least": 280, "most": 280}
+
+
+def test_sentences_hold_the_numbers_of_their_tables():
+    pooled = pd.DataFrame({"model": ["a", "b", "c"], "estimate": [0.2, -0.3, 0.1], "low": [0.1, -0.4, -0.1], "high": [0.3, -0.2, 0.3]})
+    said = comparison.headline(pooled, (0.8, 0.4), scale=2.5, n=55)
+    assert said.startswith("The diffusion classifier surely loses less accuracy than 1 of 3 classifiers and more than 1; 1 comparisons")
+    assert said.endswith("falls from 0.80 to 0.40 at scale 2.5 (55 trajectories)")
+    assert comparison.lead_words(pooled) == "It loses 0.30 less accuracy than b and 0.20 more than a"
+    sure = pd.DataFrame({"model": "m", "shift": "snow", "scale": [2.5, 0.0], "estimate": [-1.0, 3.0]})
+    assert comparison.margin_words(sure, "m") == "The margin of the true class goes from 3.0 to -1.0 under snow (m)"
+    single = pd.DataFrame({"loss": ["l1", "l1", "l2"], "timestep": [100, 300, 200], "estimate": [0.4, 0.5, 0.6]})
+    said = "Alone, timestep 300 by l1 (0.50 of the pictures) and timestep 200 by l2 (0.60 of the pictures) tells classes apart best"
+    assert comparison.timestep_words(single) == said
+    whole = pd.DataFrame({0.0: [0.9, 0.8], 2.5: [0.3, 0.4]}, index=["a", "m"])
+    assert comparison.accuracy_words(whole, "m") == "m names 0.80 at scale 0 (place 2) and 0.40 at scale 2.5 (place 1) of 2"
+
+
+def test_margins_are_told_as_a_share_of_the_error_and_drops_at_the_last_scale():
+    key = dict(zip(tables.KEY, ("snow", "bag", 1, 1.0), strict=True))
+    answers = pd.DataFrame([{"model": comparison.model(loss), "margin": -2.0, **key} for loss in ("l1", "l2")])
+    errors = pd.DataFrame([{**key, "l1": 0.5, "l2": 0.25}])
+    assert comparison.relative_margins(answers, errors, size=16) == "25.00% of the error (l1), 50.00% of the error (l2)"
+    printed = pd.DataFrame({"counterpart": ["m"], "shift": ["snow"], "scale": [2.0], "source": ["text"], "published": [0.1]})
+    drops = pd.DataFrame({"model": ["m", "m"], "shift": ["snow", "snow"], "scale": [1.0, 2.5], "estimate": [0.2, 0.4]})
+    assert comparison.at_last(printed, drops, scale=2.5)["estimate"].tolist() == [0.4]
