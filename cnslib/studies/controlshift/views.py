@@ -54,12 +54,12 @@ def strip_words(changed: pd.DataFrame, kind: str) -> str:
 
 
 def intensity_words(strength: pd.DataFrame, size: int) -> str:
-    """How much of its last intensity a shift has at its first step, in a latent space of this size (as `strength`)."""
+    """The intensity of every shift at its first and at its last step, in a latent space of this size (as `strength`)."""
     said = []
     for kind, own in strength.groupby("shift", sort=False):
         exact = own.sort_values("scale")["exact"].to_numpy()
-        said.append(f"{kind} {exact[1]:.2f} of {exact[-1]:.2f}")
-    return f"In {size:,} dimensions the first step already has much of the last one's intensity: {', '.join(said)}"
+        said.append(f"{exact[1]:.2f} and {exact[-1]:.2f} ({kind})")
+    return f"In {size:,} dimensions the intensity at the first and at the last step is {', '.join(said)}"
 
 
 def headline(strength: pd.DataFrame, changed: pd.DataFrame) -> str:
