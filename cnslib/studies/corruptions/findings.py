@@ -56,12 +56,12 @@ def interval(record: dict) -> str:
 def conclusion(tau: dict[str, dict]) -> str:
     """What the control makes of the disagreement, in two sentences."""
     said = f"Corruptions of real pictures and sliders order the classifiers with a Kendall's tau of {interval(tau[BOTH])}; "
-    said += f"the same pictures before anything is corrupted or shifted, of {interval(tau[CONTROL])}. "
+    said += f"real and generated pictures to which nothing was done, of {interval(tau[CONTROL])}. "
     return (
         said
         + {
             verdicts.UNDECIDED: "The two taus cannot be told apart, so it is not shown that corruptions are no stand-in for shifts: "
-            "real and generated pictures alone already part the orders as far",
+            "real and generated pictures by themselves may part the orders as far",
             verdicts.SAME: "Corruptions part the orders further than real and generated pictures do by themselves",
             verdicts.OPPOSITE: "Corruptions bring the orders nearer than real and generated pictures are by themselves",
         }[stand_in(tau)["verdict"].iloc[0]]
@@ -84,6 +84,13 @@ def strips(plain: Pictures, rows: pd.DataFrame, graded: Levels) -> UInt8[np.ndar
     keys = list(rows[["class", "seed"]].head(1).itertuples(index=False, name=None))
     levels = [[plain[0], *(corrupt(name, plain[:1], own, keys=keys)[0] for own in row.values())] for name, row in graded.items()]
     return np.array(levels)
+
+
+def strip_words(shown: UInt8[np.ndarray, "corruptions severities side side 3"], names: list[str]) -> str:
+    """Which corruption changes the picture most and least at the last severity, in grey levels."""
+    away = pd.Series(np.abs(shown[:, -1].astype(int) - shown[:, 0]).mean((1, 2, 3)), names)
+    most, least = (f"{name} ({away[name]:.0f} grey levels)" for name in (away.idxmax(), away.idxmin()))
+    return f"At the last severity {most} changes this picture most and {least} least"
 
 
 def contrast_rows(predictions: pd.DataFrame) -> pd.DataFrame:

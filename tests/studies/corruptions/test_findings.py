@@ -127,3 +127,7 @@ def test_strips_have_the_picture_first():
     strips = findings.strips(plain, pd.DataFrame({"class": ["bag"], "seed": [1]}), graded)
     assert strips.shape == (2, 6, 64, 64, 3)
     np.testing.assert_array_equal(strips[:, 0], np.repeat(plain, 2, 0))
+    grey = np.full((2, 2, 4, 4, 3), 100, np.uint8)
+    grey[0, 1] += 7
+    said = "At the last severity fog (7 grey levels) changes this picture most and frost (0 grey levels) least"
+    assert findings.strip_words(grey, ["fog", "frost"]) == said
