@@ -29,6 +29,15 @@ def estimate_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, label: 
         figures.label_ends(axes)
 
 
+def paths(axes: Axes, table: pd.DataFrame, *, x: str, y: str, hue: str, labels: tuple[str, str]) -> None:
+    """One path per level of `hue` through its points, in the order of the rows; `labels` are those of both axes."""
+    styles = fixed_looks(table[hue].unique())
+    for name, part in table.groupby(hue, sort=False):
+        axes.plot(part[x], part[y], markersize=4, linewidth=1.2, label=name, **styles[name])
+    axes.set(xlabel=labels[0], ylabel=labels[1])
+    axes.legend()
+
+
 def drop_lines(axes: Axes, table: pd.DataFrame, *, along: str = "slider scale") -> None:
     """Accuracy drop along the scale, one curve per model (Fig. 6); `along` names it."""
     estimate_lines(axes, table, x="scale", hue="model", label="accuracy drop")

@@ -27,6 +27,16 @@ def contact_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height w
     sns.despine(ax=axes, left=True, bottom=True)
 
 
+def grids(films: dict[tuple[str, str], UInt8[np.ndarray, "first second height width 3"]], *, ticks: list[str]) -> Figure:
+    """A grid of pictures per pair of shifts side by side, the first shift growing downwards and the second to the right (Fig. 29)."""
+    size = (3.4 * len(films), 3.3)
+    figure, columns = plt.subplots(1, len(films), figsize=size, squeeze=False, layout="constrained")
+    for axes, ((first, second), pictures) in zip(columns.flat, films.items(), strict=True):
+        contact_sheet(axes, pictures, rows=ticks, columns=ticks)
+        axes.set(ylabel=first, title=second)
+    return figure
+
+
 def frame_picture(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, row: int, column: int) -> None:
     """Draws a frame around one picture of a contact sheet, such as the first that a classifier gets wrong."""
     height, width = (side + 2 for side in pictures.shape[2:4])

@@ -166,3 +166,15 @@ def test_distances_stand_side_by_side_with_their_floor():
     assert [float(line.get_ydata()[0]) for line in axes.lines if line.get_marker() in ("o", "x")] == [0.3, 0.5, 0.1]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["real scenes", "by token", "by name"]
     plt.close(figure)
+
+
+def test_a_path_goes_through_its_points_in_the_order_of_the_rows():
+    table = pd.DataFrame({"method": ["b", "b", "a"], "gain": [0.0, 0.5, 0.3], "kept": [1.0, 0.6, 0.7]})
+    figure, panel = plt.subplots()
+    curves.paths(panel, table, x="gain", y="kept", hue="method", labels=("gained", "left"))
+    assert [(line.get_label(), line.get_xdata().tolist(), line.get_ydata().tolist()) for line in panel.lines] == [
+        ("b", [0.0, 0.5], [1.0, 0.6]),
+        ("a", [0.3], [0.7]),
+    ]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("gained", "left")
+    plt.close(figure)

@@ -16,7 +16,8 @@ from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
-from cnslib.studies import composition, directions
+from cnslib.studies import composition
+from cnslib.studies.directions import texts
 
 CLASSES = ["sneaker", "ankle boot"]
 LABELS = [*CLASSES, "bag"]
@@ -64,7 +65,7 @@ def study(sampler, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory
     generation.generate(sampler.pipe, [FIRST, SECOND], CLASSES, **drawn)
     judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
     oracle = encoders.Oracle(str(folder / "oracle"), labels=LABELS)
-    return directions.Study(sampler, origin, judge, oracle, folder / "images", folder / "composition")
+    return texts.Study(sampler, origin, judge, oracle, folder / "images", sliders, folder / "composition")
 
 
 @pytest.mark.parametrize(("place", "shift"), enumerate([FIRST, SECOND]))
@@ -94,15 +95,15 @@ def test_a_slider_added_to_itself_is_the_slider_at_the_summed_weight(sampler, sl
 
 
 def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study, sliders):
-    scores = composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
+    scores = composition.score(study, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
     wanted = {(FIRST, SECOND, name, 1, one, other) for name in CLASSES for one in WEIGHTS for other in WEIGHTS}
     tables.complete(scores, wanted, composition.KEY, "composition")
-    film = composition.films(study, sliders, [[FIRST, SECOND]], "sneaker", weights=WEIGHTS, seed=1)[FIRST, SECOND]
+    film = composition.films(study, [[FIRST, SECOND]], "sneaker", weights=WEIGHTS, seed=1)[FIRST, SECOND]
     for shift, strip in ((FIRST, film[:, 0]), (SECOND, film[0])):
-        own = directions.own_rows(directions.benchmark(study.images, shift), "sneaker", scales=WEIGHTS, seeds=1)
+        own = texts.own_rows(texts.benchmark(study.images, shift), "sneaker", scales=WEIGHTS, seeds=1)
         assert np.array_equal(strip, tables.pictures(own, shift))
     before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")}
-    composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
+    composition.score(study, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
     assert {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")} == before
 
 
@@ -159,6 +160,4 @@ def test_gains_that_add_up_do_not_interact():
 
 
 def test_the_tiny_unit_is_the_golden_one(study, sliders):
-    assert not difference(
-        kinds.COMPOSITION, composition.score(study, sliders, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1), within=1e-3
-    )
+    assert not difference(kinds.COMPOSITION, composition.score(study, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1), within=1e-3)

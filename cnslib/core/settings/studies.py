@@ -145,9 +145,10 @@ class Corruptions(Resampled):
 
 @dataclass(frozen=True, config=STRICT)
 class Directions(Resampled):
-    """Shifts by text: under which shifts, and how many seeds of each class, the baselines are drawn."""
+    """Shifts by text: under which shifts, at which further scales, and how many seeds of each class, the baselines are drawn."""
 
     shifts: Shifts
+    finer: Annotated[list[Positive], Field(min_length=1), AfterValidator(rising)]
     seeds: Count
 
 

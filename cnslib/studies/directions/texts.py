@@ -1,9 +1,7 @@
 """Shifts by text, the baselines of the sliders: two prompts, and directions among text embeddings (CNS-Bench section 3.2, suppl. H).
 
 A text-based shift replaces the embedding c of the class prompt by c + w (t - c), where t is the embedding with the shift in it and w
-the weight. The methods differ in t, and in when the walk begins. Of every method is measured what it makes of a trajectory: shift gained,
-structure kept, gradualness, class kept (Figs. 2 and 3 of the submission). All are compared on the same trajectories, so differences are
-paired.
+the weight. The methods differ in t, and in when the walk begins. All draw the same trajectories, which three judges look at.
 """
 
 import dataclasses
@@ -19,32 +17,29 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import kinds, paths, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.read import Run
 from cnslib.data import artifacts
 from cnslib.method import generation, sliders
 from cnslib.method.generation import Sampler
 from cnslib.method.health import Judge
-from cnslib.models import text_to_image
-from cnslib.models.encoders import Oracle
-from cnslib.stats import bootstrap
+from cnslib.models import adapters, text_to_image
+from cnslib.models.encoders import Clip, ImageEncoder, Oracle, read_labels
 
 SLIDER, PROMPTS, CLASS, END, WHOLE = "slider", "two prompts", "class token", "end tokens", "whole text"
 TEXTUAL = (PROMPTS, CLASS, END, WHOLE)
 METHODS = (SLIDER, *TEXTUAL)
+FINER = (SLIDER, WHOLE)  # the two ways of turning the whole picture, which are looked at in finer steps too
 Pictures = UInt8[np.ndarray, "scales height width 3"]
-schema = tables.schema(
-    ["method", *tables.KEY],
-    {
-        "method": pa.Column(str, pa.Check.isin(METHODS)),
-        **tables.IDENTITY,
-        "alignment": pa.Column(float),
-        "structure": pa.Column(float, tables.COSINE),
-        "step": pa.Column(float, pa.Check.in_range(0, 2.0001)),
-        "class_probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
-    },
-)
+LOOKS = {
+    "alignment": pa.Column(float),
+    "structure": pa.Column(float, tables.COSINE),
+    "class_probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
+}
+NAMED = {"method": pa.Column(str, pa.Check.isin(METHODS)), **tables.IDENTITY}
+finer_schema = tables.schema(["method", *tables.KEY], {**NAMED, **LOOKS})
+schema = tables.schema(["method", *tables.KEY], {**NAMED, **LOOKS, "step": pa.Column(float, pa.Check.in_range(0, 2.0001))})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +51,7 @@ class Study:
     judge: Judge
     oracle: Oracle
     images: Path  # of the generation step
+    sliders: Path  # of the sliders' step
     folder: Path
 
     @cached_property
@@ -64,6 +60,19 @@ class Study:
         drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
         judges = self.judge.digest, self.oracle.digest, self.oracle.labels
         return units.digest(drawn, self.origin.base, judges)
+
+
+def opened(run: Run) -> Study:
+    """The study that a notebook's parameters describe: the pipeline with its class tokens, the judges, and the folders."""
+    base, layout = run.base, run.layout
+    folder, tokens = paths.resolve(base.pipeline), layout.artifacts("inversion")
+    pipe = text_to_image.load_pipeline(folder, base.device)
+    text_to_image.load_tokens(pipe, tokens, base.classes)
+    judge = Judge(Clip(base.clip, device=base.device), ImageEncoder(base.image_encoder, device=base.device))
+    oracle = Oracle(base.oracle, labels=read_labels(base.labels), device=base.device)
+    origin, steps = text_to_image.origin(folder, tokens, base.classes), ("generation", "sliders", run.step)
+    sampler = Sampler(pipe, settings=run.generation)
+    return Study(sampler, origin, judge, oracle, *(layout.artifacts(step) for step in steps))
 
 
 def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor, "tokens width"]:
@@ -95,6 +104,15 @@ def contexts(sampler: Sampler, shift: str, name: str, method: str, weights: list
     end = target(sampler, shift, name, method)
     moved = [torch.lerp(plain, end, weight) for weight in weights]
     return torch.stack([row for row in negative for _ in weights] + moved)
+
+
+def distances(sampler: Sampler, shifts: list[str], name: str) -> pd.DataFrame:
+    """How far the target of each method lies from the class prompt, and in how many tokens, under each shift."""
+    plain = sampler.text(name)[-1]
+    moved = {method: [(target(sampler, shift, name, method) - plain).norm(dim=-1) for shift in shifts] for method in TEXTUAL}
+    lengths = pd.DataFrame({method: [row.norm().item() for row in rows] for method, rows in moved.items()}, index=shifts)
+    counts = pd.DataFrame({method: [row.count_nonzero().item() for row in rows] for method, rows in moved.items()}, index=shifts)
+    return pd.concat({"distance": lengths, "tokens moved": counts}, axis=1)
 
 
 def denoise(sampler: Sampler, latents: Tensor, context: Tensor, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
@@ -202,6 +220,58 @@ def looks(study: Study, pictures: Pictures, shift: str, name: str) -> dict[str, 
     return {key: value.double().numpy().round(6) for key, value in columns.items()}
 
 
+def unmoved(study: Study, shift: str, name: str) -> pd.Series:
+    """The largest difference in grey levels from the benchmark's unshifted picture at weight 0 of every text."""
+    own = own_rows(benchmark(study.images, shift), name, scales=[0.0], seeds=1)
+    stored = tables.pictures(own, UNSHIFTED).astype(int)
+    again = {method: shifted(study.sampler, shift, name, 1, method, [0.0]).numpy() for method in TEXTUAL}
+    largest = {method: abs(picture - stored).max() for method, picture in again.items()}
+    return pd.Series(largest, name="largest difference in grey levels")
+
+
+def finer(study: Study, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> pd.DataFrame:
+    """What the judges see at further scales of the sliders and weights of the texts, a row per method of FINER, trajectory and scale.
+
+    The columns are those of `score` without `step`, and scale 0 is not among the rows. Draws what is missing or outdated, a unit per
+    (shift, class). Raises FileNotFoundError for a missing slider, ValueError where the benchmark lacks an unshifted image.
+    """
+    stored = {shift: benchmark(study.images, shift) for shift in shifts}
+    keys = list(itertools.product(shifts, classes))
+    own = {key: own_rows(stored[key[0]], key[1], scales=[0.0], seeds=seeds) for key in keys}
+    files = {key: (unit_name(*key), finer_stamp(study, *key, own[key], scales)) for key in keys}
+    shelf = units.Shelf(study.folder / "finer", files, "*/*.parquet")
+    waiting = shelf.waiting()
+    study.sampler.prepare(sorted({name for _, name in waiting}), seeds=seeds)
+    pieces = [(study, *key, own[key], scales, shelf[key]) for key in waiting]
+    workers.each(measure_finer, pieces, device=study.sampler.pipe.device, desc="finer")
+    return tables.read_units(shelf, finer_schema)
+
+
+def finer_stamp(study: Study, shift: str, name: str, own: pd.DataFrame, scales: list[float]) -> units.Stamp:
+    """What a unit of `finer` depends on: what `score` depends on, the slider, and the scales."""
+    slider = adapters.file_digest(sliders.slider_path(study.sliders, shift, name))
+    return kinds.DIRECTIONS.stamp(stamp(study, shift, name, own), FINER, slider, scales)
+
+
+def measure_finer(study: Study, shift: str, name: str, own: pd.DataFrame, scales: list[float], unit: units.Unit) -> None:
+    """Writes what is seen at further scales of one shift and class."""
+    parts, starts = [], tables.pictures(own, "benchmark")
+    for start, seed in zip(starts, own["seed"].tolist(), strict=True):
+        for method in FINER:
+            pictures = np.concatenate([start[None], turned(study, shift, name, seed, method, scales)])
+            seen = pd.DataFrame({"method": method, "shift": shift, "class": name, "seed": seed, "scale": [0.0, *scales]})
+            parts.append(seen.assign(**looks(study, pictures, shift, name)).iloc[1:])
+    tables.write_unit(pd.concat(parts)[list(finer_schema.columns)], unit, finer_schema)
+
+
+def turned(study: Study, shift: str, name: str, seed: int, method: str, scales: list[float]) -> Pictures:
+    """The images of one trajectory by a method of FINER."""
+    if method != SLIDER:
+        return shifted(study.sampler, shift, name, seed, method, scales).numpy()
+    with adapters.loaded(study.sampler.pipe, sliders.slider_path(study.sliders, shift, name)):
+        return study.sampler.shifted(name, seed, scales).numpy()
+
+
 def films(study: Study, asked: list[tuple[str, str, str, int]], *, scales: list[float]) -> dict[tuple[str, str, str, int], Pictures]:
     """Pictures of some (method, shift, class, seed) from scale 0 on, as `score` saw them; kept on file, since figures show them."""
     own, files = {}, {}
@@ -224,104 +294,3 @@ def film(study: Study, method: str, own: pd.DataFrame) -> pd.DataFrame:
     found = grid(method, own["scale"].tolist())
     drawn = shifted(study.sampler, shift, name, int(seed), method, found)
     return pd.concat([own[:1], pd.DataFrame(generation.rows(shift, name, int(seed), found, drawn))], ignore_index=True)
-
-
-OWN = ["method", *tables.TRAJECTORY]
-MEASURES = {
-    "gain": "alignment gained at the last scale",
-    "rising": "share of steps that raise the alignment",
-    "structure": "structure kept at the last scale",
-    "largest": "share of the way that the largest step makes",
-    "class_kept": "class kept at the last scale",
-}
-
-
-def gains(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores in order, with `gain`, the alignment beyond that of scale 0."""
-    ordered = scores.sort_values([*OWN, "scale"], ignore_index=True)
-    return ordered.assign(gain=ordered["alignment"] - ordered.groupby(OWN)["alignment"].transform("first"))
-
-
-def per_trajectory(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
-    """One row per method and trajectory with the columns of MEASURES.
-
-    The class is kept where the oracle gives it at least chance, 1 / labels; a trajectory that did not start so has no value. The
-    largest step is measured in the image encoder's features: 1 where all happens at once, 1 / steps where all steps are equal.
-    """
-    ordered = gains(scores)
-    groups = ordered.groupby(OWN)
-    first, last = groups.first(), groups.last()
-    table = last[["gain", "structure"]].assign(largest=groups["step"].max() / groups["step"].sum())
-    rise = groups["alignment"].diff()
-    table["rising"] = (rise > 0)[rise.notna()].groupby([ordered[key] for key in OWN]).mean()
-    kept = (last["class_probability"] >= 1 / labels).astype(float)
-    return table.assign(class_kept=kept.where(first["class_probability"] >= 1 / labels)).reset_index()
-
-
-def matched(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
-    """Structure and class of each method at its first scale that gains as much alignment as two prompts do, per trajectory.
-
-    Only trajectories in which two prompts gain anything; `reached` says whether the method gets there, and one that does not has
-    neither structure nor class. The class is counted as in `per_trajectory`.
-    """
-    ordered = gains(scores)
-    prompts = ordered[(ordered["method"] == PROMPTS) & (ordered["scale"] > 0) & (ordered["gain"] > 0)]
-    asked = ordered.merge(prompts[[*tables.TRAJECTORY, "gain"]], on=tables.TRAJECTORY, suffixes=("", "_asked"))
-    start = asked.groupby(OWN)["class_probability"].transform("first")
-    asked["class_kept"] = (asked["class_probability"] >= 1 / labels).astype(float).where(start >= 1 / labels)
-    there = asked[asked["gain"] >= asked["gain_asked"]].drop_duplicates(OWN).set_index(OWN)[["scale", "structure", "class_kept"]]
-    every = asked.groupby(OWN).size().index
-    return there.reindex(every).assign(reached=lambda t: t["scale"].notna().astype(float)).reset_index()
-
-
-def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
-    """The mean of each column per method: (method, measure, n, estimate, low, high), methods in their order."""
-    ordered = table.assign(method=pd.Categorical(table["method"], METHODS)).sort_values("method", kind="stable")
-    return bootstrap.means(ordered.astype({"method": str}), columns, ["method"], settings=settings)
-
-
-def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
-    """The slider minus each text-based method, paired on the trajectory: (method, measure, n, estimate, low, high)."""
-    both = table.merge(table[table["method"] == SLIDER], on=tables.TRAJECTORY, suffixes=("", "_slider"), validate="many_to_one")
-    other = both[both["method"] != SLIDER]
-    differences = {column: other[f"{column}_slider"] - other[column] for column in columns}
-    return summary(other[OWN].assign(**differences), columns, settings=settings)
-
-
-def curves(scores: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
-    """Mean gain and structure of each method at each scale: (method, scale, measure, n, estimate, low, high)."""
-    return bootstrap.means(gains(scores), ["gain", "structure"], ["method", "scale"], settings=settings)
-
-
-def plane(curve: pd.DataFrame) -> pd.DataFrame:
-    """The curves as points, one row per method and scale: gain and structure with their bounds."""
-    wide = curve.pivot(index=["method", "scale"], columns="measure", values=["n", "estimate", "low", "high"])
-    wide.columns = [f"{measure}_{value}" for value, measure in wide.columns]
-    return wide.reset_index()
-
-
-def examples(table: pd.DataFrame, method: str) -> dict[str, tuple[str, str, int]]:
-    """Three trajectories of a method as Fig. 26 shows them: the largest gain, the least structure, the fewest rising steps.
-
-    Ties go to the first in order; no trajectory comes twice.
-    """
-    rows = table[table["method"] == method].sort_values(tables.TRAJECTORY)
-    chosen: dict[str, tuple[str, str, int]] = {}
-    for title, column, best in (("works", "gain", True), ("breaks", "structure", False), ("wavers", "rising", False)):
-        order = np.argsort(-rows[column].to_numpy() if best else rows[column].to_numpy(), kind="stable")
-        keys = [tuple(rows[tables.TRAJECTORY].iloc[place]) for place in order]
-        chosen[title] = next((key for key in keys if key not in chosen.values()), keys[0])
-    return chosen
-
-
-def asked(table: pd.DataFrame) -> list[tuple[str, str, str, int]]:
-    """The trajectories of `examples` that were moved by their class token, as (method, shift, class, seed)."""
-    return [(CLASS, *key) for key in examples(table, CLASS).values()]
-
-
-def sheet(strips: list[np.ndarray], methods: tuple[str, ...], scales: list[float]) -> np.ndarray:
-    """One row of pictures per method, each at its scale; white where a method has none."""
-    found = np.full((len(strips), len(scales), *strips[0].shape[1:]), 255, np.uint8)
-    for row, (strip, method) in enumerate(zip(strips, methods, strict=True)):
-        found[row, [scales.index(scale) for scale in [0.0, *grid(method, scales)]]] = strip
-    return found

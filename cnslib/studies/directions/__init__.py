@@ -1,0 +1,1 @@
+"""Shifts by text beside those by sliders (notebook 22)."""
