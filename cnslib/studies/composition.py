@@ -264,7 +264,7 @@ def last(table: pd.DataFrame) -> pd.DataFrame:
 def judged(table: pd.DataFrame) -> pd.DataFrame:
     """The shares of images that show both shifts at the last weights, a row per pair, with the verdict on MOSTLY."""
     own = last(table).query("measure == 'shows'").set_index("pair")[["n", "estimate", "low", "high"]]
-    return verdicts.beside(own, MOSTLY)
+    return verdicts.beside(own, MOSTLY).rename(columns={"ours": "estimate"})
 
 
 def claimed(found: pd.DataFrame, pairs: list[list[str]], *, settings: Bootstrap) -> dict[str, dict]:

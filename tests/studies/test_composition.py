@@ -9,13 +9,14 @@ from tiny_encoders import write_clip, write_timm
 from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib.core import kinds, tables
+from cnslib.core import kinds, paths, tables
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings import studies
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
+from cnslib.stats import bootstrap, verdicts
 from cnslib.studies import composition
 from cnslib.studies.directions import texts
 
@@ -142,11 +143,62 @@ def test_gains_together_alone_and_lent_are_those_counted_by_hand():
     first = {(0, 0): 0.1, (1, 0): 0.5, (0, 1): 0.2, (1, 1): 0.4}
     second = {(0, 0): -0.2, (1, 0): -0.3, (0, 1): 0.3, (1, 1): 0.0}
     found = composition.effects(known(first, second).sample(frac=1, random_state=0)).set_index("shift")
-    columns = ["alone", "together", "lent", "interaction"]
-    assert found.loc[FIRST, columns].tolist() == pytest.approx([0.4, 0.3, 0.1, -0.2])
-    assert found.loc[SECOND, columns].tolist() == pytest.approx([0.5, 0.2, -0.1, -0.2])
-    shown = composition.both_show(composition.effects(known(first, second)))
-    assert shown["shows"].tolist() == [0.0]  # the second keeps 0.2 of 0.5
+    columns = ["alone", "together", "lent", "added", "interaction"]
+    assert found.loc[FIRST, columns].tolist() == pytest.approx([0.4, 0.3, 0.1, 0.2, -0.2])
+    assert found.loc[SECOND, columns].tolist() == pytest.approx([0.5, 0.2, -0.1, 0.3, -0.2])
+
+
+def shown(first: dict[tuple[float, float], float], second: dict[tuple[float, float], float]) -> dict[str, float]:
+    return composition.both_show(composition.effects(known(first, second))).iloc[0][list(composition.SHOWN)].to_dict()
+
+
+def test_what_the_other_slider_lends_does_not_count():
+    """Alone each gains 0.4. In the picture of both the second has all of its 0.4, but the first slider alone brings 0.3 of them."""
+    first = {(0, 0): 0.0, (1, 0): 0.4, (0, 1): 0.0, (1, 1): 0.4}
+    assert shown(first, {(0, 0): 0.0, (1, 0): 0.3, (0, 1): 0.4, (1, 1): 0.4}) == {"shows": 0, "adds": 1, "without": 1}
+    assert shown(first, {(0, 0): 0.0, (1, 0): 0.1, (0, 1): 0.4, (1, 1): 0.4}) == {"shows": 1, "adds": 1, "without": 0}
+    assert shown(first, {(0, 0): 0.0, (1, 0): 0.4, (0, 1): 0.4, (1, 1): 0.3}) == {"shows": 0, "adds": 0, "without": 1}
+
+
+def test_a_slider_that_works_backwards_alone_must_still_add_something():
+    first = {(0, 0): 0.0, (1, 0): -0.4, (0, 1): 0.0, (1, 1): -0.1}
+    second = {(0, 0): 0.0, (1, 0): 0.0, (0, 1): 0.4, (1, 1): 0.4}
+    assert shown(first, second) == {"shows": 0, "adds": 0, "without": 0}
+
+
+def lending(lent: float) -> pd.DataFrame:
+    """Three garments at weights up to 2, on which the first slider lends `lent` of what the second gains, and nothing is lost."""
+    first = {(one, other): 0.3 * one for one in (0, 1, 2) for other in (0, 1, 2)}
+    second = {(one, other): max(0.2 * other, lent * one) for one, other in first}
+    return pd.concat([known(first, second, seed=seed) for seed in (1, 2, 3)])
+
+
+@pytest.mark.parametrize(("lent", "word", "share"), [(0.2, "seldom", "0%"), (0.0, "mostly", "100%")])
+def test_the_answer_is_told_pair_by_pair(lent, word, share):
+    found = composition.effects(lending(lent))
+    table = composition.shares(composition.both_show(found), settings=BOOTSTRAP)
+    ours = composition.claimed(found, [[FIRST, SECOND]], settings=BOOTSTRAP)
+    claims = verdicts.statements(ours, said := pd.read_csv(paths.PUBLISHED / "composition.csv")).set_index(said["id"])
+    text = composition.answer(table, composition.summary(found, settings=BOOTSTRAP), claims.loc["interaction"], 2.0)
+    assert f"{FIRST} + {SECOND}: {word}, {share} ({share} to {share}) of 3 pictures" in text
+    assert ("do not add up" in text) == (lent > 0) and ours["second"]["estimate"] == pytest.approx(0.4 - 2 * lent)
+    assert composition.metrics(table, "shows")[f"{FIRST} + {SECOND}"]["2, 2"]["estimate"] == float(lent == 0)
+
+
+def test_captions_name_what_is_lent_and_how_many_interactions_are_sure():
+    found = composition.effects(lending(0.2))
+    summary = composition.summary(found, settings=BOOTSTRAP)
+    assert composition.most_lent(summary) == (f"{FIRST} alone lends {SECOND} 0.40, where its own slider gains 0.40 alone and adds 0.00")
+    rows = composition.labelled(summary)
+    assert len(rows) == 8 and rows["row"].is_unique
+    assert "Of 8 interactions 4 are surely below zero and 0 above. n = 3" in composition.interaction_caption(rows, note="x")
+    assert composition.gain_caption(summary, rows["n"], note="x").startswith("At the last weights heavy snow alone lends")
+    assert f"{FIRST} +0.60, {SECOND} +0.00. bag, seed 2" in composition.grid_caption(found, "bag", 2)
+    kept = composition.kept(lending(0.2).assign(class_probability=[0.9, 0.1] * 13 + [0.9]), labels=2)
+    assert kept["class_kept"].sum() == 14
+    table = bootstrap.means(kept, ["structure", "class_kept"], composition.WEIGHTS, settings=BOOTSTRAP)
+    assert composition.kept_seen(table).startswith("With both sliders at the last weight 1.00 (1.00 to 1.00) of the structure is left")
+    assert composition.cells(table, composition.WEIGHTS, ["structure"]).shape == (9, 1)
 
 
 def test_gains_that_add_up_do_not_interact():

@@ -15,16 +15,19 @@ import pandera.pandas as pa
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import kinds, paths, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.core.settings.read import Run
 from cnslib.core.settings.studies import Scheduling
 from cnslib.method import drawing, evaluation
 from cnslib.method.drawing import Stepper
+from cnslib.method.generation import evaluations
 from cnslib.method.health import Judge
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
-from cnslib.models.classifiers import Classifier
+from cnslib.models.classifiers import Classifier, load
+from cnslib.plots.captions import words
 from cnslib.stats import accuracy, bootstrap, ranking
 from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images, tabulate
 
@@ -58,6 +61,37 @@ class Bench:
         drawn = [[name, drawing.identity(one), dataclasses.asdict(one.settings)] for name, one in self.steppers.items()]
         asked = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
+
+
+def opened(run: Run) -> Bench:
+    """The bench that a notebook's parameters describe: the pipeline with its class tokens, all samplers, judge and classifiers."""
+    base, layout = run.base, run.layout
+    folder, tokens = paths.resolve(base.pipeline), layout.artifacts("inversion")
+    pipe = text_to_image.load_pipeline(folder, base.device)
+    text_to_image.load_tokens(pipe, tokens, base.classes)
+    options = {"labels": encoders.read_labels(base.labels), "device": base.device, "preprocessing": run.evaluation.preprocessing}
+    asked = [load(name, source, **options) for name, source in run.evaluation.classifiers.items()]
+    judge = Judge(encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device))
+    drawn, origin = steppers(pipe, run.settings.samplers, settings=run.generation), text_to_image.origin(folder, tokens, base.classes)
+    return Bench(drawn, run.settings.reference, origin, judge, asked, layout.artifacts("sliders"), layout.artifacts(run.step))
+
+
+def costs(bench: Bench, *, shifts: int, scales: int) -> pd.DataFrame:
+    """Evaluations of the image model for one garment by each sampler, and relative to the reference's."""
+    grid = {"shifts": shifts, "images": 1, "scales": scales}
+    found = pd.Series({name: evaluations(one.settings, **grid)["shared"] for name, one in bench.steppers.items()}, name="evaluations")
+    return found.to_frame().assign(relative=(found / found[bench.reference]).round(2))
+
+
+def named(samplers: dict[str, Scheduling], reference: str, *, steps: int) -> tuple[str, str]:
+    """The paper's fast sampler, which is the first UniPC, and the one with the benchmark's steps; else the reference, and the fast one."""
+    fast = next((name for name, one in samplers.items() if one.scheduler.startswith("UniPC")), reference)
+    return fast, next((name for name, one in samplers.items() if one.steps == steps), fast)
+
+
+def of(answers: pd.DataFrame, sampler: str) -> Outcomes:
+    """The outcomes of one sampler's pictures."""
+    return accuracy.outcomes(answers[answers["sampler"] == sampler].drop(columns="sampler"))
 
 
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Stepper]:
@@ -170,6 +204,12 @@ def curves(shares: dict[str, Shares]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).drop(columns="model")
 
 
+def beside_reference(gap: pd.DataFrame, curve: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """The differences with the reference's own, which are 0, so that a figure shows it among the others."""
+    zero = curve[curve["sampler"] == reference].assign(estimate=0.0, low=0.0, high=0.0)
+    return pd.concat([gap, zero])
+
+
 def differences(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
     """Mean accuracy of each sampler's images minus that of the reference's, paired; columns as those of `curves`."""
     base = shares[reference].samples.mean(2, keepdims=True)
@@ -227,3 +267,9 @@ def likeness(looks: pd.DataFrame, reference: str, *, settings: Bootstrap) -> pd.
     rows = ordered.assign(gain=ordered["alignment"] - start)
     others = bootstrap.means(rows[rows["sampler"] != reference], ["change", "likeness"], ["sampler", "scale"], settings=settings)
     return pd.concat([others, bootstrap.means(rows, ["gain"], ["sampler", "scale"], settings=settings)], ignore_index=True)
+
+
+def cells(table: pd.DataFrame, scale: float) -> pd.DataFrame:
+    """The `likeness` at one scale in words, a row per sampler and a column per measure."""
+    own = table[table["scale"] == scale]
+    return own.assign(text=[words.interval(row) for _, row in own.iterrows()]).pivot(index="sampler", columns="measure", values="text")

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from cnslib.core import seeds
 from cnslib.core.names import demand
 from cnslib.core.settings.method import SAME, Bootstrap
+from cnslib.plots.captions import words
 from cnslib.stats import bootstrap, ranking
 from cnslib.stats.accuracy import TINY, Outcomes
 from cnslib.stats.failure import first_failure
@@ -117,6 +118,12 @@ def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def cells(table: pd.DataFrame) -> pd.DataFrame:
+    """The `spread` in words, a row per measure and a column per number of classes."""
+    text = [words.interval(row) for _, row in table.iterrows()]
+    return table.assign(text=text).pivot(index="measure", columns="classes", values="text").loc[list(MEASURES)]
+
+
 def range_figure(table: pd.DataFrame) -> Figure:
     """One panel per measure with an axis of its own: median and range over the subsets against the number of classes."""
     figure, columns = plt.subplots(1, len(MEASURES), figsize=(2.4 * len(MEASURES), 2.3), layout="constrained")
@@ -148,6 +155,17 @@ def failures(found: Outcomes, counts: list[int], *, confidence: float) -> pd.Dat
         whole = shares.sum(1, keepdims=True)
         table[count] = np.divide(shares, whole, out=np.full(shares.shape, np.nan), where=whole > 0)
     return ranges(table, found.scales, confidence=confidence)
+
+
+def panels(sources: dict[str, Outcomes], counts: list[int], *, confidence: float) -> pd.DataFrame:
+    """Fig. 25 for several sources of answers: their `curves` and `failures`, and `panel`, the name of each."""
+    kinds = {"accuracy": curves, "failures": failures}
+    parts = [
+        make(found, counts, confidence=confidence).assign(panel=f"{name}: {kind}")
+        for kind, make in kinds.items()
+        for name, found in sources.items()
+    ]
+    return pd.concat(parts)
 
 
 def ranges(values: dict[int, Float[np.ndarray, "subsets scales"]], scales: list[float], *, confidence: float) -> pd.DataFrame:

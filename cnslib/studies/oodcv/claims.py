@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from cnslib.core.names import demand
 from cnslib.plots import curves
-from cnslib.stats import bootstrap, verdicts
+from cnslib.plots.figures import extent
+from cnslib.stats import bootstrap, calibration, verdicts
 from cnslib.stats.accuracy import Shares, over_images
 from cnslib.studies.oodcv.labels import UNKNOWN
 
@@ -25,6 +26,49 @@ STEADY = 1.5  # up to here the paper sees no loss
 THIRDS = ["light", "middling", "heavy"]
 MARGIN = 0.05  # differences of accuracy below this count as none
 BEYOND = "none of the shifts"
+
+
+def long(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
+    """Tables below each other, the key of each in a first column of this name."""
+    return pd.concat(tables, names=[name]).reset_index(name)
+
+
+def joined(curves: pd.DataFrame, lines: pd.DataFrame) -> pd.DataFrame:
+    """The curves of generated images and, without a scale, the lines of the reference."""
+    return pd.concat([curves, lines.assign(images="reference", scale=np.nan)])
+
+
+def sizes(kept: Shares, every: Shares, reference: Shares) -> str:
+    """Trajectories and garments per shift in words."""
+    counts = (extent(own.n[:-1]) for own in (kept, every, reference))
+    return "Kept {} trajectories, all {}, reference {} garments per shift".format(*counts)
+
+
+def worth(drawn: Shares, rungs: Shares) -> pd.DataFrame:
+    """The rendered severity of equal accuracy by model, shift and scale, absolute and relative to the start of each (column compared)."""
+    sides = {"absolute": (drawn, rungs), "relative": (calibration.relative(drawn), calibration.relative(rungs))}
+    found = {name: calibration.severities(*(calibration.with_mean(side) for side in pair)) for name, pair in sides.items()}
+    return long(found, "compared")
+
+
+def looked_up(drawn: Shares, rungs: Shares, line: Shares) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The scale of equal accuracy with the reference, and beside it, in words, the severity that the reference itself has on the ladder."""
+    means = [calibration.with_mean(side) for side in (drawn, rungs, line)]
+    found = {"scale": calibration.scales(means[0], means[2]), "severity": calibration.scales(means[1], means[2])}
+    words = {"below": ", at most", "above": ", at least"}
+    own = {name: table[table["model"] == calibration.MEAN].set_index("shift") for name, table in found.items()}
+    read = {name: table.apply(span, axis=1) + table["beyond"].replace(words) for name, table in own.items()}
+    return found["scale"], pd.DataFrame(read)
+
+
+def gaps(drawn: dict[str, Shares], line: Shares, *, scale: float) -> dict[str, pd.DataFrame]:
+    """Accuracy on each set of generated images minus that on the reference, at one scale."""
+    return {name: calibration.differences(own, line).query("scale == @scale") for name, own in drawn.items()}
+
+
+def metrics(parts: dict[str, pd.DataFrame]) -> dict[str, dict]:
+    """Tables by their name as records: table, model, shift."""
+    return {key: {name: bootstrap.records(part, "shift") for name, part in table.groupby("model")} for key, table in parts.items()}
 
 
 def starts(parts: dict[str, pd.DataFrame], models: list[str], *, confidence: float) -> pd.DataFrame:
@@ -85,6 +129,11 @@ def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series
     return verdicts.beside(pd.DataFrame(rows).set_index("statement"), said, tolerance=MARGIN)
 
 
+def each_statements(drawn: dict[str, Shares], reference: Shares, *, model: str, named: pd.Series) -> dict[str, pd.DataFrame]:
+    """The `statements` on each set of generated images."""
+    return {name: statements(part, reference, model=model, named=named) for name, part in drawn.items()}
+
+
 def span(record) -> str:
     """An estimate with its interval in words."""
     return f"{record['estimate']:.2f} ({record['low']:.2f} to {record['high']:.2f})"
@@ -132,6 +181,14 @@ def label_map(axes: Axes, table: pd.DataFrame, *, labels: list[str]) -> None:
     axes.tick_params(axis="x", rotation=20)
     axes.set_yticks(axes.get_yticks(), [f"{name} (n = {counts[name]})" for name in wide.index], rotation=0)
     axes.set(xlabel="label by CLIP", ylabel="")
+
+
+def label_figure(confused: pd.DataFrame, named: pd.DataFrame, *, labels: list[str]) -> Figure:
+    """What becomes of each true weather in the reference, beside how often generated images get the label of their slider."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.9), layout="constrained")
+    label_map(left, confused, labels=labels)
+    label_lines(right, named)
+    return figure
 
 
 def label_lines(axes: Axes, table: pd.DataFrame) -> None:

@@ -83,3 +83,8 @@ def write(root: Path, split: str, table: pd.DataFrame, pictures: UInt8[np.ndarra
         units.write_bytes(folder / "Images" / row.labels / row.imgs, tables.encode(picture))
     text = labels.to_csv(index=False, lineterminator="\n")
     units.write_bytes(folder / "labels.csv", text.encode())
+
+
+def named(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with a file name each that begins with the weather, as the crawled files of OOD-CV do."""
+    return rows.assign(name=[f"{shift.split()[-1]}_{place:03d}.png" for place, shift in enumerate(rows["shift"])])

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from jaxtyping import UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import kinds, paths, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
 from cnslib.core.settings.method import Filtering
+from cnslib.core.settings.read import Run
 from cnslib.method import filtering, generation
 from cnslib.method.filtering import DETECTORS, Views
 from cnslib.method.generation import Sampler
@@ -47,6 +49,17 @@ class Studio:
         judges = self.panel.judges
         seen = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, self.panel.digest]
         return kinds.WEATHER_DRAWN.stamp(self.drawing(name), seen)
+
+
+def opened(run: Run, panel: Panel) -> Studio:
+    """The studio that a notebook's parameters describe: the benchmark's pipeline and sliders, with more steps under their influence."""
+    base, layout = run.base, run.layout
+    folder, tokens = paths.resolve(base.pipeline), layout.artifacts("inversion")
+    pipe = text_to_image.load_pipeline(folder, base.device)
+    text_to_image.load_tokens(pipe, tokens, base.classes)
+    drawn = dataclasses.replace(run.generation, start_fraction=run.settings.start_fraction)
+    origin = text_to_image.origin(folder, tokens, base.classes)
+    return Studio(Sampler(pipe, settings=drawn), origin, layout.artifacts("sliders"), panel)
 
 
 def schema(names: list[str]) -> pa.DataFrameSchema:
@@ -114,6 +127,18 @@ def shown(studio: Studio, wanted: pd.DataFrame, *, path: Path) -> pd.DataFrame:
         parts = workers.each(draw, pieces, device=studio.sampler.pipe.device, desc="shown")
         tables.write_unit(tables.select(pd.concat(parts), rows, tables.KEY, "shown"), unit, tables.images)
     return tables.read(path, tables.images)
+
+
+def pictured(studio: Studio, wanted: pd.DataFrame, *, path: Path) -> UInt8[np.ndarray, "rows height width 3"]:
+    """The pictures of some rows in their order, which may name one twice."""
+    stock = shown(studio, wanted, path=path).set_index(tables.KEY)["image"]
+    return np.stack([tables.decode(stock[key], path.name) for key in wanted[tables.KEY].itertuples(index=False, name=None)])
+
+
+def counted(images: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
+    """How many trajectories there are under each shift, and how many of them are kept."""
+    every = images.drop_duplicates(tables.TRAJECTORY)["shift"].value_counts().rename("trajectories")
+    return every.to_frame().join(kept["shift"].value_counts().rename("kept"))
 
 
 def filtered(seen: pd.DataFrame, known: pd.DataFrame, *, labels: int, settings: Filtering) -> pd.DataFrame:

@@ -29,6 +29,11 @@ def probabilities(
     return pd.DataFrame(found, columns=[*shifts, UNKNOWN])
 
 
+def labelled(features: Float[np.ndarray, "rows features"], classes: pd.Series, clip: Clip, *, shifts: list[str], unknown: str) -> pd.Series:
+    """The likeliest label of each picture."""
+    return probabilities(features, classes, clip, shifts=shifts, unknown=unknown).idxmax(axis=1)
+
+
 def confusion(truth: pd.Series, label: pd.Series, labels: list[str], *, confidence: float) -> pd.DataFrame:
     """For every true weather the share of pictures that get each label, with Wilson intervals: every picture is another garment."""
     rows = []

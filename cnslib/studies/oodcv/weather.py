@@ -18,8 +18,12 @@ from jaxtyping import Float, UInt8
 from cnslib.core import kinds, paths, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Oodcv
+from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.read import Run
 from cnslib.method.filtering import Judges
 from cnslib.models import encoders
+from cnslib.stats import accuracy
+from cnslib.stats.accuracy import Shares
 from cnslib.studies.oodcv.training import FineTuning
 from cnslib.world import scenes
 
@@ -44,6 +48,15 @@ class Panel:
     def digest(self) -> str:
         """What an answer depends on besides the picture."""
         return units.digest([self.tuning.stamp(name) for name in self.models], self.judges.clip.digest)
+
+
+def opened(run: Run) -> Panel:
+    """The panel that a notebook's parameters describe."""
+    base, labels, folder = run.base, encoders.read_labels(run.base.labels), run.layout.artifacts(run.step)
+    clip, sight = encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device)
+    judges = Judges(clip, sight, encoders.Oracle(base.oracle, labels=labels, device=base.device))
+    weights = run.layout.root / "checkpoints" / run.step
+    return Panel(judges, FineTuning(run.settings, base.classes, labels, weights, folder / "training", base.device))
 
 
 def schema(models: list[str], **more: pa.Column) -> pa.DataFrameSchema:
@@ -76,6 +89,12 @@ def reference_plan(classes: list[str], *, settings: Oodcv) -> pd.DataFrame:
     rows = [(shift, name, number) for name in classes for number, shift in enumerate(weathers, start=1)]
     table = pd.DataFrame(rows, columns=tables.TRAJECTORY)
     return table.assign(scale=[0.0 if row[0] == UNSHIFTED else severity(settings.seed, *row) for row in rows])
+
+
+def examples(plan: pd.DataFrame, count: int, *, seed: int) -> pd.DataFrame:
+    """Some pictures of every weather, from light to heavy."""
+    chosen = plan.groupby("shift", sort=False).sample(count, random_state=seed, replace=True)
+    return chosen.sort_values(["shift", "scale"], ignore_index=True)
 
 
 def severity(*key: str | int) -> float:
@@ -144,3 +163,13 @@ def stamp(plan: pd.DataFrame, panel: Panel) -> units.Stamp:
 def answers_by_model(seen: pd.DataFrame, models: list[str]) -> pd.DataFrame:
     """One row per picture and classifier (model, key, top1), as `accuracy.outcomes` wants it."""
     return seen.melt(tables.KEY, models, "model", "top1")
+
+
+def error_shares(seen: pd.DataFrame, models: list[str], *, settings: Bootstrap) -> Shares:
+    """Error rates of the classifiers on what was seen, with their resamples."""
+    return accuracy.error_shares(accuracy.outcomes(answers_by_model(seen, models)), settings=settings)
+
+
+def each_error_shares(sets: dict[str, pd.DataFrame], models: list[str], *, settings: Bootstrap) -> dict[str, Shares]:
+    """The same of each of several sets."""
+    return {name: error_shares(own, models, settings=settings) for name, own in sets.items()}

@@ -1,0 +1,105 @@
+"""Captions and sentences of notebook 21: what its figures show, with the numbers of their tables. `note` says what intervals are about."""
+
+import pandas as pd
+
+from cnslib.plots.captions.words import interval, listed
+from cnslib.plots.figures import extent
+from cnslib.stats.accuracy import NEVER
+from cnslib.stats.verdicts import OPPOSITE, SAME
+
+EASIER = "easier than the reference"
+
+
+def short(shift: str) -> str:
+    """A shift without its "heavy"."""
+    return shift.split()[-1]
+
+
+def reference(examples: pd.DataFrame, count: int) -> str:
+    """The caption of the reference's pictures."""
+    own = examples[examples["scale"] > 0]["scale"]
+    return (
+        f"Every severity occurs, here {own.min():.2f} to {own.max():.2f}: {len(examples)} of {count:,} pictures, ordered by it in each row"
+    )
+
+
+def against_reference(curves: pd.DataFrame, lines: pd.DataFrame, model: str, *, note: str) -> str:
+    """The caption of curves beside the reference's line, about one classifier."""
+    own = curves[(curves["model"] == model) & (curves["images"] == "all") & (curves["scale"] == curves["scale"].max())]
+    known = lines[lines["model"] == model].set_index("shift")["estimate"]
+    ends = [
+        f"{short(row.shift)} {row.estimate:.2f} ({known[row.shift]:.2f})" for row in own.itertuples() if row.shift in set(curves["shift"])
+    ]
+    scale = curves["scale"].max()
+    return f"Accuracy of {model} at scale {scale:g} on all generated images, and on the reference: {', '.join(ends)}. {note}"
+
+
+def starts_seen(begin: pd.DataFrame) -> str:
+    """Whether drawn unshifted garments are harder than real ones, and what the filter prefers, by classifier."""
+    wide = begin.pivot(index="model", columns="of", values="estimate")
+    harder = wide.index[wide["drawn, all"] < wide["real"]]
+    easier = wide.index[wide["drawn, kept"] > wide["drawn, all"]]
+    least, most = (wide["real"] - wide["drawn, all"]).agg(["min", "max"])
+    lost = f"Drawn garments without any weather are harder than real ones for {len(harder)} of {len(wide)} classifiers"
+    return f"{lost} (accuracy lower by {least:.2f} to {most:.2f}); those that the filter keeps are easier than all for {listed(easier)}."
+
+
+def failures(bars: pd.DataFrame, *, note: str) -> str:
+    """The caption of the failure points."""
+    between = bars[~bars["scale"].isin([0.0, NEVER])]
+    own = between.groupby(["shift", "model"])["estimate"].sum().groupby("shift").mean()
+    each = [f"{share:.0%} under {shift}" for shift, share in own.items()]
+    return f"The weather itself makes classifiers fail on {', '.join(each)}. {extent(bars['n'])} trajectories per shift; {note} in the csv"
+
+
+def labels(right: dict, named: pd.DataFrame, *, note: str) -> str:
+    """The caption of CLIP's labels; `named` are those of generated images by shift and scale."""
+    end = named[named["scale"] == named["scale"].max()]
+    each = [f"{short(row.shift)} {row.estimate:.2f}" for row in end.itertuples()]
+    shares = (
+        f"CLIP's label is right for {right['estimate']:.2f} of {right['n']} reference pictures, and at the last scale for {', '.join(each)}"
+    )
+    return f"{shares}. Right: {extent(named['n'])} trajectories; bands: {note}"
+
+
+def doubt_seen(doubt: pd.DataFrame) -> str:
+    """Where CLIP says unknown, and where its label is right."""
+    known = doubt.set_index(["severity", "label"])["estimate"]
+    rows = list(dict.fromkeys(doubt["severity"]))
+    each = [f"{name}: right {known[name, 'right']:.2f}, unknown {known[name, 'unknown']:.2f}" for name in rows]
+    return f"Labels by true severity, as shares: {'; '.join(each)}."
+
+
+def neighbours(alike: pd.DataFrame, images: int) -> str:
+    """The caption of nearest neighbours."""
+    own = alike.set_index("same")
+    each = [f"the {name} in {own.loc[name, 'estimate']:.2f} (by chance {own.loc[name, 'chance']:.2f})" for name in ("class", "weather")]
+    counted = f"n = {own['n'].max():,} neighbours among {images:,} generated images, by CLIP; real: the picture of median closeness"
+    return f"Neighbours share {' and '.join(each)}. {counted}"
+
+
+def severities(worth: pd.DataFrame, counts: tuple[str, str, int], *, note: str) -> str:
+    """The caption of severities of equal accuracy; `counts` of trajectories and of garments, in words, and of classifiers."""
+    sizes = f"mean over {counts[2]} classifiers; {counts[0]} trajectories, {counts[1]} rendered garments per shift"
+    return f"Counted from the start of each, the last scale is worth the severity {ends(worth)}. {sizes}; bands: {note}"
+
+
+def ends(worth: pd.DataFrame) -> str:
+    """The relative severity of the last scale under each shift."""
+    last = worth[(worth["compared"] == "relative") & (worth["scale"] == worth["scale"].max())]
+    return ", ".join(f"{short(row['shift'])} {interval(row)}" for _, row in last.iterrows())
+
+
+def answer(said: dict[str, pd.DataFrame], worth: pd.DataFrame, right: dict, *, model: str, scale: float) -> str:
+    """The notebook's answer; `said` are the statements on all and on kept images."""
+    rows = {name: table.loc[EASIER].rename({"ours": "estimate"}) for name, table in said.items()}
+    opening = {SAME: "Less", OPPOSITE: "More"}.get(rows["all"]["verdict"], "Undecided")
+    each = [f"by {interval(row, '+.2f')} on {name} generated images ({hurt(row['verdict'])})" for name, row in rows.items()]
+    above = f"{opening}: at scale {scale:g} the accuracy of {model} differs from that on the reference {' and '.join(each)}"
+    relative = f"Counted from the start of each, the last scale costs as much as the rendered severity {ends(worth)}"
+    return f"{above}. {relative}. CLIP names the true weather of {interval(right)} of {right['n']} reference pictures."
+
+
+def hurt(verdict: str) -> str:
+    """The verdict on generated images being easier, about what they are."""
+    return {SAME: "easier", OPPOSITE: "harder"}.get(verdict, verdict)

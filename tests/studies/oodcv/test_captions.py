@@ -1,0 +1,56 @@
+"""What is said of drawn and rendered weather: sentences follow from verdicts and numbers."""
+
+import pandas as pd
+import pytest
+
+from cnslib.studies.oodcv import captions
+
+WORTH = pd.DataFrame(
+    [
+        {"compared": way, "shift": "heavy fog", "scale": scale, "estimate": scale / 4, "low": 0.1, "high": 0.9}
+        for way in ("absolute", "relative")
+        for scale in (1.0, 3.0)
+    ]
+)
+RIGHT = {"n": 960, "estimate": 0.85, "low": 0.83, "high": 0.87}
+
+
+def statement(verdict: str, ours: float) -> pd.DataFrame:
+    return pd.DataFrame({"ours": ours, "low": ours - 0.1, "high": ours + 0.1, "verdict": verdict}, index=[captions.EASIER])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "opening", "word"),
+    [("same direction", "Less: ", "easier"), ("opposite direction", "More: ", "harder"), ("undecided", "Undecided: ", "undecided")],
+)
+def test_the_answer_opens_with_what_the_verdict_says_of_all_images(verdict, opening, word):
+    said = {"all": statement(verdict, -0.3), "kept": statement("undecided", 0.05)}
+    text = captions.answer(said, WORTH, RIGHT, model="resnet", scale=3.0)
+    assert text.startswith(opening) and f"by -0.30 (-0.40 to -0.20) on all generated images ({word})" in text
+    assert "by +0.05 (-0.05 to +0.15) on kept generated images (undecided)" in text
+    assert "rendered severity fog 0.75 (0.10 to 0.90). CLIP names the true weather of 0.85 (0.83 to 0.87) of 960" in text
+
+
+def test_starting_points_are_compared_classifier_by_classifier():
+    rows = {"resnet": (0.9, 0.7, 0.8), "vit": (0.8, 0.5, 0.4), "mixer": (0.6, 0.6, 0.7)}
+    names = ("real", "drawn, kept", "drawn, all")
+    begin = pd.DataFrame([{"model": m, "of": of, "estimate": x} for m, row in rows.items() for of, x in zip(names, row, strict=True)])
+    text = captions.starts_seen(begin)
+    assert "for 2 of 3 classifiers (accuracy lower by -0.10 to 0.40)" in text and text.endswith("easier than all for vit.")
+
+
+def test_failures_of_the_weather_leave_out_both_ends():
+    bars = pd.DataFrame({"shift": "heavy fog", "model": "vit", "scale": [0.0, 1.0, 2.0, captions.NEVER], "estimate": [0.3, 0.1, 0.2, 0.4]})
+    assert captions.failures(bars.assign(n=40), note="x").startswith(
+        "The weather itself makes classifiers fail on 30% under heavy fog. n = 40"
+    )
+
+
+def test_captions_take_the_last_scale():
+    named = pd.DataFrame({"shift": "heavy fog", "scale": [0.0, 3.0], "estimate": [0.1, 0.98], "n": 40})
+    assert "0.85 of 960 reference pictures, and at the last scale for fog 0.98." in captions.labels(RIGHT, named, note="x")
+    curves = pd.DataFrame({"model": "vit", "images": ["all", "all", "kept"], "shift": "heavy fog", "scale": [0.0, 3.0, 3.0]})
+    lines = pd.DataFrame({"model": ["vit"], "shift": ["heavy fog"], "estimate": [0.4]})
+    text = captions.against_reference(curves.assign(estimate=[0.9, 0.2, 0.7]), lines, "vit", note="x")
+    assert text == "Accuracy of vit at scale 3 on all generated images, and on the reference: fog 0.20 (0.40). x"
+    assert "is worth the severity fog 0.75 (0.10 to 0.90). mean over 3" in captions.severities(WORTH, ("n = 4", "n = 5", 3), note="x")
