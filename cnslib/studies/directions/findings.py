@@ -131,7 +131,8 @@ def claimed(found: dict[str, pd.DataFrame]) -> dict[str, dict]:
         "stable": ("knob_for_knob", CLASS, "class_kept"),
     }
     rows = {name: found[table].set_index(["method", "measure"]) for name, (table, *_) in asked.items()}
-    return {name: rows[name].loc[tuple(key)].to_dict() for name, (_, *key) in asked.items()}
+    found_rows = {name: rows[name].loc[tuple(key)].to_dict() for name, (_, *key) in asked.items()}
+    return {name: {**record, "n": int(record["n"])} for name, record in found_rows.items()}
 
 
 def over_shares(table: pd.DataFrame) -> pd.DataFrame:
