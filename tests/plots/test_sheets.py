@@ -89,3 +89,11 @@ def test_failed_rows_have_a_frame_at_their_failure_point():
     assert [patch.get_xy() for patch in axes.patches] == [(1 * 6 - 0.5, -0.5)]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["fog\ncock", "snow\nlion"]
     plt.close("all")
+
+
+def test_pairs_of_shifts_stand_side_by_side_with_their_names():
+    films = {("heavy snow", "heavy fog"): np.zeros((2, 2, 8, 8, 3), np.uint8), ("a", "b"): np.ones((2, 2, 8, 8, 3), np.uint8)}
+    figure = sheets.grids(films, ticks=["0", "1"])
+    assert [(axes.get_ylabel(), axes.get_title()) for axes in figure.axes] == list(films)
+    assert all([text.get_text() for text in axes.get_yticklabels()] == ["0", "1"] for axes in figure.axes)
+    plt.close(figure)

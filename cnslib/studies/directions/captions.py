@@ -33,7 +33,8 @@ def plane(points: pd.DataFrame) -> str:
     """The caption of structure over gain."""
     top = points.loc[points.groupby("method")["gain_estimate"].idxmax()].set_index("method")
     ends = [f"{method} {top.loc[method, 'structure_estimate']:.2f}" for method in (SLIDER, *TEXTUAL)]
-    return f"Structure left where each gains most: {', '.join(ends)}. {extent(points['gain_n'].astype(int))} trajectories; means, from the upper left"
+    counted = extent(points["gain_n"].astype(int))
+    return f"Structure left where each gains most: {', '.join(ends)}. {counted} trajectories; means, from the upper left"
 
 
 def equal_gain(table: pd.DataFrame, level: pd.DataFrame, *, note: str) -> str:

@@ -224,3 +224,22 @@ def test_the_tiny_unit_is_the_golden_one(bench):
     key = ["sampler", *tables.KEY]
     answers = answers.pivot(index=key, columns="model", values="top1").reset_index()
     assert not difference(kinds.ABLATION, looks.merge(answers, on=key, how="left").astype({"one": str, "two": str}), within=1e-2)
+
+
+def test_the_fast_sampler_is_the_first_unipc_and_the_few_steps_are_the_benchmarks():
+    scheduling = {
+        "slow": studies.Scheduling("DDIMScheduler", 100, "leading"),
+        "short": studies.Scheduling("DDIMScheduler", 16, "leading"),
+        "quick": studies.Scheduling("UniPCMultistepScheduler", 20, "linspace"),
+    }
+    assert samplers.named(scheduling, "slow", steps=16) == ("quick", "short")
+    assert samplers.named(scheduling, "slow", steps=50) == ("quick", "quick")
+    del scheduling["quick"]
+    assert samplers.named(scheduling, "slow", steps=16) == ("slow", "short")
+
+
+def test_the_reference_stands_at_zero_beside_the_differences():
+    gap = pd.DataFrame({"sampler": ["b"], "estimate": [0.1], "low": [0.0], "high": [0.2]})
+    curve = pd.DataFrame({"sampler": ["a", "b"], "estimate": [0.7, 0.8], "low": [0.6, 0.7], "high": [0.8, 0.9]})
+    both = samplers.beside_reference(gap, curve, "a").set_index("sampler")
+    assert both.loc["a", ["estimate", "low", "high"]].tolist() == [0, 0, 0] and both.loc["b", "estimate"] == 0.1

@@ -90,3 +90,22 @@ def test_the_drop_is_steadier_where_classes_differ_only_in_their_start():
     steady = subsets.steadier(outcomes(rows), 2, settings=BOOTSTRAP)
     spread = np.std([1 - np.mean(pair) for pair in itertools.combinations([3 / 5, 2 / 5, 1 / 5, 0], 2)])
     assert steady["estimate"] == pytest.approx(spread) and steady["n"] == 20
+
+
+def test_words_of_a_spread_stand_in_the_order_of_the_measures():
+    rows = [
+        {"classes": count, "measure": name, "n": 9, "estimate": 0.5, "low": 0.25, "high": 1}
+        for name in subsets.MEASURES
+        for count in (2, 4)
+    ]
+    table = subsets.cells(pd.DataFrame(rows[::-1]))
+    assert table.index.tolist() == list(subsets.MEASURES) and table.columns.tolist() == [2, 4]
+    assert (table == "0.50 (0.25 to 1.00)").all(axis=None)
+
+
+def test_panels_hold_curves_and_failures_of_every_source():
+    found = random_outcomes()
+    table = subsets.panels({"a": found, "b": found}, [1], confidence=0.95)
+    assert list(dict.fromkeys(table["panel"])) == ["a: accuracy", "b: accuracy", "a: failures", "b: failures"]
+    one = subsets.curves(found, [1], confidence=0.95)
+    assert table[table["panel"] == "b: accuracy"]["estimate"].tolist() == one["estimate"].tolist()

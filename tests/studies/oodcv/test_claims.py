@@ -47,3 +47,17 @@ def test_the_papers_statements_hold_where_they_are_built_in_and_fail_where_they_
     assert bad["verdict"].tolist() == ["opposite direction"] * 4
     alone = claims.statements(errors([[0.1, 0.2]], [0.0, 3.0]), errors([[0.5]], [0.0]), model="resnet", named=named)
     assert alone["verdict"].iloc[1] == "not measured"
+
+
+def test_tables_below_each_other_keep_their_names():
+    parts = {"all": pd.DataFrame({"n": [1]}), "kept": pd.DataFrame({"n": [2]})}
+    assert claims.long(parts, "images")[["images", "n"]].to_numpy().tolist() == [["all", 1], ["kept", 2]]
+    both = claims.joined(claims.long(parts, "images"), pd.DataFrame({"n": [3]}))
+    assert both["images"].tolist() == ["all", "kept", "reference"] and both["scale"].isna().all()
+
+
+def test_metrics_are_kept_by_table_classifier_and_shift():
+    row = {"model": "vit", "shift": "heavy fog", "n": 4, "estimate": 0.5, "low": 0.4, "high": 0.6}
+    assert claims.metrics({"reference": pd.DataFrame([row])}) == {
+        "reference": {"vit": {"heavy fog": {"n": 4, "estimate": 0.5, "low": 0.4, "high": 0.6}}}
+    }

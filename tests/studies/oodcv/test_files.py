@@ -102,3 +102,8 @@ def test_a_picture_with_two_labels_and_one_that_is_no_picture_are_named(root):
 def test_a_class_without_a_picture_is_named(root):
     with pytest.raises(FileNotFoundError, match="no picture of class 'sofa'; it has boat, train"):
         files.read(root, "weather", classes=["boat", "sofa"])
+
+
+def test_file_names_begin_with_the_weather_that_was_asked_for():
+    rows = pd.DataFrame({"shift": ["heavy snow", "unshifted"]})
+    assert files.named(rows)["name"].tolist() == ["snow_000.png", "unshifted_001.png"]
