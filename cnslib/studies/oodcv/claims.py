@@ -63,7 +63,8 @@ def looked_up(drawn: Shares, rungs: Shares, line: Shares) -> tuple[pd.DataFrame,
 
 def gaps(drawn: dict[str, Shares], line: Shares, *, scale: float) -> dict[str, pd.DataFrame]:
     """Accuracy on each set of generated images minus that on the reference, at one scale."""
-    return {name: calibration.differences(own, line).query("scale == @scale") for name, own in drawn.items()}
+    found = {name: calibration.differences(own, line) for name, own in drawn.items()}
+    return {name: table[table["scale"] == scale] for name, table in found.items()}
 
 
 def metrics(parts: dict[str, pd.DataFrame]) -> dict[str, dict]:
