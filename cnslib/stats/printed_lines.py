@@ -12,6 +12,7 @@ import statsmodels.formula.api as smf
 from jaxtyping import Bool
 
 from cnslib.stats import line
+from cnslib.stats.accuracy import ALL
 from cnslib.stats.line import Points
 
 OURS, THEIRS = ["ours", "low", "high"], ["published", "published_low", "published_high"]
@@ -45,7 +46,8 @@ def fits(published: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
 
 def pooled(found: Points, drawn: Drawn, published: pd.DataFrame) -> pd.DataFrame:
     """Our lines over all shifts at the scales that were published, a row per scale, as `line.slopes`."""
-    own = line.slopes(found, drawn).query("shift == @ALL").set_index("scale")
+    table = line.slopes(found, drawn)
+    own = table[table["shift"] == ALL].set_index("scale")
     return own.loc[own.index.intersection(scales(published))]
 
 
