@@ -29,6 +29,7 @@ from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
+from cnslib.plots.captions.words import enough
 from cnslib.stats import accuracy, failure, ranking
 from cnslib.stats.accuracy import ALL, MEAN, NEVER, Outcomes
 from cnslib.studies import photos
@@ -288,7 +289,7 @@ def words(found: dict[str, pd.DataFrame], name: str) -> list[str]:
     pooled = accuracy[accuracy["shift"] == ALL].set_index("scale")
     first, last = pooled.index[0], pooled.index[-1]
     right = [f"{row['estimate']:.0%} ({row['low']:.0%} to {row['high']:.0%})" for row in (pooled.loc[first], pooled.loc[last])]
-    single = drops[(drops["shift"] != ALL) & (drops["scale"] == last)].set_index("shift")["estimate"]
+    single = enough(drops[drops["scale"] == last]).set_index("shift")["estimate"]
     hardest, mildest = single.idxmax(), single.idxmin()
     lost = f"*{hardest}* costs it most, {single[hardest]:.2f}, and *{mildest}* least, {single[mildest]:.2f}."
     known = f"{name} names {right[0]} of the images without a shift, and {right[1]} at scale {last:g}. {lost}"
