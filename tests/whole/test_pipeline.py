@@ -1,6 +1,8 @@
 """The pipeline's files agree with each other: notebooks, parameter files and dvc.yaml."""
 
 import ast
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -27,6 +29,20 @@ def cells(notebook: Path, kind: str = "code") -> list[nbformat.NotebookNode]:
 
 def code(name: str) -> str:
     return "\n".join(cell.source for cell in cells(runner.find(name)))
+
+
+def behind(name: str) -> str:
+    """A notebook's code, and that of the library's `opened(run, ...)` that it calls to load models and name folders."""
+    text = code(name)
+    homes = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cnslib")
+        for alias in node.names
+    }
+    called = re.findall(r"\b(\w+)\.opened\(run", text)
+    parts = [inspect.getsource(importlib.import_module(f"{homes[room]}.{room}").opened) for room in called]
+    return "\n".join([text, *parts]).replace("run.step", f'"{name}"')
 
 
 def entries(stage: dict, kind: str) -> dict[str, dict]:
@@ -105,8 +121,10 @@ def test_run_all_starts_from_the_committed_file_and_its_own_section(notebook):
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=step)
 def test_a_notebook_makes_sure_of_the_models_that_it_reads(notebook):
-    asked = [ast.literal_eval(keyword.value) for keyword in started(step(notebook)).keywords]
-    used = {key for key in re.findall(r"\bbase\.(\w+)", code(step(notebook))) if key in method.MODELS}
+    assigned = dict(re.findall(r"^(\w+) = (\[.*\])$", code(step(notebook)), re.MULTILINE))
+    written = [ast.unparse(keyword.value) for keyword in started(step(notebook)).keywords]
+    asked = [ast.literal_eval(assigned.get(value, value)) for value in written]
+    used = {key for key in re.findall(r"\bbase\.(\w+)", behind(step(notebook))) if key in method.MODELS}
     assert set(*asked) == used
 
 
@@ -144,7 +162,7 @@ def test_code_cells_are_short_enough_for_a_slide(notebook):
 
 def sections(name: str) -> list[str]:
     """The sections that a notebook reads: its own, the shared one, and those it takes from its run."""
-    others = set(re.findall(r"\brun\.(\w+)", code(name))) & read.SECTIONS.keys()
+    others = set(re.findall(r"\brun\.(\w+)", behind(name))) & read.SECTIONS.keys()
     return sorted({name, "base"} | others | through_the_door(name))
 
 
@@ -180,7 +198,7 @@ def test_a_stage_depends_on_the_files_that_its_section_and_its_notebook_name(nam
 
 @pytest.mark.parametrize("name", STAGES)
 def test_a_stage_lists_the_artifacts_that_its_notebook_reads_and_writes(name):
-    used = set(re.findall(r"artifacts\(\"(\w+)\"\)", code(name))) | through_the_door(name)
+    used = set(re.findall(r"artifacts\(\"(\w+)\"\)", behind(name))) | through_the_door(name)
     made = {Path(out).parts[1] for out in entries(STAGES[name], "outs") if out.startswith("artifacts/")}
     read = {Path(dep).parts[1] for dep in STAGES[name]["deps"] if dep.startswith("artifacts/")}
     assert made <= {name} and used - {name} <= read and (name in used) == bool(made)

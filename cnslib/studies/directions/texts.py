@@ -70,9 +70,9 @@ def opened(run: Run) -> Study:
     text_to_image.load_tokens(pipe, tokens, base.classes)
     judge = Judge(Clip(base.clip, device=base.device), ImageEncoder(base.image_encoder, device=base.device))
     oracle = Oracle(base.oracle, labels=read_labels(base.labels), device=base.device)
-    origin, steps = text_to_image.origin(folder, tokens, base.classes), ("generation", "sliders", run.step)
-    sampler = Sampler(pipe, settings=run.generation)
-    return Study(sampler, origin, judge, oracle, *(layout.artifacts(step) for step in steps))
+    origin, sampler = text_to_image.origin(folder, tokens, base.classes), Sampler(pipe, settings=run.generation)
+    images, sliders = layout.artifacts("generation"), layout.artifacts("sliders")
+    return Study(sampler, origin, judge, oracle, images, sliders, layout.artifacts(run.step))
 
 
 def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor, "tokens width"]:
