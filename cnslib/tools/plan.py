@@ -180,7 +180,7 @@ def beside(table: pd.DataFrame, sections: dict[str, Any], counts: list[int]) -> 
 
     What no worker can take, the notebooks do alone: those hours are added as they are.
     """
-    from cnslib.tools import fanout
+    from cnslib.tools.simulation import fanout
 
     hours = table["noted, hours"].fillna(table["hours"]).fillna(table["paper, hours"]).fillna(0.0)
     units = recorded.units(sections)

@@ -8,8 +8,8 @@ import pytest
 
 from cnslib.core import paths
 from cnslib.core.settings import read
-from cnslib.tools import budget
-from cnslib.tools.fanout import CALM
+from cnslib.tools.simulation import budget
+from cnslib.tools.simulation.fanout import CALM
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from cnslib.core import paths
 from cnslib.core.settings.analyses import Plan, Trouble
 from cnslib.data import published
 from cnslib.stats import bootstrap
-from cnslib.tools import fanout, plan, rates
+from cnslib.tools import plan, rates
+from cnslib.tools.simulation import fanout
 
 WHOLE, BY_SHIFT = "all answers of a classifier", "answers of a classifier under one shift"
 PIECES = (WHOLE, BY_SHIFT)
