@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from golden_units import difference
 from tiny_settings import corruption_settings
 
-from cnslib.core import paths
+from cnslib.core import kinds, paths
 from cnslib.studies.corruptions import levels
 
 
@@ -84,3 +85,9 @@ def test_unknown_names_and_sides_are_told():
 def test_the_table_says_every_parameter_in_words():
     table = levels.table(levels.levels(corruption_settings()))
     assert table.shape == (15, 7) and table.loc["motion blur", 5.0] == "12, 3" and table.loc["snow", 3.5] == ""
+
+
+def test_the_corrupted_pictures_are_the_golden_ones():
+    graded = levels.published(64)
+    drawn = [levels.corrupt(name, pictures(1), graded[name][3], keys=KEYS[:1]) for name in sorted(graded)]
+    assert not difference(kinds.CORRUPTED, np.concatenate(drawn))
