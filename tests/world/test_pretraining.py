@@ -74,7 +74,7 @@ def test_a_killed_pretraining_ends_with_the_weights_of_an_undisturbed_one(object
 
     place = {"web": training, "mae": pretraining, "simclr": pretraining}[objective]
     original = place.fit
-    monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **k, every=1))
+    monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **(k | {"every": 1})))
     whole = train("whole.pt")
 
     def dying(model, loss, **options):
@@ -83,12 +83,12 @@ def test_a_killed_pretraining_ends_with_the_weights_of_an_undisturbed_one(object
                 raise KeyboardInterrupt
             return loss(step)
 
-        return original(model, last, **options, every=1)
+        return original(model, last, **(options | {"every": 1}))
 
     monkeypatch.setattr(place, "fit", dying)
     with pytest.raises(KeyboardInterrupt):
         train("killed.pt")
-    monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **k, every=1))
+    monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **(k | {"every": 1})))
     torch.manual_seed(99)  # whatever the global generator did meanwhile
     assert equal(whole, train("killed.pt")) and not equal(whole, backbone(1))
 
