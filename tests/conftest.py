@@ -55,6 +55,13 @@ def tiny_tokens_dir(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def one_process():
+    """All work stays in this process: it is too little to start others for, or is counted here."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+
+
 @pytest.fixture(autouse=True)
 def nowhere():
     """No test notes what its pieces of work cost because an earlier one started a run."""

@@ -228,19 +228,6 @@ def loss_agreement(first: Shares, second: Shares) -> dict:
     return order_record(one, other, min(first.n[-1], second.n[-1]), first.confidence)
 
 
-def order_changes(errors: Shares) -> pd.DataFrame:
-    """For each pair of models how probable it is that their order by mean error is not the same under all shifts.
-
-    The largest probability over pairs of shifts; a resample in which the two are tied under one of them counts one half.
-    """
-    first, second = np.triu_indices(len(errors.models), 1)
-    by_shift = [mean_errors(errors, shift=shift) for shift in errors.groups[:-1]]
-    sign = np.stack([np.sign(values[1:, second] - values[1:, first]) for values in by_shift])
-    changed = [((1 - sign[i] * sign[j]) / 2).mean(0) for i, j in zip(*np.triu_indices(len(sign), 1), strict=True)]
-    names = {"first": np.array(errors.models, object)[first], "second": np.array(errors.models, object)[second]}
-    return pd.DataFrame({**names, "n": errors.n[0], "probability": np.max(changed, axis=0)})
-
-
 def told_apart(errors: Shares) -> pd.DataFrame:
     """How many pairs of models each rule tells apart at every scale: the paired test, with Holm's correction, and one sigma (paper)."""
     table, rule = pairs(errors), overlap(errors)

@@ -21,6 +21,7 @@ from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import artifacts
 from cnslib.models import encoders
+from cnslib.plots.captions.words import interval
 from cnslib.stats import bootstrap, verdicts
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
@@ -230,16 +231,11 @@ def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.Data
     return verdicts.beside(table, [change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]])
 
 
-def said(record: pd.Series) -> str:
-    """A difference with its interval, for a sentence."""
-    return f"{record['estimate']:+.3f} ({record['low']:+.3f} to {record['high']:+.3f})"
-
-
 def headline(gains: pd.DataFrame, alone: pd.DataFrame, *, runs: int) -> str:
     """What the generated pictures add and what training alone changes, per test set (tables by test set)."""
     first = f"Over {runs} paired runs, generated images in half of each batch change accuracy on garments in rendered styles"
-    then = f"by {said(gains.loc[STYLES])} and on the held-out catalog by {said(gains.loc[CATALOG])}"
-    last = f"Those steps by themselves change it by {said(alone.loc[STYLES])} and {said(alone.loc[CATALOG])}"
+    then = f"by {interval(gains.loc[STYLES], '+.3f')} and on the held-out catalog by {interval(gains.loc[CATALOG], '+.3f')}"
+    last = f"Those steps by themselves change it by {interval(alone.loc[STYLES], '+.3f')} and {interval(alone.loc[CATALOG], '+.3f')}"
     return f"{first} {then}, compared with as many steps on real images alone. {last}"
 
 

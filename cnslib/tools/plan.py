@@ -187,7 +187,7 @@ def beside(table: pd.DataFrame, sections: dict[str, Any], counts: list[int]) -> 
     known = [(step, work) in units for step, work in table[["step", "work"]].itertuples(index=False)]
     shared = [(one.step, one.work, spent) for one, spent in zip(table[known].itertuples(), hours[known], strict=True)]
     stages = [fanout.Stage(work, units[step, work], spent / units[step, work]) for step, work, spent in shared if spent]
-    alone, trouble = hours[[not one for one in known]].sum(), sections["plan"].trouble
+    alone, trouble = hours[[not one for one in known]].sum(), sections["plan"]
     try:
         found = fanout.scaled(stages, counts, trouble, seed=1) if stages else pd.DataFrame()
     except ValueError as error:

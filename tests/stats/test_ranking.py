@@ -156,15 +156,6 @@ def test_equal_models_are_hardly_ever_reversed():
     assert found <= 20  # 5 in 100 at most, up to chance
 
 
-def test_a_pair_changes_between_shifts_when_its_order_does():
-    table = ranking.order_changes(errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]], [[0, 0.2], [0, 0.1], [0, 0.3]]]))
-    assert table.set_index(["first", "second"])["probability"].to_dict() == {
-        ("alexnet", "second"): 1,
-        ("alexnet", "third"): 0,
-        ("second", "third"): 0,
-    }
-
-
 def test_ce_leaves_the_originals_out():
     # severity 0 would change the ratio: (0.2 + 0.2) / (0.4 + 0.4) without it, (0.8 + 0.4) / (0 + 0.8) with it
     found = errors_of([[[0.0, 0.4, 0.4], [0.8, 0.2, 0.2], [0.0, 0.4, 0.4]]])

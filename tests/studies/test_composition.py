@@ -28,11 +28,7 @@ SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.7
 BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_process():
-    """The images are too few to start processes for."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+pytestmark = pytest.mark.usefixtures("one_process")
 
 
 @pytest.fixture(scope="module")

@@ -218,26 +218,16 @@ class Trouble:
 
 
 @dataclass(frozen=True, config=STRICT)
-class Plan(Resampled):
-    """The paper's run on a cluster: its overlay, numbers of workers and of classes, hours as in `Trouble`, lengths of a block to compare,
-    and simulated runs."""
+class Plan(Trouble, Resampled):
+    """The paper's run on a cluster: its overlay, numbers of workers and of classes, what goes wrong, lengths of a block to compare, and
+    simulated runs."""
 
     overlay: str
     workers: Annotated[list[Count], Field(min_length=1)]
     classes: Annotated[list[Count], Field(min_length=1)]
-    between: Positive
-    replacing: NotNegative
-    walltime: Positive
-    loading: NotNegative
-    spread: NotNegative
     walltimes: Annotated[list[Positive], Field(min_length=1)]
     runs: Annotated[int, Field(ge=2)]
     seed: Seed
-
-    @property
-    def trouble(self) -> Trouble:
-        """What goes wrong."""
-        return Trouble(self.between, self.replacing, self.walltime, self.loading, self.spread)
 
 
 ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser, Oodcv, Synthetic, Report, Plan)

@@ -10,6 +10,7 @@ from jaxtyping import Float, UInt8
 
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
+from cnslib.plots.captions.words import interval
 from cnslib.stats import accuracy, bootstrap, ranking, verdicts
 from cnslib.stats.accuracy import ALL, MEAN, Shares
 from cnslib.studies.corruptions.levels import CONTRAST, KINDS, Levels, Pictures, corrupt
@@ -46,11 +47,6 @@ def stand_in(tau: dict[str, dict]) -> pd.DataFrame:
     short = ours["high"] - control["low"] if verdict == verdicts.UNDECIDED else float("nan")
     row = {"claim": "corruptions are no stand-in for shifts", **ours, "control": control["estimate"], "rule": RULE}
     return pd.DataFrame([row | {"verdict": verdict, "smallest": short}]).set_index("claim").rename(columns={"estimate": "ours"})
-
-
-def interval(record: dict) -> str:
-    """A number with its interval, for a sentence."""
-    return f"{record['estimate']:.2f} ({record['low']:.2f} to {record['high']:.2f})"
 
 
 def conclusion(tau: dict[str, dict]) -> str:

@@ -55,12 +55,6 @@ def levels(settings: Corruptions) -> Levels:
     return graded | {CONTRAST: dict(sorted((graded[CONTRAST] | between).items()))}
 
 
-def kind_of(name: str) -> str:
-    """The kind of a corruption. ValueError for an unknown one."""
-    demand(name in EFFECTS, "corruption", name, ", ".join(EFFECTS))
-    return next(kind for kind, own in KINDS.items() if name in own)
-
-
 def corrupt(name: str, pictures: Pictures, parameters: tuple[float, ...], *, keys: list[tuple]) -> Pictures:
     """Some pictures under one corruption, cut off to 8 bits as ImageNet-C does.
 

@@ -17,6 +17,7 @@ from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap, Evaluation
 from cnslib.core.settings.studies import Controlshift
 from cnslib.method import evaluation
+from cnslib.plots.captions.words import interval
 from cnslib.stats import accuracy, axes, ranking, verdicts
 from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images
 from cnslib.studies.controlshift import datasets
@@ -179,11 +180,6 @@ def loss_words(results: dict[str, dict]) -> str:
     sides = {True: "most", False: "least"}
     place = sides[min(ahead) > 0] if (min(ahead) > 0) == (max(ahead) > 0) else "neither most nor least"
     return f"{said}, {place} of it under truncation, which is the strongest shift of the paper"
-
-
-def interval(record: dict) -> str:
-    """A number with its interval, for a sentence."""
-    return f"{record['estimate']:.2f} ({record['low']:.2f} to {record['high']:.2f})"
 
 
 def line_words(fits: pd.DataFrame) -> str:

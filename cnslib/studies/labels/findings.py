@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from cnslib.plots.captions.words import interval
 from cnslib.stats import accuracy
 from cnslib.studies.labels.screening import ALONE, LABELS
 from cnslib.studies.labels.staging import KINDS, OUT
@@ -29,7 +30,7 @@ def kinds_told(strongest: pd.DataFrame) -> str:
 def areas_told(table: pd.DataFrame) -> str:
     """Which detector knows best on each part."""
     best = [part.loc[part["estimate"].idxmax()] for _, part in table.groupby("part", sort=False)]
-    said = [f"on {row['part']} {row['detector']}, {row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})" for row in best]
+    said = [f"on {row['part']} {row['detector']}, {interval(row)}" for row in best]
     return f"Largest area under the curve: {'; '.join(said)}"
 
 
@@ -71,7 +72,7 @@ def curves_told(last: pd.DataFrame, rule: str) -> str:
 def order_told(tau: pd.DataFrame, rule: str) -> str:
     """How far the order of the classifiers under a rule agrees with that under the labels, at the last scale."""
     row = tau[(tau["rule"] == rule) & (tau["scale"] == tau["scale"].max())].iloc[0]
-    return f"Under {rule} tau with the order under the labels is {row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+    return f"Under {rule} tau with the order under the labels is {interval(row)}"
 
 
 def study_told(shares: pd.DataFrame) -> str:

@@ -135,11 +135,6 @@ def each_statements(drawn: dict[str, Shares], reference: Shares, *, model: str, 
     return {name: statements(part, reference, model=model, named=named) for name, part in drawn.items()}
 
 
-def span(record) -> str:
-    """An estimate with its interval in words."""
-    return f"{record['estimate']:.2f} ({record['low']:.2f} to {record['high']:.2f})"
-
-
 def against_reference(curves: pd.DataFrame, lines: pd.DataFrame, *, models: list[str], shifts: list[str]) -> Figure:
     """Accuracy over the slider scale beside the reference's one accuracy, each with its band; a row per classifier (Fig. 5).
 

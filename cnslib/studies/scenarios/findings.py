@@ -5,16 +5,12 @@ from collections.abc import Mapping
 import pandas as pd
 
 from cnslib.core.names import UNSHIFTED
+from cnslib.plots.captions.words import interval
 from cnslib.stats import verdicts
 from cnslib.studies.scenarios.scenarios import SUMMED
 from cnslib.studies.scenarios.score import CONVENTIONS, Accuracies
 
 CHANGED_OBJECT = ("bright object", "blurred object", SUMMED)  # under all others the object is as it was
-
-
-def told(row: Mapping) -> str:
-    """An estimate and its interval in words: "0.12 (0.05 to 0.20)"."""
-    return f"{row['estimate']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
 
 
 def survival(order: list[str], at_end: pd.DataFrame, plain: float) -> str:
@@ -38,7 +34,7 @@ def learning(gains: pd.DataFrame) -> str:
     """Whether the trainings had come to their end: which scenarios certainly gained accuracy in the last third."""
     rising, most = gains[gains["low"] > 0], gains.iloc[0]
     if rising.empty:
-        return f"In the last third no scenario certainly gains accuracy; the most is '{most['scenario']}', {told(most)}"
+        return f"In the last third no scenario certainly gains accuracy; the most is '{most['scenario']}', {interval(most)}"
     names = ", ".join(f"'{row.scenario}' by {row.estimate:.2f}" for row in rising.itertuples())
     return f"Not all is learned: in the last third accuracy still rises under {len(rising)} of {len(gains)} scenarios, {names}"
 
@@ -46,7 +42,7 @@ def learning(gains: pd.DataFrame) -> str:
 def scores(table: pd.DataFrame) -> str:
     """Which model has the highest robustness score by each convention."""
     best = {way: part.loc[part["estimate"].idxmax()] for way, part in table.groupby("convention", sort=False)}
-    said = [f"{way} '{best[way]['model']}' is first, {told(best[way])}" for way in CONVENTIONS]
+    said = [f"{way} '{best[way]['model']}' is first, {interval(best[way])}" for way in CONVENTIONS]
     return f"By {'; '.join(said)}"
 
 
@@ -55,7 +51,7 @@ def coefficients(rows: pd.DataFrame) -> str:
     parts = []
     for name, part in rows[rows["regression"] == "clustered"].groupby("set", sort=False):
         worst, harmful = part.loc[part["estimate"].idxmin()], (part["high"] < 0).sum()
-        parts.append(f"{harmful} of {len(part)} on {name}, most of it '{worst['scenario']}', {told(worst)}")
+        parts.append(f"{harmful} of {len(part)} on {name}, most of it '{worst['scenario']}', {interval(worst)}")
     return f"Scenarios that certainly cost accuracy: {'; '.join(parts)}"
 
 
@@ -69,7 +65,7 @@ def answer(costs: dict[str, pd.DataFrame], gain: Mapping, claims: pd.Series) -> 
     behind = worst(costs)
     shown = all(row["low"] > 0 for row in behind.values())
     first = "Not at the object alone" if shown else "The background is not shown to matter on every set"
-    named = "; ".join(f"on {name} '{row['scenario']}', {told(row)}" for name, row in behind.items())
+    named = "; ".join(f"on {name} '{row['scenario']}', {interval(row)}" for name, row in behind.items())
     cost = f"Of the scenarios that leave the object as it is, one costs most accuracy: {named}"
-    after = f"Training on random backgrounds changes accuracy before them by {told(gain)}"
+    after = f"Training on random backgrounds changes accuracy before them by {interval(gain)}"
     return f"{first}. {cost}. {after}. Claims of the paper: {verdicts.counted(claims)}."

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
+from cnslib.plots.captions.words import interval
 from cnslib.stats import verdicts
-from cnslib.studies.scenarios.findings import told
 from cnslib.studies.scenarios.subjects import Subject
 
 
@@ -42,7 +42,7 @@ def looking(plain: pd.DataFrame, overall: pd.DataFrame, area: pd.Series) -> str:
     changed = overall[overall["scenario"] != "original"]
     most = changed.loc[changed["estimate"].idxmax()]
     first = f"{certainly_more(plain, area)} of {len(plain)} classifiers certainly look at the garment more than its area"
-    return f"{first}; most does it draw under '{most['scenario']}', {told(most)}"
+    return f"{first}; most does it draw under '{most['scenario']}', {interval(most)}"
 
 
 def photographs(table: pd.DataFrame, area: dict) -> str:
@@ -70,7 +70,7 @@ def worded(rho: dict) -> str:
 def correlation(rho: dict) -> str:
     """The same with the number, to open a caption."""
     words = worded(rho)
-    return f"{words[0].upper()}{words[1:]}: rank correlation {told(rho)}"
+    return f"{words[0].upper()}{words[1:]}: rank correlation {interval(rho)}"
 
 
 def answer(ends: pd.DataFrame, original: float, plain: pd.DataFrame, area: pd.Series, rho: dict) -> str:
@@ -79,4 +79,4 @@ def answer(ends: pd.DataFrame, original: float, plain: pd.DataFrame, area: pd.Se
     worst = " and ".join(f"'{name}' ({value:.2f})" for name, value in hurt.iloc[:2].items())
     first = f"The mean IoU falls from {original:.2f} furthest under {worst}"
     second = f"{certainly_more(plain, area)} of {len(plain)} classifiers certainly look at the garment more than its area would give"
-    return f"{first}; {second} ({area['estimate']:.0%}); {worded(rho)} (rank correlation {told(rho)})."
+    return f"{first}; {second} ({area['estimate']:.0%}); {worded(rho)} (rank correlation {interval(rho)})."

@@ -69,8 +69,8 @@ def grid(sections: dict[str, Any], settings: Plan, *, confidence: float) -> pd.D
         for piece in PIECES:
             given = stages(sections, count, piece=piece)
             known = pd.DataFrame({"workers": settings.workers, "n": runs})
-            if fits(given, settings.trouble):
-                known = walls(given, settings.workers, settings.trouble, runs=runs, seed=settings.seed, confidence=confidence)
+            if fits(given, settings):
+                known = walls(given, settings.workers, settings, runs=runs, seed=settings.seed, confidence=confidence)
             ideal = sum(stage.units * stage.hours for stage in given) / known["workers"]
             parts.append(known.assign(classes=count, piece=piece, ideal=ideal))
     return pd.concat(parts, ignore_index=True)
@@ -85,7 +85,7 @@ def blocks(sections: dict[str, Any], settings: Plan) -> pd.DataFrame:
     for piece in PIECES:
         stage = stages(sections, settings.classes[0], piece=piece)[-1]
         for walltime in settings.walltimes:
-            trouble = dataclasses.replace(settings.trouble, walltime=walltime)
+            trouble = dataclasses.replace(settings, walltime=walltime)
             if fanout.fits(stage, trouble):
                 seeds = range(settings.seed, settings.seed + settings.runs)
                 lost = [fanout.simulate([stage], settings.workers[0], trouble, seed=seed)["lost"][0] for seed in seeds]

@@ -24,10 +24,6 @@ class Stage:
     hours: float
 
 
-NEVER = 1e12  # hours
-CALM = Trouble(between=NEVER, replacing=0.0, walltime=NEVER, loading=0.0, spread=0.0)  # nothing goes wrong, nothing waits
-
-
 class Run:
     """One stage on some workers: `wall` hours, `lost` hours of work that was cut off, and how many units are done."""
 

@@ -38,11 +38,7 @@ SAMPLERS = {
 SCHEDULING = {name: studies.Scheduling(**one) for name, one in SAMPLERS.items()}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_process():
-    """The images are too few to start processes for."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+pytestmark = pytest.mark.usefixtures("one_process")
 
 
 @pytest.fixture(scope="module")

@@ -36,12 +36,7 @@ SETTINGS = Bisection(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_process():
-    """All work in this process, where the sampler's list counts what is drawn."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
-        yield
+pytestmark = pytest.mark.usefixtures("one_process")
 
 
 @pytest.fixture(scope="module")

@@ -77,9 +77,6 @@ def test_unknown_names_and_sides_are_told():
         levels.corrupt("rust", pictures(), (1.0,), keys=KEYS)
     with pytest.raises(ValueError, match=r"128.*64, 224"):
         levels.published(128)
-    assert levels.kind_of("snow") == "weather"
-    with pytest.raises(ValueError, match="rust"):
-        levels.kind_of("rust")
 
 
 def test_the_table_says_every_parameter_in_words():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from golden_units import difference
 from tiny_encoders import write_clip, write_timm
-from tiny_sliders import random_sliders
+from tiny_sliders import pipeline, random_sliders
 
 from cnslib.core import kinds, names, tables
 from cnslib.core.names import SHIFTS
@@ -22,18 +22,12 @@ SCALES = [0.0, 1.0, 2.0]
 SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_process():
-    """The images are too few to start processes for."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+pytestmark = pytest.mark.usefixtures("one_process")
 
 
 @pytest.fixture(scope="module")
 def sampler(tiny_pipeline_dir, tiny_tokens_dir):
-    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
-    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    return generation.Sampler(pipe, settings=SETTINGS)
+    return generation.Sampler(pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), settings=SETTINGS)
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,6 @@ def losses(*rows: tuple[str, float, float, float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["scenario", "estimate", "low", "high"])
 
 
-def test_an_estimate_is_told_with_its_interval():
-    assert findings.told({"estimate": 0.625, "low": 0.5, "high": 0.75}) == "0.62 (0.50 to 0.75)"
-
-
 def test_survival_names_the_two_ends_of_the_order_and_their_mean_accuracy():
     at_end = pd.DataFrame({"scenario": ["grey", "grey", "segmented"], "estimate": [0.8, 0.9, 0.1]})
     said = findings.survival(["segmented", "grey"], at_end, 0.9)

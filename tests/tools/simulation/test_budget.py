@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from tiny_settings import CALM
 
 from cnslib.core import paths
 from cnslib.core.settings import read
 from cnslib.tools.simulation import budget
-from cnslib.tools.simulation.fanout import CALM
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from tiny_settings import CALM
 
 from cnslib.core.settings.analyses import Trouble
 from cnslib.tools.simulation import fanout
-from cnslib.tools.simulation.fanout import CALM, Stage
+from cnslib.tools.simulation.fanout import Stage
 
 TROUBLE = Trouble(between=500.0, replacing=0.25, walltime=24.0, loading=0.05, spread=0.1)
 

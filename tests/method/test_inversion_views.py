@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
-from cnslib.method import inversion, likeness
+from cnslib.method import inversion, inversion_views
 
 DRAWN = pd.DataFrame({"prompt": ["text", "text", "in_star", "in_star"] * 2, "class": ["bag"] * 4 + ["coat"] * 4, "seed": [1, 2] * 4})
 PICTURES = np.arange(8, dtype=np.uint8)[:, None, None, None] * np.ones((1, 2, 2, 3), np.uint8)
@@ -15,27 +15,27 @@ SCENES = {"bag": PICTURES[:2] + 100, "coat": PICTURES[:2] + 200}
 
 
 def test_a_row_shows_scenes_then_pictures_by_name_then_by_token():
-    sheet = likeness.side_by_side(SCENES, DRAWN, PICTURES, 1)
+    sheet = inversion_views.side_by_side(SCENES, DRAWN, PICTURES, 1)
     assert sheet[:, :, 0, 0, 0].tolist() == [[100, 0, 2], [200, 4, 6]]
 
 
 def test_pairs_are_pictures_by_token_with_their_nearest_learned_scene():
     near = DRAWN.assign(learned_place=[0, 1] * 4)
-    sheet = likeness.pairs(near, SCENES, PICTURES, 2)
+    sheet = inversion_views.pairs(near, SCENES, PICTURES, 2)
     assert sheet[:, :, 0, 0, 0].tolist() == [[2, 100, 3, 101], [6, 200, 7, 201]]
 
 
 def test_the_floor_is_the_distance_between_real_scenes():
     rng = np.random.default_rng(1)
     one, other = rng.normal(size=(20, 3)), rng.normal(size=(30, 3)) + 1
-    table = likeness.floors({"bag": one}, {"bag": other})
+    table = inversion_views.floors({"bag": one}, {"bag": other})
     assert table["estimate"].tolist() == [inversion.frechet_distance(one, other)] and table["n"].tolist() == [20]
 
 
 def test_losses_are_running_means_over_a_tenth(tmp_path):
     path = tmp_path / "bag.safetensors"
     save_file({"token": np.zeros(1, np.float32)}, path, {"losses": json.dumps([4.0, 2.0, 0.0])})
-    table = likeness.smoothed({"bag": path}, 20)
+    table = inversion_views.smoothed({"bag": path}, 20)
     assert table["loss"].tolist() == [4.0, 3.0, 1.0] and table["step"].tolist() == [0, 1, 2]
 
 
@@ -46,6 +46,6 @@ def test_the_papers_table_stands_beside_ours():
         "frechet": {"text": {"estimate": 4.0}, "in_star": {"estimate": 1.0}},
     }
     published = pd.DataFrame({"fid": [40.0, 30.0], "accuracy": [0.6, 0.7]}, index=["SD", "IN*"])
-    table = likeness.against_paper(found, published)
+    table = inversion_views.against_paper(found, published)
     assert table["ours"].tolist() == [0.5, 0.5, 0.5, 0.25] and table["published"].tolist() == pytest.approx([0.6, 0.7, 0.1, 0.75])
-    assert np.isnan(table["low"].iloc[-1]) and len(likeness.NULLS) == len(table)
+    assert np.isnan(table["low"].iloc[-1]) and len(inversion_views.NULLS) == len(table)
