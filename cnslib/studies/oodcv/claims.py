@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from cnslib.core.names import demand
 from cnslib.plots import curves
+from cnslib.plots.captions import words
 from cnslib.plots.figures import extent
 from cnslib.stats import bootstrap, calibration, verdicts
 from cnslib.stats.accuracy import Shares, over_images
@@ -55,9 +56,9 @@ def looked_up(drawn: Shares, rungs: Shares, line: Shares) -> tuple[pd.DataFrame,
     """The scale of equal accuracy with the reference, and beside it, in words, the severity that the reference itself has on the ladder."""
     means = [calibration.with_mean(side) for side in (drawn, rungs, line)]
     found = {"scale": calibration.scales(means[0], means[2]), "severity": calibration.scales(means[1], means[2])}
-    words = {"below": ", at most", "above": ", at least"}
+    beyond = {"below": ", at most", "above": ", at least"}
     own = {name: table[table["model"] == calibration.MEAN].set_index("shift") for name, table in found.items()}
-    read = {name: table.apply(span, axis=1) + table["beyond"].replace(words) for name, table in own.items()}
+    read = {name: table.apply(words.interval, axis=1) + table["beyond"].replace(beyond) for name, table in own.items()}
     return found["scale"], pd.DataFrame(read)
 
 
