@@ -6,6 +6,7 @@ Workers start once in a process and stay until it ends or they have been idle; e
 import atexit
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -161,13 +162,17 @@ def setup(cluster: Cluster) -> str:
 
 
 def main() -> None:
-    """Parsl's interchange, which ends soon after the process that started it: a killed driver leaves no nodes behind."""
+    """Parsl's interchange, which ends soon after the process that started it: a killed driver leaves no nodes behind.
+
+    An interrupt goes to the whole group of a notebook's kernel; this process is still needed then, to release the nodes.
+    """
     import pickle  # nosec B403
 
     from parsl.executors.high_throughput.interchange import Interchange
 
     from cnslib.core.processes import follow
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow(os.getppid())
     # Parsl's own protocol: the process that started this one writes to its standard input, and nobody else can.
     Interchange(**pickle.load(sys.stdin.buffer)).start()  # nosec B301

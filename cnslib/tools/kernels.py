@@ -4,6 +4,7 @@ The process imports and does nothing else, so it has no threads, and a kernel fo
 """
 
 import ast
+import atexit
 import multiprocessing
 import os
 import sys
@@ -16,6 +17,7 @@ import nbformat
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+from traitlets import Float
 
 CONTEXT = multiprocessing.get_context("forkserver")
 INLINE = "module://matplotlib_inline.backend_inline"  # ipykernel asks for it, which is too late once matplotlib is imported
@@ -46,6 +48,7 @@ def serve(arguments: list[str], environment: dict[str, str]) -> None:
     os.chdir(environment["PWD"])
     sys.argv = ["ipykernel_launcher", *arguments]
     IPKernelApp.launch_instance(argv=[*arguments, f"--IPKernelApp.parent_handle={os.getppid()}", "--log-level=ERROR"])
+    atexit._run_exitfuncs()  # which a process of multiprocessing leaves out; nodes of a cluster are released there
 
 
 def follow() -> None:
@@ -94,8 +97,14 @@ class Provisioner(LocalProvisioner):
         return self.connection_info
 
 
-class Manager(AsyncKernelManager):
-    """A kernel manager for papermill (`kernel_manager_class`) whose kernels are forked."""
+class Patient(AsyncKernelManager):
+    """A kernel manager for papermill (`kernel_manager_class`) that lets a kernel give back what it holds, such as nodes of a cluster."""
+
+    shutdown_wait_time = Float(60.0, config=True, help="seconds until a kernel that was asked to end is killed")
+
+
+class Manager(Patient):
+    """As the patient one, and its kernels are forked."""
 
     async def _async_pre_start_kernel(self, **settings: Any) -> tuple[list[str], dict]:
         """As the standard one, on the provisioner of this module."""

@@ -62,6 +62,7 @@ def run(step: str, params: str, overlay: str = "", **how: Any) -> Path:
     target = paths.Layout(sections["base"].out).executed / source.name
     making = target.with_name(f".{os.getpid()}.{target.name}")  # the earlier copy stays until this one is whole
     fixed = {"kernel_name": "python3", "cwd": paths.ROOT, "progress_bar": False, "record_timing": False}
+    how = {"kernel_manager_class": kernels.Patient} | how
     try:
         papermill.execute_notebook(source, making, values, **fixed, **how)
         keep(making, target)

@@ -61,6 +61,14 @@ def test_an_error_in_a_forked_kernel_is_the_notebooks_error(tmp_path):
         papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", **how)
 
 
+@pytest.mark.parametrize("manager", [kernels.Patient, kernels.Manager])
+def test_a_kernel_may_take_its_time_to_give_back_what_it_holds(manager, tmp_path):
+    last = f"import atexit, time\natexit.register(lambda: (time.sleep(8), open({str(tmp_path / 'given')!r}, 'w').close()))"
+    nbformat.write(notebook(last), tmp_path / "source.ipynb")
+    papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", kernel_name="python3", kernel_manager_class=manager)
+    assert (tmp_path / "given").exists()
+
+
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
 def test_a_kernel_ends_with_the_program_that_started_it(script, tmp_path):
     cell = "import os, pathlib, time\npathlib.Path('kernel').write_text(str(os.getpid()))\ntime.sleep(600)"

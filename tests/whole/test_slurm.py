@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,16 @@ def files(layout: paths.Layout, step: str) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def nodes(environment: dict[str, str]) -> str:
+    """What is running or waits on the cluster, after at most half a minute in which cancelled jobs may end."""
+    asked = ["squeue", "--noheader", "--states=RUNNING,PENDING"]
+    for _ in range(30):
+        if not (found := subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout):
+            break
+        time.sleep(1)
+    return found
+
+
 def test_the_smoke_chain_over_slurm_makes_the_bytes_of_the_one_without(node, tmp_path):
     run = paths.Layout(str(tmp_path / "run"))
     for step in ("world", "inversion"):
@@ -68,7 +79,6 @@ def test_the_smoke_chain_over_slurm_makes_the_bytes_of_the_one_without(node, tmp
     for step in STEPS:
         assert files(run, step) == files(SMOKE, step)
         assert (run.workers / step / sites.COSTS).exists() and any((run.workers / step / "logs").iterdir())
-    jobs = subprocess.run(["squeue", "--noheader", "--states=RUNNING,PENDING"], env=node, capture_output=True, text=True, check=True)
-    assert jobs.stdout == ""  # no node is kept after its step
-    submitted = [path for step in STEPS for path in (run.workers / step / "parsl").rglob("*.submit")]
+    assert nodes(node) == ""  # none is kept after its step
+    submitted = [path for step in STEPS for path in (run.workers / step / "parsl").rglob("submit_scripts/*")]
     assert any("#SBATCH --partition=gpu" in path.read_text() for path in submitted)
