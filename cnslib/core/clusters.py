@@ -65,7 +65,7 @@ def finished(made: list, engine: Executor, *, retries: int, desc: str | None) ->
     """Number, name, and value with cost or else error of every task; one that fails is tried again, whatever the cause, then told."""
     from cnslib.core import tasks
 
-    running: dict[Future, tuple[int, int]] = {engine.submit(tasks.run, str(task.file)): (number, 0) for number, task in enumerate(made)}
+    running: dict[Future, tuple[int, int]] = {engine.submit(tasks.run, *task.call): (number, 0) for number, task in enumerate(made)}
     failed = again = 0
     with tqdm(total=len(made), desc=desc, unit="unit", disable=None if desc else True) as bar:
         while running:
@@ -73,7 +73,7 @@ def finished(made: list, engine: Executor, *, retries: int, desc: str | None) ->
                 number, tried = running.pop(future)
                 found = judged(made[number], future)
                 if isinstance(found, Exception) and tried < retries:
-                    running[engine.submit(tasks.run, str(made[number].file))] = (number, tried + 1)
+                    running[engine.submit(tasks.run, *made[number].call)] = (number, tried + 1)
                     again += 1
                 else:
                     failed += isinstance(found, Exception)
@@ -89,7 +89,7 @@ def judged(task: Any, future: Future) -> Any:
     try:
         if error := future.exception():
             raise error
-        return tasks.outcome(task)
+        return tasks.outcome(task, future.result())
     except RuntimeError as error:
         return RuntimeError(f"{task.name}: {error}; see {task.log}")
     except Exception as error:  # the engine's own, such as a lost worker
@@ -166,16 +166,13 @@ def main() -> None:
 
     An interrupt goes to the whole group of a notebook's kernel; this process is still needed then, to release the nodes.
     """
-    import pickle  # nosec B403
-
-    from parsl.executors.high_throughput.interchange import Interchange
+    import runpy
 
     from cnslib.core.processes import follow
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow(os.getppid())
-    # Parsl's own protocol: the process that started this one writes to its standard input, and nobody else can.
-    Interchange(**pickle.load(sys.stdin.buffer)).start()  # nosec B301
+    runpy.run_module("parsl.executors.high_throughput.interchange", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 """Pieces of work as files: what a worker in another process, or on another machine, is handed, and what it hands back.
 
 What pieces share (a pipeline, a judge) is a file of its own. A worker keeps what it has loaded of it, so the next piece changes the
-slider and not the networks. A task is done when its units are verified and its result is there with the bytes of its record; that the
-engine says so is not enough.
+slider and not the networks. A task is done when its units are verified and its result is there; that the engine says so is not enough.
+
+Opening such a file runs what it holds. So each side tells the other the sha256 of what it wrote, over the engine's own connection, and
+nothing is opened but the very bytes that were told of: who can write to a shared file system can stop a run, and not enter it.
 """
 
 import contextlib
+import hashlib
 import io
 import os
-import pickle  # the driver's own files, in a folder that `require_private` accepts  # nosec B403
+import pickle  # for `Unpacker`, which reads the bytes that `genuine` lets through  # nosec B403
 import socket
 import stat
 import sys
@@ -16,7 +19,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +39,16 @@ kept: dict[str, list] = {}  # what this worker has loaded of it, by its record
 
 @dataclass(frozen=True)
 class Task:
-    """A piece of work by name, the file that a worker is handed, its log, and the units that it makes."""
+    """A piece of work by name, the file that a worker is handed, its log, and the units that it makes.
+
+    `call` is what the engine tells a worker: the file, and the sha256 of its bytes and of what it shares with others.
+    """
 
     name: str
     file: Path
     log: Path
     units: tuple[units.Unit, ...]
+    call: tuple[str, ...] = ()
 
     @property
     def result(self) -> Path:
@@ -94,8 +101,8 @@ def write(function: Callable, pieces: list[tuple], folder: Path, logs: Path, *, 
         found.append(task)
     with open(folder / COMMON, "wb") as stream:
         cloudpickle.dump([obj for _, obj in common.values()], stream)
-    units.seal(folder / COMMON)
-    return found
+    shared_digest = units.file_digest(folder / COMMON)
+    return [replace(task, call=(str(task.file), units.file_digest(task.file), shared_digest)) for task in found]
 
 
 def require_private(folder: Path) -> None:
@@ -108,30 +115,39 @@ def require_private(folder: Path) -> None:
         raise PermissionError(f"{folder} can be written by others than this user; accepted: a folder that only its owner can write")
 
 
-def loaded(folder: Path) -> list:
-    """What the tasks of a folder share, read anew where this worker has something else; its bytes are verified before they are read."""
-    record = units.sidecar(folder / COMMON).read_text()
-    if record not in kept:
-        units.verified(folder / COMMON)
+def genuine(path: Path, sha256: str) -> bytes:
+    """The bytes of a file that the other side wrote. FileNotFoundError or ValueError, naming it, unless they are those it told of."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    data = path.read_bytes()
+    if (found := hashlib.sha256(data).hexdigest()) != sha256:
+        raise ValueError(f"{path} is not as it was written: its bytes have the sha256 {found[:12]}..., and not {sha256[:12]}...")
+    return data
+
+
+def loaded(common: Path, sha256: str) -> list:
+    """What some tasks share, read anew where this worker has something else."""
+    if sha256 not in kept:
         kept.clear()  # before more is loaded: a card may hold one pipeline, and not two
-        with open(folder / COMMON, "rb") as stream:
-            kept[record] = pickle.load(stream)  # nosec B301
-    return kept[record]
+        kept[sha256] = cloudpickle.loads(genuine(common, sha256))
+    return kept[sha256]
 
 
-def run(file: str) -> None:
-    """Does the work of a task file in this process: called by the engine in a worker.
+def run(file: str, sha256: str, common: str) -> str:
+    """Does the work of a task file in this process: called by the engine in a worker, with a task's `call`.
 
-    RuntimeError tells what the piece raised, whose own errors need not survive the way back; the traceback is in the task's log.
+    Returns the sha256 of its result. RuntimeError tells what the piece raised, whose own errors need not survive the way back; the
+    traceback is in the task's log.
     """
     follow(os.getppid())
     path = Path(file)
     require_private(path.parent)
-    with open(path, "rb") as stream:
-        task, function, piece, device, threaded = Unpacker(stream, loaded(path.parent)).load()
+    content = io.BytesIO(genuine(path, sha256))
+    task, function, piece, device, threaded = Unpacker(content, loaded(path.parent / COMMON, common)).load()
     with logged(task):
-        found = workers.attempt(function, piece, device=device, threaded=threaded)
-        units.write_sealed(task.result, cloudpickle.dumps(found))
+        found = cloudpickle.dumps(workers.attempt(function, piece, device=device, threaded=threaded))
+        units.write_bytes(task.result, found)
+    return hashlib.sha256(found).hexdigest()
 
 
 @contextlib.contextmanager
@@ -159,16 +175,16 @@ def logged(task: Task) -> Iterator[None]:
                 os.close(copy)
 
 
-def outcome(task: Task) -> tuple[Any, Cost]:
-    """Value and cost of a task that the engine calls done. RuntimeError names what is not there, or not as it was written."""
+def outcome(task: Task, sha256: str) -> tuple[Any, Cost]:
+    """Value and cost of a task that the engine calls done, with this result. RuntimeError names what is not there, or other bytes."""
     require_private(task.result.parent)
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            units.verified(task.result)
+            result = genuine(task.result, sha256)
             missing = [unit.path for unit in task.units if not unit.done]
             if not missing:
-                return pickle.loads(task.result.read_bytes())  # nosec B301
+                return cloudpickle.loads(result)
             problem = f"{missing[0]} is not there, or not as it was written"
         except (FileNotFoundError, ValueError) as error:
             problem = str(error)
