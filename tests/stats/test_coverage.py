@@ -5,8 +5,9 @@ own. So few tell a coverage to 3 in 100, so that a single kind is held to 85 at 
 of two models, accuracy came to 95, its drop to 94, accuracy under one shift to 94, survivors to 93, the spread of failure points to 95
 and the difference of two spreads to 92 in 100. Under a shift that keeps a quarter of the trajectories a spread came to 89: read those
 with care. Numbers that are counted in whole steps (a rank, a tau of a few classifiers, the scale by which half have failed) cannot be
-exact: their intervals err on the wide side. For other classes the numbers that are published with that target are asked, on eight
-units.
+exact: their intervals err on the wide side. The pooled partial correlation of size errs by the noise of ID accuracy: 85 in 100
+intervals hold the truth, and 94 of those from which `size.noise_free` takes that noise. For other classes the numbers that are
+published with that target are asked, on eight units.
 """
 
 from dataclasses import replace
@@ -17,13 +18,14 @@ import pytest
 from tiny_benchmark import CLASSES, SCALES, SHIFTS, answers, truth, world
 
 from cnslib.core.settings.method import OTHER, SAME, Bootstrap
-from cnslib.stats import accuracy, axes, failure, line, ranking
+from cnslib.stats import accuracy, axes, failure, line, ranking, size
 from cnslib.stats.accuracy import ALL, Shares
 
 DATA_SETS, SEEDS, MODELS = 100, 40, 23
 SETTINGS = Bootstrap(200, 0.95, 1, SAME)
 FEW, MANY = "shift 00", f"shift {SHIFTS - 1:02d}"  # the shifts with the fewest and with the most trajectories
 AXIS = [f"m{i:02d}" for i in range(7)]
+WEIGHTS = {name: 10**6 * 2**place for place, name in enumerate(AXIS)}  # numbers of weights, each twice the one before
 WHOLE = {
     "rank",
     "tau",
@@ -63,6 +65,8 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
     everything = {"shift": ALL} | own
     accuracies, order = accuracy.accuracy(errors), ranking.agreement(errors)
     points = line.points(errors, replace(errors, samples=errors.samples[..., :1], bins=[0.0]))
+    sizes = size.sized(points, WEIGHTS, {"axis": AXIS})
+    doubling = size.per_doubling(points, sizes).set_index("of")
     published = pd.DataFrame({"axis": "axis", "classifier": AXIS, "x": [3.0, 1.0, 7.0, 2.0, 6.0, 4.0, 5.0]})
     return {
         "accuracy": only(accuracies, **everything, **last),
@@ -83,6 +87,11 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
         "spread along an axis": axes.deviations_along(errors, {"axis": AXIS}).iloc[0].to_dict(),
         "slope": only(line.slopes(points), shift=ALL, **last),
         "R without noise": only(line.noise_free(points), shift=ALL, **last),
+        "partial correlation of size": only(size.partial(points, sizes), shift=ALL, **last),
+        "partial correlation, pooled": size.pooled(points, sizes).iloc[0].to_dict(),
+        "partial correlation, pooled, without noise": size.noise_free(points, sizes).iloc[0].to_dict(),
+        "accuracy per doubling": doubling.loc["OOD accuracy"].to_dict(),
+        "gain per doubling": doubling.loc["gain"].to_dict(),
         "gain": only(line.mean_gains(points), **own),
         "survival": only(failure.curves(failures), **everything, **last),
         "never": only(failure.failure_distribution(failures), **everything, scale=accuracy.NEVER),
@@ -92,6 +101,7 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
     }
 
 
+NOISY = "partial correlation, pooled"
 FOR_OTHER_CLASSES = {"accuracy", "accuracy without a shift", "mean accuracy", "drop", "difference of drops", "CE", "tau", "rCE"}
 
 
@@ -124,14 +134,29 @@ def coverage(target: str) -> pd.Series:
     return pd.DataFrame(rows).astype(float).mean()
 
 
+@pytest.fixture(scope="module")
+def same() -> pd.Series:
+    return coverage(SAME)
+
+
+@pytest.fixture(scope="module")
+def other() -> pd.Series:
+    found = coverage(OTHER)
+    return found[found.index.isin(FOR_OTHER_CLASSES)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("target", [SAME, OTHER])
-def test_intervals_hold_the_truth_as_often_as_they_say(target):
-    found = coverage(target)
-    found = found[found.index.isin(FOR_OTHER_CLASSES)] if target == OTHER else found
+@pytest.mark.parametrize("target", ["same", "other"])
+def test_intervals_hold_the_truth_as_often_as_they_say(request, target):
+    found = request.getfixturevalue(target)
     others = found[~found.index.isin(WHOLE)]
-    assert found.min() >= 0.85, found[found < 0.85]
-    assert 0.92 <= others.mean() <= 0.98
+    assert found.drop(NOISY, errors="ignore").min() >= 0.85, found[found < 0.85]
+    assert 0.92 <= others.drop(NOISY, errors="ignore").mean() <= 0.98
+
+
+@pytest.mark.slow
+def test_an_interval_covers_better_where_the_noise_of_id_accuracy_is_taken_out(same):
+    assert 0.75 <= same[NOISY] < same[f"{NOISY}, without noise"]
 
 
 def test_a_class_more_or_less_is_a_larger_change_than_a_seed():
