@@ -65,15 +65,16 @@ def train(
     schedule: Schedule,
     checkpoint: Path,
     device: str,
+    style: str = "catalog",
 ) -> AutoencoderKL:
-    """Trains the VAE on rendered web and catalog scenes of all shifts; sets `scaling_factor` to give latents unit deviation."""
+    """Trains the VAE on scenes of all shifts, one batch in five of `style`; sets `scaling_factor` to give latents unit deviation."""
     torch.manual_seed(schedule.seed)
     model = build(tuple(channels), latent_channels=latent_channels).to(device)
 
     def loss(step: int) -> Tensor:
-        style = "catalog" if step % 5 == 0 else "web"
         key = ("autoencoder", schedule.seed, step)
-        image = scenes.sample(garments, key, schedule.batch_size, style=style, lowest=0.0).image * 2 - 1
+        drawn = "web" if step % 5 else style
+        image = scenes.sample(garments, key, schedule.batch_size, style=drawn, lowest=0.0).image * 2 - 1
         image = image.to(device)
         with torch.autocast(device, torch.bfloat16):
             posterior = model.encode(image).latent_dist

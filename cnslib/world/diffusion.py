@@ -1,6 +1,8 @@
 """mini-SD: a Stable Diffusion pipeline of a few million parameters, trained on captioned web scenes (design section 2)."""
 
 import json
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -33,17 +35,17 @@ class Denoiser(nn.Module):
         return self.unet(noisy, timestep, self.text_encoder(ids).last_hidden_state).sample
 
 
-def captions() -> list[str]:
-    """Every caption of the mini world: ten classes, unshifted and under the fourteen shifts."""
-    return [scenes.caption(name, shift) for name in scenes.CLASSES for shift in (*SHIFTS, UNSHIFTED)]
+def captions(classes: Sequence[str] = scenes.CLASSES) -> list[str]:
+    """Every caption of the mini world: each class under the fourteen shifts, and unshifted."""
+    return [scenes.caption(name, shift) for name in classes for shift in (*SHIFTS, UNSHIFTED)]
 
 
-def tokenizer() -> CLIPTokenizer:
+def tokenizer(classes: Sequence[str] = scenes.CLASSES) -> CLIPTokenizer:
     """A CLIP tokenizer whose byte-pair vocabulary of about 400 tokens is learned from the captions.
 
     The learner settles its ties in another order each time, so tokens and merges are put in a fixed one afterwards.
     """
-    learned = CLIPTokenizer(model_max_length=CONTEXT).train_new_from_iterator(captions(), vocab_size=420, show_progress=False)
+    learned = CLIPTokenizer(model_max_length=CONTEXT).train_new_from_iterator(captions(classes), vocab_size=420, show_progress=False)
     model = json.loads(learned.backend_tokenizer.to_str())["model"]
     specials = [learned.bos_token, learned.eos_token]
     tokens = specials + sorted(set(model["vocab"]) - set(specials))
@@ -84,8 +86,11 @@ def unet(channels: list[int], *, width: int, latent_channels: int) -> UNet2DCond
     )
 
 
-def scheduler() -> DDIMScheduler:
-    """The noise schedule of Stable Diffusion 2 (768-v): scaled-linear betas, v-prediction, DDIM."""
+def scheduler(noise: str = "proportional") -> DDIMScheduler:
+    """The noise schedule of Stable Diffusion 2 (768-v): scaled-linear betas, v-prediction, DDIM.
+
+    With "lognormal" `noise` it ends at zero signal and sampling begins there (Lin et al. 2024, Algorithm 1 and section 3.3).
+    """
     return DDIMScheduler(
         beta_start=0.00085,
         beta_end=0.012,
@@ -94,38 +99,58 @@ def scheduler() -> DDIMScheduler:
         set_alpha_to_one=False,
         steps_offset=1,
         prediction_type="v_prediction",
-        timestep_spacing="leading",
+        timestep_spacing={"proportional": "leading", "lognormal": "trailing"}[noise],
+        rescale_betas_zero_snr=noise == "lognormal",
     )
 
 
-def web_latents(vae: AutoencoderKL, garments: scenes.Garments, *, images: int, seed: int, cache: Path) -> dict[str, Tensor]:
+def web_latents(
+    vae: AutoencoderKL, garments: scenes.Garments, *, images: int, severities: Sequence[float], seed: int, cache: Path
+) -> dict[str, Tensor]:
     """Latents [images, channels, 16, 16] (half precision, scaled) and caption indices of rendered web scenes, cached in one file."""
     if cache.exists():
         return load_file(cache)
     parts: dict[str, list[Tensor]] = {"latents": [], "caption": []}
+    lowest, highest = severities
+    look = {"style": "web", "unshifted": 0.35, "lowest": lowest, "highest": highest}
     for start in trange(0, images, 256, desc="web latents", disable=None):
-        batch = scenes.sample(garments, ("web", seed, start), min(256, images - start), style="web", unshifted=0.35, lowest=0.4)
+        batch = scenes.sample(garments, ("web", seed, start), min(256, images - start), **look)  # type: ignore[arg-type]
         with torch.autocast("cpu", torch.bfloat16):  # three times as fast as single precision
             latents = autoencoder.encode(vae, batch.image)
         parts["latents"].append((latents * vae.config.scaling_factor).half())
         parts["caption"].append(batch.label * (len(SHIFTS) + 1) + batch.shift)
     data = {key: torch.cat(values) for key, values in parts.items()}
-    with units.atomic(cache) as partial:
-        save_file(data, partial)
+    with units.atomic(cache) as unfinished:
+        save_file(data, unfinished)
     return data
 
 
-def noise_levels(count: int, g: torch.Generator) -> Int[Tensor, "count"]:
+def proportional(count: int, g: torch.Generator, *, noise: DDIMScheduler) -> Int[Tensor, "count"]:
     """Timesteps in [0, 1000), drawn with a density that grows in proportion to the timestep.
 
     The caption decides what is drawn while there is mostly noise; near the image it hardly matters what it says.
     """
-    return (1000 * torch.rand(count, generator=g).sqrt()).long().clamp(max=999)
+    last = noise.config.num_train_timesteps - 1
+    return ((last + 1) * torch.rand(count, generator=g).sqrt()).long().clamp(max=last)
 
 
-def token_table(tokens: CLIPTokenizer) -> Int[Tensor, "captions+1 context"]:
+def lognormal(count: int, g: torch.Generator, *, noise: DDIMScheduler) -> Int[Tensor, "count"]:
+    """Timesteps in [0, 1000): four fifths from a log-normal density of the noise-to-signal ratio (Karras et al. 2022), the others even.
+
+    Its median of 0.8 and its width of 1.2 lie where class and shift take shape; the even part reaches the end, where there is no signal.
+    """
+    ratio = ((1 - noise.alphas_cumprod) / noise.alphas_cumprod).log() / 2
+    drawn = torch.searchsorted(ratio, math.log(0.8) + 1.2 * torch.randn(count, generator=g)).clamp(max=999)
+    even = torch.randint(1000, (count,), generator=g)
+    return torch.where(torch.rand(count, generator=g) < 0.2, even, drawn)
+
+
+TIMESTEPS = {"proportional": proportional, "lognormal": lognormal}
+
+
+def token_table(tokens: CLIPTokenizer, classes: Sequence[str] = scenes.CLASSES) -> Int[Tensor, "captions+1 context"]:
     """Token ids of every caption, in the order of `captions`, and of the empty caption last."""
-    return tokens([*captions(), ""], padding="max_length", max_length=CONTEXT, return_tensors="pt").input_ids
+    return tokens([*captions(classes), ""], padding="max_length", max_length=CONTEXT, return_tensors="pt").input_ids
 
 
 def train(
@@ -140,31 +165,38 @@ def train(
     schedule: Schedule,
     folder: Path,
     device: str = "cpu",
+    severities: Sequence[float] = (0.4, 1.0),
+    noise: str = "proportional",
 ) -> StableDiffusionPipeline:
-    """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance."""
+    """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance.
+
+    `noise` names how noisy the pictures of the training are: "proportional" or "lognormal".
+    """
     torch.manual_seed(schedule.seed)
-    tokens, noise = tokenizer(), scheduler()
-    data = web_latents(vae, garments, images=images, seed=schedule.seed, cache=folder / "web_latents.safetensors")
-    ids = token_table(tokens).to(device)
+    tokens, levels = tokenizer(garments.classes), scheduler(noise)
+    cache = folder / "web_latents.safetensors"
+    data = web_latents(vae, garments, images=images, severities=severities, seed=schedule.seed, cache=cache)
+    ids, timesteps = token_table(tokens, garments.classes).to(device), TIMESTEPS[noise]
     denoiser = unet(channels, width=width, latent_channels=vae.config.latent_channels)
     model = Denoiser(text_encoder(tokens, width=width, layers=layers), denoiser).to(device)
     model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower
 
-    def loss(step: int) -> Tensor:
+    def loss(step: int, rank: int = 0) -> Tensor:
         g = seeds.generator("diffusion", schedule.seed, step)
         rows = torch.randint(len(data["caption"]), (schedule.batch_size,), generator=g)
-        latents = data["latents"][rows].float()
-        eps, t = torch.randn(latents.shape, generator=g), noise_levels(len(rows), g)
+        eps, t = torch.randn(len(rows), *data["latents"].shape[1:], generator=g), timesteps(len(rows), g, noise=levels)
         dropped = torch.rand(len(rows), generator=g) < caption_dropout
-        caption = torch.where(dropped, len(ids) - 1, data["caption"][rows]).to(device)
-        noisy, target = noise.add_noise(latents, eps, t), noise.get_velocity(latents, eps, t)
-        with torch.autocast(device, torch.bfloat16):
-            output = model(noisy.to(device), t.to(device), ids[caption])
+        caption = torch.where(dropped, len(ids) - 1, data["caption"][rows])
+        mine = slice(rank, None, schedule.ranks)
+        latents, eps, t = data["latents"][rows[mine]].float(), eps[mine], t[mine]
+        noisy, target = levels.add_noise(latents, eps, t), levels.get_velocity(latents, eps, t)
+        with torch.autocast(device, torch.bfloat16, cache_enabled=schedule.ranks == 1):  # threads share the cache
+            output = model(noisy.to(device), t.to(device), ids[caption[mine].to(device)])
         return F.mse_loss(output.float(), target.to(device))
 
     trained = fit(model, loss, schedule=schedule, checkpoint=folder / "diffusion.pt").cpu()
     trained.unet.set_attn_processor(AttnProcessor2_0())
-    return assemble(vae, tokens, trained, noise)
+    return assemble(vae, tokens, trained, levels)
 
 
 def assemble(vae: AutoencoderKL, tokens: CLIPTokenizer, model: Denoiser, noise: DDIMScheduler) -> StableDiffusionPipeline:

@@ -7,6 +7,7 @@ Every image owns one generator, so its pixels depend on its key alone and not on
 
 import gzip
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,14 +32,16 @@ FILES = {  # sha256 of the files of the Debian package dataset-fashion-mnist (MI
 }
 POOLS = {"web": (0, 36000), "catalog": (36000, 48000), "judge": (48000, 60000), "heldout": (60000, 70000)}
 UNIFORMS, FIELDS = 32, 6
+STYLES = {"web": 1.0, "wide": 0.6, "catalog": 0.0}  # share of all poses and colours over which the scenes of a style range
 
 
 @dataclass(frozen=True)
 class Garments:
-    """Grey garments [n, 28, 28] in [0, 1], their class indices [n], of one pool."""
+    """Grey garments [n, 28, 28] in [0, 1] of one pool, and the index [n] of each one's class in `classes`."""
 
     grey: Float[Tensor, "n 28 28"]
     labels: np.ndarray
+    classes: tuple[str, ...] = CLASSES
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,12 @@ class Batch:
     label: Int[Tensor, "batch"]
     shift: Int[Tensor, "batch"]
     severity: Float[Tensor, "batch"]
+    classes: tuple[str, ...] = CLASSES
 
     def captions(self) -> list[str]:
         """The caption of every image."""
         names = (*SHIFTS, UNSHIFTED)
-        return [caption(CLASSES[c], names[s]) for c, s in zip(self.label.tolist(), self.shift.tolist(), strict=True)]
+        return [caption(self.classes[c], names[s]) for c, s in zip(self.label.tolist(), self.shift.tolist(), strict=True)]
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -90,14 +94,27 @@ def read_idx(path: Path) -> np.ndarray:
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
 
 
-def garments(folder: Path, pool: str) -> Garments:
-    """The garments of one pool, read from the Fashion-MNIST files in `folder`."""
+def garments(folder: Path, pool: str, classes: Sequence[str] = CLASSES) -> Garments:
+    """The garments of one pool that are of these classes, read from the Fashion-MNIST files in `folder`.
+
+    Raises ValueError for an unknown pool, or a class that is not a garment.
+    """
     if pool not in POOLS:
         raise ValueError(f"unknown pool {pool!r}; accepted: {', '.join(POOLS)}")
     grey = np.concatenate([read_idx(folder / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k")])
     labels = np.concatenate([read_idx(folder / f"{part}-labels-idx1-ubyte.gz") for part in ("train", "t10k")])
     start, stop = POOLS[pool]
-    return Garments(torch.from_numpy(grey[start:stop].astype(np.float32) / 255), labels[start:stop].astype(int))
+    return of_classes(grey[start:stop], labels[start:stop], classes)
+
+
+def of_classes(grey: UInt8[np.ndarray, "n 28 28"], labels: UInt8[np.ndarray, "n"], classes: Sequence[str]) -> Garments:
+    """The garments of these classes, relabelled by their position in `classes`; `labels` are positions in CLASSES."""
+    position = np.full(len(CLASSES), -1)
+    for index, name in enumerate(classes):
+        demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
+        position[CLASSES.index(name)] = index
+    kept = position[labels] >= 0
+    return Garments(torch.from_numpy(grey[kept].astype(np.float32) / 255), position[labels[kept]], tuple(classes))
 
 
 def draw(keys: list[tuple]) -> Draws:
@@ -122,10 +139,10 @@ def place(grey: Float[Tensor, "batch 28 28"], pose: Float[Tensor, "batch 4"], si
 
 
 def scenes(grey: Float[Tensor, "batch 28 28"], draws: Draws, *, style: str, side: int = 64) -> Scene:
-    """Renders garments as scenes of one style: "web" (any pose, any colour) or "catalog" (upright, framed, soft palette)."""
-    u, wide = draws.uniforms, {"web": 1.0, "catalog": 0.0}[style]
+    """Renders garments as scenes of one style: from "web" (any pose, any colour) to "catalog" (upright, framed, soft palette)."""
+    u, wide = draws.uniforms, STYLES[style]
     centred = 2 * u - 1
-    scale = (0.98 + 0.06 * centred[:, 0]) if not wide else (0.86 + 0.2 * centred[:, 0])
+    scale = 0.98 - 0.12 * wide + (0.06 + 0.14 * wide) * centred[:, 0]
     pose = torch.stack([scale, centred[:, 1] * (0.06 + 0.34 * wide), *(centred[:, 2:4].T * (0.02 + 0.06 * wide))], 1)
     light, mask = place(grey, pose, side).split(1, 1)
     tint = hsv(u[:, 4], 0.3 + 0.35 * u[:, 5] + 0.3 * wide * u[:, 6], 0.75 + 0.25 * u[:, 7])
@@ -160,8 +177,10 @@ def render(grey: Float[Tensor, "batch 28 28"], keys: list[tuple], *, style: str,
     return image
 
 
-def sample(pool: Garments, key: tuple, count: int, *, style: str, unshifted: float = 0.3, lowest: float = 0.35) -> Batch:
-    """A random batch of scenes: a share `unshifted` without shift, the others under a shift at a severity in [lowest, 1].
+def sample(
+    pool: Garments, key: tuple, count: int, *, style: str, unshifted: float = 0.3, lowest: float = 0.35, highest: float = 1.0
+) -> Batch:
+    """A random batch of scenes: a share `unshifted` without shift, the others under a shift at a severity in [lowest, highest].
 
     Image i of the batch depends on (key, i) alone.
     """
@@ -169,11 +188,11 @@ def sample(pool: Garments, key: tuple, count: int, *, style: str, unshifted: flo
     rows = torch.randint(len(pool.labels), (count,), generator=g)
     plain = torch.rand(count, generator=g) < unshifted
     which = torch.where(plain, len(SHIFTS), torch.randint(len(SHIFTS), (count,), generator=g))
-    severity = torch.where(plain, 0.0, lowest + (1 - lowest) * torch.rand(count, generator=g))
+    severity = torch.where(plain, 0.0, lowest + (highest - lowest) * torch.rand(count, generator=g))
     names = [(*SHIFTS, UNSHIFTED)[i] for i in which.tolist()]
     keys = [(*key, i) for i in range(count)]
     image = render(pool.grey[rows], keys, style=style, shift=names, severity=severity)
-    return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity)
+    return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity, pool.classes)
 
 
 def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed: int) -> pd.DataFrame:
@@ -183,8 +202,8 @@ def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed
     """
     parts = []
     for name in classes:
-        demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
-        rows = np.flatnonzero(pool.labels == CLASSES.index(name))[:images]
+        demand(name in pool.classes, "base.classes", name, ", ".join(pool.classes))
+        rows = np.flatnonzero(pool.labels == pool.classes.index(name))[:images]
         keys = [("catalog", split, name, seed, i) for i in range(len(rows))]
         image = render(pool.grey[rows], keys, style="catalog", shift=[UNSHIFTED] * len(rows), severity=torch.zeros(len(rows)))
         pngs = [tables.encode(picture) for picture in to_uint8(image).numpy()]

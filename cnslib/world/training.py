@@ -7,6 +7,7 @@ A step draws its data from a generator of (name, seed, step), so a resumed run c
 import copy
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +32,10 @@ Model = TypeVar("Model", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Schedule:
-    """Length and pace of a training: optimiser steps, images per step, peak learning rate, weight decay, decay of the average."""
+    """Length and pace of a training: optimiser steps, images per step, peak learning rate, weight decay, decay of the average.
+
+    `ranks` is the number of threads that share each batch.
+    """
 
     steps: int
     batch_size: int
@@ -39,6 +43,7 @@ class Schedule:
     weight_decay: float = 0.01
     average: float = 0.998
     seed: int = 0
+    ranks: int = 1
 
 
 def unwatched(_step: int, _average: nn.Module) -> None:
@@ -47,7 +52,7 @@ def unwatched(_step: int, _average: nn.Module) -> None:
 
 def fit(
     model: Model,
-    loss: Callable[[int], Tensor],
+    loss: Callable[..., Tensor],
     *,
     schedule: Schedule,
     checkpoint: Path,
@@ -55,6 +60,8 @@ def fit(
     watch: Callable[[int, nn.Module], None] = unwatched,
 ) -> Model:
     """Minimises `loss(step)` over the model's trainable parameters; returns a copy with the averaged weights.
+
+    With several ranks a batch's loss is the mean of `loss(step, rank)` over them, each of which is a thread of its own.
 
     Every `every` steps and at the end `watch(steps, average)` is called, and then the state is saved to `checkpoint`; a run that
     finds one continues from there, so that a watch is asked once more where it was killed between the two.
@@ -71,9 +78,8 @@ def fit(
     progress = trange(first, schedule.steps, initial=first, total=schedule.steps, desc=checkpoint.stem, disable=None)
     for step in progress:
         model.train()
-        value = loss(step)
         optimizer.zero_grad()
-        value.backward()
+        value = backward(model, loss, step, ranks=schedule.ranks)
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         pace.step()
@@ -84,6 +90,25 @@ def fit(
             store(state, checkpoint, step + 1)
             print(f"{checkpoint.stem} step {step + 1} loss {value.item():.4f}", flush=True)
     return average
+
+
+def backward(model: nn.Module, loss: Callable[..., Tensor], step: int, *, ranks: int) -> Tensor:
+    """Adds the gradients of the loss of one step to the model's parameters; returns the loss."""
+    if ranks == 1:
+        value = loss(step)
+        value.backward()
+        return value.detach()
+    parameters = [p for p in model.parameters() if p.requires_grad]
+
+    def share(rank: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+        value = loss(step, rank) / ranks
+        return value.detach(), torch.autograd.grad(value, parameters)
+
+    with ThreadPoolExecutor(ranks, initializer=torch.set_num_threads, initargs=(1,)) as threads:
+        values, gradients = zip(*threads.map(share, range(ranks)), strict=True)
+    for parameter, *parts in zip(parameters, *gradients, strict=True):
+        parameter.grad = torch.stack(parts).sum(0)
+    return torch.stack(values).sum()
 
 
 @torch.no_grad()

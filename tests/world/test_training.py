@@ -1,5 +1,7 @@
 """The training loop of the base models, on a two-parameter model."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -62,3 +64,19 @@ def test_a_finished_training_is_not_run_again(tmp_path):
     again, loss = problem(dies_at=0)  # its first step would raise an error
     training.fit(again, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)
     assert all(torch.equal(value, trained.state_dict()[key]) for key, value in again.state_dict().items())
+
+
+def test_threads_that_share_a_batch_find_the_gradient_of_the_whole():
+    torch.manual_seed(0)
+    model, data = nn.Linear(5, 3), torch.randn(12, 5)
+
+    def loss(_step, rank=0, ranks=1):
+        return model(data[rank::ranks]).square().mean()
+
+    alone = training.backward(model, loss, 0, ranks=1)
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    shared = training.backward(model, partial(loss, ranks=3), 0, ranks=3)
+    assert shared.item() == pytest.approx(alone.item(), rel=1e-6)
+    for parameter, gradient in zip(model.parameters(), expected, strict=True):
+        assert torch.allclose(parameter.grad, gradient, atol=1e-7)

@@ -1,6 +1,6 @@
 """Parameters of the base models' trainings (world.yaml): one frozen dataclass per section and notebook."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
@@ -22,6 +22,13 @@ from cnslib.core.settings.method import (
 Members = Annotated[dict[FileName, dict], Field(min_length=1), AfterValidator(distinct_files)]
 
 
+def rising(bounds: list[float]) -> list[float]:
+    """The bounds themselves; ValueError where the second lies below the first."""
+    if bounds[0] > bounds[1]:
+        raise ValueError(f"{bounds} does not rise; accepted: the lowest, then the highest")
+    return bounds
+
+
 @dataclass(frozen=True, config=STRICT)
 class Autoencoder:
     """Training of mini-SD's VAE."""
@@ -34,6 +41,7 @@ class Autoencoder:
     learning_rate: Positive
     average: Decay
     quality_images: Count
+    style: Literal["catalog", "wide"]
     seed: Seed
 
 
@@ -45,9 +53,12 @@ class Diffusion:
     width: Count
     layers: Count
     images: Count
+    severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
     caption_dropout: Share
+    noise: Literal["proportional", "lognormal"]
     steps: Count
     batch_size: Count
+    ranks: Count
     learning_rate: Positive
     average: Decay
     seed: Seed
