@@ -47,6 +47,7 @@ class Stepper(generation.Sampler):
         self.unused = getattr(diffusers, scheduler).from_config(pipe.scheduler.config, timestep_spacing=spacing)
         self.unused.set_timesteps(settings.steps, device=pipe.device)
         self.scheduler = copy.deepcopy(self.unused)
+        self.guided = generation.guidance_times(self.scheduler, settings)
         self.states: dict[tuple[str, int], diffusers.SchedulerMixin] = {}
 
     def prefix(self, name: str, seed: int) -> Float[Tensor, "1 channels height width"]:

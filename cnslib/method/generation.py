@@ -1,7 +1,6 @@
 """Images of (shift, class, seed, scale): DDIM sampling whose last part runs with a slider (CNS-Bench sections 3.2 and 5.1)."""
 
 import copy
-import dataclasses
 import functools
 import math
 import shutil
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from diffusers import DDIMScheduler, StableDiffusionPipeline
+from diffusers import DDIMScheduler, SchedulerMixin, StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
@@ -36,10 +35,22 @@ def evaluations(settings: Generation, *, shifts: int, images: int, scales: int) 
 
     "shared" is what this module does; "separate" draws every image from the beginning, scale 0 anew for each shift.
     """
-    late = settings.steps - steps_without_slider(settings)
-    passes = images * (2 if settings.guidance > 1 else 1)
-    separate = passes * shifts * scales * settings.steps
-    return {"shared": passes * (settings.steps + shifts * (scales - 1) * late), "separate": separate}
+    passes = [2 if acts else 1 for acts in guided_steps(settings)]
+    late = sum(passes[steps_without_slider(settings) :])
+    separate = images * shifts * scales * sum(passes)
+    return {"shared": images * (sum(passes) + shifts * (scales - 1) * late), "separate": separate}
+
+
+def guided_steps(settings: Generation) -> list[bool]:
+    """Whether guidance acts in each step, from the noisiest; n steps that begin at pure noise begin at the times 1, 1 - 1/n, ..., 1/n."""
+    lowest, highest = settings.guided
+    times = [1 - step / settings.steps for step in range(settings.steps)]
+    return [settings.guidance > 1 and lowest <= round(time, 6) <= highest for time in times]
+
+
+def guidance_times(scheduler: SchedulerMixin, settings: Generation) -> dict[int, bool]:
+    """Whether guidance acts, by timestep: as `guided_steps`, step by step."""
+    return dict(zip(scheduler.timesteps.tolist(), guided_steps(settings), strict=True))
 
 
 class Sampler:
@@ -53,6 +64,7 @@ class Sampler:
         self.pipe, self.settings = pipe, settings
         self.scheduler: DDIMScheduler = copy.deepcopy(pipe.scheduler)  # DDIM keeps no state between steps
         self.scheduler.set_timesteps(settings.steps, device=pipe.device)
+        self.guided = guidance_times(self.scheduler, settings)
         self.texts: dict[str, Tensor] = {}
         self.prefixes: dict[tuple[str, int], Tensor] = {}
 
@@ -65,12 +77,14 @@ class Sampler:
         return self.texts[name]
 
     def denoise(self, latents: Tensor, name: str, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
-        """DDIM with classifier-free guidance over some timesteps, as the plain pipeline does it."""
+        """DDIM over some timesteps, as the plain pipeline does it, with classifier-free guidance in those where it acts."""
         text = self.text(name)
         context = text.repeat_interleave(len(latents), dim=0)
         for timestep in timesteps:
-            output = self.pipe.unet(latents.repeat(len(text), 1, 1, 1), timestep, context).sample
-            plain, *guided = output.chunk(len(text))
+            acts = self.guided[int(timestep)]
+            prompts = len(text) if acts else 1
+            output = self.pipe.unet(latents.repeat(prompts, 1, 1, 1), timestep, context[-prompts * len(latents) :]).sample
+            plain, *guided = output.chunk(prompts)
             for conditional in guided:
                 plain = plain + self.settings.guidance * (conditional - plain)
             latents = self.scheduler.step(plain, timestep, latents).prev_sample
@@ -101,7 +115,7 @@ class Sampler:
         with adapters.switched_off(self.pipe.unet):
             start = self.prefix(name, seed)
         late = self.scheduler.timesteps[steps_without_slider(self.settings) :]
-        with adapters.scaled(self.pipe.unet, scales * len(self.text(name))):
+        with adapters.scaled(self.pipe.unet, scales):
             return text_to_image.decode(self.pipe, self.denoise(start.repeat(len(scales), 1, 1, 1), name, late))
 
 
@@ -195,7 +209,7 @@ def stamp(
     sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, scales: list[float], sliders: list[str]
 ) -> units.Stamp:
     """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
-    drawn = {key: value for key, value in dataclasses.asdict(sampler.settings).items() if key != "guidances"}
+    drawn = sampler.settings.drawn()
     tokens = {name: origin.tokens[name] for name in classes}
     return kinds.GENERATION.stamp(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders)
 

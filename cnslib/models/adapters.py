@@ -64,14 +64,14 @@ def switched_off(unet: UNet2DConditionModel) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scaled(unet: UNet2DConditionModel, scales: Sequence[float]) -> Iterator[None]:
-    """Gives every sample of a batch its own slider scale: sample i of a forward pass gets `scales[i]`.
+    """Gives every sample of a batch its own slider scale: sample i of a forward pass gets `scales[i]`, and so on from the first again.
 
     The factor alpha / rank stays; peft has one scale per batch, so the second factor's output is multiplied by a hook.
     """
     factors = torch.tensor(scales, dtype=torch.float32)
 
     def hook(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
-        return output * factors.to(output).reshape(-1, *[1] * (output.ndim - 1))
+        return output * spread(factors, output)
 
     handles = [layer.lora_B[NAME].register_forward_hook(hook) for layer in layers(unet).values()]
     try:
@@ -79,6 +79,11 @@ def scaled(unet: UNet2DConditionModel, scales: Sequence[float]) -> Iterator[None
     finally:
         for handle in handles:
             handle.remove()
+
+
+def spread(factors: Tensor, output: Tensor) -> Tensor:
+    """Factors of the samples of a batch in a shape that multiplies the batch, as often as they fit into it."""
+    return factors.repeat(len(output) // len(factors)).to(output).reshape(-1, *[1] * (output.ndim - 1))
 
 
 def save(pipe: StableDiffusionPipeline, path: Path, entries: dict[str, str]) -> None:

@@ -69,7 +69,7 @@ def loaded(pipe: StableDiffusionPipeline, files: list[Path]) -> Iterator[list[st
 
 @contextlib.contextmanager
 def weighted(unet: UNet2DConditionModel, weights: dict[str, list[float]]) -> Iterator[None]:
-    """Gives every sample of a batch its own weight of each adapter: sample i gets `weights[adapter][i]`.
+    """Gives every sample of a batch its own weight of each adapter: sample i gets `weights[adapter][i]`, and so on from the first again.
 
     What `adapters.scaled` does for one adapter; its factor alpha / rank stays.
     """
@@ -77,7 +77,7 @@ def weighted(unet: UNet2DConditionModel, weights: dict[str, list[float]]) -> Ite
 
     def hook(name: str):
         def scale(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
-            return output * factors[name].to(output).reshape(-1, *[1] * (output.ndim - 1))
+            return output * adapters.spread(factors[name], output)
 
         return scale
 
@@ -96,8 +96,7 @@ def shifted(sampler: Sampler, names: list[str], name: str, seed: int, weights: W
     with adapters.switched_off(sampler.pipe.unet):
         start = sampler.prefix(name, seed)
     late = sampler.scheduler.timesteps[generation.steps_without_slider(sampler.settings) :]
-    passes = len(sampler.text(name))
-    columns = {adapter: [row[place] for row in weights] * passes for place, adapter in enumerate(names)}
+    columns = {adapter: [row[place] for row in weights] for place, adapter in enumerate(names)}
     with weighted(sampler.pipe.unet, columns):
         return text_to_image.decode(sampler.pipe, sampler.denoise(start.repeat(len(weights), 1, 1, 1), name, late))
 

@@ -15,7 +15,7 @@ from cnslib.method import generation
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
-SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
+SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="")
 CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
 SCALES = [0.0, 1.0, 2.5]
@@ -152,6 +152,30 @@ def test_images_without_guidance_are_conditional_alone(pipe):
     sampler = generation.Sampler(pipe, settings=dataclasses.replace(SETTINGS, guidance=1.0))
     assert len(sampler.text("sneaker")) == 1
     assert sampler.unshifted("sneaker", 1).shape == (1, 64, 64, 3)
+
+
+def test_guidance_costs_no_pass_outside_of_its_interval(pipe, sliders):
+    """Of 8 steps, which begin at the times 1, 0.875, ... 0.125, two come before the slider and four are guided."""
+    settings, seen = dataclasses.replace(SETTINGS, guided=[0.2, 0.7]), []
+    sampler = generation.Sampler(pipe, settings=settings)
+    with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
+        handle = pipe.unet.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0])))
+        sampler.shifted("sneaker", 1, [1.0, 2.5])
+        handle.remove()
+    assert seen == [1, 1, 2, 4, 4, 4, 4, 2]
+    assert generation.evaluations(settings, shifts=1, images=1, scales=2) == {"shared": 12 + 10, "separate": 24}
+
+
+def test_guidance_that_acts_nowhere_is_none(pipe):
+    nowhere, none = (dataclasses.replace(SETTINGS, **change) for change in ({"guided": [0.0, 0.1]}, {"guidance": 1.0}))
+    first, second = (generation.Sampler(pipe, settings=settings).unshifted("sneaker", 1) for settings in (nowhere, none))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, generation.Sampler(pipe, settings=SETTINGS).unshifted("sneaker", 1))
+
+
+def test_an_interval_that_leaves_nothing_out_is_no_other_way_to_draw():
+    assert "guided" not in SETTINGS.drawn()
+    assert dataclasses.replace(SETTINGS, guided=[0.0, 0.7]).drawn()["guided"] == [0.0, 0.7]
 
 
 def test_every_scale_is_stored_once(undisturbed):

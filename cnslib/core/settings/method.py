@@ -1,5 +1,6 @@
 """Parameters of the steps that make something: one frozen dataclass per section of params.yaml, its values checked when it is built."""
 
+import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
@@ -212,13 +213,23 @@ class Sliders:
 
 @dataclass(frozen=True, config=STRICT)
 class Generation:
-    """DDIM sampling with classifier-free guidance; the slider acts on the last `start_fraction` of the steps."""
+    """DDIM sampling with classifier-free guidance; the slider acts on the last `start_fraction` of the steps.
+
+    Guidance acts in a part of the time, where 1 is pure noise and 0 the picture (Kynkaanniemi et al. 2024): from the first to the second
+    value of `guided`.
+    """
 
     steps: Steps
     guidance: Guidance
+    guided: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
     guidances: Annotated[list[Guidance], Field(min_length=1), AfterValidator(distinct)]
     start_fraction: Annotated[Number, Field(gt=0, le=1)]
     negative_prompt: str
+
+    def drawn(self) -> dict[str, object]:
+        """What a picture depends on: not the guidances among which one was chosen, nor an interval that leaves nothing out."""
+        told = dataclasses.asdict(self)
+        return {key: value for key, value in told.items() if key != "guidances" and (key, value) != ("guided", [0.0, 1.0])}
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -17,16 +17,10 @@ from cnslib.core.settings.method import (
     Share,
     Steps,
     distinct_files,
+    rising,
 )
 
 Members = Annotated[dict[FileName, dict], Field(min_length=1), AfterValidator(distinct_files)]
-
-
-def rising(bounds: list[float]) -> list[float]:
-    """The bounds themselves; ValueError where the second lies below the first."""
-    if bounds[0] > bounds[1]:
-        raise ValueError(f"{bounds} does not rise; accepted: the lowest, then the highest")
-    return bounds
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -58,7 +58,8 @@ class Bench:
     @cached_property
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge and classifiers."""
-        drawn = [[name, drawing.identity(one), dataclasses.asdict(one.settings)] for name, one in self.steppers.items()]
+        given = {name: one.settings.drawn() | {"guidances": one.settings.guidances} for name, one in self.steppers.items()}
+        drawn = [[name, drawing.identity(one), given[name]] for name, one in self.steppers.items()]
         asked = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
 

@@ -38,7 +38,7 @@ class Studio:
     @cached_property
     def drawing(self) -> str:
         """A digest of what all pictures have in common: sampling settings and base model."""
-        drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
+        drawn = self.sampler.settings.drawn()
         drawn |= drawing.identity(self.sampler)
         return units.digest(PROMPT, drawn, self.origin.base)
 

@@ -57,7 +57,7 @@ class Study:
     @cached_property
     def digest(self) -> str:
         """What all units have in common: sampling settings, base model and judges."""
-        drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
+        drawn = self.sampler.settings.drawn()
         judges = self.judge.digest, self.oracle.digest, self.oracle.labels
         return units.digest(drawn, self.origin.base, judges)
 

@@ -39,7 +39,7 @@ class Studio:
     def drawing(self, name: str) -> str:
         """What the images of a class depend on: base model, token, sliders, sampling settings, scales and seeds."""
         settings = self.panel.tuning.settings
-        drawn = {key: value for key, value in dataclasses.asdict(self.sampler.settings).items() if key != "guidances"}
+        drawn = self.sampler.settings.drawn()
         sliders = [adapters.file_digest(slider_path(self.sliders, shift, name)) for shift in settings.shifts]
         grid = settings.shifts, settings.scales, settings.seeds
         return units.digest(name, PROMPT, grid, drawn, self.origin.base, self.origin.tokens[name], sliders)

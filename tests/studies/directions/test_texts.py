@@ -19,7 +19,7 @@ CLASSES = ["sneaker", "ankle boot"]
 LABELS = [*CLASSES, "bag"]
 SHIFT = "heavy snow"
 SCALES = [0.0, 1.0, 2.0]
-SETTINGS = Generation(steps=8, guidance=3.0, guidances=[3.0], start_fraction=0.75, negative_prompt="")
+SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="")
 
 
 pytestmark = pytest.mark.usefixtures("one_process")
