@@ -50,6 +50,7 @@ GIVEN_TOKENS = Recipe("given-tokens", 1, ("cnslib.method.provision", "cnslib.mod
 SAMPLES = Recipe("samples", 1, ("cnslib.method.inversion", "cnslib.models.text_to_image"))
 SLIDERS = Recipe("sliders", 1, ("cnslib.method.sliders", "cnslib.models.adapters", "cnslib.models.text_to_image"))
 FAST_SLIDERS = Recipe("sliders-fast", 1, ("cnslib.method.recipes", "cnslib.method.sliders_fast"), (SLIDERS,))
+GRADED_SLIDERS = Recipe("sliders-graded", 1, ("cnslib.method.recipes", "cnslib.method.sliders_graded"), (SLIDERS,))
 RELEASED_SLIDERS = Recipe(
     "sliders-released", 1, ("cnslib.method.recipes", "cnslib.method.sliders_released", "cnslib.models.kohya"), (SLIDERS,)
 )

@@ -12,7 +12,7 @@ from cnslib.core import kinds, names, paths, units
 from cnslib.core.names import demand, identifier
 from cnslib.core.settings.method import Inversion, Sliders
 from cnslib.data import imagenet
-from cnslib.method import inversion, sliders, sliders_fast, sliders_released
+from cnslib.method import inversion, sliders, sliders_fast, sliders_graded, sliders_released
 from cnslib.models import kohya, text_to_image, tokens
 
 UNKNOWN = [float("nan")]  # the loss curve of what others trained
@@ -29,6 +29,7 @@ class Recipe:
 RECIPES = {
     "paper": Recipe(sliders.train_all, sliders.evaluations),
     "released": Recipe(sliders_released.train_all, sliders.evaluations),
+    "graded": Recipe(sliders_graded.train_all, sliders_graded.evaluations),
     "fast": Recipe(sliders_fast.train_all, sliders_fast.evaluations),
 }
 
@@ -88,7 +89,7 @@ def make_sliders(
     origin: text_to_image.Origin,
     folder: Path,
 ) -> dict[tuple[str, str], Path]:
-    """The file of each slider: trained by the paper's recipe, that of the released code or the fast one, or taken from the folder `recipe`.
+    """The file of each slider: trained by one of RECIPES, or taken from the folder `recipe`.
 
     Such a folder is what the authors' training leaves, or holds it (lora_adapters.zip, unpacked); classes are then ImageNet's.
     """

@@ -56,12 +56,17 @@ def shelf_of(made_from: dict[tuple[str, str], units.Stamp], folder: Path) -> uni
 def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
     """What one slider depends on: its prompts, the settings of the training, base model, and its class token."""
     texts = prompts(shift, name, texts=settings.texts)
-    return kinds.SLIDERS.stamp(texts, training_settings(settings), origin.base, origin.tokens[name])
+    return kinds.SLIDERS.stamp(texts, training_settings(own(settings, shift)), origin.base, origin.tokens[name])
 
 
 def training_settings(settings: Sliders) -> dict[str, int | float]:
     """The settings that the weights of every slider depend on; its text is part of its prompts."""
-    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in (*HEALTH_KEYS, "texts")}
+    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in (*HEALTH_KEYS, "texts", "etas")}
+
+
+def own(settings: Sliders, shift: str) -> Sliders:
+    """The settings with the eta of a shift that has one of its own."""
+    return dataclasses.replace(settings, eta=settings.etas.get(shift, settings.eta), etas={})
 
 
 def train(
@@ -71,7 +76,7 @@ def train(
 
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
     """
-    generator = seeds.generator("slider", shift, name, settings.seed)
+    settings, generator = own(settings, shift), seeds.generator("slider", shift, name, settings.seed)
     texts = prompts(shift, name, texts=settings.texts)
     text = text_to_image.embed(pipe, list(texts))
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:

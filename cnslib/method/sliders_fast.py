@@ -101,7 +101,7 @@ def train(
 
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
     """
-    generator = seeds.generator("slider", shift, name, settings.seed)
+    settings, generator = sliders.own(settings, shift), seeds.generator("slider", shift, name, settings.seed)
     prompts = sliders.prompts(shift, name, texts=settings.texts)
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
         curve = fit(pipe, parameters, text_to_image.embed(pipe, list(prompts)), settings=settings, generator=generator)
@@ -124,5 +124,5 @@ def train_all(
 
 def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
     """What one slider depends on; never that of another recipe. Steps beyond those of a trajectory change nothing."""
-    used = sliders.training_settings(shortened(settings))
+    used = sliders.training_settings(shortened(sliders.own(settings, shift)))
     return kinds.FAST_SLIDERS.stamp(sliders.prompts(shift, name, texts=settings.texts), used, origin.base, origin.tokens[name])

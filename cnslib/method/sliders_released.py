@@ -98,7 +98,7 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sli
     The released runs have no seed; here the generator of (shift, class, seed) decides everything random. Raises
     FloatingPointError, naming the slider, when the loss is no longer a number.
     """
-    generator = seeds.generator("slider", shift, name, settings.seed)
+    settings, generator = sliders.own(settings, shift), seeds.generator("slider", shift, name, settings.seed)
     texts = prompts(shift, name, texts=settings.texts)
     text = text_to_image.embed(pipe, list(texts))
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
@@ -126,5 +126,5 @@ def train_all(
 
 def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
     """What one slider depends on; never that of the paper's recipe."""
-    texts, used = prompts(shift, name, texts=settings.texts), sliders.training_settings(settings)
+    texts, used = prompts(shift, name, texts=settings.texts), sliders.training_settings(sliders.own(settings, shift))
     return kinds.RELEASED_SLIDERS.stamp(texts, used, origin.base, origin.tokens[name])

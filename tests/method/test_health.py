@@ -20,6 +20,7 @@ SETTINGS = Sliders(
     rank=4,
     alpha=1.0,
     eta=4.0,
+    etas={},
     learning_rate=1e-2,
     iterations=2,
     batch_size=2,

@@ -194,12 +194,14 @@ class Sliders:
     """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report.
 
     `texts`: by shift, what the prompt that its sliders learn says behind the class; "in" and the shift's name where there is none.
+    `etas`: by shift, what stands in the place of `eta`.
     """
 
     texts: dict[Shift, Annotated[str, Field(min_length=1)]]
     rank: Count
     alpha: Positive
     eta: Positive
+    etas: dict[Shift, Positive]
     learning_rate: Positive
     iterations: Count
     batch_size: Count
