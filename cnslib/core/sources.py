@@ -9,7 +9,7 @@ from typing import Any
 
 from cnslib.core import paths, units
 from cnslib.core.names import demand
-from cnslib.core.settings.method import Base
+from cnslib.core.settings.method import STRIDES, Base
 
 WEB_PAGES = (b"<!doctype", b"<html", b"<head", b"<?xml")
 POINTER = b"version https://git-lfs"  # what Git LFS leaves in place of a file that was not fetched
@@ -167,7 +167,7 @@ def resolved(base: Base, key: str) -> str:
 
 
 def require_schedule(pipeline: Path, prediction: str) -> None:
-    """Raises ValueError unless the scheduler's file says what the parameters say: the type of the prediction, and leading steps.
+    """Raises ValueError unless the scheduler's file says what the parameters say: the type of the prediction, and has even steps.
 
     No later step can notice a swapped type: the file alone tells it, and a wrong one gives wrong images without an error.
     """
@@ -176,6 +176,6 @@ def require_schedule(pipeline: Path, prediction: str) -> None:
         return  # the loader of the pipeline tells what a whole directory holds
     config = json.loads(path.read_text())
     found = config.get("prediction_type", "epsilon"), config.get("timestep_spacing", "leading")  # the library's own defaults
-    if found != (prediction, "leading"):
-        accepted = f"{prediction} (base.prediction), leading"
+    if found[0] != prediction or found[1] not in STRIDES:
+        accepted = f"{prediction} (base.prediction), {' or '.join(STRIDES)}"
         raise ValueError(f"base.pipeline: {path} says prediction_type {found[0]}, timestep_spacing {found[1]}; accepted: {accepted}")

@@ -39,12 +39,14 @@ class Stepper(generation.Sampler):
     """
 
     def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str, spacing: str):
-        """`scheduler` is the class's name in diffusers; it takes the noise schedule of the pipeline's own, but not its `spacing`.
+        """`scheduler` is the class's name in diffusers; it takes the pipeline's noise schedule, and its spacing where none is given.
 
         "leading" is made for DDIM: in 20 steps of UniPC it takes pure noise for a latent of t = 941.
         """
         super().__init__(pipe, settings=settings)
-        self.unused = getattr(diffusers, scheduler).from_config(pipe.scheduler.config, timestep_spacing=spacing)
+        self.unused = getattr(diffusers, scheduler).from_config(
+            pipe.scheduler.config, timestep_spacing=spacing or pipe.scheduler.config.timestep_spacing
+        )
         self.unused.set_timesteps(settings.steps, device=pipe.device)
         self.scheduler = copy.deepcopy(self.unused)
         self.guided = generation.guidance_times(self.scheduler, settings)
@@ -108,7 +110,7 @@ class Sampler(Stepper):
     batch of another size is added up in another order. The memory of a scheduler that has one belongs to a pass.
     """
 
-    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str = DDIM, spacing: str = "leading"):
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, scheduler: str = DDIM, spacing: str = ""):
         """As a `Stepper`; by default with the scheduler that the exact default has."""
         super().__init__(pipe, settings=settings, scheduler=scheduler, spacing=spacing)
         self.starts: dict[tuple[str, range], tuple[Tensor, SchedulerMixin]] = {}
@@ -159,7 +161,7 @@ def generate(
     sliders: Path,
     folder: Path,
     scheduler: str = DDIM,
-    spacing: str = "leading",
+    spacing: str = "",
 ) -> dict[str, Path]:
     """Makes the shards that are missing or outdated, as `generation.generate` with a `Sampler` of that scheduler."""
     sampler = Sampler(pipe, settings=settings, scheduler=scheduler, spacing=spacing)

@@ -15,6 +15,7 @@ from transformers.utils import logging as transformers_logging
 
 from cnslib.core import units
 from cnslib.core.names import identifier, token
+from cnslib.core.settings.method import STRIDES
 from cnslib.core.sources import require_recorded
 from cnslib.models import weights
 
@@ -44,7 +45,7 @@ def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
     """The text-to-image model of a local diffusers directory: fp32, frozen, no safety checker, no progress bar.
 
     Raises FileNotFoundError for a missing directory, ValueError for unreadable weights and for a scheduler other than
-    DDIM with evenly spaced "leading" steps, whose noise levels the slider training relies on.
+    DDIM with evenly spaced steps, "leading" or "trailing", whose noise levels the slider training relies on.
     """
     directory = Path(directory)
     require_recorded(directory, key="pipeline")
@@ -98,13 +99,13 @@ def require_readable(directory: Path) -> None:
 
 
 def require_scheduler(pipe: StableDiffusionPipeline, directory: Path) -> None:
-    """Raises ValueError unless the scheduler is a leading-spaced DDIM of a known prediction type.
+    """Raises ValueError unless the scheduler is an evenly spaced DDIM of a known prediction type.
 
     The prediction type exists in this configuration alone: a wrong one gives no error later, only wrong images.
     """
     found = type(pipe.scheduler).__name__, pipe.scheduler.config.prediction_type, pipe.scheduler.config.timestep_spacing
-    if not isinstance(pipe.scheduler, DDIMScheduler) or found[1] not in PREDICTIONS or found[2] != "leading":
-        accepted = f"DDIMScheduler, prediction_type {' or '.join(PREDICTIONS)}, timestep_spacing leading"
+    if not isinstance(pipe.scheduler, DDIMScheduler) or found[1] not in PREDICTIONS or found[2] not in STRIDES:
+        accepted = f"DDIMScheduler, prediction_type {' or '.join(PREDICTIONS)}, timestep_spacing {' or '.join(STRIDES)}"
         raise ValueError(f"pipeline: scheduler of {directory} is {', '.join(map(str, found))}; accepted: {accepted}")
 
 

@@ -143,9 +143,10 @@ def test_a_model_is_provided_only_where_a_step_needs_it_and_from_the_directory_o
     ("config", "said"),
     [
         ({"prediction_type": "v_prediction", "timestep_spacing": "leading"}, None),
+        ({"prediction_type": "v_prediction", "timestep_spacing": "trailing"}, None),
         ({"prediction_type": "v_prediction"}, None),
-        ({}, "prediction_type epsilon, timestep_spacing leading; accepted: v_prediction"),
-        ({"prediction_type": "v_prediction", "timestep_spacing": "trailing"}, "timestep_spacing trailing"),
+        ({}, "prediction_type epsilon, timestep_spacing leading; accepted: v_prediction .*, leading or trailing"),
+        ({"prediction_type": "v_prediction", "timestep_spacing": "linspace"}, "timestep_spacing linspace"),
     ],
 )
 def test_a_scheduler_that_says_something_else_than_the_parameters_is_refused(tmp_path, config, said):

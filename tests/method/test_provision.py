@@ -23,7 +23,7 @@ def pipe(tiny_pipeline_dir, tiny_tokens_dir):
 
 
 def test_an_unknown_recipe_is_told_the_known_ones(pipe, origin, tmp_path):
-    with pytest.raises(ValueError, match=r"base\.recipe: 'fats' is not accepted; accepted: paper, released, fast, or a folder"):
+    with pytest.raises(ValueError, match=r"base\.recipe: 'fats' is not accepted; accepted: paper, released, graded, fast, or a folder"):
         provision.make_sliders(pipe, SHIFTS, CLASSES, recipe="fats", settings=SETTINGS, origin=origin, folder=tmp_path)
 
 

@@ -6,8 +6,10 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from diffusers import DDIMScheduler
 
 from cnslib.core import names
+from cnslib.core.settings.method import STRIDES
 from cnslib.models import text_to_image
 
 
@@ -49,12 +51,24 @@ def test_pickled_weights_are_refused(copied):
         text_to_image.load_pipeline(copied, "cpu")
 
 
-@pytest.mark.parametrize(("key", "value"), [("prediction_type", "sample"), ("timestep_spacing", "trailing")])
+@pytest.mark.parametrize(("key", "value"), [("prediction_type", "sample"), ("timestep_spacing", "linspace")])
 def test_a_foreign_scheduler_is_refused_with_what_is_accepted(copied, key, value):
     path = copied / "scheduler" / "scheduler_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(ValueError, match=f"{value}.*accepted: DDIMScheduler"):
         text_to_image.load_pipeline(copied, "cpu")
+
+
+def test_ddim_comes_out_where_its_next_step_begins_with_accepted_spacings_alone(pipe):
+    """Its stride is 1000 // steps, rounded down; apart is what lies more than that rounding away."""
+    apart = {}
+    for spacing in (*STRIDES, "linspace"):
+        scheduler = DDIMScheduler.from_config(pipe.scheduler.config, timestep_spacing=spacing)
+        for steps in (6, 16, 24, 50):
+            scheduler.set_timesteps(steps)
+            strides = (scheduler.timesteps[:-1] - scheduler.timesteps[1:]) - 1000 // steps
+            apart.setdefault(spacing, []).append(strides.abs().max().item())
+    assert max(apart["leading"]) == 0 and max(apart["trailing"]) <= 1 and max(apart["linspace"]) > 1
 
 
 def test_a_prompt_beyond_the_context_is_refused(pipe):

@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from cnslib.core.names import SHIFTS, identifier
 
+STRIDES = ("leading", "trailing")  # spacings of timesteps at which DDIM, whose strides are even, comes out where its next step begins
 MODELS = ("pipeline", "clip", "image_encoder", "oracle")  # keys of base that name a model directory
 # No text for a number, no key that nobody reads, nothing that is not a finite number.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)

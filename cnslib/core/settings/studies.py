@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 from cnslib.core.names import demand
 from cnslib.core.settings.method import (
     STRICT,
+    STRIDES,
     Count,
     Decay,
     FileName,
@@ -170,8 +171,8 @@ class Scheduling:
     spacing: Literal["leading", "linspace", "trailing"]
 
     def __post_init__(self):
-        strides = self.scheduler != "DDIMScheduler" or self.spacing == "leading"
-        demand(strides, "ablation.samplers: spacing of a DDIMScheduler", self.spacing, "leading")
+        strides = self.scheduler != "DDIMScheduler" or self.spacing in STRIDES
+        demand(strides, "ablation.samplers: spacing of a DDIMScheduler", self.spacing, " or ".join(STRIDES))
 
 
 @dataclass(frozen=True, config=STRICT)

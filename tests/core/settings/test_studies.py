@@ -34,6 +34,6 @@ def test_a_ddim_sampler_takes_equal_strides_and_any_other_may_space_its_steps():
     samplers = {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8, "spacing": "leading"}}
     others = {"UniPC": {"scheduler": "UniPCMultistepScheduler", "steps": 8, "spacing": "trailing"}}
     assert changed(SECTIONS["ablation"], samplers=samplers | others, reference="DDIM").samplers["UniPC"].spacing == "trailing"
-    samplers["DDIM"]["spacing"] = "trailing"
-    with pytest.raises(ValueError, match=r"spacing of a DDIMScheduler: 'trailing' is not accepted; accepted: leading"):
+    samplers["DDIM"]["spacing"] = "linspace"
+    with pytest.raises(ValueError, match=r"spacing of a DDIMScheduler: 'linspace' is not accepted; accepted: leading or trailing"):
         changed(SECTIONS["ablation"], samplers=samplers, reference="DDIM")

@@ -158,7 +158,10 @@ def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
             r"DDIM.scheduler: 'EulerDiscreteScheduler'",
         ),
         ({"samplers": {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8}}}, r"missing key ablation\.samplers\.DDIM\.spacing"),
-        ({"samplers": {"DDIM": SAMPLERS["DDIM"] | {"spacing": "linspace"}}}, r"spacing of a DDIMScheduler: 'linspace'.*accepted: leading$"),
+        (
+            {"samplers": {"DDIM": SAMPLERS["DDIM"] | {"spacing": "linspace"}}},
+            r"of a DDIMScheduler: 'linspace'.*leading or trailing$",
+        ),
         ({"samplers": {"UniPC": SAMPLERS["UniPC"] | {"spacing": "even"}}}, r"UniPC.spacing: 'even'.*'leading', 'linspace' or 'trailing'"),
         ({"counts": [4, 2]}, "ablation.counts"),
     ],
