@@ -1,6 +1,7 @@
 """mini-CLIP: an open_clip model trained on web scenes and their captions (Radford et al. 2021), saved as an open_clip directory."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -12,7 +13,7 @@ from transformers import CLIPTokenizer
 
 from cnslib.core import seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.world import diffusion, scenes
+from cnslib.world import diffusion, redrawing, scenes
 from cnslib.world.training import Schedule, fit
 
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
@@ -42,19 +43,20 @@ def config(tokens: CLIPTokenizer, *, vision: str, width: int, layers: int) -> di
     }
 
 
-def one_of_each(garments: scenes.Garments, key: tuple) -> scenes.Batch:
-    """One web scene for each of the 150 captions, so that no two texts of a contrastive batch are equal."""
+def one_of_each(garments: scenes.Garments, key: tuple, *, style: str = "catalog") -> scenes.Batch:
+    """One scene for each caption, so that no two texts of a batch are equal; two batches in five are of `style`, the others of the web."""
     g = seeds.generator(*key, "choice")
-    pairs = [(c, s) for c in range(len(scenes.CLASSES)) for s in range(len(SHIFTS) + 1)]
+    pairs = [(c, s) for c in range(len(garments.classes)) for s in range(len(SHIFTS) + 1)]
     labels, shifts = (torch.tensor(column) for column in zip(*pairs, strict=True))
-    members = [torch.from_numpy(garments.labels == c).nonzero()[:, 0] for c in range(len(scenes.CLASSES))]
+    members = [torch.from_numpy(garments.labels == c).nonzero()[:, 0] for c in range(len(garments.classes))]
     rows = torch.stack([members[c][torch.randint(len(members[c]), (1,), generator=g)[0]] for c in labels.tolist()])
     mild = torch.rand(len(pairs), generator=g).square()  # most scenes still show their garment
     severity = (0.15 + 0.85 * mild) * (shifts < len(SHIFTS))
     names = [(*SHIFTS, UNSHIFTED)[s] for s in shifts.tolist()]
     keys = [(*key, i) for i in range(len(pairs))]
-    style = "catalog" if torch.rand(1, generator=g) < 0.4 else "web"
-    return scenes.Batch(scenes.render(garments.grey[rows], keys, style=style, shift=names, severity=severity), labels, shifts, severity)
+    drawn = style if torch.rand(1, generator=g) < 0.4 else "web"
+    image = scenes.render(garments.grey[rows], keys, style=drawn, shift=names, severity=severity)
+    return scenes.Batch(image, labels, shifts, severity, garments.classes)
 
 
 def normalise(image: Tensor) -> Tensor:
@@ -62,17 +64,35 @@ def normalise(image: Tensor) -> Tensor:
     return (image - MEAN[0]) / STD[0]
 
 
-def train(garments: scenes.Garments, *, vision: str, width: int, layers: int, schedule: Schedule, checkpoint: Path, device: str):
-    """Trains mini-CLIP with the symmetric InfoNCE loss on batches of the 150 distinct captions; returns model and config."""
+def train(
+    garments: scenes.Garments,
+    *,
+    vision: str,
+    width: int,
+    layers: int,
+    schedule: Schedule,
+    checkpoint: Path,
+    device: str,
+    redrawn: redrawing.Redrawn | None = None,
+    share: float = 0.0,
+    style: str = "catalog",
+):
+    """Trains mini-CLIP with the symmetric InfoNCE loss on batches of all distinct captions; returns model and config.
+
+    About a `share` of each batch is replaced by pictures of the same captions that mini-SD drew again.
+    """
     torch.manual_seed(schedule.seed)
-    tokens = diffusion.tokenizer()
+    tokens = diffusion.tokenizer(garments.classes)
     settings = config(tokens, vision=vision, width=width, layers=layers)
     model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device)
-    ids = diffusion.token_table(tokens)[:-1].to(device)
-    nce = ClipLoss()
+    ids = diffusion.token_table(tokens, garments.classes)[:-1].to(device)
+    nce, members = ClipLoss(), redrawn.of_captions(len(ids)) if redrawn else []
 
     def loss(step: int) -> Tensor:
-        batch = one_of_each(garments, ("contrastive", schedule.seed, step))
+        key = ("contrastive", schedule.seed, step)
+        batch = one_of_each(garments, key, style=style)
+        if redrawn and share:
+            batch = redrawing.same_captions(batch, redrawn, members, share, seeds.generator(*key, "redrawn"))
         with torch.autocast(device, torch.bfloat16):
             image, text, scale = model(normalise(batch.image).to(device), ids[batch.label * (len(SHIFTS) + 1) + batch.shift])
         return nce(image.float(), text.float(), scale.clamp(max=100))
@@ -80,10 +100,10 @@ def train(garments: scenes.Garments, *, vision: str, width: int, layers: int, sc
     return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu(), settings
 
 
-def save(model, settings: dict, folder: Path) -> None:
+def save(model, settings: dict, folder: Path, *, classes: Sequence[str] = scenes.CLASSES) -> None:
     """Writes the open_clip directory: configuration, weights and tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
-    diffusion.tokenizer().save_pretrained(folder)
+    diffusion.tokenizer(classes).save_pretrained(folder)
     weights = {key: value.half() if value.is_floating_point() else value for key, value in model.state_dict().items()}
     with units.atomic(folder / "open_clip_model.safetensors") as partial:
         save_file(weights, partial)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cnslib.core import seeds
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.world import scenes
+from cnslib.world import redrawing, scenes
 from cnslib.world.training import Schedule, fit
 
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
@@ -34,11 +34,11 @@ class Learner(nn.Module):
         return self.head(self.backbone((image - MEAN[0]) / STD[0]))
 
 
-def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int) -> list[Float[Tensor, "batch 3 64 64"]]:
+def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int, style: str = "catalog") -> list[Float[Tensor, "batch 3 64 64"]]:
     """Views of the same garments: new pose, colour, background and light each time, one in three under a shift.
 
     Re-rendering is the augmentation; no label enters. All views of a garment are scenes of one kind, web for the first half of the
-    garments and catalog for the others: a network that is told that the two kinds are the same cannot say how far apart they are.
+    garments and `style` for the others: a network that is told that the two kinds are the same cannot say how far apart they are.
     """
     g = seeds.generator(*key, "choice")
     rows = torch.randint(len(garments.labels), (count,), generator=g)
@@ -49,11 +49,20 @@ def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int) -> l
         keys = [(*key, crop, i) for i in range(count)]
         severity = 0.7 * torch.rand(count, generator=g)
         parts = []
-        for style, half in (("web", slice(count // 2)), ("catalog", slice(count // 2, count))):
+        for kind, half in (("web", slice(count // 2)), (style, slice(count // 2, count))):
             shifted = {"shift": names[half], "severity": severity[half]}
-            parts.append(scenes.render(garments.grey[rows[half]], keys[half], style=style, **shifted))  # type: ignore[arg-type]
+            parts.append(scenes.render(garments.grey[rows[half]], keys[half], style=kind, **shifted))  # type: ignore[arg-type]
         result.append(torch.cat(parts))
     return result
+
+
+def drawn_views(garments: scenes.Garments, redrawn: redrawing.Redrawn, key: tuple, count: int) -> list[Float[Tensor, "batch 3 64 64"]]:
+    """Two views of garments: a web scene without shift, and a scene of the same garment that mini-SD drew again."""
+    rows = torch.randint(len(redrawn.label), (count,), generator=seeds.generator(*key, "redrawn"))
+    keys = [(*key, "redrawn", i) for i in range(count)]
+    plain = {"shift": [UNSHIFTED] * count, "severity": torch.zeros(count)}
+    rendered = scenes.render(garments.grey[redrawn.garment[rows]], keys, style="web", **plain)  # type: ignore[arg-type]
+    return [rendered, redrawn.image[rows].to(rendered) / 255]
 
 
 def train(
@@ -65,13 +74,22 @@ def train(
     schedule: Schedule,
     checkpoint: Path,
     device: str,
+    redrawn: redrawing.Redrawn | None = None,
+    share: float = 0.0,
+    style: str = "catalog",
 ) -> nn.Module:
-    """Trains the network to find, among all views of a batch, the other view of the same garment (NT-Xent); returns the backbone."""
+    """Trains the network to find, among all views of a batch, the other view of the same garment (NT-Xent); returns the backbone.
+
+    For a `share` of the garments one of the two views is a scene that mini-SD drew again.
+    """
     torch.manual_seed(schedule.seed)
     learner, criterion = Learner(architecture, arguments).to(device), NTXentLoss(temperature)
 
     def loss(step: int) -> Tensor:
-        both = views(garments, ("selfsupervised", schedule.seed, step), schedule.batch_size, crops=2)
+        key = ("selfsupervised", schedule.seed, step)
+        both = views(garments, key, schedule.batch_size, crops=2, style=style)
+        if redrawn and share:
+            both = [torch.cat(pair) for pair in zip(both, drawn_views(garments, redrawn, key, round(share * len(both[0]))), strict=True)]
         with torch.autocast(device, torch.bfloat16):
             projected = learner(torch.cat(both).to(device))
         return criterion(*projected.float().chunk(2))

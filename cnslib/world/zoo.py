@@ -22,18 +22,18 @@ from cnslib.core import kinds, paths, seeds, units
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers
-from cnslib.world import contrastive, manifest, pretraining, scenes, training
+from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, training
 from cnslib.world.training import MEAN, STD, Schedule, fit, flip, normalise
 
-SHIFT_OUTPUTS = slice(len(scenes.CLASSES), len(scenes.CLASSES) + len(SHIFTS) + 1)
-SEVERITY_OUTPUT = len(scenes.CLASSES) + len(SHIFTS) + 1
+BESIDE = len(SHIFTS) + 2  # outputs of the oracle behind those of the classes: shifts, "unshifted", severity
+CLASS_OUTPUTS, SHIFT_OUTPUTS, SEVERITY_OUTPUT = slice(None, -BESIDE), slice(-BESIDE, -1), -1
 
 
 def train_classifier(garments: scenes.Garments, *, architecture: str, arguments: dict, schedule: Schedule, checkpoint: Path, device: str):
     """Trains a classifier on unshifted catalog scenes (cross-entropy, label smoothing 0.1, mirror augmentation)."""
     torch.manual_seed(schedule.seed)
     timm.layers.set_fused_attn(enable=False)  # its backward in bfloat16 on a CPU is several times slower
-    model = timm.create_model(architecture, num_classes=len(scenes.CLASSES), **arguments).to(device)
+    model = timm.create_model(architecture, num_classes=len(garments.classes), **arguments).to(device)
 
     def loss(step: int) -> Tensor:
         key = ("classifier", schedule.seed, step)
@@ -59,15 +59,31 @@ def build(garments: scenes.Garments, name: str, options: dict, *, schedule: Sche
     return model
 
 
-def train_oracle(garments: scenes.Garments, *, architecture: str, arguments: dict, schedule: Schedule, checkpoint: Path, device: str):
-    """Trains the oracle: class, shift and severity of rendered scenes of both styles at every severity."""
+def train_oracle(
+    garments: scenes.Garments,
+    *,
+    architecture: str,
+    arguments: dict,
+    schedule: Schedule,
+    checkpoint: Path,
+    device: str,
+    redrawn: redrawing.Redrawn | None = None,
+    share: float = 0.0,
+    style: str = "catalog",
+):
+    """Trains the oracle: class, shift and severity of rendered scenes at every severity, one batch in three of `style`, else of the web.
+
+    A `share` of each batch is replaced by scenes that mini-SD drew again.
+    """
     torch.manual_seed(schedule.seed)
-    model = timm.create_model(architecture, num_classes=SEVERITY_OUTPUT + 1, **arguments).to(device)
+    model = timm.create_model(architecture, num_classes=len(garments.classes) + BESIDE, **arguments).to(device)
 
     def loss(step: int) -> Tensor:
         key = ("oracle", schedule.seed, step)
-        style = "catalog" if step % 3 == 0 else "web"
-        batch = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=0.2, lowest=0.0)
+        drawn = "web" if step % 3 else style
+        batch = scenes.sample(garments, key, schedule.batch_size, style=drawn, unshifted=0.2, lowest=0.0)
+        if redrawn and share:
+            batch = redrawing.mixed(batch, redrawn, share, seeds.generator(*key, "redrawn"))
         with torch.autocast(device, torch.bfloat16):
             logits = model(normalise(flip(batch.image, seeds.generator(*key, "flip"))).to(device))
         return oracle_loss(logits.float(), batch)
@@ -76,15 +92,16 @@ def train_oracle(garments: scenes.Garments, *, architecture: str, arguments: dic
 
 
 def oracle_loss(logits: Float[Tensor, "batch 26"], batch: scenes.Batch) -> Float[Tensor, ""]:
-    """Cross-entropy of class and shift plus binary cross-entropy of the severity.
+    """Cross-entropy of class and shift plus binary cross-entropy of the severity, where that is a number.
 
     Below severity 0.15 a shift is hardly visible, so its name carries no loss there.
     """
     label, shift, severity = (v.to(logits.device) for v in (batch.label, batch.shift, batch.severity))
     named = F.cross_entropy(logits[:, SHIFT_OUTPUTS], shift, reduction="none")
-    visible = ((severity > 0.15) | (shift == len(SHIFTS))).float()
-    amount = F.binary_cross_entropy_with_logits(logits[:, SEVERITY_OUTPUT], severity)
-    return F.cross_entropy(logits[:, : len(scenes.CLASSES)], label) + (named * visible).mean() + amount
+    known = ~severity.isnan()
+    visible = ((severity > 0.15) | ~known | (shift == len(SHIFTS))).float()
+    amount = F.binary_cross_entropy_with_logits(logits[known, SEVERITY_OUTPUT], severity[known])
+    return F.cross_entropy(logits[:, CLASS_OUTPUTS], label) + (named * visible).mean() + amount
 
 
 @torch.no_grad()
@@ -95,7 +112,7 @@ def predict(model: nn.Module, image: Float[Tensor, "batch 3 64 64"]) -> Tensor:
 
 def class_correct(model: nn.Module, batch: scenes.Batch) -> Bool[Tensor, "batch"]:
     """Whether the class output names each image's class."""
-    return predict(model, batch.image)[:, : len(scenes.CLASSES)].argmax(1) == batch.label
+    return predict(model, batch.image)[:, : len(batch.classes)].argmax(1) == batch.label
 
 
 def save(model: nn.Module, folder: Path, *, architecture: str, arguments: dict) -> None:

@@ -185,10 +185,20 @@ def test_a_saved_classifier_is_an_ordinary_timm_directory(tmp_path, architecture
 
 
 def test_the_oracle_loss_ignores_the_name_of_an_invisible_shift():
-    logits = torch.zeros(1, zoo.SEVERITY_OUTPUT + 1)
+    logits = torch.zeros(1, len(scenes.CLASSES) + zoo.BESIDE)
     wrong = logits.clone()
     wrong[:, zoo.SHIFT_OUTPUTS] = torch.arange(15.0)
     faint = scenes.Batch(torch.empty(1, 3, 64, 64), torch.tensor([0]), torch.tensor([0]), torch.tensor([0.1]))
     heavy = scenes.Batch(torch.empty(1, 3, 64, 64), torch.tensor([0]), torch.tensor([0]), torch.tensor([0.9]))
     assert zoo.oracle_loss(logits, faint) == zoo.oracle_loss(wrong, faint)
     assert zoo.oracle_loss(logits, heavy) < zoo.oracle_loss(wrong, heavy)
+
+
+def test_the_oracle_learns_no_severity_from_a_picture_whose_severity_nobody_knows():
+    logits = torch.zeros(2, len(scenes.CLASSES) + zoo.BESIDE)
+    other = logits.clone()
+    other[1, zoo.SEVERITY_OUTPUT] = 5.0
+    told = torch.empty(2, 3, 64, 64), torch.tensor([0, 0]), torch.tensor([0, 0])
+    unknown, known = (scenes.Batch(*told, torch.tensor([0.5, severity])) for severity in (torch.nan, 0.5))
+    assert zoo.oracle_loss(logits, unknown) == zoo.oracle_loss(other, unknown) == zoo.oracle_loss(logits, known)
+    assert zoo.oracle_loss(logits, known) < zoo.oracle_loss(other, known)

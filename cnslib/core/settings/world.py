@@ -20,6 +20,7 @@ from cnslib.core.settings.method import (
     rising,
 )
 
+Style = Literal["catalog", "wide"]  # of garments that are to be told apart
 Members = Annotated[dict[FileName, dict], Field(min_length=1), AfterValidator(distinct_files)]
 
 
@@ -35,7 +36,7 @@ class Autoencoder:
     learning_rate: Positive
     average: Decay
     quality_images: Count
-    style: Literal["catalog", "wide"]
+    style: Style
     seed: Seed
 
 
@@ -59,6 +60,18 @@ class Diffusion:
 
 
 @dataclass(frozen=True, config=STRICT)
+class Redrawing:
+    """Scenes that mini-SD draws again, of which the judges of its pictures learn."""
+
+    per_caption: Count
+    strengths: Annotated[list[Share], Field(min_length=1)]
+    severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
+    steps: Steps
+    guidance: Guidance
+    seed: Seed
+
+
+@dataclass(frozen=True, config=STRICT)
 class Contrastive:
     """Training of mini-CLIP."""
 
@@ -68,6 +81,8 @@ class Contrastive:
     steps: Count
     learning_rate: Positive
     average: Decay
+    style: Style
+    redrawn: Share
     quality_images: Count
     seed: Seed
 
@@ -83,6 +98,8 @@ class Selfsupervised:
     batch_size: Count
     learning_rate: Positive
     average: Decay
+    style: Style
+    redrawn: Share
     quality_images: Count
     seed: Seed
 
@@ -97,6 +114,8 @@ class Oracle:
     batch_size: Count
     learning_rate: Positive
     average: Decay
+    style: Style
+    redrawn: Share
     quality_images: Count
     prompt_seeds: Count
     sampling_steps: Steps
@@ -151,4 +170,4 @@ class Pretraining:
     seed: Seed
 
 
-RECIPES = (Autoencoder, Diffusion, Contrastive, Selfsupervised, Oracle, Zoo, Augmentation, Pretraining)
+RECIPES = (Autoencoder, Diffusion, Redrawing, Contrastive, Selfsupervised, Oracle, Zoo, Augmentation, Pretraining)

@@ -1,0 +1,169 @@
+"""Scenes as mini-SD draws them again: what the judges of generated pictures learn from beside the renderer's own.
+
+A rendered scene is encoded, mixed with noise and denoised under its own caption. At strength 0 it only goes through the VAE and back,
+at 0.5 the last half of the steps are drawn anew, at 1 nothing of the scene is left but its caption (Meng et al. 2022, SDEdit).
+A network that has seen rendered scenes alone takes the drawing's hand for a shift.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from diffusers import StableDiffusionPipeline
+from jaxtyping import Float, Int, UInt8
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from cnslib.core import seeds, units, workers
+from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.models import text_to_image
+from cnslib.world import scenes
+
+STYLES = ("web", "wide")  # of every other scene
+
+
+@dataclass(frozen=True)
+class Redrawn:
+    """Pictures drawn again: class and shift of the caption, severity of the scene that was there before, its garment, the strength."""
+
+    image: UInt8[Tensor, "n 3 64 64"]
+    label: Int[Tensor, "n"]
+    shift: Int[Tensor, "n"]
+    severity: Float[Tensor, "n"]
+    garment: Int[Tensor, "n"]
+    strength: Float[Tensor, "n"]
+
+    def within(self, highest: float) -> "Redrawn":
+        """The pictures whose strength is not above `highest`."""
+        kept = self.strength <= highest
+        return Redrawn(**{key: value[kept] for key, value in vars(self).items()})
+
+    def of_captions(self, captions: int) -> list[Int[Tensor, "members"]]:
+        """The rows of each caption, in the order of `diffusion.captions`."""
+        caption = self.label * (len(SHIFTS) + 1) + self.shift
+        return [(caption == number).nonzero()[:, 0] for number in range(captions)]
+
+
+def make(
+    pipe: StableDiffusionPipeline,
+    garments: scenes.Garments,
+    *,
+    pool: str,
+    per_caption: int,
+    strengths: Sequence[float],
+    severities: Sequence[float],
+    steps: int,
+    guidance: float,
+    seed: int,
+    cache: Path,
+) -> Redrawn:
+    """So many pictures per caption and strength, cached in one file; each depends on (pool, caption, number, seed) and its strength."""
+    if cache.exists():
+        return Redrawn(**load_file(cache))
+    told = {"pool": pool, "per_caption": per_caption, "severities": severities, "seed": seed}
+    drawing = {"strengths": strengths, "steps": steps, "guidance": guidance}
+    pairs = [(c, s) for c in range(len(garments.classes)) for s in range(len(SHIFTS) + 1)]
+    pieces = [(pipe, garments, *pair, told, drawing) for pair in pairs]
+    parts = list(workers.each(piece, pieces, device=pipe.device, desc=f"redrawn {pool} scenes"))
+    data = {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
+    with units.atomic(cache) as unfinished:
+        save_file(data, unfinished)
+    return Redrawn(**data)
+
+
+def piece(pipe: StableDiffusionPipeline, garments: scenes.Garments, label: int, shift: int, told: dict, drawing: dict) -> dict[str, Tensor]:
+    """The pictures of one caption at all strengths."""
+    rows, severity, image = originals(garments, label, shift, **told)
+    keys = [("redrawn", told["pool"], label, shift, number, told["seed"]) for number in range(len(rows))]
+    prompt = scenes.caption(garments.classes[label], (*SHIFTS, UNSHIFTED)[shift])
+    found = []
+    for strength in drawing["strengths"]:
+        drawn = redraw(pipe, image, prompt, keys, strength=strength, steps=drawing["steps"], guidance=drawing["guidance"])
+        own = {"label": label, "shift": shift, "strength": strength}
+        full = {key: torch.full((len(rows),), value) for key, value in own.items()}
+        found.append({"image": drawn, "severity": severity, "garment": rows} | full)
+    return {key: torch.cat([part[key] for part in found]) for key in found[0]}
+
+
+def originals(
+    garments: scenes.Garments, label: int, shift: int, *, pool: str, per_caption: int, severities: Sequence[float], seed: int
+) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n 3 64 64"]]:
+    """The rendered scenes of one caption: rows of their garments, severities and images; every other one is of another style."""
+    g = seeds.generator("redrawn", pool, label, shift, seed)
+    members = torch.from_numpy(garments.labels == label).nonzero()[:, 0]
+    rows = members[torch.randint(len(members), (per_caption,), generator=g)]
+    lowest, highest = severities
+    severity = (lowest + (highest - lowest) * torch.rand(per_caption, generator=g)) * (shift < len(SHIFTS))
+    keys = [("redrawn", pool, label, shift, seed, number) for number in range(per_caption)]
+    image, names = torch.empty(per_caption, 3, 64, 64), (*SHIFTS, UNSHIFTED)
+    for place, style in enumerate(STYLES):
+        own = slice(place, None, len(STYLES))
+        told = {"shift": [names[shift]] * len(rows[own]), "severity": severity[own]}
+        image[own] = scenes.render(garments.grey[rows[own]], keys[own], style=style, **told)  # type: ignore[arg-type]
+    return rows, severity, image
+
+
+@torch.no_grad()
+def redraw(
+    pipe: StableDiffusionPipeline,
+    image: Float[Tensor, "n 3 side side"],
+    prompt: str,
+    keys: list[tuple],
+    *,
+    strength: float,
+    steps: int,
+    guidance: float,
+) -> UInt8[Tensor, "n 3 side side"]:
+    """Images in [0, 1] drawn again under one prompt: the last `strength` of the steps, from the noise of each image's key."""
+    pipe.scheduler.set_timesteps(steps, device=pipe.device)
+    latents = pipe.vae.encode((image * 2 - 1).to(pipe.device)).latent_dist.mean * pipe.vae.config.scaling_factor
+    timesteps = pipe.scheduler.timesteps[steps - round(strength * steps) :]
+    if len(timesteps):
+        noise = torch.stack([torch.randn(latents.shape[1:], generator=seeds.generator(*key)) for key in keys]).to(pipe.device)
+        latents = pipe.scheduler.add_noise(latents, noise, timesteps[:1])
+        context = text_to_image.embed(pipe, ["", prompt]).repeat_interleave(len(latents), dim=0)
+    for timestep in timesteps:
+        plain, conditional = pipe.unet(latents.repeat(2, 1, 1, 1), timestep, context).sample.chunk(2)
+        latents = pipe.scheduler.step(plain + guidance * (conditional - plain), timestep, latents).prev_sample
+    return text_to_image.decode(pipe, latents).permute(0, 3, 1, 2).contiguous()
+
+
+def mixed(batch: scenes.Batch, redrawn: Redrawn, share: float, g: torch.Generator) -> scenes.Batch:
+    """The batch with so large a share of its scenes, the first ones, replaced by others that were drawn again."""
+    count = round(share * len(batch.label))
+    return replaced(batch, slice(count), redrawn, torch.randint(len(redrawn.label), (count,), generator=g))
+
+
+def same_captions(batch: scenes.Batch, redrawn: Redrawn, members: list[Tensor], share: float, g: torch.Generator) -> scenes.Batch:
+    """The batch with about so large a share of its scenes replaced by others of their captions; `members` is `redrawn.of_captions`."""
+    places = (torch.rand(len(batch.label), generator=g) < share).nonzero()[:, 0]
+    captions = (batch.label * (len(SHIFTS) + 1) + batch.shift)[places].tolist()
+    rows = torch.stack([members[c][torch.randint(len(members[c]), (), generator=g)] for c in captions]) if captions else places
+    return replaced(batch, places, redrawn, rows)
+
+
+def replaced(batch: scenes.Batch, places: slice | Tensor, redrawn: Redrawn, rows: Tensor) -> scenes.Batch:
+    """The batch with some of its scenes replaced; the severity of a drawing is not a number where half or more of it is new.
+
+    A caption says which shift, not how severe: what was redrawn from more noise than that has a severity that nobody knows.
+    """
+    image, label, shift, severity = (part.clone() for part in (batch.image, batch.label, batch.shift, batch.severity))
+    image[places] = redrawn.image[rows].to(image) / 255
+    label[places], shift[places] = redrawn.label[rows], redrawn.shift[rows]
+    severity[places] = torch.where(redrawn.strength[rows] < 0.5, redrawn.severity[rows], torch.nan)
+    return scenes.Batch(image, label, shift, severity, batch.classes)
+
+
+def place(folder: Path, pool: str) -> Path:
+    """The file of the pictures of one pool."""
+    return folder / f"redrawn-{pool}.safetensors"
+
+
+def stored(folder: Path, pool: str, *, share: float) -> Redrawn | None:
+    """The pictures of one pool, where a share of a training is to be such. FileNotFoundError where they have not been made."""
+    if not share:
+        return None
+    if not place(folder, pool).exists():
+        raise FileNotFoundError(f"{place(folder, pool)} does not exist; notebooks/world/25_redrawing.ipynb makes it")
+    return Redrawn(**load_file(place(folder, pool)))

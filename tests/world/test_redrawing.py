@@ -1,0 +1,98 @@
+"""Scenes that the text-to-image model draws again: how much of them stays, and what a batch of judges' training holds."""
+
+import pytest
+import torch
+from tiny_garments import garments
+
+from cnslib.core.names import SHIFTS
+from cnslib.models import text_to_image
+from cnslib.world import autoencoder, diffusion, redrawing, scenes
+
+WAY = {"per_caption": 2, "severities": [0.3, 0.85], "steps": 4, "guidance": 2.0, "seed": 1}
+PROMPT = "a picture of a sneaker"
+
+
+@pytest.fixture(scope="module")
+def pipe():
+    """A pipeline built as mini-SD is, untrained, whose noise schedule ends without signal."""
+    torch.manual_seed(0)
+    tokens, vae = diffusion.tokenizer(), autoencoder.build((8, 8, 8), latent_channels=4)
+    parts = diffusion.text_encoder(tokens, width=32, layers=1), diffusion.unet([16, 16, 16], width=32, latent_channels=4)
+    return diffusion.assemble(vae, tokens, diffusion.Denoiser(*parts), diffusion.scheduler("lognormal"))
+
+
+@pytest.fixture(scope="module")
+def image():
+    return scenes.sample(garments(), ("redrawn", "test"), 4, style="web").image
+
+
+def few():
+    """The garments of two classes."""
+    given = garments()
+    kept = given.labels < 2
+    return scenes.Garments(given.grey[kept], given.labels[kept], given.classes[:2])
+
+
+def redraw(pipe, image, strength, key="a"):
+    keys = [(key, number) for number in range(len(image))]
+    return redrawing.redraw(pipe, image, PROMPT, keys, strength=strength, steps=4, guidance=2.0)
+
+
+def test_strength_zero_is_the_vae_and_back(pipe, image):
+    with torch.no_grad():
+        latents = pipe.vae.encode(image * 2 - 1).latent_dist.mean * pipe.vae.config.scaling_factor
+    expected = text_to_image.decode(pipe, latents).permute(0, 3, 1, 2)
+    assert torch.equal(redraw(pipe, image, 0.0), expected)
+
+
+def test_at_strength_one_nothing_is_left_of_the_scene(pipe, image):
+    whole, again, half = (redraw(pipe, part, strength) for part, strength in ((image, 1.0), (image.flip(0), 1.0), (image, 0.5)))
+    assert torch.equal(whole, again) and not torch.equal(half, redraw(pipe, image.flip(0), 0.5))
+
+
+def test_a_picture_depends_on_its_own_noise_and_not_on_its_neighbours(pipe, image):
+    together, alone = redraw(pipe, image, 0.5), redraw(pipe, image[:1], 0.5)
+    assert (together[:1].int() - alone.int()).abs().max() <= 1
+    assert not torch.equal(together, redraw(pipe, image, 0.5, key="b"))
+
+
+def test_every_caption_is_drawn_equally_often_at_every_strength_and_only_once(pipe, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    cache = redrawing.place(tmp_path, "web")
+    with pytest.raises(FileNotFoundError, match="25_redrawing"):
+        redrawing.stored(tmp_path, "web", share=0.5)
+    drawn = redrawing.make(pipe, few(), pool="web", strengths=[0.0, 0.5], **WAY, cache=cache)
+    caption = drawn.label * 15 + drawn.shift
+    assert torch.bincount(caption).tolist() == [4] * 30 and len(drawn.within(0.4).label) == 60
+    assert (drawn.severity[drawn.shift == len(SHIFTS)] == 0).all()
+    assert drawn.severity[drawn.shift < len(SHIFTS)].min() >= 0.3 and drawn.severity.max() <= 0.85
+    assert torch.equal(torch.from_numpy(few().labels)[drawn.garment], drawn.label)
+    stored = redrawing.stored(tmp_path, "web", share=0.5)
+    assert all(torch.equal(value, getattr(stored, key)) for key, value in vars(drawn).items())
+    assert redrawing.stored(tmp_path, "web", share=0.0) is None
+
+
+def pictures(strength):
+    """One redrawn picture for each of thirty captions, white, of severity 0.5."""
+    label, shift = torch.arange(30) // 15, torch.arange(30) % 15
+    full = {"severity": 0.5, "strength": strength}
+    values = {key: torch.full((30,), value) for key, value in full.items()}
+    return redrawing.Redrawn(torch.full((30, 3, 64, 64), 255, dtype=torch.uint8), label, shift, garment=label, **values)
+
+
+@pytest.mark.parametrize(("strength", "known"), [(0.0, True), (0.5, False), (0.75, False)])
+def test_of_a_mixed_batch_the_share_is_redrawn_and_a_new_drawing_has_no_known_severity(strength, known):
+    batch = scenes.sample(few(), ("mixed",), 8, style="web")
+    mixed = redrawing.mixed(batch, pictures(strength), 0.5, torch.Generator().manual_seed(0))
+    assert (mixed.image[:4] == 1).all() and torch.equal(mixed.image[4:], batch.image[4:])
+    assert torch.equal(mixed.label[4:], batch.label[4:]) and torch.equal(mixed.severity[4:], batch.severity[4:])
+    assert (mixed.severity[:4] == 0.5).all() if known else mixed.severity[:4].isnan().all()
+
+
+def test_replaced_pictures_have_the_caption_of_the_scene_in_whose_place_they_are():
+    batch = scenes.sample(few(), ("captions",), 40, style="web")
+    redrawn = pictures(0.0)
+    found = redrawing.same_captions(batch, redrawn, redrawn.of_captions(30), 0.5, torch.Generator().manual_seed(0))
+    white = (found.image == 1).flatten(1).all(1)
+    assert 10 < white.sum() < 30
+    assert found.captions() == batch.captions() and torch.equal(found.image[~white], batch.image[~white])
