@@ -172,10 +172,11 @@ def train(
     device: str = "cpu",
     severities: Sequence[float] = (0.4, 1.0),
     noise: str = "proportional",
+    ranks: int = 1,
 ) -> StableDiffusionPipeline:
     """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance.
 
-    `noise` names how noisy the pictures of the training are: "proportional" or "lognormal".
+    `noise` names how noisy the pictures of the training are: "proportional" or "lognormal". `ranks` threads share each batch.
     """
     torch.manual_seed(schedule.seed)
     tokens, levels = tokenizer(garments.classes), scheduler(noise)
@@ -192,14 +193,14 @@ def train(
         eps, t = torch.randn(len(rows), *data["latents"].shape[1:], generator=g), timesteps(len(rows), g, noise=levels)
         dropped = torch.rand(len(rows), generator=g) < caption_dropout
         caption = torch.where(dropped, len(ids) - 1, data["caption"][rows])
-        mine = slice(rank, None, schedule.ranks)
+        mine = slice(rank, None, ranks)
         latents, eps, t = data["latents"][rows[mine]].float(), eps[mine], t[mine]
         noisy, target = levels.add_noise(latents, eps, t), levels.get_velocity(latents, eps, t)
-        with torch.autocast(device, torch.bfloat16, cache_enabled=schedule.ranks == 1):  # threads share the cache
+        with torch.autocast(device, torch.bfloat16, cache_enabled=ranks == 1):  # threads share the cache
             output = model(noisy.to(device), t.to(device), ids[caption[mine].to(device)])
         return F.mse_loss(output.float(), target.to(device))
 
-    trained = fit(model, loss, schedule=schedule, checkpoint=folder / "diffusion.pt").cpu()
+    trained = fit(model, loss, schedule=schedule, checkpoint=folder / "diffusion.pt", ranks=ranks).cpu()
     trained.unet.set_attn_processor(AttnProcessor2_0())
     return assemble(vae, tokens, trained, levels)
 

@@ -102,23 +102,23 @@ def simclr(garments: scenes.Garments, backbone: dict, *, temperature: float, sch
 def web(garments: scenes.Garments, backbone: dict, *, schedule: Schedule, **run) -> nn.Module:
     """Pre-trains with labels on unshifted web scenes: three times as many garments, other poses and palettes."""
     training.begin(schedule.seed)
-    model = timm.create_model(backbone["architecture"], num_classes=len(scenes.CLASSES), **backbone["arguments"])
+    model = timm.create_model(backbone["architecture"], num_classes=len(garments.classes), **backbone["arguments"])
     trained = training.train(model, garments, name="web", style="web", schedule=schedule, **run)
     trained.reset_classifier(0)  # type: ignore[operator]
     return trained
 
 
 def clip(garments: scenes.Garments, *, width: int, layers: int, schedule: Schedule, device: str, checkpoint: Path):
-    """Pre-trains with captions as mini-CLIP (InfoNCE on batches of the 150 captions), with the zoo's ViT; returns model and config.
+    """Pre-trains with captions as mini-CLIP (InfoNCE on batches of all captions), with the zoo's ViT; returns model and config.
 
     It reads the names of shifts and sees shifted scenes, as the CLIP of the paper saw drawings and snow on the web.
     """
     training.begin(schedule.seed)
-    tokens = diffusion.tokenizer()
+    tokens = diffusion.tokenizer(garments.classes)
     settings = contrastive.config(tokens, vision=networks.vit_64.__name__, width=width, layers=layers)
     settings["model_cfg"]["vision_cfg"]["timm_pool"] = "token"
     model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device)
-    ids, nce = diffusion.token_table(tokens)[:-1].to(device), ClipLoss()
+    ids, nce = diffusion.token_table(tokens, garments.classes)[:-1].to(device), ClipLoss()
 
     def loss(step: int) -> Tensor:
         key = ("clip", schedule.seed, step)
@@ -131,9 +131,9 @@ def clip(garments: scenes.Garments, *, width: int, layers: int, schedule: Schedu
     return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu(), settings
 
 
-def headed(backbone: nn.Module, architecture: str, arguments: dict) -> nn.Module:
+def headed(backbone: nn.Module, architecture: str, arguments: dict, *, classes: int = len(scenes.CLASSES)) -> nn.Module:
     """A classifier with the backbone's weights and a new head; ValueError names weights without a partner."""
-    model = timm.create_model(architecture, num_classes=len(scenes.CLASSES), **arguments)
+    model = timm.create_model(architecture, num_classes=classes, **arguments)
     unmatched = model.load_state_dict(backbone.state_dict(), strict=False)
     strange = [key for key in (*unmatched.missing_keys, *unmatched.unexpected_keys) if not key.startswith("head.")]
     if strange:
@@ -144,7 +144,7 @@ def headed(backbone: nn.Module, architecture: str, arguments: dict) -> nn.Module
 def finetune(garments: scenes.Garments, backbone: nn.Module, network: dict, *, schedule: Schedule, **run) -> nn.Module:
     """Trains backbone and a new head on unshifted catalog scenes: one recipe and the same scenes, whatever the backbone's past."""
     training.begin(schedule.seed)
-    model = headed(backbone, **network)
+    model = headed(backbone, **network, classes=len(garments.classes))
     return training.train(model, garments, name="finetuning", style="catalog", schedule=schedule, **run)
 
 
@@ -166,7 +166,7 @@ def probe(garments: scenes.Garments, backbone: nn.Module, network: dict, *, pena
         parts.append(features(backbone, image, device=device))
     table = torch.cat(parts).double().numpy()
     scale, line = make_pipeline(StandardScaler(), LogisticRegression(C=1 / penalty, max_iter=2000)).fit(table, garments.labels)
-    model = headed(backbone.cpu(), **network)
+    model = headed(backbone.cpu(), **network, classes=len(garments.classes))
     weight = torch.from_numpy(line.coef_ / scale.scale_)
     bias = torch.from_numpy(line.intercept_) - weight @ torch.from_numpy(scale.mean_)
     model.load_state_dict({"head.weight": weight, "head.bias": bias}, strict=False)

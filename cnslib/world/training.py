@@ -32,10 +32,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Schedule:
-    """Length and pace of a training: optimiser steps, images per step, peak learning rate, weight decay, decay of the average.
-
-    `ranks` is the number of threads that share each batch.
-    """
+    """Length and pace of a training: optimiser steps, images per step, peak learning rate, weight decay, decay of the average."""
 
     steps: int
     batch_size: int
@@ -43,7 +40,6 @@ class Schedule:
     weight_decay: float = 0.01
     average: float = 0.998
     seed: int = 0
-    ranks: int = 1
 
 
 def unwatched(_step: int, _average: nn.Module) -> None:
@@ -58,10 +54,11 @@ def fit(
     checkpoint: Path,
     every: int = 100,
     watch: Callable[[int, nn.Module], None] = unwatched,
+    ranks: int = 1,
 ) -> Model:
     """Minimises `loss(step)` over the model's trainable parameters; returns a copy with the averaged weights.
 
-    With several ranks a batch's loss is the mean of `loss(step, rank)` over them, each of which is a thread of its own.
+    With several `ranks` a batch's loss is the mean of `loss(step, rank)` over them, each of which is a thread of its own.
 
     Every `every` steps and at the end `watch(steps, average)` is called, and then the state is saved to `checkpoint`; a run that
     finds one continues from there, so that a watch is asked once more where it was killed between the two.
@@ -79,7 +76,7 @@ def fit(
     for step in progress:
         model.train()
         optimizer.zero_grad()
-        value = backward(model, loss, step, ranks=schedule.ranks)
+        value = backward(model, loss, step, ranks=ranks)
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         pace.step()
@@ -150,7 +147,7 @@ def flip(image: Tensor, g: torch.Generator) -> Tensor:
     return torch.where(mirrored[:, None, None, None], image.flip(-1), image)
 
 
-Augmentation = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+Augmentation = Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]]  # images, labels and the number of classes
 
 
 @dataclass(frozen=True)
@@ -167,18 +164,18 @@ class Strong:
     mixed: float
     smoothing: float = 0.1
 
-    def __call__(self, image: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(self, image: Tensor, label: Tensor, classes: int = len(scenes.CLASSES)) -> tuple[Tensor, Tensor]:
         """One batch; random numbers come from the global generators, which `train` seeds for every step."""
         change = rand_augment_transform(self.policy, {"translate_const": int(0.45 * image.shape[-1]), "img_mean": (128, 128, 128)})
         changed = torch.stack([pil_to_tensor(change(to_pil_image(picture))) for picture in image]) / 255
         erased = RandomErasing(self.erasing, mode="pixel", device="cpu")(normalise(changed))
-        mix = Mixup(self.mixup, self.cutmix, prob=self.mixed, label_smoothing=self.smoothing, num_classes=len(scenes.CLASSES))
+        mix = Mixup(self.mixup, self.cutmix, prob=self.mixed, label_smoothing=self.smoothing, num_classes=classes)
         return mix(erased, label)
 
 
-def plain(image: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+def plain(image: Tensor, label: Tensor, classes: int = len(scenes.CLASSES)) -> tuple[Tensor, Tensor]:
     """No augmentation but the mirror that `train` applies: normalised images, one-hot targets."""
-    return normalise(image), F.one_hot(label, len(scenes.CLASSES)).float()
+    return normalise(image), F.one_hot(label, classes).float()
 
 
 def begin(seed: int) -> None:
@@ -214,7 +211,7 @@ def train(
 
     def batch(key: tuple) -> tuple[Tensor, Tensor]:
         found = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
-        return augment(flip(found.image, seeds.generator(*key, "flip")), found.label)
+        return augment(flip(found.image, seeds.generator(*key, "flip")), found.label, len(garments.classes))
 
     fitted = fit_classifier(
         model, batch, (name, schedule.seed), schedule=schedule, checkpoint=checkpoint, device=device, smoothing=smoothing

@@ -5,7 +5,7 @@ A `Member` says what decides a classifier's weights and how it is trained; the m
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,9 +148,9 @@ LABEL_FREE = ("mae", "simclr")
 QUALITY_IMAGES = 1000  # of the neighbours' test
 
 
-def stored_garments(pool: str) -> scenes.Garments:
-    """The garments of one pool."""
-    return scenes.garments(paths.GARMENTS, pool)
+def stored_garments(pool: str, classes: Sequence[str] = scenes.CLASSES) -> scenes.Garments:
+    """The garments of one pool that are of these classes."""
+    return scenes.garments(paths.GARMENTS, pool, classes)
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,9 @@ def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
         return manifest.read(run.models)[member.folder]
     manifest.forget(run.models, member.folder)
     quality = member.train(run)
-    model = classifiers.load(member.name, str(run.models / member.folder), list(scenes.CLASSES), run.device)
-    plain = scenes.sample(run.garments("heldout"), ("zoo", "heldout"), quality_images, style="catalog", unshifted=1.0)
+    heldout = run.garments("heldout")
+    model = classifiers.load(member.name, str(run.models / member.folder), list(heldout.classes), run.device)
+    plain = scenes.sample(heldout, ("zoo", "heldout"), quality_images, style="catalog", unshifted=1.0)
     right = model.logits(scenes.to_uint8(plain.image).numpy()).argmax(1) == plain.label
     about = {"seed": member.options["seed"], "steps": member.steps, "parameters": model.parameters, "options": member.options}
     return manifest.record(run.models, member.folder, recipe=member.recipe, quality={"accuracy": manifest.share(right)} | quality, **about)
@@ -236,9 +237,10 @@ def augmented_member(name: str, options: dict, strong: training.Strong, schedule
 
     def train(run: Run) -> dict:
         training.begin(schedule.seed)
-        model = timm.create_model(network["architecture"], num_classes=len(scenes.CLASSES), **network["arguments"])
+        garments = run.garments("catalog")
+        model = timm.create_model(network["architecture"], num_classes=len(garments.classes), **network["arguments"])
         where: dict = {"checkpoint": checkpoint(run, name, decided), "device": run.device, "schedule": schedule}
-        trained = training.train(model, run.garments("catalog"), name="augmented", style="catalog", augment=strong, **where)
+        trained = training.train(model, garments, name="augmented", style="catalog", augment=strong, **where)
         save(trained, run.models / "classifiers" / name, **network)
         return {}
 
@@ -268,7 +270,7 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
         where = {"checkpoint": checkpoint(run, f"pretraining-{objective}", [past, settings.network]), "device": run.device}
         start = pretrain(objective, run, network_of(settings.network), past, **where)
         if adaptation == "zero_shot":
-            contrastive.save(start[0], start[1], folder)
+            contrastive.save(start[0], start[1], folder, classes=run.garments(OBJECTIVES[objective][1]).classes)
             return {}
         backbone = start[0].visual.trunk if objective == "clip" else start
         known = knowledge(backbone, run, network_of(settings.network), seed=settings.seed) if objective in LABEL_FREE else {}

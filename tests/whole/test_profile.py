@@ -111,7 +111,7 @@ def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another
     torch.save({key: value for key, value in ours.items() if "mid_block" not in key}, tmp_path / stem / f"{stem}_last.pt")
     with pytest.raises(ValueError, match=r"_last\.pt does not fit this UNet: \d+ tensors matched; \d+ missing"):
         provision.make_sliders(pipe, ["heavy snow"], CLASSES, **shared)
-    with pytest.raises(ValueError, match=r"base\.recipe: 'paperr' is not accepted; accepted: paper, released, fast, or a folder"):
+    with pytest.raises(ValueError, match=r"base\.recipe: 'paperr' is not accepted; accepted: paper, released, graded, fast, or a folder"):
         provision.make_sliders(pipe, ["heavy snow"], CLASSES, **{**shared, "recipe": "paperr"})
 
 
