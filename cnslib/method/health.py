@@ -75,7 +75,7 @@ def report(
 ) -> pd.DataFrame:
     """One row per (shift, class, seed, scale): alignment with the shift and structure kept, stored beside each slider."""
     sampler = generation.Sampler(pipe, settings=drawing_settings(settings, start_fraction))
-    shared = scales, settings.health_seeds, sampler.settings, origin.base, judge.digest
+    shared = scales, settings.health_seeds, sampler.settings.told(), origin.base, judge.digest
     made_from = {key: kinds.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
     folder = next(iter(sliders.values())).parents[1]
     names = {key: path.relative_to(folder).with_suffix(".parquet").as_posix() for key, path in sliders.items()}
@@ -212,4 +212,4 @@ def stamp(
 ) -> units.Stamp:
     """What the pictures depend on: sliders, token and base model, and how they are drawn."""
     files = {shift: adapters.file_digest(path) for shift, path in sliders.items()}
-    return kinds.SLIDER_STRIPS.stamp(PROMPT, files, name, scales, seed, drawing, origin.base, origin.tokens[name])
+    return kinds.SLIDER_STRIPS.stamp(PROMPT, files, name, scales, seed, drawing.told(), origin.base, origin.tokens[name])

@@ -229,10 +229,13 @@ class Generation:
     start_fraction: Annotated[Number, Field(gt=0, le=1)]
     negative_prompt: str
 
+    def told(self) -> dict[str, object]:
+        """All settings, but for an interval of guidance that leaves nothing out."""
+        return {key: value for key, value in dataclasses.asdict(self).items() if (key, value) != ("guided", [0.0, 1.0])}
+
     def drawn(self) -> dict[str, object]:
-        """What a picture depends on: not the guidances among which one was chosen, nor an interval that leaves nothing out."""
-        told = dataclasses.asdict(self)
-        return {key: value for key, value in told.items() if key != "guidances" and (key, value) != ("guided", [0.0, 1.0])}
+        """What a picture depends on: not the guidances among which one was chosen."""
+        return {key: value for key, value in self.told().items() if key != "guidances"}
 
 
 @dataclass(frozen=True, config=STRICT)

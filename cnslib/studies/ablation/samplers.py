@@ -58,8 +58,7 @@ class Bench:
     @cached_property
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge and classifiers."""
-        given = {name: one.settings.drawn() | {"guidances": one.settings.guidances} for name, one in self.steppers.items()}
-        drawn = [[name, drawing.identity(one), given[name]] for name, one in self.steppers.items()]
+        drawn = [[name, drawing.identity(one), one.settings.told()] for name, one in self.steppers.items()]
         asked = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
 
