@@ -40,9 +40,11 @@ PRETRAINED = {
 }
 AUTOENCODER = Recipe("mini-sd-vae", 1, ("cnslib.world.autoencoder", "cnslib.world.training"), (SHIFTS,))
 DIFFUSION = Recipe("mini-sd", 1, ("cnslib.world.diffusion", "cnslib.world.training"), (AUTOENCODER,))
-CONTRASTIVE = Recipe("mini-clip", 1, ("cnslib.world.contrastive", "cnslib.world.diffusion", "cnslib.world.training"), (SHIFTS,))
-SELFSUPERVISED = Recipe("mini-dino", 1, ("cnslib.world.selfsupervised", "cnslib.world.training"), (SHIFTS,))
-ORACLE = Recipe("oracle", 1, (), (PLAIN, SHIFTS))
+CONTRASTIVE = Recipe(
+    "mini-clip", 1, ("cnslib.world.contrastive", "cnslib.world.diffusion", "cnslib.world.redrawing", "cnslib.world.training"), (SHIFTS,)
+)
+SELFSUPERVISED = Recipe("mini-dino", 1, ("cnslib.world.redrawing", "cnslib.world.selfsupervised", "cnslib.world.training"), (SHIFTS,))
+ORACLE = Recipe("oracle", 1, ("cnslib.world.redrawing",), (PLAIN, SHIFTS))
 
 # The five steps.
 TOKENS = Recipe("tokens", 1, ("cnslib.method.inversion",))

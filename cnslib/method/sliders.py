@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -41,6 +42,21 @@ def train_all(
     pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: text_to_image.Origin, folder: Path
 ) -> dict[tuple[str, str], Path]:
     """Trains the sliders that are missing or were made from something else; deletes those that are not asked for."""
+    return train_each(pipe, shifts, classes, settings=settings, origin=origin, folder=folder, train=train, stamp=stamp)
+
+
+def train_each(
+    pipe: StableDiffusionPipeline,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    settings: Sliders,
+    origin: text_to_image.Origin,
+    folder: Path,
+    train: Callable[..., None],
+    stamp: Callable[..., units.Stamp],
+) -> dict[tuple[str, str], Path]:
+    """As `train_all`, by the recipe whose training of one slider, and what that depends on, are given."""
     shelf = shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in itertools.product(shifts, classes)}, folder)
     make = functools.partial(train, settings=settings, origin=origin)
     workers.each(make, [(pipe, *pair, shelf[pair]) for pair in shelf.waiting()], device=pipe.device, desc="sliders")
@@ -118,9 +134,11 @@ def fit(
 
 @torch.no_grad()
 def partial_denoise(
-    pipe: StableDiffusionPipeline, text: Float[Tensor, "1 tokens width"], *, settings: Sliders, generator: torch.Generator
+    pipe: StableDiffusionPipeline, text: Float[Tensor, "prompts tokens width"], *, settings: Sliders, generator: torch.Generator
 ) -> tuple[Float[Tensor, "batch channels height width"], Tensor]:
     """Latents after k ~ U{1, ..., steps - 1} DDIM steps from fresh noise with the adapter on, and their timestep.
+
+    `text` is one prompt for all samples, or one for each.
 
     The released code mixes conditional and unconditional predictions of one and the same prompt here, which is the
     conditional prediction at any guidance: leaving that out, and the unused halves of the later batches, saves 2.07x of its

@@ -11,14 +11,13 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib.core import kinds, seeds, units, workers
+from cnslib.core import kinds, seeds, units
 from cnslib.core.settings.method import Sliders
 from cnslib.method import recipes, sliders
 from cnslib.models import adapters, text_to_image
@@ -111,18 +110,10 @@ def train(
     unit.finish()
 
 
-def train_all(
-    pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: text_to_image.Origin, folder: Path
-) -> dict[tuple[str, str], Path]:
-    """As `sliders.train_all`, by the fast recipe."""
-    pairs = itertools.product(shifts, classes)
-    shelf = sliders.shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in pairs}, folder)
-    make = functools.partial(train, settings=settings, origin=origin)
-    workers.each(make, [(pipe, *pair, shelf[pair]) for pair in shelf.waiting()], device=pipe.device, desc="sliders")
-    return shelf.paths
-
-
 def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
     """What one slider depends on; never that of another recipe. Steps beyond those of a trajectory change nothing."""
     used = sliders.training_settings(shortened(sliders.own(settings, shift)))
     return kinds.FAST_SLIDERS.stamp(sliders.prompts(shift, name, texts=settings.texts), used, origin.base, origin.tokens[name])
+
+
+train_all = functools.partial(sliders.train_each, train=train, stamp=stamp)  # as `sliders.train_all`, by the fast recipe

@@ -6,10 +6,7 @@ target moves with it. Half of the samples see the empty prompt, so that guidance
 move the shift once more. The rate falls to zero in the second half. A recipe of its own, `base.recipe: "graded"`.
 """
 
-import copy
 import functools
-import itertools
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +14,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib.core import kinds, seeds, units, workers
+from cnslib.core import kinds, seeds, units
 from cnslib.core.settings.method import Sliders
 from cnslib.method import recipes, sliders
 from cnslib.models import adapters, text_to_image
@@ -44,7 +41,7 @@ def fit(
         scales = REACH * torch.rand(settings.batch_size, generator=generator)
         own = text[torch.where(torch.rand(settings.batch_size, generator=generator) < 0.5, 0, 2).to(text.device)]
         with adapters.scaled(pipe.unet, scales.tolist()):
-            latents, timestep = partial_denoise(pipe, own, settings=settings, generator=generator)
+            latents, timestep = sliders.partial_denoise(pipe, own, settings=settings, generator=generator)
             plain, target = teacher(pipe, latents, timestep, text, own, amount=settings.eta * scales)
             loss = F.mse_loss(pipe.unet(latents, timestep, own).sample, target)
             optimizer.zero_grad()
@@ -59,21 +56,6 @@ def fit(
 def rate(iteration: int, *, iterations: int) -> float:
     """The share of the learning rate: whole in the first half of the iterations, then falling evenly to zero."""
     return min(1.0, 2 * (1 - iteration / iterations))
-
-
-@torch.no_grad()
-def partial_denoise(
-    pipe: StableDiffusionPipeline, text: Float[Tensor, "batch tokens width"], *, settings: Sliders, generator: torch.Generator
-) -> tuple[Float[Tensor, "batch channels height width"], Tensor]:
-    """As `sliders.partial_denoise`, every sample under its own prompt."""
-    scheduler = copy.deepcopy(pipe.scheduler)
-    scheduler.set_timesteps(settings.denoising_steps, device=pipe.device)
-    k = int(torch.randint(1, settings.denoising_steps, (), generator=generator))
-    noise = torch.randn((settings.batch_size, *text_to_image.latent_shape(pipe)), generator=generator)
-    latents = noise.to(pipe.device) * scheduler.init_noise_sigma
-    for timestep in scheduler.timesteps[:k]:
-        latents = scheduler.step(pipe.unet(latents, timestep, text).sample, timestep, latents).prev_sample
-    return latents, scheduler.timesteps[k]
 
 
 @torch.no_grad()
@@ -117,18 +99,10 @@ def train(
     unit.finish()
 
 
-def train_all(
-    pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: text_to_image.Origin, folder: Path
-) -> dict[tuple[str, str], Path]:
-    """As `sliders.train_all`, by the graded recipe."""
-    pairs = itertools.product(shifts, classes)
-    shelf = sliders.shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in pairs}, folder)
-    make = functools.partial(train, settings=settings, origin=origin)
-    workers.each(make, [(pipe, *pair, shelf[pair]) for pair in shelf.waiting()], device=pipe.device, desc="sliders")
-    return shelf.paths
-
-
 def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
     """What one slider depends on; never that of another recipe."""
     used = sliders.training_settings(sliders.own(settings, shift))
     return kinds.GRADED_SLIDERS.stamp(sliders.prompts(shift, name, texts=settings.texts), used, origin.base, origin.tokens[name])
+
+
+train_all = functools.partial(sliders.train_each, train=train, stamp=stamp)  # as `sliders.train_all`, by the graded recipe

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from diffusers import StableDiffusionPipeline
+from diffusers import StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
 from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -116,17 +116,15 @@ def redraw(
     guidance: float,
 ) -> UInt8[Tensor, "n 3 side side"]:
     """Images in [0, 1] drawn again under one prompt: the last `strength` of the steps, from the noise of each image's key."""
-    pipe.scheduler.set_timesteps(steps, device=pipe.device)
-    latents = pipe.vae.encode((image * 2 - 1).to(pipe.device)).latent_dist.mean * pipe.vae.config.scaling_factor
-    timesteps = pipe.scheduler.timesteps[steps - round(strength * steps) :]
-    if len(timesteps):
-        noise = torch.stack([torch.randn(latents.shape[1:], generator=seeds.generator(*key)) for key in keys]).to(pipe.device)
-        latents = pipe.scheduler.add_noise(latents, noise, timesteps[:1])
-        context = text_to_image.embed(pipe, ["", prompt]).repeat_interleave(len(latents), dim=0)
-    for timestep in timesteps:
-        plain, conditional = pipe.unet(latents.repeat(2, 1, 1, 1), timestep, context).sample.chunk(2)
-        latents = pipe.scheduler.step(plain + guidance * (conditional - plain), timestep, latents).prev_sample
-    return text_to_image.decode(pipe, latents).permute(0, 3, 1, 2).contiguous()
+    if not round(strength * steps):
+        latents = pipe.vae.encode((image * 2 - 1).to(pipe.device)).latent_dist.mean * pipe.vae.config.scaling_factor
+        return text_to_image.decode(pipe, latents).permute(0, 3, 1, 2).contiguous()
+    drawer = StableDiffusionImg2ImgPipeline.from_pipe(pipe, requires_safety_checker=False)
+    drawer.set_progress_bar_config(disable=True)
+    settings = {"strength": strength, "num_inference_steps": steps, "guidance_scale": guidance, "output_type": "pt"}
+    generators = [seeds.generator(*key) for key in keys]
+    drawn = drawer([prompt] * len(image), image=image, generator=generators, **settings).images
+    return (drawn * 255).round().to(torch.uint8).cpu()
 
 
 def mixed(batch: scenes.Batch, redrawn: Redrawn, share: float, g: torch.Generator) -> scenes.Batch:
