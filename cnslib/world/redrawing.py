@@ -119,7 +119,7 @@ def redraw(
     if not round(strength * steps):
         latents = pipe.vae.encode((image * 2 - 1).to(pipe.device)).latent_dist.mean * pipe.vae.config.scaling_factor
         return text_to_image.decode(pipe, latents).permute(0, 3, 1, 2).contiguous()
-    drawer = StableDiffusionImg2ImgPipeline.from_pipe(pipe, requires_safety_checker=False)
+    drawer = StableDiffusionImg2ImgPipeline(**pipe.components, requires_safety_checker=False)
     drawer.set_progress_bar_config(disable=True)
     settings = {"strength": strength, "num_inference_steps": steps, "guidance_scale": guidance, "output_type": "pt"}
     generators = [seeds.generator(*key) for key in keys]
