@@ -59,6 +59,7 @@ RELEASED_SLIDERS = Recipe(
 GIVEN_SLIDERS = Recipe("given-sliders", 1, ("cnslib.method.provision", "cnslib.models.kohya"))
 GENERATION = Recipe("generation", 1, ("cnslib.method.generation", "cnslib.models.adapters", "cnslib.models.text_to_image"))
 FUSED = Recipe("generation-fused", 1, ("cnslib.method.drawing",), (GENERATION,))
+PILOT = Recipe("pilot", 1, ("cnslib.method.pilot",), (ENCODERS, GENERATION))
 HEALTH = Recipe("health", 1, ("cnslib.method.health",), (ENCODERS, GENERATION))
 SLIDER_STRIPS = Recipe("slider-strips", 1, ("cnslib.method.health",), (GENERATION,))
 ALIGNMENT = Recipe("alignment", 1, ("cnslib.method.filtering",), (ENCODERS,))

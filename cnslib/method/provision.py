@@ -23,14 +23,15 @@ class Recipe:
     """How sliders are trained: what makes their files, and the expected UNet evaluations of single samples for one of them."""
 
     train_all: Callable[..., dict[tuple[str, str], Path]]
+    stamp: Callable[..., units.Stamp]
     evaluations: Callable[[Sliders], float]
 
 
 RECIPES = {
-    "paper": Recipe(sliders.train_all, sliders.evaluations),
-    "released": Recipe(sliders_released.train_all, sliders.evaluations),
-    "graded": Recipe(sliders_graded.train_all, sliders_graded.evaluations),
-    "fast": Recipe(sliders_fast.train_all, sliders_fast.evaluations),
+    "paper": Recipe(sliders.train_all, sliders.stamp, sliders.evaluations),
+    "released": Recipe(sliders_released.train_all, sliders_released.stamp, sliders.evaluations),
+    "graded": Recipe(sliders_graded.train_all, sliders_graded.stamp, sliders_graded.evaluations),
+    "fast": Recipe(sliders_fast.train_all, sliders_fast.stamp, sliders_fast.evaluations),
 }
 
 

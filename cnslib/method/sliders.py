@@ -77,7 +77,7 @@ def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Ori
 
 def training_settings(settings: Sliders) -> dict[str, int | float]:
     """The settings that the weights of every slider depend on; its text is part of its prompts."""
-    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in (*HEALTH_KEYS, "texts", "etas")}
+    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in (*HEALTH_KEYS, "texts", "etas", "pilot")}
 
 
 def own(settings: Sliders, shift: str) -> Sliders:

@@ -10,7 +10,7 @@ from tiny_encoders import write_clip, write_timm
 from tiny_sliders import CLASSES, SHIFTS
 
 from cnslib.core import kinds, tables
-from cnslib.core.settings.method import Sliders
+from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, health, sliders
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
@@ -29,6 +29,7 @@ SETTINGS = Sliders(
     health_steps=4,
     health_guidance=2.0,
     least_gain=0.0,
+    pilot=Pilot([], [], 1, 0.8, 0.6, 0.45),
     seed=1,
 )
 SCALES = [0.0, 0.5, 1.0]

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from diffusers import StableDiffusionPipeline
 
-from cnslib.core.settings.method import Sliders
+from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
@@ -24,6 +24,7 @@ SETTINGS = Sliders(
     health_steps=4,
     health_guidance=2.0,
     least_gain=0.0,
+    pilot=Pilot([], [], 1, 0.8, 0.6, 0.45),
     seed=1,
 )
 CLASSES = ["sneaker", "ankle boot"]

@@ -191,6 +191,21 @@ class Inversion:
 
 
 @dataclass(frozen=True, config=STRICT)
+class Pilot:
+    """Which etas are tried for every shift, on which classes and seeds, and what is asked of them at the last scale.
+
+    Shares of the pictures whose shift is `named` and whose class is `kept`, and the part of the way that one step may take.
+    """
+
+    etas: Annotated[list[Positive], AfterValidator(distinct)]
+    classes: Annotated[list[FileName], AfterValidator(distinct)]
+    seeds: Count
+    named: Share
+    kept: Share
+    largest_step: Share
+
+
+@dataclass(frozen=True, config=STRICT)
 class Sliders:
     """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report.
 
@@ -211,6 +226,7 @@ class Sliders:
     health_steps: Steps
     health_guidance: Guidance
     least_gain: Difference
+    pilot: Annotated[Pilot, mapped(Pilot)]
     seed: Seed
 
 

@@ -1,0 +1,116 @@
+"""The sliders' pilot: which eta suits each shift (CNS-Bench Eq. 2), by what the oracle sees along the scales of a few pictures.
+
+The paper takes one eta for all shifts. A small network has less room: with the same eta one shift has replaced the garment when
+another has only begun.
+"""
+
+import dataclasses
+import functools
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+
+from cnslib.core import kinds, tables, units, workers
+from cnslib.core.names import SHIFTS, identifier
+from cnslib.core.settings.method import Pilot, Sliders
+from cnslib.method import generation, provision
+from cnslib.models import adapters, text_to_image
+from cnslib.models.encoders import Oracle
+
+SHARE = pa.Check.in_range(0, 1)
+SEEN = {"eta": pa.Column(float), "asked": pa.Column(float, SHARE), "named": pa.Column(bool), "kept": pa.Column(bool)}
+schema = tables.schema(["eta", *tables.KEY], {**tables.IDENTITY, **SEEN})
+BOUNDS = {"named": 1, "kept": 1, "largest_step": -1}  # criteria, and whether more or less of each is wanted
+
+
+def readings(
+    sampler: generation.Sampler,
+    shifts: list[str],
+    *,
+    scales: list[float],
+    recipe: str,
+    settings: Sliders,
+    origin: text_to_image.Origin,
+    oracle: Oracle,
+    folder: Path,
+) -> pd.DataFrame:
+    """What the oracle sees in pictures of every shift at the etas, classes and seeds of `settings.pilot`, at all scales.
+
+    `asked` is its severity times the probability of the asked shift, `named` whether that shift is the most probable, `kept` whether
+    the class is. Computes the tables in `folder` that are missing or outdated. The sliders themselves are not kept.
+    """
+    pilot = settings.pilot
+    keys = list(itertools.product(pilot.etas, shifts, pilot.classes))
+    stamp = provision.RECIPES[recipe].stamp
+    own = {eta: dataclasses.replace(settings, eta=eta, etas={}) for eta in pilot.etas}
+    shared = scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels
+    made_from = {
+        (eta, shift, name): kinds.PILOT.stamp(stamp(shift, name, settings=own[eta], origin=origin), *shared) for eta, shift, name in keys
+    }
+    shelf = units.Shelf(
+        folder, {key: (f"{identifier(key[1])}/{identifier(key[2])}-{key[0]}.parquet", made_from[key]) for key in keys}, "*/*.parquet"
+    )
+    make = functools.partial(measure, sampler, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
+    workers.each(make, [(*key[1:], own[key[0]], shelf[key]) for key in shelf.waiting()], device=sampler.pipe.device, desc="pilot")
+    return tables.read_units(shelf, schema)
+
+
+def measure(
+    sampler: generation.Sampler,
+    shift: str,
+    name: str,
+    settings: Sliders,
+    unit: units.Unit,
+    *,
+    scales: list[float],
+    recipe: str,
+    origin: text_to_image.Origin,
+    oracle: Oracle,
+) -> None:
+    """Trains one slider, and writes what the oracle sees in its pictures."""
+    with tempfile.TemporaryDirectory() as scratch:
+        inputs: dict[str, Any] = {"recipe": recipe, "settings": settings, "origin": origin, "folder": Path(scratch)}
+        (path,) = provision.make_sliders(sampler.pipe, [shift], [name], **inputs).values()
+        rows = [row for seed in range(1, settings.pilot.seeds + 1) for row in look(sampler, path, shift, name, seed, scales, oracle)]
+    tables.write_unit(pd.DataFrame(rows).assign(eta=float(settings.eta)), unit, schema)
+
+
+def look(sampler: generation.Sampler, path: Path, shift: str, name: str, seed: int, scales: list[float], oracle: Oracle) -> list[dict]:
+    """The rows of one trajectory."""
+    with adapters.loaded(sampler.pipe, path):
+        shifted = sampler.shifted(name, seed, [scale for scale in scales if scale > 0])
+    classes, shifts, severity = oracle.parts(torch.cat([sampler.unshifted(name, seed), shifted]))
+    probability = shifts.softmax(dim=1)[:, SHIFTS.index(shift)]
+    seen = {
+        "scale": [float(scale) for scale in scales],
+        "asked": (severity[:, 0].sigmoid() * probability).double().numpy().round(6),
+        "named": (shifts.argmax(dim=1) == SHIFTS.index(shift)).tolist(),
+        "kept": (classes.argmax(dim=1) == oracle.labels.index(name)).tolist(),
+    }
+    return pd.DataFrame(seen).assign(shift=shift, **{"class": name}, seed=seed).to_dict("records")
+
+
+def criteria(seen: pd.DataFrame) -> pd.DataFrame:
+    """One row per (shift, eta): shares of the pictures at the last scale whose shift and whose class are named, and how even the way is.
+
+    `largest_step` is the part of the whole rise of the mean reading that lies between two neighbouring scales; nan without a rise.
+    """
+    last = seen[seen["scale"] == seen["scale"].max()].groupby(["shift", "eta"], sort=False)
+    mean = seen.groupby(["shift", "eta", "scale"], sort=False)["asked"].mean().unstack("scale").sort_index(axis=1)
+    rise = mean.iloc[:, -1] - mean.iloc[:, 0]
+    found = last[["named", "kept"]].mean().assign(n=last.size(), largest_step=mean.diff(axis=1).max(axis=1) / rise.where(rise > 0))
+    return found.reset_index()
+
+
+def chosen(found: pd.DataFrame, pilot: Pilot) -> pd.DataFrame:
+    """The row of each shift's eta: the one that misses the bounds of `pilot` by least, all shortfalls together, and of such the least."""
+    bounds = {"named": pilot.named, "kept": pilot.kept, "largest_step": pilot.largest_step}
+    short = sum((BOUNDS[key] * (bound - found[key].fillna(np.inf))).clip(lower=0) for key, bound in bounds.items())
+    ranked = found.assign(shortfall=short).sort_values(["shortfall", "eta"], kind="stable")
+    return ranked.groupby("shift", sort=False).head(1).sort_index().reset_index(drop=True)

@@ -1,0 +1,96 @@
+"""The sliders' pilot: what it counts, which eta its rule takes, and that it is read again from its files."""
+
+import dataclasses
+
+import pandas as pd
+import pytest
+import tiny_sliders
+from golden_units import difference
+from tiny_encoders import write_timm
+
+from cnslib.core import kinds
+from cnslib.core.names import SHIFTS
+from cnslib.core.settings.method import Generation, Pilot
+from cnslib.method import generation, pilot
+from cnslib.models import encoders, text_to_image
+
+CLASSES = ["sneaker", "ankle boot"]
+SCALES = [0.0, 1.0, 2.0]
+PILOT = Pilot([0.5, 1.0], CLASSES[:1], 2, 0.8, 0.6, 0.45)
+DRAWING = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, negative_prompt="")
+
+
+@pytest.fixture(scope="module")
+def read(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+    """Reads the pilot of two etas, on one class and two seeds."""
+    folder = tmp_path_factory.mktemp("pilot")
+    write_timm(folder / "oracle", outputs=len(CLASSES) + len(SHIFTS) + 2)
+    pipe = tiny_sliders.pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    shared = {
+        "scales": SCALES,
+        "recipe": "graded",
+        "origin": text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES),
+        "oracle": encoders.Oracle(str(folder / "oracle"), labels=CLASSES),
+        "folder": folder / "seen",
+    }
+    settings = dataclasses.replace(tiny_sliders.SETTINGS, pilot=PILOT)
+    return lambda **changes: pilot.readings(
+        generation.Sampler(pipe, settings=DRAWING), ["heavy snow"], settings=dataclasses.replace(settings, **changes), **shared
+    )
+
+
+def seen(shift, eta, asked, *, named=(False, True), kept=(True, True)):
+    """One trajectory with known readings at scales 0, 1, ...; what is named and kept at the first and at the last of them."""
+    scales = [float(number) for number in range(len(asked))]
+    between = [False] * (len(asked) - 2)
+    rows = {"scale": scales, "asked": asked, "named": [named[0], *between, named[1]], "kept": [kept[0], *between, kept[1]]}
+    return pd.DataFrame(rows).assign(shift=shift, eta=eta, seed=1, **{"class": "sneaker"})
+
+
+def test_criteria_are_shares_at_the_last_scale_and_the_largest_part_of_the_rise():
+    other = seen("heavy snow", 1.0, [0.0, 0.2, 0.4], named=(True, False), kept=(True, False))
+    found = pilot.criteria(pd.concat([seen("heavy snow", 1.0, [0.2, 0.4, 1.0]), other])).iloc[0]
+    assert (found["n"], found["named"], found["kept"]) == (2, 0.5, 0.5)
+    assert found["largest_step"] == pytest.approx((0.7 - 0.3) / (0.7 - 0.1))  # of the means 0.1, 0.3, 0.7
+
+
+def test_a_way_that_does_not_rise_has_no_largest_step_and_is_not_chosen():
+    flat, rising = seen("heavy snow", 0.5, [0.4, 0.5, 0.4]), seen("heavy snow", 1.0, [0.0, 0.1, 0.9], kept=(True, False))
+    found = pilot.criteria(pd.concat([flat, rising]))
+    assert found["largest_step"].isna().tolist() == [True, False]
+    assert pilot.chosen(found, PILOT)["eta"].tolist() == [1.0]
+
+
+def test_the_least_eta_that_meets_all_bounds_is_chosen_or_the_one_that_misses_least():
+    rows = [
+        ("heavy snow", 0.5, 0.7, 1.0, 0.4),
+        ("heavy snow", 1.0, 0.8, 0.6, 0.45),  # the bounds themselves
+        ("heavy snow", 1.5, 1.0, 0.9, 0.3),
+        ("heavy rain", 0.5, 0.5, 1.0, 0.4),  # misses by 0.3
+        ("heavy rain", 1.0, 0.9, 0.5, 0.5),  # by 0.1 and 0.05
+        ("heavy rain", 1.5, 1.0, 0.3, 0.4),  # by 0.3
+    ]
+    found = pd.DataFrame(rows, columns=["shift", "eta", "named", "kept", "largest_step"])
+    chosen = pilot.chosen(found, PILOT)
+    assert dict(zip(chosen["shift"], chosen["eta"], strict=True)) == {"heavy snow": 1.0, "heavy rain": 1.0}
+    assert chosen["shortfall"].round(6).tolist() == [0.0, 0.15]
+
+
+def test_every_trajectory_is_read_at_all_scales_and_begins_alike_at_every_eta(read):
+    table = read()
+    assert len(table) == 2 * 2 * 3 and set(table["class"]) == {"sneaker"}
+    start = table[table["scale"] == 0].pivot(index="seed", columns="eta", values="asked")
+    assert (start[0.5] == start[1.0]).all()
+    assert not difference(kinds.PILOT, table, within=1e-3)
+
+
+def test_what_is_stored_is_read_again_unless_the_training_changes(read, monkeypatch):
+    def refuse(*_, **__):
+        raise ValueError("measured anew")
+
+    table = read()
+    monkeypatch.setattr(pilot, "measure", refuse)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    pd.testing.assert_frame_equal(read(health_seeds=5), table)
+    with pytest.raises(ValueError, match="measured anew"):
+        read(iterations=1)
