@@ -184,10 +184,13 @@ def numbered(table: pd.DataFrame, key: list[str]) -> tuple[Int[np.ndarray, "rows
     return (present.cumsum() - 1)[number], pd.DataFrame(distinct)
 
 
-def encode(picture: UInt8[np.ndarray, "height width 3"]) -> bytes:
-    """A picture as PNG bytes."""
+def encode(picture: UInt8[np.ndarray, "height width 3"], *, quality: int = 0) -> bytes:
+    """A picture as PNG bytes, or as those of a JPEG of that quality (1 to 100) whose colours are as fine as its brightness."""
     buffer = io.BytesIO()
-    Image.fromarray(picture).save(buffer, format="PNG", optimize=False, compress_level=9)
+    if quality:
+        Image.fromarray(picture).save(buffer, format="JPEG", quality=quality, subsampling="4:4:4", optimize=True)
+    else:
+        Image.fromarray(picture).save(buffer, format="PNG", optimize=False, compress_level=9)
     return buffer.getvalue()
 
 

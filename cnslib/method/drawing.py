@@ -208,7 +208,11 @@ def class_rows(sampler: Sampler, shift: str, name: str, path: Path | None, scale
     change = changes(sampler.pipe, path) if path else {}
     images = torch.stack([sampler.images(name, seeds, change, scale) for scale in scales], dim=1)
     drawn = zip(range(1, seeds + 1), images, strict=True)
-    return [row for seed, trajectory in drawn for row in generation.rows(shift, name, seed, scales, trajectory)]
+    return [
+        row
+        for seed, trajectory in drawn
+        for row in generation.rows(shift, name, seed, scales, trajectory, quality=sampler.settings.quality)
+    ]
 
 
 # `UniPC 20` of the ablation: one of the two solvers by whose pictures classifiers are ordered about as by those of DDIM in 100 steps.

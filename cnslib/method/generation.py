@@ -222,19 +222,29 @@ def class_prefixes(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, i
 
 def class_unshifted(sampler: Sampler, name: str, seeds: int) -> list[dict]:
     """The rows of one class at scale 0."""
-    return [row for seed in range(1, seeds + 1) for row in rows(UNSHIFTED, name, seed, [0.0], sampler.unshifted(name, seed))]
+    return [
+        row
+        for seed in range(1, seeds + 1)
+        for row in rows(UNSHIFTED, name, seed, [0.0], sampler.unshifted(name, seed), quality=sampler.settings.quality)
+    ]
 
 
 def class_shifted(sampler: Sampler, shift: str, name: str, path: Path, scales: list[float], seeds: int) -> list[dict]:
     """The rows of one class in one shift."""
     with adapters.loaded(sampler.pipe, path):
-        return [row for seed in range(1, seeds + 1) for row in rows(shift, name, seed, scales, sampler.shifted(name, seed, scales))]
+        return [
+            row
+            for seed in range(1, seeds + 1)
+            for row in rows(shift, name, seed, scales, sampler.shifted(name, seed, scales), quality=sampler.settings.quality)
+        ]
 
 
-def rows(shift: str, name: str, seed: int, scales: list[float], images: UInt8[Tensor, "scales height width 3"]) -> Iterator[dict]:
-    """Rows of the images table."""
+def rows(
+    shift: str, name: str, seed: int, scales: list[float], images: UInt8[Tensor, "scales height width 3"], *, quality: int
+) -> Iterator[dict]:
+    """Rows of the images table. What is stored is the image: a JPEG of that quality is what every model sees; 0 stores it without loss."""
     for scale, image in zip(scales, images.numpy(), strict=True):
-        yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(image)}
+        yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(image, quality=quality)}
 
 
 def change(shard: pd.DataFrame, unshifted: pd.DataFrame) -> pd.DataFrame:

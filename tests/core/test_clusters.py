@@ -213,7 +213,7 @@ def chain(tiny_pipeline_dir, tiny_tokens_dir, tmp_path):
         )
         grid, learned, drawn = {"scales": [0.0, 1.0], "seeds": 1}, folder / "sliders", folder / "images"
         sliders.train_all(pipe, SHIFTS, CLASSES, settings=SETTINGS, origin=origin, folder=learned)
-        drawing = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, "")
+        drawing = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, "", 0)
         generation.generate(pipe, SHIFTS, CLASSES, **grid, settings=drawing, origin=origin, sliders=learned, folder=drawn)
         settings = Evaluation({name: str(tmp_path / name) for name in ("vit", "deit")}, batch_size=4, preprocessing="model")
         asked = {"labels": CLASSES, "settings": settings, "device": "cpu"}

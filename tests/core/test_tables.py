@@ -32,6 +32,18 @@ def test_pictures_survive_the_round_trip_exactly():
     assert np.array_equal(tables.pictures(shard(), "shard")[2], PICTURE)
 
 
+def test_a_picture_of_some_quality_is_a_smaller_jpeg_whose_colours_are_as_fine_as_its_brightness():
+    x = np.linspace(0, 255, 64)
+    ramp = np.stack([*np.meshgrid(x, x), np.full((64, 64), 99)], axis=-1)
+    smooth = (ramp + np.random.default_rng(0).normal(0, 2, ramp.shape)).clip(0, 255).astype(np.uint8)
+    data = tables.encode(smooth, quality=90)
+    assert data[:3] == b"\xff\xd8\xff" and len(data) < len(tables.encode(smooth)) / 2
+    assert abs(tables.decode(data, "row").astype(int) - smooth).max() <= 16
+    lines = np.where(np.arange(64)[:, None] % 2, (255, 0, 0), (0, 130, 0)).astype(np.uint8)  # of about equal brightness
+    kept = tables.decode(tables.encode(np.repeat(lines[:, None], 64, axis=1), quality=95), "row").astype(int)
+    assert kept[1::2, :, 0].mean() > 220 and kept[::2, :, 0].mean() < 30
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

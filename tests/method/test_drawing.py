@@ -17,7 +17,7 @@ from cnslib.method import drawing, generation
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
-SETTINGS = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="")
+SETTINGS = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 CLASSES, SHIFT, SCALES = ["sneaker", "ankle boot"], "heavy snow", [0.0, 1.0, 2.5]
 RANK, ALPHA = 4, 2.0
 

@@ -15,7 +15,7 @@ from cnslib.method import generation
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
-SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="")
+SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
 SCALES = [0.0, 1.0, 2.5]
@@ -127,9 +127,19 @@ def test_the_slider_starts_where_the_paper_starts_it(steps, fraction, expected):
 def test_every_image_of_a_batch_is_stored_under_its_own_scale():
     scales = [0.5, 1.0, 2.5]
     images = torch.stack([torch.full((4, 4, 3), round(100 * scale), dtype=torch.uint8) for scale in scales])
-    table = pd.DataFrame(generation.rows("heavy snow", "sneaker", 3, scales, images))
+    table = pd.DataFrame(generation.rows("heavy snow", "sneaker", 3, scales, images, quality=0))
     assert table["scale"].tolist() == scales and tables.pictures(table, "rows")[:, 0, 0, 0].tolist() == [50, 100, 250]
     assert set(table["shift"]) == {"heavy snow"} and set(table["class"]) == {"sneaker"} and set(table["seed"]) == {3}
+
+
+def test_a_quality_changes_how_pictures_are_stored_and_not_which_are_drawn(generate, undisturbed):
+    settings = dataclasses.replace(SETTINGS, quality=100)
+    for shift, path in generate(settings=settings).items():
+        lossy, exact = (tables.read(file, tables.images) for file in (path, undisturbed[shift]))
+        assert all(data[:3] == b"\xff\xd8\xff" for data in lossy["image"])
+        distance = abs(tables.pictures(lossy, shift).astype(int) - tables.pictures(exact, shift))
+        assert 0 < distance.mean() < 2
+    assert "quality" not in SETTINGS.drawn() and settings.drawn()["quality"] == 100
 
 
 def test_sharing_saves_what_the_paper_wastes():

@@ -24,7 +24,7 @@ CLASSES = ["sneaker", "ankle boot"]
 LABELS = [*CLASSES, "bag"]
 FIRST, SECOND = "heavy snow", "cartoon style"
 WEIGHTS = [0.0, 1.0, 2.0]
-SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="")
+SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
 
 

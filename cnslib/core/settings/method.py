@@ -235,7 +235,7 @@ class Generation:
     """DDIM sampling with classifier-free guidance; the slider acts on the last `start_fraction` of the steps.
 
     Guidance acts in a part of the time, where 1 is pure noise and 0 the picture (Kynkaanniemi et al. 2024): from the first to the second
-    value of `guided`.
+    value of `guided`. Pictures are stored as JPEG of `quality`, and at 0 without loss.
     """
 
     steps: Steps
@@ -244,10 +244,12 @@ class Generation:
     guidances: Annotated[list[Guidance], Field(min_length=1), AfterValidator(distinct)]
     start_fraction: Annotated[Number, Field(gt=0, le=1)]
     negative_prompt: str
+    quality: Annotated[int, Field(ge=0, le=100)]
 
     def told(self) -> dict[str, object]:
-        """All settings, but for an interval of guidance that leaves nothing out."""
-        return {key: value for key, value in dataclasses.asdict(self).items() if (key, value) != ("guided", [0.0, 1.0])}
+        """All settings, but for an interval of guidance that leaves nothing out, and for a quality without loss."""
+        plain = {"guided": [0.0, 1.0], "quality": 0}
+        return {key: value for key, value in dataclasses.asdict(self).items() if key not in plain or value != plain[key]}
 
     def drawn(self) -> dict[str, object]:
         """What a picture depends on: not the guidances among which one was chosen."""

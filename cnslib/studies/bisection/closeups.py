@@ -93,8 +93,8 @@ class Closeup:
 
     def picture(self, scale: float) -> list[dict]:
         """The row of one picture, drawn alone with the adapter that is loaded."""
-        shift, name, seed = self.key
-        return list(generation.rows(shift, name, seed, [scale], self.studio.sampler.shifted(name, seed, [scale])))
+        (shift, name, seed), sampler = self.key, self.studio.sampler
+        return list(generation.rows(shift, name, seed, [scale], sampler.shifted(name, seed, [scale]), quality=sampler.settings.quality))
 
     def write_pictures(self) -> None:
         """Writes the table of pictures and what it was made from."""

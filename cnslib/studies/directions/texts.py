@@ -293,4 +293,5 @@ def film(study: Study, method: str, own: pd.DataFrame) -> pd.DataFrame:
     shift, name, seed = own[tables.TRAJECTORY].iloc[0]
     found = grid(method, own["scale"].tolist())
     drawn = shifted(study.sampler, shift, name, int(seed), method, found)
-    return pd.concat([own[:1], pd.DataFrame(generation.rows(shift, name, int(seed), found, drawn))], ignore_index=True)
+    rows = generation.rows(shift, name, int(seed), found, drawn, quality=study.sampler.settings.quality)
+    return pd.concat([own[:1], pd.DataFrame(rows)], ignore_index=True)

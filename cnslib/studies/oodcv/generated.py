@@ -95,14 +95,14 @@ def draw_and_look(studio: Studio, name: str, unit: units.Unit) -> None:
 def draw(studio: Studio, shift: str, name: str, seeds: list[int]) -> pd.DataFrame:
     """Images of one class in one shift at all scales above 0, or unshifted, as a table of pictures."""
     scales = [scale for scale in studio.panel.tuning.settings.scales if scale > 0]
-    found: list[dict] = []
+    found, quality = list[dict](), studio.sampler.settings.quality
     if shift == UNSHIFTED:
         for seed in seeds:
-            found += generation.rows(shift, name, seed, [0.0], studio.sampler.unshifted(name, seed))
+            found += generation.rows(shift, name, seed, [0.0], studio.sampler.unshifted(name, seed), quality=quality)
         return pd.DataFrame(found)
     with adapters.loaded(studio.sampler.pipe, slider_path(studio.sliders, shift, name)):
         for seed in seeds:
-            found += generation.rows(shift, name, seed, scales, studio.sampler.shifted(name, seed, scales))
+            found += generation.rows(shift, name, seed, scales, studio.sampler.shifted(name, seed, scales), quality=quality)
     return pd.DataFrame(found)
 
 

@@ -19,7 +19,7 @@ from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, classifiers, text_to_image
 from cnslib.studies.bisection import closeups, search
 
-DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="")
+DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 KEYS = [("heavy snow", "ankle boot", 1), ("heavy snow", "sneaker", 1), ("heavy snow", "sneaker", 2)]
 LABELS = ["sneaker", "ankle boot"]
 GRID = [0.0, 0.5, 1.0]
@@ -229,9 +229,9 @@ def test_drift_finds_other_settings_and_other_answers(studio, tmp_path):
     own, key = studio(tmp_path / "out"), KEYS[1]
     sampler, images = own.sampler, tmp_path / "grid"
     with adapters.loaded(sampler.pipe, slider_path(own.sliders, "heavy snow", "sneaker")):
-        rows = list(generation.rows("heavy snow", "sneaker", 1, GRID[1:], sampler.shifted("sneaker", 1, GRID[1:])))
+        rows = list(generation.rows("heavy snow", "sneaker", 1, GRID[1:], sampler.shifted("sneaker", 1, GRID[1:]), quality=0))
     tables.write(pd.DataFrame(rows), images / "heavy_snow.parquet", tables.images)
-    plain = generation.rows("unshifted", "sneaker", 1, [0.0], sampler.unshifted("sneaker", 1))
+    plain = generation.rows("unshifted", "sneaker", 1, [0.0], sampler.unshifted("sneaker", 1), quality=0)
     tables.write(pd.DataFrame(plain), images / "unshifted.parquet", tables.images)
     answers = pd.concat([closeups.replies(one, pd.DataFrame(rows), "grid") for one in own.classifiers])
     assert closeups.drift(own, images, answers, key, scale=0.5) == {"grey levels": pytest.approx(0, abs=0.1), "margin": 0}

@@ -19,7 +19,7 @@ CLASSES = ["sneaker", "ankle boot"]
 LABELS = [*CLASSES, "bag"]
 SHIFT = "heavy snow"
 SCALES = [0.0, 1.0, 2.0]
-SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="")
+SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -36,9 +36,9 @@ def benchmark(sampler, tmp_path_factory):
     folder, noise = tmp_path_factory.mktemp("generation"), np.random.default_rng(0)
     rows = {"unshifted": [], SHIFT: []}
     for name in CLASSES:
-        rows["unshifted"] += generation.rows("unshifted", name, 1, [0.0], sampler.unshifted(name, 1))
+        rows["unshifted"] += generation.rows("unshifted", name, 1, [0.0], sampler.unshifted(name, 1), quality=0)
         pictures = torch.from_numpy(noise.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8))
-        rows[SHIFT] += generation.rows(SHIFT, name, 1, SCALES[1:], pictures)
+        rows[SHIFT] += generation.rows(SHIFT, name, 1, SCALES[1:], pictures, quality=0)
     for shift, part in rows.items():
         tables.write(pd.DataFrame(part), folder / f"{shift.replace(' ', '_')}.parquet", tables.images)
     return folder

@@ -20,7 +20,9 @@ from cnslib.studies.oodcv.training import FineTuning
 from cnslib.studies.oodcv.weather import Panel
 from cnslib.world import scenes, zoo
 
-DRAWING = Generation(steps=7, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=SETTINGS.start_fraction, negative_prompt="")
+DRAWING = Generation(
+    steps=7, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=SETTINGS.start_fraction, negative_prompt="", quality=0
+)
 
 
 @pytest.fixture(scope="session")

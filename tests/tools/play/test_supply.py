@@ -20,7 +20,7 @@ from cnslib.tools.play import supply
 from cnslib.tools.play.state import Look
 from cnslib.tools.play.supply import Supply
 
-DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="")
+DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 SHIFTS, CLASSES, SCALES = ["heavy snow"], ["sneaker", "ankle boot"], [0.0, 0.5, 1.0]
 KEY = ("heavy snow", "sneaker", 2)
 
