@@ -14,7 +14,7 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 from diffusers import StableDiffusionPipeline
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from scipy import stats
 from torch import Tensor
 
@@ -113,6 +113,18 @@ def rows(
         scores = judge.alignment(trajectory, shift, name).tolist(), judge.structure(trajectory).tolist()
         for scale, alignment, structure in zip([0.0, *above], *scores, strict=True):
             yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "alignment": alignment, "structure": structure}
+
+
+def names_no_shift(
+    clip: Clip, classes: list[str], pictures: UInt8[np.ndarray, "rows height width 3"], *, shifts: list[str]
+) -> Bool[np.ndarray, "rows"]:
+    """Whether each picture is closer to the caption of its class alone than to that of its class in any shift."""
+    found, features = np.empty(len(pictures), bool), clip.image_features(pictures)
+    for name in set(classes):
+        own = np.array(classes) == name
+        words = [PROMPT.format(token=name), *(SHIFT_PROMPT.format(token=name, text=f"in {shift}") for shift in shifts)]
+        found[own] = ((features[own] @ clip.text_features(words).T).argmax(dim=1) == 0).numpy()
+    return found
 
 
 def steps(table: pd.DataFrame) -> pd.DataFrame:

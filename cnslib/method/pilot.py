@@ -23,6 +23,7 @@ from cnslib.method import generation, provision
 from cnslib.models import adapters, text_to_image
 from cnslib.models.encoders import Oracle
 
+KNOWN = 0.5  # least probability of its own class by which the oracle knows a picture
 SHARE = pa.Check.in_range(0, 1)
 SEEN = {"eta": pa.Column(float), "asked": pa.Column(float, SHARE), "named": pa.Column(bool), "kept": pa.Column(bool)}
 schema = tables.schema(["eta", *tables.KEY], {**tables.IDENTITY, **SEEN})
@@ -43,7 +44,7 @@ def readings(
     """What the oracle sees in pictures of every shift at the etas, classes and seeds of `settings.pilot`, at all scales.
 
     `asked` is its severity times the probability of the asked shift, `named` whether that shift is the most probable, `kept` whether
-    the class is. Computes the tables in `folder` that are missing or outdated. The sliders themselves are not kept.
+    the class has at least one half. Computes the tables in `folder` that are missing or outdated. The sliders themselves are not kept.
     """
     pilot = settings.pilot
     keys = list(itertools.product(pilot.etas, shifts, pilot.classes))
@@ -91,7 +92,7 @@ def look(sampler: generation.Sampler, path: Path, shift: str, name: str, seed: i
         "scale": [float(scale) for scale in scales],
         "asked": (severity[:, 0].sigmoid() * probability).double().numpy().round(6),
         "named": (shifts.argmax(dim=1) == SHIFTS.index(shift)).tolist(),
-        "kept": (classes.argmax(dim=1) == oracle.labels.index(name)).tolist(),
+        "kept": (classes.softmax(dim=1)[:, oracle.labels.index(name)] >= KNOWN).tolist(),
     }
     return pd.DataFrame(seen).assign(shift=shift, **{"class": name}, seed=seed).to_dict("records")
 

@@ -207,3 +207,23 @@ def test_the_tiny_unit_of_strips_is_the_golden_one(pipe, tiny_pipeline_dir, tiny
         pipe, {"heavy snow": path}, NAME, scales=STRIP_SCALES, settings=SETTINGS, start_fraction=0.75, seed=3, **place
     )
     assert not difference(kinds.SLIDER_STRIPS, drawn[0])
+
+
+WORDS = {"a picture of a bag": [1.0, 0.0], "a picture of a bag in heavy snow": [0.6, 0.8], "a picture of a sneaker": [-1.0, 0.0]}
+
+
+class Reader:
+    """A text-image encoder of two features, class and shift, that sees them without error; a picture's first values are its features."""
+
+    def text_features(self, words):
+        return torch.tensor([WORDS.get(text, [-0.6, 0.8]) for text in words])
+
+    def image_features(self, pictures):
+        return torch.from_numpy(pictures[:, 0, 0, :2].astype(np.float32) / 100 - 1)
+
+
+def test_a_picture_names_no_shift_where_its_plain_caption_is_the_closest_of_its_class():
+    pictures = np.zeros((3, 2, 2, 3), np.uint8)
+    pictures[:, 0, 0, :2] = [[200, 100], [160, 180], [40, 180]]  # a plain bag, a bag in snow, a sneaker in snow
+    found = health.names_no_shift(Reader(), ["bag", "bag", "sneaker"], pictures, shifts=["heavy snow"])
+    assert found.tolist() == [True, False, False]

@@ -1,0 +1,107 @@
+"""Gates: what the mini world's pictures must show before a sentence about classifiers may rest on them.
+
+Each gate is a number with its interval and a bound. Notebooks 00, 02, 03, 04 and 08 compute them and say of each whether it holds;
+metrics/gates.json holds all of them. A bound is asked of the estimate: the interval tells how far to trust that.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import bootstrap
+
+AT_LEAST, AT_MOST = 1, -1
+BOUNDS: dict[str, tuple[str, int, float]] = {  # gate: what it is, the side, the bound
+    "start_worst_class": ("unshifted pictures that the oracle knows, worst class", AT_LEAST, 0.9),
+    "zoo_scale_0_all": ("mean accuracy of the classifiers at scale 0, all trajectories", AT_LEAST, 0.8),
+    "zoo_scale_0_kept": ("mean accuracy of the classifiers at scale 0, kept trajectories", AT_LEAST, 0.88),
+    "real_generated_r": ("Pearson's R of the classifiers' accuracies on real and on generated unshifted pictures", AT_LEAST, 0.7),
+    "clip_unshifted_none": ("unshifted pictures in which CLIP names no shift", AT_LEAST, 0.9),
+    "asked_worst_shift": ("pictures at the last scale in which the oracle names the asked shift, worst shift", AT_LEAST, 0.8),
+    "class_kept_scale_1_5": ("pictures whose class the oracle knows at scale 1.5, mean over shifts", AT_LEAST, 0.85),
+    "class_kept_scale_2_5": ("pictures whose class the oracle knows at scale 2.5, mean over shifts", AT_LEAST, 0.6),
+    "rising_mean": ("steps that raise the reading of the asked shift, mean over shifts", AT_LEAST, 0.85),
+    "rising_worst_shift": ("steps that raise the reading of the asked shift, worst shift", AT_LEAST, 0.7),
+    "largest_step_worst_shift": ("share of a reading's rise that lies in one step, worst shift", AT_MOST, 0.45),
+    "filter_good_dropped": ("in-class pictures that the filter drops, where it finds 90 % of the others", AT_MOST, 0.12),
+    "kept_start_in_class": ("kept trajectories that start in class", AT_LEAST, 1.0),
+    "claims_decided": ("measurable claims of section 5.3 with a verdict", AT_LEAST, 0.5),
+}
+
+
+def table(found: Mapping[str, dict]) -> pd.DataFrame:
+    """One row per gate, with its bound and whether it holds. KeyError for a name that is no gate; a number that is none does not hold."""
+    rows = []
+    for key, record in found.items():
+        words, side, bound = BOUNDS[key]
+        sign = {AT_LEAST: ">=", AT_MOST: "<="}[side]
+        rows.append({"gate": key, "what": words, **record, "to reach": f"{sign} {bound:g}", "holds": holds(key, record["estimate"])})
+    return pd.DataFrame(rows)
+
+
+def holds(key: str, estimate: float) -> bool:
+    """Whether a number reaches the bound of its gate, as far as six digits tell."""
+    _, side, bound = BOUNDS[key]
+    return bool(side * (round(estimate, 6) - bound) >= 0)
+
+
+def said(found: Mapping[str, dict]) -> str:
+    """One sentence: how many gates hold, and each that does not, with its number."""
+    missed = [
+        f"{key} ({found[key]['estimate']:.2f}, to reach {BOUNDS[key][2]:g})" for key in found if not holds(key, found[key]["estimate"])
+    ]
+    first = f"{len(found) - len(missed)} of {len(found)} gates hold"
+    return f"{first}. **Missed: {'; '.join(missed)}.**" if missed else f"{first}."
+
+
+def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, dict]:
+    """The group that is farthest on the wrong side, and its record: the least estimate, or the greatest. NaN is the worst of all.
+
+    The interval is that of its group alone; that the worst of several was taken makes it a little too hopeful.
+    """
+    return min(records.items(), key=lambda item: -np.inf if np.isnan(item[1]["estimate"]) else side * item[1]["estimate"])
+
+
+def shares(hits: pd.Series, rows: pd.DataFrame, by: str, *, settings: Bootstrap) -> dict[str, dict]:
+    """The share of hits in each group of `rows`, by name."""
+    return {name: bootstrap.share(hits[part.index].to_numpy(), part, settings=settings) for name, part in rows.groupby(by, sort=False)}
+
+
+def over_shifts(hits: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """The mean over shifts of the share of hits; as all shifts have equally many rows, the share of all of them."""
+    return bootstrap.share(hits.to_numpy(), rows, settings=settings)
+
+
+def rises(seen: pd.DataFrame, reading: str) -> pd.DataFrame:
+    """One row per step between neighbouring scales of a trajectory: shift, class, seed, and whether the reading rises."""
+    ordered = seen.sort_values(["shift", "class", "seed", "scale"])
+    change = ordered.groupby(["shift", "class", "seed"], sort=False)[reading].diff()
+    return ordered[["shift", "class", "seed"]].assign(rises=change > 0)[change.notna()].reset_index(drop=True)
+
+
+def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> dict:
+    """The largest share of the rise of the mean reading that lies between two neighbouring scales; `seen` holds one shift.
+
+    Percentiles, not reflected: noise makes the largest of several steps larger. NaN without a rise.
+    """
+    values = seen.pivot(index=["class", "seed"], columns="scale", values=reading).sort_index(axis=1)
+    weights, units = bootstrap.resampling_weights(values.index.to_frame(index=False), settings=settings)
+    sums = np.stack([np.bincount(units, weights=column) for column in values.to_numpy(float).T], axis=1)
+    means = (weights @ sums) / (weights @ np.bincount(units))[:, None]
+    return bootstrap.record(step_share(means), len(values), settings.confidence)
+
+
+def step_share(means: Float[np.ndarray, "resamples+1 scales"]) -> Float[np.ndarray, "resamples+1"]:
+    """The largest step of each row over its whole rise; NaN where that is not above zero."""
+    rise = means[:, -1] - means[:, 0]
+    return np.diff(means, axis=1).max(axis=1) / np.where(rise > 0, rise, np.nan)
+
+
+def agreement(real: Float[np.ndarray, "resamples+1 models"], generated: Float[np.ndarray, "resamples+1 models"], confidence: float) -> dict:
+    """Pearson's R of two accuracies of the same classifiers; `n` counts these. Row 0 is the sample, the others are its resamples."""
+    x, y = (values - values.mean(axis=1, keepdims=True) for values in (real, generated))
+    r = (x * y).sum(1) / np.sqrt((x**2).sum(1) * (y**2).sum(1))
+    return bootstrap.correlation(r, real.shape[1], confidence)
