@@ -25,6 +25,11 @@ def mean(values) -> dict:
     return bootstrap.independent_mean(np.asarray(values, dtype=float), confidence=0.95)
 
 
+def said(figure: dict) -> str:
+    """A quality figure in words, as in "0.912 (0.893 to 0.928, n = 1000)"."""
+    return f"{figure['estimate']:.3f} ({figure['low']:.3f} to {figure['high']:.3f}, n = {figure['n']})"
+
+
 def read(models: Path) -> dict:
     """The manifest of a model folder; empty before the first model is built."""
     path = models / "manifest.json"

@@ -14,7 +14,7 @@ import pandas as pd
 import timm
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -113,6 +113,18 @@ def predict(model: nn.Module, image: Float[Tensor, "batch 3 64 64"]) -> Tensor:
 def class_correct(model: nn.Module, batch: scenes.Batch) -> Bool[Tensor, "batch"]:
     """Whether the class output names each image's class."""
     return predict(model, batch.image)[:, : len(batch.classes)].argmax(1) == batch.label
+
+
+def named(model: nn.Module, image: Float[Tensor, "batch 3 64 64"], outputs: slice) -> Int[Tensor, "batch"]:
+    """The number of the class that a trained model names on each image, or of the shift, where the outputs are those of the shifts."""
+    return predict(model, image)[:, outputs].argmax(1)
+
+
+def exam(garments: scenes.Garments, step: str, images: int, style: str) -> tuple[scenes.Batch, scenes.Batch]:
+    """Unshifted scenes of one style, which ask for the class, and web scenes at half severity or more, which ask for the shift."""
+    plain = scenes.sample(garments, (step, "class"), images, style=style, unshifted=1.0)
+    heavy = scenes.sample(garments, (step, "shift"), images, style="web", unshifted=0.0, lowest=0.5)
+    return plain, heavy
 
 
 def save(model: nn.Module, folder: Path, *, architecture: str, arguments: dict) -> None:
@@ -312,6 +324,12 @@ def table(entries: dict) -> pd.DataFrame:
     found = {name.removeprefix("classifiers/"): entry for name, entry in entries.items() if name.startswith("classifiers/")}
     rows = [{"classifier": name, **described(name, entry)} for name, entry in found.items()]
     return pd.DataFrame(rows).sort_values(["axis", "recipe", "weights"], ignore_index=True).set_index("classifier")
+
+
+def accuracies(entries: dict) -> pd.DataFrame:
+    """Weights, steps and held-out accuracy with its interval of the classifiers with these entries, in their order."""
+    rows = {name: {"weights": e["parameters"], "steps": e["steps"], **e["quality"]["accuracy"]} for name, e in entries.items()}
+    return pd.DataFrame(rows).T.astype({"weights": int, "steps": int, "n": int}).rename_axis("classifier")
 
 
 def described(name: str, entry: dict) -> dict:

@@ -14,6 +14,7 @@ from PIL import Image
 from tiny_garments import VIT, garments
 
 from cnslib.core import paths
+from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
 from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers
@@ -152,6 +153,34 @@ def test_the_table_names_axis_recipe_and_interval():
     table = zoo.table(chosen)
     assert table["axis"].to_dict() == {"vit": "architecture", "vit_l": "size", "mae": "pre-training"}
     assert table.loc["mae", ["recipe", "accuracy", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
+
+
+def test_accuracies_stand_beside_weights_and_steps_in_the_order_of_the_entries():
+    share = manifest.share([True] * 8 + [False] * 2)
+    entry = {"parameters": 7, "quality": {"accuracy": share, "neighbour_accuracy": {}}}
+    table = zoo.accuracies({"vit": entry | {"steps": 3}, "deit": entry | {"steps": 2}})
+    assert table.index.to_list() == ["vit", "deit"] and table.index.name == "classifier"
+    assert table[["weights", "steps", "n"]].to_dict("list") == {"weights": [7, 7], "steps": [3, 2], "n": [10, 10]}
+    assert table.loc["vit", ["estimate", "low", "high"]].to_dict() == {key: share[key] for key in ("estimate", "low", "high")}
+
+
+def test_an_exam_asks_for_the_class_without_a_shift_and_for_shifts_that_can_be_seen():
+    plain, heavy = zoo.exam(garments(), "tiny", 6, "wide")
+    again = scenes.sample(garments(), ("tiny", "class"), 6, style="wide", unshifted=1.0)
+    assert torch.equal(plain.image, again.image) and (plain.shift == len(SHIFTS)).all()
+    again = scenes.sample(garments(), ("tiny", "shift"), 6, style="web", unshifted=0.0, lowest=0.5)
+    assert torch.equal(heavy.image, again.image) and (heavy.shift < len(SHIFTS)).all() and (heavy.severity >= 0.5).all()
+
+
+def test_the_oracle_names_a_class_or_a_shift_by_the_largest_of_its_outputs(monkeypatch):
+    outputs = torch.zeros(2, len(scenes.CLASSES) + zoo.BESIDE)
+    outputs[[0, 1], [3, 0]] = 1.0
+    outputs[:, zoo.SHIFT_OUTPUTS][[0, 1], [0, 5]] = 2.0
+    outputs[:, zoo.SEVERITY_OUTPUT] = 9.0
+    monkeypatch.setattr(zoo, "predict", lambda model, image: outputs)
+    image = torch.empty(2, 3, 64, 64)
+    assert zoo.named(torch.nn.Identity(), image, zoo.CLASS_OUTPUTS).tolist() == [3, 0]
+    assert zoo.named(torch.nn.Identity(), image, zoo.SHIFT_OUTPUTS).tolist() == [0, 5]
 
 
 @pytest.mark.parametrize("name", ["one", "deit", "mae"])
