@@ -110,8 +110,11 @@ def criteria(seen: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen(found: pd.DataFrame, pilot: Pilot) -> pd.DataFrame:
-    """The row of each shift's eta: the one that misses the bounds of `pilot` by least, all shortfalls together, and of such the least."""
+    """The row of each shift's eta: the one that misses the bounds of `pilot` by least, all shortfalls together, and of such the greatest.
+
+    A shift shall be as plain to see as the class allows.
+    """
     bounds = {"named": pilot.named, "kept": pilot.kept, "largest_step": pilot.largest_step}
     short = sum((BOUNDS[key] * (bound - found[key].fillna(np.inf))).clip(lower=0) for key, bound in bounds.items())
-    ranked = found.assign(shortfall=short).sort_values(["shortfall", "eta"], kind="stable")
+    ranked = found.assign(shortfall=short).round({"shortfall": 9}).sort_values(["shortfall", "eta"], ascending=[True, False], kind="stable")
     return ranked.groupby("shift", sort=False).head(1).sort_index().reset_index(drop=True)

@@ -61,18 +61,18 @@ def test_a_way_that_does_not_rise_has_no_largest_step_and_is_not_chosen():
     assert pilot.chosen(found, PILOT)["eta"].tolist() == [1.0]
 
 
-def test_the_least_eta_that_meets_all_bounds_is_chosen_or_the_one_that_misses_least():
+def test_the_greatest_eta_that_meets_all_bounds_is_chosen_or_the_one_that_misses_least():
     rows = [
         ("heavy snow", 0.5, 0.7, 1.0, 0.4),
         ("heavy snow", 1.0, 0.8, 0.6, 0.45),  # the bounds themselves
-        ("heavy snow", 1.5, 1.0, 0.9, 0.3),
+        ("heavy snow", 1.5, 1.0, 0.5, 0.3),
         ("heavy rain", 0.5, 0.5, 1.0, 0.4),  # misses by 0.3
         ("heavy rain", 1.0, 0.9, 0.5, 0.5),  # by 0.1 and 0.05
-        ("heavy rain", 1.5, 1.0, 0.3, 0.4),  # by 0.3
+        ("heavy rain", 1.5, 1.0, 0.45, 0.45),  # by 0.15 as well, and is the greater
     ]
     found = pd.DataFrame(rows, columns=["shift", "eta", "named", "kept", "largest_step"])
     chosen = pilot.chosen(found, PILOT)
-    assert dict(zip(chosen["shift"], chosen["eta"], strict=True)) == {"heavy snow": 1.0, "heavy rain": 1.0}
+    assert dict(zip(chosen["shift"], chosen["eta"], strict=True)) == {"heavy snow": 1.0, "heavy rain": 1.5}
     assert chosen["shortfall"].round(6).tolist() == [0.0, 0.15]
 
 
