@@ -3,6 +3,7 @@
 Thresholds come from labelled images, an image that fails takes its whole trajectory with it, and rates are cross-validated by seed.
 """
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -285,6 +286,19 @@ def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) 
         found["kept"] = kept_share(scores, enters(scores, keeps(rule, scores, own)), settings=settings.bootstrap)
         rows += [{"passes": passes, "measure": measure, **record} for measure, record in found.items()]
     return pd.DataFrame(rows)
+
+
+def sensitivity(aligned: pd.DataFrame, labels: dict[str, int], recalls: list[float], *, settings: Filtering) -> pd.DataFrame:
+    """The cross-validated vote by other labels of the alignments and other recalls: how many are out of class, TPR, FPR and accuracy.
+
+    `labels` names each label, and the number of classes whose chance it takes (see `out_of_class`).
+    """
+    rows = {}
+    for (name, chance), recall in itertools.product(labels.items(), recalls):
+        part = labelled_images(aligned.assign(oracle_ooc=out_of_class(aligned["class_probability"], labels=chance)))
+        found = quality(part, cross_validated(rules(settings.passes)["ours"], part, recall=recall), settings=settings.bootstrap)
+        rows[name, recall] = {"out of class": found["tpr"]["n"]} | {measure: found[measure]["estimate"] for measure in MEASURES}
+    return pd.DataFrame(rows).T.rename_axis(["label", "recall"])
 
 
 def kept_share(scores: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict:

@@ -236,6 +236,27 @@ def axis_dots(axes: Axes, table: pd.DataFrame, *, label: str, reference: float, 
     axes.set_yticks(places, table["model"])
 
 
+def axis_panels(
+    measures: dict[str, pd.DataFrame], members: dict[str, list[str]], *, references: dict[str, float], published: pd.DataFrame
+) -> Figure:
+    """The dots of every axis, a row of panels each as high as it has classifiers, and of every measure, a column of panels.
+
+    `references` are the measures' dotted lines; `published` (axis, classifier, a column per measure that the paper has) the diamonds.
+    """
+    heights = [len(names) for names in members.values()]
+    size, columns = (7, 1.8 + 0.22 * sum(heights)), len(measures)
+    figure, grid = plt.subplots(len(members), columns, figsize=size, sharex="col", sharey="row", height_ratios=heights, squeeze=False)
+    for row, axis in zip(grid, members, strict=True):
+        theirs = published[published["axis"] == axis].set_index("classifier")
+        for panel, (name, table) in zip(row, measures.items(), strict=True):
+            own, paper = table[table["axis"] == axis], theirs.get(name)
+            axis_dots(panel, own, label=name, reference=references[name], published=paper)
+            panel.label_outer()
+        row[0].set_title(axis)
+    figure.tight_layout()
+    return figure
+
+
 def verdict_rows(axes: Axes, table: pd.DataFrame) -> None:
     """Every claim in a row, by family, with a mark below its verdict, its estimate and its interval.
 

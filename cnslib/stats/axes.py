@@ -40,6 +40,12 @@ def drops(errors: Shares) -> Float[np.ndarray, "resamples+1 groups models scales
     return errors.samples - errors.samples[..., :1]
 
 
+def without(members: dict[str, list[str]], names: list[str]) -> dict[str, list[str]]:
+    """The axes on which some classifiers stand, without these; an axis of which fewer than two are left is left out."""
+    others = {axis: [name for name in own if name not in names] for axis, own in members.items()}
+    return {axis: own for axis, own in others.items() if 1 < len(own) < len(members[axis])}
+
+
 def average_drop(errors: Shares) -> pd.DataFrame:
     """Accuracy drop averaged over all scales, scale 0 included (Table 5, last column), per shift and model. It divides by nothing."""
     return tabulate(drops(errors).mean(-1, keepdims=True), errors, [0]).drop(columns="scale")
@@ -148,6 +154,19 @@ def themselves(table: pd.DataFrame, models: list[str], names: dict[str, str]) ->
         if "note" in table:
             table["note"] = table["note"].where(~there, "")
     return table
+
+
+def stand_ins(published: pd.DataFrame, parameters: pd.Series) -> pd.DataFrame:
+    """Who stands for whom along each axis, for a reader: both classifiers' numbers of weights and the note, empty where there is none.
+
+    `published` is `published/axes.csv` as `themselves` gives it, `parameters` the numbers of weights of those that were evaluated;
+    others are left out, and a classifier of the paper without a relative stays.
+    """
+    here = published["classifier"].isna() | published["classifier"].isin(parameters.index)
+    shown = published.loc[here, ["axis", "classifier", "paper_model", "parameters_millions", "note"]]
+    counts = shown["classifier"].map(parameters).astype("Int64").astype(str).replace("<NA>", "")
+    shown.insert(2, "parameters", counts)
+    return shown.set_index(["axis", "classifier"]).fillna("")
 
 
 def roles(axes: pd.DataFrame, models: list[str]) -> dict[str, str]:

@@ -38,7 +38,7 @@ def table(found: Mapping[str, dict]) -> pd.DataFrame:
     for key, record in found.items():
         words, side, bound = BOUNDS[key]
         sign = {AT_LEAST: ">=", AT_MOST: "<="}[side]
-        rows.append({"gate": key, "what": words, **record, "to reach": f"{sign} {bound:g}", "holds": holds(key, record["estimate"])})
+        rows.append({"gate": key, "what": words, **record, "to reach": f"{sign} {bound:g}", "reached": holds(key, record["estimate"])})
     return pd.DataFrame(rows)
 
 

@@ -180,6 +180,16 @@ def test_each_detector_alone_reaches_the_recall_on_its_own_labels():
         assert 0.9 <= filtering.quality(table, keep, settings=SETTINGS.bootstrap)["tpr"]["estimate"] < 0.95
 
 
+def test_a_stricter_label_has_more_out_of_class_images_and_each_recall_its_own_row():
+    table = benchmark(seeds=5).drop(columns="oracle_ooc")
+    table["class_probability"] = table["scale"].map({0.0: 0.9, 1.0: 0.3, 2.0: 0.05})  # below one half from scale 1, below a tenth at 2
+    found = filtering.sensitivity(table, {"below chance": 10, "below one half": 2}, [0.8, 0.9], settings=SETTINGS)
+    assert found.index.tolist() == [(label, recall) for label in ("below chance", "below one half") for recall in (0.8, 0.9)]
+    assert found["out of class"].tolist() == [20, 20, 40, 40]  # two shifts, two classes, five seeds, and one or two scales
+    assert found.loc["below chance", ["tpr", "fpr", "accuracy"]].to_numpy().tolist() == [[1, 0, 1]] * 2
+    assert np.isnan(found.loc["below one half", "fpr"]).all()  # no shifted image is left that is in class
+
+
 def test_more_passes_drop_more():
     table = benchmark(noise=0.3)
     table[list(DETECTORS)] += np.random.default_rng(1).normal(scale=0.1, size=(len(table), 4))

@@ -35,6 +35,21 @@ def test_dots_stand_in_the_order_of_the_rows_with_the_papers_beside_them():
     plt.close(figure)
 
 
+def test_every_axis_is_a_row_and_every_measure_a_column_with_the_papers_where_it_has_the_measure():
+    table = pd.DataFrame({"axis": ["x", "x", "y"], "model": ["b", "a", "b"], "estimate": [0.5, 0.7, 0.4], "low": 0.3, "high": 0.9})
+    published = pd.DataFrame({"axis": ["x", "y"], "classifier": ["a", "b"], "rCE": [0.9, 0.8]})
+    measures, members = {"rCE": table, "drop": table.assign(estimate=0.2)}, {"x": ["b", "a"], "y": ["b"]}
+    figure = curves.axis_panels(measures, members, references={"rCE": 1, "drop": 0}, published=published)
+    assert [panel.get_title(loc="left") or panel.get_title() for panel in figure.axes] == ["x", "", "y", ""]
+    assert [panel.get_xlabel() for panel in figure.axes] == ["", "", "rCE", "drop"]
+    dots = [next(line for line in panel.lines if line.get_marker() == "o").get_xdata().tolist() for panel in figure.axes]
+    assert dots == [[0.5, 0.7], [0.2, 0.2], [0.4], [0.2]]
+    diamonds = [[line.get_xdata()[-1] for line in panel.lines if line.get_marker() == "D"] for panel in figure.axes]
+    assert diamonds == [[0.9], [], [0.8], []]
+    assert [panel.lines[-1].get_xdata()[0] for panel in figure.axes] == [1, 0, 1, 0]
+    plt.close(figure)
+
+
 def test_the_list_of_verdicts_shows_every_claim_once(tmp_path: Path):
     family, by_drop = ["x", "x", "y", "y", "y"], ["agrees", "", "", "", ""]
     table = pd.DataFrame({"claim": list("abcde"), "family": family, "verdict": verdicts.WORDS, "drop_verdict": by_drop})

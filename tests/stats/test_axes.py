@@ -54,6 +54,12 @@ def test_rce_without_any_defined_shift_is_nan_and_never_infinite():
     assert np.isnan(axes.relative_errors(errors, reference="alexnet")).all()
 
 
+def test_an_axis_without_some_classifiers_keeps_the_others_or_is_left_out():
+    members = {"size": ["vit_xs", "vit"], "training": ["vit", "web", "mae", "clip"], "mixed": ["vit", "web"]}
+    assert axes.without(members, ["web", "clip"]) == {"training": ["vit", "mae"]}
+    assert axes.without(members, []) == {}
+
+
 def test_equal_classifiers_that_differ_by_chance_have_no_deviation_between_them():
     """Six classifiers of accuracy one half on their own coins: their raw deviation is far above 0, the corrected one is near."""
     coins = np.random.default_rng(0).random((200, 6, 400)) < 0.5
@@ -75,6 +81,14 @@ def test_an_axis_stands_out_only_if_its_classifiers_differ_more_with_certainty()
     found = axes.deviations_along(errors, members).set_index("axis")
     assert found.loc["wide", "estimate"] == pytest.approx(np.std([0, 2 / 3], ddof=1))
     assert found.loc["narrow", "low"] <= found.loc["narrow", "estimate"] <= found.loc["narrow", "high"]
+
+
+def test_who_stands_for_whom_leaves_out_who_was_not_evaluated_and_keeps_who_has_no_relative():
+    rows = [("size", "resnet", "resnet50", 25.6, ""), ("size", "vgg", "vgg16", 138.0, "older"), ("training", None, "dino", np.nan, "none")]
+    published = pd.DataFrame(rows, columns=["axis", "classifier", "paper_model", "parameters_millions", "note"])
+    table = axes.stand_ins(published, pd.Series({"resnet": 1200}))
+    assert table.columns.tolist() == ["parameters", "paper_model", "parameters_millions", "note"]
+    assert table.to_numpy().tolist() == [["1200", "resnet50", 25.6, ""], ["", "dino", "", "none"]]
 
 
 def test_a_counterpart_is_judged_from_the_reference():

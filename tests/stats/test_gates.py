@@ -34,7 +34,7 @@ def record(estimate):
 )
 def test_a_gate_holds_on_the_right_side_of_its_bound_and_at_it(key, estimate, expected):
     assert gates.holds(key, estimate) is expected
-    assert gates.table({key: record(estimate)})["holds"].tolist() == [expected]
+    assert gates.table({key: record(estimate)})["reached"].tolist() == [expected]
 
 
 def test_the_sentence_names_every_gate_that_is_missed_with_its_number():

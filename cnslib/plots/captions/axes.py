@@ -1,0 +1,63 @@
+"""The paper's axes (notebook 08): captions, sentences on classifiers and claims, and the answer of the page.
+
+Tables are those of `stats.accuracy`, `stats.axes` and `stats.claims`; `note` says what the intervals are about.
+"""
+
+import pandas as pd
+
+from cnslib.plots.captions.words import enough, extremes, interval
+from cnslib.stats import verdicts
+from cnslib.stats.accuracy import ALL
+
+
+def drop(pooled: pd.DataFrame, trajectories: int, *, note: str) -> str:
+    """The caption of the drops along each axis, over all shifts; a classifier may stand on several axes."""
+    last = pooled["scale"].max()
+    ends = pooled[pooled["scale"] == last].drop_duplicates("model").set_index("model")["estimate"]
+    most, least = extremes(ends)
+    finding = f"Over all shifts {most} loses most accuracy by scale {last:g} and {least} least"
+    return f"{finding}. n = {trajectories} trajectories; at the right: {note} at the last scale"
+
+
+def pool(members: dict[str, list[str]], rest: dict[str, list[str]]) -> str:
+    """Who is left out of which axis; `rest` holds the axes without them."""
+    left = {axis: ", ".join(name for name in members[axis] if name not in names) for axis, names in sorted(rest.items())}
+    return "; ".join(f"{axis}: without {names}" for axis, names in left.items()) or "no axis has such classifiers"
+
+
+def by_shift(at_last: pd.DataFrame, *, note: str) -> str:
+    """The caption of the drops by shift at one scale: the shifts that tell classifiers apart most and least, of those with enough."""
+    single = enough(at_last[at_last["shift"] != ALL].drop_duplicates(["model", "shift"]))
+    apart = single.groupby("shift")["estimate"].std()
+    widest = f"{apart.idxmax()} (standard deviation of their drops {apart.max():.2f})"
+    finding = f"Classifiers differ most under {widest}, least under {apart.idxmin()} ({apart.min():.2f})"
+    return f"{finding}. In brackets: trajectories; bold: zero lies outside the {note}"
+
+
+def corruption(guard: pd.DataFrame, trajectories: int, *, reference: str, note: str) -> str:
+    """The caption of rCE and average drop; `guard` (shift, n, defined) says which shifts rCE counts."""
+    own = guard[guard["defined"]]
+    text = f"rCE: n = {own['n'].sum()} trajectories of {len(own)} shifts, dotted: {reference}"
+    return f"{text}; drop: n = {trajectories}; lines: {note}; diamonds: the paper's counterparts"
+
+
+def claims(confidence: float) -> str:
+    """The caption of all verdicts."""
+    return f"{confidence:.0%} intervals before, verdicts after Holm's correction in each family; hollow: by average drop"
+
+
+def disagreement(judged: pd.DataFrame) -> str:
+    """Which claims about rCE the average drop judges otherwise, as a list."""
+    relative = judged[judged["measure"] == "rCE"]
+    apart = relative[relative["verdict"] != relative["drop_verdict"]]
+    rows = [f"- {row.claim}: *{row.verdict}* by rCE, *{row.drop_verdict}* by average drop" for row in apart.itertuples()]
+    return "\n".join([f"The two measures disagree on {len(apart)} of {len(relative)} claims.", "", *rows])
+
+
+def answer(widest: pd.Series, judged: pd.DataFrame, *, sure: bool) -> str:
+    """The answer of the page: the axis with the largest deviation, `sure` if no other can be as large, and what became of the claims."""
+    lead = "Classifiers" if sure else "No axis stands out with certainty; classifiers"
+    size = f"their average accuracy drops have a standard deviation of {interval(widest, '.3f')}"
+    unshifted = judged["measure"] == "held-out error"
+    shifted, plain = (verdicts.counted(judged.loc[rows, "verdict"]) for rows in (~unshifted, unshifted))
+    return f"**{lead} differ most by {widest.name}: {size}. Claims about robustness: {shifted}. About accuracy without a shift: {plain}.**"

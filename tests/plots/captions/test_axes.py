@@ -1,0 +1,65 @@
+"""Captions about axes: extremes, counts and verdicts of hand-made tables stand in the sentences."""
+
+import pandas as pd
+import pytest
+
+from cnslib.plots.captions import axes
+from cnslib.stats.accuracy import ALL
+
+CLAIMS = pd.DataFrame(
+    {
+        "claim": ["one", "two", "three"],
+        "measure": ["rCE", "rCE", "held-out error"],
+        "verdict": ["agrees", "undecided", "opposite direction"],
+        "drop_verdict": ["agrees", "same direction", ""],
+    }
+)
+
+
+def test_drops_are_told_at_the_last_scale_each_classifier_once():
+    rows = [("size", "vit", 0.5, 0.9), ("size", "vit", 2.5, 0.3), ("training", "vit", 2.5, 0.3), ("size", "resnet", 2.5, 0.125)]
+    pooled = pd.DataFrame(rows, columns=["axis", "model", "scale", "estimate"])
+    assert axes.drop(pooled, 300, note="95% intervals") == (
+        "Over all shifts vit (0.30) loses most accuracy by scale 2.5 and resnet (0.12) least. "
+        "n = 300 trajectories; at the right: 95% intervals at the last scale"
+    )
+
+
+def test_those_who_are_left_out_are_named_axis_by_axis():
+    members = {"training": ["vit", "web", "clip"], "size": ["vit", "web"]}
+    assert axes.pool(members, {"training": ["vit"], "size": ["vit"]}) == "size: without web; training: without web, clip"
+    assert axes.pool(members, {}) == "no axis has such classifiers"
+
+
+def test_the_shift_that_tells_classifiers_apart_has_enough_trajectories():
+    rows = [(ALL, 900, 0.0, 1.0), ("heavy snow", 60, 0.1, 0.3), ("heavy fog", 50, 0.2, 0.2), ("heavy rain", 49, 0.0, 0.9)]
+    found = [(shift, n, model, value) for shift, n, *both in rows for model, value in zip("aba", [*both, both[0]], strict=True)]
+    text = axes.by_shift(pd.DataFrame(found, columns=["shift", "n", "model", "estimate"]), note="95% intervals")
+    assert text.startswith("Classifiers differ most under heavy snow (standard deviation of their drops 0.14), least under heavy fog")
+    assert text.endswith("zero lies outside the 95% intervals")
+
+
+def test_only_shifts_that_rce_counts_have_their_trajectories_counted():
+    guard = pd.DataFrame({"shift": ["heavy snow", "heavy fog", "heavy rain"], "n": [60, 70, 80], "defined": [True, False, True]})
+    assert axes.corruption(guard, 210, reference="alexnet", note="x") == (
+        "rCE: n = 140 trajectories of 2 shifts, dotted: alexnet; drop: n = 210; lines: x; diamonds: the paper's counterparts"
+    )
+
+
+def test_claims_on_which_the_measures_disagree_are_listed():
+    assert axes.claims(0.95).startswith("95% intervals before, verdicts after Holm's correction")
+    first, blank, row = axes.disagreement(CLAIMS).splitlines()
+    assert first == "The two measures disagree on 1 of 2 claims." and blank == ""
+    assert row == "- two: *undecided* by rCE, *same direction* by average drop"
+
+
+@pytest.mark.parametrize(
+    ("sure", "said"),
+    [(True, "**Classifiers differ most by size:"), (False, "**No axis stands out with certainty; classifiers differ most by size:")],
+)
+def test_an_axis_that_does_not_stand_out_is_not_called_the_widest(sure, said):
+    widest = pd.Series({"estimate": 0.05, "low": 0.04, "high": 0.0625}, name="size")
+    text = axes.answer(widest, CLAIMS, sure=sure)
+    assert text.startswith(f"{said} their average accuracy drops have a standard deviation of 0.050 (0.040 to 0.062).")
+    assert "robustness: of 2, 1 hold, 0 opposite, 1 undecided and 0 not measured. About" in text
+    assert text.endswith("without a shift: of 1, 0 hold, 1 opposite, 0 undecided and 0 not measured.**")

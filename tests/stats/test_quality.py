@@ -1,0 +1,30 @@
+"""Quality of the base models: which records are whose, and the bounds by hand."""
+
+import pytest
+
+from cnslib.stats import quality
+
+ENTRIES = {
+    "classifiers/resnet": {"quality": {"accuracy": {"estimate": 0.9}}},
+    "classifiers/vit": {"quality": {"accuracy": {"estimate": 0.96}}},
+    "mini-sd": {"quality": {"vae_psnr_db": {"estimate": 31.0}, "text_class_accuracy": {"estimate": 0.7}}},
+}
+
+
+def test_accuracies_are_the_classifiers_and_everything_else_keeps_its_own_name():
+    assert quality.accuracies(ENTRIES) == {"resnet": {"estimate": 0.9}, "vit": {"estimate": 0.96}}
+    assert quality.measures(ENTRIES) == {"vae_psnr_db": {"estimate": 31.0}, "text_class_accuracy": {"estimate": 0.7}}
+
+
+def test_a_bound_is_met_from_itself_on_and_a_classifier_may_be_too_good():
+    found, named = quality.measures(ENTRIES), quality.accuracies(ENTRIES)
+    bounds = {"text_class_accuracy": 0.8, "vae_psnr_db": 31.0}
+    table = quality.judged(found, named, bounds, classifiers=(0.9, 0.95))
+    assert table["quality"].tolist() == ["text_class_accuracy", "vae_psnr_db", "classifier resnet", "classifier vit"]
+    assert table["verdict"].tolist() == ["missed", "met", "met", "missed"]
+    assert table["bound"].tolist() == [0.8, 31.0, 0.9, 0.9] and table["at most"].tolist() == [float("inf")] * 2 + [0.95] * 2
+
+
+def test_a_quality_that_was_not_measured_is_named():
+    with pytest.raises(KeyError, match="dino_knn_accuracy"):
+        quality.judged({}, {}, {"dino_knn_accuracy": 0.75}, classifiers=(0.8, 0.95))
