@@ -144,9 +144,19 @@ def sizes(run: Run) -> pd.Series:
 
 def alignments(run: Run, kind: pa.DataFrameSchema) -> pd.DataFrame:
     """The filter's four cosines of every image, scale 0 under each shift."""
-    files = expected(run.layout.artifacts("filtering") / "alignment", run.base.shifts)
+    return by_shift(run, "alignment", kind)
+
+
+def sights(run: Run, kind: pa.DataFrameSchema) -> pd.DataFrame:
+    """What the oracle sees in every image, scale 0 under each shift."""
+    return by_shift(run, "sights", kind)
+
+
+def by_shift(run: Run, name: str, kind: pa.DataFrameSchema) -> pd.DataFrame:
+    """The tables of all shifts in a folder of the filtering step, one row per image."""
+    files = expected(run.layout.artifacts("filtering") / name, run.base.shifts)
     found = pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
-    grid(run.base, repeated=True).require(found, "artifacts/filtering/alignment", whole=True)
+    grid(run.base, repeated=True).require(found, f"artifacts/filtering/{name}", whole=True)
     return found
 
 

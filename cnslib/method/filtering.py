@@ -25,6 +25,7 @@ from cnslib.stats import bootstrap
 CLASS_PROMPT = "a picture of a {name}"
 SHIFT_PROMPT = "a picture of a {name} in {shift}"
 DETECTORS = ("clip_class", "clip_class_shift", "clip_reference", "image_reference")
+KNOWN = 0.5  # least probability of its own class by which the oracle knows an image
 FALSE_POSITIVES = np.linspace(0, 1, 201)  # where ROC curves are told
 schema = tables.schema(
     tables.KEY,
@@ -186,7 +187,7 @@ def started_in_class(scores: pd.DataFrame) -> pd.Series:
 
     An image that was never of its class tells nothing about shifts, and it equals its own reference.
     """
-    zero = scores[(scores["scale"] == 0) & (scores["class_probability"] >= 0.5)]
+    zero = scores[(scores["scale"] == 0) & (scores["class_probability"] >= KNOWN)]
     return pd.Series(pd.MultiIndex.from_frame(scores[PAIR]).isin(pd.MultiIndex.from_frame(zero[PAIR])), index=scores.index)
 
 

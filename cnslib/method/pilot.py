@@ -20,10 +20,10 @@ from cnslib.core import kinds, tables, units, workers
 from cnslib.core.names import SHIFTS, identifier
 from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, provision
+from cnslib.method.filtering import KNOWN
 from cnslib.models import adapters, text_to_image
 from cnslib.models.encoders import Oracle
 
-KNOWN = 0.5  # least probability of its own class by which the oracle knows a picture
 SHARE = pa.Check.in_range(0, 1)
 SEEN = {"eta": pa.Column(float), "asked": pa.Column(float, SHARE), "named": pa.Column(bool), "kept": pa.Column(bool)}
 schema = tables.schema(["eta", *tables.KEY], {**tables.IDENTITY, **SEEN})

@@ -1,19 +1,24 @@
 """Gates: what the mini world's pictures must show before a sentence about classifiers may rest on them.
 
-Each gate is a number with its interval and a bound. Notebooks 00, 02, 03, 04 and 08 compute them and say of each whether it holds;
+Each gate is a number with its interval and a bound. Notebooks 02, 03, 04 and 08 compute them and say of each whether it holds;
 metrics/gates.json holds all of them. A bound is asked of the estimate: the interval tells how far to trust that.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bootstrap
+from cnslib.stats import bootstrap, verdicts
+from cnslib.stats.accuracy import Shares
 
 AT_LEAST, AT_MOST = 1, -1
+KEPT_AT = (1.5, 2.5)  # scales at which the class is asked for
+READINGS = ("alignment", "asked", "distance")  # of the shift by CLIP and by the oracle, and the way from scale 0 in the encoder's features
 BOUNDS: dict[str, tuple[str, int, float]] = {  # gate: what it is, the side, the bound
     "start_worst_class": ("unshifted pictures that the oracle knows, worst class", AT_LEAST, 0.9),
     "zoo_scale_0_all": ("mean accuracy of the classifiers at scale 0, all trajectories", AT_LEAST, 0.8),
@@ -70,16 +75,40 @@ def shares(hits: pd.Series, rows: pd.DataFrame, by: str, *, settings: Bootstrap)
     return {name: bootstrap.share(hits[part.index].to_numpy(), part, settings=settings) for name, part in rows.groupby(by, sort=False)}
 
 
-def over_shifts(hits: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean over shifts of the share of hits; as all shifts have equally many rows, the share of all of them."""
-    return bootstrap.share(hits.to_numpy(), rows, settings=settings)
+def rising(steps: pd.DataFrame, mean: dict, *, settings: Bootstrap) -> dict[str, dict]:
+    """The gates of the sliders; `steps` say of each step of a scale whether the reading rises, `mean` is the share of all that do."""
+    return {"rising_mean": mean, "rising_worst_shift": worst(shares(steps["rises"], steps, "shift", settings=settings))[1]}
 
 
-def rises(seen: pd.DataFrame, reading: str) -> pd.DataFrame:
-    """One row per step between neighbouring scales of a trajectory: shift, class, seed, and whether the reading rises."""
-    ordered = seen.sort_values(["shift", "class", "seed", "scale"])
-    change = ordered.groupby(["shift", "class", "seed"], sort=False)[reading].diff()
-    return ordered[["shift", "class", "seed"]].assign(rises=change > 0)[change.notna()].reset_index(drop=True)
+def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """What the pictures of each shift show, a tidy table (shift, measure, n, estimate, low, high).
+
+    Shares of the pictures in which the oracle names the shift at the last scale and knows the class at `KEPT_AT`, and the largest step
+    of each of `READINGS`. `seen` has all of these as columns, `named` as text and `known` as truth.
+    """
+    last, rows = seen["scale"].max(), []
+    for shift, part in seen.groupby("shift", sort=False):
+        end = part[part["scale"] == last]
+        found = {"named": bootstrap.share((end["named"] == shift).to_numpy(), end, settings=settings)}
+        for scale in KEPT_AT:
+            at = part[part["scale"] == scale]
+            found[f"known at {scale:g}"] = bootstrap.share(at["known"].to_numpy(), at, settings=settings)
+        found |= {f"step of {name}": largest_step(part, name, settings=settings) for name in READINGS}
+        rows += [{"shift": shift, "measure": measure, **record} for measure, record in found.items()]
+    return pd.DataFrame(rows)
+
+
+def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) -> dict[str, dict]:
+    """The gates of the drawn pictures; `table` is what `by_shift` says of `seen`."""
+    start = seen[seen["scale"] == 0].drop_duplicates(["class", "seed"])
+    found = {"start_worst_class": worst(shares(start["known"], start, "class", settings=settings))[1]}
+    measures = bootstrap.records_by(table, "measure", "shift")
+    found["asked_worst_shift"] = worst(measures["named"])[1]
+    for scale, key in zip(KEPT_AT, ("class_kept_scale_1_5", "class_kept_scale_2_5"), strict=True):
+        at = seen[seen["scale"] == scale]
+        found[key] = bootstrap.share(at["known"].to_numpy(), at, settings=settings)
+    steps = {name: worst(measures[f"step of {name}"], side=AT_MOST)[1] for name in READINGS}
+    return found | {"largest_step_worst_shift": worst(steps, side=AT_MOST)[1]}
 
 
 def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> dict:
@@ -98,6 +127,35 @@ def step_share(means: Float[np.ndarray, "resamples+1 scales"]) -> Float[np.ndarr
     """The largest step of each row over its whole rise; NaN where that is not above zero."""
     rise = means[:, -1] - means[:, 0]
     return np.diff(means, axis=1).max(axis=1) / np.where(rise > 0, rise, np.nan)
+
+
+def classifiers(everything: Shares, kept: Shares, heldout: Shares) -> dict[str, dict]:
+    """The gates of the classifiers, from their errors on all trajectories, on the kept ones and on real held-out pictures.
+
+    All trajectories of a class and seed begin with one picture, which counts once; of the kept ones each begin counts. A classifier
+    whose accuracy on real pictures is not known is left out of R.
+    """
+    generated, known = 1 - everything.samples[:, 0, :, 0], ~np.isnan(heldout.samples[0, -1, :, 0])
+    real, confidence, within = 1 - heldout.samples[:, -1, :, 0], heldout.confidence, bootstrap.SHARE
+    begun = 1 - kept.samples[:, -1, :, 0].mean(axis=1)
+    return {
+        "zoo_scale_0_all": bootstrap.record(generated.mean(axis=1), everything.n[0], confidence, within=within),
+        "zoo_scale_0_kept": bootstrap.record(begun, kept.n[-1], confidence, within=within),
+        "real_generated_r": agreement(real[:, known], generated[:, known], confidence),
+    }
+
+
+def decided(claims: pd.DataFrame, confidence: float) -> dict[str, dict]:
+    """The gate of the claims, of those that can be measured: the share whose verdict says something."""
+    verdict = claims["verdict"][claims["verdict"] != verdicts.UNMEASURED]
+    return {"claims_decided": bootstrap.independent_share((verdict != verdicts.UNDECIDED).to_numpy(), confidence=confidence)}
+
+
+def stored(metrics: Path, steps: Sequence[str]) -> dict[str, dict]:
+    """The gates in the metrics of some steps, as far as these were run; a number that was none is NaN."""
+    files = [metrics / f"{step}.json" for step in steps]
+    found = [json.loads(path.read_text()).get("gates", {}) for path in files if path.exists()]
+    return {key: {k: np.nan if v is None else v for k, v in record.items()} for gates in found for key, record in gates.items()}
 
 
 def agreement(real: Float[np.ndarray, "resamples+1 models"], generated: Float[np.ndarray, "resamples+1 models"], confidence: float) -> dict:

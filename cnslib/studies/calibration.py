@@ -14,12 +14,11 @@ from jaxtyping import UInt8
 from tqdm.auto import tqdm
 
 from cnslib.core import kinds, paths, tables, units
-from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
+from cnslib.core.names import demand, identifier
 from cnslib.core.settings.analyses import Calibration
-from cnslib.data import artifacts
 from cnslib.method import filtering
 from cnslib.method.filtering import CLASS_PROMPT, SHIFT_PROMPT, Judges
-from cnslib.models.encoders import Oracle
+from cnslib.method.sights import SIGHT, ask, beside, see
 from cnslib.world.scenes import CLASSES, Garments, garments, render, to_uint8
 
 RULERS = {
@@ -28,46 +27,7 @@ RULERS = {
     "alignment": "alignment with the shift (CLIP)",
     "distance": "distance from scale 0 (encoder)",
 }
-SHARE = pa.Check.in_range(0, 1)
-SIGHT = {"oracle": pa.Column(float, SHARE), "asked": pa.Column(float, SHARE), "named": pa.Column(str)}
-sight = tables.schema(tables.KEY, {**tables.IDENTITY, **SIGHT})
 readings = tables.schema(tables.KEY, {**tables.IDENTITY, **SIGHT, "alignment": pa.Column(float), "distance": pa.Column(float)})
-
-
-def see(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"], *, oracle: Oracle) -> pd.DataFrame:
-    """The rows of a table with the oracle's severity, the shift it names, and one column per shift with that shift's probability."""
-    _, shifts, severity = oracle.parts(pictures)
-    probability = pd.DataFrame(shifts.softmax(dim=1).double().numpy(), columns=[*SHIFTS, UNSHIFTED], index=table.index)
-    found = table[tables.KEY].assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=probability.idxmax(axis=1))
-    return found.join(probability)
-
-
-def ask(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
-    """What the oracle sees of one shift: `asked` is its severity times the probability that it gives to that shift."""
-    asked = (seen["oracle"] * seen[shift]).round(6)
-    return seen[[*tables.KEY, "oracle", "named"]].assign(shift=shift, asked=asked)
-
-
-def sights(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.DataFrame:
-    """What the oracle sees in every generated image, scale 0 under every shift; computes the shifts that are missing or outdated.
-
-    `images` is the folder of the generation step's tables, `folder` receives one table per shift.
-    """
-    made = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
-    made_from = {one: kinds.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
-    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from[shift]) for shift in shifts})
-    unshifted = None
-    for shift in tqdm(shelf.waiting(), desc="oracle", disable=None):
-        unshifted = see_shard(images, UNSHIFTED, oracle) if unshifted is None else unshifted
-        tables.write_unit(ask(pd.concat([unshifted, see_shard(images, shift, oracle)]), shift), shelf[shift], sight)
-    return tables.read_units(shelf, sight)
-
-
-def see_shard(images: Path, shift: str, oracle: Oracle) -> pd.DataFrame:
-    """What the oracle sees in the images of one table of the generation step."""
-    path = filtering.shard(images, shift)
-    table = artifacts.images(images, shift)
-    return see(table, tables.pictures(table, str(path)), oracle=oracle)
 
 
 def lay(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -76,11 +36,8 @@ def lay(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     `alignment` is the cosine with the caption in the shift minus that with the caption of the class, as in the health of the
     sliders; `caption` is the first cosine alone. Raises ValueError where the two tables are not about the same images.
     """
-    tables.complete(seen, scores[tables.KEY].itertuples(index=False, name=None), tables.KEY, "the oracle's sights")
-    both = seen.merge(scores, on=tables.KEY, validate="one_to_one")
-    cosines = {"alignment": both["clip_class_shift"] - both["clip_class"], "distance": 1 - both["image_reference"]}
-    both = both.assign(**cosines, caption=both["clip_class_shift"])
-    return both[[*readings.columns, "caption", "keep"]]
+    both = beside(seen, scores)
+    return both.assign(caption=both["clip_class_shift"])[[*readings.columns, "caption", "keep"]]
 
 
 def rendered(shifts: list[str], classes: list[str], *, judges: Judges, settings: Calibration, folder: Path) -> pd.DataFrame:

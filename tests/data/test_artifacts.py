@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import tiny_artifacts
-from tiny_artifacts import CLASSES, MODELS, SCALES, SEEDS, SHIFTS, alignment, run_in, write_all
+from tiny_artifacts import CLASSES, MODELS, SCALES, SEEDS, SHIFTS, alignment, run_in, sight, write_all
 
 from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED
@@ -22,6 +22,7 @@ READERS = {
     "answered": artifacts.answered,
     "sizes": artifacts.sizes,
     "alignments": lambda run: artifacts.alignments(run, alignment),
+    "sights": lambda run: artifacts.sights(run, sight),
     "scores": artifacts.scores,
     "kept": artifacts.kept,
     "images": lambda run: artifacts.images(run.layout.artifacts("generation"), "heavy fog"),
@@ -32,6 +33,7 @@ READ = {  # a file that the reader must not read unchecked
     "answered": "evaluation/heldout/vit.parquet",
     "sizes": "evaluation/models.csv",
     "alignments": "filtering/alignment/heavy_fog.parquet",
+    "sights": "filtering/sights/heavy_fog.parquet",
     "scores": "filtering/scores.parquet",
     "kept": "filtering/kept.parquet",
     "images": "generation/heavy_fog.parquet",

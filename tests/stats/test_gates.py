@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import gates
+from cnslib.stats.accuracy import Shares
 
 SETTINGS = Bootstrap(200, 0.95, 1, "same classes")
 
@@ -60,13 +62,80 @@ def test_shares_are_counted_within_each_group():
     hits = pd.Series([True, True, True, False, False, False, False, False])
     found = gates.shares(hits, rows, "shift", settings=SETTINGS)
     assert (found["a"]["estimate"], found["b"]["estimate"], found["a"]["n"]) == (0.75, 0.0, 4)
-    assert gates.over_shifts(hits, rows, settings=SETTINGS)["estimate"] == 3 / 8
 
 
-def test_a_step_rises_only_where_the_reading_is_higher_than_at_the_scale_before():
-    seen = pd.concat([trajectory([0.1, 0.2, 0.2, 0.4]), trajectory([0.5, 0.4, 0.6, 0.7], seed=2)])
-    found = gates.rises(seen.sample(frac=1, random_state=0), "asked")
-    assert found.groupby("seed")["rises"].apply(list).to_dict() == {1: [True, False, True], 2: [False, True, True]}
+def test_the_sliders_gates_are_the_given_mean_and_the_shift_with_the_fewest_rising_steps():
+    steps = pd.DataFrame({"shift": ["a"] * 4 + ["b"] * 4, "class": "bag", "seed": [1, 2, 3, 4] * 2, "rises": [True] * 5 + [False] * 3})
+    found = gates.rising(steps, record(0.6), settings=SETTINGS)
+    assert found["rising_mean"] == record(0.6)
+    assert (found["rising_worst_shift"]["estimate"], found["rising_worst_shift"]["n"]) == (0.25, 4)
+
+
+def pictures():
+    """Two shifts of two trajectories each: snow is always named at the end and even, rain once and in one step."""
+    ways = {("heavy snow", 1): [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], ("heavy snow", 2): [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}
+    ways |= {("heavy rain", 1): [0.0, 0.0, 0.0, 0.8, 0.8, 0.8], ("heavy rain", 2): [0.0, 0.0, 0.0, 0.2, 0.2, 0.2]}
+    parts = [trajectory(way, shift=shift, seed=seed, name=["bag", "dress"][seed - 1]) for (shift, seed), way in ways.items()]
+    seen = pd.concat(parts, ignore_index=True)
+    seen["named"] = seen["shift"].where(seen["asked"] > 0.5, "unshifted")
+    seen["known"] = (seen["scale"] < 2) & ~((seen["class"] == "dress") & (seen["shift"] == "heavy rain") & (seen["scale"] == 1.5))
+    return seen.assign(alignment=seen["scale"], distance=seen["scale"])  # both of these rise evenly
+
+
+def test_each_shift_has_its_share_of_named_and_known_pictures_and_its_largest_step():
+    found = gates.by_shift(pictures(), settings=SETTINGS)
+    wide = found.pivot(index="shift", columns="measure", values="estimate")
+    assert wide["named"].to_dict() == {"heavy snow": 1.0, "heavy rain": 0.5}
+    assert wide["known at 1.5"].to_dict() == {"heavy snow": 1.0, "heavy rain": 0.5} and (wide["known at 2.5"] == 0).all()
+    assert wide["step of asked"].to_dict() == pytest.approx({"heavy snow": 0.2, "heavy rain": 1.0})
+    assert wide["step of alignment"].to_numpy() == pytest.approx([0.2, 0.2])
+
+
+def test_the_gates_of_the_pictures_ask_for_the_worst_class_and_shift_and_for_means():
+    seen = pictures()
+    seen.loc[(seen["class"] == "dress") & (seen["scale"] == 0), "known"] = False
+    found = gates.pictures(seen, gates.by_shift(seen, settings=SETTINGS), settings=SETTINGS)
+    numbers = {key: (round(record["estimate"], 6), record["n"]) for key, record in found.items()}
+    assert numbers == {
+        "start_worst_class": (0.0, 1),  # one picture begins both trajectories of the dress
+        "asked_worst_shift": (0.5, 2),
+        "class_kept_scale_1_5": (0.75, 4),
+        "class_kept_scale_2_5": (0.0, 4),
+        "largest_step_worst_shift": (1.0, 2),
+    }
+
+
+def shares(wrong, shifts):
+    """Error shares of three classifiers at two scales, the same in both resamples; the last group pools the shifts."""
+    samples = np.repeat(np.array(wrong, float)[None], 3, axis=0)
+    return Shares(
+        samples, [*shifts, "all shifts"], np.array([4, 5, 9][-len(shifts) - 1 :]), ["a", "b", "c"], [0.0, 1.0][: samples.shape[3]], 0.95
+    )
+
+
+def test_the_classifiers_gates_count_each_begin_and_leave_out_whom_nobody_knows_on_real_pictures():
+    begin, kept = [[[0.1, 1], [0.2, 1], [0.6, 1]]] * 3, [[[0.1, 1], [0.1, 1], [0.1, 1]]] * 3
+    heldout = [[[0.1], [0.3], [np.nan]]] * 2
+    found = gates.classifiers(shares(begin, ["a", "b"]), shares(kept, ["a", "b"]), shares(heldout, ["a"]))
+    assert (found["zoo_scale_0_all"]["estimate"], found["zoo_scale_0_all"]["n"]) == (pytest.approx(0.7), 4)
+    assert (found["zoo_scale_0_kept"]["estimate"], found["zoo_scale_0_kept"]["n"]) == (pytest.approx(0.9), 9)
+    assert (found["real_generated_r"]["estimate"], found["real_generated_r"]["n"]) == (pytest.approx(1), 2)
+
+
+def test_a_claim_that_cannot_be_measured_is_not_counted():
+    claims = pd.DataFrame({"verdict": ["agrees", "opposite", "undecided", "not measured"]})
+    found = gates.decided(claims, 0.95)["claims_decided"]
+    assert found["estimate"] == pytest.approx(2 / 3) and found["n"] == 3
+
+
+def test_the_gates_of_earlier_steps_are_read_from_their_metrics_where_these_are(tmp_path):
+    lost = record(0.5) | {"estimate": float("nan")}
+    tables.write_metrics(tmp_path / "sliders.json", {"gates": {"rising_mean": record(0.9)}, "sliders": record(2)})
+    tables.write_metrics(tmp_path / "filtering.json", {"gates": {"largest_step_worst_shift": lost}})
+    tables.write_metrics(tmp_path / "accuracy.json", {"other": record(0.1)})
+    found = gates.stored(tmp_path, ["sliders", "generation", "filtering", "accuracy"])
+    assert list(found) == ["rising_mean", "largest_step_worst_shift"] and found["rising_mean"] == record(0.9)
+    assert "1 of 2 gates hold" in gates.said(found)
 
 
 def test_the_largest_step_is_a_share_of_the_rise_of_the_mean():

@@ -1,4 +1,4 @@
-"""Rulers: what the oracle says of single images, once per shift; rendered scenes begin at severity 0."""
+"""Rulers: they lie beside each other on the generated images; rendered scenes begin at severity 0."""
 
 from pathlib import Path
 
@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 import torch
 from golden_units import difference
-from tiny_alignment import CHOSEN, GRID, picture, random_judges, write_images
+from tiny_alignment import CHOSEN, random_judges, write_images
 
 from cnslib.core import kinds, tables
-from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.analyses import Calibration
 from cnslib.core.settings.method import Bootstrap
-from cnslib.method import filtering
+from cnslib.method import filtering, sights
 from cnslib.studies import calibration
 from cnslib.world import scenes
 
@@ -44,56 +43,16 @@ def images(tmp_path) -> Path:
     return tmp_path / "images"
 
 
-@pytest.fixture
-def sights(images, judges, tmp_path):
-    def call(shifts=CHOSEN):
-        return calibration.sights(images, shifts, oracle=judges.oracle, folder=tmp_path / "oracle")
-
-    return call
-
-
-def test_every_trajectory_has_all_scales(sights):
-    expected = [(shift, *pair, scale) for shift in CHOSEN for pair in GRID for scale in (0.0, 1.0, 2.0)]
-    assert sorted(sights()[tables.KEY].itertuples(index=False, name=None)) == sorted(expected)
-
-
-def test_the_sight_of_an_image_is_the_oracles_answer_to_it(sights, judges):
-    oracle, table = judges.oracle, sights().set_index(tables.KEY)
-    for key, shown in {("heavy snow", "bag", 2, 1.0): "heavy snow", ("cartoon style", "bag", 2, 0.0): UNSHIFTED}.items():
-        own = picture(shown, *key[1:])[None]
-        severity, probability = float(oracle.severity(own)[0]), oracle.parts(own)[1].softmax(dim=1)[0, SHIFTS.index(key[0])]
-        assert table.loc[key, "oracle"] == pytest.approx(severity, abs=1e-5)
-        assert table.loc[key, "asked"] == pytest.approx(severity * float(probability), abs=1e-5)
-        assert table.loc[key, "named"] == oracle.shift(own)[0]
-
-
-def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(sights, images, tmp_path):
-    sights(["heavy snow"])
-    path = tmp_path / "oracle" / "heavy_snow.parquet"
-    stamp = path.stat().st_mtime_ns
-    sights()
-    assert path.stat().st_mtime_ns == stamp
-    write_images(images, "heavy snow", [1.0, 2.0, 2.5])
-    assert 2.5 in set(sights()["scale"])
-    sights(["cartoon style"])
-    assert not path.exists()
-
-
-def test_rulers_lie_beside_each_other(sights, images, judges, tmp_path):
+def test_rulers_lie_beside_each_other(images, judges, tmp_path):
     cosines = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment")
     scores = cosines.drop(columns="class_probability").assign(oracle_ooc=False, keep=True)
-    table = calibration.lay(sights(), scores.sample(frac=1, random_state=0)).set_index(tables.KEY)
+    seen = sights.look(images, CHOSEN, oracle=judges.oracle, folder=tmp_path / "sights")
+    table = calibration.lay(seen, scores.sample(frac=1, random_state=0)).set_index(tables.KEY)
     row = scores.set_index(tables.KEY).loc[("heavy snow", "bag", 2, 2.0)]
     found = table.loc[("heavy snow", "bag", 2, 2.0)]
     assert found["alignment"] == pytest.approx(row["clip_class_shift"] - row["clip_class"])
     assert found["distance"] == pytest.approx(1 - row["image_reference"])
     assert table.xs(0.0, level="scale")["distance"].abs().max() < 1e-5
-
-
-def test_scores_of_other_images_are_refused(sights, images, judges, tmp_path):
-    scores = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment").assign(keep=True)
-    with pytest.raises(ValueError, match=r"the oracle's sights: 0 rows missing \[\], 1 foreign"):
-        calibration.lay(sights(), scores.iloc[1:])
 
 
 def test_scenes_keep_garment_and_pose_and_begin_without_the_shift(pool):
@@ -126,8 +85,7 @@ def test_a_class_that_is_no_garment_is_named(judges, tmp_path):
         calibration.rendered(["heavy snow"], ["bag", "barrow"], judges=judges, settings=SETTINGS, folder=tmp_path)
 
 
-def test_the_tiny_units_are_the_golden_ones(sights, pool, judges):
-    assert not difference(kinds.SIGHTS, sights())
+def test_the_tiny_unit_is_the_golden_one(pool, judges):
     table, pictures = calibration.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
     assert not difference(kinds.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)
 

@@ -18,6 +18,8 @@ SHIFTS, CLASSES, SEEDS, SCALES, MODELS = ["heavy snow", "heavy fog"], ["bag", "c
 COSINES = ("clip_class", "clip_class_shift", "clip_reference", "image_reference")
 alignment = tables.schema(tables.KEY, {**tables.IDENTITY, **{name: pa.Column(float) for name in (*COSINES, "class_probability")}})
 
+sight = tables.schema(tables.KEY, {**tables.IDENTITY, "oracle": pa.Column(float)})
+
 
 @functools.cache
 def committed() -> dict:
@@ -66,6 +68,9 @@ def write_filter(run: read.Run) -> None:
         table = keys([shift], SCALES).assign(class_probability=0.9, **dict.fromkeys(COSINES, 0.5))
         path = run.layout.artifacts("filtering") / "alignment" / f"{identifier(shift)}.parquet"
         tables.write_unit(table, units.Unit(path, kinds.ALIGNMENT.stamp(shift)), alignment)
+        seen = keys([shift], SCALES).assign(oracle=0.5)
+        path = run.layout.artifacts("filtering") / "sights" / path.name
+        tables.write_unit(seen, units.Unit(path, kinds.SIGHTS.stamp(shift)), sight)
     rows = keys(SHIFTS, SCALES).assign(oracle_ooc=False, **dict.fromkeys(COSINES, 0.5))
     rows["keep"] = (rows["shift"] != "heavy fog") | (rows["class"] != "coat")
     tables.write_unit(rows, artifacts.scored(run), tables.scores)

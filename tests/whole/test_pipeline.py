@@ -168,7 +168,7 @@ def sections(name: str) -> list[str]:
 
 def through_the_door(name: str) -> set[str]:
     """The step (section and folder) behind each function of `data.artifacts` that a notebook calls with its run."""
-    doors = {"kept": "filtering", "scores": "filtering", "scored": "filtering", "filtered": "filtering", "alignments": "filtering"}
+    doors = dict.fromkeys(("alignments", "sights", "kept", "scores", "scored", "filtered"), "filtering")
     doors |= dict.fromkeys(("answers", "predictions", "answered", "sizes"), "evaluation")
     called = re.findall(r"artifacts\.(\w+)\(run", code(name)) + (["answers", "kept"] if "of_images(run" in code(name) else [])
     return {doors[door] for door in called}
@@ -208,7 +208,16 @@ def test_a_stage_lists_the_artifacts_that_its_notebook_reads_and_writes(name):
 def test_figures_and_metrics_of_a_notebook_are_kept_in_git(name):
     figures = {out: flags for out, flags in entries(STAGES[name], "outs").items() if out.startswith("figures/")}
     assert figures == {f"figures/{name}": {"cache": False}}
-    assert entries(STAGES[name], "metrics") == {f"metrics/{name}.json": {"cache": False}}
+    written = set(re.findall(r"layout\.metrics / \"(\w+\.json)\"", code(name)))
+    assert f"{name}.json" in written
+    assert entries(STAGES[name], "metrics") == {f"metrics/{file}": {"cache": False} for file in written}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_stage_depends_on_the_metrics_of_the_steps_whose_gates_it_reads(name):
+    steps = re.findall(r"gates\.stored\(layout\.metrics, (\[[^]]*\])\)", code(name))
+    wanted = {f"metrics/{step}.json" for listed in steps for step in ast.literal_eval(listed)}
+    assert {dep for dep in STAGES[name]["deps"] if dep.startswith("metrics/")} == wanted
 
 
 @pytest.mark.parametrize("name", STAGES)

@@ -1,0 +1,70 @@
+"""What the oracle sees in the generated images: its answer to each, once per shift, and beside it the filter's cosines."""
+
+from pathlib import Path
+
+import pytest
+from golden_units import difference
+from tiny_alignment import CHOSEN, GRID, picture, random_judges, write_images
+
+from cnslib.core import kinds, tables
+from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.method import filtering, sights
+
+
+@pytest.fixture(scope="module")
+def judges(tmp_path_factory) -> filtering.Judges:
+    return random_judges(tmp_path_factory.mktemp("judges"))
+
+
+@pytest.fixture
+def images(tmp_path) -> Path:
+    """The tables of unshifted pictures and of two shifts."""
+    write_images(tmp_path / "images", "unshifted", [0.0])
+    for shift in CHOSEN:
+        write_images(tmp_path / "images", shift, [1.0, 2.0])
+    return tmp_path / "images"
+
+
+@pytest.fixture
+def look(images, judges, tmp_path):
+    def call(shifts=CHOSEN):
+        return sights.look(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
+
+    return call
+
+
+def test_every_trajectory_has_all_scales(look):
+    expected = [(shift, *pair, scale) for shift in CHOSEN for pair in GRID for scale in (0.0, 1.0, 2.0)]
+    assert sorted(look()[tables.KEY].itertuples(index=False, name=None)) == sorted(expected)
+
+
+def test_the_sight_of_an_image_is_the_oracles_answer_to_it(look, judges):
+    oracle, table = judges.oracle, look().set_index(tables.KEY)
+    for key, shown in {("heavy snow", "bag", 2, 1.0): "heavy snow", ("cartoon style", "bag", 2, 0.0): UNSHIFTED}.items():
+        own = picture(shown, *key[1:])[None]
+        severity, probability = float(oracle.severity(own)[0]), oracle.parts(own)[1].softmax(dim=1)[0, SHIFTS.index(key[0])]
+        assert table.loc[key, "oracle"] == pytest.approx(severity, abs=1e-5)
+        assert table.loc[key, "asked"] == pytest.approx(severity * float(probability), abs=1e-5)
+        assert table.loc[key, "named"] == oracle.shift(own)[0]
+
+
+def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(look, images, tmp_path):
+    look(["heavy snow"])
+    path = tmp_path / "sights" / "heavy_snow.parquet"
+    stamp = path.stat().st_mtime_ns
+    look()
+    assert path.stat().st_mtime_ns == stamp
+    write_images(images, "heavy snow", [1.0, 2.0, 2.5])
+    assert 2.5 in set(look()["scale"])
+    look(["cartoon style"])
+    assert not path.exists()
+
+
+def test_scores_of_other_images_are_refused(look, images, judges, tmp_path):
+    scores = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment").assign(keep=True)
+    with pytest.raises(ValueError, match=r"the oracle's sights: 0 rows missing \[\], 1 foreign"):
+        sights.beside(look(), scores.iloc[1:])
+
+
+def test_the_tiny_unit_is_the_golden_one(look):
+    assert not difference(kinds.SIGHTS, look())
