@@ -17,6 +17,7 @@ from cnslib.world import diffusion, redrawing, scenes
 from cnslib.world.training import Schedule, fit
 
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
+SEVERITIES = (0.15, 1.0)  # of the shifts of rendered scenes, where nothing else is said
 
 
 def config(tokens: CLIPTokenizer, *, vision: str, width: int, layers: int) -> dict:
@@ -43,15 +44,19 @@ def config(tokens: CLIPTokenizer, *, vision: str, width: int, layers: int) -> di
     }
 
 
-def one_of_each(garments: scenes.Garments, key: tuple, *, style: str = "catalog") -> scenes.Batch:
-    """One scene for each caption, so that no two texts of a batch are equal; two batches in five are of `style`, the others of the web."""
+def one_of_each(garments: scenes.Garments, key: tuple, *, style: str = "catalog", severities: Sequence[float] = SEVERITIES) -> scenes.Batch:
+    """One scene for each caption, so that no two texts of a batch are equal; two batches in five are of `style`, the others of the web.
+
+    A shift that can hardly be seen under its caption teaches that the plain caption means nothing; so `severities` begin above 0.
+    """
     g = seeds.generator(*key, "choice")
     pairs = [(c, s) for c in range(len(garments.classes)) for s in range(len(SHIFTS) + 1)]
     labels, shifts = (torch.tensor(column) for column in zip(*pairs, strict=True))
     members = [torch.from_numpy(garments.labels == c).nonzero()[:, 0] for c in range(len(garments.classes))]
     rows = torch.stack([members[c][torch.randint(len(members[c]), (1,), generator=g)[0]] for c in labels.tolist()])
     mild = torch.rand(len(pairs), generator=g).square()  # most scenes still show their garment
-    severity = (0.15 + 0.85 * mild) * (shifts < len(SHIFTS))
+    lowest, highest = severities
+    severity = (lowest + (highest - lowest) * mild) * (shifts < len(SHIFTS))
     names = [(*SHIFTS, UNSHIFTED)[s] for s in shifts.tolist()]
     keys = [(*key, i) for i in range(len(pairs))]
     drawn = style if torch.rand(1, generator=g) < 0.4 else "web"
@@ -76,6 +81,7 @@ def train(
     redrawn: redrawing.Redrawn | None = None,
     share: float = 0.0,
     style: str = "catalog",
+    severities: Sequence[float] = SEVERITIES,
 ):
     """Trains mini-CLIP with the symmetric InfoNCE loss on batches of all distinct captions; returns model and config.
 
@@ -90,7 +96,7 @@ def train(
 
     def loss(step: int) -> Tensor:
         key = ("contrastive", schedule.seed, step)
-        batch = one_of_each(garments, key, style=style)
+        batch = one_of_each(garments, key, style=style, severities=severities)
         if redrawn and share:
             batch = redrawing.same_captions(batch, redrawn, members, share, seeds.generator(*key, "redrawn"))
         with torch.autocast(device, torch.bfloat16):

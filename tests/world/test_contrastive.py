@@ -4,6 +4,7 @@ import open_clip
 import torch
 from tiny_garments import garments
 
+from cnslib.core.names import SHIFTS
 from cnslib.world import contrastive, diffusion
 from cnslib.world.training import Schedule
 
@@ -13,6 +14,13 @@ SCHEDULE = Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1)
 def test_a_contrastive_batch_holds_every_caption_once():
     batch = contrastive.one_of_each(garments(), ("test", 1))
     assert len(set(batch.captions())) == len(batch.captions()) == 150
+
+
+def test_shifted_scenes_have_a_severity_of_the_range_and_unshifted_ones_none():
+    batch = contrastive.one_of_each(garments(), ("test", 1), severities=(0.3, 0.5))
+    plain = batch.shift == len(SHIFTS)
+    assert (batch.severity[plain] == 0).all() and plain.sum() == 10
+    assert 0.3 <= batch.severity[~plain].min() < 0.32 and 0.48 < batch.severity[~plain].max() <= 0.5
 
 
 def test_the_open_clip_directory_loads_with_its_tokenizer(tmp_path):

@@ -82,6 +82,7 @@ class Contrastive:
     learning_rate: Positive
     average: Decay
     style: Style
+    severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
     redrawn: Share
     quality_images: Count
     seed: Seed
