@@ -32,7 +32,6 @@ BOUNDS = {"named": 1, "kept": 1, "largest_step": -1}  # criteria, and whether mo
 
 def readings(
     sampler: generation.Sampler,
-    shifts: list[str],
     *,
     scales: list[float],
     recipe: str,
@@ -41,15 +40,15 @@ def readings(
     oracle: Oracle,
     folder: Path,
 ) -> pd.DataFrame:
-    """What the oracle sees in pictures of every shift at the etas, classes and seeds of `settings.pilot`, at all scales.
+    """What the oracle sees in pictures of each shift at the etas, classes and seeds of `settings.pilot`, at all scales.
 
     `asked` is its severity times the probability of the asked shift, `named` whether that shift is the most probable, `kept` whether
     the class has at least one half. Computes the tables in `folder` that are missing or outdated. The sliders themselves are not kept.
     """
     pilot = settings.pilot
-    keys = list(itertools.product(pilot.etas, shifts, pilot.classes))
+    keys = [(eta, shift, name) for (shift, etas), name in itertools.product(pilot.etas.items(), pilot.classes) for eta in etas]
     stamp = provision.RECIPES[recipe].stamp
-    own = {eta: dataclasses.replace(settings, eta=eta, etas={}) for eta in pilot.etas}
+    own = {eta: dataclasses.replace(settings, eta=eta, etas={}) for eta, _, _ in keys}
     shared = scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels
     made_from = {
         (eta, shift, name): kinds.PILOT.stamp(stamp(shift, name, settings=own[eta], origin=origin), *shared) for eta, shift, name in keys

@@ -16,7 +16,7 @@ from cnslib.models import encoders, text_to_image
 
 CLASSES = ["sneaker", "ankle boot"]
 SCALES = [0.0, 1.0, 2.0]
-PILOT = Pilot([0.5, 1.0], CLASSES[:1], 2, 0.8, 0.6, 0.45)
+PILOT = Pilot({"heavy snow": [0.5, 1.0]}, CLASSES[:1], 2, 0.8, 0.6, 0.45)
 DRAWING = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, negative_prompt="", quality=0)
 
 
@@ -35,7 +35,7 @@ def read(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
     }
     settings = dataclasses.replace(tiny_sliders.SETTINGS, pilot=PILOT)
     return lambda **changes: pilot.readings(
-        generation.Sampler(pipe, settings=DRAWING), ["heavy snow"], settings=dataclasses.replace(settings, **changes), **shared
+        generation.Sampler(pipe, settings=DRAWING), settings=dataclasses.replace(settings, **changes), **shared
     )
 
 
@@ -82,6 +82,11 @@ def test_every_trajectory_is_read_at_all_scales_and_begins_alike_at_every_eta(re
     start = table[table["scale"] == 0].pivot(index="seed", columns="eta", values="asked")
     assert (start[0.5] == start[1.0]).all()
     assert not difference(kinds.PILOT, table, within=1e-3)
+
+
+def test_each_shift_is_tried_at_its_own_etas(read):
+    table = read(pilot=dataclasses.replace(PILOT, etas={"heavy snow": [0.5], "heavy fog": [0.7]}, seeds=1))
+    assert set(zip(table["shift"], table["eta"], strict=True)) == {("heavy snow", 0.5), ("heavy fog", 0.7)}
 
 
 def test_what_is_stored_is_read_again_unless_the_training_changes(read, monkeypatch):

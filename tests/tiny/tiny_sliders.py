@@ -24,7 +24,7 @@ SETTINGS = Sliders(
     health_steps=4,
     health_guidance=2.0,
     least_gain=0.0,
-    pilot=Pilot([], [], 1, 0.8, 0.6, 0.45),
+    pilot=Pilot({}, [], 1, 0.8, 0.6, 0.45),
     seed=1,
 )
 CLASSES = ["sneaker", "ankle boot"]

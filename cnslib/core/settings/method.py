@@ -192,12 +192,12 @@ class Inversion:
 
 @dataclass(frozen=True, config=STRICT)
 class Pilot:
-    """Which etas are tried for every shift, on which classes and seeds, and what is asked of them at the last scale.
+    """Which etas are tried for each shift, on which classes and seeds, and what is asked of them at the last scale.
 
     Shares of the pictures whose shift is `named` and whose class is `kept`, and the part of the way that one step may take.
     """
 
-    etas: Annotated[list[Positive], AfterValidator(distinct)]
+    etas: dict[Shift, Annotated[list[Positive], AfterValidator(distinct)]]
     classes: Annotated[list[FileName], AfterValidator(distinct)]
     seeds: Count
     named: Share
