@@ -1,9 +1,17 @@
 """Quality of the base models (notebook 00): what the entries of their manifest say, and whether it is within the bounds that we set."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
+from jaxtyping import Int, UInt8
+from sklearn.neighbors import KNeighborsClassifier
+
+from cnslib.stats import bootstrap
 
 ACCURACY = "accuracy"  # what a classifier's quality is called
 MET, MISSED = "met", "missed"
+NEIGHBOURS = 5
 
 
 def measures(entries: dict[str, dict]) -> dict[str, dict]:
@@ -27,3 +35,32 @@ def judged(found: dict[str, dict], named: dict[str, dict], bounds: dict[str, flo
     table = pd.DataFrame(rows).fillna({"at most": float("inf")})
     holds = table["estimate"].between(table["bound"], table["at most"])
     return table.assign(verdict=holds.map({True: MET, False: MISSED}))
+
+
+def told_apart(
+    known: UInt8[np.ndarray, "known height width"],
+    known_labels: Int[np.ndarray, "known"],
+    asked: UInt8[np.ndarray, "asked height width"],
+    asked_labels: Int[np.ndarray, "asked"],
+    *,
+    classes: Sequence[str],
+) -> pd.DataFrame:
+    """How well the classes can be told apart by their bare pixels: the nearest known pictures vote on each that is asked about.
+
+    One row per class with n, the share that is named right and its Wilson interval, the class that it is taken for most often
+    otherwise, and how often. Distances of bytes are whole numbers, so that the votes are the same on every machine.
+    """
+    vote = KNeighborsClassifier(NEIGHBOURS, algorithm="brute").fit(flat(known), known_labels)
+    named, rows = vote.predict(flat(asked)), []
+    for number, name in enumerate(classes):
+        own = named[asked_labels == number]
+        counts = np.bincount(own, minlength=len(classes))
+        others = np.where(np.arange(len(classes)) == number, -1, counts)
+        record = bootstrap.independent_share(own == number, confidence=0.95)
+        rows.append({"class": name, **record, "taken for": classes[int(others.argmax())], "how often": others.max() / len(own)})
+    return pd.DataFrame(rows)
+
+
+def flat(pictures: UInt8[np.ndarray, "n height width"]) -> np.ndarray:
+    """Each picture as a row of numbers whose squares add up without rounding."""
+    return pictures.reshape(len(pictures), -1).astype(np.float64)

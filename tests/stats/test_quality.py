@@ -1,5 +1,6 @@
 """Quality of the base models: which records are whose, and the bounds by hand."""
 
+import numpy as np
 import pytest
 
 from cnslib.stats import quality
@@ -28,3 +29,18 @@ def test_a_bound_is_met_from_itself_on_and_a_classifier_may_be_too_good():
 def test_a_quality_that_was_not_measured_is_named():
     with pytest.raises(KeyError, match="dino_knn_accuracy"):
         quality.judged({}, {}, {"dino_knn_accuracy": 0.75}, classifiers=(0.8, 0.95))
+
+
+def test_the_five_most_similar_pictures_vote_and_the_most_frequent_error_is_named():
+    def shown(*levels):
+        """Pictures of 2 x 2 equal pixels."""
+        return np.repeat(np.array(levels, np.uint8), 4).reshape(-1, 2, 2)
+
+    known = shown(0, 1, 2, 3, 4, 100, 101, 102, 103, 104, 200, 201, 202, 203, 204)
+    labels = np.repeat([0, 1, 2], 5)
+    asked = shown(2, 90, 210, 102, 200, 203)
+    table = quality.told_apart(known, labels, asked, np.array([0, 0, 0, 1, 2, 2]), classes=["bag", "coat", "dress"]).set_index("class")
+    assert table["n"].to_dict() == {"bag": 3, "coat": 1, "dress": 2}
+    assert table["estimate"].to_dict() == pytest.approx({"bag": 1 / 3, "coat": 1, "dress": 1})
+    assert table.loc["bag", "taken for"] == "coat" and table.loc["bag", "how often"] == pytest.approx(1 / 3)
+    assert table.loc["bag", "low"] < 1 / 3 < table.loc["bag", "high"]
