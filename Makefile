@@ -91,7 +91,7 @@ world: export MKL_CBWR := AUTO
 world: export ONEDNN_MAX_CPU_ISA := DEFAULT
 world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 	$(BIN)/python -m cnslib.world.install
-	$(CNS) run --params world.yaml autoencoder diffusion redrawing contrastive selfsupervised oracle zoo augmentation pretraining
+	$(CNS) run --params world.yaml autoencoder diffusion redrawing contrastive selfsupervised oracle fidelity zoo augmentation pretraining
 
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.2 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock

@@ -23,6 +23,7 @@ from cnslib.world import autoencoder, scenes
 from cnslib.world.training import Schedule, fit
 
 CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
+PART = 256  # scenes that are rendered together
 
 
 class Denoiser(nn.Module):
@@ -106,21 +107,27 @@ def scheduler(noise: str = "proportional") -> DDIMScheduler:
     )
 
 
+def web_scenes(garments: scenes.Garments, start: int, *, images: int, severities: Sequence[float], seed: int) -> scenes.Batch:
+    """The scenes of the training from one number on, so many as are rendered together; a third of them has no shift."""
+    lowest, highest = severities
+    look: dict = {"style": "web", "unshifted": 0.35, "lowest": lowest, "highest": highest}
+    return scenes.sample(garments, ("web", seed, start), min(PART, images - start), **look)
+
+
 def web_latents(
     vae: AutoencoderKL, garments: scenes.Garments, *, images: int, severities: Sequence[float], seed: int, cache: Path
 ) -> dict[str, Tensor]:
     """Latents [images, channels, 16, 16] (half precision, scaled) and caption indices of rendered web scenes, cached in one file."""
     if cache.exists():
         return load_file(cache)
-    look = {"style": "web", "unshifted": 0.35, "lowest": severities[0], "highest": severities[1]}
 
     def part(start: int) -> tuple[Tensor, Tensor]:
-        batch = scenes.sample(garments, ("web", seed, start), min(256, images - start), **look)  # type: ignore[arg-type]
+        batch = web_scenes(garments, start, images=images, severities=severities, seed=seed)
         with torch.autocast("cpu", torch.bfloat16):  # three times as fast as single precision
             latents = autoencoder.encode(vae, batch.image)
         return (latents * vae.config.scaling_factor).half(), batch.label * (len(SHIFTS) + 1) + batch.shift
 
-    starts = range(0, images, 256)
+    starts = range(0, images, PART)
     with ThreadPoolExecutor(joblib.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as threads:
         found = list(tqdm(threads.map(part, starts), total=len(starts), desc="web latents", disable=None))
     latents, caption = zip(*found, strict=True)

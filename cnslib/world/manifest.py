@@ -69,6 +69,15 @@ def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Reci
     return entry
 
 
+def measured(models: Path, name: str, quality: dict) -> dict:
+    """Adds quality figures to the entry of a model that is there; KeyError where it is not."""
+    with held(models):
+        table = read(models)
+        entry = table[name] | {"quality": table[name]["quality"] | quality}
+        units.write_bytes(models / "manifest.json", (json.dumps(table | {name: entry}, indent=2, sort_keys=True) + "\n").encode())
+    return entry
+
+
 def forget(models: Path, name: str) -> None:
     """Takes the entry of a model away that is about to be built anew: its files will not be those of the entry."""
     with held(models):

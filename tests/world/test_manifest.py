@@ -43,3 +43,15 @@ def test_a_model_is_current_with_its_options_recipe_and_files_alone(tmp_path):
     assert not manifest.current(tmp_path, "b", recipe=kinds.PLAIN, options={"rate": 0.1})
     (tmp_path / "a" / "config.json").write_text("{}")
     assert not manifest.current(tmp_path, "a", recipe=kinds.PLAIN, options={"rate": 0.1})
+
+
+def test_figures_that_are_measured_later_join_those_of_their_model_and_of_no_other(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        manifest.record(tmp_path, name, seed=1, steps=2, recipe=kinds.PLAIN, quality={"first": manifest.share([True])})
+    manifest.measured(tmp_path, "a", {"second": manifest.share([False])})
+    saved = manifest.read(tmp_path)
+    assert list(saved["a"]["quality"]) == ["first", "second"] and list(saved["b"]["quality"]) == ["first"]
+    assert saved["a"]["quality"]["second"]["estimate"] == 0 and saved["a"]["steps"] == 2
+    with pytest.raises(KeyError, match="'c'"):
+        manifest.measured(tmp_path, "c", {})

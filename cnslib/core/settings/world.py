@@ -125,6 +125,18 @@ class Oracle:
 
 
 @dataclass(frozen=True, config=STRICT)
+class Fidelity:
+    """Pictures that mini-SD is measured by, beside scenes of its training."""
+
+    per_caption: Annotated[Count, Field(ge=2)]
+    scenes: Count
+    severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
+    steps: Steps
+    guidance: Guidance
+    seed: Seed
+
+
+@dataclass(frozen=True, config=STRICT)
 class Zoo:
     """Training of the classifiers: steps, timm architecture and its arguments by name."""
 
@@ -171,4 +183,4 @@ class Pretraining:
     seed: Seed
 
 
-RECIPES = (Autoencoder, Diffusion, Redrawing, Contrastive, Selfsupervised, Oracle, Zoo, Augmentation, Pretraining)
+RECIPES = (Autoencoder, Diffusion, Redrawing, Contrastive, Selfsupervised, Oracle, Fidelity, Zoo, Augmentation, Pretraining)
