@@ -43,8 +43,9 @@ def table(found: Mapping[str, dict]) -> pd.DataFrame:
     for key, record in found.items():
         words, side, bound = BOUNDS[key]
         sign = {AT_LEAST: ">=", AT_MOST: "<="}[side]
-        rows.append({"gate": key, "what": words, **record, "to reach": f"{sign} {bound:g}", "reached": holds(key, record["estimate"])})
-    return pd.DataFrame(rows)
+        told = {name: record[name] for name in ("n", "estimate", "low", "high")}
+        rows.append({"gate": key, "what": words, **told, "to reach": f"{sign} {bound:g}", "reached": holds(key, record["estimate"])})
+    return pd.DataFrame(rows).set_index("gate")
 
 
 def holds(key: str, estimate: float) -> bool:
