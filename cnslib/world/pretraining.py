@@ -6,6 +6,7 @@ A backbone becomes a classifier by fine-tuning of all weights, or by a linear pr
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import timm
 import torch
 import torch.nn.functional as F
@@ -167,8 +168,11 @@ def probe(garments: scenes.Garments, backbone: nn.Module, network: dict, *, pena
     table = torch.cat(parts).double().numpy()
     scale, line = make_pipeline(StandardScaler(), LogisticRegression(C=1 / penalty, max_iter=2000)).fit(table, garments.labels)
     model = headed(backbone.cpu(), **network, classes=len(garments.classes))
-    weight = torch.from_numpy(line.coef_ / scale.scale_)
-    bias = torch.from_numpy(line.intercept_) - weight @ torch.from_numpy(scale.mean_)
+    coefficients, intercepts = line.coef_, line.intercept_
+    if len(garments.classes) == 2:  # scikit-learn keeps the difference of the two
+        coefficients, intercepts = np.vstack([-coefficients, coefficients]) / 2, np.concatenate([-intercepts, intercepts]) / 2
+    weight = torch.from_numpy(coefficients / scale.scale_)
+    bias = torch.from_numpy(intercepts) - weight @ torch.from_numpy(scale.mean_)
     model.load_state_dict({"head.weight": weight, "head.bias": bias}, strict=False)
     return model
 

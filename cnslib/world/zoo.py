@@ -19,9 +19,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from cnslib.core import kinds, paths, seeds, units
-from cnslib.core.names import SHIFTS
+from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
-from cnslib.models import classifiers
+from cnslib.models import classifiers, networks
 from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, training
 from cnslib.world.training import MEAN, STD, Schedule, fit, flip, normalise
 
@@ -273,6 +273,10 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
     table = dataclasses.asdict(settings)
     shared = {key: table[key] for key in SHARED}
     past = shared | table["objectives"][objective]
+    if objective == "clip":  # open_clip makes its image tower by a name
+        demand(
+            network_of(settings.network)["arguments"] == networks.VIT, "pretraining.network", settings.network, f"{networks.VIT} for clip"
+        )
     adapted = {} if adaptation == "zero_shot" else table[adaptation]
     parts = {"objective": objective, "adaptation": adaptation, "network": settings.network, "pretraining": past, adaptation: adapted}
     decided = {**shared, **parts}

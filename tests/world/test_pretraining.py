@@ -118,6 +118,15 @@ def test_a_linear_probe_keeps_the_backbone_bit_by_bit_and_separates_what_its_fea
     assert torch.allclose(zoo.predict(model, image), by_hand, atol=1e-4) and weight.abs().sum() > 0
 
 
+def test_a_probe_of_two_classes_has_an_output_for_each_and_they_are_opposites():
+    given = garments()
+    kept = given.labels < 2
+    pair = Garments(given.grey[kept], given.labels[kept], given.classes[:2])
+    model = pretraining.probe(pair, backbone(), NETWORK, penalty=1.0, seed=1, device="cpu").eval()
+    first, second = model.head.weight
+    assert torch.allclose(first, -second) and torch.allclose(model.head.bias[0], -model.head.bias[1]) and first.abs().sum() > 0
+
+
 def test_the_views_of_a_garment_are_two_catalog_scenes_without_a_shift():
     key, pool = ("test", 1), garments()
     rows = torch.randperm(20, generator=seeds.generator(*key, "choice"))[:6]

@@ -231,3 +231,9 @@ def test_the_oracle_learns_no_severity_from_a_picture_whose_severity_nobody_know
     unknown, known = (scenes.Batch(*told, torch.tensor([0.5, severity])) for severity in (torch.nan, 0.5))
     assert zoo.oracle_loss(logits, unknown) == zoo.oracle_loss(other, unknown) == zoo.oracle_loss(logits, known)
     assert zoo.oracle_loss(logits, known) < zoo.oracle_loss(other, known)
+
+
+def test_another_network_than_clips_image_tower_is_named_before_anything_is_trained():
+    smaller = dataclasses.replace(SECTIONS["pretraining"], network=SECTIONS["pretraining"].network | {"depth": 1})
+    with pytest.raises(ValueError, match=r"pretraining\.network: .*'depth': 1.*accepted: .*'depth': 4.* for clip"):
+        zoo.pretrained(smaller)

@@ -63,7 +63,7 @@ class Diffusion:
 class Redrawing:
     """Scenes that mini-SD draws again, of which the judges of its pictures learn."""
 
-    per_caption: Count
+    per_caption: Annotated[Count, Field(ge=2)]  # one scene of each style
     strengths: Annotated[list[Share], Field(min_length=1)]
     severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
     steps: Steps
