@@ -93,7 +93,7 @@ def test_a_section_takes_the_shared_bootstrap_but_for_what_it_names_itself(tmp_p
         read.load(PARAMS, overlay)
 
 
-@pytest.mark.parametrize("overlay", ["smoke.yaml", "benchmark.yaml", "paper.yaml"])
+@pytest.mark.parametrize("overlay", ["smoke.yaml", "benchmark.yaml", "paper.yaml", "params2.yaml"])
 def test_an_overlay_holds_only_what_it_changes(overlay):
     plain = read.read(PARAMS)
     same = {(name, key) for name, own in read.read(paths.ROOT / overlay).items() for key in own if own[key] == plain[name].get(key)}
