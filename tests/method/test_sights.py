@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from golden_units import difference
-from tiny_alignment import CHOSEN, GRID, picture, random_judges, write_images
+from tiny_alignment import CHOSEN, GRID, picture, random_judges, write_all, write_images
 
 from cnslib.core import kinds, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
@@ -18,11 +18,7 @@ def judges(tmp_path_factory) -> filtering.Judges:
 
 @pytest.fixture
 def images(tmp_path) -> Path:
-    """The tables of unshifted pictures and of two shifts."""
-    write_images(tmp_path / "images", "unshifted", [0.0])
-    for shift in CHOSEN:
-        write_images(tmp_path / "images", shift, [1.0, 2.0])
-    return tmp_path / "images"
+    return write_all(tmp_path / "images")
 
 
 @pytest.fixture

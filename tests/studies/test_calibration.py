@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from golden_units import difference
-from tiny_alignment import CHOSEN, random_judges, write_images
+from tiny_alignment import CHOSEN, random_judges, write_all
 
 from cnslib.core import kinds, tables
 from cnslib.core.settings.analyses import Calibration
@@ -36,11 +36,7 @@ def judges(tmp_path_factory) -> filtering.Judges:
 
 @pytest.fixture
 def images(tmp_path) -> Path:
-    """The tables of unshifted pictures and of two shifts."""
-    write_images(tmp_path / "images", "unshifted", [0.0])
-    for shift in CHOSEN:
-        write_images(tmp_path / "images", shift, [1.0, 2.0])
-    return tmp_path / "images"
+    return write_all(tmp_path / "images")
 
 
 def test_rulers_lie_beside_each_other(images, judges, tmp_path):

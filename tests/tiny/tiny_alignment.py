@@ -31,6 +31,14 @@ def write_images(folder: Path, shift: str, scales: list[float]) -> None:
     tables.write(pd.DataFrame(rows), folder / f"{shift.replace(' ', '_')}.parquet", tables.images)
 
 
+def write_all(folder: Path) -> Path:
+    """The tables of unshifted pictures and of two shifts; returns their folder."""
+    write_images(folder, "unshifted", [0.0])
+    for shift in CHOSEN:
+        write_images(folder, shift, [1.0, 2.0])
+    return folder
+
+
 def random_judges(folder: Path) -> filtering.Judges:
     """CLIP, image encoder and oracle with random weights."""
     write_clip(folder / "clip")
