@@ -18,12 +18,18 @@ from cnslib.method import filtering
 from cnslib.models.encoders import Oracle
 
 SHARE = pa.Check.in_range(0, 1)
-SIGHT = {"oracle": pa.Column(float, SHARE), "asked": pa.Column(float, SHARE), "named": pa.Column(str)}
+SIGHT = {"oracle": pa.Column(float, SHARE, nullable=True), "asked": pa.Column(float, SHARE, nullable=True), "named": pa.Column(str)}
+BLIND = "not asked"  # what an oracle of the class alone names
 schema = tables.schema(tables.KEY, {**tables.IDENTITY, **SIGHT})
 
 
 def see(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"], *, oracle: Oracle) -> pd.DataFrame:
-    """The rows of a table with the oracle's severity, the shift it names, and one column per shift with that shift's probability."""
+    """The rows of a table with the oracle's severity, the shift it names, and one column per shift with that shift's probability.
+
+    An oracle of the class alone sees no shift: its severities are not numbers, and there are no probabilities.
+    """
+    if not hasattr(oracle, "parts"):
+        return table[tables.KEY].assign(oracle=np.nan, named=BLIND)
     _, shifts, severity = oracle.parts(pictures)
     probability = pd.DataFrame(shifts.softmax(dim=1).double().numpy(), columns=[*SHIFTS, UNSHIFTED], index=table.index)
     found = table[tables.KEY].assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=probability.idxmax(axis=1))
@@ -31,8 +37,8 @@ def see(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"],
 
 
 def ask(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
-    """What the oracle sees of one shift: `asked` is its severity times the probability that it gives to that shift."""
-    asked = (seen["oracle"] * seen[shift]).round(6)
+    """What the oracle sees of one shift: `asked` is its severity times the probability that it gives to that shift, if it knows it."""
+    asked = (seen["oracle"] * seen.get(shift, np.nan)).round(6)
     return seen[[*tables.KEY, "oracle", "named"]].assign(shift=shift, asked=asked)
 
 

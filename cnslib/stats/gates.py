@@ -55,12 +55,13 @@ def holds(key: str, estimate: float) -> bool:
 
 
 def said(found: Mapping[str, dict]) -> str:
-    """One sentence: how many gates hold, and each that does not, with its number."""
-    missed = [
-        f"{key} ({found[key]['estimate']:.2f}, to reach {BOUNDS[key][2]:g})" for key in found if not holds(key, found[key]["estimate"])
-    ]
-    first = f"{len(found) - len(missed)} of {len(found)} gates hold"
-    return f"{first}. **Missed: {'; '.join(missed)}.**" if missed else f"{first}."
+    """How many gates hold, each that does not, with its number, and those for which nothing was there to count."""
+    counted = {key: record["estimate"] for key, record in found.items() if record["n"]}
+    missed = [f"{key} ({value:.2f}, to reach {BOUNDS[key][2]:g})" for key, value in counted.items() if not holds(key, value)]
+    parts = [f"{len(counted) - len(missed)} of {len(found)} gates hold."]
+    parts += [f"**Missed: {'; '.join(missed)}.**"] if missed else []
+    parts += [f"Not measured: {', '.join(key for key in found if key not in counted)}."] if len(counted) < len(found) else []
+    return " ".join(parts)
 
 
 def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, dict]:
@@ -90,11 +91,13 @@ def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     last, rows = seen["scale"].max(), []
     for shift, part in seen.groupby("shift", sort=False):
         end = part[part["scale"] == last]
-        found = {"named": bootstrap.share((end["named"] == shift).to_numpy(), end, settings=settings)}
+        named = (end["named"] == shift).astype(float).where(end["asked"].notna())
+        found = {"named": bootstrap.mean(named.reset_index(drop=True), end, settings=settings)}
         for scale in KEPT_AT:
             at = part[part["scale"] == scale]
             found[f"known at {scale:g}"] = bootstrap.share(at["known"].to_numpy(), at, settings=settings)
-        found |= {f"step of {name}": largest_step(part, name, settings=settings) for name in READINGS}
+        there = [name for name in READINGS if part[name].notna().any()]
+        found |= {f"step of {name}": largest_step(part, name, settings=settings) for name in there}
         rows += [{"shift": shift, "measure": measure, **record} for measure, record in found.items()]
     return pd.DataFrame(rows)
 
@@ -108,7 +111,7 @@ def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) ->
     for scale, key in zip(KEPT_AT, ("class_kept_scale_1_5", "class_kept_scale_2_5"), strict=True):
         at = seen[seen["scale"] == scale]
         found[key] = bootstrap.share(at["known"].to_numpy(), at, settings=settings)
-    steps = {name: worst(measures[f"step of {name}"], side=AT_MOST)[1] for name in READINGS}
+    steps = {name: worst(own, side=AT_MOST)[1] for name, own in measures.items() if name.startswith("step of")}
     return found | {"largest_step_worst_shift": worst(steps, side=AT_MOST)[1]}
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from golden_units import difference
 from tiny_alignment import CHOSEN, GRID, picture, random_judges, write_all, write_images
@@ -60,6 +61,20 @@ def test_scores_of_other_images_are_refused(look, images, judges, tmp_path):
     scores = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment").assign(keep=True)
     with pytest.raises(ValueError, match=r"the oracle's sights: 0 rows missing \[\], 1 foreign"):
         sights.beside(look(), scores.iloc[1:])
+
+
+def test_an_oracle_of_the_class_alone_sees_no_shift_and_one_that_does_not_know_it_no_reading(look, judges, images, tmp_path):
+    class Blind:
+        labels, digest = judges.oracle.labels, "blind"
+
+    table = sights.look(images, ["heavy snow"], oracle=Blind(), folder=tmp_path / "blind")
+    assert (
+        len(table) == len(look(["heavy snow"]))
+        and table[["oracle", "asked"]].isna().all(axis=None)
+        and set(table["named"]) == {"not asked"}
+    )
+    known = sights.see(table, np.stack([picture(*key) for key in table[tables.KEY].itertuples(index=False)]), oracle=judges.oracle)
+    assert sights.ask(known, "heavy rain at night")["asked"].isna().all() and known["oracle"].notna().all()
 
 
 def test_the_tiny_unit_is_the_golden_one(look):

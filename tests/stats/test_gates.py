@@ -105,6 +105,15 @@ def test_the_gates_of_the_pictures_ask_for_the_worst_class_and_shift_and_for_mea
     }
 
 
+def test_where_the_oracle_sees_no_shift_nothing_is_counted_and_nothing_missed():
+    blind = pictures().assign(asked=np.nan, named="not asked")
+    table = gates.by_shift(blind, settings=SETTINGS)
+    assert "step of asked" not in set(table["measure"]) and (table.loc[table["measure"] == "named", "n"] == 0).all()
+    found = gates.pictures(blind, table, settings=SETTINGS)
+    assert found["largest_step_worst_shift"]["estimate"] == pytest.approx(0.2)
+    assert gates.said({"asked_worst_shift": found["asked_worst_shift"]}) == "0 of 1 gates hold. Not measured: asked_worst_shift."
+
+
 def shares(wrong, shifts):
     """Error shares of three classifiers at two scales, the same in both resamples; the last group pools the shifts."""
     samples = np.repeat(np.array(wrong, float)[None], 3, axis=0)

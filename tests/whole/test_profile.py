@@ -89,7 +89,7 @@ def test_the_chain_draws_judges_and_counts_every_image(layout):
     assert len(answers) == 18 and set(answers["preprocessing"]) == {"paper"}
     right = answers["top1"] == answers["class"]
     assert right.groupby(answers["class"]).mean().to_dict() == {"hen": 1, "ostrich": 0}  # of equal logits the first label wins
-    assert {path.stem for path in layout.metrics.glob("*.json")} == set(CHAIN)
+    assert {path.stem for path in layout.metrics.glob("*.json")} == {*CHAIN, "gates"}
 
 
 def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another_user(layout, sections, tmp_path):
