@@ -24,6 +24,7 @@ from cnslib.models import adapters, text_to_image
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
 # has no meaning for a bare token, so these are the captions, which are also the paper's wording (section A.1).
 SHIFT_PROMPT = names.PROMPT + " {text}"
+BY_SHIFT = ("etas", "longer")  # settings that take the place of others for some shifts
 HEALTH_KEYS = ("health_seeds", "health_steps", "health_guidance", "least_gain")  # settings that do not touch the weights
 
 
@@ -77,12 +78,13 @@ def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Ori
 
 def training_settings(settings: Sliders) -> dict[str, int | float]:
     """The settings that the weights of every slider depend on; its text is part of its prompts."""
-    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in (*HEALTH_KEYS, "texts", "etas", "pilot")}
+    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in (*HEALTH_KEYS, "texts", *BY_SHIFT, "pilot")}
 
 
 def own(settings: Sliders, shift: str) -> Sliders:
-    """The settings with the eta of a shift that has one of its own."""
-    return dataclasses.replace(settings, eta=settings.etas.get(shift, settings.eta), etas={})
+    """The settings with the eta and the iterations of a shift that has its own."""
+    eta, iterations = settings.etas.get(shift, settings.eta), settings.longer.get(shift, settings.iterations)
+    return dataclasses.replace(settings, eta=eta, iterations=iterations, etas={}, longer={})
 
 
 def train(

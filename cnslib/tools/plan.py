@@ -20,7 +20,7 @@ from diffusers import AutoencoderKL, UNet2DConditionModel
 
 from cnslib.core import paths
 from cnslib.core.settings import read
-from cnslib.method import generation, health, provision
+from cnslib.method import generation, health, provision, sliders
 from cnslib.method.drawing import chosen
 from cnslib.models import adapters
 from cnslib.studies.bisection import search
@@ -28,7 +28,7 @@ from cnslib.tools import operations, rates, recorded
 from cnslib.tools.operations import Network, Speed
 from cnslib.tools.rates import Rate, guided
 
-PNG = 0.48  # bytes of a stored picture over those of its pixels: the mini world's 8,520 images; a photograph may need more
+PNG, JPEG = 0.48, 0.13  # bytes of a stored picture over those of its pixels, in the mini world; JPEG of quality 90, photographs need more
 PAPER_HOURS = {"sliders": 2000, "generation": 350, "evaluation": 1000}  # CNS-Bench (ICCV 2025), supplement G.3; A40, A100, RTX 8000
 GIB = 2**30
 GIGA = 1e9
@@ -91,8 +91,9 @@ def slider_work(sections: dict[str, Any]) -> list[Work]:
     """Training of the sliders, unless they are given, and the images of their health report."""
     base, settings = sections["base"], sections["sliders"]
     count = len(base.shifts) * len(base.classes)
-    trained = count * settings.iterations * settings.batch_size if base.recipe in provision.RECIPES else 0
-    passes = count * provision.evaluations(base.recipe, settings) - trained
+    each = [sliders.own(settings, shift) for shift in base.shifts]
+    trained = sum(own.iterations for own in each) * len(base.classes) * settings.batch_size if base.recipe in provision.RECIPES else 0
+    passes = sum(provision.evaluations(base.recipe, own) for own in each) * len(base.classes) - trained
     drawn = count * settings.health_seeds
     drawing = health.drawing_settings(settings, sections["generation"].start_fraction)
     report = generation.evaluations(drawing, shifts=1, images=drawn, scales=len(base.scales))["shared"]
@@ -168,7 +169,7 @@ def sizes(sections: dict[str, Any], unet: UNet2DConditionModel, vae: Autoencoder
     looked = len(base.classes) * (inversion.images_per_class + 3 * inversion.validation_images)
     found = {
         "disk: sliders": len(base.shifts) * len(base.classes) * slider,
-        "disk: images": stored * picture * PNG,
+        "disk: images": stored * picture * (JPEG if sections["generation"].quality else PNG),
         "memory: inversion": looked * picture,
         "memory: filtering": len(base.classes) * base.seeds * len(base.scales) * picture,
     }

@@ -21,6 +21,7 @@ SETTINGS = Sliders(
     alpha=1.0,
     eta=4.0,
     etas={},
+    longer={},
     learning_rate=1e-2,
     iterations=2,
     batch_size=2,

@@ -83,6 +83,14 @@ def test_a_shift_has_its_own_eta_and_another_shift_stays_as_it_is(make):
         assert json.loads(adapters.header(path)["settings"])["eta"] == (2.0 if pair[0] == "heavy snow" else SETTINGS.eta)
 
 
+def test_a_shift_has_its_own_number_of_iterations_and_another_shift_stays_as_it_is(make):
+    first = {pair: path.read_bytes() for pair, path in make().items()}
+    again = make(longer={"heavy snow": SETTINGS.iterations + 1})
+    for pair, path in again.items():
+        assert (path.read_bytes() == first[pair]) == (pair[0] != "heavy snow")
+        assert len(json.loads(adapters.header(path)["curve"])["loss"]) == SETTINGS.iterations + (pair[0] == "heavy snow")
+
+
 def test_the_same_settings_give_the_same_bytes_and_the_header_names_the_recipe(make):
     first = make(["heavy snow"], ["sneaker"])["heavy snow", "sneaker"]
     before = first.read_bytes()

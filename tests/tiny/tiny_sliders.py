@@ -16,6 +16,7 @@ SETTINGS = Sliders(
     alpha=1.0,
     eta=4.0,
     etas={},
+    longer={},
     learning_rate=1e-2,
     iterations=3,
     batch_size=2,

@@ -210,7 +210,7 @@ class Sliders:
     """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report.
 
     `texts`: by shift, what the prompt that its sliders learn says behind the class; "in" and the shift's name where there is none.
-    `etas`: by shift, what stands in the place of `eta`.
+    `etas` and `longer`: by shift, what stands in the place of `eta` and of `iterations`.
     """
 
     texts: dict[Shift, Annotated[str, Field(min_length=1)]]
@@ -218,6 +218,7 @@ class Sliders:
     alpha: Positive
     eta: Positive
     etas: dict[Shift, Positive]
+    longer: dict[Shift, Count]
     learning_rate: Positive
     iterations: Count
     batch_size: Count
