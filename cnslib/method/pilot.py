@@ -58,7 +58,7 @@ def readings(
     )
     make = functools.partial(measure, sampler, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
     workers.each(make, [(*key[1:], own[key[0]], shelf[key]) for key in shelf.waiting()], device=sampler.pipe.device, desc="pilot")
-    return tables.read_units(shelf, schema)
+    return tables.read_units(shelf, schema) if keys else pd.DataFrame(columns=[*schema.columns])
 
 
 def measure(
@@ -101,6 +101,8 @@ def criteria(seen: pd.DataFrame) -> pd.DataFrame:
 
     `largest_step` is the part of the whole rise of the mean reading that lies between two neighbouring scales; nan without a rise.
     """
+    if seen.empty:
+        return pd.DataFrame(columns=["shift", "eta", *BOUNDS, "n"])
     last = seen[seen["scale"] == seen["scale"].max()].groupby(["shift", "eta"], sort=False)
     mean = seen.groupby(["shift", "eta", "scale"], sort=False)["asked"].mean().unstack("scale").sort_index(axis=1)
     rise = mean.iloc[:, -1] - mean.iloc[:, 0]
