@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from cnslib.core import tables
@@ -22,14 +21,13 @@ PAPER = {
 }
 
 
-def best(choice: pd.DataFrame, images: int) -> float:
-    """The guidance (the index) with the smallest Frechet distance, of those within one standard error of the best accuracy.
+def best(choice: pd.DataFrame, heldout: float) -> float:
+    """The guidance (the index) with the smallest Frechet distance, of those whose pictures are surely named as well as held-out ones.
 
-    `images` is of how many images each accuracy is.
+    `low` of `choice` is the lower end of each accuracy, `heldout` the accuracy on held-out pictures. The most accurate where none is sure.
     """
-    top = choice["accuracy"].max()
-    error = np.sqrt(top * (1 - top) / images)
-    return choice[choice["accuracy"] >= top - error]["frechet"].idxmin()
+    sure = choice[choice["low"] >= heldout]
+    return sure["frechet"].idxmin() if len(sure) else choice["accuracy"].idxmax()
 
 
 def changes(shards: dict[str, Path], unshifted: pd.DataFrame) -> pd.DataFrame:
