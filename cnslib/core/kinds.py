@@ -7,7 +7,7 @@ then made anew. Nothing is made anew because code changed; `cns stale` lists wha
 from cnslib.core.units import Recipe
 
 # What several kinds make use of. These are no units themselves.
-SCENES = Recipe("scenes", 1, ("cnslib.world.scenes", "cnslib.world.textures"))  # unshifted
+SCENES = Recipe("scenes", 2, ("cnslib.world.scenes", "cnslib.world.textures"))  # unshifted
 SHIFTS = Recipe("shifts", 1, ("cnslib.world.shifts", "cnslib.world.styles", "cnslib.world.weather"), (SCENES,))
 PHOTOGRAPHS = Recipe("photographs", 1, ("cnslib.world.cutouts",), (SCENES,))
 SUBJECTS = Recipe(

@@ -65,16 +65,15 @@ def train(
     schedule: Schedule,
     checkpoint: Path,
     device: str,
-    style: str = "catalog",
 ) -> AutoencoderKL:
-    """Trains the VAE on scenes of all shifts, one batch in five of `style`; sets `scaling_factor` to give latents unit deviation."""
+    """Trains the VAE on scenes of all shifts, one batch in five of the catalog; sets `scaling_factor` to give latents unit deviation."""
     torch.manual_seed(schedule.seed)
     model = build(tuple(channels), latent_channels=latent_channels).to(device)
 
     def loss(step: int) -> Tensor:
         key = ("autoencoder", schedule.seed, step)
-        drawn = "web" if step % 5 else style
-        image = scenes.sample(garments, key, schedule.batch_size, style=drawn, lowest=0.0).image * 2 - 1
+        style = "web" if step % 5 else "catalog"
+        image = scenes.sample(garments, key, schedule.batch_size, style=style, lowest=0.0).image * 2 - 1
         image = image.to(device)
         with torch.autocast(device, torch.bfloat16):
             posterior = model.encode(image).latent_dist

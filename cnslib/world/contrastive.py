@@ -44,8 +44,8 @@ def config(tokens: CLIPTokenizer, *, vision: str, width: int, layers: int) -> di
     }
 
 
-def one_of_each(garments: scenes.Garments, key: tuple, *, style: str = "catalog", severities: Sequence[float] = SEVERITIES) -> scenes.Batch:
-    """One scene for each caption, so that no two texts of a batch are equal; two batches in five are of `style`, the others of the web.
+def one_of_each(garments: scenes.Garments, key: tuple, *, severities: Sequence[float] = SEVERITIES) -> scenes.Batch:
+    """One scene for each caption, so that no two texts of a batch are equal; two batches in five are of the catalog, the others of the web.
 
     A shift that can hardly be seen under its caption teaches that the plain caption means nothing; so `severities` begin above 0.
     """
@@ -59,8 +59,8 @@ def one_of_each(garments: scenes.Garments, key: tuple, *, style: str = "catalog"
     severity = (lowest + (highest - lowest) * mild) * (shifts < len(SHIFTS))
     names = [(*SHIFTS, UNSHIFTED)[s] for s in shifts.tolist()]
     keys = [(*key, i) for i in range(len(pairs))]
-    drawn = style if torch.rand(1, generator=g) < 0.4 else "web"
-    image = scenes.render(garments.grey[rows], keys, style=drawn, shift=names, severity=severity)
+    style = "catalog" if torch.rand(1, generator=g) < 0.4 else "web"
+    image = scenes.render(garments.grey[rows], keys, style=style, shift=names, severity=severity)
     return scenes.Batch(image, labels, shifts, severity, garments.classes)
 
 
@@ -80,7 +80,6 @@ def train(
     device: str,
     redrawn: redrawing.Redrawn | None = None,
     share: float = 0.0,
-    style: str = "catalog",
     severities: Sequence[float] = SEVERITIES,
 ):
     """Trains mini-CLIP with the symmetric InfoNCE loss on batches of all distinct captions; returns model and config.
@@ -96,7 +95,7 @@ def train(
 
     def loss(step: int) -> Tensor:
         key = ("contrastive", schedule.seed, step)
-        batch = one_of_each(garments, key, style=style, severities=severities)
+        batch = one_of_each(garments, key, severities=severities)
         if redrawn and share:
             batch = redrawing.same_captions(batch, redrawn, members, share, seeds.generator(*key, "redrawn"))
         with torch.autocast(device, torch.bfloat16):

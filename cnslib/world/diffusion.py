@@ -89,10 +89,10 @@ def unet(channels: list[int], *, width: int, latent_channels: int) -> UNet2DCond
     )
 
 
-def scheduler(noise: str = "proportional") -> DDIMScheduler:
-    """The noise schedule of Stable Diffusion 2 (768-v): scaled-linear betas, v-prediction, DDIM.
+def scheduler() -> DDIMScheduler:
+    """The noise schedule of Stable Diffusion 2 (768-v): scaled-linear betas, v-prediction, DDIM; but it ends at zero signal.
 
-    With "lognormal" `noise` it ends at zero signal and sampling begins there (Lin et al. 2024, Algorithm 1 and section 3.3).
+    Sampling begins there, with "trailing" steps (Lin et al. 2024, Algorithm 1 and section 3.3).
     """
     return DDIMScheduler(
         beta_start=0.00085,
@@ -102,8 +102,8 @@ def scheduler(noise: str = "proportional") -> DDIMScheduler:
         set_alpha_to_one=False,
         steps_offset=1,
         prediction_type="v_prediction",
-        timestep_spacing={"proportional": "leading", "lognormal": "trailing"}[noise],
-        rescale_betas_zero_snr=noise == "lognormal",
+        timestep_spacing="trailing",
+        rescale_betas_zero_snr=True,
     )
 
 
@@ -137,16 +137,7 @@ def web_latents(
     return data
 
 
-def proportional(count: int, g: torch.Generator, *, noise: DDIMScheduler) -> Int[Tensor, "count"]:
-    """Timesteps in [0, 1000), drawn with a density that grows in proportion to the timestep.
-
-    The caption decides what is drawn while there is mostly noise; near the image it hardly matters what it says.
-    """
-    last = noise.config.num_train_timesteps - 1
-    return ((last + 1) * torch.rand(count, generator=g).sqrt()).long().clamp(max=last)
-
-
-def lognormal(count: int, g: torch.Generator, *, noise: DDIMScheduler) -> Int[Tensor, "count"]:
+def timesteps(count: int, g: torch.Generator, *, noise: DDIMScheduler) -> Int[Tensor, "count"]:
     """Timesteps in [0, 1000): four fifths from a log-normal density of the noise-to-signal ratio (Karras et al. 2022), the others even.
 
     Its median of 0.8 and its width of 1.2 lie where class and shift take shape; the even part reaches the end, where there is no signal.
@@ -155,9 +146,6 @@ def lognormal(count: int, g: torch.Generator, *, noise: DDIMScheduler) -> Int[Te
     drawn = torch.searchsorted(ratio, math.log(0.8) + 1.2 * torch.randn(count, generator=g)).clamp(max=999)
     even = torch.randint(1000, (count,), generator=g)
     return torch.where(torch.rand(count, generator=g) < 0.2, even, drawn)
-
-
-TIMESTEPS = {"proportional": proportional, "lognormal": lognormal}
 
 
 def token_table(tokens: CLIPTokenizer, classes: Sequence[str] = scenes.CLASSES) -> Int[Tensor, "captions+1 context"]:
@@ -178,18 +166,17 @@ def train(
     folder: Path,
     device: str = "cpu",
     severities: Sequence[float] = (0.4, 1.0),
-    noise: str = "proportional",
     ranks: int = 1,
 ) -> StableDiffusionPipeline:
     """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance.
 
-    `noise` names how noisy the pictures of the training are: "proportional" or "lognormal". `ranks` threads share each batch.
+    `ranks` threads share each batch.
     """
     torch.manual_seed(schedule.seed)
-    tokens, levels = tokenizer(garments.classes), scheduler(noise)
+    tokens, levels = tokenizer(garments.classes), scheduler()
     cache = folder / "web_latents.safetensors"
     data = web_latents(vae, garments, images=images, severities=severities, seed=schedule.seed, cache=cache)
-    ids, timesteps = token_table(tokens, garments.classes).to(device), TIMESTEPS[noise]
+    ids = token_table(tokens, garments.classes).to(device)
     denoiser = unet(channels, width=width, latent_channels=vae.config.latent_channels)
     model = Denoiser(text_encoder(tokens, width=width, layers=layers), denoiser).to(device)
     model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower

@@ -20,7 +20,7 @@ from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.models import text_to_image
 from cnslib.world import scenes
 
-STYLES = ("web", "wide")  # of every other scene
+STYLES = ("web", "catalog")  # of every other scene
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ FILES = {  # sha256 of the files of the Debian package dataset-fashion-mnist (MI
 }
 POOLS = {"web": (0, 36000), "catalog": (36000, 48000), "judge": (48000, 60000), "heldout": (60000, 70000)}
 UNIFORMS, FIELDS = 32, 6
-STYLES = {"web": 1.0, "wide": 0.6, "catalog": 0.0}  # share of all poses and colours over which the scenes of a style range
+STYLES = {"web": 1.0, "catalog": 0.6}  # share of all poses and colours over which the scenes of a style range
 
 
 @dataclass(frozen=True)

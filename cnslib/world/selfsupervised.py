@@ -34,11 +34,11 @@ class Learner(nn.Module):
         return self.head(self.backbone((image - MEAN[0]) / STD[0]))
 
 
-def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int, style: str = "catalog") -> list[Float[Tensor, "batch 3 64 64"]]:
+def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int) -> list[Float[Tensor, "batch 3 64 64"]]:
     """Views of the same garments: new pose, colour, background and light each time, one in three under a shift.
 
     Re-rendering is the augmentation; no label enters. All views of a garment are scenes of one kind, web for the first half of the
-    garments and `style` for the others: a network that is told that the two kinds are the same cannot say how far apart they are.
+    garments and catalog for the others: a network that is told that the two kinds are the same cannot say how far apart they are.
     """
     g = seeds.generator(*key, "choice")
     rows = torch.randint(len(garments.labels), (count,), generator=g)
@@ -49,9 +49,9 @@ def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int, styl
         keys = [(*key, crop, i) for i in range(count)]
         severity = 0.7 * torch.rand(count, generator=g)
         parts = []
-        for kind, half in (("web", slice(count // 2)), (style, slice(count // 2, count))):
+        for style, half in (("web", slice(count // 2)), ("catalog", slice(count // 2, count))):
             shifted = {"shift": names[half], "severity": severity[half]}
-            parts.append(scenes.render(garments.grey[rows[half]], keys[half], style=kind, **shifted))  # type: ignore[arg-type]
+            parts.append(scenes.render(garments.grey[rows[half]], keys[half], style=style, **shifted))  # type: ignore[arg-type]
         result.append(torch.cat(parts))
     return result
 
@@ -76,7 +76,6 @@ def train(
     device: str,
     redrawn: redrawing.Redrawn | None = None,
     share: float = 0.0,
-    style: str = "catalog",
 ) -> nn.Module:
     """Trains the network to find, among all views of a batch, the other view of the same garment (NT-Xent); returns the backbone.
 
@@ -87,7 +86,7 @@ def train(
 
     def loss(step: int) -> Tensor:
         key = ("selfsupervised", schedule.seed, step)
-        both = views(garments, key, schedule.batch_size, crops=2, style=style)
+        both = views(garments, key, schedule.batch_size, crops=2)
         if redrawn and share:
             both = [torch.cat(pair) for pair in zip(both, drawn_views(garments, redrawn, key, round(share * len(both[0]))), strict=True)]
         with torch.autocast(device, torch.bfloat16):

@@ -69,9 +69,8 @@ def train_oracle(
     device: str,
     redrawn: redrawing.Redrawn | None = None,
     share: float = 0.0,
-    style: str = "catalog",
 ):
-    """Trains the oracle: class, shift and severity of rendered scenes at every severity, one batch in three of `style`, else of the web.
+    """Trains the oracle: class, shift and severity of rendered scenes at every severity, every third batch of the catalog, else of the web.
 
     A `share` of each batch is replaced by scenes that mini-SD drew again.
     """
@@ -80,8 +79,8 @@ def train_oracle(
 
     def loss(step: int) -> Tensor:
         key = ("oracle", schedule.seed, step)
-        drawn = "web" if step % 3 else style
-        batch = scenes.sample(garments, key, schedule.batch_size, style=drawn, unshifted=0.2, lowest=0.0)
+        style = "web" if step % 3 else "catalog"
+        batch = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=0.2, lowest=0.0)
         if redrawn and share:
             batch = redrawing.mixed(batch, redrawn, share, seeds.generator(*key, "redrawn"))
         with torch.autocast(device, torch.bfloat16):
@@ -120,9 +119,9 @@ def named(model: nn.Module, image: Float[Tensor, "batch 3 64 64"], outputs: slic
     return predict(model, image)[:, outputs].argmax(1)
 
 
-def exam(garments: scenes.Garments, step: str, images: int, style: str) -> tuple[scenes.Batch, scenes.Batch]:
-    """Unshifted scenes of one style, which ask for the class, and web scenes at half severity or more, which ask for the shift."""
-    plain = scenes.sample(garments, (step, "class"), images, style=style, unshifted=1.0)
+def exam(garments: scenes.Garments, step: str, images: int) -> tuple[scenes.Batch, scenes.Batch]:
+    """Unshifted scenes of the catalog, which ask for the class, and web scenes at half severity or more, which ask for the shift."""
+    plain = scenes.sample(garments, (step, "class"), images, style="catalog", unshifted=1.0)
     heavy = scenes.sample(garments, (step, "shift"), images, style="web", unshifted=0.0, lowest=0.5)
     return plain, heavy
 

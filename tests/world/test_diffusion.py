@@ -58,24 +58,17 @@ def test_the_token_table_follows_the_captions_and_ends_with_the_empty_one():
     assert table[-1].tolist() == [tokens.bos_token_id] + [tokens.eos_token_id] * (diffusion.CONTEXT - 1)
 
 
-def test_noise_levels_become_more_frequent_in_proportion_to_the_noise():
-    drawn = diffusion.proportional(200_000, torch.Generator().manual_seed(0), noise=diffusion.scheduler())
-    counts = torch.bincount(drawn, minlength=1000).view(4, 250).sum(1) / len(drawn)
-    assert counts.numpy() == pytest.approx([1 / 16, 3 / 16, 5 / 16, 7 / 16], abs=0.005)
-
-
-def test_lognormal_noise_has_its_median_and_quartiles_but_for_the_even_fifth():
-    noise = diffusion.scheduler("lognormal")
-    drawn = diffusion.lognormal(200_000, torch.Generator().manual_seed(0), noise=noise)
+def test_the_noise_is_lognormal_and_has_its_median_and_quartiles_but_for_the_even_fifth():
+    noise = diffusion.scheduler()
+    drawn = diffusion.timesteps(200_000, torch.Generator().manual_seed(0), noise=noise)
     ratio = ((1 - noise.alphas_cumprod) / noise.alphas_cumprod).sqrt()
     below = torch.stack([ratio < bound for bound in (0.8 * math.exp(-1.2 * 0.6745), 0.8, 0.8 * math.exp(1.2 * 0.6745))])
     expected = 0.8 * torch.tensor([0.25, 0.5, 0.75]) + 0.2 * below.float().mean(1)
     assert below[:, drawn].float().mean(1).numpy() == pytest.approx(expected.numpy(), abs=0.006)
 
 
-def test_the_lognormal_schedule_ends_without_signal_and_sampling_begins_there():
-    noise = diffusion.scheduler("lognormal")
+def test_the_schedule_ends_without_signal_and_sampling_begins_there():
+    noise = diffusion.scheduler()
     noise.set_timesteps(8)
     assert noise.timesteps[0] == 999
     assert noise.alphas_cumprod[-1] == pytest.approx(0, abs=1e-12)
-    assert diffusion.scheduler().alphas_cumprod[-1] > 0.004

@@ -18,7 +18,7 @@ def pipe():
     torch.manual_seed(0)
     tokens, vae = diffusion.tokenizer(), autoencoder.build((8, 8, 8), latent_channels=4)
     parts = diffusion.text_encoder(tokens, width=32, layers=1), diffusion.unet([16, 16, 16], width=32, latent_channels=4)
-    return diffusion.assemble(vae, tokens, diffusion.Denoiser(*parts), diffusion.scheduler("lognormal"))
+    return diffusion.assemble(vae, tokens, diffusion.Denoiser(*parts), diffusion.scheduler())
 
 
 @pytest.fixture(scope="module")

@@ -165,8 +165,8 @@ def test_accuracies_stand_beside_weights_and_steps_in_the_order_of_the_entries()
 
 
 def test_an_exam_asks_for_the_class_without_a_shift_and_for_shifts_that_can_be_seen():
-    plain, heavy = zoo.exam(garments(), "tiny", 6, "wide")
-    again = scenes.sample(garments(), ("tiny", "class"), 6, style="wide", unshifted=1.0)
+    plain, heavy = zoo.exam(garments(), "tiny", 6)
+    again = scenes.sample(garments(), ("tiny", "class"), 6, style="catalog", unshifted=1.0)
     assert torch.equal(plain.image, again.image) and (plain.shift == len(SHIFTS)).all()
     again = scenes.sample(garments(), ("tiny", "shift"), 6, style="web", unshifted=0.0, lowest=0.5)
     assert torch.equal(heavy.image, again.image) and (heavy.shift < len(SHIFTS)).all() and (heavy.severity >= 0.5).all()

@@ -1,6 +1,6 @@
 """Parameters of the base models' trainings (world.yaml): one frozen dataclass per section and notebook."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
@@ -20,7 +20,6 @@ from cnslib.core.settings.method import (
     rising,
 )
 
-Style = Literal["catalog", "wide"]  # of garments that are to be told apart
 Members = Annotated[dict[FileName, dict], Field(min_length=1), AfterValidator(distinct_files)]
 
 
@@ -36,7 +35,6 @@ class Autoencoder:
     learning_rate: Positive
     average: Decay
     quality_images: Count
-    style: Style
     seed: Seed
 
 
@@ -50,7 +48,6 @@ class Diffusion:
     images: Count
     severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
     caption_dropout: Share
-    noise: Literal["proportional", "lognormal"]
     steps: Count
     batch_size: Count
     ranks: Count
@@ -81,7 +78,6 @@ class Contrastive:
     steps: Count
     learning_rate: Positive
     average: Decay
-    style: Style
     severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
     redrawn: Share
     quality_images: Count
@@ -99,7 +95,6 @@ class Selfsupervised:
     batch_size: Count
     learning_rate: Positive
     average: Decay
-    style: Style
     redrawn: Share
     quality_images: Count
     seed: Seed
@@ -115,7 +110,6 @@ class Oracle:
     batch_size: Count
     learning_rate: Positive
     average: Decay
-    style: Style
     redrawn: Share
     quality_images: Count
     prompt_seeds: Count
