@@ -201,15 +201,16 @@ def test_a_diverging_slider_is_named_and_not_written(make, tmp_path):
 
 
 def test_the_plan_counts_the_recipes_own_passes():
-    """140 sliders, 40 updates on 8 latents each: 75 / 36 steps and two teachers per update without gradient, one student with it."""
+    """112 sliders, 40 updates on 8 latents each: 75 / 36 steps and two teachers per update without gradient, one student with it."""
     sections = read.load(paths.resolve("params.yaml"))
-    settings = dataclasses.replace(sections["sliders"], denoising_steps=50)
+    settings = dataclasses.replace(sections["sliders"], denoising_steps=50, iterations=40, longer={})
     found = {}
     for recipe in ("paper", "fast"):
         base = dataclasses.replace(sections["base"], recipe=recipe)
         found[recipe] = next(one for one in plan.work(sections | {"base": base, "sliders": settings}) if one.what == "sliders")
-    assert found["fast"].passes == pytest.approx(140 * 40 * 8 * (75 / 36 + 2)) and found["paper"].passes == 140 * 40 * 8 * 27
-    assert found["fast"].training == found["paper"].training == 140 * 40 * 8
+    latents = 112 * 40 * 8
+    assert found["fast"].passes == pytest.approx(latents * (75 / 36 + 2)) and found["paper"].passes == latents * 27
+    assert found["fast"].training == found["paper"].training == latents
 
 
 def test_the_tiny_unit_is_the_golden_one(make):

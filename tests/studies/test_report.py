@@ -255,7 +255,7 @@ def named(folder, *names: str) -> archives.Archive:
 
 
 def test_class_folders_are_numbered_by_the_labels_that_fit(tmp_path):
-    assert report.labels_of(named(tmp_path, "000_t-shirt", "009_ankle boot"), OUTPUTS) == OUTPUTS
+    assert report.labels_of(named(tmp_path, "000_t-shirt", "007_ankle boot"), OUTPUTS) == OUTPUTS
     assert report.labels_of(named(tmp_path, "000_tench", "009_ostrich"), OUTPUTS) == list(imagenet.labels())
     for folder, said in (("ostrich", "022_bald eagle"), ("1000_nobody", "1,000 classes")):
         with pytest.raises(ValueError, match=f"class folders.*{said}"):

@@ -14,15 +14,17 @@ def found(sections):
     return {one.what: one for one in plan.work(sections)}
 
 
-def test_the_default_benchmark_has_140_sliders_and_8520_images(mini):
-    """10 classes x 14 shifts; 120 unshifted images and 5 more for each of 1,680 trajectories. 16 steps, 12 of them with slider."""
+def test_the_default_benchmark_has_112_sliders_and_22720_images(mini):
+    """8 classes x 14 shifts; 320 unshifted images and 5 more for each of 4,480 trajectories. 16 steps, the last 12 of them with slider and
+    the first 12 with guidance, which asks twice. A tenth of the sliders and more are trained for 60 iterations instead of 30."""
     works = found(mini)
-    assert (works["sliders"].units, works["images"].units, works["tokens"].units) == (140, 8520, 10)
-    assert works["answers of classifiers"].units == len(mini["evaluation"].classifiers) * 8520
-    assert works["images"].passes == 2 * (120 * 16 + 120 * 14 * 5 * 12)
-    assert works["images at other guidances"].units == 3 * 120
-    assert works["tokens"].training == 10 * 120 * 16
-    assert (works["sliders"].training, works["sliders"].passes) == (140 * 40 * 8, 140 * 40 * 8 * 4.5)
+    assert (works["sliders"].units, works["images"].units, works["tokens"].units) == (112, 22_720, 8)
+    assert works["answers of classifiers"].units == len(mini["evaluation"].classifiers) * 22_720
+    assert works["images"].passes == 320 * (12 * 2 + 4) + 320 * 14 * 5 * (8 * 2 + 4)
+    assert works["images at other guidances"].units == 3 * 320
+    assert works["tokens"].training == 8 * 120 * 16
+    samples = (96 * 30 + 16 * 60) * 8
+    assert (works["sliders"].training, works["sliders"].passes) == (samples, samples * 6)
 
 
 def test_the_papers_benchmark_has_its_sliders_and_the_images_that_are_not_drawn_twice(paper):
@@ -46,18 +48,18 @@ def test_what_others_give_costs_nothing_but_its_report(paper):
 
 def test_a_fast_drawing_counts_its_own_steps_and_fills_its_passes(mini, paper):
     """20 steps, 15 of them with slider; 12 seeds are drawn as three passes of 5. At the paper's scale 50 seeds fill ten of them."""
-    fast = {
-        name: found(one | {"base": dataclasses.replace(one["base"], drawing="fast")}) for name, one in (("mini", mini), ("paper", paper))
-    }
-    assert fast["mini"]["images"].passes == 2 * 150 * (20 + 14 * 5 * 15) and fast["mini"]["images"].units == 8520
+    always = {"generation": dataclasses.replace(mini["generation"], guided=[0.0, 1.0])}
+    few = mini | {"base": dataclasses.replace(mini["base"], seeds=12)} | always
+    fast = {name: found(one | {"base": dataclasses.replace(one["base"], drawing="fast")}) for name, one in (("few", few), ("paper", paper))}
+    assert fast["few"]["images"].passes == 2 * 120 * (20 + 14 * 5 * 15) and fast["few"]["images"].units == 96 + 96 * 14 * 5
     assert fast["paper"]["images"].passes == 2 * 5000 * (20 + 14 * 5 * 15)
     assert fast["paper"]["images at most"].passes < found(paper)["images at most"].passes / 4.9
 
 
 def test_the_bisection_asks_for_no_more_than_its_bound(mini):
-    """Each of 8 classifiers halves one cell of 0.5 four times: 32 pictures of 60 trajectories; scans add the 35 multiples of 1/16 off the
+    """Each of 8 classifiers halves one cell of 0.5 four times: 32 pictures of 48 trajectories; scans add the 35 multiples of 1/16 off the
     grid in 6 shifts."""
-    assert found(mini)["images at most"].units == 60 * 32 + 6 * 35
+    assert found(mini)["images at most"].units == 48 * 32 + 6 * 35
 
 
 def test_hours_are_passes_times_rate():
@@ -100,15 +102,15 @@ def test_what_cannot_be_built_is_named_and_left_out(mini):
 
 
 def test_the_plan_of_a_pipeline_that_is_here_measures_that_one(mini, tiny_pipeline_dir):
-    """The tiny pipeline: pictures of 64 px, so 8,520 + 400 + 360 of 12,288 bytes of pixels, at 0.48 of these on disk."""
+    """The tiny pipeline: pictures of 64 px, so 22,720 + 320 + 960 of 12,288 bytes of pixels, at 0.13 of these on disk."""
     here = mini | {"base": dataclasses.replace(mini["base"], pipeline=str(tiny_pipeline_dir))}
     text = plan.report(here, seconds=0)
     assert "hours of one device" in text and "hours of one core: filtering" in text and "left out of the sum" not in text
     count = len(mini["evaluation"].classifiers)
-    assert f"10 classes, 14 shifts, 6 scales, 12 seeds, {count} classifiers" in text and "its own models" in text
+    assert f"8 classes, 14 shifts, 6 scales, 40 seeds, {count} classifiers" in text and "its own models" in text
     unet, vae, _ = rates.models(tiny_pipeline_dir, "cpu")
     sizes = plan.sizes(here, unet, vae)
-    assert sizes["disk: images"] == pytest.approx(9280 * 12288 * 0.48 / 2**30)
+    assert sizes["disk: images"] == pytest.approx(24_000 * 12288 * 0.13 / 2**30)
 
 
 def test_without_the_device_units_disk_memory_and_operations_are_told(paper, looking):

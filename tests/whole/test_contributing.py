@@ -72,7 +72,7 @@ def house(tmp_path_factory):
     changed(folder, DIFFS[0])
     changed(folder, DIFFS[2])
     (folder / "data").symlink_to(ROOT / "data")
-    write_timm(folder / "weights" / "mine", outputs=10)
+    write_timm(folder / "weights" / "mine", outputs=8)
     write_pictures(folder / "artifacts" / "generation")
     grid = {"classes": CLASSES, "shifts": SHIFTS, "scales": SCALES, "seeds": SEEDS}
     base = {"out": str(folder), "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1, "target": "same classes"}} | grid
