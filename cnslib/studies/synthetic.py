@@ -114,7 +114,7 @@ def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) ->
         ]
     )
     rows = [
-        np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[-seed] for name, seed in zip(plan["class"], plan["seed"], strict=True)
+        np.flatnonzero(pool.labels == pool.classes.index(name))[-seed] for name, seed in zip(plan["class"], plan["seed"], strict=True)
     ]
     keys = [("synthetic", settings.seed, *key) for key in plan[tables.TRAJECTORY].itertuples(index=False, name=None)]
     chance = torch.stack([torch.rand((), generator=seeds.generator(*key, "severity")) for key in keys])
@@ -128,7 +128,7 @@ def outcome(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     runs = [(BEFORE, 0), *((arm, run) for run in range(1, experiment.settings.runs + 1) for arm in (REAL, MIXED))]
     shelf = units.Shelf(folder, {key: (f"{identifier(key[0])}_{key[1]}.parquet", experiment.stamp(*key)) for key in runs})
     if waiting := shelf.waiting():
-        pool = scenes.garments(paths.GARMENTS, "catalog")
+        pool = scenes.garments(paths.GARMENTS, "catalog", experiment.labels)
         workers.each(train_and_answer, [(experiment, pool, *key, shelf[key]) for key in waiting], device=experiment.device, desc="runs")
     return tables.read_units(shelf, schema)
 
@@ -164,7 +164,7 @@ def batch(
     """One batch whose last `share` is generated; the real images in front are those that a batch without generated ones begins with."""
     count = experiment.settings.batch_size
     real = scenes.sample(pool, key, count, style="catalog", unshifted=1.0)
-    named = torch.tensor([experiment.labels.index(name) for name in scenes.CLASSES])[real.label]
+    named = torch.tensor([experiment.labels.index(name) for name in pool.classes])[real.label]
     drawn = round(share * count)
     rows = torch.randint(len(stock.label), (count,), generator=seeds.generator(*key, "generated"))[:drawn].numpy()
     image = torch.from_numpy(stock.pictures[rows]).permute(0, 3, 1, 2).float() / 255

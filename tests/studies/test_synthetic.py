@@ -36,7 +36,7 @@ SETTINGS = Synthetic(
 )
 
 
-def many(_folder=None, _pool=None) -> scenes.Garments:
+def many(_folder=None, _pool=None, _classes=None) -> scenes.Garments:
     """Ten copies of the synthetic garments."""
     few = garments()
     return scenes.Garments(few.grey.repeat(10, 1, 1), np.tile(few.labels, 10))
