@@ -28,7 +28,7 @@ from cnslib.tools import operations, rates, recorded
 from cnslib.tools.operations import Network, Speed
 from cnslib.tools.rates import Rate, guided
 
-PNG, JPEG = 0.48, 0.13  # bytes of a stored picture over those of its pixels, in the mini world; JPEG of quality 90, photographs need more
+PNG, JPEG = 0.48, 0.11  # bytes of a stored picture over those of its pixels, in the mini world; JPEG of quality 90, photographs need more
 PAPER_HOURS = {"sliders": 2000, "generation": 350, "evaluation": 1000}  # CNS-Bench (ICCV 2025), supplement G.3; A40, A100, RTX 8000
 GIB = 2**30
 GIGA = 1e9

@@ -102,7 +102,7 @@ def test_what_cannot_be_built_is_named_and_left_out(mini):
 
 
 def test_the_plan_of_a_pipeline_that_is_here_measures_that_one(mini, tiny_pipeline_dir):
-    """The tiny pipeline: pictures of 64 px, so 22,720 + 320 + 960 of 12,288 bytes of pixels, at 0.13 of these on disk."""
+    """The tiny pipeline: pictures of 64 px, so 22,720 + 320 + 960 of 12,288 bytes of pixels, at 0.11 of these on disk."""
     here = mini | {"base": dataclasses.replace(mini["base"], pipeline=str(tiny_pipeline_dir))}
     text = plan.report(here, seconds=0)
     assert "hours of one device" in text and "hours of one core: filtering" in text and "left out of the sum" not in text
@@ -110,7 +110,7 @@ def test_the_plan_of_a_pipeline_that_is_here_measures_that_one(mini, tiny_pipeli
     assert f"8 classes, 14 shifts, 6 scales, 40 seeds, {count} classifiers" in text and "its own models" in text
     unet, vae, _ = rates.models(tiny_pipeline_dir, "cpu")
     sizes = plan.sizes(here, unet, vae)
-    assert sizes["disk: images"] == pytest.approx(24_000 * 12288 * 0.13 / 2**30)
+    assert sizes["disk: images"] == pytest.approx(24_000 * 12288 * 0.11 / 2**30)
 
 
 def test_without_the_device_units_disk_memory_and_operations_are_told(paper, looking):
