@@ -199,6 +199,11 @@ def decode(data: bytes, name: str) -> UInt8[np.ndarray, "height width 3"]:
     return pictures_of.read(data, f"{name}: its image", formats=("PNG", "JPEG"))
 
 
+def stored(pictures: UInt8[np.ndarray, "pictures height width 3"], *, quality: int) -> UInt8[np.ndarray, "pictures height width 3"]:
+    """The pictures as they come back from a table: what a JPEG of that quality leaves of them, and all of it at 0."""
+    return np.stack([decode(encode(picture, quality=quality), "a picture") for picture in pictures]) if quality else pictures
+
+
 def pictures(table: pd.DataFrame, name: str) -> UInt8[np.ndarray, "rows height width 3"]:
     """All pictures of a table of images, in row order."""
     identity = [c for c in table.columns if c != "image"]

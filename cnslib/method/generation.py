@@ -78,11 +78,13 @@ class Sampler:
 
     def denoise(self, latents: Tensor, name: str, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
         """DDIM over some timesteps, as the plain pipeline does it, with classifier-free guidance in those where it acts."""
-        text = self.text(name)
-        context = text.repeat_interleave(len(latents), dim=0)
+        return self.walk(latents, self.text(name).repeat_interleave(len(latents), dim=0), timesteps)
+
+    def walk(self, latents: Tensor, context: Tensor, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
+        """`denoise` with a text of its own for every latent: in `context` all negative prompts (only with guidance), then all others."""
         for timestep in timesteps:
             acts = self.guided[int(timestep)]
-            prompts = len(text) if acts else 1
+            prompts = len(context) // len(latents) if acts else 1
             output = self.pipe.unet(latents.repeat(prompts, 1, 1, 1), timestep, context[-prompts * len(latents) :]).sample
             plain, *guided = output.chunk(prompts)
             for conditional in guided:

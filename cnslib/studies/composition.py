@@ -148,7 +148,8 @@ def sheet(study: Study, own: dict[str, pd.DataFrame], name: str, seed: int) -> d
     cells = list(itertools.product(left, right))
     both = [cell for cell in cells if min(cell) > 0]
     with loaded(study.sampler.pipe, [slider_path(study.sliders, shift, name) for shift in own]) as names:
-        drawn = dict(zip(both, shifted(study.sampler, names, name, seed, both).numpy(), strict=True))
+        images = tables.stored(shifted(study.sampler, names, name, seed, both).numpy(), quality=study.sampler.settings.quality)
+        drawn = dict(zip(both, images, strict=True))
     return {cell: drawn[cell] if cell in drawn else right[cell[1]] if cell[0] == 0 else left[cell[0]] for cell in cells}
 
 

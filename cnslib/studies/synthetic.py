@@ -113,9 +113,7 @@ def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) ->
             for number in range(settings.style_images)
         ]
     )
-    rows = [
-        np.flatnonzero(pool.labels == pool.classes.index(name))[-seed] for name, seed in zip(plan["class"], plan["seed"], strict=True)
-    ]
+    rows = [np.flatnonzero(pool.labels == pool.classes.index(name))[-seed] for name, seed in zip(plan["class"], plan["seed"], strict=True)]
     keys = [("synthetic", settings.seed, *key) for key in plan[tables.TRAJECTORY].itertuples(index=False, name=None)]
     chance = torch.stack([torch.rand((), generator=seeds.generator(*key, "severity")) for key in keys])
     amount = settings.lowest + (1 - settings.lowest) * chance

@@ -115,18 +115,6 @@ def distances(sampler: Sampler, shifts: list[str], name: str) -> pd.DataFrame:
     return pd.concat({"distance": lengths, "tokens moved": counts}, axis=1)
 
 
-def denoise(sampler: Sampler, latents: Tensor, context: Tensor, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
-    """`Sampler.denoise` with a text of its own for every sample of the batch."""
-    passes = len(context) // len(latents)
-    for timestep in timesteps:
-        output = sampler.pipe.unet(latents.repeat(passes, 1, 1, 1), timestep, context).sample
-        plain, *guided = output.chunk(passes)
-        for conditional in guided:
-            plain = plain + sampler.settings.guidance * (conditional - plain)
-        latents = sampler.scheduler.step(plain, timestep, latents).prev_sample
-    return latents
-
-
 @torch.no_grad()
 def shifted(
     sampler: Sampler, shift: str, name: str, seed: int, method: str, weights: list[float]
@@ -139,7 +127,13 @@ def shifted(
     start = sampler.prefix(name, seed) if early else text_to_image.initial_latent(sampler.pipe, seed)
     latents = start.repeat(len(weights), 1, 1, 1)
     context = contexts(sampler, shift, name, method, weights)
-    return text_to_image.decode(sampler.pipe, denoise(sampler, latents, context, sampler.scheduler.timesteps[early:]))
+    return text_to_image.decode(sampler.pipe, sampler.walk(latents, context, sampler.scheduler.timesteps[early:]))
+
+
+def drawn(study: Study, shift: str, name: str, seed: int, method: str, weights: list[float]) -> Pictures:
+    """`shifted`, as the benchmark stores its images: beside these, a picture without the marks of a JPEG would be another kind."""
+    images = shifted(study.sampler, shift, name, seed, method, weights).numpy()
+    return tables.stored(images, quality=study.sampler.settings.quality)
 
 
 def grid(method: str, scales: list[float]) -> list[float]:
@@ -201,8 +195,7 @@ def trajectories(study: Study, shift: str, name: str, seed: int, own: pd.DataFra
     key = {"shift": shift, "class": name, "seed": seed}
     for method in METHODS:
         found = [0.0, *grid(method, scales)]
-        drawn = stored[1:] if method == SLIDER else shifted(study.sampler, shift, name, seed, method, found[1:]).numpy()
-        pictures = np.concatenate([stored[:1], drawn])
+        pictures = stored if method == SLIDER else np.concatenate([stored[:1], drawn(study, shift, name, seed, method, found[1:])])
         yield pd.DataFrame({"method": method, **key, "scale": found, **looks(study, pictures, shift, name)})
 
 
@@ -224,7 +217,7 @@ def unmoved(study: Study, shift: str, name: str) -> pd.Series:
     """The largest difference in grey levels from the benchmark's unshifted picture at weight 0 of every text."""
     own = own_rows(benchmark(study.images, shift), name, scales=[0.0], seeds=1)
     stored = tables.pictures(own, UNSHIFTED).astype(int)
-    again = {method: shifted(study.sampler, shift, name, 1, method, [0.0]).numpy() for method in TEXTUAL}
+    again = {method: drawn(study, shift, name, 1, method, [0.0]) for method in TEXTUAL}
     largest = {method: abs(picture - stored).max() for method, picture in again.items()}
     return pd.Series(largest, name="largest difference in grey levels")
 
@@ -265,11 +258,12 @@ def measure_finer(study: Study, shift: str, name: str, own: pd.DataFrame, scales
 
 
 def turned(study: Study, shift: str, name: str, seed: int, method: str, scales: list[float]) -> Pictures:
-    """The images of one trajectory by a method of FINER."""
+    """The images of one trajectory by a method of FINER, as the benchmark stores them."""
     if method != SLIDER:
-        return shifted(study.sampler, shift, name, seed, method, scales).numpy()
+        return drawn(study, shift, name, seed, method, scales)
     with adapters.loaded(study.sampler.pipe, sliders.slider_path(study.sliders, shift, name)):
-        return study.sampler.shifted(name, seed, scales).numpy()
+        images = study.sampler.shifted(name, seed, scales).numpy()
+    return tables.stored(images, quality=study.sampler.settings.quality)
 
 
 def films(study: Study, asked: list[tuple[str, str, str, int]], *, scales: list[float]) -> dict[tuple[str, str, str, int], Pictures]:
@@ -292,6 +286,6 @@ def film(study: Study, method: str, own: pd.DataFrame) -> pd.DataFrame:
         return own
     shift, name, seed = own[tables.TRAJECTORY].iloc[0]
     found = grid(method, own["scale"].tolist())
-    drawn = shifted(study.sampler, shift, name, int(seed), method, found)
-    rows = generation.rows(shift, name, int(seed), found, drawn, quality=study.sampler.settings.quality)
+    images = shifted(study.sampler, shift, name, int(seed), method, found)
+    rows = generation.rows(shift, name, int(seed), found, images, quality=study.sampler.settings.quality)
     return pd.concat([own[:1], pd.DataFrame(rows)], ignore_index=True)

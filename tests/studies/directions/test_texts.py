@@ -1,5 +1,7 @@
 """Shifts by text: weight 0 changes nothing, weight 1 is the other prompt, and every method is looked at once."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -96,12 +98,20 @@ def test_a_direction_moves_its_own_tokens_alone_and_in_proportion(sampler, metho
     assert torch.allclose((one - plain)[moved], expected.expand(len(moved), -1), atol=1e-5)
 
 
-def test_denoising_with_equal_texts_is_the_sampler_bit_for_bit(sampler):
-    start = torch.randn((3, 4, 16, 16), generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        context = texts.contexts(sampler, SHIFT, "sneaker", texts.WHOLE, [0.0] * 3)
-        ours = texts.denoise(sampler, start, context, sampler.scheduler.timesteps)
-        assert torch.equal(ours, sampler.denoise(start, "sneaker", sampler.scheduler.timesteps))
+@pytest.mark.parametrize("method", texts.TEXTUAL)
+def test_guidance_acts_in_the_steps_in_which_it_does_for_the_benchmark(sampler, method):
+    """At weight 0 a text is the class prompt, so the picture must be the benchmark's whose guidance acts in the same interval."""
+    late = generation.Sampler(sampler.pipe, settings=dataclasses.replace(SETTINGS, guided=[0.3, 1.0]))
+    drawn = texts.shifted(late, SHIFT, "sneaker", 3, method, [0.0])
+    assert torch.equal(drawn, late.unshifted("sneaker", 3)) and not torch.equal(drawn, sampler.unshifted("sneaker", 3))
+
+
+def test_drawings_are_stored_as_the_benchmark_stores_its_images(study):
+    images = texts.shifted(study.sampler, SHIFT, "sneaker", 3, texts.WHOLE, [1.0])
+    sampler = generation.Sampler(study.sampler.pipe, settings=dataclasses.replace(SETTINGS, quality=50))
+    drawn = texts.drawn(dataclasses.replace(study, sampler=sampler), SHIFT, "sneaker", 3, texts.WHOLE, [1.0])
+    stored = pd.DataFrame(generation.rows(SHIFT, "sneaker", 3, [1.0], images, quality=50))
+    assert np.array_equal(drawn, tables.pictures(stored, "stored")) and not np.array_equal(drawn, images.numpy())
 
 
 def test_an_unknown_method_is_named(sampler):
