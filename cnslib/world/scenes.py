@@ -139,7 +139,7 @@ def place(grey: Float[Tensor, "batch 28 28"], pose: Float[Tensor, "batch 4"], si
 
 
 def scenes(grey: Float[Tensor, "batch 28 28"], draws: Draws, *, style: str, side: int = 64) -> Scene:
-    """Renders garments as scenes of one style: from "web" (any pose, any colour) to "catalog" (upright, framed, soft palette)."""
+    """Renders garments as scenes of one style: from "web" (any pose, any colour) to "catalog" (a narrower range of both)."""
     u, wide = draws.uniforms, STYLES[style]
     centred = 2 * u - 1
     scale = 0.98 - 0.12 * wide + (0.06 + 0.14 * wide) * centred[:, 0]
@@ -155,7 +155,7 @@ def scenes(grey: Float[Tensor, "batch 28 28"], draws: Draws, *, style: str, side
 
 
 def backdrop(draws: Draws, side: int, *, wide: float) -> Float[Tensor, "batch 3 side side"]:
-    """A two-colour procedural background: pale and even in the catalog, saturated and cloudy on the web."""
+    """A two-colour procedural background: paler and more even in the catalog than on the web."""
     u = draws.uniforms
     saturation, value = 0.08 + 0.5 * wide * u[:, 8], 0.82 - 0.42 * wide * u[:, 9] + 0.14 * u[:, 10]
     first = hsv(u[:, 11], saturation, value)

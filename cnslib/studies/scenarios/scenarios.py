@@ -17,7 +17,7 @@ Mask = Float[np.ndarray, "height width"]
 SIGMA, RADIUS = 3.0, 7  # a 15 x 15 Gaussian, as in the released code
 BANDS = {"red": [(0, 29), (150, 180)], "green": [(30, 89)], "blue": [(90, 149)]}  # hues in units of two degrees, as in the released code
 RAINBOW = 90  # largest shift of the hue in the same unit, as in the released code
-SATURATION = 0.8  # at least, of a coloured background: ours. The released code keeps it, and the hue of a pale ground is hardly seen
+SATURATION = 0.8  # at least, of a coloured background: ours. The released code keeps it, and on a pale ground a hue is hardly seen
 GREY = np.array([0.299, 0.587, 0.114])  # luma, Rec. 601
 GAIN, LIFT, SHARPEN = 1.5, 0.1, 1.0  # brightness is ours: the paper gives no amounts, and those of the released code saturate
 

@@ -1,8 +1,9 @@
 """Segmentation under the scenarios of XIMAGENET-12 (sections 5.1 and 5.2): networks trained on originals, and the IoU of their maps.
 
-Small networks learn exact masks of garments. Output 0 is the background, output 1 + i the garment i of `scenes.CLASSES`. Weights are not
-kept; what is kept of every image are the pixels that prediction and truth share and cover together, label by label. IoU, mIoU, failures
-and shares on the foreground follow from these counts, with intervals, beside what the paper says of them.
+Small networks learn exact masks of garments. Output 0 is the background, output 1 + i the garment i of `scenes.CLASSES`; they learn the
+benchmark's classes alone, so that a garment that was left out is no answer. Weights are not kept; what is kept of every image are the
+pixels that prediction and truth share and cover together, label by label. IoU, mIoU, failures and shares on the foreground follow from
+these counts, with intervals, beside what the paper says of them.
 
 A trajectory is one image under one scenario, which stands in the column `shift`; its severity stands in `scale`.
 """
@@ -89,7 +90,7 @@ def train_and_answer(
 ) -> None:
     """One unit: trains a network, lets it segment every held-out garment in every state, and writes what came out."""
     checkpoint = checkpoints / f"{identifier(name)}-{made['maps'].made_from[:12]}.pt"
-    model = train(name, settings=settings, checkpoint=checkpoint, device=device)
+    model = train(name, classes, settings=settings, checkpoint=checkpoint, device=device)
     found, maps = [], []
     for own in inputs.garments(classes, settings=settings, drawing=drawing):
         predicted = segment(model, inputs.pictures(own, settings.severities, seed=settings.seed), device=device)
@@ -122,9 +123,9 @@ def network(name: str, encoder: str) -> nn.Module:
     return model
 
 
-def train(name: str, *, settings: Segmentation, checkpoint: Path, device: str) -> nn.Module:
-    """Trains a network on fresh catalog scenes without a scenario: cross-entropy of every pixel, mirror augmentation."""
-    pool = scenes.garments(paths.GARMENTS, "catalog")
+def train(name: str, classes: list[str], *, settings: Segmentation, checkpoint: Path, device: str) -> nn.Module:
+    """Trains a network on fresh catalog scenes of these classes without a scenario: cross-entropy of every pixel, mirror augmentation."""
+    pool = scenes.garments(paths.GARMENTS, "catalog", classes)
     training.begin(settings.seed)
     model = network(name, settings.encoder)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
@@ -142,7 +143,8 @@ def batch(pool: scenes.Garments, key: tuple, count: int) -> tuple[Float[Tensor, 
     chosen = torch.randint(len(pool.labels), (count,), generator=seeds.generator(*key, "choice"))
     scene = scenes.scenes(pool.grey[chosen], scenes.draw([(*key, i) for i in range(count)]), style="catalog")
     image, mask = training.flip(torch.cat([scene.image, scene.mask], 1), seeds.generator(*key, "flip")).split([3, 1], dim=1)
-    label = torch.from_numpy(pool.labels)[chosen][:, None, None] + 1
+    outputs = torch.tensor([LABELS.index(name) for name in pool.classes])
+    label = outputs[torch.from_numpy(pool.labels)[chosen]][:, None, None]
     return image, torch.where(mask[:, 0] > 0.5, label, 0)
 
 

@@ -10,11 +10,12 @@ import torch
 from tiny_segmentation import SETTINGS, key
 from tiny_settings import changed
 
-from cnslib.core import tables, units
+from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED
 from cnslib.models import encoders
 from cnslib.stats import accuracy
 from cnslib.studies.segmentation import inputs, masks
+from cnslib.world import scenes
 
 CLASSES = ["trouser", "bag"]
 TROUSER, BAG = (masks.LABELS.index(name) for name in CLASSES)
@@ -69,6 +70,13 @@ def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path, drawing, mo
     assert written[0] == written[1] != written[2]
     maps = tables.read(tmp_path / "0" / "maps.parquet", tables.images)
     assert len(maps) == 1 + len(inputs.NAMES)
+
+
+def test_networks_learn_the_given_classes_alone_under_their_own_outputs():
+    """A bag is output 9, after the background and the eight garments before it, also where no other garment is learned."""
+    pool = scenes.garments(paths.GARMENTS, "catalog", ["bag", "trouser"])
+    _, target = masks.batch(pool, ("test", 1), 24)
+    assert set(target.unique().tolist()) == {0, TROUSER, BAG} and (TROUSER, BAG) == (2, 9)
 
 
 def test_the_encoder_starts_from_the_given_weights():
