@@ -3,6 +3,7 @@
 `figures.use_style` fixes them from the parameters; what is not fixed is ordered by name and looks as its place among its like says.
 """
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping
 
 import seaborn as sns
@@ -11,6 +12,7 @@ from matplotlib.colors import to_rgb
 MARKERS = "osD^vPX"
 YELLOW, OLIVE = 8, (0.62, 0.57, 0.05)  # the palette's yellow cannot be read on white
 PALEST = 0.7  # share of white in the first classifier of a family; the last has the family's own colour
+PLACES = 70  # looks that are told apart
 FIXED: dict[str, dict] = {}  # the look of each name, in the order of the figures
 
 
@@ -35,7 +37,7 @@ def fix(*, shifts: Iterable[str], grouped: Mapping[str, list[str]]) -> None:
 
 
 def look(place: int) -> dict:
-    """The colour and marker of a place, ten and seven of them: of seventy names no two are alike."""
+    """The colour and marker of a place, ten and seven of them: of PLACES names no two are alike."""
     colours = sns.color_palette("colorblind")
     colours[YELLOW] = OLIVE
     return {"color": colours[place % len(colours)], "marker": MARKERS[place % len(MARKERS)]}
@@ -54,7 +56,12 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def looks(names: Iterable[str]) -> dict[str, dict]:
-    """Colour and marker of each name, told apart in grey print too; what has no fixed look takes that of its place by name."""
+    """Colour and marker of each name, told apart in grey print too.
+
+    What has no fixed look takes, in the order of the names, one that none of the others has, and a colour of its own as long as any is left.
+    """
     own = sorted(name for name in set(names) if name not in FIXED)
-    known = [name for name in ordered(names) if name in FIXED]
-    return {name: look(place) for place, name in enumerate(own)} | {name: FIXED[name] for name in known}
+    known = {name: FIXED[name] for name in ordered(names) if name in FIXED}
+    taken = [fixed["color"] for fixed in known.values()]
+    free = sorted((look(place) for place in range(PLACES) if look(place) not in known.values()), key=lambda one: one["color"] in taken)
+    return dict(zip(own, itertools.cycle(free), strict=False)) | known

@@ -31,6 +31,14 @@ def test_a_name_looks_the_same_whoever_stands_beside_it():
     assert alone["resnet"] == among["resnet"] and list(among) == ["zebra", "alexnet", "resnet", "clip_probe"]
 
 
+def test_a_name_without_a_fixed_look_takes_a_colour_that_nobody_beside_it_has():
+    names = ["alexnet", "clip_probe", "heavy snow", "one", "other"]
+    looks = palette.looks(names)
+    assert len({look["color"] for look in looks.values()}) == len(names) - 1  # the first shift and the first family share theirs
+    many = palette.looks(["alexnet", *(f"name {i:02d}" for i in range(palette.PLACES - 1))])
+    assert len({(look["color"], look["marker"]) for look in many.values()}) == palette.PLACES
+
+
 def test_a_family_has_the_colour_of_its_last_member_and_the_others_are_paler():
     looks = palette.looks(["resnet", "resnet_s", "CLIP", "clip_probe", "alexnet"])
     assert looks["CLIP"]["color"] == looks["clip_probe"]["color"] != looks["resnet"]["color"]
