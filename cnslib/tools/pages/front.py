@@ -20,7 +20,7 @@ from cnslib.stats import verdicts
 MARKED = re.compile(r"(<!-- filled: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # What is measured, where its record lies (the step, then the keys in metrics/<step>.json), and what the paper says; {n} is the record's n.
 NUMBERS = [
-    ("steps of 0.5 that raise the alignment with the shift ({n} sliders)", ("sliders", "monotone_share"), "0.73"),
+    ("steps of 0.5 that raise the alignment with the shift ({n} trajectories)", ("calibration", "rising", "alignment"), "0.73"),
     (
         "filter at the paper's recall 0.9: out-of-class images found, of {n} shifted images of trajectories that start in class",
         ("filtering", "recall_of_the_paper", "ours", "tpr"),
