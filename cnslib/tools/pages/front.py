@@ -38,6 +38,9 @@ NUMBERS = [
 QUALITIES = {
     "vae_psnr_db": "autoencoder: PSNR in dB, catalog pictures",
     "vae_psnr_db_worst_shift": "autoencoder: PSNR in dB under the shift it draws worst",
+    "frechet_heldout": "mini-SD: Fréchet distance of drawings to unseen scenes, in features of the image encoder",
+    "frechet_floor": "the same between two sets of unseen scenes",
+    "copied": "mini-SD: share of drawings nearer to a scene of its training than 99 of 100 unseen scenes are",
     "clip_class_accuracy": "text-image encoder: garments named from their class texts",
     "clip_shift_accuracy": "text-image encoder: shifts named from their texts",
     "dino_knn_accuracy": "image encoder: garments named by the nearest neighbours",
