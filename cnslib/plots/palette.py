@@ -58,7 +58,7 @@ def ordered(names: Iterable[str]) -> list[str]:
 def looks(names: Iterable[str]) -> dict[str, dict]:
     """Colour and marker of each name, told apart in grey print too.
 
-    What has no fixed look takes, in the order of the names, one that none of the others has, and a colour of its own as long as any is left.
+    What has no fixed look takes, in the order of the names, one that none of the others has, with a colour of its own while any is left.
     """
     own = sorted(name for name in set(names) if name not in FIXED)
     known = {name: FIXED[name] for name in ordered(names) if name in FIXED}

@@ -66,14 +66,44 @@ def filled(text: str) -> str:
     return MARKED.sub(table, text)
 
 
+BECAME = {  # what a verdict means for a claim about robustness
+    "hold": verdicts.CONFIRMED,
+    "point the other way": (verdicts.OPPOSITE,),
+    "stay open": (verdicts.UNDECIDED,),
+    "cannot be measured here": (verdicts.UNMEASURED,),
+}
+
+
+def listed() -> pd.DataFrame:
+    """The paper's claims about robustness in its order: claim, verdict and interval; "..." is the claim before, which it goes on."""
+    claims = pd.read_csv(paths.ROOT / "published" / "claims.csv")[["id", "claim", "measure"]]
+    whole = [text.replace("...", f"{before},") for before, text in zip(["", *claims["claim"]], claims["claim"], strict=False)]
+    found = pd.read_csv(paths.ROOT / "figures" / "axes" / "claims.csv").drop(columns="claim")
+    return claims.assign(claim=whole).merge(found, on="id", validate="one_to_one").query("measure != 'held-out error'")
+
+
 def verdict() -> str:
     """What became of the paper's claims about robustness, in four numbers."""
-    listed = pd.read_csv(paths.ROOT / "published" / "claims.csv").set_index("id")["measure"]
-    claims = pd.read_csv(paths.ROOT / "figures" / "axes" / "claims.csv")
-    words = claims.loc[claims["id"].map(listed) != "held-out error", "verdict"]
-    kinds = {"hold": verdicts.CONFIRMED, "point the other way": (verdicts.OPPOSITE,), "stay open": (verdicts.UNDECIDED,)}
-    counts = [int(words.isin(own).sum()) for own in [*kinds.values(), (verdicts.UNMEASURED,)]]
-    return markdown(["claims about robustness", *kinds, "cannot be measured here"], [len(words), *counts])
+    words = listed()["verdict"]
+    return markdown(["claims about robustness", *BECAME], [len(words), *(int(words.isin(own).sum()) for own in BECAME.values())])
+
+
+def claims() -> str:
+    """Every claim about robustness under what became of it, with its number here and, where it stays open, what could have been seen."""
+    table, rows = listed(), []
+    for name, words in BECAME.items():
+        for own in table[table["verdict"].isin(words)].itertuples():
+            measured = ranged(own._asdict()) if own.n > 0 else ""
+            seen = f"{own.smallest:.2f}" if own.verdict == verdicts.UNDECIDED else ""
+            rows.append([name, own.claim, measured, seen])
+    return markdown(["what became of it", "claim", "here", "least that could have been seen"], *rows)
+
+
+def findings() -> str:
+    """The claims that hold and those that point the other way, in two sentences."""
+    table = listed()
+    said = {name: "; ".join(table.loc[table["verdict"].isin(BECAME[name]), "claim"]) or "none" for name in list(BECAME)[:2]}
+    return "\n\n".join(f"**Claims that {name}:** {own}." for name, own in said.items())
 
 
 def numbers() -> str:
@@ -100,6 +130,8 @@ def qualities() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "verdict": verdict,
+    "claims": claims,
+    "findings": findings,
     "numbers": numbers,
     "classifiers": classifiers,
     "qualities": qualities,
@@ -117,7 +149,8 @@ def record(step: str, *keys: str) -> dict[str, Any]:
 
 def ranged(found: dict[str, float], digits: int = 2) -> str:
     """An estimate with its interval."""
-    return f"{found['estimate']:.{digits}f} ({found['low']:.{digits}f} to {found['high']:.{digits}f})"
+    estimate, low, high = (f"{round(found[key], digits) + 0.0:.{digits}f}" for key in ("estimate", "low", "high"))  # no -0.00
+    return f"{estimate} ({low} to {high})"
 
 
 def markdown(head: Sequence, *rows: Sequence) -> str:

@@ -7,8 +7,24 @@ import pytest
 from cnslib.core import paths
 from cnslib.tools.pages import front
 
-CLAIMS = "id,verdict\na,agrees\nb,same direction\nc,opposite direction\nd,undecided\ne,not measured\nf,undecided\ng,agrees\n"
-LISTED = "id,measure\na,rCE\nb,rCE\nc,average drop\nd,average drop\ne,none\nf,rCE\ng,held-out error\n"
+CLAIMS = """id,claim,n,estimate,low,high,verdict,smallest
+f,... but not under all,9,0.1,-0.001,0.3,undecided,0.2
+a,shifts hurt,9,0.5,0.4,0.6,agrees,
+b,snow hurts most,9,0.5,0.4,0.6,same direction,
+c,size helps,9,-0.5,-0.6,-0.4,opposite direction,
+d,data helps,9,0.1,0.0,0.2,undecided,0.1
+e,space helps,0,,,,not measured,
+g,accurate without a shift,9,0.5,0.4,0.6,agrees,
+"""
+LISTED = """id,claim,measure
+a,shifts hurt,rCE
+b,snow hurts most,rCE
+c,size helps,average drop
+d,data helps,average drop
+f,... but not under all,rCE
+e,space helps,none
+g,accurate without a shift,held-out error
+"""
 
 
 @pytest.fixture
@@ -33,6 +49,22 @@ def test_claims_without_a_shift_do_not_count_and_the_others_add_up(root):
     assert front.verdict().splitlines()[-1] == "| 6 | 2 | 1 | 2 | 1 |"
 
 
+def test_every_claim_stands_under_what_became_of_it_in_the_papers_order(root):
+    assert front.claims().splitlines()[2:] == [
+        "| hold | shifts hurt | 0.50 (0.40 to 0.60) |  |",
+        "| hold | snow hurts most | 0.50 (0.40 to 0.60) |  |",
+        "| point the other way | size helps | -0.50 (-0.60 to -0.40) |  |",
+        "| stay open | data helps | 0.10 (0.00 to 0.20) | 0.10 |",
+        "| stay open | data helps, but not under all | 0.10 (0.00 to 0.30) | 0.20 |",
+        "| cannot be measured here | space helps |  |  |",
+    ]
+
+
+def test_what_is_found_is_said_in_two_sentences(root):
+    first, last = "**Claims that hold:** shifts hurt; snow hurts most.", "**Claims that point the other way:** size helps."
+    assert front.findings() == f"{first}\n\n{last}"
+
+
 def test_a_record_is_shown_with_its_interval_and_n(root):
     assert front.classifiers().splitlines()[-1] == "| `vit` | 0.800 (0.750 to 0.850) | 2,000 |"
 
@@ -43,7 +75,7 @@ def test_a_missing_number_is_named_with_those_that_exist(root):
 
 
 def test_an_unknown_table_is_refused(root):
-    with pytest.raises(ValueError, match=r"filled: 'verdicts' is not accepted; accepted: verdict, numbers"):
+    with pytest.raises(ValueError, match=r"filled: 'verdicts' is not accepted; accepted: verdict, claims, findings, numbers"):
         front.filled("<!-- filled: verdicts -->\n<!-- end -->")
 
 
