@@ -94,8 +94,8 @@ DENOISER = Recipe("denoiser", 1, ("cnslib.studies.denoiser.diffusion_classifier"
 CONTROLSHIFT = Recipe(
     "controlshift", 1, ("cnslib.models.text_to_image", "cnslib.studies.controlshift.datasets", "cnslib.studies.controlshift.latents")
 )
-DEGRADATION = Recipe("degradation", 1, ("cnslib.models.networks", "cnslib.studies.degradation.training"), (PLAIN, STRONG))
-NEIGHBOURS = Recipe("neighbours", 1, ("cnslib.studies.controlshift.datasets", "cnslib.studies.degradation.distance"), (ENCODERS,))
+DEGRADATION = Recipe("degradation", 1, ("cnslib.models.networks", "cnslib.studies.controlshift.training"), (PLAIN, STRONG))
+NEIGHBOURS = Recipe("neighbours", 1, ("cnslib.studies.controlshift.datasets", "cnslib.studies.controlshift.distance"), (ENCODERS,))
 DRAWN_BACKGROUNDS = Recipe("drawn-backgrounds", 1, ("cnslib.models.text_to_image", "cnslib.studies.scenarios.subjects"), (SUBJECTS,))
 EX1 = Recipe("scenarios", 1, ("cnslib.studies.scenarios.experiment1",), (CLASSIFIERS, SUBJECTS))
 EX1_PHOTOGRAPHS = Recipe("scenarios-photographs", 1, (), (EX1, OWN_CLASSIFIERS, PHOTOGRAPHS))

@@ -95,7 +95,7 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
 
 def build(name: str, outputs: int) -> nn.Module:
     """A network with random weights for so many classes. ValueError for an unknown name."""
-    demand(name in NETWORKS, "degradation.networks", name, ", ".join([*NETWORKS, "svm"]))
+    demand(name in NETWORKS, "controlshift.networks", name, ", ".join([*NETWORKS, "svm"]))
     network = NETWORKS[name](num_classes=outputs)
     if hasattr(network, "maxpool"):
         network.maxpool, network.layer4 = nn.Identity(), nn.Identity()

@@ -44,5 +44,5 @@ def test_resnet20_has_twenty_layers_with_weights():
 
 
 def test_an_unknown_network_is_told_the_known_ones():
-    with pytest.raises(ValueError, match=r"degradation\.networks: 'lenet' is not accepted; accepted: resnet20, vgg, .*svm"):
+    with pytest.raises(ValueError, match=r"controlshift\.networks: 'lenet' is not accepted; accepted: resnet20, vgg, .*svm"):
         networks.build("lenet", 2)

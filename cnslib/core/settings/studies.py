@@ -208,9 +208,10 @@ class Dataset(Resampled):
 
 @dataclass(frozen=True, config=STRICT)
 class Controlshift(Resampled):
-    """Data sets under shifts of latents: what each step sets the shifts to, step 0 being what is trained on, their sizes, the drawing.
+    """Shifts of latents: what each step sets them to, step 0 being what is trained on; sizes and drawing of the data sets; trainings.
 
-    `factors` are those of a truncation, `angles` those of extend and overlap in degrees. Images are per class and set.
+    `factors` are those of a truncation, `angles` those of extend and overlap in degrees. Images are per class and set. `reference` is
+    the network whose training sets are compared, `least` the accuracy at step 0 from which on a classifier takes part.
     """
 
     factors: Rising
@@ -218,35 +219,27 @@ class Controlshift(Resampled):
     train_images: Count
     validation_images: Count
     test_images: Count
-    steps: Annotated[int, Field(ge=2, le=1000)]
+    drawing_steps: Annotated[int, Field(ge=2, le=1000)]
     guidance: Guidance
     side: Count
     draws: Count
     seed: Seed
+    networks: Names
+    reference: str
+    runs: Count
+    training_steps: Count
+    batch_size: Count
+    learning_rate: Positive
+    penalties: Annotated[list[Positive], Field(min_length=1)]
+    training_seed: Seed
+    least: Annotated[Number, Field(ge=0, lt=1)]
+    rce_reference: str
 
     def __post_init__(self):
         demand(self.factors[0] > 0, "controlshift.factors", self.factors, "above 0")
         demand(self.angles[0] == 0, "controlshift.angles", self.angles, "rising from 0.0 to 90.0")
         demand(len(self.factors) == len(self.angles), "controlshift.factors", self.factors, f"{len(self.angles)}, as many as angles")
-
-
-@dataclass(frozen=True, config=STRICT)
-class Degradation(Resampled):
-    """Classifiers of the shifted data sets: which, trained how, and how often where training sets are compared."""
-
-    networks: Names
-    runs: Count
-    steps: Count
-    batch_size: Count
-    learning_rate: Positive
-    penalties: Annotated[list[Positive], Field(min_length=1)]
-    least: Annotated[Number, Field(ge=0, lt=1)]
-    reference: str
-    rce_reference: str
-    seed: Seed
-
-    def __post_init__(self):
-        demand(self.reference in self.networks, "degradation.reference", self.reference, ", ".join(self.networks))
+        demand(self.reference in self.networks, "controlshift.reference", self.reference, ", ".join(self.networks))
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -267,4 +260,4 @@ class Segmentation(Resampled):
     seed: Seed
 
 
-STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Degradation, Segmentation)
+STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Segmentation)

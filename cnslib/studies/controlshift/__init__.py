@@ -1,1 +1,1 @@
-"""Shifts in latent space: data sets, their intensity, EDM's checkpoints as decoder (notebook 30)."""
+"""Shifts in latent space: data sets, their strength, EDM's checkpoints as decoder, and what they do to classifiers (notebook 30)."""

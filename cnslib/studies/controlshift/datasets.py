@@ -62,9 +62,10 @@ class Decoder:
 
     def stamp(self, piece: Piece) -> units.Stamp:
         """What the images of a piece depend on; its step enters by its value."""
-        drawn = {key: getattr(self.settings, key) for key in ("steps", "guidance", "side", "seed")}
+        own = self.settings
+        drawn = {"steps": own.drawing_steps, "guidance": own.guidance, "side": own.side, "seed": own.seed}
         tokens = {name: self.origin.tokens[name] for name in self.classes}
-        step = value(piece.kind, piece.step, self.settings)
+        step = value(piece.kind, piece.step, own)
         return kinds.CONTROLSHIFT.stamp(piece, step, drawn, self.classes, self.origin.base, tokens)
 
 
@@ -128,7 +129,7 @@ def draw(decoder: Decoder, name: str, z: latents.Latents) -> UInt8[np.ndarray, "
     demand(z.shape[1] == decoder.size, "controlshift: latents", z.shape[1], f"the {decoder.size} dimensions of this decoder")
     pipe, guidance = decoder.pipe, decoder.settings.guidance
     scheduler = copy.deepcopy(pipe.scheduler)
-    scheduler.set_timesteps(decoder.settings.steps, device=pipe.device)
+    scheduler.set_timesteps(decoder.settings.drawing_steps, device=pipe.device)
     text = texts(pipe, name).repeat_interleave(len(z), dim=0)
     noisy = torch.from_numpy(z).float().reshape(-1, *text_to_image.latent_shape(pipe)).to(pipe.device)
     for timestep in scheduler.timesteps:

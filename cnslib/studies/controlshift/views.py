@@ -1,4 +1,4 @@
-"""What notebook 30 shows of the shifted data sets: strips, intensities, and sentences that hold the numbers of their tables."""
+"""What notebook 30 shows of the shifted data sets (Control+Shift Figs. 2 and 7 to 9): strips, intensities, and sentences on them."""
 
 import numpy as np
 import pandas as pd
@@ -66,7 +66,7 @@ def headline(strength: pd.DataFrame, changed: pd.DataFrame) -> str:
     """Intensity and change of the pictures at the last step of every shift."""
     ends, moved = (table[table["scale"] == table["scale"].max()].set_index("shift") for table in (strength, changed))
     said = [f"{kind} {ends.loc[kind, 'exact']:.2f} and {moved.loc[kind, 'estimate']:.0f} grey levels" for kind in ends.index]
-    return f"At the last step the intensity and the change of the pictures are: {'; '.join(said)}"
+    return f"In the end the shifts have this intensity, and have changed the pictures by so much: {', '.join(said)}"
 
 
 def redrawn(stored: pd.DataFrame, again: pd.DataFrame) -> str:

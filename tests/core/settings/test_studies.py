@@ -20,7 +20,7 @@ SECTIONS = read.load(paths.ROOT / "params.yaml")
         ("composition", {"pairs": [["heavy snow", "heavy snow"]]}, r"composition\.pairs.*a list without repetitions"),
         ("dataset", {"version": "1.0"}, r"dataset\.version: '1\.0'"),
         ("controlshift", {"angles": [10.0, 90.0]}, r"controlshift\.angles: .*rising from 0\.0 to 90\.0"),
-        ("degradation", {"reference": "lenet"}, r"degradation\.reference: 'lenet'"),
+        ("controlshift", {"reference": "lenet"}, r"controlshift\.reference: 'lenet'"),
         ("segmentation", {"networks": ["FPN", "DeepLabV3Plus"]}, r"segmentation\.networks: .*DeepLabV3Plus first"),
     ],
 )

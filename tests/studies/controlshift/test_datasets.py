@@ -143,7 +143,7 @@ def test_numbers_are_held_against_the_text():
         ({"angles": [10.0, 90.0]}, r"controlshift\.angles"),
         ({"factors": [0.9, 1.0, 1.1]}, r"controlshift\.factors: .*2, as many as angles"),
         ({"test_images": 0}, r"controlshift\.test_images: 0"),
-        ({"steps": 1}, r"controlshift\.steps: 1"),
+        ({"drawing_steps": 1}, r"controlshift\.drawing_steps: 1"),
     ],
 )
 def test_what_is_no_setting_is_refused(values, message):

@@ -170,7 +170,7 @@ def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_s
     stored = datasets.load(tmp_path, "train_extend").query("`class` == 'cat'")
     z = datasets.shifted(decoder, Piece("again", "train", "extend", 0, 1, 3), "cat", range(1, 11))
     latents, cats = torch.from_numpy(z).float().reshape(10, 3, 8, 8), torch.eye(3)[[2] * 10]
-    drawn = alone(edm.sample(partial(edm.load(path), labels=cats), latents, steps=SETTINGS.steps) for _ in range(1))[0]
+    drawn = alone(edm.sample(partial(edm.load(path), labels=cats), latents, steps=SETTINGS.drawing_steps) for _ in range(1))[0]
     grey = ((drawn / 2 + 0.5).clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy()
     assert np.array_equal(tables.pictures(stored, "train"), grey[:3])
 

@@ -27,7 +27,7 @@ def test_sentences_hold_the_numbers_of_their_tables():
     assert views.strip_words(CHANGED, "overlap") == said
     said = "In 2,048 dimensions the intensity at the first and at the last step is 0.25 and 0.50 (overlap)"
     assert views.intensity_words(STRENGTH, 2048) == said
-    assert views.headline(STRENGTH, CHANGED).endswith("overlap 0.50 and 20 grey levels")
+    assert views.headline(STRENGTH, CHANGED).endswith("by so much: overlap 0.50 and 20 grey levels")
 
 
 def test_pictures_drawn_twice_are_compared_byte_by_byte():

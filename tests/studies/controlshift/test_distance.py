@@ -1,5 +1,7 @@
 """Distance from the training set and the slope of accuracy on it."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,15 +9,13 @@ import statsmodels.api as sm
 import torch
 from golden_units import difference
 from matplotlib import pyplot as plt
-from tiny_degradation import SHIFTED
+from tiny_trainings import SETTINGS
 
 from cnslib.core import kinds, tables
-from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy
-from cnslib.studies.controlshift import datasets
-from cnslib.studies.degradation import distance, training
+from cnslib.studies.controlshift import datasets, distance, training
 
-SETTINGS = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+RESAMPLED = dataclasses.replace(SETTINGS.bootstrap, resamples=200)
 SCALES = [0.0, 1.0, 2.0, 3.0]
 
 
@@ -66,19 +66,19 @@ def at(distance):
 
 def test_losing_a_tenth_per_unit_of_distance_is_a_slope_of_minus_a_tenth():
     found = accuracy.outcomes(answers([20, 18, 16, 14]))
-    row = distance.slopes(found, at([1, 2, 3, 4]), settings=SETTINGS).query("shift == 'overlap'").iloc[0]
+    row = distance.slopes(found, at([1, 2, 3, 4]), settings=RESAMPLED).query("shift == 'overlap'").iloc[0]
     assert row["estimate"] == pytest.approx(-0.1) and row["n"] == 20 and row["low"] < row["estimate"] < row["high"]
-    assert distance.linearity(found, at([1, 2, 3, 4]), settings=SETTINGS).iloc[0]["estimate"] == pytest.approx(1)
+    assert distance.linearity(found, at([1, 2, 3, 4]), settings=RESAMPLED).iloc[0]["estimate"] == pytest.approx(1)
 
 
 def test_a_robust_model_has_no_slope():
     found = accuracy.outcomes(answers([15] * 4))
-    assert distance.slopes(found, at([1, 2, 3, 4]), settings=SETTINGS)["estimate"].to_numpy() == pytest.approx(0)
+    assert distance.slopes(found, at([1, 2, 3, 4]), settings=RESAMPLED)["estimate"].to_numpy() == pytest.approx(0)
 
 
 def test_a_bend_is_not_explained_by_a_line():
     found = accuracy.outcomes(answers([20, 10, 10, 20]))
-    assert distance.linearity(found, at([1, 2, 3, 4]), settings=SETTINGS).iloc[0]["estimate"] == pytest.approx(0)
+    assert distance.linearity(found, at([1, 2, 3, 4]), settings=RESAMPLED).iloc[0]["estimate"] == pytest.approx(0)
 
 
 def test_thin_lines_go_to_the_panel_of_their_shift():
@@ -95,7 +95,7 @@ def test_thin_lines_go_to_the_panel_of_their_shift():
 def test_a_missing_distance_is_named():
     found = accuracy.outcomes(answers([20, 18, 16, 14]))
     with pytest.raises(ValueError, match=r"1 trajectories lack a distance, first overlap bag 3"):
-        distance.slopes(found, at([1, 2, 3, 4]).query("seed != 3"), settings=SETTINGS)
+        distance.slopes(found, at([1, 2, 3, 4]).query("seed != 3"), settings=RESAMPLED)
 
 
 class Means:
@@ -106,9 +106,9 @@ class Means:
 
 
 def test_distances_are_those_of_brute_force_to_the_own_training_set(experiment):
-    found = distance.from_training(experiment.sets, SHIFTED, Means(), "truncation", ("truncation",))
+    found = distance.from_training(experiment.sets, SETTINGS, Means(), "truncation", ("truncation",))
     known, _ = training.stock(experiment, ["train_truncation"])
-    asked = tables.pictures(datasets.evaluation_set(experiment.sets, SHIFTED, ("truncation",)), "test")
+    asked = tables.pictures(datasets.evaluation_set(experiment.sets, SETTINGS, ("truncation",)), "test")
     flat = [pictures.reshape(len(pictures), -1) / 255 for pictures in (known, asked)]
     brute = np.linalg.norm(flat[1][:, None] - flat[0][None], axis=-1).min(1)
     assert np.allclose(found["pixel"], brute, atol=1e-5)  # a^2 - 2ab + b^2 of 3,072 pixels leaves up to 1e-6 where a = b
@@ -119,4 +119,4 @@ def test_distances_are_those_of_brute_force_to_the_own_training_set(experiment):
 
 
 def test_the_tiny_unit_is_the_golden_one(experiment):
-    assert not difference(kinds.NEIGHBOURS, distance.from_training(experiment.sets, SHIFTED, Means(), "truncation", ("truncation",)))
+    assert not difference(kinds.NEIGHBOURS, distance.from_training(experiment.sets, SETTINGS, Means(), "truncation", ("truncation",)))

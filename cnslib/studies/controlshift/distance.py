@@ -21,7 +21,7 @@ from cnslib.models.encoders import ImageEncoder
 from cnslib.stats import accuracy, bootstrap
 from cnslib.stats.accuracy import Outcomes
 from cnslib.studies.controlshift import datasets
-from cnslib.studies.degradation.training import ON_SPHERE, SETS, flat
+from cnslib.studies.controlshift.training import ON_SPHERE, SETS, flat
 
 
 def nearest(training: Float[np.ndarray, "n d"], shifted: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
@@ -99,23 +99,23 @@ SPACES = ("pixel", "feature")
 schema = tables.schema(tables.KEY, {**tables.IDENTITY, **{space: pa.Column(float, pa.Check.ge(0)) for space in SPACES}})
 
 
-def distances(sets: Path, shifted: Controlshift, encoder: ImageEncoder, path: Path) -> pd.DataFrame:
+def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, path: Path) -> pd.DataFrame:
     """Distance of every test image from its nearest training image; made where the file is missing or outdated.
 
     Training images are those of the standard sets, of all classes. Pixel values lie in [0, 1]; features have length 1.
     """
-    files = [units.verified(sets / name) for name in sorted(f"{piece.name}.parquet" for piece in datasets.plan(shifted))]
+    files = [units.verified(sets / name) for name in sorted(f"{piece.name}.parquet" for piece in datasets.plan(settings))]
     unit = units.Unit(path, kinds.NEIGHBOURS.stamp(files, encoder.digest))
     if not unit.done:
         groups = {"truncation": ("truncation",), "half sphere": ON_SPHERE}
-        parts = [from_training(sets, shifted, encoder, training, kinds) for training, kinds in groups.items()]
+        parts = [from_training(sets, settings, encoder, training, kinds) for training, kinds in groups.items()]
         tables.write_unit(pd.concat(parts, ignore_index=True), unit, schema)
     return tables.read(path, schema)
 
 
-def from_training(sets: Path, shifted: Controlshift, encoder: ImageEncoder, training: str, kinds: tuple[str, ...]) -> pd.DataFrame:
+def from_training(sets: Path, settings: Controlshift, encoder: ImageEncoder, training: str, kinds: tuple[str, ...]) -> pd.DataFrame:
     """Distances of the test images of some shifts from one training set."""
-    table = datasets.evaluation_set(sets, shifted, kinds)
+    table = datasets.evaluation_set(sets, settings, kinds)
     known, asked = (tables.pictures(one, "images") for one in (datasets.load(sets, *SETS[training]), table))
     spaces = {"pixel": flat, "feature": lambda pictures: encoder.features(pictures).double().numpy()}
     return table[tables.KEY].assign(**{space: nearest(seen(known), seen(asked)) for space, seen in spaces.items()})

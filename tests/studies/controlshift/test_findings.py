@@ -1,16 +1,14 @@
-"""What Control+Shift found: differences that a hand can take, verdicts by the interval, and orders of classifiers."""
+"""What Control+Shift found: differences that a hand can take, and verdicts by the interval."""
 
 import dataclasses
 
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_degradation import SETTINGS
 
 from cnslib.core import paths
-from cnslib.core.names import UNSHIFTED
 from cnslib.stats import accuracy
-from cnslib.studies.degradation import findings
+from cnslib.studies.controlshift import findings
 
 
 def shares(curves: dict[str, list[float]], shift: str = "overlap") -> accuracy.Shares:
@@ -81,7 +79,7 @@ def test_networks_trained_in_both_ways_stand_in_pairs():
 
 
 def test_every_published_statement_is_measured():
-    said = pd.read_csv(paths.PUBLISHED / "degradation.csv").set_index("id")
+    said = pd.read_csv(paths.PUBLISHED / "controlshift.csv").set_index("id")
     errors = several(THREE)
     slopes = dataclasses.replace(errors, samples=-(errors.samples[..., -1:] - errors.samples[..., :1]), bins=[0.0])
     assert {*findings.findings(errors, slopes, SETS, least=0.0), "linear"} == set(said.index)
@@ -97,35 +95,6 @@ def test_verdicts_follow_from_the_interval():
     directions = ["same direction", "undecided", "opposite direction"]
     assert table["verdict"].tolist() == [*directions, "agrees", "undecided", "opposite direction", "agrees"]
     assert table.loc["g", "difference"] == pytest.approx(0.175 - 0.1)
-
-
-def predictions(lost: dict[str, list[int]], shifts: list[str], steps: list[float]) -> pd.DataFrame:
-    """Answers to sixty bags per shift; at step i a model gets the first six times `lost[model][i]` of them wrong."""
-    rows = [
-        {"model": model, "shift": shift, "class": "bag", "seed": seed, "scale": step, "top1": "coat" if seed <= 6 * count else "bag"}
-        for model, counts in lost.items()
-        for step, count in zip(steps, counts, strict=True)
-        for shift in ([UNSHIFTED] if UNSHIFTED in shifts and step == 0 else [s for s in shifts if s != UNSHIFTED])
-        for seed in range(1, 61)
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_the_bridge_says_one_for_the_same_order_and_minus_one_for_the_reverse():
-    lost = {"a": [0, 5], "b": [0, 7], "c": [0, 9]}
-    benchmark = accuracy.error_shares(
-        accuracy.outcomes(predictions(lost, [UNSHIFTED, "heavy snow"], [0.0, 1.0])), settings=SETTINGS.bootstrap
-    )
-    away = predictions({"a": [0, 0]}, ["extend", "overlap"], [0.0, 1.0]).drop(columns=["model", "top1"])
-    away = away.assign(pixel=1 + away["scale"])
-    for sign, own in ((1, lost), (-1, dict(zip(lost, reversed(lost.values()), strict=True)))):
-        found = accuracy.outcomes(predictions(own, ["extend", "overlap"], [0.0, 1.0]))
-        tau = findings.agreement(found, away, benchmark, space="pixel", reference="a", settings=SETTINGS.bootstrap)
-        assert {record["estimate"] for record in tau.values()} == {sign}
-        slopes = findings.steepness(found, away, space="pixel", settings=SETTINGS.bootstrap)
-        assert slopes.samples[0, -1, :, 0].tolist() == pytest.approx([-row[1] / 10 for row in own.values()])
-        beside = findings.both(slopes, benchmark, reference="a")
-        assert beside["rce"].tolist() == pytest.approx([1, 1.4, 1.8])
 
 
 def test_change_of_accuracy_stands_beside_the_distance_of_its_step():

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_degradation import CLASSES, SETTINGS, SHIFTED
+from tiny_trainings import CLASSES, SETTINGS
 
 from cnslib.core import tables
 from cnslib.studies.controlshift import datasets
-from cnslib.studies.degradation.training import Experiment
+from cnslib.studies.controlshift.training import Experiment
 
 LEVELS = {"bag": 60, "coat": 190}
 
@@ -23,7 +23,7 @@ def picture(name: str, seed: int, step: float) -> bytes:
 def experiment(tmp_path_factory) -> Experiment:
     """Data sets whose classes are told apart by their grey, until a shift takes that away."""
     folder = tmp_path_factory.mktemp("sets")
-    for piece in datasets.plan(SHIFTED):
+    for piece in datasets.plan(SETTINGS):
         numbers = range(piece.first, piece.first + piece.count)
         step = float(piece.step) if piece.split == "test" else 0.0
         rows = [
@@ -32,4 +32,4 @@ def experiment(tmp_path_factory) -> Experiment:
             for n in numbers
         ]
         tables.write(pd.DataFrame(rows), folder / f"{piece.name}.parquet", tables.images)
-    return Experiment(SETTINGS, SHIFTED, folder, CLASSES, tmp_path_factory.mktemp("checkpoints"), "cpu")
+    return Experiment(SETTINGS, folder, CLASSES, tmp_path_factory.mktemp("checkpoints"), "cpu")

@@ -18,13 +18,14 @@ from torchvision.transforms.v2 import RandAugment
 
 from cnslib.core import kinds, seeds, tables, units, workers
 from cnslib.core.names import demand
-from cnslib.core.settings.studies import Controlshift, Degradation
+from cnslib.core.settings.studies import Controlshift
 from cnslib.models import encoders, networks
 from cnslib.studies.controlshift import datasets
 from cnslib.world import training
 from cnslib.world.training import Schedule
 
 SVM = "svm"
+BATCHES = "degradation"  # the name under which batches have been drawn from the start; another one would draw others
 SETS = {
     "truncation": ["train_truncation"],
     "half sphere": ["train_extend"],
@@ -67,8 +68,7 @@ class TrainingRun:
 class Experiment:
     """What all trainings share: settings, data sets and their folder, classes, a place for weights in the making, the device."""
 
-    settings: Degradation
-    shifted: Controlshift
+    settings: Controlshift
     sets: Path
     classes: list[str]
     checkpoints: Path
@@ -76,9 +76,11 @@ class Experiment:
 
     def stamp(self, training_run: TrainingRun) -> units.Stamp:
         """What the answers of a training depend on."""
-        test = [name for kind in TEST_KINDS.get(training_run.training, ON_SPHERE) for name in datasets.tested(self.shifted, kind)]
+        test = [name for kind in TEST_KINDS.get(training_run.training, ON_SPHERE) for name in datasets.tested(self.settings, kind)]
         files = [*SETS[training_run.training], *test, *([validation(training_run)] if training_run.network == SVM else [])]
-        kept = {key: getattr(self.settings, key) for key in ("steps", "batch_size", "learning_rate", "penalties", "seed")}
+        own = self.settings
+        kept = {"steps": own.training_steps, "seed": own.training_seed}
+        kept |= {key: getattr(own, key) for key in ("batch_size", "learning_rate", "penalties")}
         return kinds.DEGRADATION.stamp(training_run, [units.verified(self.sets / f"{name}.parquet") for name in files], kept, self.classes)
 
 
@@ -87,7 +89,7 @@ def validation(training_run: TrainingRun) -> str:
     return "validation_truncation" if training_run.training == "truncation" else "validation_extend"
 
 
-def training_runs(settings: Degradation) -> list[TrainingRun]:
+def training_runs(settings: Controlshift) -> list[TrainingRun]:
     """Every network on both training distributions, without and with RandAugment, and further runs of the reference on every set.
 
     The support vector machine is not augmented: it has no epochs in which an image could come again and differ.
@@ -113,7 +115,7 @@ def outcome(experiment: Experiment, folder: Path) -> pd.DataFrame:
 
 def train_and_answer(experiment: Experiment, training_run: TrainingRun, unit: units.Unit) -> None:
     """One training run: trains, answers the test images, and writes the answers."""
-    test = datasets.evaluation_set(experiment.sets, experiment.shifted, TEST_KINDS.get(training_run.training, ON_SPHERE))
+    test = datasets.evaluation_set(experiment.sets, experiment.settings, TEST_KINDS.get(training_run.training, ON_SPHERE))
     pictures, truth = stock(experiment, SETS[training_run.training])
     asked = tables.pictures(test, "test set")
     learn = machine if training_run.network == SVM else network
@@ -131,7 +133,8 @@ def stock(experiment: Experiment, names: list[str]) -> tuple[Pictures, Int[np.nd
     """Pictures of some files, and the places of their classes. ValueError for an empty set and for pictures of another size."""
     table = datasets.load(experiment.sets, *names)
     demand(len(table) > 0, "controlshift: data set", names, "at least one image")
-    demand(experiment.shifted.side == networks.SIDE, "controlshift.side", experiment.shifted.side, f"{networks.SIDE}, for these networks")
+    side = experiment.settings.side
+    demand(side == networks.SIDE, "controlshift.side", side, f"{networks.SIDE}, for these networks")
     return tables.pictures(table, "training set"), np.array([experiment.classes.index(name) for name in table["class"]])
 
 
@@ -155,7 +158,7 @@ def network(
 ) -> Int[np.ndarray, "m"]:
     """A network from random weights, cross-entropy, AdamW in one cycle, averaged weights; resumes from its checkpoint."""
     settings = experiment.settings
-    training.begin(settings.seed + training_run.run)
+    training.begin(settings.training_seed + training_run.run)
     model = networks.build(training_run.network, len(experiment.classes))
     image, label = torch.from_numpy(pictures).permute(0, 3, 1, 2), torch.from_numpy(truth)
     change = RandAugment()
@@ -166,8 +169,8 @@ def network(
         return training.normalise(chosen / 255), label[rows]
 
     checkpoint = experiment.checkpoints / f"{training_run.name}-{experiment.stamp(training_run)[:12]}.pt"
-    schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=0.98, seed=settings.seed)
-    key = ("degradation", settings.seed, training_run.run)
+    schedule = Schedule(settings.training_steps, settings.batch_size, settings.learning_rate, average=0.98, seed=settings.training_seed)
+    key = (BATCHES, settings.training_seed, training_run.run)
     fitted = training.fit_classifier(model, batch, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device, half=False)
     found = answers(fitted, asked)
     checkpoint.unlink()

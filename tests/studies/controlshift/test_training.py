@@ -5,14 +5,13 @@ import dataclasses
 import pandas as pd
 import pytest
 from golden_units import difference
-from tiny_degradation import SETTINGS, SHIFTED
 from tiny_settings import changed
+from tiny_trainings import SETTINGS
 
 from cnslib.core import kinds, tables, units, workers
 from cnslib.core.settings.method import Bootstrap
-from cnslib.studies.controlshift import datasets, latents
-from cnslib.studies.degradation import findings, training
-from cnslib.studies.degradation.training import TrainingRun
+from cnslib.studies.controlshift import datasets, findings, latents, training
+from cnslib.studies.controlshift.training import TrainingRun
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +66,10 @@ def test_a_training_depends_on_its_own_files_alone(experiment):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"reference": "vit"}, r"degradation\.reference: 'vit'.*resnet20, svm"),
-        ({"penalties": [0.0]}, r"degradation\.penalties"),
-        ({"networks": []}, r"degradation\.networks"),
-        ({"steps": 0}, r"degradation\.steps: 0"),
+        ({"reference": "vit"}, r"controlshift\.reference: 'vit'.*resnet20, svm"),
+        ({"penalties": [0.0]}, r"controlshift\.penalties"),
+        ({"networks": []}, r"controlshift\.networks"),
+        ({"training_steps": 0}, r"controlshift\.training_steps: 0"),
     ],
 )
 def test_what_is_no_setting_is_refused(values, message):
@@ -84,7 +83,7 @@ def test_an_empty_set_and_pictures_of_another_size_are_named(experiment, tmp_pat
     with pytest.raises(ValueError, match=r"data set: .*at least one image"):
         training.stock(dataclasses.replace(experiment, sets=tmp_path), ["train_extend"])
     with pytest.raises(ValueError, match=r"controlshift\.side: 64 is not accepted; accepted: 32"):
-        training.stock(dataclasses.replace(experiment, shifted=dataclasses.replace(SHIFTED, side=64)), ["train_extend"])
+        training.stock(dataclasses.replace(experiment, settings=dataclasses.replace(SETTINGS, side=64)), ["train_extend"])
 
 
 def test_kinds_of_shifts_are_those_of_the_latents():

@@ -1,1 +1,0 @@
-"""Classifiers trained on one distribution and asked about shifted ones (notebook 31)."""
