@@ -111,17 +111,24 @@ class Photos(Resampled):
 
 
 @dataclass(frozen=True, config=STRICT)
-class Labels(Filtering):
-    """The labelled set: the shifts that people label, who decides what is easy, the annotators' files, and the user study."""
+class Labels(Resampled):
+    """The labelled set: the shifts that people label, who decides what is easy, and the annotators' files."""
 
     pair: list[Shift]
     expert: str
     peers: list[str]
     clear: Inside
     files: Projects
+    annotator: str
+    seed: Seed
+
+
+@dataclass(frozen=True, config=STRICT)
+class Validation(Filtering):
+    """The filter against the labels: its recall and rule, and the user study of what it leaves."""
+
     study: Count
     study_files: Projects
-    annotator: str
     seed: Seed
 
 
@@ -260,4 +267,4 @@ class Segmentation(Resampled):
     seed: Seed
 
 
-STUDIES = (Photos, Labels, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Segmentation)
+STUDIES = (Photos, Labels, Validation, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Segmentation)

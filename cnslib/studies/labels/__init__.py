@@ -1,1 +1,1 @@
-"""The labelled set, and the out-of-class filter put to the test on it (notebook 20)."""
+"""The labelled set: who labels, which pictures, and how far two answers agree (notebook 20)."""

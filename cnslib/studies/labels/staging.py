@@ -1,4 +1,4 @@
-"""The labelled set of CNS-Bench (sections I.1 and J): stages of images, two annotators, the rule that joins them, the user study."""
+"""The labelled set of CNS-Bench (section I.1): stages of images, two annotators, and the rule that joins them."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from sklearn.metrics import cohen_kappa_score
 
-from cnslib.core import paths, tables
+from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import annotations, artifacts, catalog
@@ -107,13 +107,13 @@ def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray
     return oracle.class_probability(pictures).numpy()[np.arange(len(own)), own]
 
 
-def annotated(files: list[Path], rows: pd.DataFrame) -> pd.DataFrame:
+def annotated(files: list[Path], rows: pd.DataFrame, key: str) -> pd.DataFrame:
     """What two annotators said about each row, from their VIA projects; errors name the file (see `annotations.read`).
 
-    Raises ValueError for any other number of files: agreement needs two.
+    Raises ValueError, with the key that names the files, for any other number of them: agreement needs two.
     """
     different = len({file.resolve() for file in files}) == 2 == len(files)
-    demand(different, "labels.files", [str(file) for file in files], "two VIA projects, one per annotator")
+    demand(different, key, [str(file) for file in files], "two VIA projects, one per annotator")
     names = annotations.file_names(rows)
     said = [annotations.read(file, rows) for file in files]
     return pd.DataFrame({who: [answers[name] for name in names] for who, answers in zip(ANNOTATORS, said, strict=True)}, index=rows.index)
@@ -136,6 +136,18 @@ def write(labelled: pd.DataFrame, path: Path) -> None:
     tables.write(labelled.rename(columns={"oracle_ooc": "out_of_class"})[list(schema.columns)], path, schema)
 
 
+def read(path: Path, aligned: pd.DataFrame) -> pd.DataFrame:
+    """The labelled set that `write` left, with the alignments of its images, in their order and under their index.
+
+    Raises FileNotFoundError for a missing table, ValueError for one that holds images without alignments.
+    """
+    stored = tables.read(path, schema).rename(columns={"out_of_class": "oracle_ooc"})
+    found = aligned.reset_index().merge(stored, on=tables.KEY, validate="one_to_one").set_index("index").rename_axis(None)
+    if foreign := len(stored) - len(found):
+        raise ValueError(f"table {path} holds {foreign} images that the parameters do not ask for: run the step labels again")
+    return found
+
+
 def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """Cohen's kappa of the two annotators with its interval, as a record.
 
@@ -156,35 +168,6 @@ def stage_counts(table: pd.DataFrame) -> pd.DataFrame:
     stays = table["stage"] != DROPPED
     cases = {"i": table["stage"] != "", "ii": stays, "iii": table["stage"] == EASY, "iv": stays & (table["kind"] == IN)}
     return pd.DataFrame({stage: case.groupby(table["scale"]).sum() for stage, case in cases.items()})
-
-
-def sample(rows: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
-    """A seeded sample in which every (shift, scale) has its proportional place, up to one image (section J).
-
-    Rows are put in random order within their stratum, and every N/n-th is taken from a random start. All rows where there are no more.
-    """
-    rng = np.random.default_rng(seed)
-    shuffled = rows.sort_values(tables.KEY).iloc[rng.permutation(len(rows))].sort_values(["shift", "scale"], kind="stable")
-    count = min(size, len(rows))
-    places = ((np.arange(count) + rng.uniform()) * len(rows) / max(count, 1)).astype(int)
-    return shuffled.iloc[places].sort_values(tables.KEY)
-
-
-def study_shares(
-    kinds: pd.Series, asked: pd.DataFrame, benchmark: pd.DataFrame, *, who: str, chance: float, confidence: float
-) -> pd.DataFrame:
-    """The share of out-of-class images in the user study with Wilson intervals, beside the paper's and what the oracle says by itself.
-
-    `benchmark` holds all images that `asked` was drawn from: its share is counted, so its interval is the share itself.
-    """
-    text = pd.read_csv(paths.PUBLISHED / "cns_text.csv").set_index("id")["value"]
-    paper = np.arange(int(text["user_study_images"])) < int(text["user_study_ooc"])
-    once = [(table["class_probability"] < chance).to_numpy() for table in (asked, benchmark)]
-    cases = {"paper (people)": paper, f"sample ({who})": (kinds == OUT).to_numpy(), "sample (oracle, once)": once[0]}
-    rows = {what: bootstrap.independent_share(case, confidence=confidence) for what, case in cases.items()}
-    share = float(once[1].mean())
-    rows["whole benchmark (oracle, once)"] = {"n": len(benchmark), "estimate": share, "low": share, "high": share}
-    return pd.DataFrame([{"what": what, **row} for what, row in rows.items()])
 
 
 def by_scale(parts: dict[str, pd.DataFrame]) -> pd.DataFrame:

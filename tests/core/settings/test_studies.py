@@ -16,6 +16,7 @@ SECTIONS = read.load(paths.ROOT / "params.yaml")
         ("photos", {"reference": "vgg"}, r"photos\.reference: 'vgg' is not accepted; accepted: "),
         ("photos", {"severities": [0.0, 2.0]}, r"photos\.severities: .*from 0\.0 up to 1\.0"),
         ("labels", {"files": ["one.json"]}, r"labels\.files: .*none, or two VIA projects, one per annotator"),
+        ("validation", {"study_files": ["one.json"]}, r"validation\.study_files: .*none, or two VIA projects, one per annotator"),
         ("corruptions", {"contrast": [0.5]}, r"corruptions\.contrast: .*one value for each of"),
         ("composition", {"pairs": [["heavy snow", "heavy snow"]]}, r"composition\.pairs.*a list without repetitions"),
         ("dataset", {"version": "1.0"}, r"dataset\.version: '1\.0'"),

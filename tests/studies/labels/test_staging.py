@@ -1,4 +1,4 @@
-"""The labelled set: stages, annotators, agreement and the user study."""
+"""The labelled set: stages, annotators, agreement, and the table that is left to others."""
 
 import itertools
 
@@ -112,10 +112,10 @@ def test_two_annotators_are_read_and_one_is_refused(tmp_path):
     table, names = pictured(), annotations.file_names(pictured())
     for who, answer in (("anna", "class"), ("ben", "not class")):
         annotations.write(table, tmp_path / f"{who}.json", answers=dict.fromkeys(names, answer))
-    found = staging.annotated([tmp_path / "anna.json", tmp_path / "ben.json"], table)
+    found = staging.annotated([tmp_path / "anna.json", tmp_path / "ben.json"], table, "labels.files")
     assert found["first"].tolist() == ["class"] * 4 and found["second"].tolist() == ["not class"] * 4
-    with pytest.raises(ValueError, match=r"labels\.files: .*anna\.json.*accepted: two VIA projects, one per annotator"):
-        staging.annotated([tmp_path / "anna.json"], table)
+    with pytest.raises(ValueError, match=r"validation\.study_files: .*anna\.json.*accepted: two VIA projects, one per annotator"):
+        staging.annotated([tmp_path / "anna.json"], table, "validation.study_files")
 
 
 class Mirror:
@@ -144,35 +144,6 @@ def test_a_shift_that_was_not_drawn_cannot_set_thresholds():
         staging.parts(aligned(), ["heavy rain"])
 
 
-def benchmark():
-    keys = itertools.product(["heavy snow", "cartoon style"], ["bag", "coat"], range(1, 26), SCALES)
-    return pd.DataFrame([key for key in keys if key[0] == "heavy snow" or key[2] > 10], columns=tables.KEY)
-
-
-def test_the_user_study_is_seeded_and_every_shift_and_scale_has_its_place():
-    table = benchmark()
-    chosen = staging.sample(table, 60, seed=1)
-    assert len(chosen) == 60 and not chosen.duplicated(tables.KEY).any()
-    assert chosen.equals(staging.sample(table.sample(frac=1, random_state=5), 60, seed=1))
-    sizes = pd.DataFrame({"all": table.groupby(["shift", "scale"]).size(), "chosen": chosen.groupby(["shift", "scale"]).size()})
-    assert (sizes["chosen"] - 60 * sizes["all"] / len(table)).abs().max() < 1
-    assert set(staging.sample(table, 60, seed=2).index) != set(chosen.index)
-
-
-def test_a_small_benchmark_is_asked_as_a_whole():
-    assert len(staging.sample(benchmark(), 10_000, seed=1)) == len(benchmark())
-
-
-def test_the_study_puts_the_papers_three_of_three_hundred_beside_ours():
-    table = benchmark().assign(class_probability=0.5)
-    table.loc[:14, "class_probability"] = 0.0  # 15 of 240 are below chance
-    kinds = pd.Series(["out of class"] * 2 + ["in class"] * 38)
-    found = staging.study_shares(kinds, table[:40], table, who="oracle", chance=0.1, confidence=0.95).set_index("what")
-    assert found["estimate"].tolist() == [3 / 300, 2 / 40, 15 / 40, 15 / len(table)]
-    # Wilson's interval of 3 in 300, from its formula
-    assert found.loc["paper (people)", ["low", "high"]].tolist() == pytest.approx([0.003407, 0.028987], abs=1e-5)
-
-
 def test_images_are_counted_by_scale_and_kind_and_examples_are_of_their_kind():
     table = pd.DataFrame({"scale": [0.0, 0.0, 2.5], "kind": ["in class, easy", "in class", "out of class"]})
     counted = staging.by_scale({"the pair": table})
@@ -187,3 +158,15 @@ def test_shares_of_the_stages_stand_beside_those_of_table_8():
     assert found["ours"].tolist() == pytest.approx([0.5, 0.2, 0.4])
     assert found["published"].tolist() == pytest.approx([1 / 2, 2 / 3, 2 / 4])
     assert "people" in staging.source_of(["a.json", "b.json"]) and "no people" in staging.source_of([])
+
+
+def test_the_labelled_set_comes_back_with_the_alignments_that_it_was_made_from(tmp_path):
+    table = aligned(s2_0=0.1).assign(kind="in class", stage=(["easy", "hard", "hard"] + ["dropped"] * 3) * 2)
+    table.loc[2, "kind"] = "out of class"
+    left = staging.labelled_table(table)
+    staging.write(left, tmp_path / "labelled.parquet")
+    again = staging.read(tmp_path / "labelled.parquet", aligned(s2_0=0.1))
+    assert again.index.tolist() == left.index.tolist() == [0, 1, 2, 6, 7, 8]
+    pd.testing.assert_frame_equal(again[left.columns], left)
+    with pytest.raises(ValueError, match=r"labelled\.parquet holds 3 images that the parameters do not ask for: run the step labels"):
+        staging.read(tmp_path / "labelled.parquet", aligned()[:6])

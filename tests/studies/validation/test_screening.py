@@ -11,7 +11,8 @@ from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS
 from cnslib.stats import accuracy
-from cnslib.studies.labels import screening, staging
+from cnslib.studies.labels import staging
+from cnslib.studies.validation import screening
 
 SCALES = [0.0, 1.0, 2.0]
 RULES = Filtering(recall=0.9, passes=2, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"))
