@@ -231,7 +231,7 @@ def test_every_figure_that_a_notebook_names_is_committed_as_picture_page_and_num
 def test_only_steps_that_resume_keep_their_old_output():
     kept = {name for name, stage in STAGES.items() for flags in entries(stage, "outs").values() if flags.get("persist")}
     resuming = {"inversion", "sliders", "generation", "filtering", "evaluation", "bisection", "calibration"}
-    studied = {"photos", "corruptions", "directions", "composition", "ablation", "denoiser", "oodcv", "synthetic"}
+    studied = {"photos", "corruptions", "directions", "ablation", "denoiser", "oodcv", "synthetic"}
     assert kept == resuming | studied | {"controlshift", "scenarios", "segmentation"}
 
 

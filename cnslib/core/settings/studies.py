@@ -153,20 +153,17 @@ class Corruptions(Resampled):
 
 @dataclass(frozen=True, config=STRICT)
 class Directions(Resampled):
-    """Shifts by text: under which shifts, at which further scales, and how many seeds of each class, the baselines are drawn."""
+    """Shifts by text, under which shifts, at which further scales and of how many seeds of each class; then two sliders in one image.
+
+    `pairs` are the shifts that meet, `pair_weights` the weights of each slider, `pair_seeds` the seeds of each class.
+    """
 
     shifts: Shifts
     finer: Annotated[list[Positive], Field(min_length=1), AfterValidator(rising)]
     seeds: Count
-
-
-@dataclass(frozen=True, config=STRICT)
-class Composition(Resampled):
-    """Two sliders in one image: which pairs of shifts, at which weights of each, and how many seeds of each class."""
-
     pairs: list[Pair]
-    weights: Severities
-    seeds: Count
+    pair_weights: Severities
+    pair_seeds: Count
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -267,4 +264,4 @@ class Segmentation(Resampled):
     seed: Seed
 
 
-STUDIES = (Photos, Labels, Validation, Corruptions, Directions, Composition, Ablation, Dataset, Controlshift, Segmentation)
+STUDIES = (Photos, Labels, Validation, Corruptions, Directions, Ablation, Dataset, Controlshift, Segmentation)

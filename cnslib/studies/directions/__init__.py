@@ -1,1 +1,1 @@
-"""Shifts by text beside those by sliders (notebook 22)."""
+"""Shifts by text beside those by sliders, and two sliders in one picture (notebook 22)."""

@@ -18,7 +18,7 @@ SECTIONS = read.load(paths.ROOT / "params.yaml")
         ("labels", {"files": ["one.json"]}, r"labels\.files: .*none, or two VIA projects, one per annotator"),
         ("validation", {"study_files": ["one.json"]}, r"validation\.study_files: .*none, or two VIA projects, one per annotator"),
         ("corruptions", {"contrast": [0.5]}, r"corruptions\.contrast: .*one value for each of"),
-        ("composition", {"pairs": [["heavy snow", "heavy snow"]]}, r"composition\.pairs.*a list without repetitions"),
+        ("directions", {"pairs": [["heavy snow", "heavy snow"]]}, r"directions\.pairs.*a list without repetitions"),
         ("dataset", {"version": "1.0"}, r"dataset\.version: '1\.0'"),
         ("controlshift", {"angles": [10.0, 90.0]}, r"controlshift\.angles: .*rising from 0\.0 to 90\.0"),
         ("controlshift", {"reference": "lenet"}, r"controlshift\.reference: 'lenet'"),

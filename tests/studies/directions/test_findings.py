@@ -124,7 +124,7 @@ def test_every_claim_reads_its_own_number():
     known = {"knob": 0.05, "rising": 1, "gradual": 0.5 - 1, "structure": 0.5, "consistent": 0, "stable": 0}
     assert estimates == pytest.approx(known)
     said = pd.read_csv(paths.PUBLISHED / "directions.csv")
-    assert set(said["id"]) == set(known) and all(record["n"] == 4 for record in ours.values())
+    assert set(said["id"]) == {*known, "first", "second", "interaction"} and all(record["n"] == 4 for record in ours.values())
     assert findings.metrics(summaries())["knob_for_knob"]["whole text"]["structure"]["estimate"] == pytest.approx(0.05)
 
 

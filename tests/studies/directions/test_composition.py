@@ -17,8 +17,7 @@ from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.stats import bootstrap, verdicts
-from cnslib.studies import composition
-from cnslib.studies.directions import texts
+from cnslib.studies.directions import composition, texts
 
 CLASSES = ["sneaker", "ankle boot"]
 LABELS = [*CLASSES, "bag"]
@@ -62,7 +61,7 @@ def study(sampler, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory
     generation.generate(sampler.pipe, [FIRST, SECOND], CLASSES, **drawn)
     judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
     oracle = encoders.Oracle(str(folder / "oracle"), labels=LABELS)
-    return texts.Study(sampler, origin, judge, oracle, folder / "images", sliders, folder / "composition")
+    return texts.Study(sampler, origin, judge, oracle, folder / "images", sliders, folder / "directions")
 
 
 @pytest.mark.parametrize(("place", "shift"), enumerate([FIRST, SECOND]))
@@ -115,16 +114,17 @@ def test_a_missing_slider_is_named(study, sliders):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pairs": [[FIRST, FIRST]]}, r"composition\.pairs\.0: .*without repetitions"),
-        ({"pairs": [[FIRST, "heavy frog"]]}, r"composition\.pairs\.0\.1: 'heavy frog'"),
-        ({"weights": [1.0, 2.0]}, "composition.weights"),
-        ({"seeds": 0}, "composition.seeds: 0"),
+        ({"pairs": [[FIRST, FIRST]]}, r"directions\.pairs\.0: .*without repetitions"),
+        ({"pairs": [[FIRST, "heavy frog"]]}, r"directions\.pairs\.0\.1: 'heavy frog'"),
+        ({"pair_weights": [1.0, 2.0]}, "directions.pair_weights"),
+        ({"pair_seeds": 0}, "directions.pair_seeds: 0"),
     ],
 )
 def test_bad_settings_are_named(change, message):
-    plain = {"pairs": [[FIRST, SECOND]], "weights": WEIGHTS, "seeds": 1}
+    texts_of = {"shifts": [FIRST], "finer": [0.5], "seeds": 1}
+    pairs_of = {"pairs": [[FIRST, SECOND]], "pair_weights": WEIGHTS, "pair_seeds": 1}
     with pytest.raises(ValueError, match=message):
-        changed(studies.Composition(BOOTSTRAP, **plain), **change)
+        changed(studies.Directions(BOOTSTRAP, **texts_of, **pairs_of), **change)
 
 
 def known(first: dict[tuple[float, float], float], second: dict[tuple[float, float], float], *, seed: int = 1) -> pd.DataFrame:
@@ -174,7 +174,8 @@ def test_the_answer_is_told_pair_by_pair(lent, word, share):
     found = composition.effects(lending(lent))
     table = composition.shares(composition.both_show(found), settings=BOOTSTRAP)
     ours = composition.claimed(found, [[FIRST, SECOND]], settings=BOOTSTRAP)
-    claims = verdicts.statements(ours, said := pd.read_csv(paths.PUBLISHED / "composition.csv")).set_index(said["id"])
+    said = pd.read_csv(paths.PUBLISHED / "directions.csv").query("id in @ours")
+    claims = verdicts.statements(ours, said).set_index(said["id"])
     text = composition.answer(table, composition.summary(found, settings=BOOTSTRAP), claims.loc["interaction"], 2.0)
     assert f"{FIRST} + {SECOND}: {word}, {share} ({share} to {share}) of 3 pictures" in text
     assert ("do not add up" in text) == (lent > 0) and ours["second"]["estimate"] == pytest.approx(0.4 - 2 * lent)

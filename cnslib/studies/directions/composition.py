@@ -113,11 +113,11 @@ def score(study: Study, pairs: list[list[str]], classes: list[str], *, weights: 
         (first, second, name): {shift: texts.own_rows(stored[shift], name, scales=weights, seeds=seeds) for shift in (first, second)}
         for first, second, name in keys
     }
-    shelf = units.Shelf(study.folder / "scores", {key: (unit_name(*key), stamp(study, own[key], key[-1])) for key in keys})
+    shelf = units.Shelf(study.folder / "pairs" / "scores", {key: (unit_name(*key), stamp(study, own[key], key[-1])) for key in keys})
     waiting = shelf.waiting()
     study.sampler.prepare(sorted({name for *_, name in waiting}), seeds=seeds)
     pieces = [(study, own[key], key[-1], shelf[key]) for key in waiting]
-    workers.each(measure, pieces, device=study.sampler.pipe.device, desc="composition")
+    workers.each(measure, pieces, device=study.sampler.pipe.device, desc="pairs")
     return tables.read_units(shelf, schema)
 
 
@@ -174,7 +174,7 @@ def films(
             shift: texts.own_rows(part, name, scales=weights, seeds=seed).query("seed == @seed") for shift, part in rows.items()
         }
     files = {pair: (unit_name(*pair, name), stamp(study, rows, name)) for pair, rows in own.items()}
-    shelf = units.Shelf(study.folder / "pictures", files)
+    shelf = units.Shelf(study.folder / "pairs" / "pictures", files)
     for pair in shelf.waiting():
         drawn = sheet(study, own[pair], name, seed)
         rows_of = [{**dict(zip(WEIGHTS, cell, strict=True)), "image": tables.encode(picture)} for cell, picture in drawn.items()]
@@ -341,7 +341,7 @@ def counted(row: pd.Series) -> str:
 
 
 def answer(table: pd.DataFrame, summary: pd.DataFrame, claim: pd.Series, weight: float) -> str:
-    """The notebook's answer, pair by pair; `table` holds the shares, `claim` the interaction among the paper's statements."""
+    """The answer about two sliders, pair by pair; `table` holds the shares, `claim` the interaction among the paper's statements."""
     found, some = judged(table), last(table).query("measure == 'adds'").set_index("pair")["estimate"]
     each = [f"{pair}: {often(row['verdict'])}, {counted(row)} (some of both in {some[pair]:.0%})" for pair, row in found.iterrows()]
     opening = f"With both sliders at {weight:g}, each adds at least half of what it gains alone to what the other lends: {'; '.join(each)}"
