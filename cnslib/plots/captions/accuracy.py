@@ -23,7 +23,7 @@ def by_shift_seen(table: pd.DataFrame, hardest: pd.DataFrame) -> str:
     ends = f"from {interval(worst)} under {worst['shift']} to {interval(mildest)} under {mildest['shift']}"
     first, second = (table[table["scale"] == scale]["estimate"].to_numpy() for scale in sorted(table["scale"].unique())[:2])
     rises = f"{(second > first).sum()} of {len(first)} curves rise at the first step"
-    return f"At the last scale the mean drop goes {ends}. {rises}: a light shift need not hurt."
+    return f"At the last scale the mean drop goes {ends}. {rises}, by chance or because a light shift does no harm."
 
 
 def drop(falls: pd.DataFrame, three: list[str], last: float, *, note: str) -> str:
@@ -39,14 +39,15 @@ def drop_seen(drops: pd.DataFrame, hardest: pd.DataFrame) -> str:
     """Who loses most and least over all shifts, and how sure the hardest shift is the hardest."""
     own = drops[(drops["shift"] == ALL) & (drops["scale"] == drops["scale"].max())]
     most, least = extremes(own.set_index("model")["estimate"])
-    sure = f"{hardest.iloc[0]['shift']} is the hardest shift with probability {hardest.iloc[0]['probability']:.0%}"
-    return f"Over all shifts {most} loses most accuracy and {least} least. {sure}."
+    top = hardest.iloc[0]
+    sure = f"The hardest shift is {top['shift']}, with probability {top['probability']:.0%}"
+    return f"Over all shifts and at the last scale {most} loses most accuracy and {least} least. {sure}."
 
 
 def failures(few: pd.DataFrame, three: list[str], *, note: str) -> str:
     """The caption of the failure points; `few` holds three shifts and the classifiers shown."""
     said = [f"{share:.0%} under {shift}" for shift, share in under(few)[three].items()]
-    finding = f"The shift itself makes these classifiers fail on {', '.join(said)} of the trajectories"
+    finding = f"Of the trajectories, these classifiers lose to the shift itself {listed(said)}"
     return f"{finding}. {extent(few['n'])} trajectories per shift; {note} in the csv"
 
 
@@ -88,8 +89,8 @@ def strips_seen(lost: pd.DataFrame) -> str:
 def errors(means: dict[str, pd.DataFrame], trajectories: int, *, reference: str, note: str) -> str:
     """The caption of CE and rCE; `means` by model."""
     worst, best = extremes(means["CE"]["estimate"])
-    counted = f"n = {trajectories} trajectories; lines: {note}, none where one is open; dotted: {reference}"
-    return f"By CE {best} is best and {worst} worst. {counted}"
+    counted = f"n = {trajectories} trajectories; lines: {note}, none where an interval has no end; dotted: {reference}"
+    return f"CE is lowest for {best} and highest for {worst}. {counted}"
 
 
 def errors_seen(means: dict[str, pd.DataFrame]) -> str:
@@ -100,8 +101,10 @@ def errors_seen(means: dict[str, pd.DataFrame]) -> str:
     tau = ranks["CE"].corr(ranks["rCE"], "kendall")
     moved = ranks["rCE"] - ranks["CE"]
     name = moved.abs().idxmax()
+    if not moved[name]:
+        return f"The two orders agree by Kendall's tau {tau:.2f}: nobody changes places."
     places = f"{name} moves most, from place {ranks.loc[name, 'CE']:g} by CE to {ranks.loc[name, 'rCE']:g} by rCE"
-    return f"The two orders agree by Kendall's tau {tau:.2f}. {places}: the two measures do not ask for the same thing."
+    return f"The two orders agree by Kendall's tau {tau:.2f}. {places}."
 
 
 def answer(ends: pd.DataFrame, wide: pd.DataFrame, alike: pd.DataFrame, hardest: pd.DataFrame, models: int) -> str:
