@@ -28,7 +28,7 @@ def ranks(agreement: pd.DataFrame, moving: str, sizes: dict[str, int], *, note: 
     first, last = agreement["scale"].min(), agreement["scale"].max()
     two = f"{tau[ALL]:.2f}, under {moving} by {tau[moving]:.2f}"
     finding = f"The order at scale {last:g} agrees with that at scale {first:g} by tau {two}"
-    return f"{finding}. n = {sizes[ALL]} and {sizes[moving]} trajectories; bars: {note}, paired"
+    return f"{finding}. n = {sizes[ALL]} and {sizes[moving]} trajectories; bars: {note}, paired, of those in colour"
 
 
 def ranks_seen(table: pd.DataFrame) -> str:
@@ -62,13 +62,15 @@ def flips(table: pd.DataFrame, trajectories: int) -> str:
 
 
 def flips_seen(table: pd.DataFrame) -> str:
-    """Who changes places with most others, and how many pairs nobody can order."""
+    """Who changes places with the largest number of others, and how many pairs nobody can order."""
     sure = table[table["probability"] > SURE]
     text = f"{probability(table)[2]} of {len(table)} pairs stay open: their order changes in {1 - SURE:.0%} to {SURE:.0%} of the resamples"
     counts = pd.concat([sure["first"], sure["second"]]).value_counts()
     if counts.empty:
         return f"{text}. No pair surely changes places."
-    return f"{text}. {counts.index[0]} surely changes places with most others, {counts.iloc[0]} of them."
+    most = counts[counts == counts.iloc[0]].sort_index().index
+    others = f"{counts.iloc[0]} other{'s' if counts.iloc[0] > 1 else ''}"
+    return f"{text}. Nearly surely {listed(most)} change{'s' if len(most) == 1 else ''} places with {others}, more than the rest."
 
 
 def agreement(fading: pd.Series, models: int, counts: pd.Series, *, note: str) -> str:
@@ -84,12 +86,25 @@ def agreement_seen(table: pd.DataFrame) -> str:
     pooled, single = last[last["shift"] == ALL].iloc[0], last[last["shift"] != ALL]
     above = (single["low"] > 0).sum()
     text = f"Over all shifts tau with the order at scale 0 is {interval(pooled)} at the last scale"
-    return f"{text}. Under {above} of {len(single)} shifts something of the old order surely remains (tau above 0)."
+    return f"{text}. Under {above} of {len(single)} shifts the old order surely remains in part (the interval of tau lies above 0)."
 
 
-def kinds(taught: list[str]) -> list[str]:
+def told_seen(told: pd.DataFrame) -> str:
+    """How many pairs the corrected test tells apart at both ends of the scale; `told` as `ranking.told_apart` gives it."""
+    first, last = told.index[0], told.index[-1]
+    pairs, own = told["pairs"].iloc[0], told["paired, Holm"]
+    text = f"After Holm's correction the paired test tells {own[first]} of {pairs} pairs apart at scale {first:g}"
+    return f"{text} and {own[last]} at scale {last:g}; the order of the others is not known."
+
+
+def left_out(taught: list[str]) -> str:
+    """Who does not count as independent."""
+    return f"without the generator's pool: {listed(taught)} left out"
+
+
+def kinds(taught: int) -> list[str]:
     """Names of the three ways to form an order: by all classifiers, without those of the generator's pool, every shift alike."""
-    return ["all classifiers", f"without {listed(taught) if taught else 'any'}", "every shift alike"]
+    return ["all classifiers", f"without the generator's pool ({taught})", "every shift alike"]
 
 
 def answer(table: pd.DataFrame, wide: dict, alone: float, flips: pd.DataFrame) -> str:
@@ -98,7 +113,10 @@ def answer(table: pd.DataFrame, wide: dict, alone: float, flips: pd.DataFrame) -
     end = table[(table["shift"] == ALL) & (table["scale"] == last)].iloc[0]
     sure, safe, still = probability(flips)
     value = f"{end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f}; for other classes {wide['low']:.2f} to {wide['high']:.2f})"
+    lead = "No, it changes" if end["high"] < 1 else "A change is not certain"
     agree = f"Kendall's tau of the order at scale {last:g} with that at scale {first:g} is {value}"
     agree = f"{agree}, {alone:.2f} without classifiers that know the generator's pictures"
-    certain = f"{sure} of {len(flips)} pairs change places in over {SURE:.0%} of the resamples, {safe} keep their order as surely"
-    return f"**{agree}; {certain}, and the other {still} stay open.**"
+    certain = (
+        f"each pair by itself, {sure} of {len(flips)} change places in over {SURE:.0%} of the resamples, {safe} keep their order as surely"
+    )
+    return f"**{lead}: {agree}; {certain}, and the other {still} stay open.**"

@@ -35,7 +35,8 @@ def test_pairs_are_counted_as_sure_safe_or_open():
         "2 of 3 pairs change places nearly surely, and 0 keep theirs. n = 300 trajectories; order at scale 0 against scale 2.5"
     )
     seen = ranking.flips_seen(FLIPS)
-    assert seen.startswith("1 of 3 pairs stay open") and seen.endswith("a surely changes places with most others, 2 of them.")
+    assert seen.startswith("1 of 3 pairs stay open") and seen.endswith("Nearly surely a changes places with 2 others, more than the rest.")
+    assert "Nearly surely a and b change places with 1 other," in ranking.flips_seen(FLIPS[:1])
     assert ranking.flips_seen(FLIPS[2:]).endswith("No pair surely changes places.")
 
 
@@ -47,8 +48,20 @@ def test_agreement_is_told_for_all_shifts_and_counted_for_single_ones():
     assert "tau with the order at scale 0 is 0.60 (0.40 to 0.80)" in seen and "Under 0 of 1 shifts" in seen
 
 
+def test_pairs_that_a_test_tells_apart_are_counted_at_both_ends():
+    told = pd.DataFrame({"pairs": [10, 10, 10], "paired": [4, 5, 6], "paired, Holm": [1, 2, 3]}, index=[0.0, 1.0, 2.5])
+    seen = ranking.told_seen(told)
+    assert "tells 1 of 10 pairs apart at scale 0 and 3 at scale 2.5" in seen
+
+
 def test_the_answer_holds_both_targets_and_the_pairs():
     text = ranking.answer(AGREEMENT, {"low": 0.1, "high": 0.9}, 0.55, FLIPS)
+    assert text.startswith("**No, it changes: Kendall's tau")
+    assert ranking.answer(AGREEMENT.assign(high=1), {"low": 0, "high": 1}, 0.5, FLIPS).startswith("**A change is not certain: Kendall's")
     assert "is 0.60 (0.40 to 0.80; for other classes 0.10 to 0.90), 0.55 without classifiers" in text
-    assert "2 of 3 pairs change places in over 95% of the resamples, 0 keep their order as surely, and the other 1 stay open.**" in text
-    assert ranking.kinds(["web", "clip"])[1] == "without web and clip" and ranking.kinds([])[1] == "without any"
+    assert (
+        "each pair by itself, 2 of 3 change places in over 95% of the resamples, 0 keep their order as surely, and the other 1 stay open.**"
+        in text
+    )
+    assert ranking.kinds(4)[1] == "without the generator's pool (4)"
+    assert ranking.left_out(["web", "clip"]) == "without the generator's pool: web and clip left out"
