@@ -5,7 +5,7 @@ Tables are those of `stats.accuracy`, `stats.axes` and `stats.claims`; `note` sa
 
 import pandas as pd
 
-from cnslib.plots.captions.words import enough, extremes, interval
+from cnslib.plots.captions.words import enough, extremes, interval, listed
 from cnslib.stats import verdicts
 from cnslib.stats.accuracy import ALL
 
@@ -17,6 +17,16 @@ def drop(pooled: pd.DataFrame, trajectories: int, *, note: str) -> str:
     most, least = extremes(ends)
     finding = f"Over all shifts {most} loses most accuracy by scale {last:g} and {least} least"
     return f"{finding}. n = {trajectories} trajectories; at the right: {note} at the last scale"
+
+
+def drop_seen(pooled: pd.DataFrame) -> str:
+    """From which to which drop the classifiers of every axis reach at the last scale."""
+    last = pooled[pooled["scale"] == pooled["scale"].max()]
+    said = []
+    for axis, part in last.groupby("axis", sort=False):
+        most, least = extremes(part.set_index("model")["estimate"])
+        said.append(f"from {least} to {most} along {axis}")
+    return f"At scale {pooled['scale'].max():g} the drops go {listed(said)}."
 
 
 def pool(members: dict[str, list[str]], rest: dict[str, list[str]]) -> str:
@@ -34,11 +44,39 @@ def by_shift(at_last: pd.DataFrame, *, note: str) -> str:
     return f"{finding}. In brackets: trajectories; bold: zero lies outside the {note}"
 
 
+def by_shift_seen(at_last: pd.DataFrame) -> str:
+    """For which classifier the shifts (with enough trajectories) matter most: its largest and its smallest drop."""
+    single = enough(at_last[at_last["shift"] != ALL].drop_duplicates(["model", "shift"]))
+    table = single.pivot(index="model", columns="shift", values="estimate")
+    name = (table.max(axis=1) - table.min(axis=1)).idxmax()
+    most, least = extremes(table.loc[name])
+    return f"The drops of {name} lie furthest apart: its largest is under {most}, its smallest under {least}."
+
+
 def corruption(guard: pd.DataFrame, trajectories: int, *, reference: str, note: str) -> str:
     """The caption of rCE and average drop; `guard` (shift, n, defined) says which shifts rCE counts."""
     own = guard[guard["defined"]]
     text = f"rCE: n = {own['n'].sum()} trajectories of {len(own)} shifts, dotted: {reference}"
     return f"{text}; drop: n = {trajectories}; lines: {note}; diamonds: the paper's counterparts"
+
+
+def corruption_seen(chosen: dict[str, pd.DataFrame]) -> str:
+    """Who has the lowest and the highest value by each measure; a classifier may stand on several axes."""
+    said = []
+    for name, table in chosen.items():
+        most, least = extremes(table.drop_duplicates("model").set_index("model")["estimate"])
+        said.append(f"By {name} {least} is lowest and {most} highest.")
+    return " ".join(said)
+
+
+def size_seen(size: pd.DataFrame) -> str:
+    """How every measure goes from the smallest to the largest classifier of every axis of sizes, and whether it falls at each step."""
+    said = []
+    for (axis, measure), part in size.dropna(subset=["estimate"]).groupby(["axis", "measure"], sort=False):
+        values = part.sort_values("parameters")["estimate"].to_numpy()
+        falls, steps = int((values[1:] < values[:-1]).sum()), len(values) - 1
+        said.append(f"{axis}, {measure}: from {values[0]:.2f} to {values[-1]:.2f}, lower at {falls} of {steps} steps")
+    return f"From the smallest to the largest classifier: {'; '.join(said)}." if said else "No size is measured."
 
 
 def claims(confidence: float) -> str:
@@ -54,10 +92,13 @@ def disagreement(judged: pd.DataFrame) -> str:
     return "\n".join([f"The two measures disagree on {len(apart)} of {len(relative)} claims.", "", *rows])
 
 
-def answer(widest: pd.Series, judged: pd.DataFrame, *, sure: bool) -> str:
-    """The answer of the page: the axis with the largest deviation, `sure` if no other can be as large, and what became of the claims."""
+def answer(spread: pd.DataFrame, judged: pd.DataFrame, *, sure: bool) -> str:
+    """The answer of the page: the deviation along every axis, `sure` if no other can be as large, and what became of the claims."""
+    widest = spread["estimate"].idxmax()
     lead = "Classifiers" if sure else "No axis stands out with certainty; classifiers"
-    size = f"their average accuracy drops have a standard deviation of {interval(widest, '.3f')}"
+    size = f"their average accuracy drops have a standard deviation of {interval(spread.loc[widest], '.3f')}"
+    others = listed(f"{row['estimate']:.3f} along {axis}" for axis, row in spread.drop(widest).iterrows())
     unshifted = judged["measure"] == "held-out error"
     shifted, plain = (verdicts.counted(judged.loc[rows, "verdict"]) for rows in (~unshifted, unshifted))
-    return f"**{lead} differ most by {widest.name}: {size}. Claims about robustness: {shifted}. About accuracy without a shift: {plain}.**"
+    claims = f"Claims about robustness: {shifted}. About accuracy without a shift: {plain}"
+    return f"**{lead} differ most by {widest}: {size}, against {others}. {claims}.**"

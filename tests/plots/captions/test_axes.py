@@ -23,6 +23,9 @@ def test_drops_are_told_at_the_last_scale_each_classifier_once():
         "Over all shifts vit (0.30) loses most accuracy by scale 2.5 and resnet (0.12) least. "
         "n = 300 trajectories; at the right: 95% intervals at the last scale"
     )
+    assert axes.drop_seen(pooled) == (
+        "At scale 2.5 the drops go from resnet (0.12) to vit (0.30) along size and from vit (0.30) to vit (0.30) along training."
+    )
 
 
 def test_those_who_are_left_out_are_named_axis_by_axis():
@@ -39,11 +42,29 @@ def test_the_shift_that_tells_classifiers_apart_has_enough_trajectories():
     assert text.endswith("zero lies outside the 95% intervals")
 
 
+def test_the_classifier_whose_drops_lie_furthest_apart_is_named():
+    rows = [(ALL, 900, "a", 9.0), ("heavy snow", 60, "a", 0.1), ("heavy fog", 50, "a", 0.2), ("heavy rain", 49, "a", 0.9)]
+    rows += [("heavy snow", 60, "b", 0.5), ("heavy fog", 50, "b", 0.2)]
+    seen = axes.by_shift_seen(pd.DataFrame(rows, columns=["shift", "n", "model", "estimate"]))
+    assert seen == "The drops of b lie furthest apart: its largest is under heavy snow (0.50), its smallest under heavy fog (0.20)."
+
+
 def test_only_shifts_that_rce_counts_have_their_trajectories_counted():
     guard = pd.DataFrame({"shift": ["heavy snow", "heavy fog", "heavy rain"], "n": [60, 70, 80], "defined": [True, False, True]})
     assert axes.corruption(guard, 210, reference="alexnet", note="x") == (
         "rCE: n = 140 trajectories of 2 shifts, dotted: alexnet; drop: n = 210; lines: x; diamonds: the paper's counterparts"
     )
+
+
+def test_ends_of_both_measures_and_steps_of_size_are_told():
+    rows = [("wide", "a", 1, 0.5), ("wide", "b", 4, 0.25), ("wide", "c", 2, 0.75), ("other", "a", 1, 0.5)]
+    table = pd.DataFrame(rows, columns=["axis", "model", "parameters", "estimate"])
+    assert axes.corruption_seen({"rCE": table, "drop": table[:2]}) == (
+        "By rCE b (0.25) is lowest and c (0.75) highest. By drop b (0.25) is lowest and a (0.50) highest."
+    )
+    seen = axes.size_seen(table[:3].assign(measure="rCE"))
+    assert seen == "From the smallest to the largest classifier: wide, rCE: from 0.50 to 0.25, lower at 1 of 2 steps."
+    assert axes.size_seen(table.assign(measure="rCE", estimate=float("nan"))) == "No size is measured."
 
 
 def test_claims_on_which_the_measures_disagree_are_listed():
@@ -58,8 +79,9 @@ def test_claims_on_which_the_measures_disagree_are_listed():
     [(True, "**Classifiers differ most by size:"), (False, "**No axis stands out with certainty; classifiers differ most by size:")],
 )
 def test_an_axis_that_does_not_stand_out_is_not_called_the_widest(sure, said):
-    widest = pd.Series({"estimate": 0.05, "low": 0.04, "high": 0.0625}, name="size")
-    text = axes.answer(widest, CLAIMS, sure=sure)
-    assert text.startswith(f"{said} their average accuracy drops have a standard deviation of 0.050 (0.040 to 0.062).")
+    spread = pd.DataFrame({"estimate": [0.02, 0.05, 0.01], "low": 0.04, "high": 0.0625}, index=["training", "size", "data"])
+    text = axes.answer(spread, CLAIMS, sure=sure)
+    assert text.startswith(f"{said} their average accuracy drops have a standard deviation of 0.050 (0.040 to 0.062), against ")
+    assert "against 0.020 along training and 0.010 along data. Claims about" in text
     assert "robustness: of 2, 1 hold, 0 opposite, 1 undecided and 0 not measured. About" in text
     assert text.endswith("without a shift: of 1, 0 hold, 1 opposite, 0 undecided and 0 not measured.**")
