@@ -45,7 +45,8 @@ def division(one: Outcomes) -> str:
     first, count = first_failure(one.wrong)[0], len(one.scales)
     middle = int(((first > 0) & (first < count)).sum())
     kinds = f"{int((first == 0).sum())} without any shift, {middle} under it, {int((first == count).sum())} never"
-    return f"On this one garment ({named(one)}) {len(one.models)} classifiers fail at {len(set(first))} different places: {kinds}"
+    scales = len(set(first) - {count})
+    return f"On this one garment ({named(one)}) the {len(one.models)} classifiers fail at {scales} different scales: {kinds}"
 
 
 def certainty(predictions: pd.DataFrame, one: Outcomes) -> pd.DataFrame:

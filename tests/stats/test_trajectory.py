@@ -41,7 +41,7 @@ def test_answers_along_a_trajectory_recover_behind_the_failure_point():
 
 def test_the_sentence_counts_what_fails_before_under_and_never():
     said = trajectory.division(outcomes("x.. .xx ..."))
-    start = "On this one garment (bag in heavy snow, seed 1) 3 classifiers fail at 3 different places"
+    start = "On this one garment (bag in heavy snow, seed 1) the 3 classifiers fail at 2 different scales"
     assert said == f"{start}: 1 without any shift, 1 under it, 1 never"
 
 
