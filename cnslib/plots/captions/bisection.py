@@ -39,7 +39,7 @@ def survival(table: pd.DataFrame, by: str, counts: pd.Series, *, of: str, note: 
     """The caption of bisected survival per shift or classifier; `of` says what the curves are means over or taken from."""
     most, least = extremes(last_survival(table, by), ".0%")
     finding = f"At the last scale {most} has the most trajectories without failure, {least} the fewest"
-    return f"{finding}. {of}; {extent(counts)} trajectories; band: {note}; grey: where the grid leaves survival open"
+    return f"{finding} ({of}). {extent(counts)} trajectories; band: {note}; grey: where the grid leaves survival open"
 
 
 def survival_seen(table: pd.DataFrame, by: str) -> str:
@@ -48,13 +48,31 @@ def survival_seen(table: pd.DataFrame, by: str) -> str:
     loss = -own.groupby(by)["estimate"].diff()
     tallest = own.loc[loss.idxmax()]
     text = f"The tallest grey box ends at scale {tallest['scale']:g} of {tallest[by]}: {loss.max():.0%} of the trajectories fail inside"
-    return f"{text} that cell, and the grid cannot say where. On average a box is {loss.mean():.1%} tall."
+    return f"{text} that cell, and the grid cannot say where. On average a box holds {loss.mean():.1%} of the trajectories."
 
 
 def wide(table: pd.DataFrame, readings: list[str]) -> pd.DataFrame:
     """Means with their intervals as text, a row per classifier and a column per reading."""
     text = table.assign(text=[interval(row, ".3f") for _, row in table.iterrows()])
     return text.pivot(index="model", columns="reading", values="text")[readings]
+
+
+def told_seen(apart: dict[str, tuple[int, int]]) -> str:
+    """How many pairs of classifiers every reading tells apart (told, pairs), the finest one last, and how many the finest leaves open."""
+    (_, pairs), (finest, _) = next(iter(apart.values())), list(apart.values())[-1]
+    said = listed(f"{told} ({name})" for name, (told, _) in apart.items())
+    text = f"Of {pairs} pairs of classifiers, each by itself, {said} are told apart"
+    return f"{text}. For the {pairs - finest} that are open even so, more garments would be needed, not a finer scale."
+
+
+def guess_seen(guess: dict[str, dict]) -> str:
+    """Whether the zero of the margin lies nearer to the failure than the middle of the cell; `guess` as `continuous.guess_errors`."""
+    gain = guess["difference"]
+    if gain["low"] > 0:
+        return f"Yes: the zero of the margin is nearer by {interval(gain)} of the slider's unit."
+    if gain["high"] < 0:
+        return f"No: the middle of the cell is nearer, and the difference is {interval(gain)} of the slider's unit."
+    return f"Undecided: the difference is {interval(gain)} of the slider's unit."
 
 
 def scans(share: dict[str, dict], trajectories: int, step: float) -> str:
@@ -68,7 +86,8 @@ def scans_seen(share: dict[str, dict]) -> str:
     """Monotone and hidden trajectories in words."""
     monotone, hidden = share[MONOTONE], share[HIDDEN]
     never = f"{interval(hidden, '.0%')} of the {hidden['n']} that never fail on the grid fail between its scales"
-    return f"{interval(monotone, '.0%')} of {monotone['n']} traces flip at most once. {never if hidden['n'] else 'All fail on the grid'}."
+    rows = f"{monotone['n']} rows that are right at scale 0"
+    return f"{interval(monotone, '.0%')} of {rows} flip at most once. {never if hidden['n'] else 'All fail on the grid'}."
 
 
 def finest(cost: pd.DataFrame) -> pd.Series:
@@ -93,10 +112,10 @@ def cost_seen(table: pd.DataFrame) -> str:
 
 
 def answer(late: pd.Series, first: dict, tau: dict, cost: pd.DataFrame, resolution: float) -> str:
-    """The answer of the page: pictures, delay, order and first failures."""
+    """The answer of the page: delay, pictures, order and first failures."""
     images = finest(cost)
-    count = f"{images['shared']:,} pictures, where a uniform grid of that step needs {images['uniform']:,}"
-    delay = f"The grid alone reports a failure late by {interval(late)} of the slider's unit"
-    order = f"and its order of the classifiers agrees with the bisected one to Kendall's tau {tau['estimate']:.2f}"
+    delay = f"On average a classifier fails {interval(late)} of the slider's unit below the scale that the grid reports"
+    count = f"bisection finds the place to 1/{1 / resolution:g} with {images['shared']:,} pictures, an even grid of that step with"
+    order = f"The grid's order of the classifiers agrees with the bisected one to Kendall's tau {interval(tau)}"
     scanned = f"where we drew everything, {interval(first, '.0%')} of {first['n']} bisected points are the first failure"
-    return f"**A failure is found to 1/{1 / resolution:g} of the slider's unit with {count}. {delay}, {order}; {scanned}.**"
+    return f"**{delay}; {count} {images['uniform']:,}. {order}; {scanned}.**"

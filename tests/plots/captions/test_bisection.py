@@ -1,6 +1,7 @@
 """Captions about bisected failures: the numbers of hand-made tables stand in the sentences."""
 
 import pandas as pd
+import pytest
 
 from cnslib.plots.captions import bisection
 
@@ -24,10 +25,10 @@ def test_survival_names_the_ends_and_the_tallest_box():
     table = pd.DataFrame(rows, columns=["shift", "scale", "grid", "estimate"])
     caption = bisection.survival(table, "shift", pd.Series([8]), of="mean over 2 classifiers", note="x")
     assert caption.startswith(
-        "At the last scale snow (70%) has the most trajectories without failure, fog (40%) the fewest. mean over 2 classifiers; n = 8"
+        "At the last scale snow (70%) has the most trajectories without failure, fog (40%) the fewest (mean over 2 classifiers). n = 8"
     )
     seen = bisection.survival_seen(table, "shift")
-    assert "ends at scale 1 of fog: 50% of the trajectories fail inside" in seen and seen.endswith("a box is 30.0% tall.")
+    assert "ends at scale 1 of fog: 50% of the trajectories fail inside" in seen and seen.endswith("a box holds 30.0% of the trajectories.")
 
 
 def test_means_are_written_with_their_intervals():
@@ -40,7 +41,8 @@ def test_scans_are_told_by_their_shares():
     assert bisection.scans(share, 3, 1 / 16).startswith("50% of 20 bisected points are the first failure. 3 trajectories at every 0.0625")
     seen = bisection.scans_seen(share)
     assert seen == (
-        "50% (25% to 75%) of 20 traces flip at most once. 50% (25% to 75%) of the 4 that never fail on the grid fail between its scales."
+        "50% (25% to 75%) of 20 rows that are right at scale 0 flip at most once. "
+        "50% (25% to 75%) of the 4 that never fail on the grid fail between its scales."
     )
     assert bisection.scans_seen(share | {bisection.HIDDEN: {**RECORD, "n": 0}}).endswith("once. All fail on the grid.")
 
@@ -53,8 +55,19 @@ def test_cost_is_told_at_the_finest_resolution():
 
 
 def test_the_answer_holds_pictures_delay_order_and_first_failures():
-    text = bisection.answer(pd.Series(RECORD), RECORD, {"estimate": 0.9}, COST, 1 / 8)
+    text = bisection.answer(pd.Series(RECORD), RECORD, {"estimate": 0.9, "low": 0.6, "high": 1.0}, COST, 1 / 8)
     assert text.startswith(
-        "**A failure is found to 1/8 of the slider's unit with 110 pictures, where a uniform grid of that step needs 330."
+        "**On average a classifier fails 0.50 (0.25 to 0.75) of the slider's unit below the scale that the grid reports;"
     )
-    assert "late by 0.50 (0.25 to 0.75)" in text and "Kendall's tau 0.90" in text and "50% (25% to 75%) of 20 bisected points" in text
+    assert "to 1/8 with 110 pictures, an even grid of that step with 330." in text
+    assert "Kendall's tau 0.90 (0.60 to 1.00)" in text and "50% (25% to 75%) of 20 bisected points" in text
+
+
+def test_pairs_told_apart_are_counted_for_every_reading():
+    said = bisection.told_seen({"Eq. 3": (6, 28), "middle": (5, 28), "bisected": (7, 28)})
+    assert said.startswith("Of 28 pairs of classifiers, each by itself, 6 (Eq. 3), 5 (middle) and 7 (bisected) are told apart. For the 21 ")
+
+
+@pytest.mark.parametrize(("low", "high", "said"), [(0.1, 0.3, "Yes"), (-0.3, -0.1, "No"), (-0.1, 0.3, "Undecided")])
+def test_a_guess_is_nearer_only_where_the_interval_says_so(low, high, said):
+    assert bisection.guess_seen({"difference": {"estimate": 0.0, "low": low, "high": high}}).startswith(f"{said}: ")
