@@ -114,9 +114,9 @@ def gain_seen(gains: pd.DataFrame, pool: list[str]) -> str:
     own = over_all(gains)
     above, below = certain(own)
     text = f"{above} of {len(own)} classifiers stand surely above the line of all, {below} surely below"
-    taught = own.reindex(pool).dropna(subset=["estimate"])["estimate"].map("{:+.2f}".format)
-    familiar = listed(f"{name} {value}" for name, value in taught.items())
-    return f"{text}. Those that learned from the generator's own pictures: {familiar}."
+    taught = own.reindex(pool).dropna(subset=["estimate"])
+    familiar = listed(f"{name} {interval(row, '+.2f')}" for name, row in taught.iterrows())
+    return f"{text}. Those that learned from the pictures that taught the generator: {familiar}."
 
 
 def gain_map(table: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
@@ -125,17 +125,17 @@ def gain_map(table: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
     above, below = (own.loc[place] for place in (own["estimate"].idxmax(), own["estimate"].idxmin()))
     ends = [f"{row['model']} under {row['shift']} ({row['estimate']:+.2f})" for row in (above, below)]
     finding = f"At scale {above['scale']:g} the farthest above the line is {ends[0]}, the farthest below {ends[1]}"
-    return f"{finding}. Line of all classifiers, linear axes; {extent(counts)} trajectories; {note}; numbers: certain"
+    return f"{finding}. Line of all classifiers, linear axes; {extent(counts)} trajectories; {note}; a number: its interval leaves out zero"
 
 
 def gain_map_seen(table: pd.DataFrame, *, confidence: float) -> str:
     """How many fields are certain and how many would be by chance, and who changes sides."""
     single = table[table["shift"] != ALL]
-    sides = single.groupby("model")["estimate"].agg(["min", "max"])
-    both = int(((sides["min"] < 0) & (sides["max"] > 0)).sum())
+    sides = single.groupby("model").agg({"high": "min", "low": "max"})
+    both = int(((sides["high"] < 0) & (sides["low"] > 0)).sum())
     chance = f"chance alone would give about {(1 - confidence) * len(single):.0f}"
     text = f"{sum(certain(single))} of {len(single)} fields of single shifts have a number; {chance}"
-    return f"{text}. {both} of {len(sides)} classifiers stand above the line under some shifts and below it under others."
+    return f"{text}. {both} of {len(sides)} classifiers have a number above zero under one shift and one below zero under another."
 
 
 def left_out(at_last: pd.DataFrame, models: int, *, note: str) -> str:
@@ -178,13 +178,29 @@ def size_seen(partial: pd.DataFrame) -> str:
     return f"{surely}: {'no effect of size is certain here' if above + below == 0 else 'the others are undecided'}."
 
 
-def answer(at_last: pd.Series, alone: float, certain_lines: tuple[int, int], rest: pd.DataFrame) -> str:
-    """The answer of the page: R over all shifts at the last scale, alone without the generator's pool, tests and size."""
+def partial_seen(correlation: pd.DataFrame) -> str:
+    """In which families size correlates with OOD accuracy for certain, at equal ID accuracy and without noise."""
+    above, below = (listed(correlation.loc[side, "family"]) for side in (correlation["low"] > 0, correlation["high"] < 0))
+    return f"Without noise the partial correlation is surely above zero in {above} and surely below zero in {below} of the families."
+
+
+def off_the_line(gains: pd.DataFrame) -> str:
+    """Whether anything but accuracy without a shift tells classifiers apart: those surely above and below the line of all."""
+    own = over_all(gains)
+    above, below = certain(own)
+    lead = "Yes" if above + below else "Not for certain"
+    return f"{lead}: by accuracy under the shifts {above} of {len(own)} classifiers stand surely above the line and {below} surely below it"
+
+
+def answer(at_last: pd.Series, alone: float, certain_lines: tuple[int, int], rest: pd.DataFrame, gains: pd.DataFrame) -> str:
+    """The answer of the page: who stands off the line, R at the last scale, alone without the generator's pool, tests and size."""
     verb = "follows" if at_last["r_low"] > 0 else "runs against" if at_last["r_high"] < 0 else "cannot be said to follow"
     r = f"R = {at_last['r']:.2f} ({at_last['r_low']:.2f} to {at_last['r_high']:.2f} for other classifiers like these)"
     lines = f"{certain_lines[0]} of {certain_lines[1]} lines of single shifts and scales are significant after Holm's correction"
-    text = f"At scale {at_last['scale']:g}, accuracy under the shifts {verb} accuracy without one: {r}"
-    text = f"{text}, {alone:.2f} without those of the generator's pool; {lines}."
+    text = f"At scale {at_last['scale']:g} accuracy under the shifts {verb} accuracy without one: {r}"
+    text = f"{off_the_line(gains)}. {text}, {alone:.2f} without those of the generator's pool; {lines}."
     changes = [f"by {interval(row, '+.3f')} in {row['family']}" for _, row in rest.iterrows()]
-    size = f" For equal accuracy without a shift, twice the weights change it {', '.join(changes)}." if changes else ""
+    size = (
+        f" For equal accuracy without a shift, twice the weights change accuracy under the shifts {', '.join(changes)}." if changes else ""
+    )
     return f"**{text}{size}**"

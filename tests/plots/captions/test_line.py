@@ -75,14 +75,18 @@ def test_tests_count_single_shifts_alone():
 def test_gains_are_those_over_the_line_of_all():
     assert line.gain(GAINS, note="x").startswith("Farthest above the line of all stands vit (+0.10), farthest below clip (-0.20)")
     seen = line.gain_seen(GAINS, ["clip", "absent"])
-    assert seen.startswith("1 of 2 classifiers stand surely above the line of all, 0 surely below") and seen.endswith("clip -0.20.")
+    assert seen.startswith("1 of 2 classifiers stand surely above the line of all, 0 surely below") and seen.endswith(
+        "clip -0.20 (-0.40 to +0.10)."
+    )
 
 
 def test_a_map_of_gains_counts_what_chance_would_give():
     table = GAINS.assign(shift=["heavy snow", "heavy snow", "heavy fog"], scale=2.5).assign(estimate=[0.1, -0.2, -0.5])
     assert "vit under heavy snow (+0.10), the farthest below vit under heavy fog (-0.50)" in line.gain_map(table, [300], note="x")
     seen = line.gain_map_seen(table, confidence=0.5)
-    assert seen.startswith("2 of 3 fields of single shifts have a number; chance alone would give about 2") and "1 of 2 classifiers" in seen
+    assert seen.startswith("2 of 3 fields of single shifts have a number; chance alone would give about 2") and "0 of 2 classifiers" in seen
+    sure = line.gain_map_seen(table.assign(low=[0.05, -0.4, -0.6], high=[0.2, 0.1, -0.4]), confidence=0.5)
+    assert sure.endswith("1 of 2 classifiers have a number above zero under one shift and one below zero under another.")
 
 
 def test_the_family_whose_absence_moves_the_slope_most():
@@ -100,10 +104,17 @@ def test_size_says_what_is_certain():
     assert line.size(table.head(0), note="x") == "No family has enough sizes"
 
 
+def test_families_with_a_certain_partial_correlation_are_named():
+    table = pd.DataFrame({"family": ["vit", "resnet"], "low": [0.1, -1.0], "high": [0.9, 0.5]})
+    assert line.partial_seen(table).endswith("surely above zero in vit and surely below zero in none of the families.")
+
+
 def test_the_answer_holds_r_tests_and_size():
     rest = pd.DataFrame({"family": ["vit"], "estimate": [0.01], "low": [-0.005], "high": [0.02]})
-    text = line.answer(SLOPES.iloc[1], 0.25, (3, 84), rest)
+    text = line.answer(SLOPES.iloc[1], 0.25, (3, 84), rest, GAINS)
+    assert text.startswith("**Yes: by accuracy under the shifts 1 of 2 classifiers stand surely above the line and 0 surely below it. At ")
+    assert line.off_the_line(GAINS.assign(low=-1.0, high=1.0)).startswith("Not for certain: by")
     assert "follows accuracy without one: R = 0.90 (0.70 to 0.97" in text and "0.25 without" in text and "3 of 84 lines" in text
-    assert text.endswith("change it by +0.010 (-0.005 to +0.020) in vit.**")
-    assert "cannot be said" in line.answer(SLOPES.iloc[0], 0.25, (3, 84), rest.head(0))
+    assert text.endswith("change accuracy under the shifts by +0.010 (-0.005 to +0.020) in vit.**")
+    assert "cannot be said" in line.answer(SLOPES.iloc[0], 0.25, (3, 84), rest.head(0), GAINS)
     assert line.classifiers(["vit"], {"vit": ["vit", "vit_l"]}) == "1 classifiers; in the families but not evaluated: vit_l"
