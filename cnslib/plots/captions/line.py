@@ -10,6 +10,8 @@ from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.line import LINES, NONE
 
+NOISE = " (the noise of accuracy without a shift, which favours size, is not taken out)"
+
 
 def classifiers(models: list[str], families: dict[str, list[str]]) -> str:
     """How many classifiers there are, and who is named in a family but was not evaluated."""
@@ -73,7 +75,9 @@ def effect(row: pd.Series) -> str:
         return "the shift turns their order round"
     if row["low"] > 1:
         return "the shift spreads these classifiers"
-    return "the shift draws them together" if row["low"] > 0 and row["high"] < 1 else "what it does to their differences is not certain"
+    return (
+        "the shift draws them together" if row["low"] > 0 and row["high"] < 1 else "what the shift does to their differences is not certain"
+    )
 
 
 def tests(table: pd.DataFrame, counts: pd.Series, *, alpha: float) -> str:
@@ -181,6 +185,8 @@ def size_seen(partial: pd.DataFrame) -> str:
 def partial_seen(correlation: pd.DataFrame) -> str:
     """In which families size correlates with OOD accuracy for certain, at equal ID accuracy and without noise."""
     above, below = (listed(correlation.loc[side, "family"]) for side in (correlation["low"] > 0, correlation["high"] < 0))
+    if above == below == "none":
+        return "Without noise no family has a partial correlation that surely differs from zero."
     return f"Without noise the partial correlation is surely above zero in {above} and surely below zero in {below} of the families."
 
 
@@ -201,6 +207,8 @@ def answer(at_last: pd.Series, alone: float, certain_lines: tuple[int, int], res
     text = f"{off_the_line(gains)}. {text}, {alone:.2f} without those of the generator's pool; {lines}."
     changes = [f"by {interval(row, '+.3f')} in {row['family']}" for _, row in rest.iterrows()]
     size = (
-        f" For equal accuracy without a shift, twice the weights change accuracy under the shifts {', '.join(changes)}." if changes else ""
+        f" For equal accuracy without a shift, twice the weights change accuracy under the shifts {', '.join(changes)}{NOISE}."
+        if changes
+        else ""
     )
     return f"**{text}{size}**"
