@@ -87,7 +87,7 @@ def median(points: pd.DataFrame, scales: list[float]) -> Exercise:
             ),
             "That is a mean. It has no value where some never fail; the median has.": float(failed.mean()),
         },
-        praise="Where it is `inf`, that is an answer, too: half of the trajectories outlive the slider.",
+        praise="Where it is `inf`, that is an answer, too: more than half of the trajectories never fail on the scale.",
     )
 
 
