@@ -199,7 +199,7 @@ def definitions(failures: Shares, errors: Shares) -> dict[str, pd.DataFrame]:
 
 
 def fates(found: Outcomes, points: pd.DataFrame, never: pd.DataFrame) -> pd.DataFrame:
-    """How many trajectories of every model fail at the first scale, fail, and recover, with the share that never fails.
+    """How many trajectories of every model fail at the first scale, fail later, and recover, with the share that never fails.
 
     `points` are the `failure_points`, `never` the rows of the distribution for NEVER by model.
     """
@@ -207,6 +207,7 @@ def fates(found: Outcomes, points: pd.DataFrame, never: pd.DataFrame) -> pd.Data
     counts = points.groupby("model")["failed"].agg(failed="sum", trajectories="size").assign(recovered=recovers)
     begun = points[points["failure_point"] == found.scales[0]].groupby("model").size().reindex(counts.index, fill_value=0)
     counts.insert(0, "failed at scale 0", begun)
+    counts.insert(1, "failed later", counts.pop("failed") - begun)
     return counts.join(never[["estimate", "low", "high"]].add_prefix("never: "))
 
 
