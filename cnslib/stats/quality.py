@@ -44,20 +44,24 @@ def told_apart(
     asked_labels: Int[np.ndarray, "asked"],
     *,
     classes: Sequence[str],
+    among: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """How well the classes can be told apart by their bare pixels: the nearest known pictures vote on each that is asked about.
 
     One row per class with n, the share that is named right and its Wilson interval, the class that it is taken for most often
-    otherwise, and how often. Distances of bytes are whole numbers, so that the votes are the same on every machine.
+    otherwise, and how often. Pictures of classes that are not `among` those given neither vote nor are asked about. Distances of
+    bytes are whole numbers, so that the votes are the same on every machine.
     """
-    vote = KNeighborsClassifier(NEIGHBOURS, algorithm="brute").fit(flat(known), known_labels)
-    named, rows = vote.predict(flat(asked)), []
-    for number, name in enumerate(classes):
-        own = named[asked_labels == number]
+    places = [place for place, name in enumerate(classes) if among is None or name in among]
+    voting, heard = np.isin(known_labels, places), np.isin(asked_labels, places)
+    vote = KNeighborsClassifier(NEIGHBOURS, algorithm="brute").fit(flat(known[voting]), known_labels[voting])
+    named, truth, rows = vote.predict(flat(asked[heard])), asked_labels[heard], []
+    for place in places:
+        own = named[truth == place]
         counts = np.bincount(own, minlength=len(classes))
-        others = np.where(np.arange(len(classes)) == number, -1, counts)
-        record = bootstrap.independent_share(own == number, confidence=0.95)
-        rows.append({"class": name, **record, "taken for": classes[int(others.argmax())], "how often": others.max() / len(own)})
+        others = np.where(np.arange(len(classes)) == place, -1, counts)
+        record = bootstrap.independent_share(own == place, confidence=0.95)
+        rows.append({"class": classes[place], **record, "taken for": classes[int(others.argmax())], "how often": others.max() / len(own)})
     return pd.DataFrame(rows)
 
 
