@@ -93,14 +93,17 @@ def panels(
 ) -> Figure:
     """One panel per level of `by`, all with the same axes, in the fixed order, drawn by a function of this wing; one legend for all.
 
-    `size` is that of a panel in inches; `named` writes the names of the curves at their ends in place of the legend.
+    `size` is that of a panel in inches; `named` writes the names of the curves at their ends in place of the legend. A level of the
+    column `hue` of the settings looks the same in all panels, also where some panels lack others.
     """
     levels = palette.ordered(table[by])
     columns = min(columns, len(levels))
     rows = -(-len(levels) // columns)
     figure, grid = plt.subplots(rows, columns, figsize=(size[0] * columns, size[1] * rows), sharex=True, sharey=True, squeeze=False)
+    hues = table[settings["hue"]] if "hue" in settings else ()
     for place, (axes, level) in enumerate(zip(grid.flat, levels, strict=False)):
-        draw(axes, table[table[by] == level], **settings)
+        with palette.pinned(hues):
+            draw(axes, table[table[by] == level], **settings)
         lowest, leftmost = place + columns >= len(levels), place % columns == 0
         axes.set(title=level, xlabel=axes.get_xlabel() if lowest else "", ylabel=axes.get_ylabel() if leftmost else "")
         axes.tick_params(labelbottom=lowest, labelleft=leftmost)  # also above an empty place, where label_outer shows none
@@ -110,6 +113,14 @@ def panels(
         for axes in grid.flat[: len(levels)]:
             label_ends(axes)
     else:
-        figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="center left", bbox_to_anchor=(1, 0.5))
+        legend(figure, grid.flat[: len(levels)], names=palette.looks(hues))
     figure.tight_layout()
     return figure
+
+
+def legend(figure: Figure, panels: Iterable[Axes], *, names: Iterable[str] = ()) -> None:
+    """One legend right of all panels, of what is drawn in any of them: first the names given, in their order, then the others."""
+    entries = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    order = [name for name in names if name in entries]
+    order += [name for name in entries if name not in order]
+    figure.legend([entries[name] for name in order], order, loc="center left", bbox_to_anchor=(1, 0.5))

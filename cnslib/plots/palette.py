@@ -3,8 +3,9 @@
 `figures.use_style` fixes them from the parameters; what is not fixed is ordered by name and looks as its place among its like says.
 """
 
+import contextlib
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import seaborn as sns
 from matplotlib.colors import to_rgb
@@ -65,3 +66,15 @@ def looks(names: Iterable[str]) -> dict[str, dict]:
     taken = [fixed["color"] for fixed in known.values()]
     free = sorted((look(place) for place in range(PLACES) if look(place) not in known.values()), key=lambda one: one["color"] in taken)
     return dict(zip(own, itertools.cycle(free), strict=False)) | known
+
+
+@contextlib.contextmanager
+def pinned(names: Iterable[str]) -> Iterator[None]:
+    """Names without a fixed look keep one and the same within the block, whichever of them are drawn together."""
+    before = dict(FIXED)
+    FIXED.update(looks(names))
+    try:
+        yield
+    finally:
+        FIXED.clear()
+        FIXED.update(before)

@@ -115,3 +115,13 @@ def test_a_long_caption_is_broken_into_lines_that_fit_the_figure():
 def test_counts_in_words():
     assert figures.extent([40, 40]) == "n = 40"
     assert figures.extent([1200, 31]) == "n = 31 to 1,200"
+
+
+def test_a_name_that_some_panels_lack_looks_the_same_in_all_and_is_in_the_legend():
+    rows = [(shift, eta, scale, 0.1) for shift, eta in [("a", "eta 1"), ("b", "eta 0.5"), ("b", "eta 1")] for scale in (0, 1)]
+    table = pd.DataFrame(rows, columns=["shift", "eta", "scale", "estimate"]).assign(low=0.0, high=0.2)
+    figure = figures.panels(table, curves.estimate_lines, x="scale", hue="eta", label="reading")
+    first, second = ({line.get_label(): line.get_color() for line in axes.lines} for axes in figure.axes[:2])
+    assert first["eta 1"] == second["eta 1"] != second["eta 0.5"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["eta 0.5", "eta 1"]
+    assert "eta 1" not in figures.palette.FIXED
