@@ -321,9 +321,9 @@ def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float 
 def frechet_table(
     drawn: pd.DataFrame, features: Float[np.ndarray, "rows features"], references: dict[str, Float[np.ndarray, "m features"]]
 ) -> pd.DataFrame:
-    """Frechet distance of the drawn images to the references of their class, and of all classes ("all"); see `compare`."""
+    """Frechet distance of the drawn images to the references of their class, and of all classes ("all"), and the ratio; see `compare`."""
     known, seeds = {"all": np.concatenate(list(references.values()))} | references, drawn["seed"].to_numpy()
-    table = compare(drawn, list(references), lambda name, rows: distance(features[rows], seeds[rows], known[name]))
+    table = compare(drawn, list(references), lambda name, rows: distance(features[rows], seeds[rows], known[name]), ratio=True)
     return bounded(table, highest=None)
 
 
@@ -341,8 +341,10 @@ def bounded(table: pd.DataFrame, *, highest: float | None) -> pd.DataFrame:
     return table
 
 
-def compare(drawn: pd.DataFrame, classes: list[str], values: Callable[[str, np.ndarray], np.ndarray]) -> pd.DataFrame:
-    """One row per class and prompt, and one for the difference IN* minus text, which is paired by seed.
+def compare(
+    drawn: pd.DataFrame, classes: list[str], values: Callable[[str, np.ndarray], np.ndarray], *, ratio: bool = False
+) -> pd.DataFrame:
+    """One row per class and prompt, and one for the difference IN* minus text, which is paired by seed; on demand one for the ratio.
 
     `values` gives a statistic of (class, mask of its rows), followed by its values without each seed.
     """
@@ -351,5 +353,6 @@ def compare(drawn: pd.DataFrame, classes: list[str], values: Callable[[str, np.n
         rows = {prompt: ((drawn["prompt"] == prompt) & ((drawn["class"] == name) | (name == "all"))).to_numpy() for prompt in WORDS}
         cases = {prompt: values(name, own) for prompt, own in rows.items()}
         cases["difference"] = cases["in_star"] - cases["text"]
+        cases |= {"ratio": cases["in_star"] / cases["text"]} if ratio else {}
         found += [{"class": name, "prompt": prompt, **jackknife(case, int(rows["text"].sum()))} for prompt, case in cases.items()]
     return pd.DataFrame(found)

@@ -17,9 +17,9 @@ REAL = "real scenes"
 
 
 def smoothed(tokens: dict[str, Path], steps: int) -> pd.DataFrame:
-    """The loss of every step and class as a running mean over a tenth of the steps (step, class, loss)."""
+    """The loss of every step and class as a running mean over a tenth of the steps, NaN before the first whole one (step, class, loss)."""
     losses = pd.DataFrame({name: inversion.loss_curve(path) for name, path in tokens.items()}).rename_axis("step")
-    mean = losses.rolling(max(1, steps // 10), min_periods=1).mean()
+    mean = losses.rolling(max(1, steps // 10)).mean()
     return mean.reset_index().melt("step", var_name="class", value_name="loss")
 
 
@@ -52,16 +52,14 @@ def pairs(near: pd.DataFrame, learned: dict[str, Pictures], pictures: Pictures, 
 def against_paper(found: dict[str, dict[str, dict]], published: pd.DataFrame) -> pd.DataFrame:
     """Accuracies of both prompts, their difference and the ratio of their distances, beside Table 2a (rows SD and IN*).
 
-    `found` has records by quantity (accuracy, frechet) and prompt; the ratio has no interval.
+    `found` has records by quantity (accuracy, frechet) and prompt.
     """
-    accuracy, frechet = found["accuracy"], found["frechet"]
-    fid, right = published["fid"], published["accuracy"]
-    ours = [accuracy["text"], accuracy["in_star"], accuracy["difference"]]
-    ratio = frechet["in_star"]["estimate"] / frechet["text"]["estimate"]
+    accuracy, fid, right = found["accuracy"], published["fid"], published["accuracy"]
+    ours = [accuracy["text"], accuracy["in_star"], accuracy["difference"], found["frechet"]["ratio"]]
     rows = [{"ours": record["estimate"], "low": record["low"], "high": record["high"]} for record in ours]
     theirs = [right["SD"], right["IN*"], right["IN*"] - right["SD"], fid["IN*"] / fid["SD"]]
     names = ["accuracy by name", "accuracy by token", "accuracy, token minus name", "Frechet distance, token / name"]
-    return pd.DataFrame([*rows, {"ours": ratio}], index=names).assign(published=theirs)[["ours", "published", "low", "high"]]
+    return pd.DataFrame(rows, index=names).assign(published=theirs)[["ours", "published", "low", "high"]]
 
 
 NULLS = [None, None, 0.0, 1.0]  # levels of two worlds have no direction in common

@@ -269,6 +269,8 @@ def test_images_nearer_to_their_class_have_a_negative_difference():
     assert (difference["high"] < -5).all()
     assert table.set_index(["class", "prompt"]).loc[("all", "text"), "n"] == 60
     assert (table.loc[table["prompt"] != "difference", "low"] >= 0).all()
+    both = table[table["class"] == "all"].set_index("prompt")["estimate"]
+    assert both["ratio"] == pytest.approx(both["in_star"] / both["text"])
 
 
 def test_accuracy_is_counted_by_class_and_its_interval_by_seed():

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cnslib.plots.captions.words import interval, listed
+from cnslib.plots.captions.words import certain, interval, listed
 from cnslib.plots.figures import extent
 
 NO_LOSSES = "The tokens were given, not learned here, so there are no losses."
@@ -10,43 +10,52 @@ NO_LOSSES = "The tokens were given, not learned here, so there are no losses."
 
 def loss(smooth: pd.DataFrame) -> str:
     """The caption of the losses (step, class, loss)."""
-    change = changes(smooth)
-    if change.empty:
+    share = changes(smooth)
+    if share.empty:
         return NO_LOSSES
-    finding = f"The loss of {(change < 0).sum()} of {len(change)} words is lower at the end than at the start"
-    return f"{finding}, on average by {-change.mean():.4f}. {smooth['step'].nunique()} steps; running means over a tenth of them"
+    finding = f"The loss of {(share < 0).sum()} of {len(share)} words is lower in the last tenth of the steps than in the first"
+    return f"{finding}. {smooth['step'].nunique()} steps; running means over a tenth of them"
 
 
 def changes(smooth: pd.DataFrame) -> pd.Series:
-    """Last minus first loss, by class."""
+    """Last minus first known loss as a share of the first, by class."""
     by_step = smooth.dropna().pivot(index="class", columns="step", values="loss").dropna(axis=1)
     if by_step.empty:
         return pd.Series(dtype=float)
-    return by_step.iloc[:, -1] - by_step.iloc[:, 0]
+    return by_step.iloc[:, -1] / by_step.iloc[:, 0] - 1
 
 
 def loss_seen(smooth: pd.DataFrame) -> str:
-    """The words that change most and least, as shares of their first loss."""
-    if changes(smooth).empty:
+    """The words whose loss changes most and least, and the mean of all."""
+    share = changes(smooth)
+    if share.empty:
         return NO_LOSSES
-    first = smooth[smooth["step"] == smooth["step"].min()].set_index("class")["loss"]
-    share = changes(smooth) / first
-    return f"From first to last, the loss changes by {share.min():+.0%} ({share.idxmin()}) to {share.max():+.0%} ({share.idxmax()})."
+    ends = f"{share.min():+.0%} ({share.idxmin()}) to {share.max():+.0%} ({share.idxmax()})"
+    return f"From the first tenth to the last, the loss of a word changes by {ends}, on average by {share.mean():+.0%}."
 
 
 def frechet(shown: pd.DataFrame, improved: dict) -> str:
     """The caption of the distances by class."""
-    finding = f"By token {improved['estimate']:.0%} of {improved['n']} classes come closer to the catalog than by name"
+    finding = f"By token {count(improved)} of {improved['n']} classes come closer to the catalog than by name"
     return f"{finding}. {extent(shown['n'])} images per class and prompt; lines: 95% jackknife intervals over seeds; crosses: the floor"
 
 
-def frechet_seen(shown: pd.DataFrame, floors: pd.DataFrame) -> str:
-    """Which class gains most, and how far above the floor the tokens still are."""
-    wide = shown.pivot(index="class", columns="prompt", values="estimate")
-    gain = (wide["text"] - wide["in_star"]).sort_values()
-    above = (wide["in_star"] - floors.set_index("class")["estimate"]).mean()
-    ends = f"{gain.index[-1]} comes closer most ({gain.iloc[-1]:+.3f}), {gain.index[0]} least ({gain.iloc[0]:+.3f})"
-    return f"By token, {ends}. On average the tokens' images are still {above:.3f} above the floor of real scenes."
+def count(share: dict) -> int:
+    """How many of the n cases of a share it is that count."""
+    return round(share["estimate"] * share["n"])
+
+
+def frechet_seen(table: pd.DataFrame, floors: pd.DataFrame) -> str:
+    """For how many classes the change is certain, where it is largest, and how far above the floor the tokens still are.
+
+    `table` is that of `inversion.frechet_table`; the row of all classes together does not count.
+    """
+    by_prompt = {prompt: own.set_index("class").drop("all", errors="ignore") for prompt, own in table.groupby("prompt")}
+    change, above = by_prompt["difference"], by_prompt["in_star"]["estimate"] - floors.set_index("class")["estimate"]
+    farther, closer = certain(change)
+    ends = " to ".join(f"{value:+.3f} ({name})" for name, value in change["estimate"].sort_values().iloc[[0, -1]].items())
+    first = f"By token, the distance changes by {ends}; the whole interval is below zero for {closer} of {len(change)} classes"
+    return f"{first} and above it for {farther}. On average the tokens' images are {above.mean():.3f} above the floor of real scenes."
 
 
 def samples(classes: int, count: int) -> str:
@@ -80,8 +89,20 @@ def nearest_seen(near: pd.DataFrame) -> str:
 
 
 def answer(gain: dict, nearer: dict, improved: dict) -> str:
-    """The answer of the page: differences of accuracy and of distance, by token minus by name, and how many classes come closer."""
-    verb = "brings" if nearer["estimate"] < 0 < gain["estimate"] else "does not bring"
+    """The answer of the page: differences of accuracy and of distance, by token minus by name, and how many classes come closer.
+
+    Only what a whole interval says is said for certain.
+    """
+    closer = sided(nearer, below="Yes, they come closer", above="No, they move away", else_="It is open")
+    named = sided(gain, below="A catalog classifier names fewer of them", above="A catalog classifier names more of them", else_=OPEN)
     more, less = (interval(record, "+.3f") for record in (gain, nearer))
-    first = f"A learned word {verb} the garments closer to the catalog: accuracy {more}, Frechet distance {less}"
-    return f"**{first}; {improved['estimate']:.0%} of {improved['n']} classes come closer (n = {gain['n']} images per prompt).**"
+    classes = f"{count(improved)} of {improved['n']} classes come closer"
+    return f"**{closer}: with a learned word the Frechet distance changes by {less}, and {classes}. {named}: accuracy {more}.**"
+
+
+OPEN = "Whether a catalog classifier names more of them is open"
+
+
+def sided(record: dict, *, below: str, above: str, else_: str) -> str:
+    """One of three texts: the whole interval lies below zero, above it, or neither."""
+    return below if record["high"] < 0 else above if record["low"] > 0 else else_

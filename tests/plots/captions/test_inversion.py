@@ -9,22 +9,24 @@ RECORD = {"n": 80, "estimate": 0.5, "low": 0.4, "high": 0.6}
 
 
 def test_losses_are_told_by_their_change():
-    smooth = pd.DataFrame({"step": [0, 1] * 2, "class": ["bag", "bag", "coat", "coat"], "loss": [0.4, 0.2, 0.1, 0.15]})
-    assert inversion.loss(smooth).startswith(
-        "The loss of 1 of 2 words is lower at the end than at the start, on average by 0.0750. 2 steps"
-    )
-    assert inversion.loss_seen(smooth).endswith("changes by -50% (bag) to +50% (coat).")
+    smooth = pd.DataFrame({"step": [0, 1] * 2, "class": ["bag", "bag", "coat", "coat"], "loss": [0.4, 0.2, 0.1, 0.16]})
+    early = pd.DataFrame({"step": [-1, -1], "class": ["bag", "coat"], "loss": [float("nan")] * 2})  # before the first whole tenth
+    smooth = pd.concat([early, smooth], ignore_index=True)
+    assert inversion.loss(smooth).startswith("The loss of 1 of 2 words is lower in the last tenth of the steps than in the first. 3 steps")
+    assert inversion.loss_seen(smooth).endswith("changes by -50% (bag) to +60% (coat), on average by +5%.")
     assert inversion.loss(smooth.head(0)) == inversion.loss_seen(smooth.head(0)) == inversion.NO_LOSSES
 
 
 def test_distances_name_the_classes_and_the_floor():
-    rows = [("bag", "text", 0.5), ("bag", "in_star", 0.3), ("coat", "text", 0.4), ("coat", "in_star", 0.5)]
-    shown = pd.DataFrame(rows, columns=["class", "prompt", "estimate"]).assign(n=20)
-    assert inversion.frechet(shown, {"estimate": 0.5, "n": 2}).startswith(
-        "By token 50% of 2 classes come closer to the catalog than by name. n = 20"
+    rows = [("all", "difference", -0.9), ("bag", "difference", -0.2), ("coat", "difference", 0.1), ("bag", "in_star", 0.3)]
+    table = pd.DataFrame([*rows, ("coat", "in_star", 0.5)], columns=["class", "prompt", "estimate"]).assign(n=20)
+    table = table.assign(low=table["estimate"] - 0.15, high=table["estimate"] + 0.15)
+    assert inversion.frechet(table, {"estimate": 0.5, "n": 2}).startswith(
+        "By token 1 of 2 classes come closer to the catalog than by name. n = 20"
     )
-    seen = inversion.frechet_seen(shown, pd.DataFrame({"class": ["bag", "coat"], "estimate": [0.1, 0.1]}))
-    assert "bag comes closer most (+0.200), coat least (-0.100). On average the tokens' images are still 0.300 above" in seen
+    seen = inversion.frechet_seen(table, pd.DataFrame({"class": ["bag", "coat"], "estimate": [0.1, 0.1]}))
+    assert "changes by -0.200 (bag) to +0.100 (coat); the whole interval is below zero for 1 of 2 classes and above it for 0." in seen
+    assert seen.endswith("On average the tokens' images are 0.300 above the floor of real scenes.")
 
 
 def test_sheets_are_told_by_the_judge_and_the_nearest_pair():
@@ -37,10 +39,13 @@ def test_sheets_are_told_by_the_judge_and_the_nearest_pair():
     assert "is a coat at distance 0.100" in inversion.nearest_seen(near) and "lies at 0.150" in inversion.nearest_seen(near)
 
 
-@pytest.mark.parametrize(("distance", "verb"), [(-0.1, "brings"), (0.1, "does not bring")])
-def test_both_must_move_the_right_way(distance, verb):
-    text = inversion.answer(RECORD, {"estimate": distance, "low": -0.2, "high": 0.2}, {"estimate": 0.9, "n": 10})
+@pytest.mark.parametrize(
+    ("low", "high", "word"), [(-0.3, -0.1, "Yes, they come closer"), (-0.1, 0.1, "It is open"), (0.1, 0.3, "No, they move away")]
+)
+def test_only_a_whole_interval_says_that_images_come_closer(low, high, word):
+    record = {"estimate": (low + high) / 2, "low": low, "high": high}
+    text = inversion.answer(RECORD, record, {"estimate": 0.9, "n": 10})
     assert (
-        text.startswith(f"**A learned word {verb} the garments closer")
-        and "90% of 10 classes come closer (n = 80 images per prompt)" in text
+        text.startswith(f"**{word}: with a learned word") and "9 of 10 classes come closer. A catalog classifier names more of them" in text
     )
+    assert inversion.OPEN in inversion.answer(record | {"low": -0.1, "high": 0.1}, record, {"estimate": 0.9, "n": 10})
