@@ -1,15 +1,48 @@
-"""Sliders and their health (notebook 02): a caption, and the answer of the page."""
+"""Sliders and their health (notebook 02): captions, sentences on what its figures show, and the answer of the page."""
 
 from collections.abc import Iterable
 
 import pandas as pd
 
+from cnslib.plots.captions.words import extremes, listed
 from cnslib.plots.figures import extent
 
 
 def health(counts: Iterable[int]) -> str:
     """The caption of alignment and structure; `counts` are the numbers of sliders."""
-    return f"{extent(counts)} sliders per shift; bands: 95 % bootstrap over sliders"
+    measures = "alignment: cosine with the caption of the shift minus that with the plain one; structure: cosine with scale 0"
+    return f"{measures}. {extent(counts)} sliders per shift; bands: 95 % bootstrap over sliders"
+
+
+def health_seen(measured: pd.DataFrame) -> str:
+    """Under which shifts the alignment rises most and least, and the structure falls most (measure, shift, scale, estimate)."""
+    ends = measured.pivot(index=["measure", "shift"], columns="scale", values="estimate")
+    change = ends.iloc[:, -1] - ends.iloc[:, 0]
+    most, least = extremes(change["alignment"])
+    _, broken = extremes(change["structure"])
+    last = measured["scale"].max()
+    rise = f"From scale 0 to {last:g} the alignment changes most under {most} and least under {least}"
+    return f"{rise}; the structure falls most under {broken}."
+
+
+def loss(remaining: pd.DataFrame) -> str:
+    """The caption of what is left of the way (a row per iteration, a column per shift, empty where a shift has ended)."""
+    last = remaining.ffill().iloc[-1]
+    most, least = extremes(last)
+    text = f"In the end the sliders of {most} have most of the way to go, those of {least} least. Running means over five iterations"
+    length = remaining.notna().sum()
+    longer = length[length > length.min()]
+    told = "; ".join(f"{shift}: {count}" for shift, count in longer.items())
+    return f"{text}; {length.min()} iterations, but {told}" if len(longer) else f"{text}; {length.min()} iterations"
+
+
+def steps_seen(steps: pd.DataFrame) -> str:
+    """How often the alignment rises in the steps to each scale, and where least (shift, scale, rises)."""
+    by_scale = steps.groupby("scale")["rises"].mean()
+    (shift, scale), share = (own := steps.groupby(["shift", "scale"])["rises"].mean()).idxmin(), own.min()
+    each = listed(f"{value:.0%} ({scale:g})" for scale, value in by_scale.items())
+    least = f"Least often it does in the step to {scale:g} under {shift} ({share:.0%})"
+    return f"The alignment rises in so many of the steps to each scale: {each}. {least}."
 
 
 def pilot(best: pd.DataFrame, used: pd.Series) -> str:
@@ -19,8 +52,19 @@ def pilot(best: pd.DataFrame, used: pd.Series) -> str:
     apart = [f"{row.shift} ({eta:g} instead of {row.eta:g})" for row, eta in zip(best.itertuples(), used, strict=True) if eta != row.eta]
     said = f"all but {', '.join(apart)}" if apart else "all"
     short = best[best["shortfall"] > 0]
-    missed = f" No candidate meets every bound for {', '.join(short['shift'])}." if len(short) else ""
+    missed = f" No candidate meets every bound for {listed(short['shift'])}." if len(short) else ""
     return f"Of {len(best)} shifts, {said} have the eta that the rule takes.{missed}"
+
+
+def pilot_seen(seen: pd.DataFrame, used: dict[str, float]) -> str:
+    """What share of its last reading the oracle gives in the middle of the scales, at the eta that each shift uses (`pilot.readings`)."""
+    mean = seen[seen["eta"] == seen["shift"].map(used)].groupby(["shift", "scale"])["asked"].mean().unstack("scale")
+    if mean.empty:
+        return "No pilot has read the etas in use."
+    middle = mean.columns[len(mean.columns) // 2]
+    high, low = extremes(mean[middle] / mean.iloc[:, -1], ".0%")
+    text = f"At the eta in use, how much of the reading at scale {mean.columns[-1]:g} is there at scale {middle:g}?"
+    return f"{text} Least under {low} and most under {high}."
 
 
 def pilot_curves(counts: Iterable[int]) -> str:
@@ -30,7 +74,9 @@ def pilot_curves(counts: Iterable[int]) -> str:
 
 def answer(rising: dict, kept: dict, scale: float) -> str:
     """The answer of the page: the share of steps that raise the alignment, and the structure that is kept at the last scale."""
-    word = "Yes, in" if rising["low"] > 0.5 else "Not reliably: only in"
+    word = (
+        "Yes: the alignment with the shift rises in" if rising["low"] > 0.5 else "Not reliably: the alignment with the shift rises in only"
+    )
     bounds = f"95 % interval {rising['low']:.0%} to {rising['high']:.0%}"
-    first = f"{word} {rising['estimate']:.0%} of the steps over {rising['n']} sliders ({bounds})"
+    first = f"{word} {rising['estimate']:.0%} of the steps of {rising['n']} sliders ({bounds})"
     return f"**{first}; at scale {scale} the features keep a cosine of {kept['estimate']:.2f} with the unshifted picture.**"

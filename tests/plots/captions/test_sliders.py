@@ -7,7 +7,34 @@ from cnslib.plots.captions import sliders
 
 
 def test_the_health_figure_tells_how_many_sliders_a_shift_has():
-    assert sliders.health([10, 9, 10]) == "n = 9 to 10 sliders per shift; bands: 95 % bootstrap over sliders"
+    assert sliders.health([10, 9, 10]).endswith("n = 9 to 10 sliders per shift; bands: 95 % bootstrap over sliders")
+    rows = [("fog", 0, -0.5, 1.0), ("fog", 2.5, 0.5, 0.75), ("rain", 0, -0.25, 1.0), ("rain", 2.5, 0.5, 0.5)]
+    table = pd.DataFrame(rows, columns=["shift", "scale", "alignment", "structure"])
+    seen = sliders.health_seen(table.melt(["shift", "scale"], var_name="measure", value_name="estimate"))
+    assert "to 2.5 the alignment changes most under fog (1.00) and least under rain (0.75)" in seen
+    assert seen.endswith("the structure falls most under rain (-0.50).")
+
+
+def test_a_shift_that_trains_longer_is_named_and_read_at_its_own_end():
+    remaining = pd.DataFrame({"fog": [1.0, 0.5, None], "rain": [1.0, 0.5, 0.25]})
+    text = sliders.loss(remaining)
+    assert text.startswith("In the end the sliders of fog (0.50) have most of the way to go, those of rain (0.25) least.")
+    assert text.endswith("2 iterations, but rain: 3") and sliders.loss(remaining.dropna()).endswith("; 2 iterations")
+
+
+def test_the_step_in_which_the_alignment_rises_least_often_is_named():
+    steps = pd.DataFrame({"shift": ["fog", "fog", "rain", "rain"], "scale": [1.0, 2.0] * 2, "rises": [True, True, False, True]})
+    seen = sliders.steps_seen(steps)
+    assert "each scale: 50% (1) and 100% (2)." in seen and seen.endswith("in the step to 1 under rain (0%).")
+
+
+def test_the_pilots_reading_in_the_middle_is_that_of_the_eta_in_use():
+    rows = [("fog", 0.5, 0.0, 0.0), ("fog", 0.5, 1.0, 0.1), ("fog", 0.5, 2.0, 0.4), ("fog", 0.9, 1.0, 0.4), ("fog", 0.9, 2.0, 0.4)]
+    seen = pd.DataFrame(rows, columns=["shift", "eta", "scale", "asked"])
+    assert sliders.pilot_seen(seen, {"fog": 0.5}).endswith(
+        "the reading at scale 2 is there at scale 1? Least under fog (25%) and most under fog (25%)."
+    )
+    assert sliders.pilot_seen(seen, {"fog": 0.7}) == "No pilot has read the etas in use."
 
 
 def test_the_pilot_names_the_shifts_that_do_not_have_the_eta_of_the_rule_or_miss_a_bound():
@@ -23,10 +50,13 @@ def test_without_a_pilot_nothing_is_claimed_of_its_rule():
     assert sliders.pilot(pd.DataFrame({"shift": [], "eta": [], "shortfall": []}), pd.Series()).startswith("No pilot was asked for")
 
 
-@pytest.mark.parametrize(("low", "word"), [(0.51, "Yes, in"), (0.5, "Not reliably: only in")])
+@pytest.mark.parametrize(
+    ("low", "word"),
+    [(0.51, "Yes: the alignment with the shift rises in"), (0.5, "Not reliably: the alignment with the shift rises in only")],
+)
 def test_a_knob_works_if_the_whole_interval_lies_above_a_half(low, word):
     rising = {"n": 140, "estimate": 0.62, "low": low, "high": 0.7}
     assert sliders.answer(rising, {"estimate": 0.456}, 2.5) == (
-        f"**{word} 62% of the steps over 140 sliders (95 % interval {low:.0%} to 70%); "
+        f"**{word} 62% of the steps of 140 sliders (95 % interval {low:.0%} to 70%); "
         "at scale 2.5 the features keep a cosine of 0.46 with the unshifted picture.**"
     )
