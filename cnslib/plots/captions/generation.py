@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 
+import pandas as pd
+
+from cnslib.plots.captions.words import extremes
 from cnslib.plots.figures import extent
 
 
@@ -12,8 +15,8 @@ def guidance(images: int) -> str:
 
 def choice(best: float, used: float) -> str:
     """Whether the guidance that is used is the one that the rule finds."""
-    said = "still the best" if best == used else f"not the best any more: {best} is, and params.yaml should say so"
-    return f"The benchmark is drawn at guidance **{used}**, which is {said}."
+    said = "as the rule says" if best == used else f"but the rule takes {best}, and params.yaml should say so"
+    return f"The benchmark is drawn at guidance **{used}**, {said}."
 
 
 def change(counts: Iterable[int]) -> str:
@@ -21,7 +24,17 @@ def change(counts: Iterable[int]) -> str:
     return f"{extent(counts)} classes per shift; bands: 95 % bootstrap over classes"
 
 
+def change_seen(table: pd.DataFrame) -> str:
+    """How many curves rise in every step, and which shift moves pixels most and least (shift, scale, estimate)."""
+    by_scale = table.pivot(index="shift", columns="scale", values="estimate")
+    rising = (by_scale.diff(axis=1).iloc[:, 1:] > 0).all(axis=1)
+    most, least = extremes(by_scale.iloc[:, -1], ".0f")
+    first = f"{rising.sum()} of {len(rising)} curves rise in every step"
+    return f"{first}. At scale {by_scale.columns[-1]:g} pixels change most under {most} and least under {least}."
+
+
 def answer(total: int, trajectories: int, recognised: dict, *, scale: float, change: float) -> str:
-    """The answer of the page: images, the share of unshifted ones that is recognised, and their mean change at the last scale."""
-    first = f"{total} images in {trajectories} trajectories; {recognised['estimate']:.0%} of the unshifted ones are recognised"
-    return f"**{first}, and at scale {scale} a picture differs from its unshifted one by {change:.0f} of 255 grey levels on average.**"
+    """The answer of the page: where pictures start, how far they move, and how many there are."""
+    first = f"They begin with an unshifted garment, which the text-image encoder names in {recognised['estimate']:.0%} of the cases"
+    moved = f"at scale {scale} they differ from it by {change:.0f} of 255 grey levels on average"
+    return f"**{first}; {moved}. There are {total:,} images in {trajectories:,} trajectories.**"
