@@ -1,8 +1,9 @@
 """What the classifiers answer (notebook 05): captions, and sentences on what its figures show."""
 
+import numpy as np
 import pandas as pd
 
-from cnslib.plots.captions.words import extremes, listed
+from cnslib.plots.captions.words import certain, extremes, listed
 from cnslib.plots.figures import extent
 
 
@@ -10,16 +11,19 @@ def catalog(known: pd.DataFrame) -> str:
     """The caption of accuracy on held-out and on generated pictures (columns exam, model, n, estimate)."""
     means = known.groupby("exam", sort=False)["estimate"].mean()
     finding = f"Mean accuracy: {listed(f'{value:.0%} ({exam})' for exam, value in means.items())}"
-    sizes = [f"{exam}: {extent(part['n'].astype(int))}" for exam, part in known.groupby("exam")]
-    return f"{finding}. {'; '.join(sizes)}; lines: 95% Wilson intervals; before filtering"
+    sizes = listed(f"{extent(part['n'].astype(int))[4:]} ({exam})" for exam, part in known.groupby("exam", sort=False))
+    return f"{finding}. n = {sizes}; lines: 95% Wilson intervals; before filtering"
 
 
 def catalog_seen(cost: pd.DataFrame) -> str:
-    """What the generator costs, least and most; `cost` by classifier (cost, low, high)."""
-    ends = cost.sort_values("cost").iloc[[0, -1]]
-    least, most = (f"{row['cost']:.2f} ({row['low']:.2f} to {row['high']:.2f}) for *{name}*" for name, row in ends.iterrows())
-    above = (cost["low"] > 0).sum()
-    return f"The generator costs between {least} and {most}; for {above} of {len(cost)} classifiers the whole interval is above zero."
+    """For whom generated pictures are easier or harder than the catalog's; `cost` (cost, low, high) is the catalog minus them."""
+    gain = pd.DataFrame({"estimate": -cost["cost"], "low": -cost["high"], "high": -cost["low"]}).sort_values("estimate")
+    least, most = (
+        f"{row['estimate']:+.2f} ({row['low']:+.2f} to {row['high']:+.2f}) for *{name}*" for name, row in gain.iloc[[0, -1]].iterrows()
+    )
+    easier, harder = certain(gain)
+    first = f"Accuracy on generated pictures minus that on the catalog's: {least} to {most}"
+    return f"{first}. The whole interval is above zero for {easier} of {len(gain)} classifiers, and below it for {harder}."
 
 
 def example(said: pd.DataFrame) -> str:
@@ -32,7 +36,7 @@ def example_seen(said: pd.DataFrame) -> str:
     """Who is right at all scales, who at none, and what is said instead."""
     right = (~said["wrong"]).groupby(said["model"]).mean()
     wrong = said[said["wrong"]]["top1"].value_counts()
-    text = f"{(right == 1).sum()} of {len(right)} classifiers name it at every scale, {(right == 0).sum()} at none"
+    text = f"Right at every scale: {(right == 1).sum()} of {len(right)} classifiers; at none: {(right == 0).sum()}"
     return f"{text}. The commonest wrong answer is {wrong.index[0]} ({wrong.iloc[0]} of {wrong.sum()})." if len(wrong) else f"{text}."
 
 
@@ -48,7 +52,21 @@ def margin_seen(quartiles: pd.DataFrame) -> str:
     by_scale = quartiles.groupby(["shift", "scale"])["estimate"].mean().unstack()
     most, least = extremes(by_scale.iloc[:, 0] - by_scale.iloc[:, -1], ".1f")
     one = by_scale.iloc[:, 0] - by_scale.iloc[:, 1]
-    return f"The median margin falls most under {most} and least under {least}; at the first step it falls by {one.mean():.1f} on average."
+    first = f"The mean of all classifiers' median margins falls most under {most} and least under {least}"
+    return f"{first}; at the first step it falls by {one.mean():.1f} on average. {fading(quartiles)}"
+
+
+def fading(quartiles: pd.DataFrame) -> str:
+    """Whether margins fade before answers flip: what is left of a median at the last scale before it is no longer above 0."""
+    wide = quartiles.pivot(index=["model", "shift"], columns="scale", values="estimate")
+    wrong = wide.to_numpy() <= 0
+    flips = wrong.any(axis=1) & ~wrong[:, 0]
+    if not flips.any():
+        return "No median reaches zero."
+    before = wide.to_numpy()[flips, wrong[flips].argmax(axis=1) - 1]
+    left = before / wide.to_numpy()[flips, 0]
+    first = f"Of {flips.sum()} medians that reach zero, {(left < 1).sum()} had fallen before"
+    return f"{first}: at the scale before, the median share left of the margin at scale 0 was {np.median(left):.0%}."
 
 
 def mistakes(answers: pd.DataFrame, count: int, classifiers: int, scale: float) -> str:
@@ -70,6 +88,6 @@ def mistakes_seen(answers: pd.DataFrame) -> str:
 
 def answer(heldout: pd.Series, drawn: pd.Series, heavy: float, scale: float) -> str:
     """The answer of the page: mean accuracy on the catalog, on generated pictures, and at the last scale."""
-    text = f"{len(drawn)} classifiers name {heldout.mean():.0%} of the catalog's held-out garments"
+    text = f"On average {len(drawn)} classifiers name {heldout.mean():.0%} of the catalog's held-out garments"
     text = f"{text}, {drawn.mean():.0%} of generated ones, and {heavy:.0%} at scale {scale}"
     return f"**{text}, before we set aside the pictures that lost their class.**"

@@ -9,17 +9,18 @@ def test_the_two_exams_are_compared():
     known = pd.DataFrame(
         {"exam": ["held out", "held out", "generated"], "model": ["a", "b", "a"], "n": [640, 640, 80], "estimate": [0.9, 0.7, 0.5]}
     )
-    assert evaluation.catalog(known).startswith("Mean accuracy: 80% (held out) and 50% (generated). generated: n = 80; held out: n = 640")
-    cost = pd.DataFrame({"cost": [0.3, 0.1], "low": [0.2, -0.1], "high": [0.4, 0.3]}, index=["vit", "mae"])
+    assert evaluation.catalog(known).startswith("Mean accuracy: 80% (held out) and 50% (generated). n = 640 (held out) and 80 (generated);")
+    cost = pd.DataFrame({"cost": [0.3, -0.1], "low": [0.2, -0.3], "high": [0.4, 0.1]}, index=["vit", "mae"])
     seen = evaluation.catalog_seen(cost)
-    assert "between 0.10 (-0.10 to 0.30) for *mae* and 0.30 (0.20 to 0.40) for *vit*; for 1 of 2" in seen
+    assert "-0.30 (-0.40 to -0.20) for *vit* to +0.10 (-0.10 to +0.30) for *mae*." in seen
+    assert seen.endswith("The whole interval is above zero for 0 of 2 classifiers, and below it for 1.")
 
 
 def test_one_trajectory_is_told_by_who_names_it():
     said = pd.DataFrame({"model": ["a", "a", "b", "b"], "wrong": [False, False, True, True], "top1": ["bag", "bag", "coat", "coat"]})
     assert evaluation.example(said).startswith("50% of the 4 answers to this trajectory are wrong")
     assert evaluation.example_seen(said).startswith(
-        "1 of 2 classifiers name it at every scale, 1 at none. The commonest wrong answer is coat (2 of 2)"
+        "Right at every scale: 1 of 2 classifiers; at none: 1. The commonest wrong answer is coat (2 of 2)"
     )
 
 
@@ -28,6 +29,15 @@ def test_margins_are_told_at_the_last_scale_and_by_their_fall():
     table = pd.DataFrame(rows, columns=["shift", "scale", "estimate"]).assign(model="a")
     assert evaluation.margin(table, 80).startswith("At the last scale 1 of 2 medians of a classifier and a shift are still above 0. n = 80")
     assert "most under snow (4.0) and least under fog (1.0); at the first step it falls by 2.5" in evaluation.margin_seen(table)
+
+
+def test_what_is_left_before_an_answer_flips_is_told():
+    rows = [("fog", [4.0, 2.0, -1.0]), ("snow", [4.0, 5.0, 0.0]), ("rain", [4.0, 3.0, 2.0]), ("smog", [-1.0, -2.0, -3.0])]
+    table = pd.DataFrame([(shift, scale, value) for shift, values in rows for scale, value in enumerate(values)])
+    table = table.set_axis(["shift", "scale", "estimate"], axis=1).assign(model="a")
+    left = "Of 2 medians that reach zero, 1 had fallen before: at the scale before, the median share left of the margin at scale 0 was 88%."
+    assert evaluation.fading(table).startswith(left)
+    assert evaluation.fading(table[table["shift"] == "rain"]) == "No median reaches zero."
 
 
 def test_wrong_answers_name_the_label_that_attracts():
@@ -42,4 +52,6 @@ def test_wrong_answers_name_the_label_that_attracts():
 
 def test_the_answer_holds_three_accuracies():
     text = evaluation.answer(pd.Series([0.8, 0.9]), pd.Series([0.6, 0.7]), 0.3, 2.5)
-    assert text.startswith("**2 classifiers name 85% of the catalog's held-out garments, 65% of generated ones, and 30% at scale 2.5")
+    assert text.startswith(
+        "**On average 2 classifiers name 85% of the catalog's held-out garments, 65% of generated ones, and 30% at scale 2.5"
+    )
