@@ -16,20 +16,23 @@ from cnslib.core.names import identifier
 ANSWERS = ("class", "partial class properties", "not class")  # section I.1
 ATTRIBUTE = "answer"
 QUESTION = "Does the picture show the class that its file name gives?"
+JPEG = b"\xff\xd8"  # what its bytes begin with; other pictures are PNG
 VERSION = "2.0.10"  # of VIA's data format
 PARTS = ("_via_settings", "_via_img_metadata", "_via_attributes")  # without them VIA opens no project
 
 
 def file_names(rows: pd.DataFrame) -> list[str]:
-    """The picture file of each row (shift, class, seed, scale), in the style of the published data set."""
+    """The picture file of each row (shift, class, seed, scale, image), in the style of the published data set."""
     keys = rows[tables.KEY].itertuples(index=False, name=None)
+    endings = ["jpg" if data.startswith(JPEG) else "png" for data in rows["image"]]
     return [
-        f"{identifier(name)}-{identifier(shift)}-seed_{seed:04d}-scale_{round(1000 * scale):04d}.png" for shift, name, seed, scale in keys
+        f"{identifier(name)}-{identifier(shift)}-seed_{seed:04d}-scale_{round(1000 * scale):04d}.{ending}"
+        for (shift, name, seed, scale), ending in zip(keys, endings, strict=True)
     ]
 
 
 def project(rows: pd.DataFrame, *, name: str, answers: dict[str, str] | None = None) -> dict:
-    """A VIA 2 project of some images (key and PNG bytes) with a radio button for the three answers; `answers` by file name, if any."""
+    """A VIA 2 project of some images (key and bytes) with a radio button for the three answers; `answers` by file name, if any."""
     given = answers or {}
     pictures = {}
     for file, data in zip(file_names(rows), rows["image"], strict=True):
@@ -59,7 +62,7 @@ def export(rows: pd.DataFrame, path: Path) -> None:
 
 
 def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, str]:
-    """One annotator's answers by file name; `rows` are the images that were asked for, with their key alone.
+    """One annotator's answers by file name; `rows` are the images that were asked for.
 
     Raises FileNotFoundError for a missing file; ValueError, naming file and picture, for what is no VIA 2 project, a picture
     that is missing or that nobody asked for, an unknown answer, and, in a finished project, a picture without an answer.
@@ -120,7 +123,7 @@ COLUMNS = 6
 class Sheet(ipywidgets.VBox):
     """Pages of pictures with three buttons each; `path` is the annotator's VIA project, and a sheet continues where it ended.
 
-    `rows` are the images that are asked for: key and PNG bytes. Errors of an existing project are those of `via.read`.
+    `rows` are the images that are asked for: key and bytes. Errors of an existing project are those of `read`.
     """
 
     def __init__(self, rows: pd.DataFrame, path: Path):
@@ -155,7 +158,7 @@ class Sheet(ipywidgets.VBox):
         """One picture with what is asked and its three buttons."""
         row, name = self.rows.loc[number], self.names[number]
         title = ipywidgets.Label(f"{row['class']}, {row['shift']}, {row['scale']:g}")
-        picture = ipywidgets.Image(value=row["image"], format="png", width=128)
+        picture = ipywidgets.Image(value=row["image"], format=name.rsplit(".", 1)[-1], width=128)
         buttons = ipywidgets.ToggleButtons(options=ANSWERS, value=self.answers.get(name), layout={"width": "150px"})
         buttons.observe(lambda change: self.answer(name, change["new"]), names="value")
         return ipywidgets.VBox([title, picture, buttons])

@@ -29,6 +29,14 @@ def test_a_file_name_holds_class_shift_seed_and_scale():
     assert annotations.file_names(rows())[1] == "ankle_boot-heavy_snow-seed_0003-scale_0500.png"
 
 
+def test_a_jpeg_is_named_and_shown_as_one(tmp_path):
+    table = rows(2)
+    table.at[1, "image"] = tables.encode(np.zeros((4, 4, 3), np.uint8), quality=90)
+    assert [name.rsplit(".")[-1] for name in annotations.file_names(table)] == ["png", "jpg"]
+    sheet = annotations.Sheet(table, tmp_path / "anna.json")
+    assert [cell.children[1].format for cell in sheet.grid.children] == ["png", "jpg"]
+
+
 def test_answers_come_back_as_they_were_given(tmp_path):
     given = dict(zip(annotations.file_names(rows()), [*annotations.ANSWERS, "class"], strict=True))
     annotations.write(rows(), tmp_path / "anna.json", answers=given)

@@ -129,6 +129,7 @@ class Validation(Filtering):
 
     study: Count
     study_files: Projects
+    annotator: str
     seed: Seed
 
 
