@@ -33,6 +33,7 @@ from cnslib.core.settings.method import (
     Text,
     distinct,
     distinct_files,
+    file_name,
     mapped,
     rising,
 )
@@ -81,6 +82,11 @@ def none_or_two(files: list[str]) -> list[str]:
     return files
 
 
+def nobody_or_file_name(name: str) -> str:
+    """The same name: empty, or one that can be a part of a file's name."""
+    return name and file_name(name)
+
+
 def reference_first(names: list[str]) -> list[str]:
     """The same list; ValueError unless all are NETWORKS and the first is the one that others are set beside."""
     if not set(names) <= set(NETWORKS):
@@ -93,6 +99,7 @@ def reference_first(names: list[str]) -> list[str]:
 Fraction = Annotated[Number, Field(gt=0, le=1)]
 Pair = Annotated[list[Shift], Field(min_length=2, max_length=2), AfterValidator(distinct)]
 Projects = Annotated[list[str], AfterValidator(none_or_two)]
+Annotator = Annotated[str, AfterValidator(nobody_or_file_name)]  # whose name opens a contact sheet
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -119,7 +126,7 @@ class Labels(Resampled):
     peers: list[str]
     clear: Inside
     files: Projects
-    annotator: str
+    annotator: Annotator
     seed: Seed
 
 
@@ -129,7 +136,7 @@ class Validation(Filtering):
 
     study: Count
     study_files: Projects
-    annotator: str
+    annotator: Annotator
     seed: Seed
 
 

@@ -16,6 +16,8 @@ SECTIONS = read.load(paths.ROOT / "params.yaml")
         ("photos", {"reference": "vgg"}, r"photos\.reference: 'vgg' is not accepted; accepted: "),
         ("photos", {"severities": [0.0, 2.0]}, r"photos\.severities: .*from 0\.0 up to 1\.0"),
         ("labels", {"files": ["one.json"]}, r"labels\.files: .*none, or two VIA projects, one per annotator"),
+        ("labels", {"annotator": "../anna"}, r"labels\.annotator: .*'\.\./anna'"),
+        ("validation", {"annotator": "a/b"}, r"validation\.annotator: .*'a/b'"),
         ("validation", {"study_files": ["one.json"]}, r"validation\.study_files: .*none, or two VIA projects, one per annotator"),
         ("corruptions", {"contrast": [0.5]}, r"corruptions\.contrast: .*one value for each of"),
         ("directions", {"pairs": [["heavy snow", "heavy snow"]]}, r"directions\.pairs.*a list without repetitions"),
