@@ -29,6 +29,7 @@ from cnslib.data import published
 from cnslib.models import encoders
 from cnslib.stats import accuracy, bootstrap, failure, verdicts
 from cnslib.stats.accuracy import Outcomes, Shares
+from cnslib.studies.scenarios.subjects import Subject
 from cnslib.studies.segmentation import inputs
 from cnslib.studies.segmentation.inputs import Drawing
 from cnslib.world import scenes, training
@@ -65,9 +66,8 @@ def answer(
     shelves = {kind: units.Shelf(folder / kind, files) for kind in ("maps", "overlaps")}
     waiting = {name for shelf in shelves.values() for name in shelf.waiting()}
     made = {name: {kind: shelf[name] for kind, shelf in shelves.items()} for name in settings.networks}
-    if waiting:
-        inputs.garments(classes, settings=settings, drawing=drawing)  # draws what is missing, once for all pieces
-    pieces = [(name, classes, settings, drawing, device, made[name], checkpoints) for name in settings.networks if name in waiting]
+    found = inputs.garments(classes, settings=settings, drawing=drawing) if waiting else []  # once: their folder is one process's
+    pieces = [(name, classes, settings, found, device, made[name], checkpoints) for name in settings.networks if name in waiting]
     workers.each(train_and_answer, pieces, device=device, desc="networks")
     return {name: {kind: unit.path for kind, unit in own.items()} for name, own in made.items()}
 
@@ -83,16 +83,16 @@ def train_and_answer(
     name: str,
     classes: list[str],
     settings: Segmentation,
-    drawing: Drawing,
+    garments: list[Subject],
     device: str,
     made: dict[str, units.Unit],
     checkpoints: Path,
 ) -> None:
-    """One unit: trains a network, lets it segment every held-out garment in every state, and writes what came out."""
+    """One unit: trains a network, lets it segment held-out garments in every state, and writes what came out."""
     checkpoint = checkpoints / f"{identifier(name)}-{made['maps'].made_from[:12]}.pt"
     model = train(name, classes, settings=settings, checkpoint=checkpoint, device=device)
     found, maps = [], []
-    for own in inputs.garments(classes, settings=settings, drawing=drawing):
+    for own in garments:
         predicted = segment(model, inputs.pictures(own, settings.severities, seed=settings.seed), device=device)
         keys = inputs.keys(own, settings.severities)
         found.append(rows(predicted, truth(own.mask, own.label), keys).assign(model=name))

@@ -73,17 +73,16 @@ def answer(
     files = {name: (f"{name}.parquet", kinds.SALIENCY.stamp(name, classifiers.digest(source), asked)) for name, source in sources.items()}
     shelf = units.Shelf(folder, files)
     waiting = list(shelf.waiting())
-    if waiting:
-        found()  # draws what is missing, once for all pieces
-    pieces = [(name, sources[name], labels, found, device, shelf[name], seed) for name in waiting]
+    subjects = found() if waiting else []  # once for all pieces: the folder of what is drawn for them is one process's
+    pieces = [(name, sources[name], labels, subjects, device, shelf[name], seed) for name in waiting]
     workers.each(write, pieces, device=device, desc=folder.name)
     return shelf.paths
 
 
-def write(name: str, source: str, labels: list[str], found: Callable, device: str, unit: units.Unit, seed: int) -> None:
-    """One unit: a classifier's shares on all subjects, without a scenario and at the end of each."""
+def write(name: str, source: str, labels: list[str], subjects: list[Subject], device: str, unit: units.Unit, seed: int) -> None:
+    """One unit: a classifier's shares on some subjects, without a scenario and at the end of each."""
     classifier = classifiers.own_classifier(source, name=name, labels=labels, device=device)
-    tables.write_unit(pd.concat([ask(classifier, own, seed=seed) for own in found()], ignore_index=True), unit, looks)
+    tables.write_unit(pd.concat([ask(classifier, own, seed=seed) for own in subjects], ignore_index=True), unit, looks)
 
 
 def ask(classifier: Classifier, own: Subject, *, seed: int) -> pd.DataFrame:

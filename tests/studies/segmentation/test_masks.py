@@ -64,7 +64,8 @@ def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path, drawing, mo
         settings = dataclasses.replace(SETTINGS, seed=seed)
         made_from = masks.stamp("PSPNet", ["bag"], settings, drawing)
         made = {kind: units.Unit(folder / f"{kind}.parquet", made_from) for kind in ("maps", "overlaps")}
-        masks.train_and_answer("PSPNet", ["bag"], settings, drawing, "cpu", made, folder / "checkpoints")
+        garments = inputs.garments(["bag"], settings=settings, drawing=drawing)
+        masks.train_and_answer("PSPNet", ["bag"], settings, garments, "cpu", made, folder / "checkpoints")
         written.append(made["overlaps"].path.read_bytes())
         assert not list((folder / "checkpoints").glob("*.pt"))
     assert written[0] == written[1] != written[2]
