@@ -155,9 +155,10 @@ MAKERS: dict[str, Callable[[dict], Benchmark]] = {"images": generated, "photos":
 
 COLUMNS = ["n", "estimate", "low", "high"]
 NOTE = (
-    "n counts trajectories, one image seen at all scales; place 1 is best. CE and rCE are errors and accuracy drops divided by the "
-    "reference's, below 1 is better than it. The failure point is the first scale with a wrong answer. Intervals: other pictures "
-    "of the same classes, with all images of a seed drawn together."
+    "n counts trajectories, one object seen at all scales; place 1 is best, and equal values share a place. CE and rCE are errors and "
+    "accuracy drops divided by the reference's, below 1 is better than it. The failure point is the first scale with a wrong answer; "
+    "its median is inf where more than half never fail. Intervals: other pictures of the same classes, with all images of a seed drawn "
+    "together."
 )
 
 

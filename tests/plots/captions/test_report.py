@@ -10,7 +10,8 @@ LOST = pd.DataFrame({"shift": ["fog", "rain"], "scale": 2.5, "n": 60, "estimate"
 def test_the_places_and_the_worst_shift_are_named():
     summary = pd.DataFrame({"quantity": ["CE", "pictures"], "place": [5.0, None], "of": [24.0, None]})
     seen = report.overview_seen(summary, LOST.assign(model="mine"), "mine")
-    assert seen == "Its places: 5 of 24 by CE. By the last scale fog costs mine most accuracy, 0.10 (0.05 to 0.20)."
+    assert seen.startswith("Its places (equal values share the better one): 5 of 24 by CE. By the last scale fog")
+    assert seen.endswith("costs mine most accuracy, 0.10 (0.05 to 0.20).")
     assert report.asked(1200, 60, ["vit", "mae"]) == "1,200 pictures, 60 kept trajectories, 2 others: vit, mae"
 
 
@@ -18,13 +19,15 @@ def test_shifts_are_counted_and_named_by_their_intervals():
     assert report.shifts(LOST, note="x").startswith("The blur surely protects against 1 of 2 shifts and surely hurts under 1. n = 60")
     seen = report.shifts_seen(LOST)
     assert seen.startswith("It surely protects against: rain; it surely makes worse: fog.") and "under rain, -0.20 (-0.30 to -0.10)" in seen
+    assert "about 0.1 of 2 such intervals" in seen
 
 
 def test_the_answer_compares_with_the_plain_rival():
-    gain = pd.DataFrame({"estimate": [0.0, 0.1], "low": [-0.1, 0.02], "high": [0.1, 0.2]}, index=[0.0, 2.5])
-    summary = pd.DataFrame({"quantity": ["accuracy at scale 2.5"], "place": [3], "of": [24]})
-    text = report.answer(gain, summary, LOST, name="blurred", plain="resnet")
-    assert text.startswith(
-        "**At scale 2.5 blurred is more accurate than resnet (+0.100, +0.020 to +0.200) and number 3 of 24 there; against 1 of 2"
-    )
-    assert "not to be told from" in report.answer(gain.assign(low=-1), summary, LOST, name="blurred", plain="resnet")
+    gain = pd.DataFrame({"estimate": [0.0, -0.1], "low": [-0.1, -0.2], "high": [0.1, -0.02], "p_holm": [1.0, 0.012]}, index=[0.0, 2.5])
+    rows = {"quantity": ["accuracy at scale 2.5"], "estimate": 0.57, "low": 0.54, "high": 0.6, "place": [3], "of": [24]}
+    given = {"summary": pd.DataFrame(rows), "lost": LOST, "name": "blurred", "plain": "resnet"}
+    text = report.answer(gain, **given)
+    assert text.startswith("**At scale 2.5 blurred names 57% (54% to 60%) of the images right, place 3 of 24. It is less accurate")
+    assert "(-0.100, -0.200 to -0.020, Holm's p 0.012). Taken by itself, the interval of 1 of 2 shifts says" in text
+    undecided = report.answer(gain.assign(p_holm=0.32), **given)  # although the interval leaves out zero
+    assert "Whether it is more accurate than resnet is undecided (-0.100, -0.200 to -0.020, Holm's p 0.32)" in undecided
