@@ -5,14 +5,20 @@ import pandas as pd
 from cnslib.plots.captions.words import interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import NEVER
-from cnslib.stats.verdicts import OPPOSITE, SAME
+from cnslib.stats.verdicts import OPPOSITE, SAME, UNDECIDED, UNMEASURED
 
 EASIER = "easier than the reference"
+OPENINGS = {
+    SAME: "Drawn weather at the last scale hurts less than rendered weather of mixed severity",
+    OPPOSITE: "Drawn weather at the last scale hurts more than rendered weather of mixed severity",
+    UNDECIDED: "Whether drawn or rendered weather hurts more is undecided",
+    UNMEASURED: "Whether drawn or rendered weather hurts more is not measured",
+}
 
 
 def short(shift: str) -> str:
     """A shift without its "heavy"."""
-    return shift.split()[-1]
+    return shift.removeprefix("heavy ")
 
 
 def reference(examples: pd.DataFrame, count: int) -> str:
@@ -36,12 +42,14 @@ def against_reference(curves: pd.DataFrame, lines: pd.DataFrame, model: str, *, 
 
 def starts_seen(begin: pd.DataFrame) -> str:
     """Whether drawn unshifted garments are harder than real ones, and what the filter prefers, by classifier."""
-    wide = begin.pivot(index="model", columns="of", values="estimate")
-    harder = wide.index[wide["drawn, all"] < wide["real"]]
-    easier = wide.index[wide["drawn, kept"] > wide["drawn, all"]]
-    least, most = (wide["real"] - wide["drawn, all"]).agg(["min", "max"])
-    lost = f"Drawn garments without any weather are harder than real ones for {len(harder)} of {len(wide)} classifiers"
-    return f"{lost} (accuracy lower by {least:.2f} to {most:.2f}); those that the filter keeps are easier than all for {listed(easier)}."
+    parts = {kind: own.set_index("model") for kind, own in begin.groupby("of")}
+    real, drawn, kept = (parts[kind] for kind in ("real", "drawn, all", "drawn, kept"))
+    harder, easier = (drawn["high"] < real["low"]).sum(), (drawn["low"] > real["high"]).sum()
+    text = f"Drawn garments without any weather are surely harder than real ones for {harder} of {len(real)} classifiers"
+    apart = listed(kept.index[kept["low"] > drawn["high"]])
+    counts = f"{drawn['n'].max()} drawn garments, of which the filter keeps {kept['n'].max()}"
+    kept_text = f"kept ones surely easier than all for {apart}"
+    return f"{text}, surely easier for {easier}, and {kept_text} (intervals that do not overlap; {counts})."
 
 
 def failures(bars: pd.DataFrame, *, note: str) -> str:
@@ -59,7 +67,7 @@ def labels(right: dict, named: pd.DataFrame, *, note: str) -> str:
     shares = (
         f"CLIP's label is right for {right['estimate']:.2f} of {right['n']} reference pictures, and at the last scale for {', '.join(each)}"
     )
-    return f"{shares}. Right: {extent(named['n'])} trajectories; bands: {note}"
+    return f"{shares}. On the right {extent(named['n'])} trajectories; bands: {note}"
 
 
 def doubt_seen(doubt: pd.DataFrame) -> str:
@@ -93,11 +101,18 @@ def ends(worth: pd.DataFrame) -> str:
 def answer(said: dict[str, pd.DataFrame], worth: pd.DataFrame, right: dict, *, model: str, scale: float) -> str:
     """The notebook's answer; `said` are the statements on all and on kept images."""
     rows = {name: table.loc[EASIER].rename({"ours": "estimate"}) for name, table in said.items()}
-    opening = {SAME: "Less", OPPOSITE: "More"}.get(rows["all"]["verdict"], "Undecided")
-    each = [f"by {interval(row, '+.2f')} on {name} generated images ({hurt(row['verdict'])})" for name, row in rows.items()]
-    above = f"{opening}: at scale {scale:g} the accuracy of {model} differs from that on the reference {' and '.join(each)}"
+    opening = OPENINGS.get(rows["all"]["verdict"], OPENINGS[UNDECIDED])
+    each = " and ".join(on_images(name, row) for name, row in rows.items())
+    above = f"{opening}: accuracy of {model} on generated minus accuracy on rendered weather is, at scale {scale:g}, {each}"
     relative = f"Counted from the start of each, the last scale costs as much as the rendered severity {ends(worth)}"
     return f"{above}. {relative}. CLIP names the true weather of {interval(right)} of {right['n']} reference pictures."
+
+
+def on_images(name: str, row: pd.Series) -> str:
+    """The difference on one set of images with its trajectories; without a verdict, why there is none."""
+    if row["verdict"] == UNMEASURED:
+        return f"not measured on the {row['n']} {name} trajectories, which are too few"
+    return f"{interval(row, '+.2f')} on {name} {row['n']} trajectories ({hurt(row['verdict'])})"
 
 
 def hurt(verdict: str) -> str:

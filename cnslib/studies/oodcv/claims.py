@@ -19,7 +19,7 @@ from cnslib.plots import curves
 from cnslib.plots.captions import words
 from cnslib.plots.figures import extent
 from cnslib.stats import bootstrap, calibration, verdicts
-from cnslib.stats.accuracy import Shares, over_images
+from cnslib.stats.accuracy import LEAST_TRAJECTORIES, Shares, over_images
 from cnslib.studies.oodcv.labels import UNKNOWN
 
 WORDS = {"Snow": "heavy snow", "Fog": "heavy fog", "Rain": "heavy rain", "Unknown": UNKNOWN}
@@ -132,8 +132,17 @@ def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series
 
 
 def each_statements(drawn: dict[str, Shares], reference: Shares, *, model: str, named: pd.Series) -> dict[str, pd.DataFrame]:
-    """The `statements` on each set of generated images."""
-    return {name: statements(part, reference, model=model, named=named) for name, part in drawn.items()}
+    """The `statements` on each set of generated images, without a verdict where few trajectories carry them."""
+    return {name: measured(statements(part, reference, model=model, named=named)) for name, part in drawn.items()}
+
+
+def measured(found: pd.DataFrame) -> pd.DataFrame:
+    """Statements of which those with fewer than `LEAST_TRAJECTORIES` are not measured: resamples of so few show too narrow intervals."""
+    few = found["n"] < LEAST_TRAJECTORIES
+    rule = f"needs {LEAST_TRAJECTORIES} trajectories"
+    return found.assign(
+        rule=found["rule"].mask(few, rule), verdict=found["verdict"].mask(few, verdicts.UNMEASURED), smallest=found["smallest"].mask(few)
+    )
 
 
 def against_reference(curves: pd.DataFrame, lines: pd.DataFrame, *, models: list[str], shifts: list[str]) -> Figure:

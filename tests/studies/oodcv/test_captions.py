@@ -16,27 +16,33 @@ RIGHT = {"n": 960, "estimate": 0.85, "low": 0.83, "high": 0.87}
 
 
 def statement(verdict: str, ours: float) -> pd.DataFrame:
-    return pd.DataFrame({"ours": ours, "low": ours - 0.1, "high": ours + 0.1, "verdict": verdict}, index=[captions.EASIER])
+    return pd.DataFrame({"n": 96, "ours": ours, "low": ours - 0.1, "high": ours + 0.1, "verdict": verdict}, index=[captions.EASIER])
 
 
 @pytest.mark.parametrize(
     ("verdict", "opening", "word"),
-    [("same direction", "Less: ", "easier"), ("opposite direction", "More: ", "harder"), ("undecided", "Undecided: ", "undecided")],
+    [
+        ("same direction", "Drawn weather at the last scale hurts less than", "easier"),
+        ("opposite direction", "Drawn weather at the last scale hurts more than", "harder"),
+        ("undecided", "Whether drawn or rendered weather hurts more is undecided: ", "undecided"),
+    ],
 )
 def test_the_answer_opens_with_what_the_verdict_says_of_all_images(verdict, opening, word):
-    said = {"all": statement(verdict, -0.3), "kept": statement("undecided", 0.05)}
+    said = {"all": statement(verdict, -0.3), "kept": statement("not measured", 0.05).assign(n=11)}
     text = captions.answer(said, WORTH, RIGHT, model="resnet", scale=3.0)
-    assert text.startswith(opening) and f"by -0.30 (-0.40 to -0.20) on all generated images ({word})" in text
-    assert "by +0.05 (-0.05 to +0.15) on kept generated images (undecided)" in text
+    assert text.startswith(opening) and f"at scale 3, -0.30 (-0.40 to -0.20) on all 96 trajectories ({word})" in text
+    assert "and not measured on the 11 kept trajectories, which are too few." in text and "+0.05" not in text
     assert "rendered severity fog 0.75 (0.10 to 0.90). CLIP names the true weather of 0.85 (0.83 to 0.87) of 960" in text
 
 
 def test_starting_points_are_compared_classifier_by_classifier():
-    rows = {"resnet": (0.9, 0.7, 0.8), "vit": (0.8, 0.5, 0.4), "mixer": (0.6, 0.6, 0.7)}
+    rows = {"resnet": (0.9, 0.7, 0.8), "vit": (0.8, 0.5, 0.4), "mixer": (0.6, 0.9, 0.7)}
     names = ("real", "drawn, kept", "drawn, all")
     begin = pd.DataFrame([{"model": m, "of": of, "estimate": x} for m, row in rows.items() for of, x in zip(names, row, strict=True)])
-    text = captions.starts_seen(begin)
-    assert "for 2 of 3 classifiers (accuracy lower by -0.10 to 0.40)" in text and text.endswith("easier than all for vit.")
+    begin = begin.assign(low=begin["estimate"] - 0.06, high=begin["estimate"] + 0.06, n=begin["of"].map({"drawn, kept": 5}).fillna(32))
+    text = captions.starts_seen(begin.astype({"n": int}))
+    assert "surely harder than real ones for 1 of 3 classifiers, surely easier for 0, and" in text  # only vit's intervals lie apart
+    assert text.endswith("for mixer (intervals that do not overlap; 32 drawn garments, of which the filter keeps 5).")
 
 
 def test_failures_of_the_weather_leave_out_both_ends():

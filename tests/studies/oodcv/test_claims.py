@@ -61,3 +61,10 @@ def test_metrics_are_kept_by_table_classifier_and_shift():
     assert claims.metrics({"reference": pd.DataFrame([row])}) == {
         "reference": {"vit": {"heavy fog": {"n": 4, "estimate": 0.5, "low": 0.4, "high": 0.6}}}
     }
+
+
+def test_statements_on_few_trajectories_get_no_verdict():
+    found = pd.DataFrame({"n": [49, 50], "rule": "above 0", "verdict": "opposite direction", "smallest": 0.1, "ours": -0.5})
+    few, enough = claims.measured(found).to_dict("records")
+    assert few["verdict"] == "not measured" and few["rule"] == "needs 50 trajectories" and np.isnan(few["smallest"]) and few["ours"] == -0.5
+    assert enough["verdict"] == "opposite direction" and enough["rule"] == "above 0" and enough["smallest"] == 0.1
