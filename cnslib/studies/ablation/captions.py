@@ -67,11 +67,15 @@ def subsets(table: pd.DataFrame, *, confidence: float) -> str:
 def orders_seen(orders: dict[str, dict], other: str) -> str:
     """Whether samplers disorder the classifiers more than other garments do."""
     own = {name: record["estimate"] for name, record in orders.items() if name != other}
-    worst, chance = min(own, key=lambda name: own[name]), orders[other]["estimate"]
-    text = f"The least tau of a sampler is {own[worst]:.2f} ({worst})"
+    worst = min(own, key=lambda name: own[name])
     if not orders[other]["n"]:
-        return f"{text}; there are too few seeds to say what other garments change."
-    return f"{text}, {'above' if own[worst] > chance else 'not above'} the {chance:.2f} that other garments give by the same sampler."
+        return f"The least tau of a sampler is {own[worst]:.2f} ({worst}); there are too few seeds to say what other garments change."
+    chance = f"that of other garments by the same sampler {interval(orders[other])}"
+    text = f"The least tau of a sampler is {interval(orders[worst])} ({worst}), {chance}"
+    apart = orders[worst]["low"] > orders[other]["high"] or orders[worst]["high"] < orders[other]["low"]
+    overlapping = "The intervals overlap: no sampler is known to disorder the classifiers less or more"
+    word = "The intervals do not overlap" if apart else overlapping
+    return f"{text}. {word}."
 
 
 def answer(claims: pd.DataFrame, orders: dict[str, dict], steps: tuple[int, int], names: tuple[str, str]) -> str:
@@ -79,12 +83,15 @@ def answer(claims: pd.DataFrame, orders: dict[str, dict], steps: tuple[int, int]
     few, other = (orders[name] for name in names)
     said = {SAME: "misjudge the accuracy more than its drop", OPPOSITE: "misjudge the drop more than the accuracy"}
     classes = f"Fewer classes {said.get(claims.loc['steady', 'verdict'], 'misjudge both, which of them more is undecided')}"
-    step = f"the drop in accuracy differs by {interval(claims.loc['few'].rename({'ours': 'estimate'}), '+.3f')}"
-    order = f"the classifiers' order agrees with tau {few['estimate']:.2f}, where other garments give {other['estimate']:.2f}"
-    return f"{classes}. In {steps[0]} steps instead of {steps[1]} {step}, {kept(claims.loc['few'])}; {order}."
+    step = f"the drop in accuracy changes by {interval(claims.loc['few'].rename({'ours': 'estimate'}), '+.3f')}"
+    chance = interval(other) if other["n"] else "not measured for want of seeds"
+    order = f"Kendall's tau of the classifiers' order with that of {steps[1]} steps is {interval(few)}"
+    order = f"{order}; by other garments alone it is {chance}"
+    return f"{classes}. In {steps[0]} steps instead of {steps[1]} {step}, {kept(claims.loc['few'])}. {order}."
 
 
 def kept(claim: pd.Series) -> str:
     """What the verdict on a claim of no difference says."""
-    words = {AGREES: f"no more than the {claim['rule'].split()[1]} that count as none", OPPOSITE: "more than counts as none"}
-    return words.get(claim["verdict"], "which leaves undecided whether it matters")
+    small = claim["rule"].split()[1]
+    words = {AGREES: f"no more than the {small} that count as none", OPPOSITE: "more than counts as none"}
+    return words.get(claim["verdict"], f"and whether that is more than the {small} that count as none is undecided")

@@ -17,7 +17,7 @@ def record(estimate, low, high, n=40):
     [
         ((0.02, 0.01, 0.03), (0.01, -0.02, 0.04), ("the accuracy more than its drop", "no more than the 0.05 that count as none")),
         ((-0.02, -0.03, -0.01), (-0.1, -0.2, -0.06), ("the drop more than the accuracy", "more than counts as none")),
-        ((0.0, -0.03, 0.01), (-0.04, -0.1, -0.01), ("which of them more is undecided", "which leaves undecided whether it matters")),
+        ((0.0, -0.03, 0.01), (-0.04, -0.1, -0.01), ("which of them more is undecided", "the 0.05 that count as none is undecided")),
     ],
 )
 def test_the_answer_takes_its_words_from_the_verdicts(steady, few, said):
@@ -27,7 +27,8 @@ def test_the_answer_takes_its_words_from_the_verdicts(steady, few, said):
     orders = {"DDIM 16": record(0.9, 0.8, 1.0), "chance": record(0.57, 0.4, 0.7)}
     text = captions.answer(claims, orders, (16, 100), ("DDIM 16", "chance"))
     assert all(words in text for words in said) and f"{few[0]:+.3f} ({few[1]:+.3f} to {few[2]:+.3f})" in text
-    assert "In 16 steps instead of 100" in text and text.endswith("tau 0.90, where other garments give 0.57.")
+    assert "In 16 steps instead of 100" in text and "of 100 steps is 0.90 (0.80 to 1.00); by other" in text
+    assert text.endswith("garments alone it is 0.57 (0.40 to 0.70).")
 
 
 @pytest.mark.parametrize(("numbers", "opening"), [((1, 0.5, 2), "The accuracy"), ((-1, -2, -0.5), "The drop"), ((0, -1, 1), "Whether")])
@@ -37,11 +38,10 @@ def test_what_depends_more_on_the_classes(numbers, opening):
 
 def test_the_least_tau_is_held_against_that_of_other_garments():
     orders = {"a": record(0.9, 0.8, 1), "b": record(0.5, 0.4, 0.6), "chance": record(0.57, 0.4, 0.7)}
-    assert captions.orders_seen(orders, "chance") == (
-        "The least tau of a sampler is 0.50 (b), not above the 0.57 that other garments give by the same sampler."
-    )
+    text = captions.orders_seen(orders, "chance")
+    assert "0.50 (0.40 to 0.60) (b), that of other garments by the same sampler 0.57 (0.40 to 0.70). The intervals overlap" in text
     del orders["b"]
-    assert "0.90 (a), above the 0.57" in captions.orders_seen(orders, "chance")
+    assert "0.90 (0.80 to 1.00) (a)" in (apart := captions.orders_seen(orders, "chance")) and "do not overlap" in apart
     assert "too few seeds" in captions.orders_seen(orders | {"chance": record(float("nan"), 0, 0, n=0)}, "chance")
 
 
