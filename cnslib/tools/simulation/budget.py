@@ -135,10 +135,10 @@ def told(found: pd.DataFrame, workers: int, classes: int) -> str:
     parts = []
     for row in found[(found["workers"] == workers) & (found["classes"] == classes)].itertuples():
         if np.isnan(row.estimate):
-            parts.append(f"with {row.piece} as a piece a piece does not fit into a block")
+            parts.append(f"impossible where a piece is {row.piece}, since it does not fit into a block")
         else:
             days = f"{row.estimate / 24:.1f} days ({row.low / 24:.1f} to {row.high / 24:.1f})"
-            parts.append(f"with {row.piece} as a piece {days}, longest the {row.longest}, workers busy {row.busy:.0%}")
+            parts.append(f"{days} where a piece is {row.piece} (the {row.longest} take longest, GPUs work {row.busy:.0%} of the time)")
     return f"{classes:,} classes on {workers:,} GPUs: {'; '.join(parts)}."
 
 
@@ -154,11 +154,11 @@ def lost(found: pd.DataFrame) -> str:
     for piece, own in found.groupby("piece", sort=False):
         first, last = (own.iloc[place] for place in (0, -1))
         parts.append(
-            f"with {piece} as a piece, blocks of {first['walltime']:g} hours lose {first['lost']:.1%} and blocks of "
+            f"where a piece is {piece}, blocks of {first['walltime']:g} hours lose {first['lost']:.1%} and blocks of "
             f"{last['walltime']:g} hours {last['lost']:.1%}"
         )
     text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}; shorter blocks hold no piece twice."
+    return f"{text[:1].upper()}{text[1:]}. Blocks too short for two pieces are left out."
 
 
 def shares(found: pd.DataFrame) -> str:

@@ -48,7 +48,7 @@ def test_pieces_longer_than_half_a_block_have_no_wall_time(sections):
     }
     known = found.dropna(subset="estimate")
     assert (known["estimate"] > known["ideal"]).all() and len(budget.records(found)) == 3
-    assert "does not fit" in budget.told(found, 64, 1000) and "busy" in budget.told(found, 64, 100)
+    assert "it does not fit into a block" in budget.told(found, 64, 1000) and "GPUs work" in budget.told(found, 64, 100)
 
 
 def test_short_blocks_cut_more_work_off_and_those_that_hold_no_piece_are_left_out(sections):
