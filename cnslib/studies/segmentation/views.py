@@ -18,6 +18,7 @@ from cnslib.core.settings.studies import Segmentation
 from cnslib.models.classifiers import Classifier
 from cnslib.plots import sheets
 from cnslib.plots.curves import estimate_dots
+from cnslib.plots.scatter import place_names
 from cnslib.stats import accuracy
 from cnslib.stats.accuracy import Shares
 from cnslib.studies import photos
@@ -131,9 +132,8 @@ def cloud(axes: Axes, points: pd.DataFrame, *, reference: float) -> None:
     """Lost accuracy against the share on the foreground, a point per classifier with both intervals, named where there is room."""
     arms = {name: np.abs(points[[f"{name} low", f"{name} high"]].sub(points[name], axis=0)).T for name in ("share", "drop")}
     axes.errorbar(points["share"], points["drop"], arms["drop"], arms["share"], fmt="o", markersize=4, elinewidth=0.5, ecolor="0.75")
-    for row in points.itertuples():
-        beside = points["share"].between(row.share, row.share + 0.09) & ((points["drop"] - row.drop).abs() < 0.012)
-        if beside.sum() == 1:  # itself
-            axes.annotate(row.model, (row.share, row.drop), (3, 3), textcoords="offset points", fontsize="x-small", color="0.3")
     axes.axvline(reference, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel="share of the attribution on the garment", ylabel="accuracy lost to backgrounds")
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # names are placed in pixels
+    dark = {model: {"color": "0.3"} for model in points["model"]}
+    place_names(axes, points[["model", "share", "drop"]], points[["share", "drop"]].to_numpy(), dark)
