@@ -85,7 +85,8 @@ def severity(progress: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
     """The caption of the maps from scale to severity."""
     last = progress[progress["scale"] == progress["scale"].max()]
     finding = f"{last['estimate'].notna().sum()} of {len(last)} maps rise with certainty"
-    return f"{finding}; the others are left out. {extent(counts)} trajectories per shift; bands: {note}"
+    missing = "; the others are left out" if last["estimate"].isna().any() else ""
+    return f"{finding}{missing}. {extent(counts)} trajectories per shift; bands: {note}"
 
 
 def severity_seen(progress: pd.DataFrame) -> str:
@@ -169,6 +170,8 @@ def accuracy_seen(drawn: pd.DataFrame, three: list[str]) -> str:
     ends = [f"{last.loc[shift, 'severity']:.2f} under {shift}" for shift in dict.fromkeys((three[0], three[-1]))]
     without = last["estimate"].isna().sum()
     text = f"At the last scale the severity of the asked shift is {listed(ends)}"
+    if not without:
+        return f"{text}. All {len(last)} shifts have a curve there."
     return f"{text}. {without} of {len(last)} shifts have no curve there: they do not surely rise."
 
 
@@ -177,7 +180,7 @@ def hardness(hard: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
     tops = [
         f"{part.loc[part['estimate'].idxmax(), 'name']} by {ruler}" for ruler, part in enough(hard, "name").groupby("ruler", sort=False)
     ]
-    return f"The hardest shift is {listed(tops)}. {extent(counts)} kept trajectories per shift; lines: {note}"
+    return f"Highest estimate of hardness: {listed(tops)}. {extent(counts)} kept trajectories per shift; lines: {note}"
 
 
 def hardness_seen(hard: pd.DataFrame) -> str:
@@ -197,7 +200,8 @@ def answer(rising: pd.DataFrame, summary: pd.DataFrame, orders: pd.DataFrame, la
     more = f"A step up the scale shows more of the shift in {said['alignment']} of all cases by CLIP and in {said['oracle']} by the oracle"
     uneven, rises = len(bent(summary, last)), len(moved(summary))
     word = "but equal steps are not equal severities" if uneven else "and no map is known to be bent"
-    half = f"in {uneven} of {rises} maps half of the rise does not lie at half of the scale"
+    half = f"in {uneven} of {rises} maps half of the rise surely does not lie at half of the scale"
     tau = orders.dropna(subset="estimate").groupby("order")["estimate"].agg(["min", "max"])
     spans = [f"{row['min']:.2f} to {row['max']:.2f} for the {what}" for what, row in tau.iterrows()]
-    return f"**{more}, {word}: {half}. Kendall's tau of the order on the scale and that on a ruler is {' and '.join(spans)}.**"
+    orders = f"Kendall's tau of the order on the scale and that on a ruler is, by ruler, {' and '.join(spans)}"
+    return f"**{more}, {word}: {half}. {orders}.**"

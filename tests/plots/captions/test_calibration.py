@@ -111,7 +111,9 @@ def test_hardness_names_the_hardest_and_counts_changes_of_side():
     hard = table(
         [("scale", "fog", 0.2), ("scale", "snow", -0.2), ("asked", "fog", -0.1), ("asked", "snow", -0.3)], ["ruler", "name", "estimate"]
     )
-    assert calibration.hardness(hard, pd.Series([8]), note="x").startswith("The hardest shift is fog by scale and fog by asked. n = 8 kept")
+    assert calibration.hardness(hard, pd.Series([8]), note="x").startswith(
+        "Highest estimate of hardness: fog by scale and fog by asked. n = 8 kept"
+    )
     assert calibration.hardness_seen(hard).endswith("the other way round: 1 of 2 by asked.")
 
 
@@ -122,4 +124,4 @@ def test_the_answer_holds_steps_maps_and_orders():
     assert (
         "in 70% (0% to 100%) of all cases by CLIP and in 80%" in text and "but equal steps are not equal severities: in 1 of 2 maps" in text
     )
-    assert text.endswith("that on a ruler is 0.50 to 0.70 for the shifts.**")
+    assert text.endswith("that on a ruler is, by ruler, 0.50 to 0.70 for the shifts.**")
