@@ -48,7 +48,7 @@ def lost(fates: pd.DataFrame) -> pd.Series:
 def accuracy(fates: pd.DataFrame, counts: np.ndarray, *, note: str) -> str:
     """The caption of first failures and accuracy per shift."""
     share = lost(fates)
-    finding = f"{share.idxmax()} makes these classifiers fail on {share.max():.0%} of the objects, {share.idxmin()} on {share.min():.0%}"
+    finding = f"{share.idxmax()} takes another {share.max():.0%} of the objects from these classifiers, {share.idxmin()} {share.min():.0%}"
     return f"{finding}. {extent(counts)} trajectories per shift; lines: {note}; dotted: no shift"
 
 
@@ -75,11 +75,11 @@ def hardness(last: pd.DataFrame, *, note: str) -> str:
 
 
 def hardness_seen(last: pd.DataFrame, start: float) -> str:
-    """The three hardest shifts, and how many surely cost half of the accuracy without a shift."""
-    three = last.sort_values("estimate").head(3)
+    """The three hardest shifts and those level with them, and how many surely cost half of the accuracy without a shift."""
+    three = last[last["estimate"] <= last["estimate"].nsmallest(3).iloc[-1]].sort_values("estimate", kind="stable")
     names = listed(f"{row['shift']}, {interval(row, '.0%')}" for _, row in three.iterrows())
     half = (last["high"] < start / 2).sum()
-    return f"The three hardest: {names}. {half} of {len(last)} shifts surely cost more than half of the accuracy of {start:.0%}."
+    return f"The hardest {len(three)}: {names}. {half} of {len(last)} shifts surely cost more than half of the accuracy of {start:.0%}."
 
 
 def ratios(average: pd.DataFrame, *, reference: str, note: str) -> str:
@@ -118,4 +118,14 @@ def answer(top: pd.Series, mean: pd.DataFrame, median: pd.DataFrame, classifiers
     named = f"{top.name} names {interval(top, '.0%')} of the unshifted photographs right"
     first = f"{named}; the accuracy of {classifiers} classifiers falls {fall}"
     where = ", ".join(f"{row.shift} at {row.estimate:g}" for row in broken.itertuples()) or "no shift"
-    return f"**{first}. Half of the objects are lost to {top.name} under {len(broken)} of {len(median)} shifts: {where}.**"
+    lost = f"Half of the objects are lost to {top.name} under {len(broken)} of {len(median)} shifts: {where}"
+    return f"**{by_snow(median, str(top.name))}{first}. {lost}.**"
+
+
+def by_snow(median: pd.DataFrame, model: str) -> str:
+    """From how much snow on a classifier fails on half of the objects; nothing where no shift is snow."""
+    snow = median[median["shift"].str.endswith("snow")]["estimate"]
+    if snow.empty:
+        return ""
+    known = f"From severity {snow.iloc[0]:g} of snow on {model} fails on half of the objects"
+    return f"{known if np.isfinite(snow.iloc[0]) else f'No severity of snow makes {model} fail on half of the objects'}. "

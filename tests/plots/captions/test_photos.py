@@ -35,7 +35,7 @@ def test_strips_name_what_is_lost_first_and_what_never():
 def test_losses_are_those_above_severity_0():
     assert photos.lost(FATES).to_dict() == {"fog": 0.1, "snow": 0.7}
     assert photos.accuracy(FATES, np.array([88]), note="x").startswith(
-        "snow makes these classifiers fail on 70% of the objects, fog on 10%. n = 88"
+        "snow takes another 70% of the objects from these classifiers, fog 10%. n = 88"
     )
     assert photos.accuracy_seen(FATES).startswith("20% of the objects are wrong without any shift")
     assert photos.accuracy_seen(FATES).endswith("takes another 40%, and 1 of 2 shifts take more than half.")
@@ -49,7 +49,7 @@ def test_steps_and_hard_shifts_are_counted_by_their_intervals():
     assert "lowest under snow (10%) and highest under fog (60%). n = 88" in photos.hardness(LAST, note="x")
     seen = photos.hardness_seen(LAST, 0.8)
     assert (
-        seen.startswith("The three hardest: snow, 10% (0% to 20%) and fog")
+        seen.startswith("The hardest 2: snow, 10% (0% to 20%) and fog")
         and "1 of 2 shifts surely cost more than half of the accuracy of 80%" in seen
     )
 
@@ -70,6 +70,9 @@ def test_the_answer_lists_the_shifts_that_take_half():
     top = pd.Series({"estimate": 0.8, "low": 0.7, "high": 0.9}, name="lite2")
     text = photos.answer(top, pd.DataFrame({"estimate": [0.8, 0.3]}), median, 3)
     assert text.startswith(
-        "**lite2 names 80% (70% to 90%) of the unshifted photographs right; the accuracy of 3 classifiers falls from 80% to 30%"
+        "**From severity 0.75 of snow on lite2 fails on half of the objects. "
+        "lite2 names 80% (70% to 90%) of the unshifted photographs right; the accuracy of 3 classifiers falls from 80% to 30%"
     )
+    assert photos.by_snow(median.assign(estimate=np.inf), "lite2").startswith("No severity of snow makes lite2")
+    assert photos.by_snow(median.iloc[:1], "lite2") == ""
     assert text.endswith("lost to lite2 under 1 of 2 shifts: snow at 0.75.**")
