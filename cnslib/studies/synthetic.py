@@ -234,7 +234,17 @@ def headline(gains: pd.DataFrame, alone: pd.DataFrame, *, runs: int) -> str:
     first = f"Over {runs} paired runs, generated images in half of each batch change accuracy on garments in rendered styles"
     then = f"by {interval(gains.loc[STYLES], '+.3f')} and on the held-out catalog by {interval(gains.loc[CATALOG], '+.3f')}"
     last = f"Those steps by themselves change it by {interval(alone.loc[STYLES], '+.3f')} and {interval(alone.loc[CATALOG], '+.3f')}"
-    return f"{first} {then}, compared with as many steps on real images alone. {last}"
+    return f"{helped(gains)}: {first[0].lower()}{first[1:]} {then}, compared with as many steps on real images alone. {last}"
+
+
+def helped(gains: pd.DataFrame) -> str:
+    """On which test sets generated pictures surely help, and on which they surely hurt, in a few words."""
+    names = {STYLES: "on rendered styles", CATALOG: "on the catalog"}
+    words = {1: "they help", -1: "they hurt", 0: "whether they help is undecided"}
+    signs = {exam: int(gains.loc[exam, "low"] > 0) - int(gains.loc[exam, "high"] < 0) for exam in names}
+    if len(set(signs.values())) == 1:
+        return f"{words[signs[STYLES]]} on both test sets".capitalize()
+    return " and ".join(f"{words[sign]} {names[exam]}" for exam, sign in signs.items()).capitalize()
 
 
 def accuracy_words(accuracies: pd.DataFrame) -> str:

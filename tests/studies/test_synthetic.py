@@ -181,7 +181,11 @@ def test_sentences_hold_the_numbers_of_their_tables():
     rows = {"estimate": [0.09, -0.011], "low": [0.07, -0.025], "high": [0.11, 0.003]}
     gains = pd.DataFrame(rows, index=[STYLES, CATALOG])
     text = synthetic.headline(gains, gains * 0, runs=5)
-    assert text.startswith("Over 5 paired runs") and "styles by +0.090 (+0.070 to +0.110) and" in text and "catalog by -0.011" in text
+    assert text.startswith("They help on rendered styles and whether they help is undecided on the catalog: over 5 paired runs")
+    assert "styles by +0.090 (+0.070 to +0.110) and" in text and "catalog by -0.011" in text
+    hurt = gains.assign(low=[0.07, -0.025], high=[0.11, -0.003])
+    assert synthetic.helped(hurt) == "They help on rendered styles and they hurt on the catalog"
+    assert synthetic.helped(gains * 0) == "Whether they help is undecided on both test sets"
     arms = pd.DataFrame({"exam": STYLES, "arm": [MIXED, REAL, BEFORE], "estimate": [0.5, 0.4, 0.3]})
     assert "50.0% are right after half generated batches, 40.0% after real ones, 30.0% before" in synthetic.accuracy_words(arms)
     by_style = pd.DataFrame({"shift": ["a", "b", "c"], "estimate": [0.1, 0.3, 0.2], "low": [-0.1, 0.2, 0.1], "high": [0.3, 0.4, 0.3]})
