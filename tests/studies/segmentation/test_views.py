@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot as plt
 
 from cnslib.core import tables
 from cnslib.studies.segmentation import inputs, masks, views
@@ -19,3 +20,16 @@ def test_maps_are_shown_in_the_order_of_their_states(garment):
     others = [{**row, "seed": 1} for row in maps]
     shown = views.predicted(pd.DataFrame([*others, *reversed(maps)]), garment)
     assert shown[:, 0, 0].tolist() == list(range(len(keys))) and shown.shape == (len(keys), 2, 2)
+
+
+def test_names_of_classifiers_never_lie_over_each_other():
+    """Five classifiers at one place and one far away: at most one name has room on every side, the lone one is always named."""
+    names = [*"abcde", "alone"]
+    points = pd.DataFrame({"model": names, "share": [0.2] * 5 + [0.8], "drop": [0.3] * 5 + [0.6]})
+    points = points.assign(**{f"{of} {end}": points[of] for of in ("share", "drop") for end in ("low", "high")})
+    figure, axes = plt.subplots()
+    views.cloud(axes, points, reference=0.5)
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert "alone" in [text.get_text() for text in axes.texts]
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+    plt.close(figure)
