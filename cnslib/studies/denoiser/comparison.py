@@ -168,7 +168,10 @@ def headline(pooled: pd.DataFrame, ends: tuple[float, float], *, scale: float, n
     """
     worse, better = int((pooled["low"] > 0).sum()), int((pooled["high"] < 0).sum())
     rest = len(pooled) - worse - better
-    first = f"The diffusion classifier surely loses less accuracy than {better} of {len(pooled)} classifiers and more than {worse}"
+    half = len(pooled) / 2
+    kind = "more robust than most" if better > half else "less robust than most" if worse > half else "undecided for most"
+    first = f"By intervals that stand alone the diffusion classifier loses less accuracy than {better} of {len(pooled)} classifiers"
+    first = f"{kind.capitalize()}. {first} and more than {worse}"
     falls = f"Its accuracy falls from {ends[0]:.2f} to {ends[1]:.2f} at scale {scale:g} ({n} trajectories)"
     return f"{first}; {rest} comparisons stay open. {falls}"
 

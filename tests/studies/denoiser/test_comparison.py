@@ -123,7 +123,11 @@ def test_the_bill_is_the_cost_of_an_image_times_their_number():
 def test_sentences_hold_the_numbers_of_their_tables():
     pooled = pd.DataFrame({"model": ["a", "b", "c"], "estimate": [0.2, -0.3, 0.1], "low": [0.1, -0.4, -0.1], "high": [0.3, -0.2, 0.3]})
     said = comparison.headline(pooled, (0.8, 0.4), scale=2.5, n=55)
-    assert said.startswith("The diffusion classifier surely loses less accuracy than 1 of 3 classifiers and more than 1; 1 comparisons")
+    assert said.startswith("Undecided for most. By intervals that stand alone the diffusion classifier loses less")
+    assert "less accuracy than 1 of 3 classifiers and more than 1; 1 comparisons stay open" in said
+    same, ends = {"scale": 2.5, "n": 55}, (0.8, 0.4)
+    assert comparison.headline(pooled.assign(low=0.1, high=0.2), ends, **same).startswith("Less robust than most.")
+    assert comparison.headline(pooled.assign(low=-0.2, high=-0.1), ends, **same).startswith("More robust than most.")
     assert said.endswith("falls from 0.80 to 0.40 at scale 2.5 (55 trajectories)")
     assert comparison.lead_words(pooled) == "It loses 0.30 less accuracy than b and 0.20 more than a"
     sure = pd.DataFrame({"model": "m", "shift": "snow", "scale": [2.5, 0.0], "estimate": [-1.0, 3.0]})
