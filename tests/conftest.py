@@ -55,6 +55,25 @@ def tiny_tokens_dir(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def forking():
+    """The manager of kernels that are forked from one process, which imports once what the notebooks of these tests import."""
+    from multiprocessing import forkserver
+
+    import nbformat
+
+    from cnslib.tools import kernels
+
+    forkserver._forkserver._stop()  # an earlier test may have had it import something else
+    folder = Path(__file__).parents[1] / "notebooks"  # wherever a test has its root
+    notebooks = [folder / "start_here.ipynb", folder / "09_failure.ipynb", *folder.glob("course/*.ipynb")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPLBACKEND", kernels.INLINE)  # for that process alone
+        kernels.prepare(nbformat.read(path, as_version=4) for path in notebooks)
+        forkserver.ensure_running()
+    return kernels.Manager
+
+
 @pytest.fixture(scope="module")
 def one_process():
     """All work stays in this process: it is too little to start others for, or is counted here."""

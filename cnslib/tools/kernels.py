@@ -90,7 +90,7 @@ class Provisioner(LocalProvisioner):
 
     async def launch_kernel(self, cmd: list[str], **settings: Any) -> KernelConnectionInfo:
         """Starts the kernel that the command line describes."""
-        environment = settings["env"] | {"PWD": os.getcwd()}
+        environment = settings["env"] | {"PWD": str(settings.get("cwd") or os.getcwd())}
         child = Child(CONTEXT.Process(target=serve, args=(cmd[cmd.index("-f") :], environment)))
         self.process = child  # type: ignore[assignment]  # asked as one asks a Popen
         self.pid = self.pgid = child.pid
