@@ -156,7 +156,7 @@ OBJECTIVES: dict[str, tuple[Callable, str]] = {  # trainer and pool of every pre
 SHARED = ("batch_size", "learning_rate", "average", "seed")
 SIZES = ("_xs", "_s", "_m", "_l")  # ends of the names along the size axis; the largest have none
 LABEL_FREE = ("mae", "simclr")
-QUALITY_IMAGES = 1000  # of the neighbours' test
+QUALITY_IMAGES = 1000  # of the neighbours' test, where a classifier is not asked about fewer
 
 
 def stored_garments(pool: str, classes: Sequence[str] = scenes.CLASSES) -> scenes.Garments:
@@ -288,7 +288,7 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
             contrastive.save(start[0], start[1], folder, classes=run.garments(OBJECTIVES[objective][1]).classes)
             return {}
         backbone = start[0].visual.trunk if objective == "clip" else start
-        known = knowledge(backbone, run, network_of(settings.network), seed=settings.seed) if objective in LABEL_FREE else {}
+        known = knowledge(backbone, run, settings) if objective in LABEL_FREE else {}
         save(adapt(adaptation, name, backbone, run, decided), folder, **network_of(settings.network))
         return known
 
@@ -313,12 +313,13 @@ def adapt(adaptation: str, name: str, backbone: nn.Module, run: Run, decided: di
     return pretraining.finetune(run.garments("catalog"), backbone, network, schedule=schedule, **where)
 
 
-def knowledge(backbone: nn.Module, run: Run, network: dict, *, seed: int) -> dict:
+def knowledge(backbone: nn.Module, run: Run, settings: Pretraining) -> dict:
     """The neighbours' test of a backbone that saw no label, and of the same network with its initial weights."""
-    training.begin(seed)
+    network, images = network_of(settings.network), min(QUALITY_IMAGES, settings.quality_images)
+    training.begin(settings.seed)
     initial = timm.create_model(network["architecture"], num_classes=0, **network["arguments"])
     tested = {"neighbour_accuracy": backbone, "neighbour_accuracy_untrained": initial}
-    right = pretraining.neighbours_know(tested, run.garments("catalog"), run.garments("heldout"), images=QUALITY_IMAGES)
+    right = pretraining.neighbours_know(tested, run.garments("catalog"), run.garments("heldout"), images=images)
     return {name: manifest.share(hits) for name, hits in right.items()}
 
 

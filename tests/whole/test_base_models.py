@@ -16,6 +16,15 @@ from cnslib.models import classifiers, encoders, text_to_image
 
 OVERLAY = paths.ROOT / "tests" / "tiny" / "world.yaml"
 STEPS = re.search(r"run --params world\.yaml (.*)$", paths.resolve("Makefile").read_text(), re.MULTILINE)[1].split()
+# `cns run` with kernels that are forked as those of `--together` are: ten kernels that each import torch take longer than the trainings.
+FORKING = """
+import sys
+from functools import partial
+from cnslib.tools import kernels, runner
+runner.warm(sys.argv[5:])
+runner.run = partial(runner.run, kernel_manager_class=kernels.Manager)
+sys.exit(runner.main(sys.argv[1:]))
+"""
 pytestmark = pytest.mark.skipif(not paths.GARMENTS.exists(), reason="run `dvc pull` first")
 
 
@@ -28,10 +37,9 @@ def built(tmp_path_factory):
     shutil.copy(paths.ROOT / "world.yaml", house)
     (house / "data").mkdir()
     (house / "data" / "fashion-mnist").symlink_to(paths.GARMENTS)
-    program = "import sys; from cnslib.tools import cli; sys.exit(cli.main())"
-    asked = ["run", "--params", "world.yaml", "--overlay", str(OVERLAY), *STEPS]
+    asked = ["--params", "world.yaml", "--overlay", str(OVERLAY), *STEPS]
     surroundings = os.environ | {"PYTHONPATH": str(house), "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([sys.executable, "-c", program, *asked], cwd=house, env=surroundings, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", FORKING, *asked], cwd=house, env=surroundings, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return house
 
