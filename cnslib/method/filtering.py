@@ -12,7 +12,7 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 from jaxtyping import Float, UInt8
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import roc_curve
 from torch import Tensor
 
 from cnslib.core import kinds, tables, units, workers
@@ -21,6 +21,7 @@ from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.data import artifacts
 from cnslib.models.encoders import Clip, ImageEncoder, Oracle
 from cnslib.stats import bootstrap
+from cnslib.stats.roc import roc_auc_score
 
 CLASS_PROMPT = "a picture of a {name}"
 SHIFT_PROMPT = "a picture of a {name} in {shift}"
