@@ -63,7 +63,7 @@ def test_an_error_in_a_forked_kernel_is_the_notebooks_error(tmp_path):
 
 @pytest.mark.parametrize("manager", [kernels.Patient, kernels.Manager])
 def test_a_kernel_may_take_its_time_to_give_back_what_it_holds(manager, tmp_path):
-    last = f"import atexit, time\natexit.register(lambda: (time.sleep(8), open({str(tmp_path / 'given')!r}, 'w').close()))"
+    last = f"import atexit, time\natexit.register(lambda: (time.sleep(6), open({str(tmp_path / 'given')!r}, 'w').close()))"
     nbformat.write(notebook(last), tmp_path / "source.ipynb")
     papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", kernel_name="python3", kernel_manager_class=manager)
     assert (tmp_path / "given").exists()

@@ -74,6 +74,7 @@ def test_the_first_notebook_is_short_and_asks_a_question():
 
 
 @pytest.mark.slow
-def test_the_first_notebook_runs_and_shows_three_figures():
-    made = NotebookClient(nbformat.read(START, as_version=4), timeout=600, resources={"metadata": {"path": str(paths.ROOT)}}).execute()
+def test_the_first_notebook_runs_and_shows_three_figures(forking):
+    book, place = nbformat.read(START, as_version=4), {"metadata": {"path": str(paths.ROOT)}}
+    made = NotebookClient(book, timeout=600, resources=place, kernel_manager_class=forking).execute()
     assert sum("image/png" in output.get("data", {}) for cell in made.cells for output in cell.get("outputs", [])) == 3
