@@ -55,10 +55,10 @@ export: data ## write images and answers in the authors' layout into build/expor
 	$(CNS) export build/export
 
 test: smoke ## run the whole chain at smoke size, then all tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 unit: data ## run the tests that are not marked slow
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 matrix: data ## reproduce and test under several instruction sets and numbers of threads (an hour; all=--all for every pair)
 	$(CNS) matrix $(all)
