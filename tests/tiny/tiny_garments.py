@@ -16,6 +16,12 @@ def garments(_pool: str = "catalog") -> scenes.Garments:
     return scenes.Garments(grey, np.arange(20) // 2)
 
 
+def few() -> scenes.Garments:
+    """Those of two classes: a batch of all captions has 30 scenes, not 150."""
+    everything = garments()
+    return scenes.Garments(everything.grey[:4], everything.labels[:4], scenes.CLASSES[:2])
+
+
 def squares() -> torch.Tensor:
     """Six garments [6, 28, 28]: a grey square of 16 px in the middle."""
     grey = torch.zeros(6, 28, 28)
