@@ -1,6 +1,7 @@
 """The paper's profile: its values are the paper's, and a tiny model of Stable Diffusion 2's kind runs its whole chain."""
 
 import shutil
+import sys
 
 import nbformat
 import pandas as pd
@@ -29,12 +30,15 @@ CHAIN = ("inversion", "sliders", "generation", "filtering", "evaluation", "accur
 def execute(step, overlay):
     """Runs a notebook's cells on its two files as `runner.run` does, but in this process: a kernel each would take minutes."""
     notebook = nbformat.read(runner.find(step), as_version=4)
-    shell = InteractiveShell.instance()
-    shell.reset(new_session=False)
-    shell.push({"params": "params.yaml", "overlay": str(overlay)})
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and "parameters" not in cell.metadata.get("tags", []):
-            shell.run_cell(cell.source).raise_error()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # where the shell puts its own, from which no process can start
+        shell = InteractiveShell.instance()
+        sys.modules["__main__"] = shell.user_module
+        shell.reset(new_session=False)
+        shell.push({"params": "params.yaml", "overlay": str(overlay)})
+        for cell in notebook.cells:
+            if cell.cell_type == "code" and "parameters" not in cell.metadata.get("tags", []):
+                shell.run_cell(cell.source).raise_error()
     plt.close("all")
 
 
