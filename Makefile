@@ -45,7 +45,7 @@ chain: env ## run every step of a profile without DVC: make chain profile=paper 
 gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
 	$(CNS) gate
 
-benchmark: data ## make every slider, image and table from nothing in build/benchmark (about 2 hours on two cores; continues if killed)
+benchmark: data ## make every slider, image and table from nothing in build/benchmark (hours on two cores; continues if killed)
 	$(CNS) run --overlay benchmark.yaml $(STEPS)
 
 official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH] [without=NAMES]
