@@ -41,10 +41,10 @@ def palette() -> UInt8[np.ndarray, "labels 3"]:
     return np.round(colours * 255).astype(np.uint8)
 
 
-def key(axes: Axes) -> None:
-    """A legend below the axes: the class of every colour."""
-    named = zip(masks.LABELS[1:], palette()[1:] / 255, strict=True)
-    patches = [Rectangle((0, 0), 1, 1, color=colour, label=label) for label, colour in named]
+def key(axes: Axes, classes: list[str]) -> None:
+    """A legend below the axes: the colour of every class that the networks know."""
+    colours = dict(zip(masks.LABELS, palette() / 255, strict=True))
+    patches = [Rectangle((0, 0), 1, 1, color=colours[name], label=name) for name in classes]
     axes.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(patches), fontsize="x-small", handlelength=1)
 
 

@@ -13,6 +13,15 @@ def test_every_label_has_a_colour_of_its_own():
     assert len(np.unique(colours, axis=0)) == len(colours) == len(masks.LABELS) == 11
 
 
+def test_the_legend_names_the_classes_that_are_known_in_their_own_colours():
+    axes = plt.figure().subplots()
+    views.key(axes, ["trouser", "bag"])
+    drawn = {patch.get_label(): patch.get_facecolor()[:3] for patch in axes.get_legend().get_patches()}
+    assert list(drawn) == ["trouser", "bag"]
+    assert np.allclose(list(drawn.values()), views.palette()[[2, 9]] / 255)
+    plt.close("all")
+
+
 def test_maps_are_shown_in_the_order_of_their_states(garment):
     """State i is kept as a map whose every pixel is i; the table is read upside down and holds another garment's maps, too."""
     keys = inputs.keys(garment, inputs.ENDS)
