@@ -7,17 +7,20 @@ import ast
 import atexit
 import multiprocessing
 import os
+import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Iterable
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import nbformat
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
-from traitlets import Float
+from traitlets import Float, default
 
 CONTEXT = multiprocessing.get_context("forkserver")
 INLINE = "module://matplotlib_inline.backend_inline"  # ipykernel asks for it, which is too late once matplotlib is imported
@@ -98,9 +101,29 @@ class Provisioner(LocalProvisioner):
 
 
 class Patient(AsyncKernelManager):
-    """A kernel manager for papermill (`kernel_manager_class`) that lets a kernel give back what it holds, such as nodes of a cluster."""
+    """A kernel manager for papermill (`kernel_manager_class`) that lets a kernel give back what it holds, such as nodes of a cluster.
+
+    It speaks with its kernel over sockets in a folder of their own. The ports that the standard one picks are free when it looks, and may
+    be another program's by the time the kernel takes them.
+    """
 
     shutdown_wait_time = Float(60.0, config=True, help="seconds until a kernel that was asked to end is killed")
+
+    @default("transport")
+    def _of_sockets(self) -> str:
+        return "ipc"
+
+    @default("connection_file")
+    def _in_a_folder_of_its_own(self) -> str:
+        return str(Path(tempfile.mkdtemp(prefix="cns-")) / "kernel.json")  # short: a socket's path may have 107 letters, 103 on macOS
+
+    async def _async_cleanup_resources(self, restart: bool = False) -> None:
+        """As the standard one, and takes the folder away."""
+        await super()._async_cleanup_resources(restart)
+        if not restart:
+            shutil.rmtree(Path(self.connection_file).parent, ignore_errors=True)
+
+    cleanup_resources = _async_cleanup_resources
 
 
 class Manager(Patient):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -67,6 +68,18 @@ def test_a_kernel_may_take_its_time_to_give_back_what_it_holds(manager, tmp_path
     nbformat.write(notebook(last), tmp_path / "source.ipynb")
     papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", kernel_name="python3", kernel_manager_class=manager)
     assert (tmp_path / "given").exists()
+
+
+@pytest.mark.parametrize("manager", [kernels.Patient, kernels.Manager])
+def test_a_kernel_takes_no_port_that_another_program_may_take_first(manager, tmp_path, monkeypatch):
+    """Two connections that began between the choice of a port and its use stopped a chain once."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    told = "from ipykernel.connect import get_connection_info\nprint(get_connection_info())"
+    nbformat.write(notebook(told), tmp_path / "source.ipynb")
+    papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", kernel_name="python3", kernel_manager_class=manager)
+    connection = json.loads(nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[0].outputs[0].text)
+    assert connection["transport"] == "ipc" and str(tmp_path) in connection["ip"]
+    assert not list(tmp_path.glob("cns-*"))
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
