@@ -94,12 +94,12 @@ def ledger_seen(lines: pd.DataFrame, verdicts: list[str]) -> str:
     return f"By verdict: {listed(f'{name} ({count})' for name, count in counts.items())}."
 
 
-def answer(lines: pd.DataFrame, verdicts: list[str], check: pd.DataFrame, said: float, readings: tuple[pd.Series, pd.Series]) -> str:
-    """The answer of the page; `readings` are the rows of the partial correlation for the accuracy and for its drop."""
-    differ, fall = lines[lines["verdict"] != verdicts[0]], lines[lines["verdict"] == verdicts[3]]
-    first, drop = readings
-    text = f"{len(differ)} of {len(lines)} comparisons differ, and {len(fall)} claims fall with them: {'; '.join(fall['subject'])}. "
-    spread = f"{first['low']:+.2f} to {first['high']:+.2f} by rounding"
-    text += f"The partial correlation printed as {said} comes out at {first['estimate']:+.2f} ({spread})"
-    text += f", of the accuracy drop at {interval(drop, '+.2f')}"
-    return f"**{text}; {check['consistent'].sum()} of {len(check)} rows of Table 5 agree with themselves.**"
+def answer(lines: pd.DataFrame, verdicts: list[str], check: pd.DataFrame) -> str:
+    """The answer of the page in one sentence: whether a table agrees with itself, and tables, texts and code with each other."""
+    differ, fall = (lines["verdict"] != verdicts[0]).sum(), (lines["verdict"] == verdicts[-1]).sum()
+    rows = f"{check['consistent'].sum()} of {len(check)} rows of the paper's large table agree with themselves"
+    if not differ:
+        return f"**Yes: {rows}, and tables, texts and code agree wherever we compared them ({len(lines)} times).**"
+    where = f"tables, texts and released code differ in {differ} of the {len(lines)} places where we compared them"
+    cost = f"{fall} printed claim{'' if fall == 1 else 's'} cannot be upheld" if fall else "no printed claim falls with it"
+    return f"**Not everywhere: {rows}, but {where}, and {cost}.**"
