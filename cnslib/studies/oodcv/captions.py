@@ -92,6 +92,27 @@ def severities(worth: pd.DataFrame, counts: tuple[str, str, int], *, note: str) 
     return f"Counted from the start of each, the last scale is worth the severity {ends(worth)}. {sizes}; bands: {note}"
 
 
+def looked_up_seen(table: pd.DataFrame) -> str:
+    """Where the looked-up severity of the reference leaves out the true mean, and whether the bend of the ladder's curve explains it.
+
+    `table` as `claims.of_reference` gives it.
+    """
+    out = (table["true"] < table["low"]) | (table["true"] > table["high"])
+    kept = [f"{short(name)} ({interval(row)}, true {row['true']:.2f})" for name, row in table[~out].iterrows()]
+    missed = [f"{short(name)} ({interval(row)}, true {row['true']:.2f})" for name, row in table[out].iterrows()]
+    first = f"The looked-up severity holds the true mean under {listed(kept)}, and leaves it out under {listed(missed)}."
+    return f"{first} {bend_seen(table[out])}" if missed else first
+
+
+def bend_seen(table: pd.DataFrame) -> str:
+    """What a mixture of the true severities would be looked up as by the ladder's own curve, and how far what was found lies from it."""
+    each = [f"{row['expected']:.2f} under {short(name)}" for name, row in table.iterrows()]
+    gaps = [f"{interval({key: row[f'gap_{key}'] for key in ('estimate', 'low', 'high')}, '+.2f')}" for _, row in table.iterrows()]
+    apart = (table["gap_low"] > 0) | (table["gap_high"] < 0)
+    word = "the bend of the curve is enough to explain it" if not apart.any() else "the bend of the curve does not explain it all"
+    return f"By the ladder's own curve such a mixture should be looked up at {listed(each)}; found minus that is {listed(gaps)}: {word}."
+
+
 def ends(worth: pd.DataFrame) -> str:
     """The relative severity of the last scale under each shift."""
     last = worth[(worth["compared"] == "relative") & (worth["scale"] == worth["scale"].max())]

@@ -62,6 +62,34 @@ def looked_up(drawn: Shares, rungs: Shares, line: Shares) -> tuple[pd.DataFrame,
     return found["scale"], pd.DataFrame(read)
 
 
+def of_reference(rungs: Shares, line: Shares, mixed: pd.DataFrame) -> pd.DataFrame:
+    """The severity that the reference has on the ladder, by shift, beside its true mean and what such a mixture should be looked up as.
+
+    `mixed` holds the true severity of every picture in `scale`. The mixture's error is the mean of the ladder's errors at these
+    severities, and `expected` where the ladder itself has that error; the gap is what was found minus that, paired on the ladder.
+    """
+    curve, wanted = (calibration.with_mean(side) for side in (rungs, line))
+    found = calibration.at_equal_error(curve, wanted.samples[:, :-1])[:, :, -1, 0]
+    expected = calibration.at_equal_error(curve, mixtures(curve, mixed))[:, :, -1, 0]
+    rows = []
+    for place, shift in enumerate(curve.groups[:-1]):
+        record, gap = (bootstrap.record(own[:, place], line.n[place], line.confidence) for own in (found, found - expected))
+        own = {"true": mixed.loc[mixed["shift"] == shift, "scale"].mean(), "expected": expected[0, place]}
+        rows.append({"shift": shift, **record, **own, **{f"gap_{key}": gap[key] for key in ("estimate", "low", "high")}})
+    return pd.DataFrame(rows).set_index("shift")
+
+
+def mixtures(curve: Shares, mixed: pd.DataFrame) -> np.ndarray:
+    """The error of each model on a mixture of severities, by shift: the mean of its errors on the ladder, straight between the rungs."""
+    corners = np.eye(len(curve.bins))
+    rows = []
+    for place, shift in enumerate(curve.groups[:-1]):
+        severities = mixed.loc[mixed["shift"] == shift, "scale"]
+        weights = np.array([np.interp(severities, curve.bins, corner).mean() for corner in corners])
+        rows.append(curve.samples[:, place] @ weights)
+    return np.stack(rows, 1)[..., None]
+
+
 def gaps(drawn: dict[str, Shares], line: Shares, *, scale: float) -> dict[str, pd.DataFrame]:
     """Accuracy on each set of generated images minus that on the reference, at one scale."""
     found = {name: calibration.differences(own, line) for name, own in drawn.items()}

@@ -60,3 +60,16 @@ def test_captions_take_the_last_scale():
     text = captions.against_reference(curves.assign(estimate=[0.9, 0.2, 0.7]), lines, "vit", note="x")
     assert text == "Accuracy of vit at scale 3 on all generated images, and on the reference: fog 0.20 (0.40). x"
     assert "is worth the severity fog 0.75 (0.10 to 0.90). mean over 3" in captions.severities(WORTH, ("n = 4", "n = 5", 3), note="x")
+
+
+def test_a_true_mean_outside_the_looked_up_interval_is_told_with_what_the_bend_explains():
+    rows = {"heavy rain": (0.5, 0.4, 0.6, 0.5, 0.45, 0.05, -0.1, 0.2), "heavy snow": (0.6, 0.55, 0.65, 0.5, 0.58, 0.02, -0.03, 0.07)}
+    names = ["estimate", "low", "high", "true", "expected", "gap_estimate", "gap_low", "gap_high"]
+    table = pd.DataFrame(rows, index=names).T.rename_axis("shift")
+    text = captions.looked_up_seen(table)
+    assert text.startswith(
+        "The looked-up severity holds the true mean under rain (0.50 (0.40 to 0.60), true 0.50), and leaves it out under"
+    )
+    assert text.endswith("at 0.58 under snow; found minus that is +0.02 (-0.03 to +0.07): the bend of the curve is enough to explain it.")
+    assert captions.looked_up_seen(table.assign(gap_low=0.01)).endswith("does not explain it all.")
+    assert captions.looked_up_seen(table.head(1)).endswith("and leaves it out under none.")

@@ -68,3 +68,13 @@ def test_statements_on_few_trajectories_get_no_verdict():
     few, enough = claims.measured(found).to_dict("records")
     assert few["verdict"] == "not measured" and few["rule"] == "needs 50 trajectories" and np.isnan(few["smallest"]) and few["ours"] == -0.5
     assert enough["verdict"] == "opposite direction" and enough["rule"] == "above 0" and enough["smallest"] == 0.1
+
+
+def test_a_mixture_is_looked_up_where_the_ladder_itself_puts_it():
+    """On a ladder that falls early a mixture of both ends costs less than its mean: half of the error lies at a severity of a quarter."""
+    ladder = errors([[0.0, 0.8, 0.8]] * 2, [0.0, 0.5, 1.0], scatter=0.01)
+    mixed = pd.DataFrame({"shift": ["heavy fog", "heavy rain"] * 2, "scale": [0.0, 0.0, 1.0, 1.0]})
+    found = claims.of_reference(ladder, errors([[0.4]] * 2, [0.0], scatter=0.01), mixed)
+    assert found.index.tolist() == ["heavy fog", "heavy rain"] and found["true"].tolist() == [0.5, 0.5]
+    assert found["estimate"].tolist() == pytest.approx([0.25, 0.25]) and found["expected"].tolist() == pytest.approx([0.25, 0.25])
+    assert (found["high"] < found["true"]).all() and (found["gap_low"] < 0).all() and (found["gap_high"] > 0).all()
