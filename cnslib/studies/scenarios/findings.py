@@ -6,10 +6,11 @@ import pandas as pd
 
 from cnslib.core.names import UNSHIFTED
 from cnslib.plots.captions.words import interval
-from cnslib.stats import verdicts
+from cnslib.stats import bootstrap, verdicts
 from cnslib.studies.scenarios.scenarios import SUMMED
-from cnslib.studies.scenarios.score import CONVENTIONS, Accuracies
+from cnslib.studies.scenarios.score import Accuracies
 
+ALPHA = 0.05  # of Holm's p
 CHANGED_OBJECT = ("bright object", "blurred object", SUMMED)  # under all others the object is as it was
 
 
@@ -23,11 +24,9 @@ def survival(order: list[str], at_end: pd.DataFrame, plain: float) -> str:
 def experiments(ex1: Accuracies, ex2: Accuracies) -> str:
     """The scenario that is worst for those who were trained on originals, and what those who were trained within it reach."""
     names = [name for name in ex1.names if name != UNSHIFTED]
-    before = ex1.of(*names)[0].mean(0)
-    worst = names[int(before.argmin())]
-    after = ex2.of(worst)[0].mean()
-    first = f"Who was trained on originals is right about {before.min():.0%} of the garments under '{worst}'"
-    return f"{first}, who was trained within it about {after:.0%}"
+    worst = names[int(ex1.of(*names)[0].mean(0).argmin())]
+    before, after = (interval(bootstrap.record(own.of(worst)[..., 0].mean(1), own.n, own.confidence), ".0%") for own in (ex1, ex2))
+    return f"Who was trained on originals is right about {before} of the garments under '{worst}', who was trained within it about {after}"
 
 
 def learning(gains: pd.DataFrame) -> str:
@@ -35,15 +34,16 @@ def learning(gains: pd.DataFrame) -> str:
     rising, most = gains[gains["low"] > 0], gains.iloc[0]
     if rising.empty:
         return f"In the last third no scenario certainly gains accuracy; the most is '{most['scenario']}', {interval(most)}"
-    names = ", ".join(f"'{row.scenario}' by {row.estimate:.2f}" for row in rising.itertuples())
-    return f"Not all is learned: in the last third accuracy still rises under {len(rising)} of {len(gains)} scenarios, {names}"
+    names = ", ".join(f"'{row['scenario']}' by {interval(row, '.3f')}" for _, row in rising.iterrows())
+    return f"Not all is learned: in the last third accuracy still rises in {len(rising)} of {len(gains)} kinds of training, {names}"
 
 
 def scores(table: pd.DataFrame) -> str:
-    """Which model has the highest robustness score by each convention."""
+    """Which model has the highest robustness score by each convention, and how many of the others it surely exceeds."""
     best = {way: part.loc[part["estimate"].idxmax()] for way, part in table.groupby("convention", sort=False)}
-    said = [f"{way} '{best[way]['model']}' is first, {interval(best[way])}" for way in CONVENTIONS]
-    return f"By {'; '.join(said)}"
+    others = table["model"].nunique() - 1
+    said = [f"by {way} '{row['model']}', {interval(row)}, surely above {row['exceeds']} of {others} others" for way, row in best.items()]
+    return f"Highest score: {'; '.join(said)}"
 
 
 def coefficients(rows: pd.DataFrame) -> str:
@@ -52,20 +52,21 @@ def coefficients(rows: pd.DataFrame) -> str:
     for name, part in rows[rows["regression"] == "clustered"].groupby("set", sort=False):
         worst, harmful = part.loc[part["estimate"].idxmin()], (part["high"] < 0).sum()
         parts.append(f"{harmful} of {len(part)} on {name}, most of it '{worst['scenario']}', {interval(worst)}")
-    return f"Scenarios that certainly cost accuracy: {'; '.join(parts)}"
+    return f"Scenarios that certainly cost accuracy, taken one by one: {'; '.join(parts)}"
 
 
-def worst(costs: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
-    """By set, the scenario that costs most accuracy among those that leave the object as it is."""
-    return {name: own[~own["scenario"].isin(CHANGED_OBJECT)].iloc[0] for name, own in costs.items()}
+def behind(name: str, own: pd.DataFrame) -> str:
+    """Whether backgrounds matter on one set, by Holm over its scenarios, and the scenario that costs most with the object as it is."""
+    kept = own[~own["scenario"].isin(CHANGED_OBJECT)]
+    sure, dearest = int(((kept["p_holm"] < ALPHA) & (kept["estimate"] > 0)).sum()), kept.iloc[0]
+    cost = f"'{dearest['scenario']}', {interval(dearest)}"
+    if sure:
+        return f"On {name} a classifier looks at the background, too: {sure} of {len(kept)} changed ones surely cost accuracy, most {cost}"
+    return f"On {name} none of {len(kept)} changed backgrounds surely costs accuracy; most costs {cost}, Holm's p {dearest['p_holm']:.2f}"
 
 
-def answer(costs: dict[str, pd.DataFrame], gain: Mapping, claims: pd.Series) -> str:
-    """The notebook's answer: the worst background of each set, what training on random backgrounds gives back, the paper's claims."""
-    behind = worst(costs)
-    shown = all(row["low"] > 0 for row in behind.values())
-    first = "Not at the object alone" if shown else "The background is not shown to matter on every set"
-    named = "; ".join(f"on {name} '{row['scenario']}', {interval(row)}" for name, row in behind.items())
-    cost = f"Of the scenarios that leave the object as it is, one costs most accuracy: {named}"
-    after = f"Training on random backgrounds changes accuracy before them by {interval(gain)}"
-    return f"{first}. {cost}. {after}. Claims of the paper: {verdicts.counted(claims)}."
+def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.Series) -> str:
+    """The notebook's answer: whether backgrounds matter on each set, what training on random ones brings, the paper's claims."""
+    first = ". ".join(behind(name, own) for name, own in costs.items())
+    after = f"After training on random backgrounds these cost garments {interval(less)} less than before, each measured from its originals"
+    return f"{first}. {after}. Claims of the paper: {verdicts.counted(claims)}."

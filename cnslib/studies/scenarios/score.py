@@ -98,7 +98,7 @@ def score(
 
 
 def scores(ex1: Accuracies, ex2: Accuracies, names: Iterable[str]) -> pd.DataFrame:
-    """The score of every model under each of CONVENTIONS, with its interval.
+    """The score of every model under each of CONVENTIONS with its interval, and how many others it surely exceeds (paired).
 
     Where the inner row has a mean of its own, it is the accuracy of EX2's training on originals.
     """
@@ -107,5 +107,6 @@ def scores(ex1: Accuracies, ex2: Accuracies, names: Iterable[str]) -> pd.DataFra
         own = ex1.originals if shared else ex2.originals
         values = score(ex1.of(*names), ex2.of(*names), mean_cross=ex1.originals, mean_inner=own, ddof=ddof)
         numbers = bootstrap.estimates(values, ex1.n, ex1.confidence)
-        parts.append(pd.DataFrame({"model": ex1.models, "convention": convention, **numbers}))
+        low, _ = bootstrap.bounds(values[..., None] - values[:, None], ex1.confidence, None)
+        parts.append(pd.DataFrame({"model": ex1.models, "convention": convention, **numbers, "exceeds": (low > 0).sum(1)}))
     return pd.concat(parts, ignore_index=True)

@@ -9,8 +9,10 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cnslib.core.names import UNSHIFTED
 from cnslib.plots import palette, sheets
-from cnslib.stats import accuracy, bootstrap
+from cnslib.plots.captions.words import listed
+from cnslib.stats import accuracy, bootstrap, ranking
 from cnslib.studies.scenarios import experiment2, scenarios, subjects
 from cnslib.studies.scenarios.score import Accuracies
 from cnslib.studies.scenarios.subjects import Subject
@@ -66,9 +68,10 @@ def dots(axes: Axes, table: pd.DataFrame, *, y: str, hue: str, levels: list[str]
 
 
 def losses(found: Accuracies, names: list[str]) -> pd.DataFrame:
-    """Accuracy lost by each scenario, mean over models, with its interval, the largest first."""
+    """Accuracy lost by each scenario, mean over models, with its interval, the largest first; p by Holm over the scenarios."""
     drops = found.drops(names).mean(1)
-    table = pd.DataFrame({"scenario": names, **bootstrap.estimates(drops, found.n, found.confidence)})
+    p = bootstrap.holm(pd.Series(ranking.wald(drops)))
+    table = pd.DataFrame({"scenario": names, **bootstrap.estimates(drops, found.n, found.confidence), "p_holm": p})
     return table.sort_values("estimate", ascending=False, ignore_index=True)
 
 
@@ -80,9 +83,17 @@ def drawn_sheet(pictures: UInt8[np.ndarray, "rows columns side side 3"], places:
     return figure
 
 
-def sheet_caption(count: int, objects: str, names: list[str]) -> str:
-    """What a sheet shows: everything but the sum keeps a part of the picture bit for bit."""
-    return f"All but the summed background keep the object or the background bit for bit. n = {count} {objects}, {len(names)} columns"
+def sheet_caption(found: list[Subject], objects: str, names: list[str], *, seed: int) -> str:
+    """What a sheet shows: which scenarios keep a part of the picture bit for bit, as counted on its subjects."""
+    changed = [name for name in names if not all(keeps_a_part(own, name, seed=seed) for own in found)]
+    kept = f"{len(names) - len(changed)} of {len(names)} columns keep the object or the background bit for bit"
+    return f"{kept}{f', all but {listed(changed)}' if changed else ''}. n = {len(found)} {objects}"
+
+
+def keeps_a_part(own: Subject, name: str, *, seed: int) -> bool:
+    """Whether every pixel of the object, or every pixel of the background, is the same under a scenario at severity 1."""
+    before, after = (picture(own, one, seed=seed) for one in (UNSHIFTED, name))
+    return any(bool((before == after)[own.mask == side].all()) for side in (0, 1))
 
 
 def by_scenario(table: pd.DataFrame) -> pd.DataFrame:

@@ -21,8 +21,16 @@ def test_the_claims_come_out_as_the_answers_were_made():
     first, inner, tau = table.iloc[1], table.iloc[3], table.iloc[6]
     assert first["ours"] == pytest.approx(0.5 - 0.2) and first["verdict"] == "agrees" and "(segmented)" in first["quantity"]
     assert inner["ours"] == pytest.approx(0) and inner["verdict"] == "agrees"
-    assert tau["ours"] == pytest.approx(-1) and tau["verdict"] == "same direction"
+    assert tau["ours"] == pytest.approx(-1) and table["verdict"].iloc[6:8].tolist() == ["opposite direction", "same direction"]
     assert table.iloc[-1]["ours"] == pytest.approx(0.9 - 0.35)
+
+
+def test_what_training_on_originals_gives_is_no_gain_on_random_backgrounds():
+    """0.3 better on random backgrounds after the training, but as much better on originals: nothing is learned about backgrounds."""
+    before = dict.fromkeys(TRAINED, 0.6) | {"random background": 0.4}
+    after = dict.fromkeys(TRAINED, 0.9) | {"random background": 0.7}
+    assert claims.learned(found({"a": before}), found({"a": after}))["estimate"] == pytest.approx(0.3)
+    assert claims.learned_beyond(found({"a": before}), found({"a": after}))["estimate"] == pytest.approx(0)
 
 
 def test_the_third_conclusion_rests_on_the_accuracy_on_imagenet():

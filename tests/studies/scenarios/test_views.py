@@ -26,6 +26,15 @@ def test_losses_are_means_over_models_the_largest_first():
     table = views.losses(accuracies_of({"steady": steady | {"grey": 0.25}, "shaky": shaky}), ["red", "grey"])
     assert table["scenario"].tolist() == ["grey", "red"] and table["n"].tolist() == [20, 20]
     assert table["estimate"].tolist() == pytest.approx([0.625, 0.25])
+    assert (table["p_holm"] < 0.05).all() and table["p_holm"].is_monotonic_increasing
+
+
+def test_a_sheet_names_the_scenarios_that_change_both_object_and_background(found):
+    said = views.sheet_caption(found[:1], "garments", [UNSHIFTED, "grey", "blurred object", "summed background"], seed=1)
+    assert said == "3 of 4 columns keep the object or the background bit for bit, all but summed background. n = 1 garments"
+    assert views.sheet_caption(found[:1], "garments", ["grey"], seed=1) == (
+        "1 of 1 columns keep the object or the background bit for bit. n = 1 garments"
+    )
 
 
 def test_how_far_pixels_move_is_measured_where_the_scenario_acts():
