@@ -2,9 +2,11 @@
 
 import pandas as pd
 
-from cnslib.plots.captions.words import interval
+from cnslib.plots.captions.words import certain, interval, listed
 from cnslib.stats import verdicts
 from cnslib.studies.scenarios.subjects import Subject
+
+BACKGROUNDS = {"random background": "another background", "segmented": "none at all"}
 
 
 def maps(rows: pd.DataFrame, own: Subject, overlap: float) -> str:
@@ -32,24 +34,34 @@ def attributions(rows: pd.DataFrame) -> str:
     return f"Between {low:.0%} and {high:.0%} of the attribution lies on the garment, which covers {rows['area'].iloc[0]:.0%}"
 
 
-def certainly_more(plain: pd.DataFrame, area: pd.Series) -> int:
-    """How many classifiers have a share on the garment whose whole interval lies above that of its area."""
-    return int((plain["low"] > area["high"]).sum())
+def apart(excess: pd.DataFrame) -> str:
+    """How many classifiers look at the garment more, or less, than chance: their share minus its area, picture by picture."""
+    more, less = certain(excess)
+    return f"{more} of {len(excess)} classifiers surely look at the garment more than chance would, {less} surely less"
 
 
-def looking(plain: pd.DataFrame, overall: pd.DataFrame, area: pd.Series) -> str:
-    """Who certainly looks at the garment more than its area, and the scenario that draws most of the attribution to it."""
-    changed = overall[overall["scenario"] != "original"]
-    most = changed.loc[changed["estimate"].idxmax()]
-    first = f"{certainly_more(plain, area)} of {len(plain)} classifiers certainly look at the garment more than its area"
-    return f"{first}; most does it draw under '{most['scenario']}', {interval(most)}"
+def looking(excess: pd.DataFrame, changes: pd.DataFrame) -> str:
+    """The same, and what another background and none at all do to the share on the garment (`changes` from that on originals)."""
+    own = changes.set_index("scenario")
+    moved = [f"{interval(own.loc[name], '+.2f')} by {what}" for name, what in BACKGROUNDS.items()]
+    return f"{apart(excess)}; the share on it changes {listed(moved)}"
+
+
+def answered(changes: pd.DataFrame) -> str:
+    """What the two backgrounds say of the question: one that draws looks away, and a black one that gives them back."""
+    other, black = (changes.set_index("scenario").loc[name] for name in BACKGROUNDS)
+    took = (
+        "draws looks away from it" if other["high"] < 0 else "draws looks to it" if other["low"] > 0 else "is not shown to draw looks away"
+    )
+    back = "gives them back" if black["low"] > 0 else "takes more away" if black["high"] < 0 else "is not shown to give any back"
+    return f"another background {took} ({interval(other, '+.2f')} of the share on it), a black one {back} ({interval(black, '+.2f')})"
 
 
 def photographs(table: pd.DataFrame, area: dict) -> str:
     """The share on photographed objects without a scenario, by method, beside their area."""
     plain = table[table["scenario"] == "original"]
-    said = " and ".join(f"{row['estimate']:.0%} of the {row['method']}" for row in plain.to_dict("records"))
-    return f"On unchanged photographs {said} lies on the object, which covers {area['estimate']:.0%}"
+    said = " and ".join(f"{interval(row, '.0%')} of the {row['method']}" for row in plain.to_dict("records"))
+    return f"On unchanged photographs {said} lies on the object, which covers {interval(area, '.0%')}"
 
 
 def claim(rho: dict) -> pd.DataFrame:
@@ -69,14 +81,21 @@ def worded(rho: dict) -> str:
 
 def correlation(rho: dict) -> str:
     """The same with the number, to open a caption."""
-    words = worded(rho)
-    return f"{words[0].upper()}{words[1:]}: rank correlation {interval(rho)}"
+    return f"{sentence(worded(rho))}: rank correlation {interval(rho)}"
 
 
-def answer(ends: pd.DataFrame, original: float, plain: pd.DataFrame, area: pd.Series, rho: dict) -> str:
-    """The notebook's answer: where mean IoU falls furthest (`ends`: a row per scenario), who looks at the garment, and the claim."""
-    hurt = ends["iou"].sort_values()
-    worst = " and ".join(f"'{name}' ({value:.2f})" for name, value in hurt.iloc[:2].items())
-    first = f"The mean IoU falls from {original:.2f} furthest under {worst}"
-    second = f"{certainly_more(plain, area)} of {len(plain)} classifiers certainly look at the garment more than its area would give"
-    return f"{first}; {second} ({area['estimate']:.0%}); {worded(rho)} (rank correlation {interval(rho)})."
+def answer(coefficients: pd.DataFrame, original: float, excess: pd.DataFrame, changes: pd.DataFrame, rho: dict) -> str:
+    """The notebook's answer: where outlines fall furthest, where classifiers look and what a background does to it, and the claim.
+
+    `coefficients` as `masks.table3` gives them: of scenarios, what they change of the mean IoU.
+    """
+    worst = coefficients[coefficients["of"] == "scenario"].sort_values("ours").iloc[0].rename({"ours": "estimate"})
+    sure = "Yes, where outlines are asked for" if worst["high"] < 0 else "Not shown where outlines are asked for"
+    first = f"{sure}: '{worst['name']}' changes the networks' mean IoU of {original:.2f} by {interval(worst, '+.2f')}"
+    second = f"{apart(excess)}; {answered(changes)}"
+    return f"{first}. {second}. {sentence(worded(rho))} (rank correlation {interval(rho)}, n = {rho['n']})."
+
+
+def sentence(words: str) -> str:
+    """Words as the beginning of a sentence."""
+    return f"{words[0].upper()}{words[1:]}"

@@ -19,7 +19,7 @@ from cnslib.models.classifiers import Classifier
 from cnslib.plots import sheets
 from cnslib.plots.curves import estimate_dots
 from cnslib.plots.scatter import place_names
-from cnslib.stats import accuracy
+from cnslib.stats import accuracy, bootstrap
 from cnslib.stats.accuracy import Shares
 from cnslib.studies import photos
 from cnslib.studies.scenarios.subjects import Subject
@@ -94,7 +94,7 @@ def single(rows: pd.DataFrame) -> pd.DataFrame:
 
 def shares_side_by_side(plain: pd.DataFrame, overall: pd.DataFrame, *, reference: float) -> Figure:
     """Shares on the object, of every classifier without a scenario and, right of it, of all classifiers in each scenario."""
-    figure, panels = plt.subplots(1, 2, figsize=(8, 0.8 + 0.17 * len(plain)), layout="constrained")
+    figure, panels = plt.subplots(1, 2, figsize=(8, 0.8 + 0.17 * len(plain)), sharex=True, layout="constrained")
     for axes, part, y in zip(panels, (plain, overall), ("model", "scenario"), strict=True):
         estimate_dots(axes, part, y=y, label="share of the attribution on the garment", reference=reference)
     return figure
@@ -106,6 +106,14 @@ def over_models(shares: Shares) -> pd.DataFrame:
     plain = rows[rows["severity"] == 0].iloc[:1].assign(scenario=ORIGINAL)
     changed = rows[(rows["severity"] == 1) & rows["scenario"].isin(inputs.NAMES)]
     return pd.concat([plain, changed], ignore_index=True).drop(columns=["model", "severity"])
+
+
+def changes(shares: Shares) -> pd.DataFrame:
+    """The mean over classifiers at the end of each scenario minus that on the originals, paired (scenario, n, estimate, low, high)."""
+    mean = shares.samples.mean(2)
+    places = [shares.groups.index(name) for name in inputs.NAMES]
+    numbers = bootstrap.estimates(mean[:, places, -1] - mean[:, places, 0], shares.n[0], shares.confidence)
+    return pd.DataFrame({"scenario": list(inputs.NAMES), **numbers})
 
 
 def on_photographs(rows: pd.DataFrame, *, settings: Segmentation) -> dict:

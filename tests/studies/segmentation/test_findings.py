@@ -10,7 +10,8 @@ def shares(*rows: tuple[str, float, float, float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["scenario", "estimate", "low", "high"])
 
 
-AREA = pd.Series({"estimate": 0.33, "low": 0.3, "high": 0.35})
+EXCESS = shares(("a", 0.1, 0.05, 0.2), ("b", 0.02, -0.01, 0.05), ("c", -0.2, -0.3, -0.1))
+CHANGES = shares(("random background", -0.05, -0.08, -0.02), ("segmented", 0.01, -0.02, 0.04), ("grey", 0.5, 0.4, 0.6))
 
 
 def test_maps_count_the_pictures_in_which_a_network_finds_the_garment(garment):
@@ -27,20 +28,33 @@ def test_survival_names_both_ends_with_their_mean_over_the_networks():
     assert said == "Fewest masks survive 'segmented' (mean mIoU 0.20), most 'grey' (mean mIoU 0.50)"
 
 
-def test_who_looks_at_the_garment_is_counted_by_whole_intervals():
-    plain = shares(("a", 0.4, 0.36, 0.5), ("b", 0.4, 0.34, 0.5), ("c", 0.2, 0.1, 0.3))
-    overall = shares(("original", 0.9, 0.8, 1.0), ("segmented", 0.45, 0.4, 0.5), ("grey", 0.3, 0.2, 0.4))
-    assert findings.certainly_more(plain, AREA) == 1
-    said = findings.looking(plain, overall, AREA)
-    assert said.startswith("1 of 3 classifiers certainly") and said.endswith("under 'segmented', 0.45 (0.40 to 0.50)")
+def test_who_looks_at_the_garment_is_counted_by_whole_intervals_on_either_side():
+    said = findings.looking(EXCESS, CHANGES)
+    assert said.startswith("1 of 3 classifiers surely look at the garment more than chance would, 1 surely less; the share on it changes")
+    assert said.endswith("changes -0.05 (-0.08 to -0.02) by another background and +0.01 (-0.02 to +0.04) by none at all")
+
+
+@pytest.mark.parametrize(
+    ("other", "black", "words"),
+    [
+        ((-0.08, -0.02), (-0.02, 0.04), ("draws looks away from it", "is not shown to give any back")),
+        ((-0.08, 0.02), (0.01, 0.04), ("is not shown to draw looks away", "gives them back")),
+        ((0.02, 0.04), (-0.04, -0.01), ("draws looks to it", "takes more away")),
+    ],
+)
+def test_backgrounds_are_said_to_draw_looks_by_whole_intervals(other, black, words):
+    rows = [(name, sum(ends) / 2, *ends) for name, ends in zip(findings.BACKGROUNDS, (other, black), strict=True)]
+    said = findings.answered(shares(*rows))
+    assert all(word in said for word in words)
 
 
 def test_attributions_are_told_from_least_to_most_beside_the_area():
     rows = pd.DataFrame({"share": [0.25, 0.5, 0.3], "area": 0.33})
     assert findings.attributions(rows) == "Between 25% and 50% of the attribution lies on the garment, which covers 33%"
     table = shares(("original", 0.5, 0.4, 0.6), ("original", 0.3, 0.2, 0.4), ("grey", 0.9, 0.9, 0.9))
-    said = findings.photographs(table.assign(method=["Grad-CAM", "gradient", "gradient"]), {"estimate": 0.2})
-    assert said == "On unchanged photographs 50% of the Grad-CAM and 30% of the gradient lies on the object, which covers 20%"
+    said = findings.photographs(table.assign(method=["Grad-CAM", "gradient", "gradient"]), {"estimate": 0.2, "low": 0.1, "high": 0.3})
+    parts = "50% (40% to 60%) of the Grad-CAM and 30% (20% to 40%) of the gradient"
+    assert said == f"On unchanged photographs {parts} lies on the object, which covers 20% (10% to 30%)"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +68,11 @@ def test_attributions_are_told_from_least_to_most_beside_the_area():
 def test_the_claim_about_robust_models_is_decided_by_the_interval(low, high, verdict, words):
     rho = {"n": 5, "estimate": (low + high) / 2, "low": low, "high": high}
     assert findings.claim(rho)["verdict"].tolist() == [verdict] and findings.correlation(rho).startswith(words)
-    ends = pd.DataFrame({"iou": [0.5, 0.1, 0.2]}, index=["grey", "segmented", "random background"])
-    said = findings.answer(ends, 0.6, shares(("a", 0.4, 0.36, 0.5)), AREA, rho)
-    assert said.startswith("The mean IoU falls from 0.60 furthest under 'segmented' (0.10) and 'random background' (0.20); 1 of 1")
-    assert words[1:] in said
+    rows = [("scenario", "grey", 0.1, 0.0, 0.2), ("scenario", "segmented", -0.5, -0.6, -0.4), ("network", "FPN", -0.9, -1.0, -0.8)]
+    coefficients = pd.DataFrame(rows, columns=["of", "name", "ours", "low", "high"])
+    said = findings.answer(coefficients, 0.6, EXCESS, CHANGES, rho)
+    assert said.startswith(
+        "Yes, where outlines are asked for: 'segmented' changes the networks' mean IoU of 0.60 by -0.50 (-0.60 to -0.40). 1 of 3"
+    )
+    assert f"{words} (rank correlation" in said and said.endswith("n = 5).")
+    assert findings.answer(coefficients.assign(high=0.1), 0.6, EXCESS, CHANGES, rho).startswith("Not shown where outlines")

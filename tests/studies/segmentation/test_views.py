@@ -5,6 +5,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from cnslib.core import tables
+from cnslib.stats.accuracy import Shares
 from cnslib.studies.segmentation import inputs, masks, views
 
 
@@ -42,3 +43,13 @@ def test_names_of_classifiers_never_lie_over_each_other():
     assert "alone" in [text.get_text() for text in axes.texts]
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
     plt.close(figure)
+
+
+def test_changes_are_paired_with_the_originals():
+    """Two classifiers whose share rises by 0.1 and 0.3 under every scenario, whatever a resample makes of the originals."""
+    groups, resamples = [*inputs.NAMES, "all"], np.linspace(-0.2, 0.2, 21)[:, None, None]
+    start = 0.4 + np.broadcast_to(resamples, (21, len(groups), 2))
+    samples = np.stack([start, start + np.array([0.1, 0.3])], -1)
+    found = views.changes(Shares(samples, groups, np.full(len(groups), 7), ["a", "b"], inputs.ENDS, 0.95))
+    assert found["scenario"].tolist() == list(inputs.NAMES) and set(found["n"]) == {7}
+    assert np.allclose(found[["estimate", "low", "high"]], 0.2)
