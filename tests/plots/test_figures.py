@@ -91,6 +91,16 @@ def test_there_is_one_panel_per_shift_and_one_legend():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["alexnet", "vit"]
 
 
+def test_one_legend_takes_the_place_of_those_in_the_panels():
+    figure, panels = plt.subplots(1, 2)
+    for axes, name in zip(panels, ("a", "b"), strict=True):
+        axes.plot([0, 1], label=name)
+    panels[0].legend()
+    figures.one_legend(figure, panels)
+    assert all(axes.get_legend() is None for axes in panels)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+
+
 def test_a_panel_above_an_empty_place_shows_its_scale():
     figure = figures.panels(pd.concat([TABLE, TABLE.assign(shift="cartoon style")]), curves.accuracy_lines, chance=0.1, columns=2)
     figure.draw_without_rendering()

@@ -107,10 +107,10 @@ def looked_up_seen(table: pd.DataFrame) -> str:
 def bend_seen(table: pd.DataFrame) -> str:
     """What a mixture of the true severities would be looked up as by the ladder's own curve, and how far what was found lies from it."""
     each = [f"{row['expected']:.2f} under {short(name)}" for name, row in table.iterrows()]
-    gaps = [f"{interval({key: row[f'gap_{key}'] for key in ('estimate', 'low', 'high')}, '+.2f')}" for _, row in table.iterrows()]
+    gaps = [f"{interval({key: row[f'gap_{key}'] for key in ('estimate', 'low', 'high')}, '+.3f')}" for _, row in table.iterrows()]
     apart = (table["gap_low"] > 0) | (table["gap_high"] < 0)
-    word = "the bend of the curve is enough to explain it" if not apart.any() else "the bend of the curve does not explain it all"
-    return f"By the ladder's own curve such a mixture should be looked up at {listed(each)}; found minus that is {listed(gaps)}: {word}."
+    word = "does not explain it all" if apart.any() else "can explain it"
+    return f"By the ladder's own curve such a mixture should be looked up at {listed(each)}; found minus that is {listed(gaps)}: the bend {word}."
 
 
 def ends(worth: pd.DataFrame) -> str:

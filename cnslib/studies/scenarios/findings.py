@@ -10,6 +10,11 @@ from cnslib.stats import bootstrap, verdicts
 from cnslib.studies.scenarios.scenarios import SUMMED
 from cnslib.studies.scenarios.score import Accuracies
 
+AFTER = {
+    verdicts.SAME: "After training on random backgrounds these cost garments less than before",
+    verdicts.OPPOSITE: "After training on random backgrounds these cost garments more than before",
+    verdicts.UNDECIDED: "Whether training on random backgrounds makes these cost garments less is undecided",
+}
 ALPHA = 0.05  # of Holm's p
 CHANGED_OBJECT = ("bright object", "blurred object", SUMMED)  # under all others the object is as it was
 
@@ -68,5 +73,7 @@ def behind(name: str, own: pd.DataFrame) -> str:
 def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.Series) -> str:
     """The notebook's answer: whether backgrounds matter on each set, what training on random ones brings, the paper's claims."""
     first = ". ".join(behind(name, own) for name, own in costs.items())
-    after = f"After training on random backgrounds these cost garments {interval(less)} less than before, each measured from its originals"
-    return f"{first}. {after}. Claims of the paper: {verdicts.counted(claims)}."
+    side = verdicts.word(less["low"] > 0, less["high"] < 0)
+    return (
+        f"{first}. {AFTER[side]}: {interval(less)} less, each measured from its originals. Claims of the paper: {verdicts.counted(claims)}."
+    )

@@ -2,16 +2,25 @@
 
 import pandas as pd
 
-from cnslib.plots.captions.words import interval
-from cnslib.stats import accuracy
-from cnslib.studies.validation.screening import ALONE, LABELS
+from cnslib.plots.captions.words import interval, listed
+from cnslib.stats import verdicts
+from cnslib.studies.validation.screening import ALONE, LABELS, NONE
+
+COIN = 0.5  # the area under the curve of a guess
+OPENINGS = {
+    verdicts.SAME: "Yes, results come closer to the labels with the filter than without one",
+    verdicts.OPPOSITE: "No, results lie further from the labels with the filter than without one",
+    verdicts.UNDECIDED: "Undecided, whether results come closer to the labels with the filter or without one",
+}
 
 
 def areas_told(table: pd.DataFrame) -> str:
-    """Which detector knows best on each part."""
+    """Which detector knows best on each part, and which are not surely better than a coin."""
     best = [part.loc[part["estimate"].idxmax()] for _, part in table.groupby("part", sort=False)]
     said = [f"on {row['part']} {row['detector']}, {interval(row)}" for row in best]
-    return f"Largest area under the curve: {'; '.join(said)}"
+    poor = [f"{row['detector']} on {row['part']}, {interval(row)}" for _, row in table[table["low"] <= COIN].iterrows()]
+    coin = f". Not surely better than a coin: {'; '.join(poor)}" if poor else ""
+    return f"Largest area under the curve: {'; '.join(said)}{coin}"
 
 
 def honest_part(quality: pd.DataFrame) -> str:
@@ -27,12 +36,22 @@ def rule_told(quality: pd.DataFrame, rule: str, part: str) -> str:
     return f"{found}, {ALONE} {alone[0]:.0%} and {alone[1]:.0%}"
 
 
-def promise_told(table: pd.DataFrame, rule: str, recall: float) -> str:
-    """On how many shifts with lost pictures a rule finds the promised share of them, by where its thresholds come from."""
-    found = table[(table["rule"] == rule) & (table["measure"] == "tpr")].dropna(subset="estimate")
-    kept = found.assign(kept=found["estimate"] >= recall - accuracy.TINY).groupby("thresholds", sort=False)["kept"]
-    said = [f"{own.sum()} of {len(own)} shifts with thresholds {name}" for name, own in kept]
-    return f"{rule} finds {recall:.0%} of the lost pictures on {' and on '.join(said)}"
+def base_rate_told(quality: pd.DataFrame, rule: str, part: str) -> str:
+    """How often a rule is right about a picture of one part, beside one that drops nothing: what few lost pictures make of accuracy."""
+    rows = quality[(quality["part"] == part) & (quality["measure"] == "accuracy")].set_index("rule")
+    nothing, own = (interval(rows.loc[name], ".0%") for name in (NONE, rule))
+    return f"On {part} a rule that drops nothing gives {nothing} right verdicts, for few pictures are lost; {rule} gives {own}."
+
+
+def promise_told(table: pd.DataFrame, rule: str, recall: float, pair: list[str]) -> str:
+    """On how many shifts that had no say a rule surely misses or exceeds the promised share of lost pictures, by its thresholds."""
+    found = table[(table["rule"] == rule) & (table["measure"] == "tpr") & ~table["part"].isin(pair)].dropna(subset="estimate")
+    said = []
+    for name, own in found.groupby("thresholds", sort=False):
+        missed = own.loc[own["high"] < recall, "part"]
+        short = f"{len(missed)} of {len(own)} other shifts{f' ({listed(missed)})' if len(missed) else ''}"
+        said.append(f"with thresholds {name} on {short}, surely more on {(own['low'] > recall).sum()}")
+    return f"{rule} surely finds fewer than {recall:.0%} of the lost pictures {'; '.join(said)}"
 
 
 def closest(last: pd.DataFrame) -> str:
@@ -45,8 +64,8 @@ def curves_told(last: pd.DataFrame, rule: str) -> str:
     row, best = last.loc[rule], closest(last)
     words = {True: "too small", False: "too large"}[row["estimate"] < 0]
     decided = "certainly " if row["low"] > 0 or row["high"] < 0 else ""
-    own = f"Under {rule} the drop is {decided}{words}, by {abs(row['estimate']):.2f}"
-    return f"{own}; closest to the labels comes {best} ({last.loc[best, 'estimate']:+.2f})"
+    own = f"Under {rule} the drop is {decided}{words}, by {interval(row, '+.2f')}"
+    return f"{own}; closest to the labels comes {best}, {interval(last.loc[best], '+.2f')}"
 
 
 def order_told(tau: pd.DataFrame, rule: str) -> str:
@@ -59,14 +78,19 @@ def study_told(shares: pd.DataFrame) -> str:
     """The share out of class in the sample beside the paper's."""
     rows = shares.set_index("what")
     ours, theirs = (next(name for name in rows.index if name.startswith(word)) for word in ("sample", "paper"))
-    shown, published = (interval(rows.loc[name], ".0%") for name in (ours, theirs))
+    shown, published = (interval(rows.loc[name], ".1%") for name in (ours, theirs))
     return f"Of what is left, {shown} are out of class in the {ours}, {published} in the {theirs}"
 
 
-def answer(quality: pd.DataFrame, last: pd.DataFrame, rule: str, pair: list[str], source: str) -> str:
-    """The notebook's answer: what the rule finds and drops elsewhere than on the pair, and which rule comes closest to the labels."""
-    part = honest_part(quality)
+def answer(quality: pd.DataFrame, last: pd.DataFrame, gaps: pd.DataFrame, rule: str, source: str) -> str:
+    """The notebook's answer: whether the filter brings the accuracy drop closer to the labels, and what it finds and drops.
+
+    `gaps` as `screening.distances` gives them. Asked are the shifts that did not choose the thresholds.
+    """
+    part, gap = honest_part(quality), gaps.loc["closer than no filter"]
+    side = verdicts.word(gap["high"] < 0, gap["low"] > 0)
     rows = quality[quality["part"] == part].set_index(["rule", "measure"])
     found, lost = (interval(rows.loc[(rule, measure)], ".0%") for measure in ("tpr", "fpr"))
-    first = f"With thresholds from {' and '.join(pair)} the rule {rule} finds {found} of the out-of-class pictures of {part}"
-    return f"{first} and drops {lost} of the good ones; closest to the accuracy curve under the labels comes {closest(last)} ({source})."
+    drops = [f"{interval(last.loc[name], '+.2f')} {how}" for name, how in ((rule, "with it"), (NONE, "without"))]
+    first = f"{OPENINGS[side]}: the accuracy drop differs from that under the labels by {listed(drops)}"
+    return f"{first}. The filter finds {found} of the out-of-class pictures of {part}, but drops {lost} of the good ones ({source})."

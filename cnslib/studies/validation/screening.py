@@ -159,16 +159,18 @@ def mean_drops(errors: Shares) -> pd.DataFrame:
     return accuracy.tabulate(drops, errors, errors.bins, models=["mean"])
 
 
-def distances(last: pd.DataFrame, rule: str) -> pd.DataFrame:
+def distances(errors: Shares, rule: str, *, reference: str = LABELS) -> pd.DataFrame:
     """How much further from the labels the drop under a rule lies than that under CLIP alone and without a filter (Fig. 3's claims).
 
-    `last` holds the excess at the last scale, a row per rule; below 0 the rule comes closer.
+    At the last scale, mean over the models, on the same resamples; below 0 the rule comes closer.
     """
-    apart = last["estimate"].abs()
-    claims = {"closer than CLIP alone": ALONE, "closer than no filter": NONE}
-    rows = {claim: {f"distance of {rule}": apart[rule], "distance of the other": apart[other]} for claim, other in claims.items()}
-    table = pd.DataFrame(rows).T
-    return table.assign(ours=table.iloc[:, 0] - table.iloc[:, 1])
+    drops = (errors.samples[..., -1] - errors.samples[..., 0]).mean(2)
+    apart = dict(zip(errors.groups, np.abs(drops - drops[:, [errors.groups.index(reference)]]).T, strict=True))
+    n, rows = errors.n[errors.groups.index(rule)], {}
+    for claim, other in {"closer than CLIP alone": ALONE, "closer than no filter": NONE}.items():
+        known = {f"distance of {rule}": apart[rule][0], "distance of the other": apart[other][0]}
+        rows[claim] = known | bootstrap.record(apart[rule] - apart[other], n, errors.confidence)
+    return pd.DataFrame(rows).T
 
 
 def keyed(quality: pd.DataFrame) -> dict[str, dict]:

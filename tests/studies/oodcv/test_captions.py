@@ -70,6 +70,6 @@ def test_a_true_mean_outside_the_looked_up_interval_is_told_with_what_the_bend_e
     assert text.startswith(
         "The looked-up severity holds the true mean under rain (0.50 (0.40 to 0.60), true 0.50), and leaves it out under"
     )
-    assert text.endswith("at 0.58 under snow; found minus that is +0.02 (-0.03 to +0.07): the bend of the curve is enough to explain it.")
-    assert captions.looked_up_seen(table.assign(gap_low=0.01)).endswith("does not explain it all.")
+    assert text.endswith("at 0.58 under snow; found minus that is +0.020 (-0.030 to +0.070): the bend can explain it.")
+    assert captions.looked_up_seen(table.assign(gap_low=0.01)).endswith("the bend does not explain it all.")
     assert captions.looked_up_seen(table.head(1)).endswith("and leaves it out under none.")

@@ -81,5 +81,6 @@ def test_the_answer_passes_over_scenarios_that_change_the_object_and_asks_every_
     less = {"estimate": 0.2, "low": 0.1, "high": 0.3}
     text = findings.answer(costs, less, pd.Series(["agrees", "undecided"]))
     assert text.startswith(said) and "On garments a classifier looks at the background, too: 1 of 1" in text
-    assert "these cost garments 0.20 (0.10 to 0.30) less than before" in text
+    assert "After training on random backgrounds these cost garments less than before: 0.20 (0.10 to 0.30) less, each" in text
+    assert "is undecided: 0.20 (-0.10 to 0.30) less" in findings.answer(costs, less | {"low": -0.1}, pd.Series(["agrees"]))
     assert text.endswith("Claims of the paper: of 2, 1 hold, 0 opposite, 1 undecided and 0 not measured.")

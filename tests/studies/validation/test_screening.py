@@ -123,10 +123,15 @@ def test_the_order_under_the_labels_agrees_with_itself():
     assert tau[screening.NONE, 1.0] == 1 and np.isnan(tau[screening.NONE, 2.0])  # at scale 2 both models are tied
 
 
-def test_distances_are_those_from_the_labels_whatever_their_side():
-    last = pd.DataFrame({"estimate": [0.0, 0.1, -0.3, 0.2]}, index=[screening.LABELS, screening.RELEASED, screening.ALONE, screening.NONE])
-    found = screening.distances(last, screening.RELEASED)["ours"].to_dict()
-    assert found == pytest.approx({"closer than CLIP alone": -0.2, "closer than no filter": -0.1})
+def test_distances_are_those_from_the_labels_whatever_their_side_and_paired():
+    """Drops 0.1 above, 0.3 below and 0.2 above that under the labels in every resample, however much all of them move."""
+    rules = [screening.LABELS, screening.RELEASED, screening.ALONE, screening.NONE]
+    moved = np.linspace(-0.2, 0.2, 21)[:, None] + 0.5 + np.array([0.0, 0.1, -0.3, 0.2])
+    samples = np.stack([np.zeros_like(moved), moved], -1)[:, :, None]
+    errors = accuracy.Shares(samples, rules, np.array([4, 3, 2, 5]), ["only"], [0.0, 1.0], 0.95)
+    found = screening.distances(errors, screening.RELEASED)
+    assert found["estimate"].to_dict() == pytest.approx({"closer than CLIP alone": -0.2, "closer than no filter": -0.1})
+    assert np.allclose(found["low"], found["estimate"]) and np.allclose(found["high"], found["estimate"]) and set(found["n"]) == {3}
 
 
 def test_tables_of_the_votes_leave_out_clip_alone_and_hold_both_parts():
