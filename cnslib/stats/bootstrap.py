@@ -18,6 +18,8 @@ and eight units give more than a few different samples. The weights vary so much
 width of a t interval. Row 0 of an array of samples is the sample itself, the others are its resamples.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import scipy.stats
@@ -33,6 +35,7 @@ Range = tuple[float, float]
 CORRELATION, SHARE, SPREAD, ANYWHERE = (-1.0, 1.0), (0.0, 1.0), (0.0, np.inf), (-np.inf, np.inf)  # of reflected intervals
 NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}  # the record of what was not measured
 EXACT = 2.0**20  # weights are multiples of its inverse, so that sums of weighted counts are exact in any order
+NIL = 1e-12  # differences up to this are rounding
 LEAST = 0.05  # of the concentration, which t quantiles of fewer than five units would take below zero
 
 
@@ -149,6 +152,36 @@ def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     return record((weights @ sums) / (weights @ counts), len(units), settings.confidence)
 
 
+def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """The mean of one difference per row as a record, whose interval leaves out 0 only where enough units differ to tell a side.
+
+    Where some units do not differ and all others lie on one side, every resample does, too, even if it is a single one. A sign test
+    of those that differ asks how likely that is by chance; where it is not unlikely, the interval is widened to 0.
+    """
+    found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
+    if not known.any():
+        return found
+    sums = np.bincount(units_of(rows[known], settings.target)[0], weights=values[known].to_numpy(float))
+    sides = np.sign(sums[np.abs(sums) > NIL])
+    if len(sides) < len(sums) and abs(sides.sum()) == len(sides) and 2 * 0.5 ** len(sides) > 1 - settings.confidence:
+        found |= {"low": min(found["low"], 0.0), "high": max(found["high"], 0.0)}
+    return found
+
+
+def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """The share of ones among ones and zeros as a record; where all are alike, with Wilson's interval for as many units.
+
+    Resamples of cases that are all alike know no other, and their interval would be a single point.
+    """
+    found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
+    if not known.any() or found["estimate"] not in (0.0, 1.0):
+        return found
+    count = int(units_of(rows[known], settings.target)[0].max()) + 1
+    return found | {
+        key: own for key, own in counted(round(found["estimate"] * count), count, confidence=settings.confidence).items() if key != "n"
+    }
+
+
 def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """The share of hits as a record; `rows` say class and seed of each."""
     return mean(pd.Series(np.asarray(hits, float)), rows, settings=settings)
@@ -182,10 +215,15 @@ def records_by(table: pd.DataFrame, group: str, key: str) -> dict[str, dict[str,
     return {level: records(part, key) for level, part in table.groupby(group)}
 
 
-def means(table: pd.DataFrame, columns: list[str], by: list[str], *, settings: Bootstrap) -> pd.DataFrame:
-    """A tidy table (by, measure, n, estimate, low, high): the mean of each column in each group, groups in order of appearance."""
+def means(
+    table: pd.DataFrame, columns: list[str], by: list[str], *, settings: Bootstrap, statistic: Callable[..., dict] = mean
+) -> pd.DataFrame:
+    """A tidy table (by, measure, n, estimate, low, high): the mean of each column in each group, groups in order of appearance.
+
+    `statistic` is `mean`, or `difference` or `rate` for columns that are such.
+    """
     records = [
-        {**dict(zip(by, key, strict=True)), "measure": column, **mean(part[column], part, settings=settings)}
+        {**dict(zip(by, key, strict=True)), "measure": column, **statistic(part[column], part, settings=settings)}
         for column in columns
         for key, part in table.groupby(by, sort=False)
     ]

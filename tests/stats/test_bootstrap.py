@@ -180,3 +180,28 @@ def test_records_by_a_column_are_the_records_of_its_parts():
     found = bootstrap.records_by(table, "ruler", "shift")
     assert found == {name: bootstrap.records(table[table["ruler"] == name], "shift") for name in ("a", "b")}
     assert found["b"]["fog"]["estimate"] == 3
+
+
+def test_a_difference_of_a_single_unit_tells_no_side():
+    """One seed of eight differs, in every resample to the same side; with six of them a sign test tells the side."""
+    rows = pd.DataFrame({"class": "bag", "seed": range(8)})
+    settings = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+    one, six = (pd.Series([-0.1] * count + [0.0] * (8 - count)) for count in (1, 6))
+    assert bootstrap.mean(one, rows, settings=settings)["high"] < 0 == bootstrap.difference(one, rows, settings=settings)["high"]
+    assert bootstrap.difference(-one, rows, settings=settings)["low"] == 0
+    assert bootstrap.difference(six, rows, settings=settings) == bootstrap.mean(six, rows, settings=settings)
+    both = pd.Series([-0.1, 0.1, *[0.0] * 6])
+    assert bootstrap.difference(both, rows, settings=settings) == bootstrap.mean(both, rows, settings=settings)
+    assert bootstrap.difference(one * np.nan, rows, settings=settings)["n"] == 0
+
+
+def test_a_rate_of_cases_that_are_all_alike_has_wilsons_interval():
+    rows = pd.DataFrame({"class": "bag", "seed": [1, 1, 2, 2, 3, 3]})
+    settings = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+    none = bootstrap.rate(pd.Series(np.zeros(6)), rows, settings=settings)
+    assert none == bootstrap.counted(0, 3, confidence=0.95) | {"n": 6}
+    some = pd.Series([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    assert bootstrap.rate(some, rows, settings=settings) == bootstrap.mean(some, rows, settings=settings)
+    assert bootstrap.rate(some * np.nan, rows, settings=settings)["n"] == 0
+    table = rows.assign(one=1.0)
+    assert bootstrap.means(table, ["one"], ["class"], settings=settings, statistic=bootstrap.rate)["low"].iloc[0] < 1

@@ -17,9 +17,9 @@ def strip(rows: pd.DataFrame, key: Trajectory) -> str:
     """The caption of one trajectory by every method; `rows` are those of `findings.per_trajectory`."""
     shift, name, seed = key
     own = rows[(rows["shift"] == shift) & (rows["class"] == name) & (rows["seed"] == seed)].set_index("method")
-    ends = [f"{method} {own.loc[method, 'structure']:.2f}" for method in (SLIDER, PROMPTS, WHOLE)]
-    shown = f"{name} in {shift}, seed {seed}; columns: scale of the slider, weight of the texts"
-    return f"Structure left at the end: {', '.join(ends)}. {shown}"
+    ends = [f"{method} {own.loc[method, 'gain']:.2f} and {own.loc[method, 'structure']:.2f}" for method in (SLIDER, PROMPTS, WHOLE)]
+    shown = f"Shown: {name} in {shift}, seed {seed}; columns: scale of the slider, weight of the texts"
+    return f"Alignment gained and structure left at the end: {', '.join(ends)}. {shown}"
 
 
 def curves(summary: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
@@ -32,15 +32,31 @@ def curves(summary: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
 def plane(points: pd.DataFrame) -> str:
     """The caption of structure over gain."""
     top = points.loc[points.groupby("method")["gain_estimate"].idxmax()].set_index("method")
-    ends = [f"{method} {top.loc[method, 'structure_estimate']:.2f}" for method in (SLIDER, *TEXTUAL)]
+    ends = [
+        f"{method} {top.loc[method, 'structure_estimate']:.2f} at {top.loc[method, 'gain_estimate']:.2f}" for method in (SLIDER, *TEXTUAL)
+    ]
     counted = extent(points["gain_n"].astype(int))
-    return f"Structure left where each gains most: {', '.join(ends)}. {counted} trajectories; means, from the upper left"
+    return f"Structure left where each gains most, and that gain: {', '.join(ends)}. {counted} trajectories; means, from the upper left"
+
+
+def plane_seen(points: pd.DataFrame) -> str:
+    """From where on the slider and the whole text pay structure for little more gain: after nine tenths of their largest."""
+    parts = [turned(method, points[points["method"] == method].sort_values("scale")) for method in (SLIDER, WHOLE)]
+    return f"{'; '.join(parts)}. So weights that go on rising after that make a method look worse than it need be."
+
+
+def turned(method: str, path: pd.DataFrame) -> str:
+    """Where one path has nine tenths of its largest mean gain, and what the rest of the way brings and costs."""
+    enough = path[path["gain_estimate"] >= 0.9 * path["gain_estimate"].max()].iloc[0]
+    more, cost = path["gain_estimate"].max() - enough["gain_estimate"], enough["structure_estimate"] - path["structure_estimate"].iloc[-1]
+    at = f"has nine tenths of its gain at {enough['scale']:g}, with {enough['structure_estimate']:.2f} of the structure"
+    return f"The {method} {at}; what follows brings {more:.2f} and costs {cost:.2f}"
 
 
 def equal_gain(table: pd.DataFrame, level: pd.DataFrame, *, note: str) -> str:
     """The caption of the differences at equal gain; `level` is their mean over the shares."""
     own = level[level["measure"] == "structure"].set_index("method")
-    ends = [f"{method} {interval(row, '+.2f')}" for method, row in own.iterrows()]
+    ends = [f"{method} {interval(row, '+.3f')}" for method, row in own.iterrows()]
     return f"{GAP.format('text').capitalize()}: {'; '.join(ends)}. {extent(table['n'])} trajectories; bands: {note}"
 
 
@@ -57,8 +73,10 @@ def spread(gained: pd.DataFrame) -> str:
 def fails(rows: pd.DataFrame, cases: dict[str, Trajectory]) -> str:
     """The caption of the three examples of the class token."""
     own = rows[rows["method"] == CLASS].set_index(["shift", "class", "seed"])
-    numbers = own.loc[cases["works"], "gain"], own.loc[cases["breaks"], "structure"], own.loc[cases["wavers"], "rising"]
-    text = "At its best the class token gains {:.2f}; at its worst it leaves {:.2f} of the structure, or rises in {:.0%} of its steps"
+    works, breaks, wavers = (own.loc[cases[name]] for name in ("works", "breaks", "wavers"))
+    numbers = works["gain"], works["structure"], breaks["structure"], wavers["rising"]
+    best, worst = "gains {:.2f} and leaves {:.2f} of the structure", "leaves {:.2f}, or rises in {:.0%} of its steps"
+    text = f"At its best the class token {best}; at its worst it {worst}"
     return f"{text.format(*numbers)}. One trajectory each; columns: weight"
 
 
@@ -66,9 +84,9 @@ def equal_gain_seen(level: pd.DataFrame, shifts: pd.DataFrame) -> str:
     """What is left at equal gain, text by text, and under which shift the whole text and the slider differ most."""
     own = level[level["measure"] == "structure"].set_index("method")
     kept = {method: side(row) for method, row in own.iterrows()}
-    parts = [f"{word} than the {method} ({interval(own.loc[method], '+.2f')})" for method, word in kept.items()]
+    parts = [f"{word} than the {method} ({interval(own.loc[method], '+.3f')})" for method, word in kept.items()]
     least, most = shifts["estimate"].idxmin(), shifts["estimate"].idxmax()
-    ends = f"from {shifts.loc[least, 'estimate']:+.2f} under {least} to {shifts.loc[most, 'estimate']:+.2f} under {most}"
+    ends = f"from {interval(shifts.loc[least], '+.3f')} under {least} to {interval(shifts.loc[most], '+.3f')} under {most}"
     return f"At equal gain the slider leaves {listed(parts)} of the structure. The difference from the whole text goes {ends}."
 
 
@@ -83,20 +101,21 @@ def alike(record: dict) -> bool:
     return claim.verdict(record["low"], record["high"]) == AGREES
 
 
-def answer(claims: pd.DataFrame, ours: dict[str, dict], summary: pd.DataFrame) -> str:
-    """The notebook's answer: knob for knob at equal gain first, then two prompts, then how steadily the shift rises."""
-    means = summary.set_index(["measure", "method"])["estimate"]
-    steps = f"Two prompts have no knob: all of their way is one step, where the largest of a slider's makes {means['largest', SLIDER]:.0%}."
-    rise = f"The shift rises in {means['rising', SLIDER]:.0%} of a slider's steps and in {means['rising', CLASS]:.0%} of the class token's"
-    return f"{knob(claims.loc['knob'], ours['knob'])} {steps} {rise} ({claims.loc['consistent', 'verdict']})."
+def answer(claims: pd.DataFrame, ours: dict[str, dict], lost: float) -> str:
+    """The notebook's answer on texts: knob for knob at equal gain, and what two plain prompts lack."""
+    return f"{knob(claims.loc['knob'], ours['knob'], lost)} A plain prompt has no knob: it makes the whole way in one step."
 
 
-def knob(claim: pd.Series, record: dict) -> str:
-    """The slider against the whole text in one sentence, by the verdict on the claim that the slider keeps more."""
+def knob(claim: pd.Series, record: dict, lost: float) -> str:
+    """The slider against the whole text in one sentence, by the verdict on the claim that the slider keeps more.
+
+    `lost` is the structure that the slider itself has lost at that gain; a difference is small or large beside it.
+    """
     if not record["n"]:
         return "Not measured: on no garment do both the slider and the whole text gain anything."
     within = f"Yes, within {MARGIN:g}" if alike(record) else "Undecided"
     opening = {SAME: "Not as well", OPPOSITE: "Yes, and better"}.get(claim["verdict"], within)
-    gap = f"structure kept, slider minus whole text, is {interval(record, '+.2f')} (n = {record['n']})"
-    visible = f"; {claim['smallest']:.2f} could have been told from none" if claim["smallest"] > 0 else ""
-    return f"{opening}: turned to an equal gain of the shift, {gap}{visible}."
+    gap = (
+        f"structure kept, slider minus whole text, is {interval(record, '+.3f')}, where the slider has lost {lost:.3f} (n = {record['n']})"
+    )
+    return f"{opening}: turned by a weight to an equal gain of the shift, {gap}."

@@ -252,7 +252,7 @@ def both_show(found: pd.DataFrame) -> pd.DataFrame:
 
 def shares(shown: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """The shares of `both_show` by pair and weights: (pair, first_weight, second_weight, measure, n, estimate, low, high)."""
-    return bootstrap.means(shown, list(SHOWN), ["pair", *WEIGHTS], settings=settings)
+    return bootstrap.means(shown, list(SHOWN), ["pair", *WEIGHTS], settings=settings, statistic=bootstrap.rate)
 
 
 def last(table: pd.DataFrame) -> pd.DataFrame:
@@ -292,8 +292,8 @@ def most_lent(summary: pd.DataFrame) -> str:
 def grid_caption(found: pd.DataFrame, name: str, seed: int) -> str:
     """What each slider adds to the other at the last weights in the pictures of one garment."""
     own = last(found[(found["class"] == name) & (found["seed"] == seed)])
-    added = [f"{row.shift} {row.added:+.2f}" for row in own.itertuples()]
-    finding = f"Alignment that each slider adds to the other's, both at the last weight: {', '.join(added)}"
+    added = [" and ".join(f"{row.shift} {row.added:+.2f}" for row in part.itertuples()) for _, part in own.groupby("pair")]
+    finding = f"Alignment that each slider adds to the other's, both at the last weight: {'; '.join(added)}"
     return f"{finding}. {name}, seed {seed}; weights of the two sliders"
 
 
@@ -340,12 +340,13 @@ def counted(row: pd.Series) -> str:
     return f"{words.interval(row, '.0%')} of {row['n']:.0f} pictures"
 
 
-def answer(table: pd.DataFrame, summary: pd.DataFrame, claim: pd.Series, weight: float) -> str:
+def answer(table: pd.DataFrame, claim: pd.Series, weight: float) -> str:
     """The answer about two sliders, pair by pair; `table` holds the shares, `claim` the interaction among the paper's statements."""
-    found, some = judged(table), last(table).query("measure == 'adds'").set_index("pair")["estimate"]
-    each = [f"{pair}: {often(row['verdict'])}, {counted(row)} (some of both in {some[pair]:.0%})" for pair, row in found.iterrows()]
-    opening = f"With both sliders at {weight:g}, each adds at least half of what it gains alone to what the other lends: {'; '.join(each)}"
-    return f"{opening}. {summed(claim)}; {most_lent(summary)}."
+    found, some = judged(table), last(table).query("measure == 'adds'").set_index("pair")
+    each = [f"{counted(row)} of {pair} ({often(row['verdict'])})" for pair, row in found.iterrows()]
+    begun = words.listed(dict.fromkeys(words.interval(some.loc[pair], ".0%") for pair in found.index))
+    opening = f"Two sliders at {weight:g} in one picture each add something to what the other lends in {begun} of the pictures"
+    return f"{opening}, and at least half of what they gain alone in {words.listed(each)}. {summed(claim)}."
 
 
 def summed(claim: pd.Series) -> str:

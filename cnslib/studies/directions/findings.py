@@ -67,6 +67,7 @@ def matched(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
 def equal_gain(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
     """The slider minus each text with a weight, both where they gained as much: (method, trajectory, share, gain, structure, class_kept).
 
+    `lost` is the structure that the slider itself has lost there: what a difference must be read beside.
     The gain is a share of the largest that both reach on the trajectory, looked at in the same steps: scales that one of them lacks do
     not count. A trajectory on which either gains nothing is left out. The class is counted as in `per_trajectory`.
     """
@@ -79,8 +80,8 @@ def equal_gain(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
         for share in SHARES if reached > 0 else ():
             ours, theirs = (at_gain(one, share * reached, labels=labels) for one in both)
             place = {**dict(zip(OWN, (method, *key), strict=True)), "share": share, "gain": share * reached}
-            rows.append({**place, **{name: ours[name] - theirs[name] for name in ours}})
-    return pd.DataFrame(rows, columns=[*OWN, "share", "gain", "structure", "class_kept"])
+            rows.append({**place, **{name: ours[name] - theirs[name] for name in ours}, "lost": 1 - ours["structure"]})
+    return pd.DataFrame(rows, columns=[*OWN, "share", "gain", "structure", "class_kept", "lost"])
 
 
 def at_gain(path: pd.DataFrame, gain: float, *, labels: int) -> dict[str, float]:
@@ -95,21 +96,26 @@ def at_gain(path: pd.DataFrame, gain: float, *, labels: int) -> dict[str, float]
     return {"structure": structure, "class_kept": float(probability >= 1 / labels) if begun else np.nan}
 
 
-def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
+def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap, statistic=bootstrap.mean) -> pd.DataFrame:
     """The mean of each column per method: (method, measure, n, estimate, low, high), methods in their order.
 
     n counts rows; those of one trajectory are resampled together.
     """
     ordered = table.assign(method=pd.Categorical(table["method"], METHODS)).sort_values("method", kind="stable")
-    return bootstrap.means(ordered.astype({"method": str}), columns, ["method"], settings=settings)
+    return bootstrap.means(ordered.astype({"method": str}), columns, ["method"], settings=settings, statistic=statistic)
+
+
+def differences(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
+    """The same of differences: a side is told only where enough classes differ (see `bootstrap.difference`)."""
+    return summary(table, columns, settings=settings, statistic=bootstrap.difference)
 
 
 def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
     """The slider minus each text-based method, paired on the trajectory: (method, measure, n, estimate, low, high)."""
     both = table.merge(table[table["method"] == SLIDER], on=tables.TRAJECTORY, suffixes=("", "_slider"), validate="many_to_one")
     other = both[both["method"] != SLIDER]
-    differences = {column: other[f"{column}_slider"] - other[column] for column in columns}
-    return summary(other[OWN].assign(**differences), columns, settings=settings)
+    apart = {column: other[f"{column}_slider"] - other[column] for column in columns}
+    return differences(other[OWN].assign(**apart), columns, settings=settings)
 
 
 def cells(table: pd.DataFrame) -> pd.DataFrame:
@@ -142,13 +148,14 @@ def over_shares(table: pd.DataFrame) -> pd.DataFrame:
 
 def along(table: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """The structure of `equal_gain` at each share of the gain that both reach: (method, share, measure, n, estimate, low, high)."""
-    return bootstrap.means(table, ["structure"], ["method", "share"], settings=settings)
+    return bootstrap.means(table, ["structure"], ["method", "share"], settings=settings, statistic=bootstrap.difference)
 
 
 def by_shift(table: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """The structure that the slider keeps more than the whole text at equal gain, under each shift, as records."""
     own = over_shares(table).query("method == @WHOLE")
-    return bootstrap.means(own, ["structure"], ["shift"], settings=settings).set_index("shift").drop(columns="measure")
+    found = bootstrap.means(own, ["structure"], ["shift"], settings=settings, statistic=bootstrap.difference)
+    return found.set_index("shift").drop(columns="measure")
 
 
 def spread(scores: pd.DataFrame) -> pd.DataFrame:

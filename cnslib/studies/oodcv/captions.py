@@ -110,7 +110,8 @@ def bend_seen(table: pd.DataFrame) -> str:
     gaps = [f"{interval({key: row[f'gap_{key}'] for key in ('estimate', 'low', 'high')}, '+.3f')}" for _, row in table.iterrows()]
     apart = (table["gap_low"] > 0) | (table["gap_high"] < 0)
     word = "does not explain it all" if apart.any() else "can explain it"
-    return f"By the ladder's own curve such a mixture should be looked up at {listed(each)}; found minus that is {listed(gaps)}: the bend {word}."
+    expected = f"By the ladder's own curve such a mixture should be looked up at {listed(each)}"
+    return f"{expected}; found minus that is {listed(gaps)}: the bend {word}."
 
 
 def ends(worth: pd.DataFrame) -> str:

@@ -169,17 +169,21 @@ def lending(lent: float) -> pd.DataFrame:
     return pd.concat([known(first, second, seed=seed) for seed in (1, 2, 3)])
 
 
-@pytest.mark.parametrize(("lent", "word", "share"), [(0.2, "seldom", "0%"), (0.0, "mostly", "100%")])
-def test_the_answer_is_told_pair_by_pair(lent, word, share):
+@pytest.mark.parametrize(("lent", "share"), [(0.2, "0% (0% to 56%)"), (0.0, "100% (44% to 100%)")])
+def test_the_answer_is_told_pair_by_pair(lent, share):
     found = composition.effects(lending(lent))
     table = composition.shares(composition.both_show(found), settings=BOOTSTRAP)
     ours = composition.claimed(found, [[FIRST, SECOND]], settings=BOOTSTRAP)
     said = pd.read_csv(paths.PUBLISHED / "directions.csv").query("id in @ours")
     claims = verdicts.statements(ours, said).set_index(said["id"])
-    text = composition.answer(table, composition.summary(found, settings=BOOTSTRAP), claims.loc["interaction"], 2.0)
-    assert f"{FIRST} + {SECOND}: {word}, {share} ({share} to {share}) of 3 pictures" in text
+    text = composition.answer(table, claims.loc["interaction"], 2.0)
+    assert f"half of what they gain alone in {share} of 3 pictures of {FIRST} + {SECOND} (undecided)" in text  # three that are alike
     assert ("do not add up" in text) == (lent > 0) and ours["second"]["estimate"] == pytest.approx(0.4 - 2 * lent)
     assert composition.metrics(table, "shows")[f"{FIRST} + {SECOND}"]["2, 2"]["estimate"] == float(lent == 0)
+
+
+def test_verdicts_become_adverbs():
+    assert [composition.often(word) for word in ("same direction", "opposite direction", "undecided")] == ["mostly", "seldom", "undecided"]
 
 
 def test_captions_name_what_is_lent_and_how_many_interactions_are_sure():
@@ -190,7 +194,7 @@ def test_captions_name_what_is_lent_and_how_many_interactions_are_sure():
     assert len(rows) == 8 and rows["row"].is_unique
     assert "Of 8 interactions 4 are surely below zero and 0 above. n = 3" in composition.interaction_caption(rows, note="x")
     assert composition.gain_caption(summary, rows["n"], note="x").startswith("At the last weights heavy snow alone lends")
-    assert f"{FIRST} +0.60, {SECOND} +0.00. bag, seed 2" in composition.grid_caption(found, "bag", 2)
+    assert f"{FIRST} +0.60 and {SECOND} +0.00. bag, seed 2" in composition.grid_caption(found, "bag", 2)
     kept = composition.kept(lending(0.2).assign(class_probability=[0.9, 0.1] * 13 + [0.9]), labels=2)
     assert kept["class_kept"].sum() == 14
     table = bootstrap.means(kept, ["structure", "class_kept"], composition.WEIGHTS, settings=BOOTSTRAP)
