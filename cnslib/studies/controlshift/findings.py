@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
-from cnslib.plots.captions.words import interval
-from cnslib.stats import accuracy, axes, verdicts
+from cnslib.plots.captions.words import interval, listed
+from cnslib.stats import accuracy, axes, bootstrap, verdicts
 from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images
 from cnslib.studies.controlshift.distance import along, slope
 
@@ -142,10 +142,26 @@ def levels(errors: Shares, slopes: Shares) -> pd.DataFrame:
     return table.assign(slope=slopes.samples[0, slopes.groups.index(ALL), :, 0])
 
 
-def tally(own: pd.DataFrame, everybody: pd.DataFrame) -> str:
-    """What became of the claims, and how many hold when classifiers that learned nothing take part, too."""
+def idle(errors: Shares, least: float) -> list[str]:
+    """Classifiers that are not among the `learned`."""
+    able = learned(errors, least)
+    return [name for name in errors.models if name not in able]
+
+
+def learned_words(errors: Shares, least: float, chance: float) -> str:
+    """How many classifiers have learned enough to take part, and where the weakest of them starts."""
+    start = pd.Series(1 - errors.samples[0, errors.groups.index(ALL), :, 0], errors.models)
+    able, left = learned(errors, least), idle(errors, least)
+    out = f"; not {listed(left)}" if left else ""
+    first = f"{len(able)} of {len(start)} classifiers reach an accuracy of {least:g} at step 0{out}"
+    return f"{first}. The weakest start is that of {start.idxmin()}, {start.min():.2f}; guessing gives {chance:.2f}."
+
+
+def tally(own: pd.DataFrame, everybody: pd.DataFrame, left: list[str]) -> str:
+    """What became of the claims, and how many hold when those classifiers that learned nothing take part, too."""
+    said = f"Of the paper's claims: {verdicts.counted(own['verdict'])}"
     held = int(everybody["verdict"].isin(verdicts.CONFIRMED).sum())
-    return f"Of the paper's claims: {verdicts.counted(own['verdict'])}; if classifiers that learned nothing take part, {held} hold"
+    return f"{said}; with {listed(left)}, who learned nothing, {held} hold" if left else said
 
 
 def by_training(slopes: pd.DataFrame) -> pd.DataFrame:
@@ -157,22 +173,24 @@ def by_training(slopes: pd.DataFrame) -> pd.DataFrame:
 
 
 def drop_words(errors: Shares, models: list[str]) -> str:
-    """Accuracy at step 0 and at the last step of every shift, mean over some classifiers."""
+    """Accuracy at step 0 and at the last step of every shift, and what is lost between, mean over some classifiers."""
     right = 1 - errors.samples[0][:, axes.columns(errors, models)].mean(1)
-    said = [f"{group} {row[0]:.2f} to {row[-1]:.2f}" for group, row in zip(errors.groups[:-1], right, strict=False)]
-    return f"Accuracy falls from step 0 to the last, mean over the classifiers: {', '.join(said)}"
+    lost = [interval(over_images(last_drop(errors, models, shift=group), errors)) for group in errors.groups[:-1]]
+    said = [f"{group} {row[0]:.2f} to {row[-1]:.2f}, by {drop}" for group, row, drop in zip(errors.groups, right, lost, strict=False)]
+    return f"Accuracy falls from step 0 to the last, mean over the classifiers: {'; '.join(said)}"
 
 
 def loss_words(results: dict[str, dict]) -> str:
-    """How much accuracy the classifiers lose at the last step, and under which shift."""
-    lost, extend, overlap = (results[name] for name in ("decline", "strongest_extend", "strongest_overlap"))
-    said = f"At the last step classifiers lose {interval(lost)} of accuracy"
-    ahead = [record["estimate"] for record in (extend, overlap)]
-    if np.isnan(ahead).any():
+    """How much accuracy the classifiers lose at the last step, and whether truncation, the paper's strongest, costs most or least."""
+    lost, *ahead = (results[name] for name in ("decline", "strongest_extend", "strongest_overlap"))
+    said = f"At the last step classifiers lose {interval(lost)} of accuracy (n = {lost['n']})"
+    if np.isnan([record["estimate"] for record in ahead]).any():
         return said
-    sides = {True: "most", False: "least"}
-    place = sides[min(ahead) > 0] if (min(ahead) > 0) == (max(ahead) > 0) else "neither most nor least"
-    return f"{said}, {place} of it under truncation, which is the strongest shift of the paper"
+    if all(record["high"] < 0 for record in ahead):
+        return f"{said}, surely least of it under truncation, where the paper's lose most"
+    if all(record["low"] > 0 for record in ahead):
+        return f"{said}, surely most of it under truncation, as in the paper"
+    return f"{said}; whether truncation costs most, as in the paper, is undecided"
 
 
 def line_words(fits: pd.DataFrame) -> str:
@@ -183,14 +201,37 @@ def line_words(fits: pd.DataFrame) -> str:
 
 def set_words(sets: Shares) -> str:
     """Average drop of one network after each training set."""
-    lost = {name: average_drop(sets, name)[0] for name in sets.models}
-    said = [f"{drop:.2f} after {name}" for name, drop in sorted(lost.items(), key=lambda item: item[1])]
+    lost = {name: over_images(average_drop(sets, name), sets) for name in sets.models}
+    said = [f"{interval(drop)} after {name}" for name, drop in sorted(lost.items(), key=lambda item: item[1]["estimate"])]
     return f"Averaged over the steps it loses {', '.join(said)}"
 
 
 def steepest(slopes: Shares) -> str:
-    """The classifiers with the flattest and the steepest slope over all shifts."""
-    own = pd.Series(slopes.samples[0, slopes.groups.index(ALL), :, 0], slopes.models).sort_values()
+    """The classifiers with the steepest and the flattest slope over all shifts, and how many of the others each surely exceeds."""
+    own = slopes.samples[:, slopes.groups.index(ALL), :, 0]
+    ends = {"loses accuracy fastest with distance": int(own[0].argmin()), "slowest": int(own[0].argmax())}
+    said = []
+    for (words, place), side in zip(ends.items(), (1, -1), strict=True):
+        low, _ = bootstrap.bounds(side * (own - own[:, [place]]), slopes.confidence, None)
+        record, others = over_images(own[:, place], slopes), own.shape[1] - 1
+        said.append(f"{slopes.models[place]} {words} ({interval(record)} per unit), surely so beside {(low > 0).sum()} of {others} others")
+    return "; ".join(said)
+
+
+def bridge_words(tau: dict[str, dict]) -> str:
+    """Whether the order of the classifiers by slope agrees with that on the benchmark."""
+    record = tau[ALL]
+    side = verdicts.word(record["low"] > 0, record["high"] < 0)
+    words = {verdicts.SAME: "The two orders agree", verdicts.OPPOSITE: "The two orders are rather reversed"}
+    return f"{words.get(side, 'Whether the two orders agree is undecided')}: Kendall's tau {interval(record)}"
+
+
+def bridge_seen(tau: dict[str, dict], slopes: Shares) -> str:
+    """The same shift by shift, and how many of the benchmark's classifiers lose anything with distance at all."""
+    each = [f"{interval(record)} under {group}" for group, record in tau.items() if group != ALL]
+    low, high = bootstrap.bounds(slopes.samples[:, slopes.groups.index(ALL), :, 0], slopes.confidence, None)
+    falls, count = int((high < 0).sum()), len(slopes.models)
     return (
-        f"{own.index[0]} loses accuracy fastest with distance ({own.iloc[0]:.2f} per unit), {own.index[-1]} slowest ({own.iloc[-1]:+.2f})"
+        f"By shift tau is {listed(each)}. {falls} of {count} slopes are surely below zero, {int((low > 0).sum())} surely above: "
+        "where few lose anything, an order by what is lost says little."
     )

@@ -9,7 +9,9 @@ from matplotlib.figure import Figure
 
 from cnslib.core import tables
 from cnslib.plots import sheets
+from cnslib.plots.captions.words import interval
 from cnslib.stats import bootstrap
+from cnslib.stats.accuracy import TINY
 
 
 def axis(kind: str) -> str:
@@ -62,11 +64,20 @@ def intensity_words(strength: pd.DataFrame, size: int) -> str:
     return f"In {size:,} dimensions the intensity at the first and at the last step is {', '.join(said)}"
 
 
-def headline(strength: pd.DataFrame, changed: pd.DataFrame) -> str:
-    """Intensity and change of the pictures at the last step of every shift."""
-    ends, moved = (table[table["scale"] == table["scale"].max()].set_index("shift") for table in (strength, changed))
-    said = [f"{kind} {ends.loc[kind, 'exact']:.2f} and {moved.loc[kind, 'estimate']:.0f} grey levels" for kind in ends.index]
-    return f"In the end the shifts have this intensity, and have changed the pictures by so much: {', '.join(said)}"
+def agreement_words(strength: pd.DataFrame, confidence: float) -> str:
+    """In how many cases the closed form lies in the interval of the counted share."""
+    held = int(((strength["exact"] >= strength["low"] - TINY) & (strength["exact"] <= strength["high"] + TINY)).sum())
+    chance = (
+        f"{confidence:.0%} intervals leave out {1 - confidence:.0%} of the truths by chance, and the steps of a shift share their draws"
+    )
+    return f"The closed form lies in the interval of the count in {held} of {len(strength)} cases; {chance}."
+
+
+def headline(changed: pd.DataFrame) -> str:
+    """By how much the pictures have changed at the last step of every shift, the largest first."""
+    last = changed[changed["scale"] == changed["scale"].max()].set_index("shift").sort_values("estimate", ascending=False)
+    said = [f"{interval(row, '.0f')} under {kind}" for kind, row in last.iterrows()]
+    return f"It changes a picture, by its last step, on average by so many of 255 grey levels: {', '.join(said)}"
 
 
 def redrawn(stored: pd.DataFrame, again: pd.DataFrame) -> str:

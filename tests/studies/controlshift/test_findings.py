@@ -53,21 +53,57 @@ def test_truncation_is_compared_with_each_other_shift_and_bias_under_overlap():
     own = {name: row["estimate"] for name, row in found.items()}
     assert own["strongest_extend"] == pytest.approx(0.2 - 0.3) and own["strongest_overlap"] == pytest.approx(0.2 - 0.3)
     assert own["bias"] == pytest.approx(-0.1 - -0.5) and own["complete"] == 0
-    assert findings.loss_words(found).endswith("least of it under truncation, which is the strongest shift of the paper")
+    assert findings.loss_words(found).endswith("(n = 20), surely least of it under truncation, where the paper's lose most")
     table = findings.levels(errors, slopes)
     assert table.loc["svm", "truncation"].to_dict() == pytest.approx({"step 0": 0.8, "last step": 0.5, "lost": 0.3})
     assert table["slope"].tolist() == pytest.approx([-0.4 / 3, -1.2 / 3])
-    assert findings.steepest(slopes) == "svm loses accuracy fastest with distance (-0.40 per unit), resnet20 slowest (-0.13)"
+    steep = "svm loses accuracy fastest with distance (-0.40 (-0.40 to -0.40) per unit), surely so beside 1 of 1 others; resnet20 slowest"
+    assert findings.steepest(slopes).startswith(steep) and findings.steepest(slopes).endswith("surely so beside 1 of 1 others")
 
 
 def test_sentences_hold_the_numbers_of_their_tables():
     fits = pd.DataFrame({"shift": ["extend", "truncation", accuracy.ALL], "estimate": [0.96, 0.7, 0.9]})
     assert findings.line_words(fits) == "a line in the distance explains 0.96 (extend), 0.70 (truncation) of the change"
-    assert findings.set_words(SETS) == "Averaged over the steps it loses 0.00 after full support, 0.10 after large, 0.20 after half sphere"
+    steps = "0.00 (0.00 to 0.00) after full support, 0.10 (0.10 to 0.10) after large, 0.20 (0.20 to 0.20) after half sphere"
+    assert findings.set_words(SETS) == f"Averaged over the steps it loses {steps}"
     own, everybody = (pd.DataFrame({"verdict": words}) for words in (["agrees", "undecided"], ["undecided", "undecided"]))
-    assert findings.tally(own, everybody).startswith("Of the paper's claims: of 2, 1 hold, 0 opposite, 1 undecided")
-    assert findings.tally(own, everybody).endswith("if classifiers that learned nothing take part, 0 hold")
-    assert findings.drop_words(several(THREE), ["svm"]).endswith("extend 0.90 to 0.50, overlap 0.90 to 0.40, truncation 0.80 to 0.50")
+    assert findings.tally(own, everybody, []) == "Of the paper's claims: of 2, 1 hold, 0 opposite, 1 undecided and 0 not measured"
+    assert findings.tally(own, everybody, ["vit"]).endswith("; with vit, who learned nothing, 0 hold")
+    falls = "extend 0.90 to 0.50, by 0.40 (0.40 to 0.40); overlap 0.90 to 0.40, by 0.50 (0.50 to 0.50); truncation 0.80 to 0.50, by 0.30"
+    assert falls in findings.drop_words(several(THREE), ["svm"])
+
+
+def test_who_has_not_learned_is_named_and_the_weakest_start_told():
+    errors = shares({"vit": [0.8, 0.9], "vgg": [0.1, 0.3]})
+    assert findings.idle(errors, 0.3) == ["vit"] and findings.idle(errors, 0.1) == []
+    said = findings.learned_words(errors, 0.3, 0.125)
+    assert (
+        said
+        == "1 of 2 classifiers reach an accuracy of 0.3 at step 0; not vit. The weakest start is that of vit, 0.20; guessing gives 0.12."
+    )
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [((0.1, 0.2), "surely most of it under"), ((-0.2, -0.1), "surely least of it under"), ((-0.1, 0.2), "as in the paper, is undecided")],
+)
+def test_truncation_costs_most_or_least_only_by_whole_intervals(ahead, words):
+    record = {"n": 60, "estimate": sum(ahead) / 2, "low": ahead[0], "high": ahead[1]}
+    results = {"decline": {"n": 60, "estimate": 0.2, "low": 0.1, "high": 0.3}, "strongest_extend": record, "strongest_overlap": record}
+    assert words in findings.loss_words(results)
+    unknown = results | {"strongest_extend": record | {"estimate": np.nan}}
+    assert findings.loss_words(unknown) == "At the last step classifiers lose 0.20 (0.10 to 0.30) of accuracy (n = 60)"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"), [(0.1, 0.9, "The two orders agree:"), (-0.9, -0.1, "rather reversed:"), (-0.1, 0.9, "agree is undecided:")]
+)
+def test_the_bridge_is_told_by_its_interval(low, high, words):
+    tau = {"extend": {"estimate": 0.5, "low": 0.4, "high": 0.6}, accuracy.ALL: {"estimate": 0.4, "low": low, "high": high}}
+    assert words in findings.bridge_words(tau)
+    slopes = dataclasses.replace(shares({"a": [-0.1], "b": [0.1], "c": [-0.2]}), bins=[0.0])
+    seen = findings.bridge_seen(tau, slopes)
+    assert seen.startswith("By shift tau is 0.50 (0.40 to 0.60) under extend. 2 of 3 slopes are surely below zero, 1 surely above")
 
 
 def test_networks_trained_in_both_ways_stand_in_pairs():

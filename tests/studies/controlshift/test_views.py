@@ -27,7 +27,13 @@ def test_sentences_hold_the_numbers_of_their_tables():
     assert views.strip_words(CHANGED, "overlap") == said
     said = "In 2,048 dimensions the intensity at the first and at the last step is 0.25 and 0.50 (overlap)"
     assert views.intensity_words(STRENGTH, 2048) == said
-    assert views.headline(STRENGTH, CHANGED).endswith("by so much: overlap 0.50 and 20 grey levels")
+    assert views.headline(CHANGED).endswith("so many of 255 grey levels: 20 (19 to 21) under overlap, 4 (3 to 5) under truncation")
+
+
+def test_the_closed_form_is_counted_where_the_interval_holds_it():
+    apart = STRENGTH.assign(low=[0.0, 0.2, 0.55], high=[0.1, 0.3, 0.6])
+    said = views.agreement_words(apart, 0.95)
+    assert said.startswith("The closed form lies in the interval of the count in 2 of 3 cases; 95% intervals leave out 5% of the truths")
 
 
 def test_pictures_drawn_twice_are_compared_byte_by_byte():
