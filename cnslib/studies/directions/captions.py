@@ -42,7 +42,7 @@ def plane(points: pd.DataFrame) -> str:
 def plane_seen(points: pd.DataFrame) -> str:
     """From where on the slider and the whole text pay structure for little more gain: after nine tenths of their largest."""
     parts = [turned(method, points[points["method"] == method].sort_values("scale")) for method in (SLIDER, WHOLE)]
-    return f"{'; '.join(parts)}. So weights that go on rising after that make a method look worse than it need be."
+    return f"{'. '.join(parts)}. So weights that go on rising after that make a method look worse than it need be."
 
 
 def turned(method: str, path: pd.DataFrame) -> str:
@@ -95,9 +95,9 @@ def side(row: pd.Series) -> str:
     return "more" if row["low"] > 0 else "less" if row["high"] < 0 else "not surely more or less"
 
 
-def alike(record: dict) -> bool:
-    """Whether a whole interval lies within MARGIN of zero."""
-    claim = verdicts.read("about 0", float("nan"), float("nan"), tolerance=MARGIN, null=0.0)
+def alike(record: dict, margin: float) -> bool:
+    """Whether a whole interval lies within a margin of zero."""
+    claim = verdicts.read("about 0", float("nan"), float("nan"), tolerance=margin, null=0.0)
     return claim.verdict(record["low"], record["high"]) == AGREES
 
 
@@ -109,11 +109,13 @@ def answer(claims: pd.DataFrame, ours: dict[str, dict], lost: float) -> str:
 def knob(claim: pd.Series, record: dict, lost: float) -> str:
     """The slider against the whole text in one sentence, by the verdict on the claim that the slider keeps more.
 
-    `lost` is the structure that the slider itself has lost at that gain; a difference is small or large beside it.
+    `lost` is the structure that the slider itself has lost at that gain. Alike are two that differ by less than half of it, and by less
+    than MARGIN: beside a small loss a fixed margin would hold everything.
     """
     if not record["n"]:
         return "Not measured: on no garment do both the slider and the whole text gain anything."
-    within = f"Yes, within {MARGIN:g}" if alike(record) else "Undecided"
+    margin = min(MARGIN, lost / 2)
+    within = f"Yes, to within {margin:.3f}" if alike(record, margin) else "Undecided"
     opening = {SAME: "Not as well", OPPOSITE: "Yes, and better"}.get(claim["verdict"], within)
     gap = (
         f"structure kept, slider minus whole text, is {interval(record, '+.3f')}, where the slider has lost {lost:.3f} (n = {record['n']})"

@@ -18,7 +18,8 @@ def record(estimate, low, high, n=40):
         ((0.10, 0.04, 0.16), "Not as well: "),
         ((0.03, 0.01, 0.04), "Not as well: "),
         ((-0.10, -0.16, -0.04), "Yes, and better: "),
-        ((0.01, -0.02, 0.04), "Yes, within 0.05: "),
+        ((0.01, -0.02, 0.03), "Yes, to within 0.030: "),  # half of what the slider has lost
+        ((0.01, -0.02, 0.04), "Undecided: "),
         ((0.01, -0.09, 0.11), "Undecided: "),
     ],
 )
@@ -78,5 +79,5 @@ def test_a_path_that_has_its_gain_early_pays_for_the_rest_of_the_way():
 
 def test_the_answer_on_texts_says_what_a_plain_prompt_lacks():
     claims = pd.DataFrame({"verdict": ["undecided"]}, index=["knob"])
-    said = captions.answer(claims, {"knob": record(0.01, -0.02, 0.04)}, 0.06)
-    assert said.startswith("Yes, within 0.05: ") and said.endswith("A plain prompt has no knob: it makes the whole way in one step.")
+    said = captions.answer(claims, {"knob": record(0.01, -0.02, 0.04)}, 0.5)
+    assert said.startswith("Yes, to within 0.050: ") and said.endswith("A plain prompt has no knob: it makes the whole way in one step.")
