@@ -72,7 +72,7 @@ def test_a_path_that_has_its_gain_early_pays_for_the_rest_of_the_way():
     names = ["method", "scale", "gain_estimate", "structure_estimate"]
     said = captions.plane_seen(pd.DataFrame([(name, *row) for name, path in paths.items() for row in path], columns=names))
     assert said.startswith(
-        "The slider has nine tenths of its gain at 2, with 0.80 of the structure; what follows brings 0.00 and costs 0.00; "
+        "The slider has nine tenths of its gain at 2, with 0.80 of the structure; what follows brings 0.00 and costs 0.00. "
     )
     assert "The whole text has nine tenths of its gain at 1, with 0.90 of the structure; what follows brings 0.05 and costs 0.20." in said
 
