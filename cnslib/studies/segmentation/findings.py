@@ -91,7 +91,7 @@ def answer(coefficients: pd.DataFrame, original: float, excess: pd.DataFrame, ch
     """
     worst = coefficients[coefficients["of"] == "scenario"].sort_values("ours").iloc[0].rename({"ours": "estimate"})
     sure = "Yes, where outlines are asked for" if worst["high"] < 0 else "Not shown where outlines are asked for"
-    first = f"{sure}: '{worst['name']}' changes the networks' mean IoU of {original:.2f} by {interval(worst, '+.2f')}"
+    first = f"{sure}: '{worst['name']}' changes the networks' mean IoU of {original:.2f} by {interval(worst, '+.2f')}, n = {worst['n']}"
     second = f"{apart(excess)}; {answered(changes)}"
     return f"{first}. {second}. {sentence(worded(rho))} (rank correlation {interval(rho)}, n = {rho['n']})."
 

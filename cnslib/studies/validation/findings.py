@@ -52,6 +52,8 @@ def promise_told(table: pd.DataFrame, rule: str, recall: float, pair: list[str],
     for place, row in found[found["low"] == found["high"]].iterrows():
         known = bootstrap.counted(round(row["estimate"] * row["n"]), int(row["n"]), confidence=confidence)
         found.loc[place, ["low", "high"]] = known["low"], known["high"]
+    if found.empty:
+        return f"Beyond {listed(pair)} no shift has lost pictures that {rule} could find"
     said = []
     for name, own in found.groupby("thresholds", sort=False):
         missed = own.loc[own["high"] < recall, "part"]

@@ -69,10 +69,10 @@ def test_the_claim_about_robust_models_is_decided_by_the_interval(low, high, ver
     rho = {"n": 5, "estimate": (low + high) / 2, "low": low, "high": high}
     assert findings.claim(rho)["verdict"].tolist() == [verdict] and findings.correlation(rho).startswith(words)
     rows = [("scenario", "grey", 0.1, 0.0, 0.2), ("scenario", "segmented", -0.5, -0.6, -0.4), ("network", "FPN", -0.9, -1.0, -0.8)]
-    coefficients = pd.DataFrame(rows, columns=["of", "name", "ours", "low", "high"])
+    coefficients = pd.DataFrame(rows, columns=["of", "name", "ours", "low", "high"]).assign(n=48)
     said = findings.answer(coefficients, 0.6, EXCESS, CHANGES, rho)
     assert said.startswith(
-        "Yes, where outlines are asked for: 'segmented' changes the networks' mean IoU of 0.60 by -0.50 (-0.60 to -0.40). 1 of 3"
+        "Yes, where outlines are asked for: 'segmented' changes the networks' mean IoU of 0.60 by -0.50 (-0.60 to -0.40), n = 48. 1"
     )
     assert f"{words} (rank correlation" in said and said.endswith("n = 5).")
     assert findings.answer(coefficients.assign(high=0.1), 0.6, EXCESS, CHANGES, rho).startswith("Not shown where outlines")
