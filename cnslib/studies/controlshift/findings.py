@@ -230,8 +230,6 @@ def bridge_seen(tau: dict[str, dict], slopes: Shares) -> str:
     """The same shift by shift, and how many of the benchmark's classifiers lose anything with distance at all."""
     each = [f"{interval(record)} under {group}" for group, record in tau.items() if group != ALL]
     low, high = bootstrap.bounds(slopes.samples[:, slopes.groups.index(ALL), :, 0], slopes.confidence, None)
-    falls, count = int((high < 0).sum()), len(slopes.models)
-    return (
-        f"By shift tau is {listed(each)}. {falls} of {count} slopes are surely below zero, {int((low > 0).sum())} surely above: "
-        "where few lose anything, an order by what is lost says little."
-    )
+    falls, rises, count = int((high < 0).sum()), int((low > 0).sum()), len(slopes.models)
+    empty = ": where few lose anything, an order by what is lost says little" if falls < count / 2 else ""
+    return f"By shift tau is {listed(each)}. {falls} of {count} slopes are surely below zero, {rises} surely above{empty}."

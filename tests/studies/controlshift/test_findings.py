@@ -103,7 +103,9 @@ def test_the_bridge_is_told_by_its_interval(low, high, words):
     assert words in findings.bridge_words(tau)
     slopes = dataclasses.replace(shares({"a": [-0.1], "b": [0.1], "c": [-0.2]}), bins=[0.0])
     seen = findings.bridge_seen(tau, slopes)
-    assert seen.startswith("By shift tau is 0.50 (0.40 to 0.60) under extend. 2 of 3 slopes are surely below zero, 1 surely above")
+    assert seen == "By shift tau is 0.50 (0.40 to 0.60) under extend. 2 of 3 slopes are surely below zero, 1 surely above."
+    flat = dataclasses.replace(slopes, samples=abs(slopes.samples))
+    assert "0 of 3 slopes are surely below zero, 3 surely above: where few lose anything" in findings.bridge_seen(tau, flat)
 
 
 def test_networks_trained_in_both_ways_stand_in_pairs():
