@@ -354,7 +354,9 @@ def summed(claim: pd.Series) -> str:
     if claim["verdict"] == verdicts.AGREES:
         return "The gains add up"
     opening = {verdicts.OPPOSITE: "The gains do not add up"}.get(claim["verdict"], "Whether the gains add up is undecided")
-    return f"{opening}: together they are {claim['ours']:+.2f} ({claim['low']:+.2f} to {claim['high']:+.2f}) beyond the sum"
+    if claim["ours"] < 0:
+        return f"{opening}: together they fall {-claim['ours']:.2f} ({-claim['high']:.2f} to {-claim['low']:.2f}) short of the sum"
+    return f"{opening}: together they are {claim['ours']:.2f} ({claim['low']:.2f} to {claim['high']:.2f}) more than the sum"
 
 
 def often(verdict: str) -> str:

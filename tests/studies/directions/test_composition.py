@@ -182,6 +182,13 @@ def test_the_answer_is_told_pair_by_pair(lent, share):
     assert composition.metrics(table, "shows")[f"{FIRST} + {SECOND}"]["2, 2"]["estimate"] == float(lent == 0)
 
 
+def test_gains_are_told_beside_their_sum_on_the_side_where_they_lie():
+    less = pd.Series({"verdict": "opposite direction", "ours": -0.5, "low": -0.7, "high": -0.4})
+    assert composition.summed(less) == "The gains do not add up: together they fall 0.50 (0.40 to 0.70) short of the sum"
+    more = pd.Series({"verdict": "undecided", "ours": 0.1, "low": -0.1, "high": 0.3})
+    assert composition.summed(more) == "Whether the gains add up is undecided: together they are 0.10 (-0.10 to 0.30) more than the sum"
+
+
 def test_verdicts_become_adverbs():
     assert [composition.often(word) for word in ("same direction", "opposite direction", "undecided")] == ["mostly", "seldom", "undecided"]
 
