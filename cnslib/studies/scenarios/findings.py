@@ -47,8 +47,8 @@ def scores(table: pd.DataFrame) -> str:
     """Which model has the highest robustness score by each convention, and how many of the others it surely exceeds."""
     best = {way: part.loc[part["estimate"].idxmax()] for way, part in table.groupby("convention", sort=False)}
     others = table["model"].nunique() - 1
-    said = [f"by {way} '{row['model']}', {interval(row)}, surely above {row['exceeds']} of {others} others" for way, row in best.items()]
-    return f"Highest score: {'; '.join(said)}"
+    said = [f"{way}: '{row['model']}', {interval(row)}, surely above {row['exceeds']} of {others} others" for way, row in best.items()]
+    return f"The highest score, {'; '.join(said)}"
 
 
 def coefficients(rows: pd.DataFrame) -> str:

@@ -46,7 +46,7 @@ def test_the_best_score_is_named_by_each_reading():
     rows = [("a", first, 0.9), ("b", first, 0.8), ("a", second, 0.7), ("b", second, 0.75)]
     table = pd.DataFrame([(*row, row[2], row[2]) for row in rows], columns=["model", "convention", "estimate", "low", "high"])
     said = findings.scores(table.assign(exceeds=[1, 0, 0, 0]))
-    assert said.startswith(f"Highest score: by {first} 'a', 0.90 (0.90 to 0.90), surely above 1 of 1 others; by {second} 'b', 0.75")
+    assert said.startswith(f"The highest score, {first}: 'a', 0.90 (0.90 to 0.90), surely above 1 of 1 others; {second}: 'b', 0.75")
     assert said.endswith("surely above 0 of 1 others")
 
 
