@@ -244,6 +244,7 @@ SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images ar
 def shares(folder: Path, *, settings: Bootstrap) -> Shares:
     """Error rates on the held-out images of an evaluation's folder, with resamples of what was drawn together.
 
+    No two of these images share anything but their class, whatever their seeds are: "other objects" stand for "the same classes".
     Where only accuracies are known (`SUMMARY`), the resamples are binomial: the images are independent, and which of them two
     classifiers share is lost. Raises FileNotFoundError where there is neither, ValueError as `stats.outcomes` does.
     """
@@ -251,7 +252,7 @@ def shares(folder: Path, *, settings: Bootstrap) -> Shares:
     if not files and (folder / SUMMARY).exists():
         return from_accuracies(pd.read_csv(folder / SUMMARY), settings=settings)
     answers = tables.read_answers(files)
-    return error_shares(outcomes(answers.assign(shift=GROUP)), settings=settings)
+    return error_shares(outcomes(answers.assign(shift=GROUP)), settings=settings.one_by_one)
 
 
 def from_accuracies(table: pd.DataFrame, *, settings: Bootstrap) -> Shares:

@@ -10,8 +10,8 @@ An interval says what a repetition would change, so it must say what would be dr
 - "other classes": other classes of the same kind. A class is one unit, with all of its seeds and sliders: how much the classes differ
   already holds what the seeds do, so that seeds drawn once more within them would count twice.
 
-The data say which of the first two holds, in their section's `bootstrap`; it is never guessed from the numbers of the seeds. None
-covers other shifts, sliders trained anew (all seeds of a class and shift share one), another filter or other models.
+The data say which of the first two holds, in their section's `bootstrap`, or by `one_by_one` where a step reads pictures of both
+kinds; it is never guessed from the numbers of the seeds. None covers other shifts, sliders trained anew (all seeds of a class and shift share one), another filter or other models.
 
 Units are not drawn with replacement but weighted at random (the Bayesian bootstrap of Rubin, 1981): no shift or class is ever lost,
 and eight units give more than a few different samples. The weights vary so much more than Rubin's that means of few units have the

@@ -8,7 +8,7 @@ from tiny_answers import HAND, SCALES, SETTINGS, estimates, falling, predictions
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, bootstrap, failure
 
 
@@ -237,6 +237,22 @@ def test_shares_are_counted_from_the_answers_and_resampled_on_their_own(tmp_path
     assert found.samples[0, -1, :, 0].tolist() == [0.4, 0.0] and found.n.tolist() == [5, 5]
     other = accuracy.shares(tmp_path, settings=Bootstrap(2000, 0.95, 4, "same classes"))
     assert abs(np.corrcoef(found.samples[1:, 0, 0, 0], other.samples[1:, 0, 0, 0])[0, 1]) < 0.2
+
+
+def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_their_numbers(tmp_path):
+    """A number that is right in one class and wrong in the other: as pairs they would never vary. By hand: strata of p = 1 / 2."""
+    keys = [(UNSHIFTED, name, seed, 0.0) for name in ("bag", "coat") for seed in range(60)]
+    table = pd.DataFrame(keys, columns=tables.KEY)
+    table["top1"] = np.where((table["seed"] % 2 == 0) == (table["class"] == "bag"), table["class"], "hat")
+    more = {"model": "a", "top5": [["bag"]] * 120, "probability": 0.5, "margin": 0.0, "preprocessing": "model"}
+    tables.write(table.assign(**more), tmp_path / "heldout" / "a.parquet", tables.predictions)
+    widths = {}
+    for target in (SAME, OBJECTS, OTHER):
+        row = accuracy.accuracy(accuracy.shares(tmp_path, settings=Bootstrap(4000, 0.95, 3, target))).iloc[0]
+        widths[target] = row["high"] - row["low"]
+    deviation = np.sqrt(60 / 59 * 0.25 / 120)
+    assert widths[SAME] == widths[OBJECTS] == pytest.approx(2 * scipy.stats.t.ppf(0.975, 118) * deviation, rel=0.06)
+    assert widths[OTHER] == pytest.approx(0, abs=1e-9)  # both classes have one half: other classes would, too
 
 
 def test_published_accuracies_vary_as_many_independent_images_do(tmp_path):

@@ -123,6 +123,11 @@ class Bootstrap:
         """The same about another target."""
         return replace(self, target=target)
 
+    @property
+    def one_by_one(self) -> "Bootstrap":
+        """The same about pictures whose seeds only number them within their class: other objects in the place of other seeds."""
+        return self.of(OBJECTS) if self.target == SAME else self
+
 
 @dataclass(frozen=True, config=STRICT)
 class Resampled:
