@@ -5,7 +5,7 @@ Strips are pictures of many sliders at all scales; a figure shows them, so they 
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,6 @@ import pandera.pandas as pa
 import torch
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Bool, Float, UInt8
-from scipy import stats
 from torch import Tensor
 
 from cnslib.core import kinds, tables, units, workers
@@ -151,32 +150,25 @@ def require_gain(summary: pd.DataFrame, *, least: float) -> None:
         raise ValueError(f"flat sliders, alignment gain below sliders.least_gain = {least}: {names}; train longer or at a higher rate")
 
 
-def over_sliders(values: Iterable[float]) -> dict:
-    """Mean of one value per slider; the 95 % interval resamples whole sliders, since what one slider gives is not independent."""
-    values = np.array(list(values), dtype=float)
-    record = {"n": len(values), "estimate": values.mean(), "low": np.nan, "high": np.nan}
-    if len(values) > 1:
-        options = {"n_resamples": 2000, "confidence_level": 0.95, "method": "percentile"}
-        interval = stats.bootstrap((values,), np.mean, rng=np.random.default_rng(0), **options).confidence_interval
-        record |= {"low": interval.low, "high": interval.high}
-    return record
-
-
-def over_shifts(summary: pd.DataFrame, column: str) -> dict:
-    """Mean of a column over all sliders; the 95 % t interval counts each shift once.
+def over_shifts(summary: pd.DataFrame, column: str, *, confidence: float) -> dict:
+    """Mean of a column over all sliders; the t interval counts each shift once.
 
     The sliders of one shift learn from the same words and are judged by the same text, so that they are not independent; the interval
     is about other shifts of the kind. There is none for a single shift.
     """
     shifts = summary.groupby("shift")[column].mean().to_numpy()
-    return bootstrap.independent_mean(shifts, confidence=0.95) | {"n": len(summary), "estimate": float(summary[column].mean())}
+    return bootstrap.independent_mean(shifts, confidence=confidence) | {"n": len(summary), "estimate": float(summary[column].mean())}
 
 
-def curves(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Mean of a column over the sliders of each shift, per scale, with its interval: (shift, scale, n, estimate, low, high)."""
+def curves(table: pd.DataFrame, column: str, *, confidence: float) -> pd.DataFrame:
+    """Mean of a column over the sliders of each shift, per scale: (shift, scale, n, estimate, low, high).
+
+    The t interval is about sliders of other classes; each counts once, since what one slider gives is not independent.
+    """
     means = table.groupby([*SLIDER, "scale"])[column].mean().reset_index()
     groups = means.groupby(["shift", "scale"])[column]
-    return pd.DataFrame([{"shift": shift, "scale": scale, **over_sliders(values)} for (shift, scale), values in groups])
+    found = [(key, bootstrap.independent_mean(values.to_numpy(), confidence=confidence)) for key, values in groups]
+    return pd.DataFrame([{"shift": shift, "scale": scale, **record} for (shift, scale), record in found])
 
 
 def strips(

@@ -288,13 +288,13 @@ def neighbours(
     return table
 
 
-def nearer(table: pd.DataFrame, side: str, other: str) -> dict:
+def nearer(table: pd.DataFrame, side: str, other: str, *, confidence: float) -> dict:
     """Share of images that lie nearer to `side` than to `other`, ties as a half, with a jackknife interval over the seeds.
 
     With as many references on both sides it is one half where nothing is learned by heart.
     """
     score = (1 + np.sign(table[other] - table[side]).to_numpy()) / 2
-    return jackknife(left_out(lambda rows: score[rows].mean(), table["seed"].to_numpy()), len(table))
+    return jackknife(left_out(lambda rows: score[rows].mean(), table["seed"].to_numpy()), len(table), confidence=confidence)
 
 
 def left_out(statistic: Callable[[np.ndarray], float], seeds: Int[np.ndarray, "rows"]) -> Float[np.ndarray, "values"]:
@@ -308,7 +308,7 @@ def named(judge: Classifier, pictures: UInt8[np.ndarray, "rows height width 3"],
     return np.array([judge.labels[i] for i in torch.cat(parts).argmax(dim=1)]) == np.array(classes)
 
 
-def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float = 0.95) -> dict:
+def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float) -> dict:
     """A record of the first value; its t interval is from the others, each without one seed (Efron and Tibshirani 1993, ch. 11).
 
     The bootstrap would not do: repeated rows look like a smaller sample, and the distance grows with that.
@@ -319,18 +319,30 @@ def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float 
 
 
 def frechet_table(
-    drawn: pd.DataFrame, features: Float[np.ndarray, "rows features"], references: dict[str, Float[np.ndarray, "m features"]]
+    drawn: pd.DataFrame,
+    features: Float[np.ndarray, "rows features"],
+    references: dict[str, Float[np.ndarray, "m features"]],
+    *,
+    confidence: float,
 ) -> pd.DataFrame:
     """Frechet distance of the drawn images to the references of their class, and of all classes ("all"), and the ratio; see `compare`."""
     known, seeds = {"all": np.concatenate(list(references.values()))} | references, drawn["seed"].to_numpy()
-    table = compare(drawn, list(references), lambda name, rows: distance(features[rows], seeds[rows], known[name]), ratio=True)
+
+    def values(name: str, rows: np.ndarray) -> np.ndarray:
+        return distance(features[rows], seeds[rows], known[name])
+
+    table = compare(drawn, list(references), values, ratio=True, confidence=confidence)
     return bounded(table, highest=None)
 
 
-def accuracy_table(drawn: pd.DataFrame, correct: Bool[np.ndarray, "rows"]) -> pd.DataFrame:
+def accuracy_table(drawn: pd.DataFrame, correct: Bool[np.ndarray, "rows"], *, confidence: float) -> pd.DataFrame:
     """Share of drawn images whose class the judge names, by class and of all classes ("all"); see `compare`."""
     classes, seeds = list(dict.fromkeys(drawn["class"])), drawn["seed"].to_numpy()
-    table = compare(drawn, classes, lambda name, rows: left_out(lambda some: correct[rows][some].mean(), seeds[rows]))
+
+    def values(name: str, rows: np.ndarray) -> np.ndarray:
+        return left_out(lambda some: correct[rows][some].mean(), seeds[rows])
+
+    table = compare(drawn, classes, values, confidence=confidence)
     return bounded(table, highest=1.0)
 
 
@@ -342,7 +354,7 @@ def bounded(table: pd.DataFrame, *, highest: float | None) -> pd.DataFrame:
 
 
 def compare(
-    drawn: pd.DataFrame, classes: list[str], values: Callable[[str, np.ndarray], np.ndarray], *, ratio: bool = False
+    drawn: pd.DataFrame, classes: list[str], values: Callable[[str, np.ndarray], np.ndarray], *, ratio: bool = False, confidence: float
 ) -> pd.DataFrame:
     """One row per class and prompt, and one for the difference IN* minus text, which is paired by seed; on demand one for the ratio.
 
@@ -354,5 +366,6 @@ def compare(
         cases = {prompt: values(name, own) for prompt, own in rows.items()}
         cases["difference"] = cases["in_star"] - cases["text"]
         cases |= {"ratio": cases["in_star"] / cases["text"]} if ratio else {}
-        found += [{"class": name, "prompt": prompt, **jackknife(case, int(rows["text"].sum()))} for prompt, case in cases.items()]
+        n = int(rows["text"].sum())
+        found += [{"class": name, "prompt": prompt, **jackknife(case, n, confidence=confidence)} for prompt, case in cases.items()]
     return pd.DataFrame(found)

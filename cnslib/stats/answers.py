@@ -10,7 +10,7 @@ from cnslib.core import tables
 from cnslib.stats import bootstrap
 
 
-def exams(sets: dict[str, pd.DataFrame], *, confidence: float = 0.95) -> pd.DataFrame:
+def exams(sets: dict[str, pd.DataFrame], *, confidence: float) -> pd.DataFrame:
     """Accuracy of every model on several sets of pictures (exam, model, n, estimate, low, high), Wilson intervals."""
     marked = pd.concat([answers.assign(exam=exam, right=answers["top1"] == answers["class"]) for exam, answers in sets.items()])
     groups = marked.groupby(["exam", "model"])["right"]
@@ -18,7 +18,7 @@ def exams(sets: dict[str, pd.DataFrame], *, confidence: float = 0.95) -> pd.Data
     return pd.DataFrame(shares).T.rename_axis(["exam", "model"]).reset_index()
 
 
-def cost(first: pd.DataFrame, second: pd.DataFrame, *, confidence: float = 0.95) -> pd.DataFrame:
+def cost(first: pd.DataFrame, second: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     """Accuracy on the first set minus that on the second, by model (rows of `exams`), smallest first, with Newcombe's interval."""
     hits = [(table["n"] * table["estimate"]).round().astype(int) for table in (first, second)]
     sides = hits[0], first["n"], hits[1], second["n"]

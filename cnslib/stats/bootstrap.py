@@ -11,7 +11,8 @@ An interval says what a repetition would change, so it must say what would be dr
   already holds what the seeds do, so that seeds drawn once more within them would count twice.
 
 The data say which of the first two holds, in their section's `bootstrap`, or by `one_by_one` where a step reads pictures of both
-kinds; it is never guessed from the numbers of the seeds. None covers other shifts, sliders trained anew (all seeds of a class and shift share one), another filter or other models.
+kinds; it is never guessed from the numbers of the seeds. None covers other shifts, sliders trained anew (all seeds of a class and
+shift share one), another filter or other models.
 
 Units are not drawn with replacement but weighted at random (the Bayesian bootstrap of Rubin, 1981): no shift or class is ever lost,
 and eight units give more than a few different samples. The weights vary so much more than Rubin's that means of few units have the
@@ -36,6 +37,7 @@ CORRELATION, SHARE, SPREAD, ANYWHERE = (-1.0, 1.0), (0.0, 1.0), (0.0, np.inf), (
 NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}  # the record of what was not measured
 EXACT = 2.0**20  # weights are multiples of its inverse, so that sums of weighted counts are exact in any order
 NIL = 1e-12  # differences up to this are rounding
+EDGE = 1e-9  # of correlations, so that their z is finite
 LEAST = 0.05  # of the concentration, which t quantiles of fewer than five units would take below zero
 
 
@@ -108,6 +110,14 @@ def reflected(samples: np.ndarray, confidence: float, within: Range) -> tuple[np
     low, high = percentiles(samples[1:], confidence)
     own = samples[0]
     return np.clip(np.minimum(2 * own - high, own), *within), np.clip(np.maximum(2 * own - low, own), *within)
+
+
+def settled(samples: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "resamples+1 *columns"]:
+    """Resamples of a number that noise drives one way, such as a sum of squares, without what it adds: twice their mean distance.
+
+    Noise moves the sample once and a resample once more. The sample itself stays what its formula says.
+    """
+    return np.concatenate([samples[:1], samples[1:] - 2 * (np.nanmean(samples[1:], axis=0) - samples[0])])
 
 
 def bounds(samples: np.ndarray, confidence: float, within: Range | None) -> tuple[np.ndarray, np.ndarray]:
@@ -202,6 +212,16 @@ def independent_mean(values: Float[np.ndarray, "n"], *, confidence: float) -> di
     """A mean over independent values with its t interval, as a record; no interval for a single one."""
     low, high = DescrStatsW(values).tconfint_mean(1 - confidence) if len(values) > 1 else (np.nan, np.nan)
     return {"n": len(values), "estimate": float(np.mean(values)), "low": float(low), "high": float(high)}
+
+
+def independent_rank_correlation(first: Float[np.ndarray, "n"], second: Float[np.ndarray, "n"], *, confidence: float) -> dict:
+    """Spearman's correlation over independent cases with Fisher's z interval (Bonett and Wright 2000), as a record; none below four."""
+    n, rho = len(first), float(scipy.stats.spearmanr(first, second).statistic)
+    if n < 4 or np.isnan(rho):
+        return {"n": n, "estimate": rho, "low": np.nan, "high": np.nan}
+    half = scipy.stats.norm.ppf((1 + confidence) / 2) * np.sqrt((1 + rho**2 / 2) / (n - 3))
+    place = np.arctanh(np.clip(rho, -1 + EDGE, 1 - EDGE))
+    return {"n": n, "estimate": rho, "low": float(min(np.tanh(place - half), rho)), "high": float(max(np.tanh(place + half), rho))}
 
 
 def records(table: pd.DataFrame, key: str) -> dict[str, dict]:

@@ -1,7 +1,7 @@
 """The claims of CNS-Bench section 5.3: what each kind in published/claims.csv is measured by, and a verdict on every claim.
 
 One small function per kind of claim returns values oriented so that the paper's direction is positive, for the sample and every
-resample; their axes read "in some group, for all members, in any place" (see `combine`). A claim about one number has one value.
+resample; their axes read "in some group, for all members, in any place" (see `bands`). A claim about one number has one value.
 
 A verdict rests on simultaneous intervals within a claim and on Holm's correction within a family of claims.
 """
@@ -18,11 +18,11 @@ from cnslib.core.settings.analyses import Axes
 from cnslib.stats import axes, bootstrap, failure, verdicts
 from cnslib.stats.accuracy import Shares
 from cnslib.stats.axes import columns, deviation_between, drops
+from cnslib.stats.bands import Values, band, combine, placed
 from cnslib.stats.verdicts import AGREES, SAME, UNDECIDED, UNMEASURED
 
 NUMBERS = ["quantity", "published", "n", "estimate", "low", "high", "verdict", "smallest"]
 SHOWN = {"source": "where", "rule": "holds if"} | {name: name for name in NUMBERS} | {"drop_verdict": "by drop", "details": "more in"}
-Values = Float[np.ndarray, "resamples+1 some all any"]
 
 
 @dataclass(frozen=True)
@@ -284,38 +284,12 @@ def differ_over_models(found: Evidence, claim) -> Values:
     return both_ways(differences(failed[:, columns(found.errors, found.settings.members[claim.axis])]))
 
 
-HUGE = 1e3  # beyond it a ratio stems from a denominator near zero, and its bound is not reported
 RULES = {"above 0": SAME, "exists": AGREES, "below margin": AGREES}  # and what a claim is called that passes
 LEVELS = (less, least, most, alike, trend, explained)
 GAPS = (every_scale, widens, widens_somewhere, gaps_grow)
 ORDERS = (order_over_scales, order_over_shifts, order_by_average)
 FAILURES = (gradual, peak, rising, jump, differ_over_shifts, differ_over_models)
 KINDS = {kind.__name__: kind for kind in (*LEVELS, *GAPS, *ORDERS, *FAILURES)}
-
-
-def combine(values: Float[np.ndarray, "*rows some all any"]) -> Float[np.ndarray, "*rows"]:
-    """The number that a claim is about: in some group, for all of its members, in any of their places, the largest such value."""
-    return values.max(-1).min(-1).max(-1)
-
-
-def error(values: Values) -> Float[np.ndarray, "some all any"]:
-    """Standard error of every value: half the width of the middle 68 % of its resamples, which a few huge ratios cannot move."""
-    quantile = np.nanquantile if np.isnan(values).any() else np.quantile  # the former takes four times as long
-    low, high = quantile(values[1:], [0.1587, 0.8413], axis=0)
-    return np.where(high > low, (high - low) / 2, np.nanstd(values[1:], axis=0))
-
-
-def band(values: Values) -> tuple[Float[np.ndarray, "resamples"], Float[np.ndarray, "resamples"]]:
-    """Lower and upper bounds of a claim's number, from the narrowest to the widest simultaneous band around its values.
-
-    A band is as wide, in standard errors, as one resample lies away from the sample in its worst place; the band of a share c of
-    all resamples holds all true values with confidence c, so that a claim about the largest or the least of them needs no correction.
-    """
-    sample, resamples, width = values[0], values[1:], error(values)
-    away = np.abs(resamples - sample)
-    score = np.divide(away, width, out=np.zeros_like(away), where=width > 0)
-    reach = np.sort(np.nan_to_num(score).reshape(len(score), -1).max(-1))[:, None, None, None]
-    return combine(sample - reach * width), combine(sample + reach * width)
 
 
 def judged(values: Values, *, rule: str, margin: float, confidence: float) -> dict:
@@ -331,8 +305,7 @@ def judged(values: Values, *, rule: str, margin: float, confidence: float) -> di
         "below margin": (highs >= margin, lows <= margin),
     }
     p = [(np.sum(fails) + 1) / (len(fails) + 1) for fails in tests[rule]]
-    place = int(np.ceil(confidence * len(lows))) - 1
-    low, high = (bound if abs(bound) < HUGE else np.nan for bound in (lows[place], highs[place]))
+    low, high = placed(lows, highs, confidence)
     direction = verdicts.word(bool(p[0] <= p[1]), True, confirmed=RULES[rule])
     return {"estimate": combine(values[0]), "low": low, "high": high, "p": min(p), "direction": direction}
 

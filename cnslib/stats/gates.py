@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bootstrap, verdicts
+from cnslib.stats import bands, bootstrap, verdicts
 from cnslib.stats.accuracy import Shares
 
 AT_LEAST, AT_MOST = 1, -1
@@ -118,19 +118,22 @@ def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) ->
 def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> dict:
     """The largest share of the rise of the mean reading that lies between two neighbouring scales; `seen` holds one shift.
 
-    Percentiles, not reflected: noise makes the largest of several steps larger. NaN without a rise.
+    Noise makes the largest of several steps larger, most where they are equal: the interval is from a band that holds all of them at
+    once, as for claims about the largest of several differences. NaN without a rise.
     """
     values = seen.pivot(index=["class", "seed"], columns="scale", values=reading).sort_index(axis=1)
     weights, units = bootstrap.resampling_weights(values.index.to_frame(index=False), settings=settings)
     sums = np.stack([np.bincount(units, weights=column) for column in values.to_numpy(float).T], axis=1)
     means = (weights @ sums) / (weights @ np.bincount(units))[:, None]
-    return bootstrap.record(step_share(means), len(values), settings.confidence)
+    shares = step_shares(means)
+    low, high = bands.bounds(shares[:, None, None], settings.confidence)
+    return {"n": len(values), "estimate": float(shares[0].max()), "low": low, "high": high}
 
 
-def step_share(means: Float[np.ndarray, "resamples+1 scales"]) -> Float[np.ndarray, "resamples+1"]:
-    """The largest step of each row over its whole rise; NaN where that is not above zero."""
-    rise = means[:, -1] - means[:, 0]
-    return np.diff(means, axis=1).max(axis=1) / np.where(rise > 0, rise, np.nan)
+def step_shares(means: Float[np.ndarray, "resamples+1 scales"]) -> Float[np.ndarray, "resamples+1 steps"]:
+    """The steps of each row over its whole rise; NaN where that is not above zero."""
+    rise = means[:, -1:] - means[:, :1]
+    return np.diff(means, axis=1) / np.where(rise > 0, rise, np.nan)
 
 
 def classifiers(everything: Shares, kept: Shares, heldout: Shares) -> dict[str, dict]:

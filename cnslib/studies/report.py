@@ -157,8 +157,7 @@ COLUMNS = ["n", "estimate", "low", "high"]
 NOTE = (
     "n counts trajectories, one object seen at all scales; place 1 is best, and equal values share a place. CE and rCE are errors and "
     "accuracy drops divided by the reference's, below 1 is better than it. The failure point is the first scale with a wrong answer; "
-    "its median is inf where more than half never fail. Intervals: other pictures of the same classes, with all images of a seed drawn "
-    "together."
+    "its median is inf where more than half never fail."
 )
 
 
@@ -170,6 +169,7 @@ class Report:
     tables: dict[str, pd.DataFrame]
     predictions: pd.DataFrame
     intervals: str  # what they are about
+    confidence: float
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -181,7 +181,9 @@ class Report:
         """The report in words and one table (markdown)."""
         rows = ["| quantity | n | estimate | interval | others, median | place |", "|---|---|---|---|---|---|"]
         rows += [line(row) for row in self.summary.itertuples(index=False)]
-        return "\n".join([f"# {self.name}", "", *words(self.tables, self.name), "", *rows, "", NOTE, ""])
+        return "\n".join(
+            [f"# {self.name}", "", *words(self.tables, self.name, self.confidence), "", *rows, "", f"{NOTE} {self.intervals}.", ""]
+        )
 
     def _repr_markdown_(self) -> str:
         return self.text()
@@ -232,7 +234,9 @@ def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
     (name,) = predictions["model"].unique()
     parts = [part for part in (on.answers, predictions[on.answers.columns]) if len(part)]
     found = accuracy.outcomes(pd.concat(parts, ignore_index=True), on.kept)
-    return Report(name, measured(found, name, settings=on.settings), predictions, on.settings.bootstrap.named)
+    return Report(
+        name, measured(found, name, settings=on.settings), predictions, on.settings.bootstrap.named, on.settings.bootstrap.confidence
+    )
 
 
 def measured(found: Outcomes, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
@@ -284,7 +288,7 @@ def placed(table: pd.DataFrame, name: str, *, better: int) -> dict:
     return columns | {"others": others.median(), "place": place, "of": len(own)}
 
 
-def words(found: dict[str, pd.DataFrame], name: str) -> list[str]:
+def words(found: dict[str, pd.DataFrame], name: str, confidence: float) -> list[str]:
     """What the tables say, in three sentences."""
     accuracy, drops = (found[kind][found[kind]["model"] == name] for kind in ("accuracy", "drop"))
     pooled = accuracy[accuracy["shift"] == ALL].set_index("scale")
@@ -294,19 +298,19 @@ def words(found: dict[str, pd.DataFrame], name: str) -> list[str]:
     hardest, mildest = single.idxmax(), single.idxmin()
     lost = f"*{hardest}* costs it most, {single[hardest]:.2f}, and *{mildest}* least, {single[mildest]:.2f}."
     known = f"{name} names {right[0]} of the images without a shift, and {right[1]} at scale {last:g}. {lost}"
-    return [known, "", compared(found, name, last)] if "pairs" in found else [known]
+    return [known, "", compared(found, name, last, alpha=1 - confidence)] if "pairs" in found else [known]
 
 
-def compared(found: dict[str, pd.DataFrame], name: str, last: float) -> str:
+def compared(found: dict[str, pd.DataFrame], name: str, last: float, *, alpha: float) -> str:
     """Its rank at the last scale, and whom it beats there with certainty."""
     ranks, pairs = (found[kind][found[kind]["scale"] == last] for kind in ("rank", "pairs"))
     own = ranks[(ranks["shift"] == ALL) & (ranks["model"] == name)].iloc[0]
-    better, worse = ((pairs["p_holm"] < 0.05) & (pairs["estimate"] * sign > 0) for sign in (1, -1))
+    better, worse = ((pairs["p_holm"] < alpha) & (pairs["estimate"] * sign > 0) for sign in (1, -1))
     rest = len(pairs) - better.sum() - worse.sum()
     rank = f"At scale {last:g} its rank is {own['estimate']:g} ({own['low']:g} to {own['high']:g}) of {len(pairs) + 1}"
     return (
         f"{rank}: {name} is more accurate than {better.sum()} of {len(pairs)} classifiers{listed(pairs[better])}, less than "
-        f"{worse.sum()}{listed(pairs[worse])}, undecided against {rest} (paired differences, Holm, 5 %)."
+        f"{worse.sum()}{listed(pairs[worse])}, undecided against {rest} (paired differences, Holm, {alpha:.0%})."
     )
 
 

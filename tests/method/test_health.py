@@ -6,6 +6,7 @@ import pytest
 import scipy.stats
 import torch
 from golden_units import difference
+from tiny_coverage import covers
 from tiny_encoders import write_clip, write_timm
 from tiny_sliders import CLASSES, SHIFTS
 
@@ -121,29 +122,32 @@ def test_flat_sliders_are_named_and_the_others_are_not():
     health.require_gain(summary, least=-0.2)
 
 
-def test_the_interval_resamples_sliders():
-    shares = [0.2, 0.4, 0.9, 1.0]
-    record = health.over_sliders(shares)
-    assert record["n"] == 4 and record["estimate"] == pytest.approx(0.625)
-    assert 0.2 <= record["low"] < 0.625 < record["high"] <= 1.0
-    assert health.over_sliders(shares) == record
-    assert np.isnan(health.over_sliders([0.2])["low"])
-
-
 def test_over_all_shifts_each_shift_counts_once():
     """Ten sliders that are alike within a shift say no more than one: the interval is scipy's of the shifts' means."""
     means = np.array([0.9, 0.7, 0.8, 0.6])
     summary = pd.DataFrame({"shift": np.repeat(list("abcd"), 10), "rising": np.repeat(means, 10)})
-    found = health.over_shifts(summary, "rising")
+    found = health.over_shifts(summary, "rising", confidence=0.95)
     low, high = scipy.stats.t.interval(0.95, 3, loc=means.mean(), scale=scipy.stats.sem(means))
     assert (found["n"], found["estimate"]) == (40, pytest.approx(0.75)) and (found["low"], found["high"]) == pytest.approx((low, high))
-    assert np.isnan(health.over_shifts(summary[:10], "rising")["low"])
+    assert np.isnan(health.over_shifts(summary[:10], "rising", confidence=0.95)["low"])
 
 
 def test_curves_average_seeds_before_sliders():
     parts = [trajectory([0.0, 0.4]), trajectory([0.0, 0.6], seed=2), trajectory([0.0, 0.1], name="bag")]
-    curve = health.curves(pd.concat(parts), "alignment").set_index("scale")
+    curve = health.curves(pd.concat(parts), "alignment", confidence=0.95).set_index("scale")
     assert curve.loc[0.5, "n"] == 2 and curve.loc[0.5, "estimate"] == pytest.approx((0.5 + 0.1) / 2)
+    low, high = scipy.stats.t.interval(0.95, 1, loc=0.3, scale=abs(0.5 - 0.1) / 2)  # of two sliders
+    assert curve.loc[0.5, ["low", "high"]].tolist() == pytest.approx([low, high])
+
+
+def test_the_band_of_a_curve_covers_sliders_of_other_classes():
+    """Eight classes, as the benchmark has: a t interval of normal values is exact, one by resampling eight of them holds 90 in 100."""
+    rng, hits = np.random.default_rng(6), []
+    for _ in range(400):
+        level = pd.DataFrame({"shift": "heavy snow", "class": list("abcdefgh"), "scale": 1.0, "alignment": rng.normal(0.3, 0.1, 8)})
+        row = health.curves(level, "alignment", confidence=0.95).iloc[0]
+        hits.append(row["low"] <= 0.3 <= row["high"])
+    assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 
 def test_strips_begin_with_the_unshifted_picture(report, tiny_pipeline_dir, tiny_tokens_dir):

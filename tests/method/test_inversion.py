@@ -263,7 +263,7 @@ def grid(seeds):
 def test_images_nearer_to_their_class_have_a_negative_difference():
     drawn, references = grid(30), {"sneaker": normal(50, 4, 1), "ankle boot": normal(50, 4, 2) + 5}
     centre = drawn["class"].map({"sneaker": 0.0, "ankle boot": 5.0}) + drawn["prompt"].map({"text": 2.0, "in_star": 0.0})
-    table = inversion.frechet_table(drawn, normal(len(drawn), 4) + centre.to_numpy()[:, None], references)
+    table = inversion.frechet_table(drawn, normal(len(drawn), 4) + centre.to_numpy()[:, None], references, confidence=0.95)
     difference = table[table["prompt"] == "difference"].set_index("class")
     assert list(difference.index) == ["all", "sneaker", "ankle boot"]
     assert (difference["high"] < -5).all()
@@ -276,7 +276,7 @@ def test_images_nearer_to_their_class_have_a_negative_difference():
 def test_accuracy_is_counted_by_class_and_its_interval_by_seed():
     drawn = grid(4)
     correct = ((drawn["prompt"] == "in_star") | (drawn["seed"] <= 2)).to_numpy()
-    table = inversion.accuracy_table(drawn, correct).set_index(["class", "prompt"])
+    table = inversion.accuracy_table(drawn, correct, confidence=0.95).set_index(["class", "prompt"])
     assert table.loc[("all", "in_star"), ["n", "estimate", "low", "high"]].tolist() == [8, 1, 1, 1]
     assert table.loc[("sneaker", "text"), ["n", "estimate"]].tolist() == [4, 0.5]
     low, high = stats.t.interval(0.95, 3, loc=0.5, scale=np.std([1, 1, 0, 0], ddof=1) / 2)
@@ -306,14 +306,14 @@ def test_copies_lie_nearer_to_what_they_copy_and_strangers_to_neither_side():
     copies = np.tile(learned, (8, 1)) + 0.01 * normal(400, 16, 3)
     for features, low, high in ((copies, 1, 1), (normal(400, 16, 4), 0.4, 0.6)):
         found = inversion.neighbours(table, features, {"learned": {"sneaker": learned}, "heldout": {"sneaker": heldout}})
-        record = inversion.nearer(found, "learned", "heldout")
+        record = inversion.nearer(found, "learned", "heldout", confidence=0.95)
         assert low <= record["estimate"] <= high and record["n"] == 400
         assert record["low"] <= record["estimate"] <= record["high"]
 
 
 def test_an_image_as_near_to_both_sides_counts_half():
     found = drawn_table(["in_star"], ["sneaker"], 4).assign(learned=[0.1, 0.2, 0.3, 0.1], heldout=[0.1, 0.1, 0.4, 0.3])
-    assert inversion.nearer(found, "learned", "heldout")["estimate"] == (0.5 + 0 + 1 + 1) / 4
+    assert inversion.nearer(found, "learned", "heldout", confidence=0.95)["estimate"] == (0.5 + 0 + 1 + 1) / 4
 
 
 DRAWING = Inversion(

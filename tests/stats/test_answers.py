@@ -12,11 +12,13 @@ def said(model: str, right: int, wrong: int) -> pd.DataFrame:
 
 
 def test_two_exams_have_shares_with_wilson_intervals_and_their_difference():
-    known = answers.exams({"real": pd.concat([said("a", 8, 2), said("b", 5, 5)]), "drawn": pd.concat([said("a", 3, 7), said("b", 5, 5)])})
+    known = answers.exams(
+        {"real": pd.concat([said("a", 8, 2), said("b", 5, 5)]), "drawn": pd.concat([said("a", 3, 7), said("b", 5, 5)])}, confidence=0.95
+    )
     real, drawn = (known[known["exam"] == exam].set_index("model").drop(columns="exam").astype(float) for exam in ("real", "drawn"))
     assert real["estimate"].to_dict() == {"a": 0.8, "b": 0.5}
     assert real.loc["a", ["low", "high"]].tolist() == pytest.approx(proportion_confint(8, 10, method="wilson"))
-    cost = answers.cost(real, drawn)
+    cost = answers.cost(real, drawn, confidence=0.95)
     assert cost["cost"].to_dict() == pytest.approx({"b": 0.0, "a": 0.5}) and list(cost.index) == ["b", "a"]
     assert cost.loc["a", "low"] > 0 > cost.loc["b", "low"]
 

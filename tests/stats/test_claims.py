@@ -11,7 +11,7 @@ from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
 from cnslib.core.settings.analyses import AXES, Axes
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import accuracy, claims, failure, verdicts
+from cnslib.stats import accuracy, bands, claims, failure, verdicts
 from cnslib.stats.claims import Evidence
 
 LIST = paths.PUBLISHED / "claims.csv"
@@ -183,9 +183,9 @@ def test_a_band_covers_the_largest_of_several_values_where_its_own_resamples_do_
         sample = rng.normal(size=(50, 20))
         weights = rng.multinomial(50, np.full(50, 1 / 50), 200) / 50
         values = np.vstack([sample.mean(0), weights @ sample])[:, :, None, None]
-        lows, highs = claims.band(values)
+        lows, highs = bands.band(values)
         covered.append(lows[place] <= 0 <= highs[place])
-        naive.append(np.quantile(claims.combine(values[1:]), 0.025) <= 0)
+        naive.append(np.quantile(bands.combine(values[1:]), 0.025) <= 0)
     assert np.mean(covered) >= 0.93 and np.mean(naive) < 0.5
 
 

@@ -1,7 +1,7 @@
 """Every kind of number that is published with an interval, simulated: how often does the interval hold what endless data would show?
 
 100 data sets with the benchmark's own structure (`tiny_benchmark`): 8 classes, 40 seeds, 14 shifts, 23 models, each in a world of its
-own. So few tell a coverage to 3 in 100, so that a single kind is held to 85 at least, and their mean to 92 to 98. Over 600 data sets
+own. So few tell a coverage to 3 in 100, so that a single kind is held to three standard errors below 92, and their mean to 92 to 98. Over 600 data sets
 of two models, accuracy came to 95, its drop to 94, accuracy under one shift to 94, survivors to 93, the spread of failure points to 95
 and the difference of two spreads to 92 in 100. Under a shift that keeps a quarter of the trajectories a spread came to 89: read those
 with care. Numbers that are counted in whole steps (a rank, a tau of a few classifiers, the scale by which half have failed) cannot be
@@ -15,10 +15,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_benchmark import CLASSES, SCALES, SHIFTS, answers, truth, world
+from tiny_benchmark import CLASSES, SCALES, SHIFTS, answers, recovery, truth, world
 
 from cnslib.core.settings.method import OTHER, SAME, Bootstrap
-from cnslib.stats import accuracy, axes, failure, line, ranking, size
+from cnslib.stats import accuracy, axes, failure, gates, line, ranking, size
 from cnslib.stats.accuracy import ALL, Shares
 
 DATA_SETS, SEEDS, MODELS = 100, 40, 23
@@ -34,13 +34,14 @@ WHOLE = {
     "tau under one shift",
     "order along an axis",
     "median scale",
+    "lines that rise",
 }
 
 
 def exact(values: np.ndarray, bins: list) -> Shares:
     """Shares that are known: the resamples are the sample."""
     groups = [*(f"shift {i:02d}" for i in range(SHIFTS)), ALL]
-    samples = np.broadcast_to(values, (2, *values.shape))
+    samples = np.broadcast_to(values, (3, *values.shape))
     return Shares(samples, groups, np.full(SHIFTS + 1, 10**6), [f"m{i:02d}" for i in range(MODELS)], bins, 0.95)
 
 
@@ -112,10 +113,49 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
         "median scale": only(failure.median_scale(failures), **EVERYTHING),
         "spread of failure points": only(failure.spread(failures), shift=MANY, **OWN),
         "more abrupt": failure.more_abrupt(failures, FEW, MANY),
+        **of_tables(errors, failures),
+        **of_lines(points, end),
+    }
+
+
+def of_tables(errors: Shares, failures: Shares) -> dict[str, dict]:
+    """The numbers that are published in tables alone, or as gates."""
+    named, gated = failure.definitions(failures, errors), gates.classifiers(errors, errors, errors)
+    return {
+        "drop beyond the mean": only(accuracy.drop_beyond(errors), shift=MANY, **OWN, **LAST),
+        "mean drop of a shift": only(accuracy.hardest(errors), shift=MANY),
+        "average accuracy": only(axes.average_accuracy(errors), **EVERYTHING),
+        "loss of the reference": only(axes.guarded(errors, reference="m03"), shift=MANY),
+        "difference of two models": only(ranking.pairs(errors), first="m03", second="m12", **LAST),
+        "share of a model's failures": only(named["per model"], **EVERYTHING, scale=1.0),
+        "share of all failures": only(named["pooled"], **EVERYTHING, scale=1.0),
+        "fate": failure.mean_fates(failures)[failure.FATES[1]],
+        "accuracy of the zoo": gated["zoo_scale_0_kept"],
+        "R of two accuracies": gates.agreement(1 - errors.samples[:, -1, :, 0], 1 - errors.samples[:, -1, :, -1], errors.confidence),
+    }
+
+
+def of_lines(points: line.Points, end: line.Points) -> dict[str, dict]:
+    """The numbers of a line beyond its slope."""
+    without = line.left_out(end, {"axis": AXIS}).query("left_out == 'axis' and shift == @ALL").iloc[0]
+    seen = line.scatter(end, shift=MANY, scale=SCALES[-1]).set_index("model").loc["m12"]
+    return {
+        "gain under one shift": only(line.gains(end), shift=MANY, **OWN),
+        "difference of gains": line.gain_difference(points, "m03", "m12"),
+        "growth of the slope": line.steeper(points),
+        "lines that rise": line.followed(points),
+        "change of the slope without an axis": {name: without[f"change_{name}"] for name in ("estimate", "low", "high")},
+        "ID accuracy": only(line.leverage(points), **OWN),
+        "OOD accuracy of a point": {"estimate": seen["ood"], "low": seen["ood_low"], "high": seen["ood_high"]},
     }
 
 
 NOISY = "partial correlation, pooled"
+
+
+def least(share: float) -> float:
+    """The measured share that lies three standard errors below a true one."""
+    return share - 3 * np.sqrt(share * (1 - share) / DATA_SETS)
 
 
 def held(found: dict[str, dict], true: dict[str, dict]) -> dict[str, bool]:
@@ -148,6 +188,8 @@ def coverage(target: str) -> pd.Series:
         else:
             failures = failure.failure_shares(found, settings=settings)
             row = held(numbers(errors, failures), numbers(known, exact(endless[1], failures.bins)))
+            again = only(failure.recovered(found, settings=settings), **EVERYTHING)
+            row["recovered"] = bool(again["low"] <= recovery(given)[-1, 12] <= again["high"])
         rows.append(row | {"rCE": relative(errors, known)})
     return pd.DataFrame(rows).astype(float).mean()
 
@@ -167,7 +209,8 @@ def other() -> pd.Series:
 def test_intervals_hold_the_truth_as_often_as_they_say(request, target):
     found = request.getfixturevalue(target)
     others = found[~found.index.isin(WHOLE)]
-    assert found.drop(NOISY, errors="ignore").min() >= 0.85, found[found < 0.85]
+    own = found.drop(NOISY, errors="ignore")
+    assert own.min() >= least(0.92), own[own < least(0.92)]
     assert 0.92 <= others.drop(NOISY, errors="ignore").mean() <= 0.98
 
 

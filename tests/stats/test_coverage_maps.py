@@ -94,11 +94,10 @@ def table_of(found: Outcomes, ruler: calibration.Readings, settings: Bootstrap) 
     errors, mean = accuracy.error_shares(found, settings=settings), calibration.means(ruler, settings=settings)
     maps, moving = calibration.monotone(mean), calibration.moving(mean)
     assert moving.all()
-    own, inner, steps = "ruler == 'oracle'", "scale in @between", list(range(1, STEPS))
-    between = SCALES[INNER]  # noqa: F841 (read by the queries)
+    own, inner = "ruler == 'oracle'", f"scale > {SCALES[0]} and scale < {SCALES[-1]}"
     summary = calibration.summary(mean, maps).query(own)
     half = summary[["half_estimate", "half_low", "half_high"]].set_axis(["estimate", "low", "high"], axis=1)
-    equal = calibration.equal_steps(maps, moving, steps=STEPS).query(own).query("step in @steps")
+    equal = calibration.equal_steps(maps, moving, steps=STEPS).query(own).query(f"step > 0 and step < {STEPS}")
     places, orders = calibration.standings(errors, maps, moving).query(own), calibration.orders(errors, maps, moving).query(own)
     named = {"order of the classifiers": "classifiers", "order of the shifts": "shifts"}
     return {

@@ -60,16 +60,32 @@ def benchmark(rng: np.random.Generator, *, models: int, seeds: int, start: np.nd
     return answers(rng, given, seeds=seeds)
 
 
-def truth(given: World, *, other_classes: bool = False) -> tuple[Float[np.ndarray, "groups models scales"], np.ndarray]:
-    """Errors and shares of first failures (and of none) that endless seeds, or endless classes, would show; the last group pools all.
-
-    By Gauss-Hermite quadrature over all that is random, which is normal and adds up.
-    """
+def wrong_given(given: World, *, other_classes: bool = False) -> Float[np.ndarray, "shifts classes models scales points"]:
+    """How probably an answer is wrong at every point of a Gauss-Hermite quadrature over all that is random, which is normal and adds up."""
     variances = [SEED, PAIR, OWN_PAIR, TRAJECTORY, *([CLASS, OWN_CLASS] if other_classes else [])]
     fixed = np.zeros((1, 1)) if other_classes else given.classes[:, None] + given.own
     logit = given.logit[:, None] + fixed[..., None]
-    wrong = expit(logit[..., None] + np.sqrt(np.square(variances).sum()) * POINTS)
+    return expit(logit[..., None] + np.sqrt(np.square(variances).sum()) * POINTS)
+
+
+def integrated(values: Float[np.ndarray, "shifts classes models bins points"]) -> Float[np.ndarray, "groups models bins"]:
+    """Means over the quadrature and the classes, per shift and, as the last group, over all kept trajectories."""
+    part = ((values @ WEIGHTS) / WEIGHTS.sum()).mean(1)
+    return np.concatenate([part, np.average(part, axis=0, weights=KEPT)[None]])
+
+
+def truth(given: World, *, other_classes: bool = False) -> tuple[Float[np.ndarray, "groups models scales"], np.ndarray]:
+    """Errors and shares of first failures (and of none) that endless seeds, or endless classes, would show; the last group pools all."""
+    wrong = wrong_given(given, other_classes=other_classes)
     alive = np.cumprod(1 - wrong, axis=3)
     first = np.concatenate([wrong[:, :, :, :1], alive[:, :, :, :-1] * wrong[:, :, :, 1:], alive[:, :, :, -1:]], 3)
-    errors, failures = (((values @ WEIGHTS) / WEIGHTS.sum()).mean(1) for values in (wrong, first))
-    return tuple(np.concatenate([part, np.average(part, axis=0, weights=KEPT)[None]]) for part in (errors, failures))
+    return integrated(wrong), integrated(first)
+
+
+def recovery(given: World) -> Float[np.ndarray, "groups models"]:
+    """The share of trajectories on which a model is right again after a failure: all but those with rights first and wrongs behind."""
+    wrong = wrong_given(given)
+    alive = np.cumprod(1 - wrong, axis=3)
+    before = np.concatenate([np.ones_like(wrong[:, :, :, :1]), alive], 3)
+    behind = np.concatenate([np.cumprod(wrong[:, :, :, ::-1], axis=3)[:, :, :, ::-1], np.ones_like(wrong[:, :, :, :1])], 3)
+    return integrated(1 - (before * behind).sum(3, keepdims=True))[..., 0]

@@ -7,12 +7,12 @@ from cnslib.plots.captions.words import certain, extremes, listed
 from cnslib.plots.figures import extent
 
 
-def catalog(known: pd.DataFrame) -> str:
+def catalog(known: pd.DataFrame, *, confidence: float) -> str:
     """The caption of accuracy on held-out and on generated pictures (columns exam, model, n, estimate)."""
     means = known.groupby("exam", sort=False)["estimate"].mean()
     finding = f"Mean accuracy: {listed(f'{value:.0%} ({exam})' for exam, value in means.items())}"
     sizes = listed(f"{extent(part['n'].astype(int))[4:]} ({exam})" for exam, part in known.groupby("exam", sort=False))
-    return f"{finding}. n = {sizes}; lines: 95% Wilson intervals; before filtering"
+    return f"{finding}. n = {sizes}; lines: {confidence:.0%} Wilson intervals; before filtering"
 
 
 def catalog_seen(cost: pd.DataFrame) -> str:

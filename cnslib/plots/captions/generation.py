@@ -8,9 +8,9 @@ from cnslib.plots.captions.words import extremes
 from cnslib.plots.figures import extent
 
 
-def guidance(images: int) -> str:
+def guidance(images: int, *, confidence: float) -> str:
     """The caption of accuracy and distance by guidance."""
-    return f"n = {images} images each; 95 % intervals: Wilson, and jackknife over seeds"
+    return f"n = {images} images each; {confidence:.0%} intervals: Wilson, and jackknife over seeds"
 
 
 def choice(best: float, used: float) -> str:
@@ -19,9 +19,9 @@ def choice(best: float, used: float) -> str:
     return f"The benchmark is drawn at guidance **{used}**, {said}."
 
 
-def change(counts: Iterable[int]) -> str:
+def change(counts: Iterable[int], *, confidence: float) -> str:
     """The caption of how far the knob moves a picture; `counts` are the numbers of classes."""
-    return f"{extent(counts)} classes per shift; bands: 95 % bootstrap over classes"
+    return f"{extent(counts)} classes per shift; bands: {confidence:.0%} t intervals over classes"
 
 
 def change_seen(table: pd.DataFrame) -> str:

@@ -34,10 +34,11 @@ def loss_seen(smooth: pd.DataFrame) -> str:
     return f"From the first tenth to the last, the loss of a word changes by {ends}, on average by {share.mean():+.0%}."
 
 
-def frechet(shown: pd.DataFrame, improved: dict) -> str:
+def frechet(shown: pd.DataFrame, improved: dict, *, confidence: float) -> str:
     """The caption of the distances by class."""
     finding = f"By token {count(improved)} of {improved['n']} classes come closer to the catalog than by name"
-    return f"{finding}. {extent(shown['n'])} images per class and prompt; lines: 95% jackknife intervals over seeds; crosses: the floor"
+    lines = f"lines: {confidence:.0%} jackknife intervals over seeds; crosses: the floor"
+    return f"{finding}. {extent(shown['n'])} images per class and prompt; {lines}"
 
 
 def count(share: dict) -> int:

@@ -8,10 +8,10 @@ from cnslib.plots.captions.words import extremes, listed
 from cnslib.plots.figures import extent
 
 
-def health(counts: Iterable[int]) -> str:
+def health(counts: Iterable[int], *, confidence: float) -> str:
     """The caption of alignment and structure; `counts` are the numbers of sliders."""
     measures = "alignment: cosine with the caption of the shift minus that with the plain one; structure: cosine with scale 0"
-    return f"{measures}. {extent(counts)} sliders per shift; bands: 95 % bootstrap over sliders"
+    return f"{measures}. {extent(counts)} sliders per shift; bands: {confidence:.0%} t intervals over sliders"
 
 
 def health_seen(measured: pd.DataFrame) -> str:
@@ -67,16 +67,16 @@ def pilot_seen(seen: pd.DataFrame, used: dict[str, float]) -> str:
     return f"{text} Least under {low} and most under {high}."
 
 
-def pilot_curves(counts: Iterable[int]) -> str:
-    """The caption of what the oracle reads along the scale; `counts` are the numbers of trajectories."""
-    return f"{extent(counts)} trajectories per shift and eta; bands: 95 % bootstrap over trajectories"
+def pilot_curves(counts: Iterable[int], *, note: str) -> str:
+    """The caption of what the oracle reads along the scale; `counts` are the numbers of trajectories, `note` says what intervals are."""
+    return f"{extent(counts)} trajectories per shift and eta; bands: {note}"
 
 
-def answer(rising: dict, kept: dict, scale: float) -> str:
+def answer(rising: dict, kept: dict, scale: float, *, confidence: float) -> str:
     """The answer of the page: the share of steps that raise the alignment, and the structure that is kept at the last scale."""
     word = (
         "Yes: the alignment with the shift rises in" if rising["low"] > 0.5 else "Not reliably: the alignment with the shift rises in only"
     )
-    bounds = f"95 % interval {rising['low']:.0%} to {rising['high']:.0%}"
+    bounds = f"{confidence:.0%} interval {rising['low']:.0%} to {rising['high']:.0%}"
     first = f"{word} {rising['estimate']:.0%} of the steps of {rising['n']} sliders ({bounds})"
     return f"**{first}; at scale {scale} the features keep a cosine of {kept['estimate']:.2f} with the unshifted picture.**"

@@ -9,7 +9,9 @@ def test_the_two_exams_are_compared():
     known = pd.DataFrame(
         {"exam": ["held out", "held out", "generated"], "model": ["a", "b", "a"], "n": [640, 640, 80], "estimate": [0.9, 0.7, 0.5]}
     )
-    assert evaluation.catalog(known).startswith("Mean accuracy: 80% (held out) and 50% (generated). n = 640 (held out) and 80 (generated);")
+    said = evaluation.catalog(known, confidence=0.9)
+    assert "90% Wilson intervals" in said
+    assert said.startswith("Mean accuracy: 80% (held out) and 50% (generated). n = 640 (held out) and 80 (generated);")
     cost = pd.DataFrame({"cost": [0.3, -0.1], "low": [0.2, -0.3], "high": [0.4, 0.1]}, index=["vit", "mae"])
     seen = evaluation.catalog_seen(cost)
     assert "-0.30 (-0.40 to -0.20) for *vit* to +0.10 (-0.10 to +0.30) for *mae*." in seen

@@ -6,8 +6,8 @@ from cnslib.plots.captions import generation
 
 
 def test_figures_tell_what_n_counts():
-    assert generation.guidance(120) == "n = 120 images each; 95 % intervals: Wilson, and jackknife over seeds"
-    assert generation.change([10, 10]) == "n = 10 classes per shift; bands: 95 % bootstrap over classes"
+    assert generation.guidance(120, confidence=0.9) == "n = 120 images each; 90% intervals: Wilson, and jackknife over seeds"
+    assert generation.change([10, 10], confidence=0.9) == "n = 10 classes per shift; bands: 90% t intervals over classes"
 
 
 def test_a_guidance_that_the_rule_does_not_take_asks_for_another():

@@ -21,9 +21,8 @@ def test_distances_name_the_classes_and_the_floor():
     rows = [("all", "difference", -0.9), ("bag", "difference", -0.2), ("coat", "difference", 0.1), ("bag", "in_star", 0.3)]
     table = pd.DataFrame([*rows, ("coat", "in_star", 0.5)], columns=["class", "prompt", "estimate"]).assign(n=20)
     table = table.assign(low=table["estimate"] - 0.15, high=table["estimate"] + 0.15)
-    assert inversion.frechet(table, {"estimate": 0.5, "n": 2}).startswith(
-        "By token 1 of 2 classes come closer to the catalog than by name. n = 20"
-    )
+    said = inversion.frechet(table, {"estimate": 0.5, "n": 2}, confidence=0.9)
+    assert said.startswith("By token 1 of 2 classes come closer to the catalog than by name. n = 20") and "90% jackknife" in said
     seen = inversion.frechet_seen(table, pd.DataFrame({"class": ["bag", "coat"], "estimate": [0.1, 0.1]}))
     assert "changes by -0.200 (bag) to +0.100 (coat); the whole interval is below zero for 1 of 2 classes and above it for 0." in seen
     assert seen.endswith("On average the tokens' images are 0.300 above the floor of real scenes.")

@@ -7,7 +7,7 @@ from cnslib.plots.captions import sliders
 
 
 def test_the_health_figure_tells_how_many_sliders_a_shift_has():
-    assert sliders.health([10, 9, 10]).endswith("n = 9 to 10 sliders per shift; bands: 95 % bootstrap over sliders")
+    assert sliders.health([10, 9, 10], confidence=0.9).endswith("n = 9 to 10 sliders per shift; bands: 90% t intervals over sliders")
     rows = [("fog", 0, -0.5, 1.0), ("fog", 2.5, 0.5, 0.75), ("rain", 0, -0.25, 1.0), ("rain", 2.5, 0.5, 0.5)]
     table = pd.DataFrame(rows, columns=["shift", "scale", "alignment", "structure"])
     seen = sliders.health_seen(table.melt(["shift", "scale"], var_name="measure", value_name="estimate"))
@@ -56,7 +56,7 @@ def test_without_a_pilot_nothing_is_claimed_of_its_rule():
 )
 def test_a_knob_works_if_the_whole_interval_lies_above_a_half(low, word):
     rising = {"n": 140, "estimate": 0.62, "low": low, "high": 0.7}
-    assert sliders.answer(rising, {"estimate": 0.456}, 2.5) == (
-        f"**{word} 62% of the steps of 140 sliders (95 % interval {low:.0%} to 70%); "
+    assert sliders.answer(rising, {"estimate": 0.456}, 2.5, confidence=0.9) == (
+        f"**{word} 62% of the steps of 140 sliders (90% interval {low:.0%} to 70%); "
         "at scale 2.5 the features keep a cosine of 0.46 with the unshifted picture.**"
     )
