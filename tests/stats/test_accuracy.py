@@ -157,6 +157,9 @@ def test_a_reference_that_does_not_fail_gives_nan_and_a_flag_never_infinity():
         assert not np.isinf(table[["estimate", "low", "high"]].to_numpy(float)).any()
     alone = accuracy.corruption_error(shares(perfect), reference="alexnet")
     assert alone[["estimate", "low", "high"]].isna().all(axis=None) and not alone["defined"].any()
+    twice = accuracy.corruption_error(shares(pd.concat([perfect, perfect.assign(shift="heavy fog")])), reference="alexnet")
+    assert twice["shift"].tolist() == [shift for shift in ("heavy fog", "heavy snow", accuracy.MEAN) for _ in range(2)]
+    assert twice["estimate"].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -172,6 +175,13 @@ def test_a_relative_error_needs_trajectories_and_a_reference_that_surely_loses(l
     words = {"alexnet": ["..x"] * lost + ["xx."] * won + ["..."] * kept, "resnet": [".xx"] * (lost + won + kept)}
     table = accuracy.relative_corruption_error(shares(predictions(words)), reference="alexnet")
     assert table["defined"].eq(defined).all() and table["estimate"].notna().eq(defined).all()
+
+
+def test_a_reference_that_loses_just_enough_defines_the_ratio():
+    losses = np.full((3, 2, 2), accuracy.LEAST_LOSS)
+    errors = accuracy.Shares(losses[..., None], ["heavy snow", accuracy.ALL], np.array([5, 5]), ["alexnet", "resnet"], [0.0], 0.95)
+    assert accuracy.error_ratio(losses, errors, reference="alexnet", trajectories=5)["defined"].all()
+    assert not accuracy.error_ratio(losses * 0.99, errors, reference="alexnet", trajectories=5)["defined"].any()
 
 
 def test_a_resample_without_a_positive_denominator_counts_as_infinite():
@@ -217,6 +227,13 @@ def test_records_have_the_shape_of_metrics():
     mean = accuracy.mean_accuracy(shares(predictions(HAND))).query("shift == @accuracy.ALL")
     found = bootstrap.records(mean, "scale")
     assert list(found) == [0.0, 0.5, 1.0] and set(found[0.0]) == {"n", "estimate", "low", "high"}
+
+
+def test_the_headline_names_its_records_with_the_suffix_and_without_one_alone():
+    errors = shares(random_predictions(3, trajectories=60))
+    names = ["accuracy_scale_0", "accuracy_scale_1", "drop", "ce", "rce"]
+    assert list(accuracy.headline(errors, reference="alexnet")) == names
+    assert list(accuracy.headline(errors, reference="alexnet", suffix="_b")) == [f"{name}_b" for name in names]
 
 
 MANY = Bootstrap(2000, 0.95, 3, "same classes")

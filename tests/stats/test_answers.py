@@ -24,7 +24,13 @@ def test_two_exams_have_shares_with_wilson_intervals_and_their_difference():
 
 
 def test_the_trajectory_on_which_answers_are_most_divided():
-    rows = [("fog", "bag", 1, False), ("fog", "bag", 1, False), ("fog", "coat", 2, True), ("fog", "coat", 2, False)]
+    rows = [
+        ("fog", "bag", 1, False),
+        ("fog", "bag", 1, False),
+        ("fog", "coat", 2, True),
+        ("fog", "coat", 2, False),
+        ("fog", "coat", 3, True),
+    ]
     table = pd.DataFrame(rows, columns=["shift", "class", "seed", "wrong"])
     key = answers.divided(table)
     assert key == ("fog", "coat", 2) and answers.of_trajectory(table, key).index.tolist() == [2, 3]

@@ -74,6 +74,13 @@ def test_the_deviation_between_classifiers_without_chance_is_the_standard_deviat
     assert axes.deviation_between(values) == pytest.approx(np.full(50, np.std([0.1, 0.2, 0.4], ddof=1)))
 
 
+def test_chance_is_taken_once_from_the_sample_and_twice_from_a_resample():
+    """Half the squared difference of two models is their variance; the resamples move each by 0.1 about its mean, which adds 0.02."""
+    values = np.array([[0, 1], [0, 1.2], [0, 0.8]])
+    expected = np.sqrt([1 / 2 - 0.02, 1.2**2 / 2 - 0.04, 0.8**2 / 2 - 0.04])
+    assert axes.deviation_between(values) == pytest.approx(expected)
+
+
 def test_an_axis_stands_out_only_if_its_classifiers_differ_more_with_certainty():
     words = {"a": ["..."] * 40, "b": [".xx"] * 40, "c": ["..x"] * 10 + ["..."] * 30, "d": ["..."] * 30 + ["..x"] * 10}
     errors, members = shares(predictions(words)), {"wide": ["a", "b"], "narrow": ["c", "d"]}

@@ -340,3 +340,8 @@ def test_published_drops_and_growths_of_gaps_are_those_of_table_5(published):
     average = lost.mean(axis=1)  # scale 0 included, as in the table's last column
     deit_loses_more = average["deit3_base_patch16_224.fb_in1k"] - average["vssm_base_v0"]
     assert published["deit_mixer"] == pytest.approx(deit_loses_more, abs=6e-4)
+
+
+def test_the_mean_of_what_is_known_warns_of_nothing_where_nothing_is():
+    found = claims.mean(np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]]), 1)
+    assert found[0] == 2 and np.isnan(found[1])

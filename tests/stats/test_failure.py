@@ -24,6 +24,12 @@ def test_intervals_and_kinds_of_failures_by_hand():
     assert tuple(found.loc[("vit", 1), ["after", "until", "kind"]]) == (-np.inf, 0.0, "at scale 0")
 
 
+def test_the_failure_points_of_all_classifiers_are_one_table():
+    found = failure.failure_points(predictions(HAND))
+    assert found.index.tolist() == list(range(6)) and found["model"].tolist() == ["alexnet"] * 3 + ["resnet"] * 3
+    assert found["failure_point"].tolist() == pytest.approx([1, 0.5, 0.5, 1, 0.5, np.nan], nan_ok=True)
+
+
 def test_the_survival_curve_is_the_product_limit_estimate_of_statsmodels():
     table = random_predictions(5, shifts=("heavy snow",), trajectories=60)
     found = failure.curves(failures(table))

@@ -39,6 +39,11 @@ def test_a_gate_holds_on_the_right_side_of_its_bound_and_at_it(key, estimate, ex
     assert gates.table({key: record(estimate)})["reached"].tolist() == [expected]
 
 
+def test_the_table_says_from_which_side_a_bound_is_to_be_reached():
+    table = gates.table({key: record(0.5) for key in ("start_worst_class", "filter_good_dropped")})
+    assert table["to reach"].tolist() == [">= 0.9", "<= 0.12"]
+
+
 def test_the_sentence_names_every_gate_that_is_missed_with_its_number():
     text = gates.said({"rising_mean": record(0.9), "zoo_scale_0_all": record(0.55)})
     assert text == "1 of 2 gates hold. **Missed: zoo_scale_0_all (0.55, to reach 0.8).**"

@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 from scipy.stats import norm
-from tiny_lines import FAMILIES, SCALES, SETTINGS, catalog, scattered, shares, simulated
+from tiny_lines import FAMILIES, SCALES, SETTINGS, catalog, reflections, scattered, shares, simulated
 
 from cnslib.stats import accuracy, line
 
@@ -139,6 +139,42 @@ def test_the_share_of_rising_lines_counts_p_values_of_scipy_and_no_falling_line(
     assert line.followed(found)["estimate"] == pytest.approx(np.mean([t.pvalue < 0.05 and t.slope > 0 for t in tests]))
 
 
+def test_a_line_rises_from_the_p_value_of_scipy_on_and_not_from_a_stricter_one():
+    """Two lines of six models with p just below 0.05 and just above."""
+    start, bend = np.linspace(0.5, 0.9, 6), np.array([5, -1, -4, -4, -1, 5]) / 100  # a parabola is orthogonal to the line
+    lines = [start - 0.1, *(0.3 * (start - 0.7) + width * bend + 0.5 for width in (0.74, 0.82))]
+    p = [scipy.stats.linregress(start, own).pvalue for own in lines[1:]]
+    assert 0.03 < p[0] < 0.05 < p[1] < 0.07
+    assert line.followed(line.points(shares(np.stack(lines, 1)), catalog(start)))["estimate"] == 0.5
+
+
+def test_noise_is_taken_from_each_moment_by_itself_once_from_the_sample_and_twice_from_a_resample():
+    assert line.without_noise(np.array([[1.0, 10.0], [2.0, 12.0], [2.0, 14.0]])).tolist() == [[0, 7], [0, 6], [0, 8]]
+
+
+def change(found: line.Points) -> pd.DataFrame:
+    """How a slope changes without a family."""
+    return line.left_out(found, FAMILIES).filter(like="change_").rename(columns=lambda name: name.removeprefix("change_"))
+
+
+@pytest.mark.parametrize(
+    ("table", "within"),
+    [
+        (line.slopes, line.ANYWHERE),
+        (line.gains, line.ANYWHERE),
+        (line.mean_gains, line.ANYWHERE),
+        (lambda found: line.left_out(found, FAMILIES), line.ANYWHERE),
+        (change, line.ANYWHERE),
+        (lambda found: pd.DataFrame([line.steeper(found)]), line.ANYWHERE),
+        (lambda found: pd.DataFrame([line.gain_difference(found, "a", "c")]), line.ANYWHERE),
+        (lambda found: pd.DataFrame([line.followed(found, np.arange(8) < 4)]), (0, 1)),
+    ],
+)
+def test_an_interval_is_reflected_at_the_estimate(table, within):
+    for bound, expected in reflections(table, within=within):
+        assert bound.tolist() == pytest.approx(expected.tolist())
+
+
 def test_models_of_one_accuracy_draw_no_line_and_break_nothing():
     found = line.points(shares(np.stack([ID, 0.8 * ID, 0.5 * ID], 1)), catalog(np.full(6, 0.7)))
     table = line.slopes(found)
@@ -200,7 +236,9 @@ def test_both_lines_on_all_axes_and_the_lines_without_dependent_models():
         "all classifiers",
         "without 2 of the generator's pool",
     ]
-    assert len(line.scatters(found, [("heavy snow", 0.5), ("heavy snow", 1.0)])) == 32
+    points = line.scatters(found, [("heavy snow", 0.5), ("heavy snow", 1.0)])
+    sides = [f"{side}{end}" for side in ("id", "ood") for end in ("", "_low", "_high")]
+    assert len(points) == 32 and list(points) == ["shift", "scale", "axes", "model", "n", *sides, "expected"]
 
 
 def test_the_catalog_is_drawn_apart_from_the_benchmark(tmp_path):

@@ -53,6 +53,8 @@ def test_claims_about_lines_are_our_records_beside_the_papers():
     assert table.loc["growth of the slope, linear axes", "estimate"] == pytest.approx(0.3)
     assert table.loc["lines that rise with p below 0.05", "estimate"] == 1 and table.iloc[0]["published"] == 1
     assert table.loc["gain of ConvNeXt minus that of DeiT", "estimate"] == pytest.approx(0, abs=1e-9)
+    assert table["published"].tolist()[1:] == ["above 0.5", "above 0", "above 0"]
+    assert table["source"].tolist() == ["Fig. 22; Tables 5, 7", "Fig. 21", "Fig. 23", "Fig. 24"]
     assert len(printed_lines.claims(found, *sides, supervised=None, played={"convnext": "absent"})) == len(table) - 1
 
 

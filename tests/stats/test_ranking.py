@@ -52,6 +52,14 @@ def test_the_paired_difference_has_the_width_of_regression_with_cluster_robust_e
     assert scipy.stats.norm.isf(row["p"] / 2) == pytest.approx(abs(regression.tvalues.iloc[0]), rel=0.05)
 
 
+def test_the_p_values_of_one_scale_are_corrected_after_holm():
+    """Three pairs: times 3, 2 and 1 from the smallest on, never falling and at most 1."""
+    words = {"a": ["..x"] * 6 + ["..."] * 34, "b": ["..."] * 36 + ["..x"] * 4, "c": ["..."] * 20 + ["..x"] * 9 + ["..."] * 11}
+    part = ranking.pairs(shares(predictions(words))).query("scale == 1").sort_values("p")
+    assert 0.01 < part["p"].iloc[0] < 0.3
+    assert part["p_holm"].tolist() == pytest.approx(np.maximum.accumulate(part["p"] * [3, 2, 1]).clip(upper=1).tolist())
+
+
 def test_two_of_very_many_classifiers_are_told_apart():
     words = {f"model {i:02d}": ["..."] * 30 + ["x.."] * (10 + i % 2) + ["..."] * (1 - i % 2) for i in range(23)}
     words["last"] = ["..."] * 6 + ["xxx"] * 35

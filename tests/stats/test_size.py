@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
-from tiny_lines import SCALES, SETTINGS, catalog, images, shares, simulated
+from tiny_lines import SCALES, SETTINGS, catalog, images, reflections, shares, simulated
 
 from cnslib.stats import line, size
 from cnslib.stats.accuracy import ALL, Shares
@@ -152,6 +152,20 @@ def test_without_families_of_several_sizes_the_tables_are_empty():
     assert not len(size.partial(found, families))
 
 
-def test_a_model_without_a_known_size_is_named():
-    with pytest.raises(ValueError, match=r"number of weights of a is not known"):
-        size.sized(noisy(1), dict.fromkeys(MODELS[1:], 1), FAMILY)
+@pytest.mark.parametrize("names", [FAMILY, {}])
+def test_the_tables_have_their_columns_with_and_without_families(names):
+    found, record = noisy(1), ["n", "estimate", "low", "high"]
+    families = size.sized(found, PARAMETERS, names)
+    assert list(size.pooled(found, families)) == list(size.noise_free(found, families)) == ["family", "models", *record]
+    assert list(size.per_doubling(found, families)) == ["family", "models", "of", *record]
+    partial = size.partial(found, families)
+    assert list(partial) == ["shift", "family", "scale", *record, "models", "p", "p_holm"]
+    assert partial.index.tolist() == list(range(len(partial)))
+
+
+@pytest.mark.parametrize("table", [size.partial, size.pooled, size.per_doubling])
+def test_an_interval_is_reflected_at_the_estimate(table):
+    index = size.members(noisy(1), PARAMETERS, [MODELS])
+    within = (-np.inf, np.inf) if table is size.per_doubling else (-1, 1)
+    for bound, expected in reflections(lambda found: table(found, {"all": index}), within=within):
+        assert bound.tolist() == pytest.approx(expected.tolist())

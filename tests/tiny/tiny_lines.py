@@ -1,5 +1,6 @@
 """Accuracies of models on a line, about one, and simulated from abilities."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,26 @@ def shares(accuracy: np.ndarray, scales: list[float] = SCALES, n: int = 400) -> 
 
 def catalog(accuracy: np.ndarray, n: int = 400) -> Shares:
     return shares(np.asarray(accuracy)[:, None], [0.0], n)
+
+
+def between(sample: tuple[np.ndarray, np.ndarray], resample: tuple[np.ndarray, np.ndarray]) -> line.Points:
+    """Points of two draws, each the catalog's accuracies and those [models, scales]: one is the sample, the other both resamples."""
+    pairs = zip(sample, resample, (catalog(sample[0]), shares(sample[1])), strict=True)
+    start, errors = (
+        replace(plain, samples=1 - np.stack([own, other, other]).reshape(3, 1, len(own), -1).repeat(2, 1)) for own, other, plain in pairs
+    )
+    return line.points(errors, start)
+
+
+def reflections(table: Callable[[line.Points], pd.DataFrame], *, within: tuple[float, float]) -> list[tuple[pd.Series, pd.Series]]:
+    """The lower and the upper bounds of a table, each beside what they are when resamples are reflected at the estimate, by hand.
+
+    Both resamples are the same draw: a bound lies as far on the one side of the estimate as their value does on the other.
+    """
+    sample, resample = ((rng.uniform(0.3, 0.8, 8), rng.uniform(0.3, 0.8, (8, 3))) for rng in map(np.random.default_rng, (1, 2)))
+    found, other = table(between(sample, resample)), table(between(resample, resample))
+    own, turned = found["estimate"], (2 * found["estimate"] - other["estimate"]).clip(*within)
+    return [(found["low"], np.minimum(turned, own)), (found["high"], np.maximum(turned, own))]
 
 
 def scattered(seed: int, models: int = 8, axes: str = "linear") -> line.Points:
