@@ -1,6 +1,7 @@
 """The course: every lesson has what a lesson needs, runs unanswered, and its solutions are right."""
 
 import json
+import re
 
 import nbformat
 import pytest
@@ -53,6 +54,12 @@ def test_code_cells_are_short_and_hold_no_outputs(name):
     lines = [cell.source.splitlines() for cell in cells]
     assert max(map(len, lines)) <= 8 and max(len(line) for cell in lines for line in cell) <= 88
     assert not any(cell.outputs or "def " in cell.source for cell in cells)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_curves_of_shifts_and_classifiers_have_the_look_that_they_have_in_the_chapters(name):
+    code = "\n".join(cell.source for cell in lesson(name).cells if cell.cell_type == "code")
+    assert "use_style(shifts=" in code or not re.search(r"curves\.\w+|palette\.looks", code)
 
 
 @pytest.mark.parametrize("name", LESSONS)

@@ -78,3 +78,5 @@ def test_the_first_notebook_runs_and_shows_three_figures(forking):
     book, place = nbformat.read(START, as_version=4), {"metadata": {"path": str(paths.ROOT)}}
     made = NotebookClient(book, timeout=600, resources=place, kernel_manager_class=forking).execute()
     assert sum("image/png" in output.get("data", {}) for cell in made.cells for output in cell.get("outputs", [])) == 3
+    said = next(cell for cell in made.cells if cell.id == "said").outputs[0]["text"]
+    assert said.startswith("The class is sneaker. Under heavy snow")  # the example chosen by eye, not the next best
