@@ -15,6 +15,7 @@ from cnslib.core.names import demand
 COURSE = paths.NOTEBOOKS / "course"
 SOLUTION = re.compile(r"^## (\w+)\n\n```python\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 # A number, or some in their order; a tuple of texts, of which each is right; a set of names; a Series by its labels.
+EQUAL = 1e-9  # numbers nearer than this are the same: two mistakes may lie within the tolerance of each other
 Answer = float | np.ndarray | tuple[str, ...] | frozenset[str] | pd.Series
 
 
@@ -44,11 +45,12 @@ class Exercise:
         if answer is ...:
             return Reply("There is no answer yet: put it in place of the three dots and run the cell again.", False)
         if wanted := unlike(answer, self.right):
-            return Reply(f"The answer should be {wanted}; yours is a {type(answer).__name__}.", False)
+            return Reply(f"The answer should be {wanted}; yours {form(answer)}.", False)
         if same(answer, self.right, self.tolerance):
             return Reply(self.praise, True)
         known = [said for said, wrong in self.mistakes.items() if same(answer, wrong, self.tolerance)]
-        return Reply(known[0] if known else f"Hint: {self.hints[0]}", False)
+        nearest = [said for said in known if same(answer, self.mistakes[said], EQUAL)]
+        return Reply((nearest or known or [near(answer, self.right) or f"Hint: {self.hints[0]}"])[0], False)
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,27 @@ def unlike(answer: Any, right: Answer) -> str:
         fits = isinstance(answer, (set, frozenset, list, tuple, np.ndarray, pd.Index, pd.Series))
         return "" if fits else "a set or list of names"
     if isinstance(right, tuple):
-        return "" if isinstance(answer, str) else "a name in quotation marks"
+        return "" if isinstance(answer, str) else "a text in quotation marks"
     return "" if numeric(answer) and np.shape(answer) == np.shape(right) else numbers(np.shape(right))
+
+
+def form(answer: Any) -> str:
+    """What an answer is, in words that tell how it differs from what was asked for."""
+    if numeric(answer) and np.size(answer) > 1:
+        return f"is {numbers(np.shape(answer))}"
+    kind = type(answer).__name__
+    return f"is {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def near(answer: Any, right: Answer) -> str:
+    """What to say of the right numbers in other clothes: rounded too far, or in percent; else nothing."""
+    if not numeric(right) or isinstance(right, frozenset | tuple | pd.Series):
+        return ""
+    if any(same(answer, np.round(right, digits), EQUAL) for digits in (1, 2)) and not np.array_equal(right, np.round(right)):
+        return "Nearly: the answer is rounded too far. Give three digits after the point, or leave it as it is computed."
+    if np.all(np.abs(right) <= 1) and same(answer, 100 * np.asarray(right), 0.5):
+        return "That is in percent. Give a share between 0 and 1."
+    return ""
 
 
 def numbers(shape: tuple[int, ...]) -> str:
@@ -112,8 +133,13 @@ def same(answer: Any, other: Answer, tolerance: float) -> bool:
     if isinstance(other, frozenset):
         return set(map(str, answer)) == other
     if isinstance(other, tuple):
-        return answer.strip() in other
+        return bare(answer) in map(bare, other)
     return bool(np.shape(answer) == np.shape(other) and np.allclose(answer, other, rtol=0, atol=tolerance, equal_nan=True))
+
+
+def bare(text: str) -> str:
+    """A text without what does not count: spaces and a full stop at its ends, capital letters."""
+    return text.strip(" .").lower()
 
 
 def solutions(lesson: str) -> dict[str, str]:

@@ -71,6 +71,8 @@ def target(plain: np.ndarray, shifted: np.ndarray) -> Exercise:
             "That is one arrow too far: start at `plain`, not at `shifted`.": shifted + ETA * (shifted - plain),
             "You walked the other way, from the shift to the class.": ETA * plain - (ETA - 1) * shifted,
             "That is one arrow only. Walk `eta` times as far.": shifted,
+            "That is a single arrow without its start. Begin at `plain`, and walk `eta` times as far.": shifted - plain,
+            "You added `shifted` itself. The arrow is the difference of the two.": plain + ETA * shifted,
         },
         praise="The same in other words: 4 times `shifted` minus 3 times `plain`. At `eta` = 1 it would be `shifted` itself.",
     )
@@ -85,6 +87,8 @@ def size(inputs: int, outputs: int, *, rank: int) -> Exercise:
             "That is the layer itself. The adapter has two thin matrices.": float(inputs * outputs),
             "The two matrices stand side by side: add their sizes instead of multiplying them.": float(rank * inputs * outputs),
             "That would be rank 1. Each matrix is `rank` values wide.": float(inputs + outputs),
+            "That is `A` alone. `B` has values, too.": float(rank * inputs),
+            "That is `B` alone. `A` has values, too.": float(rank * outputs),
         },
         tolerance=0.5,
         praise=f"The layer has {inputs * outputs:,} values: the adapter is {rank * (inputs + outputs) / (inputs * outputs):.1%} of it.",
@@ -96,11 +100,17 @@ def weights(weight: np.ndarray, left: np.ndarray, right: np.ndarray, *, scale: f
     rank, change = len(right), left @ right
     return Exercise(
         weight + scale / rank * change,
-        ("The change is `scale * alpha / rank` times the product B @ A; it is added to the weights.", "`alpha` is 1 and `rank` is 2 here."),
+        (
+            "The change is `scale * alpha / rank` times the product B @ A; it is added to the weights.",
+            "`B @ A` is the product of two matrices; `B * A` would multiply value by value.",
+        ),
         {
             "The factor `alpha / rank` is missing: LoRA divides by the rank, so that the rank can be changed alone.": weight
             + scale * change,
             "That is the adapter at scale 1. The scale multiplies the change.": weight + change / rank,
+            "That is the layer without its adapter. Add the change.": weight,
+            "That is the product alone. Multiply it by `scale * alpha / rank`, and add it to `W`.": change,
+            "You added the bare product. It is multiplied by `scale * alpha / rank` first.": weight + change,
             "The change alone is not enough: it is *added* to the weights.": scale / rank * change,
             "The scale multiplies the change only. At scale 0 the model must be the original one.": scale * (weight + change / rank),
         },
@@ -117,11 +127,12 @@ def steps(levels: Int[np.ndarray, "steps"]) -> Exercise:
         {
             "Those are the steps *without* the slider, which lay out the picture.": float(len(levels) - late),
             "Those are all steps. The first ones run without the slider.": float(len(levels)),
+            "Three quarters of the steps: nearly, but a step runs or it does not. Count the levels.": 0.75 * len(levels),
             "You took the noisy end. The slider acts on the *last* steps, where the noise level is low.": (
                 float((levels > 1000 - START).sum())
             ),
         },
-        tolerance=0.5,
+        tolerance=0.1,
         praise="The first steps decide where things stand. Leaving them alone keeps the garment in its place.",
     )
 
@@ -131,8 +142,9 @@ def rising(report: pd.DataFrame) -> Exercise:
     ordered = report.sort_values(tables.KEY)
     ends = ordered.groupby(tables.TRAJECTORY)["alignment"].agg(["first", "last"])
     falls = ordered.groupby(tables.TRAJECTORY)["alignment"].diff().dropna() < 0
+    share = float(health.steps(report)["rises"].mean())
     return Exercise(
-        float(health.steps(report)["rises"].mean()),
+        share,
         (
             "Sort by trajectory and scale, then take differences *within* each trajectory, a (shift, class, seed).",
             'The first row of a trajectory has no difference: `groupby([...])["alignment"].diff().dropna()`.',
@@ -149,7 +161,7 @@ def rising(report: pd.DataFrame) -> Exercise:
             ),
             "Those are the steps that lower the alignment.": float(falls.mean()),
         },
-        praise="The paper reports 0.73 for its sliders (supplement H).",
+        praise=f"Here {share:.0%} of the steps rise. The paper reports 73% for its sliders (supplement H).",
     )
 
 

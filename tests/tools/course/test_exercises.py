@@ -21,6 +21,27 @@ def test_a_known_mistake_is_told_and_an_unknown_one_gets_the_first_hint():
     assert NUMBER.check(0.5) == exercises.Reply("Hint: Subtract.", False)
 
 
+def test_of_two_mistakes_within_the_tolerance_the_one_that_was_made_is_told():
+    close = Exercise(0.2, ("",), {"First.": 0.5, "Second.": 0.501})
+    assert close.check(0.501).text == "Second." and close.check(0.5).text == "First." and close.check(0.5005).text == "First."
+
+
+@pytest.mark.parametrize(
+    "right, answer, said",
+    [
+        (0.9342, 0.9, "rounded too far"),
+        (0.9342, 0.93, "rounded too far"),
+        (np.array([0.11, 0.333]), [0.1, 0.3], "rounded too far"),
+        (0.9342, 93.42, "in percent"),
+        (0.9342, 93, "in percent"),
+        (38.0, 40.0, "Hint"),
+        (0.9342, 1.0, "Hint"),
+    ],
+)
+def test_the_right_number_in_other_clothes_is_known(right, answer, said):
+    assert said in Exercise(right, ("Count.",)).check(answer).text
+
+
 def test_three_dots_are_no_answer():
     assert NUMBER.check(...).right is False and "three dots" in NUMBER.check(...).text
 
@@ -32,7 +53,9 @@ def test_three_dots_are_no_answer():
         (0.2, [0.2], "a number; yours is a list"),
         (np.array([0.1, 0.3]), 0.2, "2 numbers; yours is a float"),
         (np.array([0.1, 0.3]), [[1, 2], [3]], "2 numbers; yours is a list"),
-        (("sneaker",), 3, "a name in quotation marks; yours is a int"),
+        (np.array([0.1, 0.3]), np.ones((2, 3)), "2 numbers; yours is 2 by 3 numbers"),
+        (38.0, np.arange(50) > 12, "a number; yours is 50 numbers"),
+        (("sneaker",), 3, "a text in quotation marks; yours is an int"),
         (frozenset({"vit"}), "vit", "a set or list of names; yours is a str"),
         (pd.Series({"fog": 1.0}), 1.0, "a Series with a number for each of fog; yours is a float"),
         (pd.Series({"fog": 1.0}), pd.Series({"snow": 1.0}), "a Series with a number for each of fog; yours is a Series"),
@@ -48,6 +71,7 @@ def test_an_answer_of_another_form_is_told_the_form(right, answer, wanted):
         (np.array([0.1, 0.3]), (0.1, 0.3)),
         (np.inf, float("inf")),
         (("sneaker", "bag"), "bag"),
+        (("in heavy snow",), " In heavy snow."),
         (frozenset({"vit", "deit"}), ["deit", "vit"]),
         (pd.Series({"fog": 1.0, "snow": 2.0}), pd.Series({"snow": 2, "fog": 1})),
     ],

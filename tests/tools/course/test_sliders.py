@@ -44,10 +44,11 @@ def test_the_weights_are_those_computed_by_hand(sheet):
 
 def test_the_slider_acts_on_38_of_50_steps(sheet):
     assert sheet.check("steps", 38).right and "without" in sheet.check("steps", 12).text
+    assert "Count the levels" in sheet.check("steps", 37.5).text  # three quarters of 50, which no count gives
 
 
 def test_three_of_six_steps_rise(sheet):
-    assert sheet.check("rising", 3 / 6).right
+    assert sheet.check("rising", 3 / 6).right and "Here 50%" in sheet.check("rising", 3 / 6).text
     assert "across trajectories" in sheet.check("rising", 4 / 7).text
 
 
