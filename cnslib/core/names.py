@@ -19,6 +19,11 @@ SHIFTS = (
 UNSHIFTED = "unshifted"
 
 
+def of_the_paper(shifts: list[str]) -> list[str]:
+    """Those of some shifts that are among the paper's fourteen: a renderer draws them, and an oracle names them."""
+    return [shift for shift in shifts if shift in SHIFTS]
+
+
 def identifier(name: str) -> str:
     """A class or shift name as part of a file name: blanks become underscores."""
     return name.replace(" ", "_")

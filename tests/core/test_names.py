@@ -11,6 +11,10 @@ def test_there_are_fourteen_shifts_eight_of_them_styles():
     assert names.identifier("style of a tattoo") == "style_of_a_tattoo"
 
 
+def test_a_shift_of_ones_own_is_none_of_the_paper():
+    assert names.of_the_paper(["heavy snow", "heavy rain in heavy fog", "cartoon style"]) == ["heavy snow", "cartoon style"]
+
+
 def test_a_token_is_lower_case_without_blanks():
     assert names.token("ankle boot") == "<ankle-boot*>"
     assert names.token("Great White Shark") == "<great-white-shark*>"

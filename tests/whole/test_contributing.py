@@ -1,5 +1,6 @@
-"""The three changes of CONTRIBUTING.md: each is one file, applies to this tree as it stands, and does what the text says."""
+"""The four changes of CONTRIBUTING.md: each is one file, applies to this tree as it stands, and does what the text says."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -14,7 +15,7 @@ import pandas as pd
 import pytest
 import tiny_sliders
 from ruamel.yaml import YAML
-from tiny_encoders import write_timm
+from transformers import CLIPTokenizer
 
 from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
@@ -25,6 +26,7 @@ from cnslib.tools import cli, runner
 
 ROOT = paths.ROOT
 DIFFS = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)
+(RECIPE,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)
 CLASSES, SHIFTS, SCALES, SEEDS = ["t-shirt", "sneaker"], ["cartoon style", "heavy snow"], [0.0, 1.0, 2.5], 2
 
 
@@ -67,12 +69,13 @@ def answer(sections: dict, artifacts: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    """A root with the first and the third change, the base models, a tiny grid of pictures and the classifier that is named."""
+    """A root with the first and the last change, the base models, a tiny grid of pictures and the classifier that is named."""
     folder = tmp_path_factory.mktemp("house")
     changed(folder, DIFFS[0])
-    changed(folder, DIFFS[2])
+    changed(folder, DIFFS[3])
     (folder / "data").symlink_to(ROOT / "data")
-    write_timm(folder / "weights" / "mine", outputs=8)
+    with contextlib.chdir(folder):
+        exec(RECIPE, {})
     write_pictures(folder / "artifacts" / "generation")
     grid = {"classes": CLASSES, "shifts": SHIFTS, "scales": SCALES, "seeds": SEEDS}
     base = {"out": str(folder), "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1, "target": "same classes"}} | grid
@@ -99,7 +102,7 @@ def test_every_command_that_the_texts_name_exists():
 
 
 def test_each_change_is_one_file():
-    assert [named(diff) for diff in DIFFS] == [["params.yaml"], ["params.yaml"], ["notebooks/09_failure.ipynb"]]
+    assert [named(diff) for diff in DIFFS] == [["params.yaml"], ["params.yaml"], ["params.yaml"], ["notebooks/09_failure.ipynb"]]
 
 
 def test_a_classifier_is_one_line_that_every_section_accepts(house):
@@ -127,6 +130,30 @@ def test_another_text_outdates_the_sliders_of_its_shift_alone(tmp_path):
         assert outdated == [("heavy snow", name) for name in base.classes]
 
 
+def test_a_shift_adds_its_own_sliders_alone(tmp_path):
+    before, after = read.load(ROOT / "params.yaml"), read.load(changed(tmp_path, DIFFS[2]))
+    assert {name for name in after if after[name] != before[name]} == {"base", "sliders"}
+    assert after["base"].shifts == [*before["base"].shifts, "heavy rain in heavy fog"]
+    origin = text_to_image.Origin("base", {name: name for name in after["base"].classes})
+    for shift, name in itertools.product(before["base"].shifts, before["base"].classes):
+        stamps = [sliders.stamp(shift, name, settings=own["sliders"], origin=origin) for own in (before, after)]
+        assert stamps[0] == stamps[1]
+    assert (
+        sliders.prompts("heavy rain in heavy fog", "bag", texts=after["sliders"].texts)[1]
+        == "a picture of a <bag*> in heavy rain in heavy fog"
+    )
+
+
+def test_the_mini_model_knows_every_word_of_the_texts(tmp_path):
+    tokenizer = CLIPTokenizer.from_pretrained(ROOT / "data" / "models" / "mini-sd" / "tokenizer")
+    for number, diff in enumerate(DIFFS[1:3]):
+        sections = read.load(changed(tmp_path / str(number), diff))
+        for shift in sections["sliders"].texts:
+            (_, prompt) = sliders.prompts(shift, "sneaker", texts=sections["sliders"].texts)
+            words = prompt.removeprefix("a picture of a <sneaker*> ")
+            assert tokenizer.tokenize(words) == [f"{word}</w>" for word in words.split()]
+
+
 def test_sliders_learn_the_text_and_those_of_other_shifts_stay(tmp_path, tiny_pipeline_dir, tiny_tokens_dir):
     texts = read.load(changed(tmp_path, DIFFS[1]))["sliders"].texts
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, tiny_sliders.CLASSES)
@@ -136,7 +163,7 @@ def test_sliders_learn_the_text_and_those_of_other_shifts_stay(tmp_path, tiny_pi
     found = sliders.train_all(*grid, settings=dataclasses.replace(tiny_sliders.SETTINGS, texts=texts), **kept)
     assert {pair for pair, time in times(found).items() if time != made[pair]} == {("heavy snow", name) for name in tiny_sliders.CLASSES}
     learned = json.loads(adapters.header(found["heavy snow", "sneaker"])["prompts"])
-    assert learned == ["a picture of a <sneaker*>", "a picture of a <sneaker*> under falling snow"]
+    assert learned == ["a picture of a <sneaker*>", "a picture of a <sneaker*> in snow"]
 
 
 def test_a_figure_is_one_cell_that_leaves_picture_page_and_numbers(house, answers, forking):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from cnslib.core.names import SHIFTS, identifier
+from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 
 STRIDES = ("leading", "trailing")  # spacings of timesteps at which DDIM, whose strides are even, comes out where its next step begins
 MODELS = ("pipeline", "clip", "image_encoder", "oracle")  # keys of base that name a model directory
@@ -102,6 +102,7 @@ Scales = Annotated[list[Number], Field(min_length=1), AfterValidator(rising), Af
 Severities = Annotated[Rising, AfterValidator(from_zero)]
 FileName = Annotated[str, AfterValidator(file_name)]
 Files = Annotated[list[FileName], AfterValidator(distinct), AfterValidator(distinct_files)]
+Named = Annotated[Files, Field(min_length=1)]
 Sources = Annotated[dict[FileName, str], Field(min_length=1), AfterValidator(distinct_files)]  # a directory or address for each name
 
 
@@ -157,8 +158,8 @@ class Base:
     oracle: str
     labels: str
     catalog: str
-    classes: Annotated[Files, Field(min_length=1)]
-    shifts: Shifts
+    classes: Named
+    shifts: Named
     scales: Scales
     seeds: Count
     shown: Annotated[list[str], AfterValidator(distinct)]
@@ -215,15 +216,15 @@ class Sliders:
     """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report.
 
     `texts`: by shift, what the prompt that its sliders learn says behind the class; "in" and the shift's name where there is none.
-    `etas` and `longer`: by shift, what stands in the place of `eta` and of `iterations`.
+    `etas` and `longer`: by shift, what stands in the place of `eta` and of `iterations`. A shift beyond the paper's fourteen has words.
     """
 
-    texts: dict[Shift, Annotated[str, Field(min_length=1)]]
+    texts: dict[FileName, Text]
     rank: Count
     alpha: Positive
     eta: Positive
-    etas: dict[Shift, Positive]
-    longer: dict[Shift, Count]
+    etas: dict[FileName, Positive]
+    longer: dict[FileName, Count]
     learning_rate: Positive
     iterations: Count
     batch_size: Count
@@ -280,3 +281,13 @@ class Evaluation:
 
 
 MAKING = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation)
+
+
+def require_words(base: Base, sliders: Sliders) -> None:
+    """Raises ValueError for a shift beyond the paper's fourteen without words in `sliders.texts`, and for values of no shift at all."""
+    for shift in base.shifts:
+        told = shift in SHIFTS or (shift in sliders.texts and shift != UNSHIFTED)
+        demand(told, "base.shifts", shift, f"{', '.join(SHIFTS)}; or another name, with its words in sliders.texts")
+    for key in ("texts", "etas", "longer"):
+        for shift in getattr(sliders, key):
+            demand(shift in (*SHIFTS, *base.shifts), f"sliders.{key}", shift, f"{', '.join(SHIFTS)}, and what base.shifts names")

@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 from cnslib.core import paths, sites, sources
 from cnslib.core.settings.analyses import ANALYSES, require_evaluated
 from cnslib.core.settings.cluster import Cluster
-from cnslib.core.settings.method import MAKING, Base, Bootstrap, Resampled
+from cnslib.core.settings.method import MAKING, Base, Bootstrap, Resampled, require_words
 from cnslib.core.settings.studies import CHAPTERS, STUDIES
 from cnslib.core.settings.world import RECIPES
 
@@ -119,6 +119,8 @@ def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
         sections[section] = build(section, values, shared, path, written)
     if {"axes", "bisection", "evaluation"} <= sections.keys():
         require_evaluated(sections["axes"], sections["bisection"], sections["evaluation"])
+    if {"base", "sliders"} <= sections.keys():
+        require_words(sections["base"], sections["sliders"])
     return sections
 
 

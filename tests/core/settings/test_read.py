@@ -41,7 +41,7 @@ def test_the_smoke_overlay_replaces_single_values():
         ("  rank: 4", "  rank: four", r"sliders\.rank: 'four' is not accepted; accepted: a valid integer"),
         ("  rank: 4", "  rank: 4.5", r"sliders\.rank: 4\.5"),
         ("  eta: 1.3 ", "  #", r"missing key sliders\.eta"),
-        ("  texts: {}", "  texts: {heavy frog: in mist}", r"sliders\.texts\.heavy frog: .*accepted: .*heavy fog"),
+        ("  texts: {}", "  texts: {heavy frog: in mist}", r"sliders\.texts: 'heavy frog' is not accepted; accepted: .*heavy fog"),
         ("- heavy fog", "- heavy frog", "heavy frog.*accepted: .*heavy fog"),
         ("  passes: 2", "  passes: 5", r"filtering\.passes: 5"),
         ("sliders:\n", "slider:\n", "unknown section 'slider'"),
@@ -79,6 +79,22 @@ def test_a_classifier_that_is_not_evaluated_is_named(tmp_path, change, key):
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text(change)
     with pytest.raises(ValueError, match=rf"{key}: 'vgg' is not accepted; accepted: the keys of evaluation.classifiers: alexnet"):
+        read.load(PARAMS, overlay)
+
+
+def test_a_shift_of_ones_own_has_words_and_no_file_of_another(tmp_path):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(
+        'base: {shifts: [heavy snow, at night]}\nsliders: {texts: {at night: "at night"}, etas: {at night: 0.6}, longer: {}}'
+    )
+    sections = read.load(PARAMS, overlay)
+    assert sections["base"].shifts == ["heavy snow", "at night"] and sections["sliders"].etas == {"at night": 0.6}
+    for shifts, said in {"[at nihgt]": "base.shifts: 'at nihgt'.*sliders.texts", "[at night, at_night]": "share at_night"}.items():
+        overlay.write_text(f'base: {{shifts: {shifts}}}\nsliders: {{texts: {{at night: "at night", at_night: "at night"}}}}')
+        with pytest.raises(ValueError, match=said):
+            read.load(PARAMS, overlay)
+    overlay.write_text('base: {shifts: [unshifted]}\nsliders: {texts: {unshifted: "at noon"}}')
+    with pytest.raises(ValueError, match=r"base\.shifts: 'unshifted' is not accepted"):
         read.load(PARAMS, overlay)
 
 
