@@ -12,7 +12,7 @@ from cnslib.plots.figures import extent
 def averages(check: pd.DataFrame) -> str:
     """The caption of printed and recomputed averages."""
     wrong = (~check["consistent"]).sum()
-    finding = f"{len(check) - wrong} of {len(check)} rows of Table 5 agree with themselves, {wrong} contradict themselves (other colour)"
+    finding = f"{len(check) - wrong} of {len(check)} rows of Table 5 agree with themselves, {wrong} not (other colour)"
     return f"{finding}. n = {len(check)} models; no interval is published"
 
 
@@ -70,16 +70,17 @@ def scores(table: pd.DataFrame, scenarios: int) -> str:
 def gaps(table: pd.DataFrame) -> pd.Series:
     """The score as defined minus that printed, by model."""
     wide = table.pivot_table(index="model", columns="score", values="value", sort=False)
-    return wide["as_defined"] - wide["printed"]
+    return wide["by the equations"] - wide["as printed"]
 
 
 def scores_seen(table: pd.DataFrame) -> str:
     """Whether the order of the models is the same by all three."""
     wide = table.pivot_table(index="model", columns="score", values="value", sort=False)
     orders = {name: wide[name].sort_values(ascending=False).index.tolist() for name in wide}
+    if len({tuple(order) for order in orders.values()}) == 1:
+        return f"The order of the models is the same by all three: {' > '.join(next(iter(orders.values())))}."
     said = [f"{name}: {' > '.join(order)}" for name, order in orders.items()]
-    same = len({tuple(order) for order in orders.values()}) == 1
-    return f"The order of the models is {'the same by all three' if same else 'not the same by all three'}. {'; '.join(said)}."
+    return f"The order of the models is not the same by all three. {'; '.join(said)}."
 
 
 def ledger(lines: pd.DataFrame, verdicts: list[str]) -> str:

@@ -6,6 +6,7 @@ from cnslib.plots.captions.words import interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import NEVER
 from cnslib.stats.verdicts import OPPOSITE, SAME, UNDECIDED, UNMEASURED
+from cnslib.studies.oodcv.labels import UNKNOWN
 
 EASIER = "easier than the reference"
 OPENINGS = {
@@ -60,14 +61,18 @@ def failures(bars: pd.DataFrame, *, note: str) -> str:
     return f"The weather itself makes classifiers fail on {', '.join(each)}. {extent(bars['n'])} trajectories per shift; {note} in the csv"
 
 
-def labels(right: dict, named: pd.DataFrame, *, note: str) -> str:
-    """The caption of CLIP's labels; `named` are those of generated images by shift and scale."""
+def labels(right: dict, confused: pd.DataFrame, named: pd.DataFrame, *, note: str) -> str:
+    """The caption of CLIP's labels: how often they are right, what is mistaken most, and what generated images are called at the end.
+
+    `confused` holds the shares of labels by true weather, `named` those of generated images by shift and scale.
+    """
     end = named[named["scale"] == named["scale"].max()]
     each = [f"{short(row.shift)} {row.estimate:.2f}" for row in end.itertuples()]
-    shares = (
-        f"CLIP's label is right for {right['estimate']:.2f} of {right['n']} reference pictures, and at the last scale for {', '.join(each)}"
-    )
-    return f"{shares}. On the right {extent(named['n'])} trajectories; bands: {note}"
+    wrong = confused[(confused["truth"] != confused["label"]) & (confused["label"] != UNKNOWN)]
+    worst = wrong.loc[wrong["estimate"].idxmax()]
+    mistaken = f"{short(worst['truth'])} as {short(worst['label'])}, {interval(worst)}"
+    shares = f"CLIP's label is right for {interval(right)} of {right['n']} reference pictures; most mistaken is {mistaken}"
+    return f"{shares}. At the last scale it is right for {', '.join(each)}. On the right {extent(named['n'])} trajectories; bands: {note}"
 
 
 def doubt_seen(doubt: pd.DataFrame) -> str:

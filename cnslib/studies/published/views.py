@@ -5,7 +5,7 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-SCORES = ["printed", "row_mean", "as_defined"]
+SCORES = {"printed": "as printed", "row_mean": "with each row's own mean", "as_defined": "by the equations"}
 
 
 def averages(rows: pd.DataFrame, odd: pd.Series) -> Figure:
@@ -32,8 +32,8 @@ def partial(table: pd.DataFrame, said: float) -> Figure:
 
 
 def long(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores of `releases.sibling_scores` in one column (model, score, value)."""
-    return scores[SCORES].reset_index().melt("model", var_name="score", value_name="value")
+    """The scores of `releases.sibling_scores` in one column (model, score, value), the ways to compute them in words."""
+    return scores[list(SCORES)].rename(columns=SCORES).reset_index().melt("model", var_name="score", value_name="value")
 
 
 def scores(table: pd.DataFrame) -> Figure:
@@ -41,6 +41,7 @@ def scores(table: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(figsize=(5, 2.6))
     sns.stripplot(table, x="value", y="model", hue="score", jitter=False, dodge=True, ax=axes)
     axes.set(xlabel="robustness score", ylabel="")
+    sns.move_legend(axes, "center left", bbox_to_anchor=(1, 0.5), title="")
     return figure
 
 

@@ -54,7 +54,11 @@ def test_failures_of_the_weather_leave_out_both_ends():
 
 def test_captions_take_the_last_scale():
     named = pd.DataFrame({"shift": "heavy fog", "scale": [0.0, 3.0], "estimate": [0.1, 0.98], "n": 40})
-    assert "0.85 of 960 reference pictures, and at the last scale for fog 0.98." in captions.labels(RIGHT, named, note="x")
+    rows = [("heavy sandstorm", "heavy fog", 0.7), ("heavy fog", "heavy fog", 0.9), ("unshifted", "unknown", 1.0)]
+    confused = pd.DataFrame(rows, columns=["truth", "label", "estimate"]).assign(low=0.5, high=1.0)
+    text = captions.labels(RIGHT, confused, named, note="x")
+    assert "0.85 (0.83 to 0.87) of 960 reference pictures; most mistaken is sandstorm as fog, 0.70 (0.50 to 1.00)." in text
+    assert "At the last scale it is right for fog 0.98." in text
     curves = pd.DataFrame({"model": "vit", "images": ["all", "all", "kept"], "shift": "heavy fog", "scale": [0.0, 3.0, 3.0]})
     lines = pd.DataFrame({"model": ["vit"], "shift": ["heavy fog"], "estimate": [0.4]})
     text = captions.against_reference(curves.assign(estimate=[0.9, 0.2, 0.7]), lines, "vit", note="x")

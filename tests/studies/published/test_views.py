@@ -32,8 +32,8 @@ def test_the_partial_correlation_has_a_row_per_reading():
 def test_scores_stand_in_one_column_and_in_three_colours():
     scores = pd.DataFrame({"printed": [0.9], "row_mean": [0.8], "as_defined": [0.7], "other": [1]}, index=pd.Index(["Swin"], name="model"))
     table = views.long(scores)
-    assert table["score"].tolist() == views.SCORES and table["value"].tolist() == [0.9, 0.8, 0.7]
-    assert [text.get_text() for text in views.scores(table).axes[0].get_legend().get_texts()] == views.SCORES
+    assert table["score"].tolist() == list(views.SCORES.values()) and table["value"].tolist() == [0.9, 0.8, 0.7]
+    assert [text.get_text() for text in views.scores(table).axes[0].get_legend().get_texts()] == list(views.SCORES.values())
 
 
 def test_the_ledger_has_a_bar_per_document_and_verdict():
