@@ -1,13 +1,13 @@
 """Every kind of number that is published with an interval, simulated: how often does the interval hold what endless data would show?
 
 100 data sets with the benchmark's own structure (`tiny_benchmark`): 8 classes, 40 seeds, 14 shifts, 23 models, each in a world of its
-own. So few tell a coverage to 3 in 100, so that a single kind is held to three standard errors below 92, and their mean to 92 to 98. Over 600 data sets
-of two models, accuracy came to 95, its drop to 94, accuracy under one shift to 94, survivors to 93, the spread of failure points to 95
-and the difference of two spreads to 92 in 100. Under a shift that keeps a quarter of the trajectories a spread came to 89: read those
-with care. Numbers that are counted in whole steps (a rank, a tau of a few classifiers, the scale by which half have failed) cannot be
-exact: their intervals err on the wide side. The pooled partial correlation of size errs by the noise of ID accuracy: 85 in 100
-intervals hold the truth, and 94 of those from which `size.noise_free` takes that noise. For other classes the numbers that are
-published with that target are asked, on eight units.
+own. So few tell a coverage to 3 in 100, so that a single kind is held to three standard errors below 92, and their mean to 92 to 98.
+Over 600 data sets of two models, accuracy came to 95, its drop to 94, accuracy under one shift to 94, survivors to 93, the spread of
+failure points to 95 and the difference of two spreads to 92 in 100. Under a shift that keeps a quarter of the trajectories a spread
+came to 89: read those with care. Numbers that are counted in whole steps (a rank, a tau of a few classifiers, the scale by which half
+have failed) cannot be exact: their intervals err on the wide side. The pooled partial correlation of size errs by the noise of ID
+accuracy: 85 in 100 intervals hold the truth, and 94 of those from which `size.noise_free` takes that noise. For other classes the
+numbers that are published with that target are asked, on eight units.
 """
 
 from dataclasses import replace

@@ -11,7 +11,7 @@ from scipy.special import expit
 from tiny_benchmark import POINTS, WEIGHTS, answers, truth, world
 from tiny_coverage import covers
 
-from cnslib.core.settings.method import OBJECTS, SAME, Bootstrap
+from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, bootstrap, gates, line, ranking
 from cnslib.stats import answers as exams
 from cnslib.stats.accuracy import Shares
@@ -43,6 +43,21 @@ def test_wilsons_interval_covers_a_share_on_average_over_shares_by_exact_sums(n)
 def test_the_t_interval_covers_a_mean_of_few_runs_or_shifts(runs):
     drawn = np.random.default_rng(1).normal(2.0, 0.5, (500, runs))
     hits = [inside(bootstrap.independent_mean(own, confidence=0.95), 2.0) for own in drawn]
+    assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
+
+
+@pytest.mark.parametrize("target", [SAME, OBJECTS, OTHER])
+def test_a_mean_is_covered_for_every_target_on_data_of_its_kind(target):
+    """Six rows of each of 8 classes by 40: seeds bind classes together, objects do not, other classes have other levels about 1."""
+    rows, own, hits = keys(40), np.linspace(-1, 1, CLASSES), []
+    rows = rows.loc[rows.index.repeat(6)].reset_index(drop=True)
+    label, seed = rows["class"].astype(int).to_numpy(), rows["seed"].to_numpy()
+    for number in range(200):
+        rng = np.random.default_rng([26, number])
+        level = rng.normal(0, 0.7, CLASSES) if target == OTHER else own
+        shared = 0 if target == OBJECTS else rng.normal(0, 0.5, 40)[seed]
+        values = 1 + level[label] + shared + rng.normal(0, 1, (CLASSES, 40))[label, seed] + rng.normal(0, 1, len(rows))
+        hits.append(inside(bootstrap.mean(pd.Series(values), rows, settings=Bootstrap(200, 0.95, number, target)), 1.0))
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 

@@ -1,0 +1,113 @@
+"""Intervals that only one study publishes, simulated: how often do they hold what endless data would show?
+
+Trajectories and their truth are those of `stats/test_coverage.py`; objects, readings and features are made here.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from tiny_benchmark import KEPT, POINTS, SCALES, WEIGHTS, World, answers, truth, world, wrong_given
+from tiny_coverage import covers
+
+from cnslib.core.settings.method import OBJECTS, SAME, Bootstrap
+from cnslib.method import inversion
+from cnslib.stats import failure
+from cnslib.stats.accuracy import Outcomes
+from cnslib.studies.ablation import subsets
+from cnslib.studies.bisection import continuous
+from cnslib.studies.controlshift import distance, findings
+from cnslib.studies.scenarios import regression
+
+CLASSES, DATA_SETS = 8, 100
+
+
+def inside(record: dict | pd.Series, true: float) -> bool:
+    return bool(record["low"] <= true <= record["high"])
+
+
+def steady(given: World) -> float:
+    """The deviation over the halves of the classes of accuracy at scale 0 less that of the drop, from errors by quadrature."""
+    wrong = wrong_given(given) @ WEIGHTS / WEIGHTS.sum()
+    right = 1 - np.average(wrong, axis=0, weights=KEPT).mean(1)
+    halves = subsets.members(CLASSES, CLASSES // 2)
+    means = np.array([right[half].mean(0) for half in halves])
+    return means[:, 0].std() - (means[:, 0] - means[:, -1]).std()
+
+
+def of_trajectories(number: int) -> dict[str, float]:
+    """Mean failure scale (who never fails counts with the last), the cautious share of survivors, and what classes change."""
+    rng, settings = np.random.default_rng([31, number]), Bootstrap(200, 0.95, number, SAME)
+    given = world(rng, models=5)
+    found = answers(rng, given, seeds=40)
+    failures, first = failure.failure_shares(found, settings=settings), truth(given)[1][-1]
+    scale = continuous.tabulate({"Eq. 3": continuous.mean_scale(failures, centred=False)}, found.models, n=1, confidence=0.95)
+    true = first[:, :-1] @ SCALES + first[:, -1] * SCALES[-1]
+    rows = found.trajectories.loc[found.trajectories.index.repeat(len(found.models))]
+    never = continuous.cautious_share(pd.Series(~found.wrong.any(-1).ravel()), rows, settings=settings)
+    return {
+        "mean failure scale": np.mean((scale["low"] <= true) & (true <= scale["high"])),
+        "cautious share": float(inside(never, first[:, -1].mean())),
+        "steadier": float(inside(subsets.steadier(found, CLASSES // 2, settings=settings), steady(given))),
+    }
+
+
+def test_failure_scales_cautious_shares_and_the_gap_of_deviations_are_covered():
+    found = pd.DataFrame([of_trajectories(number) for number in range(DATA_SETS)])
+    assert all(covers(found[kind]) for kind in found), found.mean()
+
+
+def shifted(number: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Ten images of each class by themselves, five steps away from the first; the distance is noisy, the loss bends a little."""
+    rng, settings = np.random.default_rng([32, number]), Bootstrap(200, 0.95, number, OBJECTS)
+    away, level = np.linspace(0, 1, 5), rng.normal(0, 0.7, CLASSES)
+    keys = pd.DataFrame({"shift": "extend", "class": np.repeat([f"{i}" for i in range(CLASSES)], 10), "seed": np.tile(range(10), CLASSES)})
+    logit = rng.normal(1.2, 0.4, (6, 1)) - rng.normal(1.5, 0.3, (6, 1)) * away**1.3
+    hard = (level.repeat(10) + rng.normal(0, 1, 80))[:, None, None]
+    found = Outcomes(keys, list("abcdef"), list(range(5)), rng.random((80, 6, 5)) > expit(logit - hard))
+    read = away * (1 + 0.3 * rng.normal(size=(80, 1))) + 0.05 * rng.normal(size=(80, 5))
+    monkeypatch.setattr(distance, "arranged", lambda *_: read[:, None])
+    right = (expit(logit[..., None, None] - level[:, None] - POINTS) @ WEIGHTS / WEIGHTS.sum()).mean(-1)
+    lines = [np.polyfit(away, own, 1) for own in right]
+    rest = sum(((own - np.polyval(line, away)) ** 2).sum() for own, line in zip(right, lines, strict=True))
+    explained = 1 - rest / ((right - right.mean(1, keepdims=True)) ** 2).sum()
+    steep = findings.steepness(found, pd.DataFrame(columns=["pixel"]), space="pixel", settings=settings)
+    low, high = np.quantile(steep.samples[1:, 0, :, 0], [0.025, 0.975], axis=0)
+    true = np.array([line[0] for line in lines])
+    table = distance.linearity(found, pd.DataFrame(), settings=settings).set_index("shift")
+    return {"slope": np.mean((low <= true) & (true <= high)), "explained": float(inside(table.loc["extend"], explained))}
+
+
+def test_robustness_slopes_and_the_share_that_lines_explain_are_covered(monkeypatch):
+    found = pd.DataFrame([shifted(number, monkeypatch) for number in range(DATA_SETS)])
+    assert all(covers(found[kind]) for kind in found), found.mean()
+
+
+def test_the_jackknife_covers_distances_shares_and_their_differences():
+    """Pictures of a seed share half of what makes them differ. The truth is the mean over all data sets of this size."""
+    rows, reference = pd.DataFrame({"seed": np.tile(range(24), CLASSES)}), np.random.default_rng(33).normal(0, 1, (200, 4))
+    found = []
+    for number in range(200):
+        rng = np.random.default_rng([33, number])
+        features = rng.normal(0.3, 0.7, (24, 4))[rows["seed"]] + rng.normal(0, 0.7, (len(rows), 4))
+        other = features + rng.normal(0.1, 0.4, features.shape)
+        one, two = (inversion.distance(own, rows["seed"].to_numpy(), reference) for own in (features, other))
+        near = rows.assign(learned=features[:, 0], heldout=other[:, 0])
+        records = inversion.jackknife(one, 1, confidence=0.95), inversion.jackknife(two - one, 1, confidence=0.95)
+        found.append([*records, inversion.nearer(near, "learned", "heldout", confidence=0.95)])
+    for kind in zip(*found, strict=True):
+        true = np.mean([record["estimate"] for record in kind])
+        assert covers(pd.Series([inside(record, true) for record in kind], dtype=float))
+
+
+def test_clustered_coefficients_are_covered():
+    """An object gives an answer under each of six scenarios. Effects of scenarios are known; those of objects are not independent."""
+    effect, hits = np.array([0.0, -0.1, -0.2, -0.3, 0.1, 0.2]), []
+    for number in range(100):
+        rng = np.random.default_rng([34, number])
+        value = rng.normal(0, 0.3, (64, 1)) + rng.normal(0, 0.2, (64, 6)) + effect
+        table = pd.DataFrame({"y": value.ravel(), "scenario": list("abcdef") * 64, "object": np.repeat(range(64), 6)})
+        fitted = regression.linear(table, "y ~ scenario", groups="object", confidence=0.95).set_index("variable")
+        own = fitted.loc[[f"scenario[{name}]" for name in "bcdef"]]
+        hits.append(np.mean((own["low"] <= effect[1:]) & (effect[1:] <= own["high"])))
+    assert covers(pd.Series(hits)), np.mean(hits)
