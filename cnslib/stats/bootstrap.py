@@ -145,11 +145,15 @@ def record(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float,
     return {"n": int(n), "estimate": float(samples[0]), "low": float(low), "high": float(high)}
 
 
-def correlation(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float) -> dict:
-    """A correlation as a record: the percentile and the reflected interval joined, for noise may drive it either way."""
-    plain = record(samples, n, confidence)
-    mirrored = record(samples, n, confidence, within=CORRELATION)
+def joined(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float, *, within: Range) -> dict:
+    """A number that noise may drive either way as a record: the percentile and the reflected interval joined."""
+    plain, mirrored = record(samples, n, confidence), record(samples, n, confidence, within=within)
     return {**plain, "low": min(plain["low"], mirrored["low"]), "high": max(plain["high"], mirrored["high"])}
+
+
+def correlation(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float) -> dict:
+    """A correlation as a record, its interval `joined`."""
+    return joined(samples, n, confidence, within=CORRELATION)
 
 
 def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:

@@ -11,7 +11,7 @@ from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
 from cnslib.core.settings.analyses import AXES, Axes
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import accuracy, bands, claims, failure, verdicts
+from cnslib.stats import accuracy, claims, failure, verdicts
 from cnslib.stats.claims import Evidence
 
 LIST = paths.PUBLISHED / "claims.csv"
@@ -173,20 +173,6 @@ def test_classifiers_without_any_difference_but_chance_rarely_change_their_order
         words = {f"m{i}": ["".join(".x"[int(v)] for v in row) for row in own] for i, own in enumerate(letters)}
         wrong += judged(evidence(words), "order_over_scales", "exists", axis="architecture")["verdict"] == "agrees"
     assert wrong <= 5  # more than five of forty have a probability below 2 %
-
-
-def test_a_band_covers_the_largest_of_several_values_where_its_own_resamples_do_not():
-    """Twenty values whose truth is 0: the largest of the sample is above 0, and so are nearly all of its resamples."""
-    rng, place = np.random.default_rng(1), int(np.ceil(0.95 * 200)) - 1
-    covered, naive = [], []
-    for _ in range(200):
-        sample = rng.normal(size=(50, 20))
-        weights = rng.multinomial(50, np.full(50, 1 / 50), 200) / 50
-        values = np.vstack([sample.mean(0), weights @ sample])[:, :, None, None]
-        lows, highs = bands.band(values)
-        covered.append(lows[place] <= 0 <= highs[place])
-        naive.append(np.quantile(bands.combine(values[1:]), 0.025) <= 0)
-    assert np.mean(covered) >= 0.93 and np.mean(naive) < 0.5
 
 
 def test_gaps_that_open_with_the_scale_grow_and_parallel_curves_do_not():

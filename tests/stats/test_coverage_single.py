@@ -15,6 +15,7 @@ from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, bootstrap, gates, line, ranking
 from cnslib.stats import answers as exams
 from cnslib.stats.accuracy import Shares
+from cnslib.studies import photos
 from cnslib.studies.scenarios import score
 
 CLASSES, SCALES = 8, np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
@@ -84,6 +85,34 @@ def test_accuracy_on_pictures_of_some_classes_with_one_noise_per_seed_is_covered
         true = 1 - truth(given)[0][0, :, 0]
         hits.append(np.mean((known["low"] <= true) & (true <= known["high"])))
     assert covers(pd.Series(hits)), np.mean(hits)
+
+
+def test_the_cost_of_drawn_pictures_is_covered_by_newcombe():
+    """512 pictures that are each by themselves, beside 320 whose seeds bind them together."""
+    hits = []
+    for number in range(150):
+        rng = np.random.default_rng([27, number])
+        given = world(rng, models=4)
+        found, known = answers(rng, given, seeds=40), np.linspace(0.7, 0.95, 4)
+        rows = found.trajectories.assign(place=range(len(found.wrong))).drop_duplicates(["class", "seed"])["place"]
+        drawn, real = ~found.wrong[rows, :, 0], rng.random((512, 4)) < known
+        sides = [pd.DataFrame({"n": len(own), "estimate": own.mean(0)}, index=found.models) for own in (real, drawn)]
+        table = exams.cost(*sides, confidence=0.95).loc[found.models]
+        true = known - (1 - truth(given)[0][0, :, 0])
+        hits.append(np.mean((table["low"] <= true) & (true <= table["high"])))
+    assert covers(pd.Series(hits)), np.mean(hits)
+
+
+def test_the_number_of_shifts_with_another_order_is_covered_or_more_often():
+    """Three models, of whose orders by quadrature some differ from that over all shifts."""
+    hits = []
+    for number in range(100):
+        rng = np.random.default_rng([28, number])
+        given = world(rng, models=3)
+        claim = photos.order_claim(accuracy.error_shares(answers(rng, given, seeds=20), settings=Bootstrap(200, 0.95, number, SAME)))
+        order = truth(given)[0].sum(-1).argsort(-1)
+        hits.append(inside(claim, (order[:-1] != order[-1:]).any(-1).sum()))
+    assert covers(pd.Series(hits, dtype=float), whole=True), np.mean(hits)
 
 
 LINES = {"straight": [0, 0.2, 0.4, 0.6, 0.8, 1], "bent": [0, 0.05, 0.3, 0.7, 0.95, 1], "two": [0, 0.1, 0.4, 0.7, 0.9, 1]}

@@ -146,11 +146,21 @@ def test_what_a_scan_says_about_bisected_points_by_hand():
 
 def test_a_cautious_share_counts_trajectories_and_not_rows():
     rows = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 1, 2, 2, 3, 3, 4, 4]})
-    hits = pd.Series([True] * 6 + [False] * 2)
-    record = continuous.cautious_share(hits, rows, settings=SETTINGS.bootstrap)
-    low, high = proportion_confint(3, 4, method="wilson")
-    assert record == {"n": 8, "estimate": 0.75, "low": pytest.approx(low), "high": pytest.approx(high)}
-    assert continuous.cautious_share(hits[:0], rows[:0], settings=SETTINGS.bootstrap)["n"] == 0
+    record = continuous.cautious_share(pd.Series([True] * 8), rows, settings=SETTINGS.bootstrap)  # resampling would claim certainty
+    low, high = proportion_confint(4, 4, method="wilson")
+    assert record == {"n": 8, "estimate": 1.0, "low": pytest.approx(low), "high": pytest.approx(high)}
+    assert continuous.cautious_share(pd.Series(dtype=bool), rows[:0], settings=SETTINGS.bootstrap)["n"] == 0
+
+
+def test_a_cautious_share_counts_trajectories_of_one_seed_that_say_the_same_as_one():
+    """400 trajectories, of 400 seeds or of 100: the interval is Wilson's of so many cases, up to the noise of the resamples."""
+    settings = dataclasses.replace(SETTINGS.bootstrap, resamples=4000)
+    for seeds in (400, 100):
+        number = np.arange(400) % seeds
+        rows = pd.DataFrame({"shift": np.arange(400).astype(str), "class": "bag", "seed": number})
+        record = continuous.cautious_share(pd.Series(number % 4 > 0), rows, settings=settings)
+        low, high = proportion_confint(0.75 * seeds, seeds, method="wilson")
+        assert (record["low"], record["high"]) == (pytest.approx(low, abs=0.01), pytest.approx(high, abs=0.01))
 
 
 def test_the_share_of_a_uniform_grid_by_hand():

@@ -1,0 +1,28 @@
+"""Simultaneous bands: coverage of the largest of several values, and what has no bounds."""
+
+import numpy as np
+
+from cnslib.stats import bands
+
+
+def test_a_band_covers_the_largest_of_several_values_where_its_own_resamples_do_not():
+    """Twenty values whose truth is 0: the largest of the sample is above 0, and so are nearly all of its resamples."""
+    rng, place = np.random.default_rng(1), int(np.ceil(0.95 * 200)) - 1
+    covered, naive = [], []
+    for _ in range(200):
+        sample = rng.normal(size=(50, 20))
+        weights = rng.multinomial(50, np.full(50, 1 / 50), 200) / 50
+        values = np.vstack([sample.mean(0), weights @ sample])[:, :, None, None]
+        lows, highs = bands.band(values)
+        covered.append(lows[place] <= 0 <= highs[place])
+        naive.append(np.quantile(bands.combine(values[1:]), 0.025) <= 0)
+    assert np.mean(covered) >= 0.93 and np.mean(naive) < 0.5
+
+
+def test_a_single_value_has_the_symmetric_interval_of_its_resamples():
+    values = np.r_[0.0, np.linspace(-1, 1, 2001)][:, None, None, None]
+    assert np.allclose(bands.bounds(values, 0.95), (-0.95, 0.95), atol=2e-3)
+
+
+def test_without_a_value_there_are_no_bounds():
+    assert np.isnan(bands.bounds(np.full((9, 1, 1, 3), np.nan), 0.95)).all()
