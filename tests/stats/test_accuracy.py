@@ -201,6 +201,7 @@ def test_a_resample_without_a_positive_denominator_counts_as_infinite():
     ("damage", "message"),
     [
         (lambda t: pd.concat([t, t.head(1)]), "1 rows appear twice.*heavy snow"),
+        (lambda t: pd.concat([t, t.tail(1)]), "1 rows appear twice, first .*'heavy snow', 'bag', .*3.*'resnet'"),
         (lambda t: t.drop(t.index[4]), "2 rows of model 'alexnet' at scale 0.5, one for each of 3"),
         (lambda t: t[(t["model"] != "resnet") | (t["seed"] > 1)], "2 rows of model 'resnet' at scale 0"),
     ],

@@ -18,7 +18,7 @@ def test_along_repeats_a_classifier_on_each_of_its_axes_in_their_order():
         ["architecture", "alexnet"],
         ["pre-training", "resnet"],
     ]
-    assert found["estimate"].tolist() == pytest.approx([1 / 3, 1, 1 / 3])
+    assert found["estimate"].tolist() == pytest.approx([1 / 3, 1, 1 / 3]) and found.index.tolist() == [0, 1, 2]
 
 
 def test_an_axis_with_an_unknown_classifier_is_named_with_the_accepted_ones():

@@ -241,12 +241,23 @@ def errors_of(table: pd.DataFrame) -> accuracy.Shares:
     return accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS.bootstrap)
 
 
+def test_readings_are_arranged_by_trajectory_and_naming_another_shift_is_wrong():
+    table = readings({"snow": [[0, 1, 2]], "fog": [[3, 4, 5], [6, 7, 8]]})
+    table.loc[(table["shift"] == "snow") & (table["scale"] == 1), "named"] = "rain"
+    found = calibration.arrange(table.sample(frac=1, random_state=0), ["oracle"])
+    assert found.readings[:, 0].tolist() == [[3, 4, 5], [6, 7, 8], [0, 1, 2]]
+    assert found.naming.wrong[:, 0].tolist() == [[False] * 3, [False] * 3, [False, False, True]]
+    assert found.naming.trajectories.index.tolist() == [0, 1, 2]
+
+
 def test_accuracies_stand_at_the_severities_that_were_measured_and_nowhere_else():
     maps = map_of(readings({"snow": [[0, 0.1, 0.5]] * 2}))
     errors = errors_of(predictions({"vit": ["..x", ".xx"]}, "snow"))
     found = calibration.curves(errors, maps, np.array([[True]]))
     assert found["severity"].tolist() == pytest.approx([0, 0.1, 0.5])
     assert found["scale"].tolist() == SCALES and found["estimate"].tolist() == [1, 0.5, 0]
+    both = calibration.curves(errors, map_of(readings({"snow": [[0, 0.1, 0.5]] * 2}), ("scale", "oracle")), np.ones((1, 2), bool))
+    assert both.index.tolist() == list(range(6))
 
 
 def test_the_mean_over_an_axis_is_numpys_area_under_the_curve():
@@ -287,6 +298,12 @@ def test_a_shift_that_costs_less_at_equal_scales_may_cost_more_at_equal_severiti
     assert calibration.hardness(errors, maps, ruler="oracle", shifts=both)[0] == pytest.approx([-0.05, 0.05], abs=2e-3)  # on a grid
     tau = calibration.orders(errors, maps, np.ones((2, 2), bool)).set_index(["ruler", "order"])["estimate"]
     assert tau["oracle", "shifts"] == -1 and tau["scale", "shifts"] == 1
+    standings = calibration.standings(errors, maps, np.ones((2, 2), bool))
+    shown = standings.set_index(["order", "ruler", "name"])[["n", "estimate"]].sort_index()
+    assert shown.loc[("shifts", "scale")].to_numpy().tolist() == [[20, pytest.approx(0.05)], [20, pytest.approx(-0.05)]]
+    assert shown.loc[("shifts", "oracle"), "estimate"].to_dict() == pytest.approx({"fog": -0.05, "snow": 0.05}, abs=2e-3)
+    assert shown.loc[("classifiers", "scale", "vit")].tolist() == pytest.approx([40, (0.8 + 0.85) / 2])  # fog falls to 0.6, snow to 0.7
+    assert standings.index.tolist() == list(range(6))
 
 
 def test_a_ruler_without_a_rising_shift_orders_nothing():

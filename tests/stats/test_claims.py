@@ -195,6 +195,28 @@ def test_failures_at_one_scale_are_less_gradual_than_failures_at_all():
     assert judged(found, "gradual", first="painting style", second="heavy snow")["verdict"] == "opposite direction"
 
 
+def test_a_claim_about_spreads_rests_on_the_shifts_that_it_names():
+    found = evidence(snow=EVEN, fog=STEP, painting=STEP)
+    assert judged(found, "gradual", first="heavy snow", second="painting style")["n"] == 80
+    assert judged(found, "gradual", first="heavy snow; heavy fog", second="painting style")["n"] == 120
+
+
+def test_an_order_turns_under_the_shift_that_the_claim_names_or_under_any():
+    """Under fog the first is behind at scale 0.5 and ahead at 1; under snow it is behind at both."""
+    turning = {"a": [".xx"] * 20 + ["..."] * 20, "b": ["..x"] * 40}
+    steady = {"a": [".xx"] * 20 + ["..."] * 20, "b": [".xx"] * 10 + ["..."] * 30}
+    found = evidence(snow=steady, fog=turning)
+    rows = {shift: judged(found, "order_over_scales", axis="architecture", shift=shift) for shift in ("heavy snow", "heavy fog", "")}
+    assert rows["heavy snow"]["estimate"] < 0 < rows["heavy fog"]["estimate"] == rows[""]["estimate"]
+
+
+def test_a_reader_sees_three_digits_and_an_empty_cell_where_there_is_nothing_to_say():
+    table = pd.DataFrame({name: [0.12345, np.nan] for name in claims.SHOWN}).assign(claim=["one", "two"])
+    found = claims.readable(table)
+    assert list(found) == list(claims.SHOWN.values())
+    assert (found.loc["one"] == 0.123).all() and (found.loc["two"] == "").all()
+
+
 def test_failure_points_by_hand():
     snow = {"a": [".xx"] * 8 + ["..x"] * 20 + ["..."] * 12, "b": [".xx"] * 12 + ["..x"] * 16 + ["..."] * 12}
     found = evidence(snow=snow, painting=STEP)

@@ -22,6 +22,7 @@ def test_intervals_and_kinds_of_failures_by_hand():
     assert tuple(found.loc[("alexnet", 1), ["after", "until", "kind"]]) == (0.5, 1.0, "between scales")
     assert tuple(found.loc[("resnet", 3), ["after", "until", "kind"]]) == (1.0, np.inf, "never")
     assert tuple(found.loc[("vit", 1), ["after", "until", "kind"]]) == (-np.inf, 0.0, "at scale 0")
+    assert table.index.tolist() == list(range(9))
 
 
 def test_the_failure_points_of_all_classifiers_are_one_table():
@@ -86,6 +87,11 @@ def test_with_a_unit_per_trajectory_and_unpaired_models_the_log_rank_test_is_nea
     assert row["p"] == pytest.approx(scipy.stats.logrank(times["alexnet"], times["resnet"]).pvalue, abs=0.05)
 
 
+def test_a_single_unit_gives_an_excess_and_no_p_value():
+    tests = failure.log_rank(accuracy.outcomes(predictions({"alexnet": [".xx"], "resnet": ["..."]})), settings=SETTINGS)
+    assert tests["excess"].tolist() == [0.5] and tests["p"].isna().all()
+
+
 def test_models_that_never_fail_have_no_p_value():
     tests = failure.log_rank(accuracy.outcomes(predictions({"alexnet": ["..."] * 9, "resnet": ["..."] * 9})), settings=SETTINGS)
     assert tests[["p", "p_holm"]].isna().all(axis=None)
@@ -147,6 +153,16 @@ def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_anothe
     assert 0 <= found["low"] <= found["estimate"] <= found["high"]
     turned = failure.more_abrupt(failures(pd.concat([step, even])), "heavy fog", "heavy snow")
     assert turned["estimate"] == -found["estimate"] and turned["low"] == pytest.approx(-found["high"])
+
+
+def test_the_interval_of_a_difference_of_spreads_is_reflected_at_the_estimate():
+    """Half of the failures are at scale 0.5 and half at 1 under fog, all at 0.5 under snow; in both resamples the other way round."""
+    even, step = [0, 0.5, 0.5, 0], [0, 1, 0, 0]
+    draws = [np.array([even, step, even]), np.array([step, even, even])]
+    samples = np.stack([draws[0], draws[1], draws[1]])[:, :, None]
+    own = accuracy.Shares(samples, ["fog", "snow", accuracy.ALL], np.array([1000, 1000, 2000]), ["a"], [*SCALES, accuracy.NEVER], 0.95)
+    found = failure.more_abrupt(own, "snow", "fog")
+    assert found["estimate"] > 0.2 and found["high"] == pytest.approx(3 * found["estimate"]) and found["low"] == found["estimate"]
 
 
 def test_the_interval_of_a_spread_is_reflected_and_not_below_zero():

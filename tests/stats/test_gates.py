@@ -1,5 +1,7 @@
 """Gates: what each counts, which group is the worst, and on which side of its bound a number holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -134,6 +136,15 @@ def test_the_classifiers_gates_count_each_begin_and_leave_out_whom_nobody_knows_
     assert (found["zoo_scale_0_all"]["estimate"], found["zoo_scale_0_all"]["n"]) == (pytest.approx(0.7), 4)
     assert (found["zoo_scale_0_kept"]["estimate"], found["zoo_scale_0_kept"]["n"]) == (pytest.approx(0.9), 9)
     assert (found["real_generated_r"]["estimate"], found["real_generated_r"]["n"]) == (pytest.approx(1), 2)
+
+
+def test_the_intervals_of_the_classifiers_gates_are_reflected_at_their_estimates():
+    """Both resamples of an accuracy of 0.7 are 0.8: its lower bound is 0.6."""
+    own = Shares(np.array([0.3, 0.2, 0.2])[:, None, None, None].repeat(2, 1), ["a", "all shifts"], np.array([4, 4]), ["a"], [0.0], 0.95)
+    three = replace(own, samples=own.samples.repeat(3, 2), models=["a", "b", "c"])
+    found = gates.classifiers(three, three, replace(three, samples=np.broadcast_to([[0.1], [0.2], [0.3]], three.samples.shape)))
+    for key in ("zoo_scale_0_all", "zoo_scale_0_kept"):
+        assert [found[key][name] for name in ("low", "estimate", "high")] == pytest.approx([0.6, 0.7, 0.7])
 
 
 def test_a_claim_that_cannot_be_measured_is_not_counted():

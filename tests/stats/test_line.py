@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 from scipy.stats import norm
-from tiny_lines import FAMILIES, SCALES, SETTINGS, catalog, reflections, scattered, shares, simulated
+from tiny_lines import FAMILIES, SCALES, SETTINGS, between, catalog, reflections, scattered, shares, simulated
 
 from cnslib.stats import accuracy, line
 
@@ -114,6 +114,7 @@ def test_one_family_left_out_is_the_fit_of_the_others():
 
 def test_a_family_of_which_nothing_was_evaluated_is_passed_over():
     found = scattered(6)
+    assert line.left_out(found, FAMILIES).index.tolist() == list(range(36))
     assert set(line.left_out(found, FAMILIES | {"clip": ["zero-shot"]})["left_out"]) == set(line.left_out(found, FAMILIES)["left_out"])
 
 
@@ -167,12 +168,17 @@ def change(found: line.Points) -> pd.DataFrame:
         (change, line.ANYWHERE),
         (lambda found: pd.DataFrame([line.steeper(found)]), line.ANYWHERE),
         (lambda found: pd.DataFrame([line.gain_difference(found, "a", "c")]), line.ANYWHERE),
-        (lambda found: pd.DataFrame([line.followed(found, np.arange(8) < 4)]), (0, 1)),
     ],
 )
 def test_an_interval_is_reflected_at_the_estimate(table, within):
     for bound, expected in reflections(table, within=within):
         assert bound.tolist() == pytest.approx(expected.tolist())
+
+
+def test_the_interval_of_the_share_of_rising_lines_is_reflected_and_not_below_zero():
+    """No line rises in the sample and every one in the resamples."""
+    level, rising = np.tile([[0.5], [0.6]], (3, 3)), np.tile(ID[:, None], 3)
+    assert line.followed(between((ID, level), (ID, rising))) == {"n": 400, "estimate": 0, "low": 0, "high": 0}
 
 
 def test_models_of_one_accuracy_draw_no_line_and_break_nothing():
@@ -232,10 +238,15 @@ def test_both_lines_on_all_axes_and_the_lines_without_dependent_models():
     own = table[(table["line"] == line.LINES[1]) & (table["axes"] == "probit")]["estimate"]
     assert len(table) == 32 and own.tolist() == line.mean_gains(found["probit"], supervised)["estimate"].tolist()
     alone = line.slopes_by_members(found["linear"], supervised)
-    assert alone["models"].tolist() == [8, 6, 8, 6] and [key[1] for key in alone.index[:2]] == [
-        "all classifiers",
-        "without 2 of the generator's pool",
-    ]
+    assert (
+        set(alone["shift"]) == {accuracy.ALL}
+        and alone["models"].tolist() == [8, 6, 8, 6]
+        and [key[1] for key in alone.index[:2]]
+        == [
+            "all classifiers",
+            "without 2 of the generator's pool",
+        ]
+    )
     points = line.scatters(found, [("heavy snow", 0.5), ("heavy snow", 1.0)])
     sides = [f"{side}{end}" for side in ("id", "ood") for end in ("", "_low", "_high")]
     assert len(points) == 32 and list(points) == ["shift", "scale", "axes", "model", "n", *sides, "expected"]

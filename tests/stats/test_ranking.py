@@ -191,5 +191,7 @@ def test_the_shift_under_which_the_order_fades_most_comes_first():
     assert found.to_dict() == {"fog": -1, "snow": 1} and list(found.index) == ["fog", "snow"]
     few = Shares(samples, errors.groups, np.array([9, 60, 69]), errors.models, errors.bins, 0.95)
     assert list(ranking.fading(ranking.agreement(few), few).index) == ["snow"]
+    enough = Shares(samples, errors.groups, np.array([accuracy.LEAST_TRAJECTORIES, 9, 59]), errors.models, errors.bins, 0.95)
+    assert list(ranking.fading(ranking.agreement(enough), enough).index) == ["fog"]
     both = ranking.agreement_of({"all": errors, "few": few})
     assert both.loc[("all", 1.0), "estimate"] == 1 and both.loc[("few", 1.0), "n"] == 69
