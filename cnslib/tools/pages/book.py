@@ -23,7 +23,7 @@ from nbformat.v4 import new_markdown_cell
 from ruamel.yaml import YAML
 
 from cnslib.core import paths
-from cnslib.tools import runner
+from cnslib.tools import kernels, runner
 from cnslib.tools.pages import reference
 
 SETTING = paths.ROOT / "docs" / "book"
@@ -121,7 +121,8 @@ def shown(path: Path) -> nbformat.NotebookNode:
     """The executed copy of a notebook without papermill's second parameters; a lesson, which is no step, is run."""
     book = nbformat.read(path, as_version=4)
     if path not in runner.steps():
-        NotebookClient(book, timeout=600, resources={"metadata": {"path": str(paths.ROOT)}}).execute()
+        where = {"metadata": {"path": str(paths.ROOT)}}
+        NotebookClient(book, timeout=600, resources=where, kernel_manager_class=kernels.Patient).execute()
     elif copy := executed(path):
         book = nbformat.read(copy, as_version=4)
     else:
