@@ -72,15 +72,16 @@ class Benchmark(Dataset):
 
 
 def shards(folder: Path, shifts: list[str] | None) -> list[Path]:
-    """The image tables of a folder: those of the unshifted images and of some shifts, or all there are."""
+    """The image tables of a folder: those of the unshifted images and of some shifts, or all there are, the paper's shifts first."""
+    there = {path.stem for path in folder.glob("*.parquet")}
     for shift in shifts or []:
-        demand(shift in SHIFTS, "shifts", shift, ", ".join(SHIFTS))
-    names = [UNSHIFTED, *(SHIFTS if shifts is None else shifts)]
-    paths = [folder / f"{identifier(name)}.parquet" for name in names]
+        demand(shift in SHIFTS or identifier(shift) in there, "shifts", shift, ", ".join(SHIFTS))
+    known = [UNSHIFTED, *map(identifier, SHIFTS if shifts is None else shifts)]
     if shifts is None:
-        paths = [path for path in paths if path.exists()]
-    elif not paths[0].exists():
-        paths = paths[1:]  # imported with scale 0 under each shift
+        known = [name for name in known if name in there] + sorted(there.difference(known))
+    elif UNSHIFTED not in there:
+        known = known[1:]  # imported with scale 0 under each shift
+    paths = [folder / f"{name}.parquet" for name in known]
     if not paths:
         raise FileNotFoundError(f"{folder} holds no image table; the generation step makes them, `dvc pull` restores them")
     return paths

@@ -1,5 +1,6 @@
 """The benchmark as a torch data set and as plain parquet."""
 
+import shutil
 from pathlib import Path
 
 import datasets
@@ -54,6 +55,14 @@ def test_kept_trajectories_are_whole_and_share_their_unshifted_image(folder):
     shared = [image for image, target, origin in found if target == 1 and origin["scale"] == 0]
     assert len(shared) == 2 and torch.equal(*shared)
     assert torch.equal(shared[0], torch.from_numpy(picture(UNSHIFTED, "bag", 2, 0.0)).permute(2, 0, 1) / 255)
+
+
+def test_a_shift_of_ones_own_comes_with_the_others_and_alone(folder, tmp_path):
+    own = tables.load(folder / "heavy_snow.parquet").to_pandas().assign(shift="at night")
+    shutil.copytree(folder, tmp_path / "own")
+    tables.write(own, tmp_path / "own" / "at_night.parquet", tables.images)
+    assert "at night" in set(Benchmark(tmp_path / "own", labels=LABELS).rows["shift"])
+    assert set(Benchmark(tmp_path / "own", labels=LABELS, shifts=["at night"]).rows["shift"]) == {UNSHIFTED, "at night"}
 
 
 def test_some_shifts_alone(folder):
