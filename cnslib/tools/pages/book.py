@@ -44,6 +44,11 @@ class Figure:
     page: str
 
     @property
+    def key(self) -> tuple[str, str]:
+        """What a list of figures calls it by."""
+        return self.step, self.name
+
+    @property
     def file(self) -> str:
         """The picture's place in the book and the repository, without its ending."""
         return f"figures/{self.step}/{self.name}"
@@ -91,7 +96,8 @@ def write(source: Path) -> None:
         for kind in ("png", "csv"):
             place(source / "extra" / f"{figure.file}.{kind}", (paths.ROOT / f"{figure.file}.{kind}").read_bytes())
     place(source / "stages.md", stage_page(stages))
-    place(source / "index.md", gallery(figures, stages) + contents())
+    place(source / "gallery.md", gallery(figures, stages))
+    place(source / "index.md", front(figures) + contents())
 
 
 def place(path: Path, content: str | bytes) -> None:
@@ -172,40 +178,62 @@ def described(book: nbformat.NotebookNode, figures: list[Figure], path: Path) ->
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
 
 
+def front(figures: list[Figure]) -> str:
+    """The first page: what the book is, and a card for each figure that carries it."""
+    chosen = listed_figures("front.csv", figures)
+    cards = [card(figure, None, words=chosen.loc[key, "words"]) for key in chosen.index for figure in figures if key == figure.key]
+    return "\n".join(["# The CNS-Bench compendium", "", (SETTING / "opening.md").read_text(), "", *grid(cards)])
+
+
 def gallery(figures: list[Figure], stages: dict) -> str:
-    """The first page: a card for each figure, step by step."""
-    table = pd.read_csv(SETTING / "gallery.csv").set_index(["step", "figure"])
-    unknown = sorted(set(table.index) - {(figure.step, figure.name) for figure in figures})
-    if unknown:
-        raise ValueError(f"gallery.csv: {unknown[0]} is no figure of a notebook")
-    text = ["# The CNS-Bench compendium", "", (SETTING / "opening.md").read_text()]
+    """A page with a card for each figure, step by step."""
+    table = listed_figures("gallery.csv", figures)
+    text = ["# Every figure", "", "In the order of the analysis. Each says which figure or table of the papers it stands beside.", ""]
     for step in dict.fromkeys(figure.step for figure in figures):
         own = [figure for figure in figures if figure.step == step]
-        words = [card(figure, table.loc[(step, figure.name)] if (step, figure.name) in table.index else None) for figure in own]
-        text += [f"## {own[0].title}", "", sentence(stages[step]["desc"]), "", '<div class="gallery">', *words, "</div>", ""]
+        cards = [card(figure, table.loc[figure.key] if figure.key in table.index else None) for figure in own]
+        text += [f"## {own[0].title}", "", sentence(stages[step]["desc"]), "", *grid(cards)]
     return "\n".join(text)
 
 
-def card(figure: Figure, paper: pd.Series | None) -> str:
-    """One figure with its links: notebook, stage, numbers, source, and the paper's figure in words."""
-    name = html.escape(figure.name.replace("_", " "))
+def listed_figures(name: str, figures: list[Figure]) -> pd.DataFrame:
+    """A list of docs/book/ by step and figure; ValueError names a figure that no notebook has."""
+    table = pd.read_csv(SETTING / name).set_index(["step", "figure"])
+    if unknown := sorted(set(table.index) - {figure.key for figure in figures}):
+        raise ValueError(f"{name}: {unknown[0]} is no figure of a notebook")
+    return table
+
+
+def grid(cards: list[str]) -> list[str]:
+    """Cards side by side, as many as there is room for."""
+    return ['<div class="gallery">', *cards, "</div>", ""]
+
+
+def card(figure: Figure, paper: pd.Series | None, *, words: str = "") -> str:
+    """One figure with its links: notebook, stage, numbers, source, and the paper's figure in words; on the first page `words` alone."""
     source = f"sources/{figure.page.split('.html')[0]}.ipynb"
     places = {"notebook": figure.page, "stage": f"stages.html#{figure.step}", "csv": f"{figure.file}.csv", "source": source}
     links = " · ".join(f'<a href="{place}">{word}</a>' for word, place in places.items())
-    beside = "<p>Beyond the papers.</p>"
-    if paper is not None:
-        there, here = html.escape(paper["there"]), html.escape(paper["here"])
-        beside = f"<p><strong>{html.escape(paper['paper'])}</strong> shows {there}.</p><p><strong>Here:</strong> {here}.</p>"
+    title, below = html.escape(words or figure.heading or figure.title), "" if words else f"<p>{links}</p>{beside(paper)}"
     picture = f'<img src="{figure.file}.png" alt="{html.escape(figure.alt)}" loading="lazy">'
     return (
         f'<figure><a class="thumbnail" href="{figure.page}">{picture}</a>'
-        f"<figcaption><strong>{name}</strong><p>{links}</p>{beside}</figcaption></figure>"
+        f'<figcaption><a href="{figure.page}"><strong>{title}</strong></a>{below}</figcaption></figure>'
     )
+
+
+def beside(paper: pd.Series | None) -> str:
+    """The paper's figure in words, and what is here."""
+    if paper is None:
+        return "<p>Beyond the papers.</p>"
+    there, here = html.escape(paper["there"]), html.escape(paper["here"])
+    return f"<p><strong>{html.escape(paper['paper'])}</strong> shows {there}.</p><p><strong>Here:</strong> {here}.</p>"
 
 
 def contents() -> str:
     """The book's table of contents, for Sphinx."""
-    parts = {"Start here": [f"notebooks/{START}"] if (paths.NOTEBOOKS / f"{START}.ipynb").exists() else []}
+    first = [f"notebooks/{START}"] if (paths.NOTEBOOKS / f"{START}.ipynb").exists() else []
+    parts = {"Start here": [*first, "gallery"]}
     for caption, folder in PARTS.items():
         files = [path for path in notebooks() if path.parent == paths.ROOT / folder and path.stem != START]
         own = [page_of(path) for path in files]

@@ -85,6 +85,7 @@ def house(tmp_path_factory):
     files = {
         "dvc.yaml": STAGES,
         "docs/book/gallery.csv": GALLERY,
+        "docs/book/front.csv": "step,figure,words\nfailure,spread,How wide & how far?\n",
         "docs/book/opening.md": "Read [on](notebooks/09_failure.ipynb).\n",
         "notebooks/09_failure.ipynb": nbformat.writes(new_notebook(cells=chapter.cells[:1])),
         "notebooks/20_labels.ipynb": nbformat.writes(
@@ -132,6 +133,13 @@ def test_every_picture_has_a_text(pages):
 
 
 @pytest.mark.slow
+def test_the_first_page_shows_the_chosen_figures_in_words_and_leads_to_all(pages):
+    first = pages["index.html"]
+    assert [picture["src"] for picture in first.pictures if "figures/" in picture["src"]] == ["figures/failure/spread.png"]
+    assert "<strong>How wide &amp; how far?</strong>" in first.path.read_text() and "gallery.html" in first.links
+
+
+@pytest.mark.slow
 def test_nothing_is_loaded_from_a_network(pages):
     loads = {load for page in pages.values() for load in page.loads}
     assert loads and not any(urlsplit(load).netloc for load in loads)
@@ -139,7 +147,7 @@ def test_nothing_is_loaded_from_a_network(pages):
 
 @pytest.mark.slow
 def test_a_card_leads_to_section_stage_numbers_and_source(site, pages):
-    first = pages["index.html"]
+    first = pages["gallery.html"]
     anchor = "notebooks/09_failure.html#survival-of-all"
     wanted = {anchor, "stages.html#failure", "figures/failure/survival.csv", "sources/notebooks/09_failure.ipynb"}
     assert wanted <= set(first.links) and (site / "figures/failure/survival.csv").read_text() == "x\n1\n"
@@ -198,8 +206,9 @@ def test_what_prepares_is_folded_and_what_draws_is_not(house):
     assert ["hide-input" in cell.metadata.get("tags", []) for cell in chapter.cells if cell.cell_type == "code"] == [True, False, False]
 
 
-def test_every_row_of_the_gallery_names_a_committed_figure_and_says_what_both_show():
-    table = pd.read_csv(Path(__file__).parents[3] / "docs" / "book" / "gallery.csv")
+@pytest.mark.parametrize("name", ["gallery", "front"])
+def test_every_row_of_a_list_names_a_committed_figure_and_says_what_it_shows(name):
+    table = pd.read_csv(Path(__file__).parents[3] / "docs" / "book" / f"{name}.csv")
     figures = Path(__file__).parents[3] / "figures"
     assert all((figures / step / f"{name}.csv").exists() for step, name in zip(table["step"], table["figure"], strict=True))
     assert not table.isna().any(axis=None) and not table.duplicated(["step", "figure"]).any()
