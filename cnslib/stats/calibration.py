@@ -312,8 +312,8 @@ MEAN = "mean over classifiers"
 
 
 def independent(settings: Bootstrap, number: int) -> Bootstrap:
-    """Settings with another seed, for a sample that is independent of the first: equal seeds would draw equal resamples."""
-    return dataclasses.replace(settings, seed=settings.seed + number)
+    """Settings for a sample that is independent of the first: equal seeds would draw equal resamples; see `Bootstrap.apart`."""
+    return settings.apart(number)
 
 
 def with_mean(errors: Shares) -> Shares:

@@ -7,7 +7,7 @@ given (the line is drawn anew in every resample); `models_low` and `models_high`
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +44,7 @@ class Points:
 
 def catalog_shares(folder: Path, *, settings: Bootstrap) -> Shares:
     """Errors on the catalog's held-out images. Those are not the images of the benchmark, so their resamples are other draws."""
-    return held_out_shares(folder, settings=replace(settings, seed=settings.seed + 1))
+    return held_out_shares(folder, settings=settings.apart(1))
 
 
 def points(errors: Shares, catalog: Shares | None = None, *, axes: str = "linear") -> Points:

@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 from tiny_benchmark import CLASSES, SCALES, World, answers, truth, world
 from tiny_coverage import covers
 
-from cnslib.core.settings.method import OBJECTS, SAME, Bootstrap
+from cnslib.core.settings.method import OTHER, SAME, Bootstrap, Target
 from cnslib.stats import accuracy, calibration
 from cnslib.stats.accuracy import Outcomes
 
@@ -137,14 +137,14 @@ def test_what_is_read_off_a_map_lies_in_its_interval_as_often_as_that_says(cover
     assert covers(coverage[kind], whole=kind in WHOLE), coverage[kind].mean()
 
 
-def two(number: int) -> tuple[list[accuracy.Shares], list[np.ndarray]]:
+def two(number: int, target: Target) -> tuple[list[accuracy.Shares], list[np.ndarray]]:
     """Errors on trajectories, and on a ladder of garments that are each by themselves, with what endless ones of both would show."""
-    rng = np.random.default_rng([18, number])
+    rng, settings = np.random.default_rng([18, number]), Bootstrap(100, 0.95, number, target)
     given = world(rng, models=MODELS)
     other = replace(given, start=given.start - 0.3, steep=1.3 * given.steep)  # reaches beyond both ends of the first
-    asked = [(given, SEEDS, Bootstrap(100, 0.95, number, SAME)), (other, LADDER, Bootstrap(100, 0.95, 10**4 + number, OBJECTS))]
+    asked = [(given, SEEDS, settings), (other, LADDER, settings.one_by_one.apart(10**4))]
     shares = [accuracy.error_shares(only(answers(rng, own, seeds=seeds)), settings=how) for own, seeds, how in asked]
-    return shares, [truth(own)[0][PLACES] for own in (given, other)]
+    return shares, [truth(own, other_classes=target == OTHER)[0][PLACES] for own in (given, other)]
 
 
 def at(wanted: np.ndarray, curves: np.ndarray) -> np.ndarray:
@@ -153,9 +153,9 @@ def at(wanted: np.ndarray, curves: np.ndarray) -> np.ndarray:
     return np.array([np.interp(own, curve, SCALES, left=np.nan, right=np.nan) for own, curve in rows])
 
 
-def matched(number: int) -> dict[str, float]:
+def matched(number: int, target: Target) -> dict[str, float]:
     """The share of intervals of matched curves that hold the truth, by kind."""
-    (drawn, ladder), (error, rungs) = two(number)
+    (drawn, ladder), (error, rungs) = two(number, target)
     middle = replace(ladder, samples=ladder.samples[..., 2:3], bins=[0.0])  # as if these were pictures of one unknown severity
     kinds = {
         "severity": (calibration.severities(drawn, ladder), at(error, rungs)),
@@ -171,6 +171,7 @@ def matched(number: int) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_matched_severities_and_scales_lie_in_their_intervals_as_often_as_these_say():
-    found = pd.DataFrame([matched(number) for number in range(DATA_SETS)])
+@pytest.mark.parametrize("target", [SAME, OTHER])
+def test_matched_severities_and_scales_lie_in_their_intervals_as_often_as_these_say(target):
+    found = pd.DataFrame([matched(number, target) for number in range(DATA_SETS)])
     assert all(covers(found[kind]) for kind in found), found.mean()

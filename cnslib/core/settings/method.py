@@ -124,6 +124,13 @@ class Bootstrap:
         """The same about another target."""
         return replace(self, target=target)
 
+    def apart(self, number: int) -> "Bootstrap":
+        """The same for pictures that have nothing but their classes in common with others: another seed, lest both draw alike.
+
+        Where classes are drawn, they are the same on both sides: the seed stays, and a class counts as much on one as on the other.
+        """
+        return self if self.target == OTHER else replace(self, seed=self.seed + number)
+
     @property
     def one_by_one(self) -> "Bootstrap":
         """The same about pictures whose seeds only number them within their class: other objects in the place of other seeds."""

@@ -51,3 +51,9 @@ def test_a_section_is_frozen_and_takes_no_text_for_a_number():
         SECTIONS["sliders"].rank = 8
     with pytest.raises(ValueError, match="resamples"):
         method.Bootstrap(resamples="100", confidence=0.95, seed=1, target="same classes")
+
+
+def test_pictures_apart_have_other_draws_unless_classes_are_drawn():
+    own = method.Bootstrap(resamples=100, confidence=0.95, seed=3, target="same classes")
+    assert own.apart(2).seed == 5 and own.of("other objects").apart(2).seed == 5 and own.of("other classes").apart(2).seed == 3
+    assert own.one_by_one == own.of("other objects") and own.of("other classes").one_by_one == own.of("other classes")
