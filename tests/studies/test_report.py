@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from torchvision.transforms import v2
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 from cnslib.core import paths, tables
+from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core.settings import read
 from cnslib.core.settings.analyses import Accuracy
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import answers, archives, imagenet, official
@@ -268,3 +271,111 @@ def test_answers_to_other_images_are_named(folder, benchmark, tmp_path):
     with pytest.raises(ValueError, match=r"answers of .*results\.zip to the images: 4 rows missing"):
         report.exported(folder, results=tmp_path / "results.zip")
     assert report.main(["timm:resnet10t", "--data", str(tmp_path / "nothing")]) == 2
+
+
+class Spoken:
+    """A report that says what it was made from and is written nowhere."""
+
+    def __init__(self, *made_from):
+        self.made_from = made_from
+
+    def text(self):
+        return repr(self.made_from)
+
+    def save(self, folder):
+        return f"folder {folder}"
+
+
+@pytest.fixture
+def handed(monkeypatch):
+    """What the command line hands to the functions that it calls."""
+    calls = {}
+    monkeypatch.setattr(report, "benchmark", lambda **given: calls.update(benchmark=given) or "own")
+    monkeypatch.setattr(report, "exported", lambda *where, **given: calls.update(exported=(*where, given)) or "exported")
+    monkeypatch.setattr(report, "report", lambda source, **given: calls.update(report=(source, given)) or Spoken(given["on"]))
+    return calls
+
+
+def test_the_command_line_without_options_takes_the_benchmark_as_it_is(handed, capsys):
+    assert report.main(["timm:resnet10t"]) == 0
+    assert handed["benchmark"] == {"data": "images", "params": "params.yaml", "overlay": None} and "exported" not in handed
+    assert handed["report"] == ("timm:resnet10t", {"name": "yours", "labels": None, "on": "own", "device": "cpu"})
+    assert capsys.readouterr().out == f"('own',)\nwritten to folder {paths.resolve('build/report/yours')}\n"
+
+
+def test_the_command_line_hands_every_option_on(handed, tmp_path, capsys):
+    (tmp_path / "labels.json").write_text(json.dumps(LABELS))
+    options = {"name": "mine", "labels": tmp_path / "labels.json", "params": "a.yaml", "overlay": "b.yaml", "data": tmp_path / "c.zip"}
+    options |= {"results": tmp_path / "d.zip", "device": "cuda", "folder": tmp_path / "e"}
+    assert report.main(["timm:resnet10t", *(word for key, value in options.items() for word in (f"--{key}", str(value)))]) == 0
+    assert handed["exported"] == (tmp_path / "c.zip", {"results": tmp_path / "d.zip", "params": "a.yaml", "overlay": "b.yaml"})
+    assert handed["report"] == ("timm:resnet10t", {"name": "mine", "labels": LABELS, "on": "exported", "device": "cuda"})
+    assert capsys.readouterr().out == f"('exported',)\nwritten to folder {tmp_path / 'e'}\n" and "benchmark" not in handed
+    assert report.main(["timm:resnet10t", "--data", "photos"]) == 0 and handed["benchmark"]["data"] == "photos"
+
+
+def test_the_benchmark_is_that_of_the_parameters_and_of_what_is_laid_over_them(monkeypatch):
+    monkeypatch.setattr(report, "MAKERS", {"images": lambda sections: sections, "photos": lambda sections: "photos"})
+    assert report.benchmark() == read.load(paths.resolve("params.yaml"), None)
+    smoke = read.load(paths.resolve("params.yaml"), paths.resolve("smoke.yaml"))
+    assert report.benchmark("params.yaml", "smoke.yaml") == smoke != report.benchmark()
+    assert report.benchmark(data="photos") == "photos"
+    with pytest.raises(ValueError, match=r"^data: 'films' is not accepted; accepted: images, photos$"):
+        report.benchmark(data="films")
+
+
+def test_the_generated_images_are_those_of_the_parameters_grid(benchmark, monkeypatch):
+    """Tables, kept trajectories and answers of a run whose folder is that of the fixture."""
+    layout = SimpleNamespace(artifacts={"generation": next(iter(benchmark.shards)).parent}.get)
+    base = SimpleNamespace(shifts=SHIFTS, classes=CLASSES, scales=SCALES, seeds=len(SEEDS), labels="labels.json")
+    monkeypatch.setattr(report.artifacts, "kept", lambda run: benchmark.kept)
+    monkeypatch.setattr(report.artifacts, "answers", lambda run: benchmark.answers.astype(dict.fromkeys(tables.TEXTS, "category")))
+    monkeypatch.setattr(report.encoders, "read_labels", {"labels.json": LABELS}.get)
+    found = report.of_images(SimpleNamespace(base=base, layout=layout), batch_size=7, settings=SETTINGS)
+    assert found.shards == benchmark.shards and found.kept is benchmark.kept
+    pd.testing.assert_frame_equal(found.answers, benchmark.answers)
+    assert (found.labels, found.batch_size, found.settings) == (LABELS, 7, SETTINGS)
+    with pytest.raises(FileNotFoundError, match="image table"):
+        more = SimpleNamespace(**vars(base) | {"shifts": [*SHIFTS, "heavy fog"]})
+        report.of_images(SimpleNamespace(base=more, layout=layout), batch_size=7, settings=SETTINGS)
+
+
+def test_the_sections_of_a_file_give_the_run_of_its_generated_images(monkeypatch):
+    sections = read.load(paths.resolve("params.yaml"), None)
+    monkeypatch.setattr(report, "of_images", lambda run, **given: (run, given))
+    run, given = report.generated(sections)
+    assert (run.layout.step, run.base) == ("report", sections["base"])
+    assert given == {"batch_size": sections["evaluation"].batch_size, "settings": sections["accuracy"]}
+
+
+def test_every_cut_out_under_every_shift_is_a_trajectory_of_the_photo_set(tmp_path, monkeypatch):
+    sections = read.load(paths.resolve("params.yaml"), None)
+    base = dataclasses.replace(sections["base"], out=str(tmp_path), shifts=SHIFTS)
+    objects = [SimpleNamespace(label="tench", seed=1), SimpleNamespace(label="ostrich", seed=2)]
+    keys = [
+        (shift, own.label, own.seed, scale)
+        for shift in (UNSHIFTED, *SHIFTS)
+        for own in objects
+        for scale in ([0.0], [0.5])[shift != UNSHIFTED]
+    ]
+    others = pd.DataFrame(keys, columns=tables.KEY).assign(model="other", top1="tench", top5=[["tench"]] * len(keys))
+    others = others.assign(probability=0.5, margin=0.0, preprocessing="model")
+    for shift, rows in others.groupby("shift"):
+        tables.write(rows, tmp_path / "artifacts" / "photos" / f"{identifier(shift)}.parquet", tables.predictions)
+    monkeypatch.setattr(report.photos, "chosen", lambda *given: objects if given == (paths.PHOTOS, sections["photos"]) else [])
+    monkeypatch.setattr(report.photos, "ask", lambda *given, settings: (*given, settings))
+    found = report.photo_set(sections | {"base": base})
+    assert found.kept.to_numpy().tolist() == [[shift, own.label, own.seed] for shift in SHIFTS for own in objects]
+    assert list(found.kept) == tables.TRAJECTORY and found.models == ["other"] and len(found.answers) == len(keys)
+    assert all(isinstance(value, str) for name in ("shift", "class", "top1") for value in found.answers[name])
+    assert (found.shards, found.labels, found.batch_size) == ({}, list(imagenet.labels()), 1)
+    assert found.settings == Accuracy(sections["photos"].bootstrap, sections["photos"].reference)
+    assert found.ask("mine") == (["mine"], objects, (UNSHIFTED, *SHIFTS), sections["photos"])
+
+
+def test_a_row_of_the_summary_says_open_where_a_bound_is_missing_and_nothing_of_others_where_there_are_none():
+    row = SimpleNamespace(quantity="CE", n=9, estimate=0.5, low=0.25, high=0.75, others=0.6, place=2, of=3)
+    assert report.line(row) == "| CE | 9 | 0.500 | 0.250 to 0.750 | 0.600 | 2 of 3 |"
+    for name in ("low", "high"):
+        assert "| open |" in report.line(SimpleNamespace(**vars(row) | {name: np.nan}))
+    assert report.line(SimpleNamespace(**vars(row) | {"of": 1})) == "| CE | 9 | 0.500 | 0.250 to 0.750 |  |  |"
