@@ -77,7 +77,7 @@ audit: env ## look the locked packages up in the database of known vulnerabiliti
 
 mutants: data ## change statistics, filter, sliders, generation and report a little; tests must notice (hours; of="cnslib.stats.failure*" for some)
 	mkdir -p mutants && ln -sfn ../data mutants/data
-	$(BIN)/mutmut run $(of)
+	LOKY_MAX_CPU_COUNT=1 $(BIN)/mutmut run $(of)  # a process of joblib's would go on with the mutant that it was started for
 	$(BIN)/mutmut results
 
 book: data ## set all notebooks and a gallery of the figures as a site, build/book/html/index.html; runs chapters that have not been run

@@ -328,10 +328,11 @@ def test_the_generated_images_are_those_of_the_parameters_grid(benchmark, monkey
     """Tables, kept trajectories and answers of a run whose folder is that of the fixture."""
     layout = SimpleNamespace(artifacts={"generation": next(iter(benchmark.shards)).parent}.get)
     base = SimpleNamespace(shifts=SHIFTS, classes=CLASSES, scales=SCALES, seeds=len(SEEDS), labels="labels.json")
-    monkeypatch.setattr(report.artifacts, "kept", lambda run: benchmark.kept)
-    monkeypatch.setattr(report.artifacts, "answers", lambda run: benchmark.answers.astype(dict.fromkeys(tables.TEXTS, "category")))
+    run, stored = SimpleNamespace(base=base, layout=layout), benchmark.answers.astype(dict.fromkeys(tables.TEXTS, "category"))
+    monkeypatch.setattr(report.artifacts, "kept", lambda given: benchmark.kept if given is run else None)
+    monkeypatch.setattr(report.artifacts, "answers", lambda given: stored if given is run else None)
     monkeypatch.setattr(report.encoders, "read_labels", {"labels.json": LABELS}.get)
-    found = report.of_images(SimpleNamespace(base=base, layout=layout), batch_size=7, settings=SETTINGS)
+    found = report.of_images(run, batch_size=7, settings=SETTINGS)
     assert found.shards == benchmark.shards and found.kept is benchmark.kept
     pd.testing.assert_frame_equal(found.answers, benchmark.answers)
     assert (found.labels, found.batch_size, found.settings) == (LABELS, 7, SETTINGS)
