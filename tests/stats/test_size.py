@@ -152,7 +152,7 @@ def test_without_families_of_several_sizes_the_tables_are_empty():
     assert not len(size.partial(found, families))
 
 
-@pytest.mark.parametrize("names", [FAMILY, {}])
+@pytest.mark.parametrize("names", [{"resnet": list("abcd"), "vit": list("efgh")}, {}])
 def test_the_tables_have_their_columns_with_and_without_families(names):
     found, record = noisy(1), ["n", "estimate", "low", "high"]
     families = size.sized(found, PARAMETERS, names)

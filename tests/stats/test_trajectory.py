@@ -58,7 +58,7 @@ def test_certainty_is_that_of_the_trajectory_with_scale_0_from_the_unshifted_pic
     table = trajectory.certainty(predictions(values), one)
     found = table[["model", "scale", "probability"]].to_numpy().tolist()
     assert found == [["resnet", 0, 0.8], ["resnet", 1, 0.3], ["vit", 0, 0.9], ["vit", 1, 0.2]]
-    assert set(table["shift"]) == {"heavy snow"}
+    assert set(table["shift"]) == {"heavy snow"} and table.index.tolist() == [0, 1, 2, 3]
     assert "vit (0.90) is surest of the class at scale 0 and resnet (0.30) at scale 1" in trajectory.leaders(table, one)
 
 

@@ -235,6 +235,9 @@ def test_an_exported_folder_gives_the_numbers_of_the_benchmark_itself(folder, fo
     on = dataclasses.replace(report.exported(folder), settings=SETTINGS)
     other = report.report(mine(), name="mine", transform=TRANSFORM, on=on)
     assert on.models == ["perfect", "reference"] and on.labels == OUTPUTS
+    laid = report.exported(folder, overlay="smoke.yaml").settings
+    assert laid.bootstrap == read.load(paths.resolve("params.yaml"), paths.resolve("smoke.yaml"))["accuracy"].bootstrap
+    assert laid.bootstrap != report.exported(folder).settings.bootstrap
     for kind, table in found.tables.items():
         pd.testing.assert_frame_equal(other.tables[kind], table)
 
