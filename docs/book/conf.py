@@ -20,10 +20,11 @@ html_copy_source = False
 html_show_search_summary = False  # it would fetch each page, which a browser refuses on a disk
 html_show_copyright = html_show_sphinx = False
 html_context = {"default_mode": "light"}
-html_theme_options = {"show_toc_level": 2, "use_download_button": False, "use_fullscreen_button": False}
+html_theme_options = {"show_toc_level": 2, "use_download_button": False, "use_fullscreen_button": False, "footer_content_items": []}
 nb_execution_mode = "off"
 nb_code_prompt_show, nb_code_prompt_hide = "Preparation: show {type}", "Hide {type}"
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # the only one that sets tables, which the settings of every chapter are
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "misc.highlighting_failure"]

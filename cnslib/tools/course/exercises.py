@@ -43,7 +43,7 @@ class Exercise:
     def check(self, answer: Any) -> Reply:
         """The verdict on an answer: right, not given yet, of another form, a known mistake, or wrong with the first hint."""
         if answer is ...:
-            return Reply("There is no answer yet: put it in place of the three dots and run the cell again.", False)
+            return Reply("There is no answer yet: put it in place of the three dots and run the cell again.")
         if wanted := unlike(answer, self.right):
             return Reply(f"The answer should be {wanted}; yours {form(answer)}.", False)
         if same(answer, self.right, self.tolerance):

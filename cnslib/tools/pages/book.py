@@ -6,6 +6,7 @@ Sphinx makes build/book/html of them.
 """
 
 import argparse
+import base64
 import html
 import re
 import shutil
@@ -30,6 +31,7 @@ SETTING = paths.ROOT / "docs" / "book"
 FIGURE = re.compile(r"""figures / f?["'](\w+)""")
 NOT_RUN = "*This notebook has not been run on this machine, so it is shown without its outputs. It takes hours; `make world` runs it.*"
 START = "start_here"
+WIDE = 640  # pixels
 PARTS = {"The analysis": "notebooks", "The course": "notebooks/course", "The base models": "notebooks/world"}
 
 
@@ -171,11 +173,18 @@ def described(book: nbformat.NotebookNode, figures: list[Figure], path: Path) ->
             cell.source = reference.led(cell.source, path)
             continue
         named = [texts[stem] for stem in FIGURE.findall(cell.source) if stem in texts]
-        cell.metadata["mystnb"] = {"image": {"alt": named[0] if named else f"{title} Picture in the section {heading}."}}
+        image = {"alt": named[0] if named else f"{title} Picture in the section {heading}."}
+        cell.metadata["mystnb"] = {"image": image | ({"classes": "wide"} if broad(cell) else {})}
         skipped = cell.metadata.get("slideshow", {}).get("slide_type") == "skip"
         imports = cell.source.startswith(("import ", "from "))
         if skipped or imports or "parameters" in cell.metadata.get("tags", []):
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
+
+
+def broad(cell: nbformat.NotebookNode) -> bool:
+    """Whether a code cell shows a picture of more pixels than a phone is wide, twice; a PNG has its width in bytes 16 to 20."""
+    shown = [output.get("data", {}).get("image/png") for output in cell.get("outputs", [])]
+    return any(int.from_bytes(base64.b64decode(data)[16:20]) > WIDE for data in shown if data)
 
 
 def front(figures: list[Figure]) -> str:

@@ -80,6 +80,7 @@ def house(tmp_path_factory):
             new_code_cell(SAVES.format("survival"), outputs=[new_output("display_data", PICTURE)]),
             new_markdown_cell("## And then?"),
             new_code_cell(SAVES.format("spread"), outputs=[new_output("display_data", PICTURE)]),
+            new_code_cell("run", outputs=[new_output("display_data", {"text/markdown": "| key | value |\n| --- | --- |\n| a | 1 |"})]),
         ],
     )
     files = {
@@ -167,6 +168,12 @@ def test_the_search_knows_the_chapters(site):
 
 
 @pytest.mark.slow
+def test_tables_that_a_cell_writes_are_set(site):
+    text = (site / "notebooks/09_failure.html").read_text()
+    assert "<table" in text and "| key |" not in text and "Author name" not in text
+
+
+@pytest.mark.slow
 def test_formulas_are_set_for_the_browser(site):
     assert "<mfrac>" in (site / "notebooks/09_failure.html").read_text()
 
@@ -200,10 +207,16 @@ def test_a_figure_belongs_to_the_section_above_it(house):
     ]
 
 
+def test_a_wide_picture_may_be_scrolled_on_a_phone():
+    png = lambda side: {"image/png": base64.b64encode(bytes(16) + side.to_bytes(4) + bytes(4)).decode()}  # noqa: E731
+    cells = [new_code_cell("1", outputs=[new_output("display_data", png(side))]) for side in (600, 900)]
+    assert [book.broad(cell) for cell in [*cells, new_code_cell("1")]] == [False, True, False]
+
+
 def test_what_prepares_is_folded_and_what_draws_is_not(house):
     chapter = nbformat.read(house / "executed" / "09_failure.ipynb", as_version=4)
     book.described(chapter, [], house / "notebooks" / "09_failure.ipynb")
-    assert ["hide-input" in cell.metadata.get("tags", []) for cell in chapter.cells if cell.cell_type == "code"] == [True, False, False]
+    assert ["hide-input" in cell.metadata.get("tags", []) for cell in chapter.cells if cell.cell_type == "code"] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("name", ["gallery", "front"])
