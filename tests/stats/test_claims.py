@@ -210,6 +210,34 @@ def test_an_order_turns_under_the_shift_that_the_claim_names_or_under_any():
     assert rows["heavy snow"]["estimate"] < 0 < rows["heavy fog"]["estimate"] == rows[""]["estimate"]
 
 
+def test_an_order_may_turn_over_all_shifts_together_alone():
+    """Under snow a leads by a half at both scales; under fog b leads by a quarter and by three."""
+    none = ["..."] * 40
+    snow, fog = {"a": none, "b": [".xx"] * 20 + ["..."] * 20}, {"a": [".xx"] * 10 + ["..x"] * 20 + ["..."] * 10, "b": none}
+    found = evidence(snow=snow, fog=fog)
+    rows = {shift: judged(found, "order_over_scales", axis="architecture", shift=shift) for shift in ("heavy snow", "heavy fog", "")}
+    assert rows["heavy snow"]["estimate"] < 0 and rows["heavy fog"]["estimate"] < 0 < rows[""]["estimate"]
+
+
+def test_a_drop_is_that_of_the_shifts_that_a_claim_names_and_of_all_images_where_it_names_none():
+    """Of 40 images under snow all are lost at scale 1, of 20 under fog none."""
+    found = evidence(snow={"a": ["..x"] * 40, "b": ["..x"] * 40}, fog={"a": ["..."] * 20, "b": ["..."] * 20})
+    for shift, lost in {"heavy snow": 1, "heavy fog": 0, "heavy snow; heavy fog": 1 / 2, "": 2 / 3}.items():
+        (row,) = claim("less", shift=shift, scale=1.0).itertuples()
+        assert claims.loss(found, row)[0].tolist() == pytest.approx([lost, lost])
+
+
+def test_a_standard_error_leaves_out_resamples_without_a_number():
+    values = np.random.default_rng(1).normal(size=(200, 1, 1, 1))
+    assert claims.error(np.insert(values, 5, np.nan, axis=0)) == pytest.approx(claims.error(values))
+
+
+def test_a_bound_that_stems_from_a_denominator_near_zero_is_not_reported():
+    values = np.concatenate([[0.5], np.linspace(-1, 1, 99) * 10 * claims.HUGE]).reshape(-1, 1, 1, 1)
+    row = claims.judged(values, rule="above 0", margin=0.05, confidence=0.95)
+    assert row["estimate"] == 0.5 and np.isnan(row["low"]) and np.isnan(row["high"])
+
+
 def test_a_reader_sees_three_digits_and_an_empty_cell_where_there_is_nothing_to_say():
     table = pd.DataFrame({name: [0.12345, np.nan] for name in claims.SHOWN}).assign(claim=["one", "two"])
     found = claims.readable(table)

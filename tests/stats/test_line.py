@@ -153,6 +153,23 @@ def test_noise_is_taken_from_each_moment_by_itself_once_from_the_sample_and_twic
     assert line.without_noise(np.array([[1.0, 10.0], [2.0, 12.0], [2.0, 14.0]])).tolist() == [[0, 7], [0, 6], [0, 8]]
 
 
+def test_means_run_over_the_single_shifts_and_the_scales_above_0_where_there_are_several():
+    found = scattered(1)
+    values = np.arange(6.0).reshape(1, 2, 1, 3)
+    assert line.above(values, found).tolist() == [[[[1, 2]]]]
+    assert line.above(values[:, :1], found).tolist() == [[[[1, 2]]]]
+    assert line.above(values[..., :1], found).tolist() == [[[[0]]]]
+
+
+@pytest.mark.parametrize("axes", line.AXES)
+def test_points_are_shown_in_accuracy_on_either_axes(axes):
+    ood = np.stack([ID, 0.8 * ID, 0.5 * ID], 1)
+    table = line.scatter(line.points(shares(ood), catalog(ID), axes=axes), shift="heavy snow", scale=0.5)
+    for name, values in {"id": ID, "ood": 0.8 * ID}.items():
+        for column in (name, f"{name}_low", f"{name}_high"):
+            assert table[column].tolist() == pytest.approx(values.tolist())
+
+
 def change(found: line.Points) -> pd.DataFrame:
     """How a slope changes without a family."""
     return line.left_out(found, FAMILIES).filter(like="change_").rename(columns=lambda name: name.removeprefix("change_"))

@@ -109,6 +109,11 @@ def test_every_verdict_names_its_rule():
     assert table["difference"].tolist() == pytest.approx([np.nan, 0, 0, -0.7, 0], nan_ok=True)  # a side is no number to differ from
 
 
+def test_a_tolerance_widens_what_could_have_been_seen_of_a_level_alone():
+    side, level = (verdicts.read(published, np.nan, np.nan, tolerance=0.1, null=0.0) for published in ("above 0", "about 0"))
+    assert side.smallest(0.1, -0.1, 0.4) == pytest.approx(0.3) and level.smallest(0.1, -0.1, 0.4) == pytest.approx(0.4)
+
+
 def test_a_table_without_intervals_is_of_exact_numbers():
     table = verdicts.beside(pd.DataFrame({"ours": [0.25, 0.6, -0.2, 0.0]}), 0.3, tolerance=0.1)
     assert table["verdict"].tolist() == [AGREES, SAME, OPPOSITE, UNDECIDED]

@@ -383,3 +383,8 @@ def test_a_row_of_the_summary_says_open_where_a_bound_is_missing_and_nothing_of_
     for name in ("low", "high"):
         assert "| open |" in report.line(SimpleNamespace(**vars(row) | {name: np.nan}))
     assert report.line(SimpleNamespace(**vars(row) | {"of": 1})) == "| CE | 9 | 0.500 | 0.250 to 0.750 |  |  |"
+
+
+def test_others_are_named_where_they_are_few():
+    pairs = pd.DataFrame({"second": list("abcdefg")})
+    assert report.listed(pairs[:6]) == " (a, b, c, d, e, f)" and report.listed(pairs[:0]) == report.listed(pairs) == ""
