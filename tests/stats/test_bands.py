@@ -26,3 +26,13 @@ def test_a_single_value_has_the_symmetric_interval_of_its_resamples():
 
 def test_without_a_value_there_are_no_bounds():
     assert np.isnan(bands.bounds(np.full((9, 1, 1, 3), np.nan), 0.95)).all()
+
+
+def test_a_standard_error_leaves_out_resamples_without_a_number():
+    values = np.random.default_rng(1).normal(size=(200, 1, 1, 1))
+    assert np.allclose(bands.error(np.insert(values, 5, np.nan, axis=0)), bands.error(values))
+
+
+def test_a_bound_that_stems_from_a_denominator_near_zero_is_not_reported():
+    values = np.concatenate([[0.5], np.linspace(-1, 1, 99) * 10 * bands.HUGE]).reshape(-1, 1, 1, 1)
+    assert np.isnan(bands.bounds(values, 0.95)).all()

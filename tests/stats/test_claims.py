@@ -227,17 +227,6 @@ def test_a_drop_is_that_of_the_shifts_that_a_claim_names_and_of_all_images_where
         assert claims.loss(found, row)[0].tolist() == pytest.approx([lost, lost])
 
 
-def test_a_standard_error_leaves_out_resamples_without_a_number():
-    values = np.random.default_rng(1).normal(size=(200, 1, 1, 1))
-    assert claims.error(np.insert(values, 5, np.nan, axis=0)) == pytest.approx(claims.error(values))
-
-
-def test_a_bound_that_stems_from_a_denominator_near_zero_is_not_reported():
-    values = np.concatenate([[0.5], np.linspace(-1, 1, 99) * 10 * claims.HUGE]).reshape(-1, 1, 1, 1)
-    row = claims.judged(values, rule="above 0", margin=0.05, confidence=0.95)
-    assert row["estimate"] == 0.5 and np.isnan(row["low"]) and np.isnan(row["high"])
-
-
 def test_a_reader_sees_three_digits_and_an_empty_cell_where_there_is_nothing_to_say():
     table = pd.DataFrame({name: [0.12345, np.nan] for name in claims.SHOWN}).assign(claim=["one", "two"])
     found = claims.readable(table)
