@@ -36,3 +36,19 @@ def test_a_standard_error_leaves_out_resamples_without_a_number():
 def test_a_bound_that_stems_from_a_denominator_near_zero_is_not_reported():
     values = np.concatenate([[0.5], np.linspace(-1, 1, 99) * 10 * bands.HUGE]).reshape(-1, 1, 1, 1)
     assert np.isnan(bands.bounds(values, 0.95)).all()
+
+
+def test_a_claim_takes_the_largest_of_the_least_of_the_largest():
+    """Largest over `any`: 5 and 3, 4 and 9; least over `all`: 3 and 4; largest over `some`: 4. Negated: -1, -2, 0, -1; -2, -1; -1."""
+    values = np.array([[[1.0, 5.0], [2.0, 3.0]], [[4.0, 0.0], [9.0, 1.0]]])
+    assert bands.combine(values) == 4 and bands.combine(np.stack([values, -values])).tolist() == [4, -1]
+
+
+def test_a_standard_error_is_half_of_what_two_thirds_of_the_resamples_span():
+    """The quantiles 0.1587 and 0.8413 of -3, -1, 1, 3 lie 0.4761 of a step from the ends; the sample itself does not count."""
+    values = np.array([9.0, -3, -1, 1, 3])[:, None] * [1.0, 2.0]
+    assert np.allclose(bands.error(values[:, None, None]), [[[2.0478, 4.0956]]])
+
+
+def test_a_band_of_95_in_100_is_the_95th_from_the_narrowest():
+    assert bands.placed(-np.arange(1.0, 101), np.arange(1.0, 101), 0.95) == (-95, 95)

@@ -205,3 +205,25 @@ def test_a_rate_of_cases_that_are_all_alike_has_wilsons_interval():
     assert bootstrap.rate(some * np.nan, rows, settings=settings)["n"] == 0
     table = rows.assign(one=1.0)
     assert bootstrap.means(table, ["one"], ["class"], settings=settings, statistic=bootstrap.rate)["low"].iloc[0] < 1
+
+
+def test_noise_that_drives_one_way_is_taken_out_twice():
+    """Resamples 2 and 4 of a sample of 1 lie 2 above it on average, so 4 is taken from each."""
+    assert bootstrap.settled(np.array([1.0, 2.0, 4.0])).tolist() == [1, -2, 0]
+
+
+def test_a_joined_interval_reaches_as_far_as_the_plain_and_the_mirrored_one():
+    samples = np.r_[0.5, np.linspace(0.0, 0.6, 200)]
+    plain, mirrored = (bootstrap.record(samples, 9, 0.95, within=within) for within in (None, bootstrap.CORRELATION))
+    found = bootstrap.joined(samples, 9, 0.95, within=bootstrap.CORRELATION)
+    assert plain["low"] < mirrored["low"] and plain["high"] < mirrored["high"]
+    assert (found["low"], found["high"]) == (plain["low"], mirrored["high"])
+
+
+def test_a_rank_correlation_of_independent_cases_has_fishers_interval_by_hand():
+    """Two swaps in five: rho = 1 - 6 * 4 / 120 = 0.8; 1.960 * sqrt((1 + 0.32) / 2) = 1.5923 around atanh(0.8) = 1.0986."""
+    found = bootstrap.independent_rank_correlation(np.arange(5.0), np.array([1.0, 0, 3, 2, 4]), confidence=0.95)
+    assert found["n"] == 5 and found["estimate"] == pytest.approx(0.8)
+    assert (found["low"], found["high"]) == pytest.approx((np.tanh(1.0986 - 1.5923), np.tanh(1.0986 + 1.5923)), abs=1e-4)
+    few = bootstrap.independent_rank_correlation(np.arange(3.0), np.array([1.0, 0, 2]), confidence=0.95)
+    assert list(few) == ["n", "estimate", "low", "high"] and few["n"] == 3 and np.isnan([few["low"], few["high"]]).all()
