@@ -191,9 +191,7 @@ def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     if not known.any() or found["estimate"] not in (0.0, 1.0):
         return found
     count = int(units_of(rows[known], settings.target)[0].max()) + 1
-    return found | {
-        key: own for key, own in counted(round(found["estimate"] * count), count, confidence=settings.confidence).items() if key != "n"
-    }
+    return counted(round(found["estimate"] * count), count, confidence=settings.confidence) | {"n": found["n"]}
 
 
 def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:

@@ -311,11 +311,6 @@ def standings(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rul
 MEAN = "mean over classifiers"
 
 
-def independent(settings: Bootstrap, number: int) -> Bootstrap:
-    """Settings for a sample that is independent of the first: equal seeds would draw equal resamples; see `Bootstrap.apart`."""
-    return settings.apart(number)
-
-
 def with_mean(errors: Shares) -> Shares:
     """The classifiers, and their mean as one more."""
     samples = np.concatenate([errors.samples, errors.samples.mean(2, keepdims=True)], 2)

@@ -232,9 +232,9 @@ def test_noise_on_either_side_widens_the_interval():
 def test_easier_images_are_above_zero_and_independent_samples_have_other_resamples():
     table = calibration.differences(rungs([0.1, 0.5], [0, 1]), rungs([0.4], [0.0]))
     assert table.loc[table["shift"] == "heavy fog", "estimate"].tolist() == pytest.approx([0.3, -0.1])
-    assert len({calibration.independent(MATCHED, number).seed for number in range(3)}) == 3
+    assert len({MATCHED.apart(number).seed for number in range(3)}) == 3
     first = Bootstrap(resamples=2, confidence=0.95, seed=0, target="same classes")
-    assert calibration.independent(first, 1).seed > 0  # a generator takes no seed below 0
+    assert first.apart(1).seed > 0  # a generator takes no seed below 0
 
 
 def errors_of(table: pd.DataFrame) -> accuracy.Shares:

@@ -14,8 +14,8 @@ from cnslib.core.names import demand
 
 COURSE = paths.NOTEBOOKS / "course"
 SOLUTION = re.compile(r"^## (\w+)\n\n```python\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
-# A number, or some in their order; a tuple of texts, of which each is right; a set of names; a Series by its labels.
 EQUAL = 1e-9  # numbers nearer than this are the same: two mistakes may lie within the tolerance of each other
+# A number, or some in their order; a tuple of texts, of which each is right; a set of names; a Series by its labels.
 Answer = float | np.ndarray | tuple[str, ...] | frozenset[str] | pd.Series
 
 
