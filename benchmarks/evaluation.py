@@ -1,4 +1,4 @@
-"""Answers of ten classifiers: a launch per classifier and shift against one launch for all. `python benchmarks/evaluation.py`.
+"""Answers of ten classifiers: a launch per classifier and shift against one for all. `python benchmarks/evaluation.py [--device cuda]`.
 
 At the paper's picture size: a decode per classifier against one per group. `python benchmarks/evaluation.py large [--device cuda]`.
 """
@@ -41,10 +41,10 @@ NETWORKS = [  # small ones, to which pictures matter on a CPU as much as they do
 class Asking:
     """Ten classifiers' answers to the same pictures by either procedure."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, device: str):
         """`folder` holds, or will hold, the pictures of the unshifted table and of the shifts."""
         sections = read.load(paths.resolve("params.yaml"))
-        self.base, self.folder, settings = sections["base"], folder, sections["evaluation"]
+        self.base, self.folder, self.device, settings = sections["base"], folder, device, sections["evaluation"]
         chosen = dict(list(settings.classifiers.items())[:COUNT])
         self.settings, self.labels = replace(settings, classifiers=chosen), encoders.read_labels(self.base.labels)
 
@@ -62,7 +62,9 @@ class Asking:
     def one(self, name: str, shift: str, path: Path) -> None:
         """What one launch of the reference does: load a classifier, decode, transform and answer the pictures of a shift."""
         table = pd.concat([self.shard(shift), self.shard(UNSHIFTED)], ignore_index=True)
-        classifier = classifiers.load(name, self.settings.classifiers[name], self.labels, preprocessing=self.settings.preprocessing)
+        classifier = classifiers.load(
+            name, self.settings.classifiers[name], self.labels, self.device, preprocessing=self.settings.preprocessing
+        )
         size = self.settings.batch_size
         batches = [tables.pictures(table[start : start + size], shift) for start in range(0, len(table), size)]
         answers = [classifier.logits(pictures).argmax(1).numpy() for pictures in batches]
@@ -71,7 +73,7 @@ class Asking:
 
     def all(self, folder: Path) -> None:
         """What our one launch does: the evaluation step, from nothing."""
-        grid = {"scales": self.base.scales, "seeds": SEEDS, "labels": self.labels, "settings": self.settings, "device": "cpu"}
+        grid = {"scales": self.base.scales, "seeds": SEEDS, "labels": self.labels, "settings": self.settings, "device": self.device}
         evaluation.evaluate(self.folder, SHIFTS, self.base.classes, **grid, folder=folder)
 
     def reference(self) -> pd.DataFrame:
@@ -79,19 +81,19 @@ class Asking:
         with tempfile.TemporaryDirectory() as folder:
             for name in self.settings.classifiers:
                 for shift in SHIFTS:
-                    launch("one", self.folder, Path(folder) / f"{name}_{identifier(shift)}.parquet", name, shift)
+                    launch("one", self.device, self.folder, Path(folder) / f"{name}_{identifier(shift)}.parquet", name, shift)
             return pd.concat([pd.read_parquet(path) for path in Path(folder).iterdir()]).drop_duplicates(["model", *tables.KEY])
 
     def ours(self) -> pd.DataFrame:
         """One launch."""
         with tempfile.TemporaryDirectory() as folder:
-            launch("all", self.folder, Path(folder))
+            launch("all", self.device, self.folder, Path(folder))
             return pd.concat([tables.read(path, tables.predictions) for path in Path(folder).glob("*.parquet")])
 
     def share(self) -> float:
         """The share of wall time during which a network works, once the classifiers are loaded."""
         names, together = list(self.settings.classifiers), evaluation.TOGETHER
-        loaded = evaluation.loaded(names, self.labels, settings=self.settings, device="cpu")
+        loaded = evaluation.loaded(names, self.labels, settings=self.settings, device=self.device)
         shards = evaluation.grid(self.folder, SHIFTS, self.base.classes, scales=self.base.scales, seeds=SEEDS)
         size = self.settings.batch_size
         groups = [loaded[start : start + together] for start in range(0, len(loaded), together)]
@@ -180,9 +182,9 @@ def timed(network: Callable[[Tensor], Tensor], taken: list[float]) -> Callable[[
     return call
 
 
-def launch(what: str, pictures: Path, target: Path, *which: str) -> None:
+def launch(what: str, device: str, pictures: Path, target: Path, *which: str) -> None:
     """This script in a process of its own, with one thread."""
-    subprocess.run([sys.executable, __file__, what, str(pictures), str(target), *which], check=True, env=turns.one_thread())
+    subprocess.run([sys.executable, __file__, what, device, str(pictures), str(target), *which], check=True, env=turns.one_thread())
 
 
 def inside(asking: Asking) -> str:
@@ -200,10 +202,13 @@ def inside(asking: Asking) -> str:
     return f"{once}; a network works during {asking.share():.0%} of the time, loading apart"
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """The measured ratio; results are apart by differing answers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    device = parser.parse_args(arguments).device
     with tempfile.TemporaryDirectory() as folder:
-        asking = Asking(Path(folder))
+        asking = Asking(Path(folder), device)
         asking.write()
         contest = turns.Contest("evaluation", asking.reference, asking.ours, asking.differing, 0)
         return turns.report(contest, notes=inside(asking))
@@ -221,9 +226,9 @@ def large(arguments: list[str]) -> int:
     return failed
 
 
-def launched(what: str, pictures: str, target: str, *which: str) -> int:
+def launched(what: str, device: str, pictures: str, target: str, *which: str) -> int:
     """What a launched process does."""
-    asking = Asking(Path(pictures))
+    asking = Asking(Path(pictures), device)
     if what == "one":
         name, shift = which
         asking.one(name, shift, Path(target))
@@ -235,4 +240,4 @@ def launched(what: str, pictures: str, target: str, *which: str) -> int:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["large"]:
         sys.exit(large(sys.argv[2:]))
-    sys.exit(launched(*sys.argv[1:]) if len(sys.argv) > 1 else main())
+    sys.exit(launched(*sys.argv[1:]) if sys.argv[1:2] in (["one"], ["all"]) else main(sys.argv[1:]))

@@ -78,7 +78,7 @@ def compared() -> int:
 def timed() -> int:
     """Prints seconds and samples of the same number of updates by both; there is no equal result to check."""
     settings = replace(read.load(paths.resolve("params.yaml"))["sliders"], iterations=ITERATIONS, **exact_row.RELEASED)
-    training = exact_row.Training(settings)
+    training = exact_row.Training(settings, "cpu")
     fast = functools.partial(training.losses, sliders_fast.fit)
     fast()
     expected = exact_row.doubled(settings), sliders_fast.evaluations(settings)

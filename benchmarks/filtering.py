@@ -1,5 +1,6 @@
-"""Alignment scores of the filter: three passes that embed an image four times against one. `python benchmarks/filtering.py`."""
+"""Alignment scores of the filter: three passes with four embeddings against one. `python benchmarks/filtering.py [--device cuda]`."""
 
+import argparse
 import sys
 from collections.abc import Callable
 
@@ -23,11 +24,11 @@ PROMPTS = (filtering.CLASS_PROMPT, filtering.SHIFT_PROMPT, "a picture in {shift}
 class Scoring:
     """The four alignments of some pictures by either procedure."""
 
-    def __init__(self):
+    def __init__(self, device: str):
         """Loads both encoders and reads one shift's pictures and the unshifted ones."""
         base = read.load(paths.resolve("params.yaml"))["base"]
         folder = paths.Layout(base.out).artifacts("generation")
-        self.clip, self.image_encoder = encoders.Clip(base.clip), encoders.ImageEncoder(base.image_encoder)
+        self.clip, self.image_encoder = encoders.Clip(base.clip, device=device), encoders.ImageEncoder(base.image_encoder, device=device)
         self.tables = [tables.read(folder / f"{identifier(name)}.parquet", tables.images) for name in (UNSHIFTED, SHIFT)]
         self.tables = [table[table["seed"] <= SEEDS].reset_index(drop=True) for table in self.tables]
         self.groups = list(tables.trajectories(pd.concat(self.tables), [SHIFT]).sort_values(tables.KEY).groupby("class"))
@@ -43,7 +44,7 @@ class Scoring:
         for prompt in PROMPTS:
             tokens = self.clip.tokenizer([prompt.format(name=name, shift=SHIFT)] * len(seen))
             with torch.no_grad():
-                text = self.clip.model.encode_text(tokens)
+                text = self.clip.model.encode_text(tokens.to(self.clip.device)).cpu()
             found.append(nn.functional.cosine_similarity(self.clip.image_features(seen), text).numpy())
         return np.stack(found[:2], axis=1)
 
@@ -75,7 +76,9 @@ class Scoring:
 
 def main() -> int:
     """The measured ratio; results are apart by the largest difference of two cosines."""
-    scoring = Scoring()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    scoring = Scoring(parser.parse_args().device)
     images = sum(map(len, scoring.tables))
     contest = turns.Contest("filter scores", scoring.reference, scoring.ours, lambda a, b: np.abs(a - b).max(), 1e-5)
     return turns.report(contest, notes=f"{images} pictures; ours rounds to six digits")

@@ -1,11 +1,17 @@
-"""Images of one class: a pipeline call per shift and scale against ours. `python benchmarks/generation.py [--drawing fused]`."""
+"""Images of one class: a pipeline call per shift and scale against ours. `python benchmarks/generation.py [--drawing fused]`.
+
+With `large` at the shape of Stable Diffusion 2, random weights, under one shift in few steps; `--device cuda` on a card.
+"""
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import shapes
 import torch
 import turns
 from diffusers import StableDiffusionPipeline
@@ -18,43 +24,55 @@ from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
 NAME, SEEDS = "sneaker", 5
+UNGUIDED = 1 + 1e-6  # a weight of guidance with which the pipeline still doubles its batch, and which is none
+STEPS = 8  # of the large pictures, a quarter of them before the slider starts
 
 
 def reference_images(pipe: StableDiffusionPipeline, seeds: Sequence[int], scale: float, settings) -> np.ndarray:
     """One plain pipeline call for all seeds: text encoded anew, adapter attached throughout and switched off until it starts.
 
-    The released code runs the adapter at weight 0 instead of switching it off.
+    The released code runs the adapter at weight 0 instead of switching it off. It has no interval of guidance either: outside of
+    ours every prediction is made twice, as in its whole run, and the second has the weight 1.
     """
     early = generation.steps_without_slider(settings)
+    scales = [settings.guidance if acts else UNGUIDED for acts in generation.guided_steps(settings)]
 
     def start(pipe, step: int, timestep, values: dict) -> dict:
         if step == early - 1 and scale > 0:
             pipe.unet.enable_adapters()
+        pipe._guidance_scale = scales[min(step + 1, len(scales) - 1)]
         return values
 
     pipe.unet.set_adapters(adapters.NAME, weights=scale)
     pipe.unet.disable_adapters()
     prompts = [names.PROMPT.format(token=names.token(NAME))] * len(seeds)
     latents = torch.cat([text_to_image.initial_latent(pipe, seed) for seed in seeds])
-    wanted = {"num_inference_steps": settings.steps, "guidance_scale": settings.guidance}
+    wanted = {"num_inference_steps": settings.steps, "guidance_scale": scales[0]}
     wanted["negative_prompt"] = [settings.negative_prompt] * len(seeds)
     output = pipe(prompts, latents=latents, output_type="pt", callback_on_step_end=start, **wanted).images
-    return (output * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
+    return (output * 255).round().to(torch.uint8).permute(0, 2, 3, 1).cpu().numpy()
 
 
 class Drawing:
     """All pictures of one class, by either procedure."""
 
-    def __init__(self):
+    def __init__(self, device: str):
         """Loads the mini model and finds its sliders."""
         sections = read.load(paths.resolve("params.yaml"))
         self.base, self.settings = sections["base"], sections["generation"]
         layout = paths.Layout(self.base.out)
-        self.pipe = text_to_image.load_pipeline(paths.resolve(self.base.pipeline), "cpu")
+        self.pipe = text_to_image.load_pipeline(paths.resolve(self.base.pipeline), device)
         text_to_image.load_tokens(self.pipe, layout.artifacts("inversion"), [NAME])
         self.files = {shift: slider_path(layout.artifacts("sliders"), shift, NAME) for shift in self.base.shifts}
         self.seeds = range(1, SEEDS + 1)
         self.differing: list[float] = []
+
+    def enlarge(self, folder: Path) -> None:
+        """Takes the shape of Stable Diffusion 2 in place of the mini model, and one slider, which is written to the folder."""
+        settings = read.load(paths.resolve("params.yaml"))["sliders"]
+        self.pipe = shapes.pipeline(self.pipe, str(self.pipe.device))
+        self.settings = replace(self.settings, steps=STEPS)
+        self.files = {"any": shapes.slider(self.pipe, folder / "any.safetensors", rank=settings.rank, alpha=settings.alpha)}
 
     def reference(self) -> np.ndarray:
         """Every shift and scale from the beginning, scale 0 too, all seeds in one batch: shifts x scales x seeds pictures."""
@@ -100,12 +118,13 @@ class Drawing:
 
 
 def counts(drawing: Drawing) -> str:
-    """UNet evaluations of the reference and of ours for all shifts, at the benchmark's steps and at the paper's 100."""
-    lines, shapes = [], {"shifts": len(drawing.files), "images": 1, "scales": len(drawing.base.scales)}
+    """UNet evaluations of the reference, which doubles all, and of ours for all shifts, in the steps drawn here and in the paper's 100."""
+    lines, extent = [], {"shifts": len(drawing.files), "images": 1, "scales": len(drawing.base.scales)}
     for steps in (drawing.settings.steps, 100):
-        own = generation.evaluations(replace(drawing.settings, steps=steps), **shapes)
-        lines.append(f"{steps} steps: {own['separate']} and {own['shared']}, a share of {own['shared'] / own['separate']:.3f}")
-    return f"UNet evaluations per seed under {shapes['shifts']} shifts, " + "; ".join(lines)
+        own = generation.evaluations(replace(drawing.settings, steps=steps), **extent)["shared"]
+        doubled = 2 * steps * extent["shifts"] * extent["scales"]
+        lines.append(f"{steps} steps: {doubled} and {own}, a share of {own / doubled:.3f}")
+    return f"UNet evaluations per seed under {extent['shifts']} shifts, " + "; ".join(lines)
 
 
 def main() -> int:
@@ -114,9 +133,19 @@ def main() -> int:
     One level is allowed: a batch of another size adds in another order, and a value on the edge is rounded the other way.
     """
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("size", nargs="?", choices=("mini", "large"), default="mini")
     parser.add_argument("--drawing", choices=("exact", "fused"), default="exact", help="way to draw (default exact)")
-    name = parser.parse_args().drawing
-    drawing = Drawing()
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    drawing, name = Drawing(options.device), options.drawing
+    with tempfile.TemporaryDirectory() as folder:
+        if options.size == "large":
+            drawing.enlarge(Path(folder))
+        return compared(drawing, name)
+
+
+def compared(drawing: Drawing, name: str) -> int:
+    """Prints the contest; 1 where results are further apart than a grey level."""
     single, batch = drawing.alone()
     ours = drawing.exact if name == "exact" else drawing.merged
     contest = turns.Contest(f"generation, {name}", drawing.reference, ours, drawing.apart, 1)

@@ -1,5 +1,6 @@
-"""Slider training, exact: the released code's iteration against ours, which leaves out what cancels. `python benchmarks/sliders.py`."""
+"""Slider training, exact: the released iteration against ours without what cancels. `python benchmarks/sliders.py [--device cuda]`."""
 
+import argparse
 import copy
 import itertools
 import sys
@@ -40,11 +41,12 @@ def reference_fit(pipe, weights, text, *, settings: Sliders, generator: torch.Ge
     """
     optimizer, losses = torch.optim.AdamW(weights, settings.learning_rate), []
     scheduler = copy.deepcopy(pipe.scheduler)
-    scheduler.set_timesteps(settings.denoising_steps)
+    scheduler.set_timesteps(settings.denoising_steps, device=pipe.device)
     neutral, positive = text[:1], text[1:]
     for _ in range(settings.iterations):
         k = int(torch.randint(1, settings.denoising_steps, (), generator=generator))
-        latents = torch.randn((settings.batch_size, *text_to_image.latent_shape(pipe)), generator=generator) * scheduler.init_noise_sigma
+        latents = torch.randn((settings.batch_size, *text_to_image.latent_shape(pipe)), generator=generator).to(pipe.device)
+        latents *= scheduler.init_noise_sigma
         with torch.no_grad():
             for timestep in scheduler.timesteps[:k]:
                 latents = scheduler.step(guided(pipe, latents, timestep, neutral, GUIDANCE), timestep, latents).prev_sample
@@ -62,11 +64,11 @@ def reference_fit(pipe, weights, text, *, settings: Sliders, generator: torch.Ge
 class Training:
     """One slider from the same weights and noise by any procedure; counts the samples that pass the UNet."""
 
-    def __init__(self, settings: Sliders):
+    def __init__(self, settings: Sliders, device: str):
         """Loads the mini model with its class token."""
         base = read.load(paths.resolve("params.yaml"))["base"]
         self.settings, self.samples = settings, 0
-        self.pipe = text_to_image.load_pipeline(paths.resolve(base.pipeline), "cpu")
+        self.pipe = text_to_image.load_pipeline(paths.resolve(base.pipeline), device)
         text_to_image.load_tokens(self.pipe, paths.Layout(base.out).artifacts("inversion"), [NAME])
         self.text = text_to_image.embed(self.pipe, list(sliders.prompts(SHIFT, NAME)))
         self.seed = typical_seed(settings, text_to_image.latent_shape(self.pipe))
@@ -113,8 +115,10 @@ def doubled(settings: Sliders) -> float:
 
 def main() -> int:
     """The measured ratio at the released settings' shape, on the mini model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
     settings = replace(read.load(paths.resolve("params.yaml"))["sliders"], iterations=ITERATIONS, **RELEASED)
-    training, counts = Training(settings), {}
+    training, counts = Training(settings, parser.parse_args().device), {}
     for side in ("reference", "ours"):
         getattr(training, side)()
         counts[side] = training.samples / ITERATIONS

@@ -170,8 +170,9 @@ def train(
 ) -> StableDiffusionPipeline:
     """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance.
 
-    `ranks` threads share each batch.
+    On a CPU `ranks` threads share each batch; a card takes it whole.
     """
+    ranks = ranks if device == "cpu" else 1
     torch.manual_seed(schedule.seed)
     tokens, levels = tokenizer(garments.classes), scheduler()
     cache = folder / "web_latents.safetensors"
