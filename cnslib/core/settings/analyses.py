@@ -219,10 +219,11 @@ class Trouble:
 
 @dataclass(frozen=True, config=STRICT)
 class Plan(Trouble, Resampled):
-    """The paper's run on a cluster: its overlay, numbers of workers and of classes, what goes wrong, lengths of a block to compare, and
-    simulated runs."""
+    """The paper's run on a cluster: its overlay, hours of a device beside the reported ones, numbers of workers and of classes, what goes
+    wrong, lengths of a block to compare, and simulated runs."""
 
     overlay: str
+    measured: str
     workers: Annotated[list[Count], Field(min_length=1)]
     classes: Annotated[list[Count], Field(min_length=1)]
     walltimes: Annotated[list[Positive], Field(min_length=1)]

@@ -1,16 +1,18 @@
 """The paper's benchmark on a cluster: units, hours, wall times on many workers, files and disk (CNS-Bench, supplement G.3).
 
-Hours of a unit are those that the authors report for the whole, over its units; `make plan profile=paper` measures those of a device.
+Hours of a unit are those that the authors report for the whole, over its units, or those that `make plan profile=paper` found for a device.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cnslib.core import paths
+from cnslib.core.names import demand
 from cnslib.core.settings.analyses import Plan, Trouble
 from cnslib.data import published
 from cnslib.stats import bootstrap
@@ -21,15 +23,17 @@ WHOLE, BY_SHIFT = "all answers of a classifier", "answers of a classifier under 
 PIECES = (WHOLE, BY_SHIFT)
 
 
-def stages(sections: dict[str, Any], classes: int, *, piece: str = WHOLE) -> list[fanout.Stage]:
+def stages(
+    sections: dict[str, Any], classes: int, *, piece: str = WHOLE, spent: Mapping[str, float] = plan.PAPER_HOURS
+) -> list[fanout.Stage]:
     """What workers can share, for so many classes: sliders, the pictures of each slider, and answers in pieces of one of `PIECES`.
 
-    The library makes all answers of a classifier in one piece.
+    The library makes all answers of a classifier in one piece. `spent` holds the GPU-hours of the whole at the paper's scale, by step.
     """
     base, classifiers = sections["base"], len(sections["evaluation"].classifiers)
     more, sliders = classes / len(base.classes), classes * len(base.shifts)
     answers = classifiers * (len(base.shifts) if piece == BY_SHIFT else 1)
-    hours = {step: reported * more for step, reported in plan.PAPER_HOURS.items()}
+    hours = {step: reported * more for step, reported in spent.items()}
     return [
         fanout.Stage("sliders", sliders, hours["sliders"] / sliders),
         fanout.Stage("images", sliders, hours["generation"] / sliders),
@@ -62,18 +66,31 @@ def fits(given: list[fanout.Stage], trouble: Trouble) -> bool:
     return all(fanout.fits(stage, trouble) for stage in given)
 
 
-def grid(sections: dict[str, Any], settings: Plan, *, confidence: float) -> pd.DataFrame:
+def grid(sections: dict[str, Any], settings: Plan, *, confidence: float, spent: Mapping[str, float] = plan.PAPER_HOURS) -> pd.DataFrame:
     """`walls` for every number of classes and piece of answers; pieces that do not fit into a block have no wall time."""
     parts, runs = [], settings.runs
     for count in settings.classes:
         for piece in PIECES:
-            given = stages(sections, count, piece=piece)
+            given = stages(sections, count, piece=piece, spent=spent)
             known = pd.DataFrame({"workers": settings.workers, "n": runs})
             if fits(given, settings):
                 known = walls(given, settings.workers, settings, runs=runs, seed=settings.seed, confidence=confidence)
             ideal = sum(stage.units * stage.hours for stage in given) / known["workers"]
             parts.append(known.assign(classes=count, piece=piece, ideal=ideal))
     return pd.concat(parts, ignore_index=True)
+
+
+def measured(path: Path) -> dict[str, float]:
+    """GPU-hours of each step as `make plan profile=paper` found them on one device. ValueError names a table of other steps."""
+    table = pd.read_csv(path).set_index("step")["hours"]
+    demand(list(table.index) == list(plan.PAPER_HOURS), f"{path}: steps", ", ".join(table.index), ", ".join(plan.PAPER_HOURS))
+    return table.to_dict()
+
+
+def compared(spent: Mapping[str, float]) -> pd.DataFrame:
+    """A row per step: the authors' GPU-hours, those of another device, and how many times less these are."""
+    table = pd.DataFrame({"reported": plan.PAPER_HOURS, "measured": spent}).rename_axis("step")
+    return table.assign(times=table["reported"] / table["measured"])
 
 
 def blocks(sections: dict[str, Any], settings: Plan) -> pd.DataFrame:
@@ -137,9 +154,15 @@ def told(found: pd.DataFrame, workers: int, classes: int) -> str:
         if np.isnan(row.estimate):
             parts.append(f"impossible where a piece is {row.piece}, since it does not fit into a block")
         else:
-            days = f"{row.estimate / 24:.1f} days ({row.low / 24:.1f} to {row.high / 24:.1f})"
-            parts.append(f"{days} where a piece is {row.piece} (the {row.longest} take longest, GPUs work {row.busy:.0%} of the time)")
+            busy = f"the {row.longest} take longest, GPUs work {row.busy:.0%} of the time"
+            parts.append(f"{duration(row.estimate, row.low, row.high)} where a piece is {row.piece} ({busy})")
     return f"{classes:,} classes on {workers:,} GPUs: {'; '.join(parts)}."
+
+
+def duration(estimate: float, low: float, high: float) -> str:
+    """Hours with their interval as a reader wants them: in days from two days on."""
+    unit, hours = ("days", 24) if estimate >= 48 else ("hours", 1)
+    return f"{estimate / hours:.1f} {unit} ({low / hours:.1f} to {high / hours:.1f})"
 
 
 def extent(settings: Plan) -> str:

@@ -30,6 +30,32 @@ def test_answers_by_shift_are_the_same_hours_in_more_pieces(sections):
     assert parts.units == 14 * whole.units and parts.units * parts.hours == pytest.approx(whole.units * whole.hours)
 
 
+def test_hours_of_another_device_take_the_place_of_the_reported_ones(sections, tmp_path):
+    path = tmp_path / "hours.csv"
+    path.write_text("step,hours\nsliders,700\ngeneration,1400\nevaluation,43\n")
+    spent = budget.measured(path)
+    assert [stage.hours for stage in budget.stages(sections, 100, spent=spent)] == pytest.approx([0.5, 1.0, 1.0])
+    assert budget.compared(spent)["times"].to_dict() == pytest.approx({"sliders": 2000 / 700, "generation": 0.25, "evaluation": 1000 / 43})
+    settings = dataclasses.replace(sections["plan"], classes=[100], workers=[64], runs=2)
+    faster, reported = (budget.grid(sections, settings, confidence=0.95, **how) for how in ({"spent": spent}, {}))
+    assert faster["ideal"].iloc[0] == pytest.approx(2143 / 64) and reported["ideal"].iloc[0] == pytest.approx(3350 / 64)
+
+
+def test_hours_of_other_steps_are_refused_by_name(tmp_path):
+    path = tmp_path / "hours.csv"
+    path.write_text("step,hours\nsliders,700\nimages,1400\n")
+    with pytest.raises(ValueError, match=r"sliders, images.*accepted: sliders, generation, evaluation"):
+        budget.measured(path)
+
+
+def test_the_hours_measured_here_are_there_for_every_step(sections):
+    assert (budget.compared(budget.measured(paths.resolve(sections["plan"].measured))) > 0).all(axis=None)
+
+
+def test_wall_times_are_told_in_days_from_two_days_on():
+    assert budget.duration(48.0, 36.0, 60.0) == "2.0 days (1.5 to 2.5)" and budget.duration(9.76, 9.41, 10.11) == "9.8 hours (9.4 to 10.1)"
+
+
 def test_without_trouble_the_wall_time_is_that_of_full_rounds_and_has_no_width(sections):
     given = budget.stages(sections, 100)
     (row,) = budget.walls(given, [64], CALM, runs=3, seed=1, confidence=0.95).to_dict("records")
