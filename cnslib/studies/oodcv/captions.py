@@ -125,14 +125,12 @@ def ends(worth: pd.DataFrame) -> str:
     return ", ".join(f"{short(row['shift'])} {interval(row)}" for _, row in last.iterrows())
 
 
-def answer(said: dict[str, pd.DataFrame], worth: pd.DataFrame, right: dict, *, model: str, scale: float) -> str:
+def answer(said: dict[str, pd.DataFrame], *, model: str, scale: float) -> str:
     """The notebook's answer; `said` are the statements on all and on kept images."""
     rows = {name: table.loc[EASIER].rename({"ours": "estimate"}) for name, table in said.items()}
     opening = OPENINGS.get(rows["all"]["verdict"], OPENINGS[UNDECIDED])
     each = " and ".join(on_images(name, row) for name, row in rows.items())
-    above = f"{opening}: accuracy of {model} on generated minus accuracy on rendered weather is, at scale {scale:g}, {each}"
-    relative = f"Counted from the start of each, the last scale costs as much as the rendered severity {ends(worth)}"
-    return f"{above}. {relative}. CLIP names the true weather of {interval(right)} of {right['n']} reference pictures."
+    return f"{opening}: accuracy of {model} on generated minus accuracy on rendered weather is, at scale {scale:g}, {each}."
 
 
 def on_images(name: str, row: pd.Series) -> str:
