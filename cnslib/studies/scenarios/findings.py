@@ -15,7 +15,6 @@ AFTER = {
     verdicts.OPPOSITE: "After training on random backgrounds these cost garments more than before",
     verdicts.UNDECIDED: "Whether training on random backgrounds makes these cost garments less is undecided",
 }
-ALPHA = 0.05  # of Holm's p
 CHANGED_OBJECT = ("bright object", "blurred object", SUMMED)  # under all others the object is as it was
 
 
@@ -60,19 +59,19 @@ def coefficients(rows: pd.DataFrame) -> str:
     return f"Scenarios that certainly cost accuracy, taken one by one: {'; '.join(parts)}"
 
 
-def behind(name: str, own: pd.DataFrame) -> str:
+def behind(name: str, own: pd.DataFrame, *, alpha: float) -> str:
     """Whether backgrounds matter on one set, by Holm over its scenarios, and the scenario that costs most with the object as it is."""
     kept = own[~own["scenario"].isin(CHANGED_OBJECT)]
-    sure, dearest = int(((kept["p_holm"] < ALPHA) & (kept["estimate"] > 0)).sum()), kept.iloc[0]
+    sure, dearest = int(((kept["p_holm"] < alpha) & (kept["estimate"] > 0)).sum()), kept.iloc[0]
     cost = f"'{dearest['scenario']}', {interval(dearest)}"
     if sure:
         return f"On {name} a classifier looks at the background, too: {sure} of {len(kept)} changed ones surely cost accuracy, most {cost}"
     return f"On {name} none of {len(kept)} changed backgrounds surely costs accuracy; most costs {cost}, Holm's p {dearest['p_holm']:.2f}"
 
 
-def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.Series) -> str:
+def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.Series, *, confidence: float) -> str:
     """The notebook's answer: whether backgrounds matter on each set, what training on random ones brings, the paper's claims."""
-    first = ". ".join(behind(name, own) for name, own in costs.items())
+    first = ". ".join(behind(name, own, alpha=1 - confidence) for name, own in costs.items())
     side = verdicts.word(less["low"] > 0, less["high"] < 0)
     return (
         f"{first}. {AFTER[side]}: {interval(less)} less, each measured from its originals. Claims of the paper: {verdicts.counted(claims)}."

@@ -1,5 +1,6 @@
 """What notebook 40 says: each sentence follows its numbers, and changes with them."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from tiny_scenarios import found
@@ -10,7 +11,7 @@ from cnslib.studies.scenarios.score import CONVENTIONS
 
 
 def losses(*rows: tuple[str, float, float, float]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["scenario", "estimate", "low", "high"]).assign(p_holm=lambda t: (t["low"] <= 0) * 0.5)
+    return pd.DataFrame(rows, columns=["scenario", "estimate", "low", "high"]).assign(p_holm=lambda t: np.where(t["low"] <= 0, 0.5, 0.01))
 
 
 def test_survival_names_the_two_ends_of_the_order_and_their_mean_accuracy():
@@ -79,8 +80,10 @@ def test_the_answer_passes_over_scenarios_that_change_the_object_and_asks_every_
         "garments": losses(("blurred object", 0.6, 0.5, 0.7), ("segmented", 0.5, 0.4, 0.6)),
     }
     less = {"estimate": 0.2, "low": 0.1, "high": 0.3}
-    text = findings.answer(costs, less, pd.Series(["agrees", "undecided"]))
+    text = findings.answer(costs, less, pd.Series(["agrees", "undecided"]), confidence=0.95)
     assert text.startswith(said) and "On garments a classifier looks at the background, too: 1 of 1" in text
     assert "After training on random backgrounds these cost garments less than before: 0.20 (0.10 to 0.30) less, each" in text
-    assert "is undecided: 0.20 (-0.10 to 0.30) less" in findings.answer(costs, less | {"low": -0.1}, pd.Series(["agrees"]))
+    other = findings.answer(costs, less | {"low": -0.1}, pd.Series(["agrees"]), confidence=0.95)
+    assert "is undecided: 0.20 (-0.10 to 0.30) less" in other
+    assert "On garments none of 1" in findings.answer(costs, less, pd.Series(["agrees"]), confidence=0.999)  # where p is 0.01
     assert text.endswith("Claims of the paper: of 2, 1 hold, 0 opposite, 1 undecided and 0 not measured.")
