@@ -26,8 +26,9 @@ from typing import Any
 import cloudpickle
 from torch import nn
 
-from cnslib.core import units, workers
+from cnslib.core import units
 from cnslib.core.names import identifier
+from cnslib.core.pieces import attempt, name_of, units_of
 from cnslib.core.processes import follow
 from cnslib.core.sites import Cost
 
@@ -93,9 +94,9 @@ def write(function: Callable, pieces: list[tuple], folder: Path, logs: Path, *, 
     found = []
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for number, piece in enumerate(pieces):
-        name = workers.name_of(piece, number)
+        name = name_of(piece, number)
         slug = "-".join(identifier(part) for part in name.split("/"))[:100]
-        task = Task(name, folder / f"{number:06d}.task", logs / f"{slug}.log", workers.units_of(piece))
+        task = Task(name, folder / f"{number:06d}.task", logs / f"{slug}.log", units_of(piece))
         with open(task.file, "wb") as stream:
             Packer(stream, shared, common).dump((task, function, piece, device, threaded))
         found.append(task)
@@ -145,7 +146,7 @@ def run(file: str, sha256: str, common: str) -> str:
     content = io.BytesIO(genuine(path, sha256))
     task, function, piece, device, threaded = Unpacker(content, loaded(path.parent / COMMON, common)).load()
     with logged(task):
-        found = cloudpickle.dumps(workers.attempt(function, piece, device=device, threaded=threaded))
+        found = cloudpickle.dumps(attempt(function, piece, device=device, threaded=threaded))
         units.write_bytes(task.result, found)
     return hashlib.sha256(found).hexdigest()
 

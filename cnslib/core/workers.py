@@ -3,10 +3,8 @@
 Where `base.workers` names a cluster, the pieces go to its workers; see `clusters`. Either way each runs the same code alone.
 """
 
-import contextlib
 import math
 import os
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -15,9 +13,9 @@ import joblib
 import torch
 from tqdm.auto import tqdm
 
-from cnslib.core import clusters, processes, sites, units
+from cnslib.core import clusters, sites
+from cnslib.core.pieces import attempt, function_name, name_of, units_of
 from cnslib.core.processes import follow
-from cnslib.core.sites import Cost
 
 SHARED = {ValueError, FileNotFoundError, FloatingPointError}  # errors that say what is wrong with an input, and keep saying it
 
@@ -94,54 +92,3 @@ def beside(function: Callable, piece: tuple, owner: int, device: str, threaded: 
         if os.getpid() != owner:
             error.add_note(traceback.format_exc())  # which is not handed on with it
         return error
-
-
-def attempt(function: Callable, piece: tuple, *, device: str, threaded: bool) -> tuple[Any, Cost]:
-    """Value and cost of a piece in this process. RuntimeError names a unit that it should have made and did not."""
-    with contextlib.nullcontext() if threaded else one_thread():
-        value, cost = measured(lambda: function(*piece), device)
-    for unit in units_of(piece):
-        if not unit.done:
-            raise RuntimeError(f"{unit.path} was not made; accepted: a file with the record of what it was to be made from")
-    return value, cost
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Lets torch use one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def measured(work: Callable[[], Any], device: str) -> tuple[Any, Cost]:
-    """A value and what it cost."""
-    card = torch.device(device) if device.startswith("cuda") else None
-    torch.cuda.reset_peak_memory_stats(card) if card else processes.forget_peak()
-    begin = time.perf_counter()
-    value = work()
-    seconds = time.perf_counter() - begin
-    if card:
-        return value, Cost(seconds, torch.cuda.get_device_name(card), torch.cuda.max_memory_allocated(card))
-    return value, Cost(seconds, processes.processor(), processes.peak())
-
-
-def units_of(piece: tuple) -> tuple[units.Unit, ...]:
-    """The units that a piece makes."""
-    values = [value for part in piece for value in (part if isinstance(part, list | tuple) else [part])]
-    return tuple(value for value in values if isinstance(value, units.Unit))
-
-
-def name_of(piece: tuple, number: int) -> str:
-    """What a piece is called: its units by folder and name, else the words and numbers in it."""
-    made = [f"{unit.path.parent.name}/{unit.path.stem}" for unit in units_of(piece)]
-    words = [str(part) for part in piece if isinstance(part, str | int)]
-    return ", ".join(made) or " ".join([str(number), *words])
-
-
-def function_name(function: Callable) -> str:
-    """The name of a function, or of what a partial one calls."""
-    return getattr(getattr(function, "func", function), "__name__", "")

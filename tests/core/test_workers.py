@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cnslib.core import paths, sites, workers
+from cnslib.core import paths, pieces, sites, workers
 from cnslib.core.settings import read
 
 
@@ -67,7 +67,7 @@ def test_the_number_of_cores_does_not_touch_the_bits(cores):
 
 
 def gradient_alone(seed):
-    return workers.attempt(gradient, (seed,), device="cpu", threaded=False)[0]
+    return pieces.attempt(gradient, (seed,), device="cpu", threaded=False)[0]
 
 
 def test_the_first_error_ends_the_work(cores):
