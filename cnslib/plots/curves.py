@@ -10,6 +10,7 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from cnslib.plots import figures
 from cnslib.plots.palette import MARKERS
@@ -56,6 +57,7 @@ def rank_lines(axes: Axes, table: pd.DataFrame, *, along: str = "slider scale") 
     """Rank along the scale, which `along` names, one curve per model, rank 1 on top (Fig. 7)."""
     estimate_lines(axes, table, x="scale", hue="model", label="rank")
     axes.set(xlabel=along, ylim=(table["high"].max() + 0.5, 0.5))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))  # there is no place 1.5
 
 
 def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:

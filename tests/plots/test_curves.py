@@ -113,6 +113,13 @@ def test_ranks_stand_one_above_the_other_at_the_right_and_only_the_shown_have_in
     assert len(axes.collections) == 1 and axes.yaxis_inverted()
 
 
+def test_few_ranks_have_whole_ticks_and_the_first_is_on_top():
+    _, axes = plt.subplots()
+    table = pd.DataFrame({"model": ["a", "b", "c"], "scale": 1.0, "estimate": [1.0, 2.0, 3.0], "low": [1, 1, 2], "high": [2, 3, 3]})
+    curves.rank_lines(axes, table)
+    assert all(tick == round(tick) for tick in axes.get_yticks()) and axes.yaxis_inverted()
+
+
 def test_curves_that_are_not_shown_are_grey_and_points_are_those_of_the_table():
     _, axes = plt.subplots()
     rows = [(shift, x, x / 2) for shift in ("fog", "snow") for x in (0.0, 0.4, 1.0)]
