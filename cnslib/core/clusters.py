@@ -6,7 +6,6 @@ Workers start once in a process and stay until it ends or they have been idle; e
 import atexit
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -164,13 +163,13 @@ def setup(cluster: Cluster) -> str:
 def main() -> None:
     """Parsl's interchange, which ends soon after the process that started it: a killed driver leaves no nodes behind.
 
-    An interrupt goes to the whole group of a notebook's kernel; this process is still needed then, to release the nodes.
+    It leaves the group of a notebook's kernel, which interrupts and ends its group before it ends: the nodes are released by this process.
     """
     import runpy
 
     from cnslib.core.processes import follow
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.setpgrp()
     follow(os.getppid())
     runpy.run_module("parsl.executors.high_throughput.interchange", run_name="__main__", alter_sys=True)
 

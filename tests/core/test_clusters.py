@@ -12,11 +12,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import nbformat
+import papermill
 import pytest
 import tiny_work
+from nbformat.v4 import new_code_cell, new_notebook
 
 from cnslib.core import clusters, paths, sites, tasks, workers
 from cnslib.core.settings import read
+from cnslib.tools import kernels, runner
 
 LOCAL = paths.ROOT / "clusters" / "local.yaml"
 
@@ -179,6 +183,23 @@ def test_every_unit_has_its_cost(story):
     found = {line["name"]: line for line in lines}
     assert {f"made/{number}" for number in (tiny_work.WAITING, tiny_work.DEADLY, 5)} <= found.keys() and "made/4" not in found
     assert all(line["seconds"] > 0 and line["device"] and line["memory"] > 0 and line["work"] == "squares" for line in lines)
+
+
+@pytest.mark.slow
+def test_a_notebook_gives_its_workers_back_before_it_counts_as_run(tmp_path, monkeypatch):
+    """Its kernel ends all processes of its group first; the one that hands work out is still needed to release the others."""
+    pytest.importorskip("parsl")
+    places = [str(Path(tiny_work.__file__).parent), str(paths.ROOT)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "go").touch()
+    code = f"from pathlib import Path\nimport tiny_work\ntiny_work.drive(Path({str(tmp_path)!r}), {str(LOCAL)!r}, tiny_work.lasting)"
+    source = new_notebook(cells=[new_code_cell(code)], metadata={"kernelspec": runner.KERNELSPEC})
+    nbformat.write(source, tmp_path / "source.ipynb")
+    how = {"kernel_name": "python3", "kernel_manager_class": kernels.Patient}
+    papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "run.ipynb", **how)
+    found = set().union(*(noted(tmp_path, number) for number in range(tiny_work.COUNT)))
+    assert not tiny_work.shelf(tmp_path).waiting() and found and not any(map(alive, found))
 
 
 # The steps of the method, on the tiny pipeline.

@@ -1,12 +1,9 @@
-"""Pieces of work that write a small file each; some wait, fail or kill their process. As a program it is a driver that can be killed:
-
-python tiny_work.py FOLDER CLUSTER makes all units of a folder on the workers of a cluster's file.
-"""
+"""Pieces of work that write a small file each; some wait, fail or kill their process."""
 
 import os
 import signal
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from cnslib.core import sites, units, workers
@@ -26,32 +23,41 @@ def square(folder: Path, number: int, unit: units.Unit) -> None:
     unit.finish()
 
 
-def eventful(folder: Path, number: int, unit: units.Unit) -> None:
-    """The same, but two numbers wait until the file `go` is there, of which one then kills the first process that works on it."""
+def begun(folder: Path, number: int) -> int:
+    """Notes that this process works on a number, and waits with two of them until the file `go` is there; how often it was tried before."""
     notes = folder / "notes"
-    earlier = list(notes.glob(f"{number}.*"))
-    (notes / f"{number}.{len(earlier)}.{os.getpid()}").touch()
+    earlier = len(list(notes.glob(f"{number}.*")))
+    (notes / f"{number}.{earlier}.{os.getpid()}").touch()
     while number in (WAITING, DEADLY) and not (folder / "go").exists():
         time.sleep(0.1)
+    return earlier
+
+
+def lasting(folder: Path, number: int, unit: units.Unit) -> None:
+    """Writes the square of a number when it may."""
+    begun(folder, number)
+    square(folder, number, unit)
+
+
+def eventful(folder: Path, number: int, unit: units.Unit) -> None:
+    """The same, but one of the two that wait then kills the first process that works on it, and another fails always."""
+    notes = folder / "notes"
+    earlier = begun(folder, number)
     if number == DEADLY and not (notes / "killed").exists():
         (notes / "killed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     if number == POISON:
-        raise ValueError(f"{number} is poison, tried {len(earlier)} times before")
+        raise ValueError(f"{number} is poison, tried {earlier} times before")
     print(f"{number} squared")
     square(folder, number, unit)
 
 
-def drive(folder: Path, cluster: str) -> None:
+def drive(folder: Path, cluster: str, function: Callable = eventful) -> None:
     """Makes what is missing; an error is written to the file `error`."""
     found = read.load(Path(cluster))["cluster"]
     sites.use(sites.Site(folder / "work", "conditions", found))
     own = shelf(folder)
     try:
-        workers.each(eventful, [(folder, number, own[number]) for number in own.waiting()], device="cpu", desc="squares")
+        workers.each(function, [(folder, number, own[number]) for number in own.waiting()], device="cpu", desc="squares")
     except Exception as error:
         (folder / "error").write_text(str(error))
-
-
-if __name__ == "__main__":
-    drive(Path(sys.argv[1]), sys.argv[2])
