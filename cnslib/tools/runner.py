@@ -110,7 +110,7 @@ def require_all(names: list[str], params: str, overlay: str = "") -> None:
 
 
 def together(names: list[str], params: str, overlay: str = "") -> None:
-    """Runs steps side by side on kernels that are forked warm, each after those that dvc.yaml makes it wait for.
+    """Runs steps side by side, each after those that dvc.yaml makes it wait for, on kernels of the `manager` for their device.
 
     Raises ValueError for a step that dvc.yaml lacks, RuntimeError for the first that fails.
     """
@@ -118,8 +118,14 @@ def together(names: list[str], params: str, overlay: str = "") -> None:
     if missing := sorted(set(names) - waits.keys()):
         raise ValueError(f"--together: {', '.join(missing)} not in dvc.yaml; accepted: {', '.join(waits)}")
     require_all(names, params, overlay)
+    kernel = manager(read.load(*(paths.resolve(name) for name in (params, overlay) if name))["base"].device)
     warm(names)
-    schedule.run({step: waits[step] for step in names}, lambda step: run(step, params, overlay, kernel_manager_class=kernels.Manager))
+    schedule.run({step: waits[step] for step in names}, lambda step: run(step, params, overlay, kernel_manager_class=kernel))
+
+
+def manager(device: str) -> type[kernels.Patient]:
+    """Who starts the kernels of steps side by side: forked ones on a CPU, else an interpreter for each, since CUDA cannot be forked."""
+    return kernels.Manager if device == "cpu" else kernels.Patient
 
 
 def warm(names: list[str]) -> None:

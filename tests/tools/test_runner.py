@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 
 import nbformat
 import pytest
@@ -9,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from cnslib.core import paths
 from cnslib.core.settings import read
-from cnslib.tools import runner
+from cnslib.tools import kernels, runner
 
 COMMITTED = paths.resolve("params.yaml")
 
@@ -99,6 +100,22 @@ def test_steps_side_by_side_leave_what_each_leaves_alone(repository, monkeypatch
     alone = runner.run("world", **files).read_bytes()
     runner.together(["world"], **files)
     assert (repository / "executed" / "00_world.ipynb").read_bytes() == alone
+
+
+@pytest.mark.parametrize(("device", "kernel"), [("cpu", kernels.Manager), ("cuda", kernels.Patient), ("cuda:1", kernels.Patient)])
+def test_kernels_are_forked_on_a_cpu_alone(device, kernel):
+    assert runner.manager(device) is kernel
+
+
+@pytest.mark.parametrize(("device", "forked"), [("cpu", True), ("meta", False)])
+def test_steps_side_by_side_ask_for_the_kernels_of_their_device(repository, monkeypatch, device, forked):
+    """A forked kernel is a child of the process that imported for it, and not of this one."""
+    files = world(repository, "import os\nprint(os.getppid())")
+    (repository / "other.yaml").write_text(f"{{world: {{seed: 41}}, base: {{device: {device}}}}}")
+    monkeypatch.setattr(runner.schedule, "predecessors", lambda root: {"world": set()})
+    runner.together(["world"], **files)
+    (output,) = nbformat.read(repository / "executed" / "00_world.ipynb", as_version=4).cells[-1].outputs
+    assert (int(output["text"]) != os.getpid()) == forked
 
 
 def test_a_mistyped_second_step_is_named_before_the_first_runs(repository, capsys):
