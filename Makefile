@@ -10,7 +10,7 @@ profile :=
 OVERLAY = $(if $(profile),--overlay $(profile).yaml)
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset report plan labels oodcv directions validation ablation corruptions synthetic denoiser controlshift scenarios segmentation
 # These need no hub, and shall not ask one; the paper's scale does.
-repro benchmark smoke test unit matrix book kill mutants: export HF_HUB_OFFLINE := 1
+repro benchmark smoke card test unit slurm matrix book kill mutants: export HF_HUB_OFFLINE := 1
 # DVC's stages call `cns`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -36,6 +36,13 @@ smoke: data ## run the whole chain from scratch at smoke size into build/smoke
 	rm -rf build/smoke
 	LOKY_MAX_CPU_COUNT=1 $(CNS) run --overlay smoke.yaml --together $(STEPS)
 
+card: build/card.yaml data ## run the chain of make smoke on a GPU into build/card (continues if killed)
+	LOKY_MAX_CPU_COUNT=1 $(CNS) run --overlay $< --together $(STEPS)
+
+build/card.yaml: smoke.yaml
+	mkdir -p $(@D)
+	sed 's|^  out: "build/smoke"$$|  out: "build/card"\n  device: "cuda"|' $< > $@
+
 plan: env ## print what the parameters cost here: units, UNet passes, hours, disk, memory (profile=paper for the paper's scale, workers="8 64" for a cluster)
 	$(CNS) plan $(OVERLAY) $(if $(workers),--workers $(workers))
 
@@ -59,6 +66,13 @@ test: smoke ## run the whole chain at smoke size, then all tests
 
 unit: data ## run the tests that are not marked slow
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# The tests of SLURM skip without it, and compare with what `make smoke` left.
+slurm: data ## run work over a SLURM of this machine, and install it before (Debian's slurm-wlm and munge; needs root)
+	@[ "$$(id -u)" = 0 ] && [ -n "$$(command -v apt-get)" ] || { echo "make slurm needs root and Debian's apt-get"; exit 1; }
+	[ -n "$$(command -v slurmctld)" -a -n "$$(command -v munged)" ] || { apt-get update && apt-get install --yes --no-install-recommends slurm-wlm munge; }
+	[ -e build/smoke/metrics/evaluation.json ] || $(MAKE) smoke
+	$(BIN)/python -m pytest tests/whole/test_slurm.py
 
 matrix: data ## reproduce and test under several instruction sets and numbers of threads (an hour; all=--all for every pair)
 	$(CNS) matrix $(all)
@@ -96,4 +110,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.2 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro book smoke plan chain benchmark test unit matrix kill mutants audit lint lab world lock official export gate
+.PHONY: help env data repro book smoke card plan chain benchmark test unit slurm matrix kill mutants audit lint lab world lock official export gate
