@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,7 @@ def configuration(cluster: Cluster, folder: Path) -> Any:
         heartbeat_threshold=4 * HEARTBEAT,
         interchange_launch_cmd=[sys.executable, "-m", "cnslib.core.clusters"],
         encrypted=True,
+        block_error_handler=partial(give_up, retries=cluster.retries),
     )
     fixed: dict[str, Any] = {
         "retries": 0,
@@ -150,6 +152,14 @@ def configuration(cluster: Cluster, folder: Path) -> Any:
         "max_idletime": cluster.idle,
     }
     return parsl.Config(executors=[executor], run_dir=str(folder / "parsl"), **fixed)
+
+
+def give_up(executor: Any, status: dict[str, Any], *, retries: int) -> None:
+    """Parsl's own rule, which ends all work once every block has failed, but only after `retries` more: the first may meet a bad node."""
+    from parsl.jobs.error_handlers import simple_error_handler
+
+    if len(status) > retries:
+        simple_error_handler(executor, status)
 
 
 def setup(cluster: Cluster) -> str:

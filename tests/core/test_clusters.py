@@ -3,6 +3,8 @@
 The work is small (tests/tiny/tiny_work.py) except in the last tests, where a tiny chain runs; workers, deaths and Parsl are real.
 """
 
+import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -70,9 +72,7 @@ def test_what_fails_once_is_made_in_the_second_attempt(tmp_path, local, unwatche
 
 
 def test_without_retries_every_failure_is_told_by_name_and_nothing_is_left_behind(tmp_path, local, unwatched):
-    from dataclasses import replace
-
-    found = spread(flaky, tmp_path, replace(local, retries=0))
+    found = spread(flaky, tmp_path, dataclasses.replace(local, retries=0))
     assert [str(found[number]).split("; see")[0] for number in range(2)] == [
         "made/0: OSError: 0 failed once",
         "made/1: OSError: 1 failed once",
@@ -183,6 +183,20 @@ def test_every_unit_has_its_cost(story):
     found = {line["name"]: line for line in lines}
     assert {f"made/{number}" for number in (tiny_work.WAITING, tiny_work.DEADLY, 5)} <= found.keys() and "made/4" not in found
     assert all(line["seconds"] > 0 and line["device"] and line["memory"] > 0 and line["work"] == "squares" for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("failing", "missing"), [(1, 0), (9, tiny_work.COUNT)])
+def test_a_block_that_fails_is_replaced_and_a_cluster_whose_blocks_all_fail_is_given_up(local, tmp_path, failing, missing):
+    """The shell of so many blocks ends before their workers start."""
+    pytest.importorskip("parsl")
+    count = f"mkdir {tmp_path}/blocks-$RANDOM; [ $(ls -d {tmp_path}/blocks-* | wc -l) -gt {failing} ] || exit 1"
+    sites.use(sites.Site(tmp_path / "work", "", dataclasses.replace(local, setup=count, options=local.options | {"max_blocks": 1})))
+    shelf = tiny_work.shelf(tmp_path)
+    with contextlib.closing(clusters), pytest.raises(RuntimeError, match="made/0: ") if missing else contextlib.nullcontext():
+        workers.each(tiny_work.square, [(tmp_path, number, shelf[number]) for number in shelf.waiting()], device="cpu")
+    blocks = len(list(tmp_path.glob("blocks-*")))
+    assert len(shelf.waiting()) == missing and blocks == (local.retries + 1 if missing else failing + 1)
 
 
 @pytest.mark.slow
