@@ -28,7 +28,7 @@ def shape(errors: Shares, published: pd.DataFrame) -> tuple[pd.DataFrame, list[f
     classifiers by mean error and by mean drop; `NULLS` has the null of each.
     """
     shared = same(errors, published)
-    _, theirs = alike(1 - pd.DataFrame(shared.samples[0, -1], index=shared.models), published)
+    _, theirs = alike(pd.DataFrame(index=shared.models), published)
     wrong, size = shared.samples[:, -1], errors.n[-1]
     right, one = 1 - wrong.mean(1), errors.bins.index(1.0)
     fall = right[:, 0] - right[:, -1]

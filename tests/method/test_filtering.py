@@ -194,6 +194,7 @@ def test_more_passes_drop_more():
     table = benchmark(noise=0.3)
     table[list(DETECTORS)] += np.random.default_rng(1).normal(scale=0.1, size=(len(table), 4))
     sweep = filtering.sweep(table, table, settings=SETTINGS).pivot(index="passes", columns="measure", values="estimate")
+    assert list(sweep.index) == [1, 2, 3, 4] and set(sweep) == {"tpr", "fpr", "accuracy", "kept"}
     assert sweep["tpr"].is_monotonic_increasing and sweep["fpr"].is_monotonic_increasing and sweep["kept"].is_monotonic_decreasing
 
 
@@ -201,6 +202,7 @@ def test_roc_of_separable_and_of_reversed_scores():
     table = benchmark()
     areas = filtering.areas(table, settings=SETTINGS.bootstrap).set_index("detector")
     assert areas["estimate"].tolist() == [1] * 4 and areas["low"].tolist() == [1] * 4
+    assert list(areas.index) == list(DETECTORS) and set(areas["n"]) == {len(table)}
     curve = filtering.roc(table)
     assert set(curve["detector"]) == set(DETECTORS)
     assert ((curve["fpr"] == 0) & (curve["tpr"] == 1)).groupby(curve["detector"]).any().all()
@@ -338,6 +340,11 @@ def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):
     assert np.array_equal(sheet[0, :3], expected)
     assert np.array_equal(sheet[2, 0], expected[2])
     assert (sheet[0, 3] == 255).all() and (sheet[1] == 255).all() and (sheet[2, 1:] == 255).all()
+
+
+def test_a_gallery_of_empty_tables_names_them(images):
+    with pytest.raises(ValueError, match="the tables lost, caught are all empty"):
+        filtering.gallery(images, {"lost": benchmark().head(0), "caught": benchmark().head(0)}, columns=4)
 
 
 def test_the_tiny_unit_is_the_golden_one(align):

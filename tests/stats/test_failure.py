@@ -238,6 +238,8 @@ def test_only_shifts_that_were_evaluated_are_compared_for_abruptness():
     own = failures(random_predictions(3))
     table = failure.abruptness(own, [("heavy fog", "heavy snow", "here"), ("cartoon style", "heavy snow", "nowhere")])
     assert table["claim"].tolist() == ["heavy fog more abrupt than heavy snow"]
-    assert table["estimate"].tolist() == [failure.more_abrupt(own, "heavy fog", "heavy snow")["estimate"]]
+    record = failure.more_abrupt(own, "heavy fog", "heavy snow")
+    assert table.to_dict("records") == [{"claim": "heavy fog more abrupt than heavy snow", "source": "here", **record}]
+    assert list(failure.abruptness(own, [])) == ["claim", "source", "n", "estimate", "low", "high"]
     named = failure.of_all_shifts(failure.definitions(own, shares(random_predictions(3))))
     assert set(named["shift"]) == {accuracy.ALL} and named["definition"].nunique() == 5

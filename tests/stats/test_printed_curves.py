@@ -24,6 +24,7 @@ def test_the_shape_of_a_curve_by_hand():
     assert theirs[:3] == pytest.approx([0.75, 0.15, 1.0])
     assert theirs[3] == -1  # who starts higher loses more and has the smaller error
     assert len(printed_curves.NULLS) == len(ours) == len(theirs)
+    assert set(ours["n"]) == {40}  # twenty under each of two shifts
 
 
 def test_a_shift_that_costs_more_than_all_is_harder_on_both_sides():
@@ -44,6 +45,14 @@ def test_an_ordering_is_a_difference_of_drops_and_an_absent_classifier_is_left_o
         and table.loc["one", "published"] == pytest.approx(0.3)
     )
     assert printed_curves.orderings(errors({"x": [0.9, 0.8, 0.5], "w": [0.7, 0.6, 0.5]}), listed, PUBLISHED).empty
+
+
+def test_each_ordering_has_its_row():
+    turned = {"first": ["x", "y"], "second": ["y", "x"], "paper_first": ["a", "d"], "paper_second": ["d", "a"]}
+    listed = pd.DataFrame({"claim": ["more", "less"], **turned})
+    table = printed_curves.orderings(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), listed, PUBLISHED)
+    assert table["ours"].to_dict() == {"more": pytest.approx(0.1), "less": pytest.approx(-0.1)}
+    assert table["published"].tolist() == pytest.approx([0.3, -0.3])
 
 
 def test_the_published_table_is_read_at_our_scales():

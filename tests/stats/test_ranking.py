@@ -115,6 +115,53 @@ def test_rank_changes_of_a_reversed_order():
     assert ranking.rank_agreement(first, first)["estimate"] == 1
 
 
+def test_a_benchmark_agrees_with_each_shift_of_another_by_its_own_order():
+    kept, turned = [[0, 0.1], [0, 0.2], [0, 0.3]], [[0, 0.9], [0, 0.6], [0, 0.4]]
+    first, second = errors_of([kept]), errors_of([kept, turned])
+    found = [ranking.rank_agreement(first, second, shift=shift)["estimate"] for shift in ("shift 0", "shift 1", None)]
+    assert found == [1, -1, -1]  # both shifts together: 0.5, 0.4 and 0.35
+
+
+def noisy(seed, items=9, resamples=40, noise=0.03):
+    """Two sides of the same items that hang together, and resamples of them."""
+    rng = np.random.default_rng(seed)
+    first = rng.normal(0.5, 0.1, items)
+    sample = np.stack([first, 0.7 * first + rng.normal(0, 0.05, items)], -1)
+    return np.concatenate([sample[None], sample + rng.normal(0, noise, (resamples, items, 2))])
+
+
+def test_settled_values_spread_as_the_truth_does_and_their_resamples_stay_where_they_lie():
+    """The covariance of the sample less the mean covariance of the deviations, both numpy's; the means do not move."""
+    values = noisy(1, noise=0.01)
+    found = ranking.settled(values)
+    added = np.mean([np.cov(own.T) for own in values[1:] - values[0]], axis=0)
+    assert np.allclose(np.cov(found[0].T), np.cov(values[0].T) - added)
+    assert np.allclose(found[0].mean(0), values[0].mean(0)) and np.allclose(found[1:] - found[0], values[1:] - values[0])
+
+
+def test_a_power_of_a_matrix_is_scipys_and_what_is_not_positive_counts_as_nothing():
+    matrix = np.array([[2.0, 0.3], [0.3, 0.5]])
+    assert np.allclose(ranking.power(matrix, 0.5), scipy.linalg.sqrtm(matrix))
+    assert np.allclose(ranking.power(matrix, -0.5), np.linalg.inv(scipy.linalg.sqrtm(matrix)))
+    assert np.allclose(ranking.power(np.diag([4.0, 0.0, -1.0]), 0.5), np.diag([2.0, 0.0, 0.0]))
+    assert np.allclose(ranking.power(np.diag([4.0, 0.0, -1.0]), -0.5), np.diag([0.5, 0.0, 0.0]))
+    assert np.allclose(ranking.power(np.diag([1e-10, 1e-14]), 0.5), np.diag([1e-5, 1e-7]))
+
+
+def taus(values):
+    return np.array([scipy.stats.kendalltau(*own.T).statistic for own in values])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_interval_of_an_order_reaches_as_far_as_the_percentiles_and_as_the_settled_values_say(seed):
+    values = noisy(seed)
+    found, own, still = ranking.order_record(values[..., 0], values[..., 1], 7, 0.9), taus(values), taus(ranking.settled(values))
+    plain, moved = (np.quantile(own_or, [0.05, 0.95], method="inverted_cdf") for own_or in (own[1:], still[1:] - still[0]))
+    assert found["n"] == 7 and found["estimate"] == pytest.approx(own[0])
+    assert found["low"] == pytest.approx(min(plain[0], max(own[0] - moved[1], -1), own[0]))
+    assert found["high"] == pytest.approx(max(plain[1], min(own[0] - moved[0], 1), own[0]))
+
+
 def test_uncertain_errors_give_a_wide_interval():
     near = errors_of([[[0, 0.2], [0, 0.2001], [0, 0.2002]]], noise=0.1)
     table = ranking.rank_changes(errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]]), near)
@@ -150,6 +197,7 @@ def test_a_reversal_needs_both_differences_for_sure():
     rng = np.random.default_rng(0)
     noise = np.concatenate([np.zeros((1, 2, 3)), rng.normal(0, 0.01, (400, 2, 3))])
     sure = np.array([[0.1, 0.5, 0.3], [0.5, 0.1, 0.497]])  # a and b change places, and b and c; a and c perhaps
+    noise[1] = sure[0] - sure  # one resample in which nobody does
     table = ranking.reversals(noise + sure, ["a", "b", "c"]).set_index(["first", "second"])["p_holm"]
     assert table["a", "b"] < 0.001 and table["b", "c"] < 0.001 and table["a", "c"] > 0.05
     assert ranking.reversals(noise + sure[:1], ["a", "b", "c"])["p_holm"].min() == 1  # the same order twice
@@ -165,8 +213,8 @@ def test_equal_models_are_hardly_ever_reversed():
 
 
 def test_ce_leaves_the_originals_out():
-    # severity 0 would change the ratio: (0.2 + 0.2) / (0.4 + 0.4) without it, (0.8 + 0.4) / (0 + 0.8) with it
-    found = errors_of([[[0.0, 0.4, 0.4], [0.8, 0.2, 0.2], [0.0, 0.4, 0.4]]])
+    # severity 0 would change the ratio: (0.1 + 0.3) / (0.6 + 0.2) without it, (0.8 + 0.4) / (0 + 0.8) with it
+    found = errors_of([[[0.0, 0.6, 0.2], [0.8, 0.1, 0.3], [0.0, 0.4, 0.4]]])
     table = ranking.corruption_error(found, reference="alexnet").set_index(["shift", "model"])["estimate"]
     assert table["shift 0", "second"] == pytest.approx(0.5) and table["shift 0", "third"] == 1
 
