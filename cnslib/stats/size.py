@@ -59,8 +59,8 @@ def residuals(found: Points, own: Sized) -> tuple[np.ndarray, np.ndarray]:
     """Size and OOD accuracy of the members after regression on ID accuracy, families about their own level."""
     x, y = own.centred(found.x), own.centred(found.y)
     size = own.centred(own_column(found, own))
-    across = (x * x).sum(-2, keepdims=True)
-    return size - ratio((size * x).sum(-2, keepdims=True), across) * x, y - ratio((y * x).sum(-2, keepdims=True), across) * x
+    across = (x * x).sum(2, keepdims=True)
+    return size - ratio((size * x).sum(2, keepdims=True), across) * x, y - ratio((y * x).sum(2, keepdims=True), across) * x
 
 
 def own_column(found: Points, own: Sized) -> Float[np.ndarray, "models 1"]:
@@ -79,9 +79,9 @@ def partial(found: Points, families: dict[str, Sized]) -> pd.DataFrame:
     parts = [pd.DataFrame(columns=columns)] if not families else []
     for name, own in families.items():
         size, y = residuals(found, own)
-        r = ratio((size * y).sum(-2), np.sqrt((size * size).sum(-2) * (y * y).sum(-2)))
+        r = ratio((size * y).sum(2), np.sqrt((size * size).sum(2) * (y * y).sum(2)))
         table = tabulate(r[:, :, None], found.shares, found.scales, models=[name], within=CORRELATION).rename(columns={"model": "family"})
-        tests = np.full((2, *r[0].shape), np.nan)
+        tests = np.full((2, *r.shape[1:]), np.nan)
         for group, scale in np.argwhere(~np.isnan(r[0])):
             tests[:, group, scale] = least_squares(found, own, group, scale)
         table = table.assign(models=len(own.index), estimate=tests[0].ravel(), p=tests[1].ravel())
@@ -120,8 +120,8 @@ def noise_free(found: Points, families: dict[str, Sized]) -> pd.DataFrame:
     rows = []
     for name, own in families.items():
         x, y, size = own.centred(found.x), own.centred(found.y), own.centred(own_column(found, own))
-        xx, xy = without_noise((x * x).sum(-2)), without_noise((x * y).sum(-2))
-        products = ratio((size * y).sum(-2) * xx - (size * x).sum(-2) * xy, (x * x)[:1].sum(-2))
+        xx, xy = without_noise((x * x).sum(2)), without_noise((x * y).sum(2))
+        products = ratio((size * y).sum(2) * xx - (size * x).sum(2) * xy, (x * x)[:1].sum(2))
         size_left, y_left = np.broadcast_arrays(*(above(values[:1], found) for values in residuals(found, own)))
         r = ratio(above(products, found).sum((1, 2)), np.sqrt((size_left**2).sum() * (y_left**2).sum()))
         rows.append({"family": name, "models": len(own.index), **over_images(r, found.shares, within=CORRELATION)})

@@ -90,6 +90,20 @@ def test_an_axis_stands_out_only_if_its_classifiers_differ_more_with_certainty()
     assert found.loc["narrow", "low"] <= found.loc["narrow", "estimate"] <= found.loc["narrow", "high"]
 
 
+@pytest.mark.parametrize("turn", range(3))
+def test_the_bounds_of_a_deviation_from_three_resamples_are_the_least_and_the_largest_whichever_comes_first(turn):
+    samples = np.random.default_rng(3).uniform(0.2, 0.6, (4, 2, 4, 2))
+    samples[1:] = samples[0] + np.roll(0.1 * (samples[1:] - samples[0]), turn, axis=0)
+    errors = Shares(samples, ["fog", ALL], np.array([7, 15]), list("abcd"), [0.0, 1.0], 0.95)
+    members = {"one": ["a", "b"], "other": ["d", "c", "a"]}
+    found = axes.deviations_along(errors, members).set_index("axis")
+    for axis, names in members.items():
+        lost = (samples[:, 1, :, 1] - samples[:, 1, :, 0])[:, axes.columns(errors, names)] / 2  # scale 0 counts as nothing
+        values = axes.deviation_between(lost)
+        expected = [15, values[0], values.min(), values.max()]
+        assert found.loc[axis, ["n", "estimate", "low", "high"]].tolist() == pytest.approx(expected)
+
+
 def test_who_stands_for_whom_leaves_out_who_was_not_evaluated_and_keeps_who_has_no_relative():
     rows = [("size", "resnet", "resnet50", 25.6, ""), ("size", "vgg", "vgg16", 138.0, "older"), ("training", None, "dino", np.nan, "none")]
     published = pd.DataFrame(rows, columns=["axis", "classifier", "paper_model", "parameters_millions", "note"])

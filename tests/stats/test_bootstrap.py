@@ -195,6 +195,14 @@ def test_a_difference_of_a_single_unit_tells_no_side():
     assert bootstrap.difference(one * np.nan, rows, settings=settings)["n"] == 0
 
 
+def test_as_many_units_on_one_side_as_the_confidence_asks_tell_it():
+    """Five of eight: by chance on one side twice in 2 ** 5, and 1 - 2 / 32 = 0.9375."""
+    rows, five = pd.DataFrame({"class": "bag", "seed": range(8)}), pd.Series([0.1] * 5 + [0.0] * 3)
+    for confidence, told in ((0.9375, True), (0.94, False)):
+        settings = Bootstrap(resamples=200, confidence=confidence, seed=1, target="same classes")
+        assert (bootstrap.difference(five, rows, settings=settings)["low"] > 0) == told
+
+
 def test_a_rate_of_cases_that_are_all_alike_has_wilsons_interval():
     rows = pd.DataFrame({"class": "bag", "seed": [1, 1, 2, 2, 3, 3]})
     settings = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
@@ -227,3 +235,8 @@ def test_a_rank_correlation_of_independent_cases_has_fishers_interval_by_hand():
     assert (found["low"], found["high"]) == pytest.approx((np.tanh(1.0986 - 1.5923), np.tanh(1.0986 + 1.5923)), abs=1e-4)
     few = bootstrap.independent_rank_correlation(np.arange(3.0), np.array([1.0, 0, 2]), confidence=0.95)
     assert list(few) == ["n", "estimate", "low", "high"] and few["n"] == 3 and np.isnan([few["low"], few["high"]]).all()
+
+
+def test_an_order_and_its_reverse_have_finite_places_and_no_bound_beyond_one():
+    forth, back = (bootstrap.independent_rank_correlation(np.arange(6.0), np.arange(6.0) * side, confidence=0.95) for side in (1, -1))
+    assert forth["high"] == 1 and 0.999 < forth["low"] < 1 and back["low"] == -1 and -1 < back["high"] < -0.999

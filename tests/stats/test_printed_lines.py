@@ -41,6 +41,7 @@ def test_both_sides_have_the_same_rows_in_the_same_order():
     ours = printed_lines.pooled(found, None, published(**{"0": ID, "0.5": ID, "9": ID}))
     own, beside = printed_lines.sides(ours, theirs)
     assert own.index.equals(beside.index) and own.index.tolist() == [("slope", 0), ("slope", 0.5), ("R", 0), ("R", 0.5)]
+    assert own.index.names == beside.index.names == ["quantity", "scale"] and theirs.index.name == "scale"
     assert own["n"].tolist() == [8] * 4 and beside.loc["slope", "published"].tolist() == pytest.approx([0.5, 1])
     assert own.loc["R", "ours"].tolist() == line.slopes(found).query("shift == 'all shifts'")["r"].tolist()[:2]
 
@@ -56,6 +57,16 @@ def test_claims_about_lines_are_our_records_beside_the_papers():
     assert table["published"].tolist()[1:] == ["above 0.5", "above 0", "above 0"]
     assert table["source"].tolist() == ["Fig. 22; Tables 5, 7", "Fig. 21", "Fig. 23", "Fig. 24"]
     assert len(printed_lines.claims(found, *sides, supervised=None, played={"convnext": "absent"})) == len(table) - 1
+
+
+def test_the_claim_about_r_is_our_record_at_the_last_scale_beside_scipys_rounded_to_three_places():
+    bent = ID + 0.1 * np.cos(9 * ID)
+    own, found = published(**{"0": 0.5 * ID, "0.5": ID, "1": bent}), {"linear": scattered(3)}
+    ours = printed_lines.pooled(found["linear"], None, own)
+    first = printed_lines.claims(found, ours, printed_lines.fits(own, confidence=0.95), supervised=None, played={}).iloc[0]
+    assert first["claim"] == "R at scale 1, other classifiers"
+    assert first["published"] == round(scipy.stats.linregress(ID, bent).rvalue, 3) not in (1, -1)
+    assert first[printed_lines.NUMBERS].tolist() == ours.loc[1.0, ["models", "r", "r_low", "r_high"]].tolist()
 
 
 def test_claims_about_size_have_a_row_per_family():

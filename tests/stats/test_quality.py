@@ -17,6 +17,11 @@ def test_accuracies_are_the_classifiers_and_everything_else_keeps_its_own_name()
     assert quality.measures(ENTRIES) == {"vae_psnr_db": {"estimate": 31.0}, "text_class_accuracy": {"estimate": 0.7}}
 
 
+def test_a_classifier_is_called_by_the_last_part_of_its_path():
+    entry = {"quality": {"accuracy": {"estimate": 0.5}}}
+    assert set(quality.accuracies({"alone": entry, "models/classifiers/deep": entry})) == {"alone", "deep"}
+
+
 def test_a_bound_is_met_from_itself_on_and_a_classifier_may_be_too_good():
     found, named = quality.measures(ENTRIES), quality.accuracies(ENTRIES)
     bounds = {"text_class_accuracy": 0.8, "vae_psnr_db": 31.0}

@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
+from statsmodels.stats.multitest import multipletests
 from tiny_lines import SCALES, SETTINGS, catalog, images, reflections, shares, simulated
 
 from cnslib.stats import line, size
@@ -161,6 +162,20 @@ def test_the_tables_have_their_columns_with_and_without_families(names):
     partial = size.partial(found, families)
     assert list(partial) == ["shift", "family", "scale", *record, "models", "p", "p_holm"]
     assert partial.index.tolist() == list(range(len(partial)))
+
+
+def test_the_correction_runs_over_the_shifts_and_scales_of_a_family_and_leaves_all_shifts_aside():
+    rng = np.random.default_rng(3)
+    found = line.points(shares(rng.uniform(0.3, 0.8, (8, 3))), catalog(rng.uniform(0.5, 0.9, 8)))
+    table = size.partial(found, size.sized(found, PARAMETERS, {"resnet": list("abcd"), "vit": list("efgh")}))
+    assert table[["estimate", "p", "p_holm"]].dtypes.tolist() == [float] * 3
+    for _, part in table.groupby(["family", "shift"]):
+        assert part["p_holm"].tolist() == pytest.approx(multipletests(part["p"], method="holm")[1].tolist())
+
+
+def test_a_member_of_unknown_size_is_named_with_those_that_are_known():
+    with pytest.raises(ValueError, match="number of weights of b, e is not known; known: a, c, d"):
+        size.sized(noisy(1), {name: PARAMETERS[name] for name in "acd"}, FAMILY)
 
 
 @pytest.mark.parametrize("table", [size.partial, size.pooled, size.per_doubling])
