@@ -155,13 +155,13 @@ def beside(
     """
     table = ours.rename(columns={"estimate": "ours"}).infer_objects()
     cells = published if isinstance(published, pd.DataFrame) else {"published": np.broadcast_to(np.asarray(published, object), len(table))}
-    theirs = pd.DataFrame({name: list(cells[name]) for name in cells}, index=table.index).infer_objects()
+    theirs = pd.DataFrame({name: list(cells[name]) for name in cells}).infer_objects()
     listed = claims(theirs, tolerance=tolerance, null=null, within=within, stand_in=stand_in)
     lows, highs = (table[side] if side in table else table["ours"] for side in ("low", "high"))
     rows = list(zip(table["ours"], lows, highs, listed, strict=True))
     judged = [UNMEASURED if pd.isna(estimate) else claim.verdict(low, high) for estimate, low, high, claim in rows]
     seen = [claim.smallest(*own) if word == UNDECIDED else np.nan for (*own, claim), word in zip(rows, judged, strict=True)]
-    numbers = np.array([np.nan if claim.kind in SIDES else claim.number for claim in listed], float)
+    numbers = np.array([np.nan if claim.kind in SIDES else claim.number for claim in listed])
     named = {"rule": [claim.rule() for claim in listed], "verdict": judged, "smallest": np.array(seen, float)}
     new = theirs.assign(difference=table["ours"].to_numpy(float) - numbers, **named)
     return table.drop(columns=new.columns, errors="ignore").assign(**{name: new[name].array for name in new})

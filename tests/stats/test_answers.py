@@ -1,5 +1,6 @@
 """Answers: counts by hand, statsmodels' Wilson interval, and a difference that is the difference of the two shares."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.stats.proportion import proportion_confint
@@ -21,6 +22,9 @@ def test_two_exams_have_shares_with_wilson_intervals_and_their_difference():
     cost = answers.cost(real, drawn, confidence=0.95)
     assert cost["cost"].to_dict() == pytest.approx({"b": 0.0, "a": 0.5}) and list(cost.index) == ["b", "a"]
     assert cost.loc["a", "low"] > 0 > cost.loc["b", "low"]
+    (p1, low1, high1), (p2, low2, high2) = (table.loc["a", ["estimate", "low", "high"]] for table in (real, drawn))
+    newcombe = [0.5 - np.hypot(p1 - low1, high2 - p2), 0.5 + np.hypot(high1 - p1, p2 - low2)]  # 1998, his method 10
+    assert cost.loc["a", ["low", "high"]].tolist() == pytest.approx(newcombe)
 
 
 def test_the_trajectory_on_which_answers_are_most_divided():

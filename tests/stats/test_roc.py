@@ -28,5 +28,5 @@ def test_without_one_of_the_two_kinds_there_is_no_area():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_score_that_is_no_number_is_refused(value):
-    with pytest.raises(ValueError, match="scores: NaN or infinite"):
+    with pytest.raises(ValueError, match=r"^scores: NaN or infinite; accepted: finite numbers$"):
         roc.roc_auc_score(np.array([True, False]), np.array([value, 0.0]), sample_weight=np.ones(2))

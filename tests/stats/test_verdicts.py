@@ -85,6 +85,9 @@ def test_a_published_interval_agrees_where_it_meets_ours():
     said = pd.DataFrame({"published": [0.5, 0.5, np.nan], "published_low": [0.35, 0.45, 0.1], "published_high": [0.6, 0.6, 0.2]})
     ours = pd.DataFrame({"estimate": 0.3, "low": 0.2, "high": 0.4}, index=list("abc"))
     assert verdicts.beside(ours, said)["verdict"].to_dict() == {"a": AGREES, "b": SAME, "c": UNMEASURED}
+    above = pd.DataFrame({"estimate": [0.7], "low": [0.6], "high": [0.8]})
+    assert verdicts.beside(above, said[1:2])["verdict"].tolist() == [AGREES]  # from above, it is the published upper bound that counts
+    assert verdicts.beside(above, said[1:2].drop(columns="published_high"))["verdict"].tolist() == [SAME]
 
 
 @pytest.mark.parametrize("published", [0.3, "above 0", "about 0"])
@@ -218,6 +221,7 @@ def test_records_are_held_against_a_list_of_claims():
 def test_verdicts_are_counted_for_a_sentence():
     words = pd.Series([AGREES, SAME, OPPOSITE, UNDECIDED, UNDECIDED, UNMEASURED])
     assert verdicts.counted(words) == "of 6, 2 hold, 1 opposite, 2 undecided and 1 not measured"
+    assert verdicts.counted(words[:1]) == "of 1, 1 hold, 0 opposite, 0 undecided and 0 not measured"
 
 
 def texts(source: str) -> set[str]:
