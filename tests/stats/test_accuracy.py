@@ -23,6 +23,17 @@ def test_three_trajectories_at_three_scales_counted_by_hand():
     assert set(accuracy.accuracy(errors)["n"]) == {3}
 
 
+def test_a_drop_beyond_that_of_all_shifts_is_counted_from_each_shifts_own_start():
+    """Fog takes resnet from 0.9 to 0.5 and alexnet from 0.8 to 0.6, snow from 0.6 to 0.4 and not at all."""
+    fog = predictions({"resnet": falling([0.9, 0.5], 10), "alexnet": falling([0.8, 0.6], 10)}, "heavy fog", [0.0, 1.0])
+    snow = predictions({"resnet": falling([0.6, 0.4], 10), "alexnet": falling([0.7, 0.7], 10)}, "heavy snow", [0.0, 1.0])
+    beyond = accuracy.drop_beyond(shares(pd.concat([fog, snow])))
+    table = beyond.query("scale == 1").pivot(index="shift", columns="model", values="estimate")
+    assert table.loc["heavy fog"].to_dict() == pytest.approx({"alexnet": 0.1, "resnet": 0.1, accuracy.MEAN_MODEL: 0.1})
+    assert table.loc["heavy snow"].to_dict() == pytest.approx({"alexnet": -0.1, "resnet": -0.1, accuracy.MEAN_MODEL: -0.1})
+    assert table.loc[accuracy.ALL].tolist() == [0, 0, 0]
+
+
 def test_relative_error_subtracts_the_error_at_scale_zero():
     words = {"alexnet": falling([0.8, 0.4, 0.1], 10), "resnet": falling([0.9, 0.8, 0.7], 10)}
     many = {model: own * 20 for model, own in words.items()}

@@ -131,9 +131,11 @@ def test_larger_is_better_is_the_slope_of_least_squares_on_doublings():
 
 def test_the_part_of_size_that_plain_accuracy_explains_is_a_difference_of_regressions():
     rng = np.random.default_rng(0)
-    words = {f"m{i}": ["".join(".x"[int(v)] for v in row) for row in rng.random((40, 3)) < 0.5 - 0.1 * i] for i in range(5)}
+    words, fog = (
+        {f"m{i}": ["".join(".x"[int(v)] for v in row) for row in rng.random((40, 3)) < 0.5 - 0.1 * i] for i in range(5)} for _ in range(2)
+    )
     plain = {name: [".x"[int(v)] for v in rng.random(40) < 0.4 - 0.06 * i] for i, name in enumerate(words)}
-    found = evidence(words, plain=plain)
+    found = evidence(snow=words, fog=fog, plain=plain)
     shifted, known = 1 - found.errors.samples[0, -1, :, 1:].mean(-1), 1 - found.heldout.samples[0, -1, :, 0]
     simple = sm.OLS(shifted, sm.add_constant(np.arange(5))).fit().params[1]
     full = sm.OLS(shifted, sm.add_constant(np.column_stack([np.arange(5), known]))).fit().params[1]
@@ -289,6 +291,13 @@ def test_rce_and_average_drop_stand_side_by_side_and_may_disagree():
 def test_what_was_not_evaluated_is_not_measured(kind, columns):
     row = judged(evidence(PAIR), kind, **columns)
     assert row["verdict"] == "not measured" and row["n"] == 0 and row[["estimate", "low", "high", "p"]].isna().all()
+
+
+def test_what_is_measured_of_some_claims_stands_under_their_own_numbers():
+    listed = pd.concat([claim("less", first="good", second="bad"), claim("less", first="bad", second="good")]).set_axis([7, 3])
+    found = claims.measured(listed, evidence(PAIR))
+    assert found["estimate"].to_dict() == {7: pytest.approx(found["estimate"][7]), 3: pytest.approx(-found["estimate"][7])}
+    assert found["estimate"][7] > 0
 
 
 def test_evidence_about_other_classifiers_is_refused():
