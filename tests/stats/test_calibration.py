@@ -160,6 +160,21 @@ def test_a_dead_zone_and_saturation_frame_the_steps_that_rise():
     assert found["estimate"].tolist() == pytest.approx([0.2, 0.4])
 
 
+def test_a_shift_without_a_certain_rise_and_a_resample_without_any_have_no_axis():
+    """Snow rises, but in the first resample it does not; fog rises a little, which is not certain."""
+    snow, fog, flat = [0.0, 0.6, 1.0], [0.0, 0.1, 0.2], [0.3] * 3
+    samples = np.array([[fog, snow], [fog, flat], [fog, snow]])[:, :, None]
+    maps = Shares(samples, ["fog", "snow"], np.array([4, 4]), ["oracle"], SCALES, 0.95)
+    moving = np.array([[False], [True]])
+    steps = calibration.equal_steps(maps, moving, steps=2).set_index("shift")
+    done = calibration.progress(maps, moving).set_index("shift")
+    half = 0.5 * 0.5 / 0.6  # where it reads 0.5 between 0 and 0.6, on a scale from 0 to 0.5
+    for column in ("estimate", "low", "high"):
+        assert steps.loc["snow", column].tolist() == pytest.approx([0, half, 1.0])
+        assert done.loc["snow", column].tolist() == pytest.approx([0, 0.6, 1.0])
+        assert steps.loc["fog", column].isna().all() and done.loc["fog", column].isna().all()
+
+
 def test_the_typical_trajectory_is_nearest_to_the_mean():
     table = readings({"snow": [[0, 0, 0], [0, 1, 2], [0, 3, 6]]})
     found = calibration.typical(table, "oracle")

@@ -27,6 +27,28 @@ def test_the_shape_of_a_curve_by_hand():
     assert set(ours["n"]) == {40}  # twenty under each of two shifts
 
 
+def test_the_four_numbers_of_a_curve_go_by_their_names():
+    """Mean errors 0.18, 0.35, 0.2 and mean drops 0.08, 0.05, 0: one of three pairs has one order, so tau is -1/3."""
+    ours, _ = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5], "z": [0.8] * 3}), PUBLISHED)
+    assert ours["estimate"].to_dict() == pytest.approx(
+        {
+            "accuracy at scale 0": 0.8,
+            "drop at the last scale": 0.1,
+            "share of the drop by scale 1": 1.0,
+            "tau of error and drop": -1 / 3,
+        }
+    )
+
+
+def test_the_share_of_the_drop_is_that_by_scale_1_where_there_are_larger_scales():
+    scales, right = [0.0, 1.0, 2.0], [0.9, 0.8, 0.5]
+    table = predictions({name: falling(right, 20) for name in "xy"}, scales=scales)
+    found = accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS)
+    ours, theirs = printed_curves.shape(found, pd.DataFrame({0.0: PUBLISHED[0.0], 1.0: 0.8, 2.0: 0.6, 2.5: 0.5}))
+    assert ours.loc["share of the drop by scale 1", "estimate"] == pytest.approx(0.25)
+    assert theirs[:3] == pytest.approx([0.75, 0.25, -0.05 / 0.25])  # all four stand at 0.8 there, above where they began
+
+
 def test_a_shift_that_costs_more_than_all_is_harder_on_both_sides():
     rows = [("r", "heavy snow", scale, value) for scale, value in zip(SCALES, [0.9, 0.7, 0.4], strict=True)]
     rows += [("r", accuracy.ALL, scale, value) for scale, value in zip(SCALES, [0.9, 0.8, 0.7], strict=True)]
