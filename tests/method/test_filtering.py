@@ -1,6 +1,8 @@
 """The out-of-class filter against hand counts: thresholds, the k-of-four rule, whole trajectories, rates and cross-validation."""
 
+import copy
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -298,6 +300,23 @@ def test_a_new_shift_leaves_the_others_alone(align, images, tmp_path):
     assert 2.5 in set(align()["scale"])
     align(["cartoon style"])
     assert not (tmp_path / "alignment" / "heavy_snow.parquet").exists()
+
+
+def test_the_stamp_of_an_alignment_tells_its_shift_its_images_and_each_model_from_others(images, judges, tmp_path):
+    write_timm(tmp_path / "other", outputs=len(LABELS) + len(SHIFTS) + 2, seed=2)
+    write_clip(tmp_path / "clip", seed=2)
+    others = {
+        "clip": encoders.Clip(str(tmp_path / "clip")),
+        "image_encoder": encoders.ImageEncoder(str(tmp_path / "other")),
+        "oracle": encoders.Oracle(str(tmp_path / "other"), labels=LABELS),
+    }
+    stamps = [filtering.stamp(images, "heavy snow", replace(judges, **{name: other})) for name, other in others.items()]
+    renamed = copy.copy(judges.oracle)
+    renamed.labels = LABELS[::-1]
+    stamps += [filtering.stamp(images, "heavy snow", replace(judges, oracle=renamed)), filtering.stamp(images, CHOSEN[1], judges)]
+    stamps += [filtering.stamp(images, "heavy snow", judges)]
+    write_images(images, "unshifted", [0.0], skip=[("bag", 2)])
+    assert len({*stamps, filtering.stamp(images, "heavy snow", judges)}) == 7
 
 
 def test_a_missing_shard_is_named(align, images):

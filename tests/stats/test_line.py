@@ -1,5 +1,7 @@
 """Accuracy on the line: exact lines, statsmodels and scipy on the same data, a hand-made Holm correction, simulated coverage."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -153,6 +155,14 @@ def test_noise_is_taken_from_each_moment_by_itself_once_from_the_sample_and_twic
     assert line.without_noise(np.array([[1.0, 10.0], [2.0, 12.0], [2.0, 14.0]])).tolist() == [[0, 7], [0, 6], [0, 8]]
 
 
+def test_a_bound_that_lies_among_resamples_without_variance_is_not_known():
+    """Squares about the mean 1, 0.5 and 2.3 times as large: noise adds 0.4, once to the sample and twice to a resample, and leaves -0.3."""
+    draws = 0.7 + np.sqrt([[1.0], [0.5], [2.3]]) * (ID - ID.mean())
+    own = replace(catalog(ID), samples=1 - draws[:, None, :, None].repeat(2, 1))
+    row = line.noise_free(line.points(own, own)).iloc[0]
+    assert (row["estimate"], row["low"]) == pytest.approx((1, 1)) and np.isnan(row["high"])
+
+
 def test_means_run_over_the_single_shifts_and_the_scales_above_0_where_there_are_several():
     found = scattered(1)
     values = np.arange(6.0).reshape(1, 2, 1, 3)
@@ -274,6 +284,7 @@ def test_both_lines_on_all_axes_and_the_lines_without_dependent_models():
             "without 2 of the generator's pool",
         ]
     )
+    assert list(alone) == [name for name in line.slopes(found["linear"]) if name != "scale"]
     points = line.scatters(found, [("heavy snow", 0.5), ("heavy snow", 1.0)])
     sides = [f"{side}{end}" for side in ("id", "ood") for end in ("", "_low", "_high")]
     assert len(points) == 32 and list(points) == ["shift", "scale", "axes", "model", "n", *sides, "expected"]
