@@ -40,9 +40,17 @@ READ = {  # a file that the reader must not read unchecked
 }
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """What the steps left, written once. Read only."""
+    return write_all(tmp_path_factory.mktemp("written")).layout.root
+
+
 @pytest.fixture
-def run(tmp_path):
-    return write_all(tmp_path)
+def run(written, tmp_path):
+    """A copy of it that a test may damage."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    return run_in(tmp_path)
 
 
 def flip(path, place):
