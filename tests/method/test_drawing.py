@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 from typing import get_args, get_type_hints
 
 import pytest
@@ -50,13 +51,19 @@ def draw(pipe, sliders, origin):
     return call
 
 
+@pytest.fixture(scope="module")
+def drawn(draw, tmp_path_factory):
+    """All tables of one way for two seeds, drawn once."""
+    return functools.cache(lambda name: draw(name, tmp_path_factory.mktemp(name)))
+
+
 def pictures(table, name, seed):
     return tables.pictures(table[(table["class"] == name) & (table["seed"] == seed)], "test").astype(int)
 
 
 @pytest.mark.parametrize("name", drawing.WAYS)
-def test_a_trajectory_drawn_alone_is_that_of_the_tables_within_a_grey_level(name, draw, pipe, sliders, tmp_path):
-    way, found = drawing.chosen(name), draw(name, tmp_path)
+def test_a_trajectory_drawn_alone_is_that_of_the_tables_within_a_grey_level(name, drawn, pipe, sliders):
+    way, found = drawing.chosen(name), drawn(name)
     sampler = way.single(pipe, settings=way.settings(SETTINGS))
     assert abs(sampler.unshifted("sneaker", 2).numpy() - pictures(found["unshifted"], "sneaker", 2)).max() <= 1
     with adapters.loaded(pipe, slider_path(sliders, SHIFT, "sneaker")):
@@ -73,8 +80,8 @@ def test_the_fast_way_is_unipc_20_of_the_ablation(pipe):
     assert way.settings(SETTINGS) == dataclasses.replace(SETTINGS, steps=20) and drawing.chosen("fused").settings(SETTINGS) == SETTINGS
 
 
-def test_the_fast_pictures_are_others_than_the_exact_ones_under_the_same_keys(draw, tmp_path):
-    fast, exact = draw("fast", tmp_path / "fast"), draw("exact", tmp_path / "exact")
+def test_the_fast_pictures_are_others_than_the_exact_ones_under_the_same_keys(drawn):
+    fast, exact = drawn("fast"), drawn("exact")
     assert fast[SHIFT][tables.KEY].equals(exact[SHIFT][tables.KEY])
     assert abs(pictures(fast[SHIFT], "sneaker", 1) - pictures(exact[SHIFT], "sneaker", 1)).mean() > 1
 

@@ -82,13 +82,13 @@ def test_training_closes_part_of_the_gap(pipe):
     text, latents = noise(0, 2, 24, 16), noise(1, 4, 4, 16, 16)
     generator = torch.Generator().manual_seed(0)
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
-        settings = dataclasses.replace(SETTINGS, iterations=40, batch_size=4)
+        settings = dataclasses.replace(SETTINGS, iterations=10, batch_size=4)
         curve = sliders.fit(pipe, parameters, text, settings=settings, generator=generator)
         plain, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
         with torch.no_grad():
             adapted = pipe.unet(latents, 501, text[:1].expand(4, -1, -1)).sample
     assert curve["loss"][0] == pytest.approx(curve["untrained"][0], rel=1e-3)
-    assert (adapted - target).square().mean() < 0.7 * (plain - target).square().mean()
+    assert (adapted - target).square().mean() < 0.5 * (plain - target).square().mean()
 
 
 @pytest.mark.parametrize("seed", range(5))

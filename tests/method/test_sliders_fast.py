@@ -68,10 +68,10 @@ def first(seed, steps):
 
 
 def test_with_one_point_per_trajectory_it_is_the_exact_form_bit_for_bit(pipe):
-    exact, fast = (fitted(pipe, fit, iterations=4) for fit in (sliders.fit, one_point))
+    exact, fast = (fitted(pipe, fit, iterations=2) for fit in (sliders.fit, one_point))
     assert fast[0] == exact[0] and fast[2] == exact[2]
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(fast[1], exact[1], strict=True))
-    assert not torch.equal(fast[1][0], fitted(pipe, sliders_fast.fit, iterations=4)[1][0])
+    assert not torch.equal(fast[1][0], fitted(pipe, sliders_fast.fit, iterations=2)[1][0])
 
 
 def test_every_state_is_a_training_point_equally_often_and_the_points_are_spread():
@@ -151,7 +151,7 @@ def test_training_closes_part_of_the_gap(pipe):
     text, latents, timestep = noise(0, 2, 24, 16), noise(1, 4, 4, 16, 16), torch.tensor(501)
     generator = torch.Generator().manual_seed(0)
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as weights:
-        settings = dataclasses.replace(SETTINGS, iterations=20, batch_size=4)
+        settings = dataclasses.replace(SETTINGS, iterations=10, batch_size=4)
         sliders_fast.fit(pipe, weights, text, settings=settings, generator=generator)
         before, target = sliders.teacher(pipe, latents, timestep, text, eta=4.0)
         with torch.no_grad():
@@ -214,4 +214,4 @@ def test_the_plan_counts_the_recipes_own_passes():
 
 
 def test_the_tiny_unit_is_the_golden_one(make):
-    assert not difference(kinds.FAST_SLIDERS, make()["heavy snow", "sneaker"], within=1e-3)
+    assert not difference(kinds.FAST_SLIDERS, make(["heavy snow"], ["sneaker"])["heavy snow", "sneaker"], within=1e-3)
