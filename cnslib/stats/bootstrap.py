@@ -19,6 +19,7 @@ and eight units give more than a few different samples. The weights vary so much
 width of a t interval. Row 0 of an array of samples is the sample itself, the others are its resamples.
 """
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -49,7 +50,8 @@ def resampling_weights(
     A single unit says nothing about others: its resamples are NaN.
     """
     units, strata = units_of(rows, settings.target)
-    owner = pd.Series(strata).groupby(units).first().to_numpy()
+    owner = np.zeros(units.max(initial=-1) + 1, int)
+    owner[units] = strata
     sizes = np.bincount(owner)
     freedom = int((sizes - 1).sum())
     weights = np.ones((settings.resamples + 1, len(owner)))
@@ -82,10 +84,16 @@ def random_weights(units: int, freedom: int, generator: np.random.Generator, *, 
     """Dirichlet weights with mean 1, under which a mean spreads as its t quantile asks relative to that of a normal one."""
     if not freedom:
         return np.full((settings.resamples, units), np.nan)
-    tail = (1 + settings.confidence) / 2
-    wider = (scipy.stats.t.ppf(tail, freedom) / scipy.stats.norm.ppf(tail)) ** 2
+    wider = widening(freedom, settings.confidence) ** 2
     drawn = generator.standard_gamma(max(((units - 1) / wider - 1) / units, LEAST), (settings.resamples, units))
     return np.rint(drawn / drawn.sum(1, keepdims=True) * units * EXACT) / EXACT
+
+
+@functools.cache
+def widening(freedom: int, confidence: float) -> float:
+    """How much longer a t interval is than a normal one; scipy's quantiles take as long as the weights themselves."""
+    tail = (1 + confidence) / 2
+    return float(scipy.stats.t.ppf(tail, freedom) / scipy.stats.norm.ppf(tail))
 
 
 def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:

@@ -158,17 +158,15 @@ def test_the_robustness_score_is_covered_though_noise_enlarges_its_variances():
 
 
 def test_slopes_and_r_are_covered_for_other_classifiers_of_the_kind():
-    """23 classifiers whose accuracies are normal: the slope is 0.6, R is 0.6 / sqrt(0.6^2 + 0.5^2)."""
-    rng, hits = np.random.default_rng(24), []
-    for _ in range(200):
-        start = rng.normal(0, 0.02, 23)
-        error = 0.5 - np.stack([start, 0.6 * start + rng.normal(0, 0.5 * 0.02, 23)], 1)
-        shares = Shares(
-            np.broadcast_to(error, (3, 2, 23, 2)), ["fog", accuracy.ALL], np.array([9, 9]), [f"m{i}" for i in range(23)], [0.0, 1.0], 0.95
-        )
-        row = line.slopes(line.points(shares)).iloc[0]
-        hits.append((row["models_low"] <= 0.6 <= row["models_high"], row["r_low"] <= 0.6 / np.hypot(0.6, 0.5) <= row["r_high"]))
-    assert all(covers(pd.Series(own, dtype=float)) for own in np.transpose(hits)), np.mean(hits, 0)
+    """23 classifiers whose accuracies are normal: the slope is 0.6, R is 0.6 / sqrt(0.6^2 + 0.5^2). Each of 400 shifts has its own."""
+    rng, shifts = np.random.default_rng(24), 400
+    start = rng.normal(0, 0.02, (shifts, 23))
+    error = 0.5 - np.stack([start, 0.6 * start + rng.normal(0, 0.5 * 0.02, start.shape)], -1)
+    samples, groups = np.broadcast_to(error, (3, *error.shape)), [f"shift {i}" for i in range(shifts)]
+    found = line.slopes(line.points(Shares(samples, groups, np.full(shifts, 9), [f"m{i}" for i in range(23)], [0.0, 1.0], 0.95)))
+    for true, low, high in ((0.6, "models_low", "models_high"), (0.6 / np.hypot(0.6, 0.5), "r_low", "r_high")):
+        hits = found[low].le(true) & found[high].ge(true)
+        assert covers(hits.astype(float)), (true, hits.mean())
 
 
 def test_tau_and_places_on_two_benchmarks_are_covered_or_more_often():
