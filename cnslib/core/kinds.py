@@ -68,6 +68,7 @@ EVALUATION = Recipe("evaluation", 1, ("cnslib.method.evaluation",), (CLASSIFIERS
 
 # The further chapters.
 CATALOG_ANSWERS = Recipe("evaluation-catalog", 1, ("cnslib.data.catalog",), (EVALUATION,))
+OWN_ANSWERS = Recipe("own-answers", 1, ("cnslib.studies.asking",), (EVALUATION,))
 CORRUPTED = Recipe(
     "corrupted",
     1,
@@ -85,6 +86,7 @@ ABLATION = Recipe("ablation", 1, ("cnslib.studies.ablation.samplers",), (EVALUAT
 DIRECTIONS = Recipe("directions", 2, ("cnslib.method.sliders", "cnslib.studies.directions.texts"), (HEALTH,))
 COMPOSITION = Recipe("composition", 2, ("cnslib.studies.directions.composition",), (DIRECTIONS,))
 SIGHTS = Recipe("sights", 1, ("cnslib.method.sights",), (ENCODERS,))
+MIRRORED = Recipe("mirrored", 1, ("cnslib.studies.labels.mirrors",), (ENCODERS,))
 RULERS = Recipe("rulers", 1, ("cnslib.studies.calibration",), (ALIGNMENT, SHIFTS, SIGHTS))
 FINETUNED = Recipe("oodcv-classifiers", 1, ("cnslib.studies.oodcv.training",), (PLAIN, STRONG))
 WEATHER = Recipe("oodcv-rendered", 1, ("cnslib.studies.oodcv.weather",), (CLASSIFIERS, FINETUNED, SHIFTS))

@@ -9,14 +9,13 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
-from statsmodels.stats.multitest import multipletests
 from torch import Tensor, nn
 
 from cnslib.core import paths, tables, units
@@ -30,9 +29,9 @@ from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
 from cnslib.plots.captions.words import enough
-from cnslib.stats import accuracy, failure, ranking
+from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL, MEAN, NEVER, Outcomes
-from cnslib.studies import photos
+from cnslib.studies import asking, photos
 
 RESULTS = "results.zip"
 
@@ -47,6 +46,7 @@ class Benchmark:
     labels: list[str]
     batch_size: int
     settings: Accuracy
+    folder: Path | None = field(default=None, kw_only=True)  # where answers are kept, if they are
 
     @property
     def models(self) -> list[str]:
@@ -55,6 +55,8 @@ class Benchmark:
 
     def ask(self, classifier: Classifier) -> pd.DataFrame:
         """The predictions of one classifier for every image."""
+        if self.folder:
+            return asking.predict(classifier, self.shards, batch_size=self.batch_size, folder=self.folder)
         return evaluation.predict(classifier, self.shards, batch_size=self.batch_size)
 
 
@@ -84,13 +86,16 @@ def generated(sections: dict) -> Benchmark:
     return of_images(run, batch_size=run.evaluation.batch_size, settings=run.accuracy)
 
 
-def of_images(run: read.Run, *, batch_size: int, settings: Accuracy) -> Benchmark:
-    """The generated images of a run, its kept trajectories, and the others' answers. Errors as `benchmark`."""
+def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Path | None = None) -> Benchmark:
+    """The generated images of a run, its kept trajectories, and the others' answers. Errors as `benchmark`.
+
+    With a `folder` the answers of the classifier that is asked are kept there, and it is asked anew only if it has become another one.
+    """
     base = run.base
     shards = evaluation.grid(run.layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
     evaluation.shard_digests(shards)
     kept, answered = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
-    return Benchmark(shards, kept, answered, encoders.read_labels(base.labels), batch_size, settings)
+    return Benchmark(shards, kept, answered, encoders.read_labels(base.labels), batch_size, settings, folder=folder)
 
 
 def photo_set(sections: dict) -> Drawn:
@@ -261,7 +266,7 @@ def differences(pairs: pd.DataFrame, name: str) -> pd.DataFrame:
     first, second = pairs[pairs["first"] == name], pairs[pairs["second"] == name]
     turned = second.assign(first=name, second=second["first"], estimate=-second["estimate"], low=-second["high"], high=-second["low"])
     table = pd.concat([first, turned]).sort_values(["scale", "second"], ignore_index=True)
-    table["p_holm"] = table.groupby("scale")["p"].transform(lambda p: multipletests(p, method="holm")[1])
+    table["p_holm"] = table.groupby("scale")["p"].transform(bootstrap.holm)
     return table
 
 

@@ -338,10 +338,18 @@ def test_the_generated_images_are_those_of_the_parameters_grid(benchmark, monkey
     found = report.of_images(run, batch_size=7, settings=SETTINGS)
     assert found.shards == benchmark.shards and found.kept is benchmark.kept
     pd.testing.assert_frame_equal(found.answers, benchmark.answers)
-    assert (found.labels, found.batch_size, found.settings) == (LABELS, 7, SETTINGS)
+    assert (found.labels, found.batch_size, found.settings, found.folder) == (LABELS, 7, SETTINGS, None)
     with pytest.raises(FileNotFoundError, match="image table"):
         more = SimpleNamespace(**vars(base) | {"shifts": [*SHIFTS, "heavy fog"]})
         report.of_images(SimpleNamespace(base=more, layout=layout), batch_size=7, settings=SETTINGS)
+
+
+def test_answers_are_kept_where_a_folder_is_given_and_are_the_same(benchmark, found, tmp_path):
+    keeping = dataclasses.replace(benchmark, folder=tmp_path)
+    again = report.report(Brightness(0.5), name="mine", transform=TRANSFORM, on=keeping)
+    expected = found.predictions.sort_values(["model", *tables.KEY], ignore_index=True)
+    pd.testing.assert_frame_equal(again.predictions, expected[again.predictions.columns])
+    assert [path.name for path in tmp_path.glob("*.parquet")] == ["mine.parquet"]
 
 
 def test_the_sections_of_a_file_give_the_run_of_its_generated_images(monkeypatch):

@@ -242,7 +242,7 @@ def test_only_steps_that_resume_keep_their_old_output():
     kept = {name for name, stage in STAGES.items() for flags in entries(stage, "outs").values() if flags.get("persist")}
     resuming = {"inversion", "sliders", "generation", "filtering", "evaluation", "bisection", "calibration"}
     studied = {"photos", "corruptions", "directions", "ablation", "denoiser", "oodcv", "synthetic"}
-    assert kept == resuming | studied | {"controlshift", "scenarios", "segmentation"}
+    assert kept == resuming | studied | {"labels", "report", "controlshift", "scenarios", "segmentation"}
 
 
 def test_nothing_depends_on_executed_notebooks():

@@ -7,15 +7,15 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 from jaxtyping import Float
-from sklearn.metrics import cohen_kappa_score
 
 from cnslib.core import tables
-from cnslib.core.names import UNSHIFTED, demand
+from cnslib.core.names import demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import annotations, artifacts, catalog
 from cnslib.method.filtering import CLASS_PROMPT
-from cnslib.models.encoders import Clip, Oracle
+from cnslib.models.encoders import Clip
 from cnslib.stats import bootstrap
+from cnslib.studies.labels import mirrors
 
 CLASS, PARTIAL, NOT = annotations.ANSWERS
 IN, PARTLY, OUT = KINDS = ("in class", "partly in class", "out of class")  # what two answers make of an image (Fig. 28)
@@ -80,31 +80,21 @@ def parts(table: pd.DataFrame, pair: list[str]) -> dict[str, pd.Series]:
 
 def with_pictures(images: Path, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the PNG bytes of their images; a row of scale 0 finds its picture among the unshifted ones."""
-    source = rows["shift"].where(rows["scale"] > 0, UNSHIFTED)
-    shards = [artifacts.images(images, shift) for shift in sorted(set(source))]
+    keys = mirrors.drawn_as(rows)
+    shards = [artifacts.images(images, shift) for shift in sorted(set(keys.get_level_values("shift")))]
     stored = pd.concat(shards).set_index(tables.KEY)["image"] if shards else pd.Series(dtype=object)
-    keys = pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=source))
     return rows.assign(image=stored.reindex(keys).to_numpy())
 
 
-def oracle_answers(rows: pd.DataFrame, oracle: Oracle) -> pd.DataFrame:
+def oracle_answers(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, chance: float) -> pd.DataFrame:
     """Both "annotators" where no people are asked: the oracle's verdict on each picture, and a second one on its mirror image.
 
-    `rows` hold `class_probability`, which the filtering step knows, and `image`. The answer is "class" where the oracle gives the
-    class at least one half, "not class" below chance, and "partial class properties" in between.
+    `rows` hold `class_probability`, which the filtering step knows; `mirrored` is the same of the mirror images (see `mirrors`). The
+    answer is "class" where the oracle gives the class at least one half, "not class" below chance, and "partial class properties"
+    in between.
     """
-    views, chance = [rows["class_probability"].to_numpy(), mirrored_probability(rows, oracle)], 1 / len(oracle.labels)
-    said = [np.select([view >= 0.5, view < chance], [CLASS, NOT], PARTIAL) for view in views]
+    said = [np.select([view >= 0.5, view < chance], [CLASS, NOT], PARTIAL) for view in (rows["class_probability"].to_numpy(), mirrored)]
     return pd.DataFrame(dict(zip(ANNOTATORS, said, strict=True)), index=rows.index)
-
-
-def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray, "rows"]:
-    """The oracle's probability of each row's own class when it sees the picture turned round from left to right."""
-    if rows.empty:
-        return np.zeros(0)
-    own = [oracle.labels.index(name) for name in rows["class"]]
-    pictures = np.ascontiguousarray(tables.pictures(rows, "images to label")[:, :, ::-1])
-    return oracle.class_probability(pictures).numpy()[np.arange(len(own)), own]
 
 
 def annotated(files: list[Path], rows: pd.DataFrame, key: str) -> pd.DataFrame:
@@ -156,11 +146,24 @@ def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> 
     if answers.empty or answers[ANNOTATORS].stack().nunique() == 1:
         return bootstrap.NOTHING | {"n": len(answers)}
     weights, units = bootstrap.resampling_weights(rows, settings=settings)
-    counted = answers.assign(unit=units).value_counts(["unit", *ANNOTATORS]).reset_index(name="count")
-    weights = weights[:, counted["unit"]] * counted["count"].to_numpy()
-    first, second = (counted[who] for who in ANNOTATORS)
-    values = np.array([cohen_kappa_score(first, second, labels=annotations.ANSWERS, sample_weight=weight) for weight in weights])
-    return bootstrap.record(values, len(answers), settings.confidence)
+    return bootstrap.record(kappas(weights @ pair_counts(answers, units)), len(answers), settings.confidence)
+
+
+def pair_counts(answers: pd.DataFrame, units: np.ndarray) -> Float[np.ndarray, "units pairs"]:
+    """How often each pair of answers was given in each unit, numbered from 0; the pairs in the order of the first's answers."""
+    first, second = (answers[who].map(annotations.ANSWERS.index).to_numpy() for who in ANNOTATORS)
+    kinds = len(annotations.ANSWERS)
+    places, shape = units * kinds**2 + first * kinds + second, (units.max() + 1, kinds**2)
+    return np.bincount(places, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+
+
+def kappas(counts: Float[np.ndarray, "samples pairs"]) -> Float[np.ndarray, "samples"]:
+    """Cohen's kappa of each sample of counted pairs: 1 minus the share that disagrees over the share that would by chance."""
+    kinds, total = len(annotations.ANSWERS), counts.sum(axis=1)
+    table = counts.reshape(-1, kinds, kinds)
+    agreed, chance = table.trace(axis1=1, axis2=2), (table.sum(axis=2) * table.sum(axis=1)).sum(axis=1) / total
+    with np.errstate(invalid="ignore"):  # nothing but one answer: no number
+        return 1 - (total - agreed) / (total - chance)
 
 
 def stage_counts(table: pd.DataFrame) -> pd.DataFrame:

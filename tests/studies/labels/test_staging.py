@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn.metrics import cohen_kappa_score
 
 from cnslib.core import tables
@@ -96,6 +95,23 @@ def test_kappa_of_hand_counted_answers():
     )
 
 
+def test_kappas_of_weighted_counts_are_scikit_learns():
+    rng = np.random.default_rng(1)
+    pairs = pd.DataFrame(list(itertools.product(annotations.ANSWERS, repeat=2)), columns=staging.ANNOTATORS)
+    counts = rng.uniform(0, 5, (20, len(pairs)))
+    given = {"labels": annotations.ANSWERS}
+    expected = [cohen_kappa_score(pairs["first"], pairs["second"], sample_weight=weights, **given) for weights in counts]
+    assert staging.kappas(counts) == pytest.approx(expected, abs=1e-12)
+    assert np.isnan(staging.kappas(np.eye(1, len(pairs)))).all()
+
+
+def test_pairs_are_counted_in_their_units():
+    answers = pd.DataFrame({"first": ["class", "class", "not class"], "second": ["class", "class", "class"]})
+    found = staging.pair_counts(answers, np.array([0, 0, 2]))
+    assert found.shape == (3, 9) and found.sum() == 3
+    assert (found[0, 0], found[2, 3 * annotations.ANSWERS.index("not class")]) == (2, 1)
+
+
 def test_kappa_of_one_answer_alone_is_no_number():
     table = pd.DataFrame({"class": "bag", "seed": range(3)})
     same = pd.DataFrame({"first": ["class"] * 3, "second": ["class"] * 3})
@@ -118,23 +134,13 @@ def test_two_annotators_are_read_and_one_is_refused(tmp_path):
         staging.annotated([tmp_path / "anna.json"], table, "validation.study_files")
 
 
-class Mirror:
-    """An oracle that knows the class by the brightness of the left half: a mirror image changes its mind."""
-
-    labels = ("bag", "coat")
-
-    def class_probability(self, pictures):
-        left = torch.from_numpy(np.asarray(pictures)[:, :, :2].mean((1, 2, 3)) / 255).float()
-        return torch.stack([left, 1 - left], dim=1)
-
-
 def test_the_oracle_answers_for_the_picture_and_for_its_mirror_image():
-    half = np.zeros((4, 4, 3), np.uint8)
-    half[:, 2:] = 255
-    table = pictured(1).assign(image=[tables.encode(half)], class_probability=[0.4])
-    assert staging.oracle_answers(table, Mirror()).iloc[0].tolist() == ["not class", "class"]
-    assert staging.oracle_answers(table.assign(class_probability=0.5), Mirror())["first"].tolist() == ["class"]
-    assert staging.oracle_answers(table[:0], Mirror()).empty
+    table = pd.DataFrame({"class_probability": [0.4, 0.5, 0.49, 1.0, 0.1]}, index=[3, 1, 4, 7, 5])
+    found = staging.oracle_answers(table, np.array([1.0, 0.2, 0.25, 0.5, 0.24]), chance=0.25)
+    partial = "partial class properties"
+    assert found["first"].tolist() == [partial, "class", partial, "class", "not class"] and found.index.tolist() == [3, 1, 4, 7, 5]
+    assert found["second"].tolist() == ["class", "not class", partial, "class", "not class"]
+    assert staging.oracle_answers(table[:0], np.zeros(0), chance=0.25).empty
 
 
 def test_a_shift_that_was_not_drawn_cannot_set_thresholds():
