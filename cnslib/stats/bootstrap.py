@@ -26,7 +26,6 @@ import numpy as np
 import pandas as pd
 import scipy.stats
 from jaxtyping import Bool, Float, Int
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
@@ -261,9 +260,13 @@ def means(
 
 
 def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:
-    """Holm's correction of the p values that exist."""
-    known = p.notna().to_numpy()
+    """Holm's correction of the p values that exist: the smallest times their number, the next times one less, never falling, at most 1.
+
+    As statsmodels' `multipletests`, which takes half a second to collect garbage where torch is loaded.
+    """
+    places = np.flatnonzero(p.notna())
+    values = p.to_numpy(float)[places]
+    order = np.argsort(values)
     result = np.full(len(p), np.nan)
-    if known.any():
-        result[known] = multipletests(p[known], method="holm")[1]
+    result[places[order]] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1)
     return result

@@ -14,13 +14,12 @@ import pandas as pd
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.stats import norm, rankdata
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib.core.names import UNSHIFTED
 from cnslib.stats import accuracy, bootstrap
 from cnslib.stats.accuracy import ALL, TINY, Shares, tabulate
-from cnslib.stats.bootstrap import percentiles
+from cnslib.stats.bootstrap import holm, percentiles
 
 ONE_SIGMA = 0.6827  # coverage of the paper's intervals
 
@@ -41,7 +40,7 @@ def pairs(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
     low, high = percentiles(values[1:], errors.confidence)
     columns = {"estimate": values[0], "low": low, "high": high, "p": wald(values)}
     table = pair_table(errors, group, {"scale": errors.bins}, columns)
-    table["p_holm"] = table.groupby("scale")["p"].transform(lambda p: multipletests(p, method="holm")[1])
+    table["p_holm"] = table.groupby("scale")["p"].transform(holm)
     return table
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 import statsmodels.api as sm
+from statsmodels.stats.multitest import multipletests
 from tiny_answers import SETTINGS, random_predictions, shares
 
 from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
@@ -240,3 +241,12 @@ def test_a_rank_correlation_of_independent_cases_has_fishers_interval_by_hand():
 def test_an_order_and_its_reverse_have_finite_places_and_no_bound_beyond_one():
     forth, back = (bootstrap.independent_rank_correlation(np.arange(6.0), np.arange(6.0) * side, confidence=0.95) for side in (1, -1))
     assert forth["high"] == 1 and 0.999 < forth["low"] < 1 and back["low"] == -1 and -1 < back["high"] < -0.999
+
+
+def test_holms_correction_is_statsmodels_and_leaves_out_what_is_no_number():
+    rng = np.random.default_rng(3)
+    for count in (1, 2, 7, 60):
+        p = pd.Series(rng.uniform(size=count).round(2) ** 3)  # some are equal
+        assert bootstrap.holm(p).tolist() == multipletests(p, method="holm")[1].tolist()
+    assert bootstrap.holm(pd.Series([0.04, np.nan, 0.01, 0.03])) == pytest.approx([0.06, np.nan, 0.03, 0.06], nan_ok=True)
+    assert np.isnan(bootstrap.holm(pd.Series([np.nan, np.nan]))).all() and bootstrap.holm(pd.Series([], dtype=float)).tolist() == []
