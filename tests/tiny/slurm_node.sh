@@ -35,6 +35,7 @@ StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool
 SlurmdParameters=config_overrides
 ReturnToService=2
+MinJobAge=86400
 SchedulerParameters=sched_interval=1
 NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc --all) RealMemory=1000 State=UNKNOWN
 PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP

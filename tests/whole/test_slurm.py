@@ -1,4 +1,7 @@
-"""The smoke chain over SLURM: a node of it on this machine (tests/tiny/slurm_node.sh), Parsl's SlurmProvider, the bytes of `make smoke`."""
+"""Work over SLURM: a node of it on this machine (tests/tiny/slurm_node.sh), Parsl's SlurmProvider, the bytes of a run without.
+
+The smoke chain runs undisturbed; a block of it is cancelled in the middle of a step; the walltime of another ends too early.
+"""
 
 import io
 import os
@@ -9,9 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+import tiny_work
 from ruamel.yaml import YAML
 
-from cnslib.core import paths, sites
+from cnslib.core import paths, sites, workers
 from cnslib.core.settings import read
 
 SCRIPT = paths.ROOT / "tests" / "tiny" / "slurm_node.sh"
@@ -34,25 +38,48 @@ def yaml(content: dict) -> str:
 
 
 @pytest.fixture
-def node(tmp_path):
+def node(tmp_path, worker_id):
     """The environment of a process that knows the node."""
     pytest.importorskip("parsl")
     folder = tmp_path / "slurm"
-    subprocess.run(["bash", SCRIPT, "start", folder], check=True)
+    port = 16817 + 2 * int(worker_id.strip("gw") if worker_id.startswith("gw") else 0)  # tests side by side have nodes of their own
+    subprocess.run(["bash", SCRIPT, "start", folder], check=True, env=os.environ | {"SLURM_PORT": str(port)})
     yield os.environ | {"SLURM_CONF": str(folder / "slurm.conf")}
     subprocess.run(["bash", SCRIPT, "stop", folder], check=True)
 
 
-def overlay(folder: Path) -> Path:
-    """The values of the smoke run in another folder, on two workers that SLURM grants: clusters/slurm.yaml for a node without a card."""
-    cluster = read.read(paths.ROOT / "clusters" / "slurm.yaml")["cluster"]
-    without = {key: value for key, value in cluster["options"].items() if key != "gpus_per_node"}
-    cluster |= {"options": without | {"walltime": "00:30:00", "max_blocks": 1}, "workers": 2, "card_each": False, "address": "127.0.0.1"}
-    (folder / "slurm.yaml").write_text(yaml({"cluster": cluster}))
+@pytest.fixture
+def start(node):
+    """Starts programs that know the node; none outlives the test."""
+    programs = []
+
+    def started(command: list[str], **more: str) -> subprocess.Popen:
+        programs.append(subprocess.Popen(command, env=node | more, cwd=paths.ROOT))
+        return programs[-1]
+
+    yield started
+    for program in programs:
+        program.kill()
+        program.wait()
+
+
+def cluster(folder: Path, walltime: str) -> Path:
+    """Two workers that SLURM grants: clusters/slurm.yaml for a node without a card."""
+    found = read.read(paths.ROOT / "clusters" / "slurm.yaml")["cluster"]
+    without = {key: value for key, value in found["options"].items() if key != "gpus_per_node"}
+    found |= {"options": without | {"walltime": walltime, "max_blocks": 1}, "workers": 2, "card_each": False, "address": "127.0.0.1"}
+    (folder / "slurm.yaml").write_text(yaml({"cluster": found}))
+    return folder / "slurm.yaml"
+
+
+def chain(folder: Path, *steps: str) -> list[str]:
+    """The command that runs some steps of the smoke run in another folder, where what comes before them is copied, over SLURM."""
+    for step in ("world", "inversion"):
+        shutil.copytree(SMOKE.artifacts(step), paths.Layout(str(folder / "run")).artifacts(step), dirs_exist_ok=True)
     changes = read.read(paths.ROOT / "smoke.yaml")
-    changes["base"] |= {"out": str(folder / "run"), "workers": str(folder / "slurm.yaml")}
+    changes["base"] |= {"out": str(folder / "run"), "workers": str(cluster(folder, "00:30:00"))}
     (folder / "overlay.yaml").write_text(yaml(changes))
-    return folder / "overlay.yaml"
+    return [sys.executable, "-m", "cnslib.tools.cli", "run", "--overlay", str(folder / "overlay.yaml"), *steps]
 
 
 def files(layout: paths.Layout, step: str) -> dict[str, bytes]:
@@ -60,25 +87,72 @@ def files(layout: paths.Layout, step: str) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def nodes(environment: dict[str, str]) -> str:
-    """What is running or waits on the cluster, after at most half a minute in which cancelled jobs may end."""
-    asked = ["squeue", "--noheader", "--states=RUNNING,PENDING"]
-    for _ in range(30):
-        if not (found := subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout):
-            break
-        time.sleep(1)
+def jobs(environment: dict[str, str]) -> dict[str, str]:
+    """The state of every job that there was."""
+    asked = ["squeue", "--noheader", "--states=all", "--sort=i", "--format=%i %T"]
+    found = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stdout
+    return dict(line.split() for line in found.splitlines())
+
+
+def until(condition, seconds=900):
+    """Waits for a condition; the bound only keeps a broken test from hanging."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.2)
     return found
+
+
+def ended(environment: dict[str, str]) -> dict[str, str]:
+    """The states of all jobs once none runs or waits; half a minute is enough where nodes are given back and not left to themselves."""
+    until(lambda: not {"RUNNING", "PENDING", "COMPLETING"} & set(jobs(environment).values()), seconds=30)
+    return jobs(environment)
 
 
 def test_the_smoke_chain_over_slurm_makes_the_bytes_of_the_one_without(node, tmp_path):
     run = paths.Layout(str(tmp_path / "run"))
-    for step in ("world", "inversion"):
-        shutil.copytree(SMOKE.artifacts(step), run.artifacts(step), dirs_exist_ok=True)
-    command = [sys.executable, "-m", "cnslib.tools.cli", "run", "--overlay", str(overlay(tmp_path)), *STEPS]
-    subprocess.run(command, check=True, env=node, cwd=paths.ROOT)
+    subprocess.run(chain(tmp_path, *STEPS), check=True, env=node, cwd=paths.ROOT)
     for step in STEPS:
         assert files(run, step) == files(SMOKE, step)
         assert (run.workers / step / sites.COSTS).exists() and any((run.workers / step / "logs").iterdir())
-    assert nodes(node) == ""  # none is kept after its step
+    assert list(ended(node).values()) == ["CANCELLED"] * len(STEPS)  # each step gives its block back: none ends by itself
     submitted = [path for step in STEPS for path in (run.workers / step / "parsl").rglob("submit_scripts/*")]
     assert any("#SBATCH --partition=gpu" in path.read_text() for path in submitted)
+
+
+def trained(layout: paths.Layout) -> dict[Path, int]:
+    """The sliders that are done, and when they were written."""
+    found = layout.artifacts("sliders").glob("*/*.safetensors")
+    return {path: path.stat().st_mtime_ns for path in found if path.with_name(f"{path.name}.digest").exists()}
+
+
+def test_a_block_that_is_cancelled_in_the_middle_of_a_step_costs_no_more_than_the_units_it_was_at(node, start, tmp_path):
+    run = paths.Layout(str(tmp_path / "run"))
+    program = start(chain(tmp_path, "sliders"))
+    before = until(lambda: trained(run))
+    subprocess.run(["scancel", "1"], env=node, check=True)
+    assert program.wait(900) == 0
+    assert before.items() <= trained(run).items() and len(before) < len(trained(run))  # what was done is not done again
+    logs = [path.read_text() for path in (run.workers / "sliders" / "logs").iterdir()]
+    assert sum(log.count(" process ") - log.count("\ndone") for log in logs) > 0  # and something was lost
+    assert files(run, "sliders") == files(SMOKE, "sliders")
+    assert ended(node) == {"1": "CANCELLED", "2": "CANCELLED"}
+
+
+def test_work_that_the_walltime_of_a_block_cuts_off_ends_complete_in_the_next(node, start, tmp_path):
+    """A minute is the shortest that SLURM has."""
+    folder, expected = tmp_path / "spread", tmp_path / "here"
+    (folder / "notes").mkdir(parents=True)
+    call = f"tiny_work.drive(Path({str(folder)!r}), {str(cluster(tmp_path, '00:01:00'))!r}, tiny_work.lasting)"
+    places = os.pathsep.join([str(Path(tiny_work.__file__).parent), str(paths.ROOT)])
+    program = start([sys.executable, "-c", f"from pathlib import Path; import tiny_work; {call}"], PYTHONPATH=places)
+    until(lambda: jobs(node).get("1") == "TIMEOUT")
+    (folder / "go").touch()
+    assert program.wait(900) == 0 and not (folder / "error").exists()
+    tries = {number: len(list((folder / "notes").glob(f"{number}.*"))) for number in range(tiny_work.COUNT)}
+    assert tries == dict.fromkeys(range(tiny_work.COUNT), 1) | {tiny_work.WAITING: 2, tiny_work.DEADLY: 2}
+    own = tiny_work.shelf(expected)
+    workers.each(tiny_work.square, [(expected, number, own[number]) for number in own.waiting()], device="cpu")
+    made = [{path.name: path.read_bytes() for path in (place / "made").iterdir()} for place in (folder, expected)]
+    assert made[0] == made[1]
+    assert ended(node) == {"1": "TIMEOUT", "2": "CANCELLED"}
