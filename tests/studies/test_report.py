@@ -156,7 +156,12 @@ def test_the_report_is_written_and_says_what_the_tables_say(found, tmp_path):
     assert "mine is more accurate than 1 of 2 classifiers (reference), less than 1 (perfect), undecided against 0" in text
     assert "At scale 2 its rank is 2 (2 to 2) of 3" in text
     assert "| accuracy at scale 2 | 24 | 0.500 |" in text and "2 of 3 |" in text
-    assert {path.name for path in folder.iterdir()} >= {"report.png", "report.csv", "accuracy.csv", "predictions.parquet"}
+    head = text.splitlines().index("| quantity | n | estimate | interval | others, median | place |")
+    rows = [row.split(" | ")[0] for row in text.splitlines()[head + 2 : head + 2 + len(found.summary)]]
+    assert text.startswith("# mine\n\n") and rows == [f"| {quantity}" for quantity in found.summary["quantity"]]
+    assert {path.name for path in folder.iterdir()} >= {"report.png", "report.csv", "predictions.parquet"}
+    for kind, table in found.tables.items():
+        pd.testing.assert_frame_equal(pd.read_csv(folder / f"{kind}.csv"), table.reset_index(drop=True), rtol=1e-5, check_dtype=False)
     assert len(tables.read(folder / "predictions.parquet", tables.predictions)) == 2 * 6 * (1 + 2 * 2)
 
 
