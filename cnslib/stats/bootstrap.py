@@ -203,7 +203,7 @@ def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
 
 def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """The share of hits as a record; `rows` say class and seed of each."""
-    return mean(pd.Series(np.asarray(hits, float)), rows, settings=settings)
+    return mean(pd.Series(np.asarray(hits)), rows, settings=settings)
 
 
 def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:

@@ -21,6 +21,13 @@ def test_three_trajectories_at_three_scales_counted_by_hand():
     assert estimates(accuracy.mean_accuracy(errors), shift=accuracy.ALL) == pytest.approx([1, 0.5, 1 / 3])
     assert estimates(accuracy.corruption_error(errors, reference="alexnet"), shift=accuracy.MEAN) == pytest.approx([1, 2 / 5])
     assert set(accuracy.accuracy(errors)["n"]) == {3}
+    assert accuracy.outcomes(predictions(HAND)).wrong.dtype == bool
+
+
+def test_a_number_over_all_images_has_the_trajectories_of_all_shifts():
+    errors = shares(pd.concat([predictions(HAND), predictions(HAND, "heavy fog"), predictions(HAND, "heavy rain")]))
+    found = accuracy.over_images(np.array([0.5, 0.4, 0.6]), errors)
+    assert found == {"n": 9, "estimate": 0.5, "low": 0.4, "high": 0.6}
 
 
 def test_a_drop_beyond_that_of_all_shifts_is_counted_from_each_shifts_own_start():

@@ -1,5 +1,7 @@
 """Simultaneous bands: coverage of the largest of several values, and what has no bounds."""
 
+import warnings
+
 import numpy as np
 
 from cnslib.stats import bands
@@ -32,6 +34,8 @@ def test_a_sample_without_a_number_has_no_bounds_and_a_single_resample_with_one_
     unknown, known = np.full((4, 1, 1, 2), 0.5), np.full((4, 1, 1, 2), np.nan)
     unknown[0, 0, 0, 1], known[:2] = np.nan, 0.5
     assert np.isnan(bands.bounds(unknown, 0.95)).all() and bands.bounds(known, 0.95) == (0.5, 0.5)
+    with warnings.catch_warnings(action="error"):
+        assert np.isnan(bands.bounds(np.insert(np.full((3, 1, 1, 2), np.nan), 0, 0.5, axis=0), 0.95)).all()
     known[2:], known[1] = 0.5, np.nan  # nor does it matter which one it is
     assert bands.bounds(known, 0.95) == (0.5, 0.5)
 

@@ -38,6 +38,8 @@ def test_bounds_are_the_order_statistics_of_numpy_without_the_missing_resamples(
         expected = np.nanquantile(resamples, [tail, 1 - tail], axis=0, method="inverted_cdf")
         assert np.array_equal(bootstrap.percentiles(resamples, confidence), expected)
     assert np.isnan(bootstrap.percentiles(np.full((9, 2), np.nan), 0.95)).all()
+    endless = np.array([[-np.inf, -1.0], [0.0, 0.0], [1.0, np.inf]])
+    assert np.array_equal(bootstrap.percentiles(endless, 0.95), [[np.nan, -1], [1, np.nan]], equal_nan=True)
 
 
 def test_the_width_of_a_clustered_share_is_that_of_regression_with_cluster_robust_errors():

@@ -1,5 +1,7 @@
 """The paper's claims: verdicts on data where the answer is known, Holm by hand, and the list itself against the paper's tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, claims, failure, verdicts
 from cnslib.stats.claims import Evidence
 
+FREE = ("source", "claim", "quantity", "published", "details")  # columns of the list that nothing is computed from
 LIST = paths.PUBLISHED / "claims.csv"
 GOOD, BAD = ["..."] * 37 + ["..x"] * 3, [".xx"] * 30 + ["..x"] * 7 + ["..."] * 3
 EMPTY = {"id": "c", "family": "f", "measure": "drop", "axis": "", "first": "", "second": "", "shift": "", "scale": np.nan}
@@ -234,6 +237,20 @@ def test_a_reader_sees_three_digits_and_an_empty_cell_where_there_is_nothing_to_
     found = claims.readable(table)
     assert list(found) == list(claims.SHOWN.values())
     assert (found.loc["one"] == 0.123).all() and (found.loc["two"] == "").all()
+
+
+def test_a_file_holds_the_claims_by_their_own_names_and_what_the_drop_says_behind_them():
+    table = claims.judge(claim("less", first="good", second="bad", measure="rCE").assign(**dict.fromkeys(FREE, "x")), evidence(PAIR))
+    own = ["id", "family", "claim", *claims.SHOWN]
+    assert list(claims.saved(table)) == [*own, *(f"drop_{name}" for name in ("estimate", "high", "low", "n"))]
+
+
+def test_a_growth_is_what_least_squares_adds_between_the_first_and_the_last_shifted_scale():
+    plain = evidence(STRICT)
+    found = replace(plain, errors=replace(plain.errors, bins=[0.0, 1.0, 1.5, 3.0]))
+    straight, bent = np.array([9.0, 2, 3, 6]), np.array([9.0, 1, 5, 2])
+    slope = np.polyfit([1.0, 1.5, 3.0], bent[1:], 1)[0]
+    assert claims.growth(np.stack([straight, bent]), found).tolist() == pytest.approx([4, 2 * slope])
 
 
 def test_failure_points_by_hand():
