@@ -122,6 +122,8 @@ def test_a_counterpart_is_judged_from_the_reference():
     assert found["difference"].tolist() == pytest.approx([0, -0.2, -0.5, 0])
     level = axes.compared(ours, paper.rename(columns={"rCE": "accuracy"}), column="accuracy")
     assert set(level["verdict"]) == {"not measured"}
+    other = axes.compared(ours.assign(model=["mixer", *"bcde"]), paper.assign(classifier=["mixer", *"bcde"]), column="rCE")
+    assert other["rule"].tolist() == [verdicts.STAND_IN, *found["rule"][1:]] and other["verdict"][0] == "not measured"
 
 
 def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same():

@@ -9,7 +9,7 @@ import scipy.stats
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from statsmodels.stats.multitest import multipletests
-from tiny_lines import SCALES, SETTINGS, catalog, images, reflections, shares, simulated
+from tiny_lines import SCALES, SETTINGS, between, catalog, images, reflections, shares, simulated
 
 from cnslib.stats import line, size
 from cnslib.stats.accuracy import ALL, Shares
@@ -184,3 +184,11 @@ def test_an_interval_is_reflected_at_the_estimate(table):
     within = (-np.inf, np.inf) if table is size.per_doubling else (-1, 1)
     for bound, expected in reflections(lambda found: table(found, {"all": index}), within=within):
         assert bound.tolist() == pytest.approx(expected.tolist())
+
+
+def test_no_bound_of_a_correlation_without_noise_lies_beyond_one():
+    """These resamples, without their noise, reach 1.17."""
+    rng = np.random.default_rng(4)
+    found = between(*((rng.uniform(0.3, 0.8, 8), rng.uniform(0.3, 0.8, (8, 3))) for _ in range(2)))
+    row = size.noise_free(found, {"all": size.members(found, PARAMETERS, [MODELS])}).iloc[0]
+    assert -1 <= row["low"] < row["estimate"] <= row["high"] <= 1
