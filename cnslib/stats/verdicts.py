@@ -127,14 +127,12 @@ def said(published: float | str, low: float, high: float, given: dict[str, Any])
     return Claim(kind, float(number), float(low), float(high), **given)
 
 
-def claims(table: pd.DataFrame, **given: Any) -> list[Claim]:
+def claims(table: pd.DataFrame, *, within: Range, **given: Any) -> list[Claim]:
     """The claims of a table with the column published, and perhaps published_low and published_high; `given` as `read` takes it."""
     theirs = [table[name] if name in table else [np.nan] * len(table) for name in ("published_low", "published_high")]
-    listed = {name: np.asarray(value, float) for name, value in given.items() if name != "within"}
-    each: dict[str, Any] = {name: np.broadcast_to(values, len(table)) for name, values in listed.items()}
-    same: dict[str, Any] = {"within": given["within"]} if "within" in given else {}
+    each: dict[str, Any] = {name: np.broadcast_to(np.asarray(value, float), len(table)) for name, value in given.items()}
     rows = zip(table["published"], *theirs, *each.values(), strict=True)
-    return [read(row[0], row[1], row[2], **dict(zip(each, row[3:], strict=True)), **same) for row in rows]
+    return [read(row[0], row[1], row[2], within=within, **dict(zip(each, row[3:], strict=True))) for row in rows]
 
 
 def beside(
