@@ -33,6 +33,8 @@ def record(estimate):
         ("filter_good_dropped", 0.12, True),
         ("filter_good_dropped", 0.121, False),
         ("kept_start_in_class", 1 - 1e-9, True),  # rounding of a mean of ones
+        ("kept_start_in_class", 1 - 4e-7, True),  # to six digits
+        ("kept_start_in_class", 1 - 6e-7, False),
         ("rising_mean", float("nan"), False),
     ],
 )
@@ -50,6 +52,8 @@ def test_the_sentence_names_every_gate_that_is_missed_with_its_number():
     text = gates.said({"rising_mean": record(0.9), "zoo_scale_0_all": record(0.55)})
     assert text == "1 of 2 gates hold. **Missed: zoo_scale_0_all (0.55, to reach 0.8).**"
     assert gates.said({"rising_mean": record(0.9)}) == "1 of 1 gates hold."
+    nothing = dict.fromkeys(("clip_unshifted_none", "asked_worst_shift"), record(np.nan) | {"n": 0})
+    assert gates.said(nothing) == "0 of 2 gates hold. Not measured: clip_unshifted_none, asked_worst_shift."
 
 
 def test_a_name_that_is_no_gate_is_refused():
@@ -65,10 +69,11 @@ def test_the_worst_group_is_the_least_or_the_greatest_and_nothing_is_worse_than_
 
 
 def test_shares_are_counted_within_each_group():
-    rows = pd.DataFrame({"shift": ["a"] * 4 + ["b"] * 4, "class": "bag", "seed": [1, 2, 3, 4] * 2})
+    rows = pd.DataFrame({"shift": ["b"] * 4 + ["a"] * 4, "class": "bag", "seed": [1, 2, 3, 4] * 2})
     hits = pd.Series([True, True, True, False, False, False, False, False])
     found = gates.shares(hits, rows, "shift", settings=SETTINGS)
-    assert (found["a"]["estimate"], found["b"]["estimate"], found["a"]["n"]) == (0.75, 0.0, 4)
+    assert (found["b"]["estimate"], found["a"]["estimate"], found["b"]["n"]) == (0.75, 0.0, 4)
+    assert list(found) == ["b", "a"]  # in order of appearance: of equal ones, the first is the worst
 
 
 def test_the_sliders_gates_are_the_given_mean_and_the_shift_with_the_fewest_rising_steps():
