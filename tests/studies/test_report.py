@@ -102,6 +102,20 @@ def test_the_place_counts_who_is_better(found):
     assert summary.loc["accuracy at scale 0", "place"] == 1
 
 
+def test_the_summary_names_its_quantities(found):
+    names = ["accuracy at scale 0", "accuracy at scale 2", "accuracy drop at scale 2", "CE", "rCE", "never failed", "median failure scale"]
+    assert found.summary["quantity"].tolist() == names
+
+
+def test_differences_are_ones_own_accuracy_minus_that_of_each_other():
+    pairs = {"first": ["a", "a", "mine"], "second": ["mine", "z", "z"], "scale": 1.0, "n": 9, "p": [0.01, 0.5, 0.03]}
+    pairs |= {"estimate": [0.2, 0.4, 0.3], "low": [0.1, 0.3, 0.2], "high": [0.5, 0.6, 0.4], "p_holm": 1.0}
+    table = report.differences(pd.DataFrame(pairs), "mine")
+    assert table[["first", "second"]].to_numpy().tolist() == [["mine", "a"], ["mine", "z"]]
+    assert table[["estimate", "low", "high"]].to_numpy().tolist() == [[-0.2, -0.5, -0.1], [0.3, 0.2, 0.4]]
+    assert table["p_holm"].tolist() == pytest.approx([0.02, 0.03])  # two comparisons are this one's own
+
+
 @pytest.mark.parametrize(("better", "places"), [(1, [1, 2, 2, 4]), (-1, [4, 2, 2, 1])])
 def test_a_place_is_one_more_than_the_number_of_better_ones(better, places):
     table = pd.DataFrame({"model": list("abcd"), "n": 9, "estimate": [0.9, 0.7, 0.7, 0.3], "low": 0.0, "high": 1.0})
