@@ -51,13 +51,21 @@ def resampling_weights(
     units, strata = units_of(rows, settings.target)
     owner = np.zeros(units.max(initial=-1) + 1, int)
     owner[units] = strata
-    sizes = np.bincount(owner)
+    return weights_of(tuple(owner.tolist()), settings), units
+
+
+@functools.lru_cache(maxsize=8)
+def weights_of(owner: tuple[int, ...], settings: Bootstrap) -> Float[np.ndarray, "resamples+1 units"]:
+    """The weights of units whose strata are given, drawn once for all that ask alike; read-only therefore."""
+    owners = np.array(owner, int)
+    sizes = np.bincount(owners)
     freedom = int((sizes - 1).sum())
-    weights = np.ones((settings.resamples + 1, len(owner)))
+    weights = np.ones((settings.resamples + 1, len(owners)))
     generator = np.random.default_rng(settings.seed)
     for stratum, size in enumerate(sizes):
-        weights[1:, owner == stratum] = random_weights(int(size), freedom, generator, settings=settings)
-    return weights, units
+        weights[1:, owners == stratum] = random_weights(int(size), freedom, generator, settings=settings)
+    weights.setflags(write=False)
+    return weights
 
 
 def units_of(rows: pd.DataFrame, target: Target) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "rows"]]:

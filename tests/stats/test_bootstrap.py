@@ -252,3 +252,13 @@ def test_holms_correction_is_statsmodels_and_leaves_out_what_is_no_number():
         assert bootstrap.holm(p).tolist() == multipletests(p, method="holm")[1].tolist()
     assert bootstrap.holm(pd.Series([0.04, np.nan, 0.01, 0.03])) == pytest.approx([0.06, np.nan, 0.03, 0.06], nan_ok=True)
     assert np.isnan(bootstrap.holm(pd.Series([np.nan, np.nan]))).all() and bootstrap.holm(pd.Series([], dtype=float)).tolist() == []
+
+
+def test_all_that_ask_alike_share_weights_that_nobody_can_change():
+    rows = crossed()
+    weights = bootstrap.resampling_weights(rows, settings=SETTINGS)[0]
+    with pytest.raises(ValueError, match="read-only"):
+        weights[0, 0] = 2
+    assert bootstrap.resampling_weights(rows.assign(seed=rows["seed"] + 7), settings=SETTINGS)[0] is weights
+    others = [bootstrap.resampling_weights(rows, settings=SETTINGS.of(target))[0] for target in (OBJECTS, OTHER)]
+    assert not any(np.array_equal(weights, other) for other in (*others, bootstrap.resampling_weights(rows, settings=SETTINGS.apart(1))[0]))
