@@ -5,6 +5,7 @@ form of the benchmark's: the scenario is the shift, its severity the scale, and 
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -33,18 +34,23 @@ def garments(
     classes: list[str], *, labels: list[str], settings: Scenarios, device: str, folder: Path, drawn: Path, pipeline: Path
 ) -> pd.DataFrame:
     """The backbones' answers about held-out garments, one row per model, scenario, garment and severity."""
-    pool = scenes.garments(paths.GARMENTS, "heldout")
-    plain = subjects.garments(pool, "heldout", classes, count=settings.images, seed=settings.seed)
-    found = subjects.draw_all(plain, pipeline=pipeline, settings=settings, device=device, folder=drawn)
+    found = partial(drawn_garments, classes, pipeline=pipeline, settings=settings, device=device, folder=drawn)
     asked = [classes, labels, settings.images, settings.severities, settings.seed, subjects.digest(pipeline, settings)]
     sources = {name: [source, encoders.source_digest(source)] for name, source in settings.backbones.items()}
     made_from = {name: kinds.EX1.stamp(name, asked, sources) for name in EVERY}
     return answered(made_from, (load_backbones, labels, found), settings, device, folder)
 
 
+def drawn_garments(classes: list[str], *, pipeline: Path, settings: Scenarios, device: str, folder: Path) -> list[Subject]:
+    """Held-out garments of every class, each with the scene drawn around it."""
+    pool = scenes.garments(paths.GARMENTS, "heldout")
+    plain = subjects.garments(pool, "heldout", classes, count=settings.images, seed=settings.seed)
+    return subjects.draw_all(plain, pipeline=pipeline, settings=settings, device=device, folder=folder)
+
+
 def photographs(*, settings: Scenarios, device: str, folder: Path, photos: Path = paths.PHOTOS) -> pd.DataFrame:
     """The ImageNet classifiers' answers about the photo set."""
-    found = subjects.photographs(photos, count=settings.cutouts, seed=settings.seed)
+    found = partial(subjects.photographs, photos, count=settings.cutouts, seed=settings.seed)
     asked = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(photos)]
     sources = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
     made_from = {name: kinds.EX1_PHOTOGRAPHS.stamp(name, asked, sources) for name in OF_PHOTOGRAPHS}
@@ -63,14 +69,17 @@ def load_imagenet_classifiers(labels: list[str], settings: Scenarios, device: st
 
 def answered(
     made_from: dict[str, units.Stamp],
-    work: tuple[Callable, list[str], list[Subject]],
+    work: tuple[Callable, list[str], Callable[[], list[Subject]]],
     settings: Scenarios,
     device: str,
     folder: Path,
 ) -> pd.DataFrame:
-    """All answers; makes the tables that are missing or outdated, one per scenario."""
+    """All answers; makes the tables that are missing or outdated, one per scenario, and composes the subjects only for these."""
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", one) for name, one in made_from.items()})
-    pieces = [(name, *work, settings, device, shelf[name]) for name in shelf.waiting()]
+    load, labels, compose = work
+    waiting = shelf.waiting()
+    found = compose() if waiting else []
+    pieces = [(name, load, labels, found, settings, device, shelf[name]) for name in waiting]
     workers.each(write, pieces, device=device, desc=folder.name)
     return tables.read_units(shelf, replies)
 

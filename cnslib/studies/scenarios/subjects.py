@@ -6,6 +6,7 @@ repaints what the mask leaves free (inpainting, the object kept), as diffusers' 
 channels; that pipeline itself accepts latents of four channels alone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -55,11 +56,15 @@ def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int
     return found
 
 
-def photographs(folder: Path, *, count: int, seed: int) -> list[Subject]:
-    """The first cut-outs of the photo set in their scenes; the other background is composed and empty. Errors as `cutouts.read`."""
+def photographs(folder: Path, *, count: int, seed: int, rows: Sequence[int] | None = None) -> list[Subject]:
+    """The first cut-outs of the photo set, or some rows of these, in their scenes. Errors as `cutouts.read`.
+
+    The other background is composed and empty. A subject does not depend on which others are composed.
+    """
     objects = cutouts.read(folder, count=count)
     demand(len(objects) == count, "scenarios.cutouts", count, f"at most {len(objects)}, which is what {folder} holds")
-    parts = [(own, cutouts.scene(own, seed=seed)[0], empty(own, seed=seed)) for own in objects]
+    chosen = objects if rows is None else [objects[row] for row in rows]
+    parts = [(own, cutouts.scene(own, seed=seed)[0], empty(own, seed=seed)) for own in chosen]
     return [Subject(own.label, own.seed, *arrays(scene.image[0], scene.mask[0], other[0])) for own, scene, other in parts]
 
 

@@ -55,8 +55,8 @@ def photographs(folder: Path, *, settings: Segmentation) -> list[Subject]:
     """Photographs spread evenly over the photo set, in the order of ImageNet's classes. ValueError for more than there are."""
     count = len(cutouts.contents(folder))
     demand(settings.photographs <= count, "segmentation.photographs", settings.photographs, f"at most {count}, as {folder} has")
-    found = subjects.photographs(folder, count=count, seed=settings.seed)
-    return [found[row] for row in np.linspace(0, count - 1, settings.photographs).round().astype(int)]
+    rows = np.linspace(0, count - 1, settings.photographs).round().astype(int).tolist()
+    return subjects.photographs(folder, count=count, seed=settings.seed, rows=rows)
 
 
 def names(own: Subject) -> tuple[str, ...]:

@@ -49,3 +49,11 @@ def test_replies_have_one_row_per_question():
 def test_the_tiny_unit_is_the_golden_one(tiny_pipeline_dir, settings, tmp_path, few):
     given = {"labels": LABELS, "settings": settings, "device": "cpu", "folder": tmp_path / "garments"}
     assert not difference(kinds.EX1, experiment1.garments(CLASSES, **given, drawn=tmp_path / "drawn", pipeline=tiny_pipeline_dir))
+
+
+def test_nothing_is_composed_for_answers_that_are_there(tiny_pipeline_dir, settings, tmp_path, few, monkeypatch):
+    given = {"labels": LABELS, "settings": settings, "device": "cpu", "folder": tmp_path / "garments"}
+    given |= {"drawn": tmp_path / "drawn", "pipeline": tiny_pipeline_dir}
+    first = experiment1.garments(CLASSES, **given)
+    monkeypatch.setattr(subjects, "garments", None)
+    pd.testing.assert_frame_equal(experiment1.garments(CLASSES, **given), first)

@@ -54,6 +54,13 @@ def test_a_photograph_is_the_photo_sets_scene():
     assert apart.max() <= 1 and (apart > 0).mean() < 0.01  # ties of rounding: double precision here, single there
 
 
+def test_some_of_the_photographs_are_those_that_stand_among_all():
+    every, some = subjects.photographs(paths.PHOTOS, count=4, seed=1), subjects.photographs(paths.PHOTOS, count=4, seed=1, rows=[3, 1])
+    assert [own.label for own in some] == [every[3].label, every[1].label]
+    for own, other in zip(some, (every[3], every[1]), strict=True):
+        assert np.array_equal(own.image, other.image) and np.array_equal(own.mask, other.mask) and np.array_equal(own.other, other.other)
+
+
 @pytest.mark.parametrize("name", [*scenarios.NAMES, scenarios.SUMMED])
 def test_what_is_shown_keeps_its_part_and_its_random_numbers_along_the_severity(found, name):
     """A hue drawn anew at every severity would not lie between the image and the scenario."""
