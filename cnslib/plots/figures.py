@@ -36,6 +36,7 @@ def save(figure: Figure, stem: Path, data: pd.DataFrame) -> None:
     for kind, metadata in WITHOUT_DATE.items():
         with units.atomic(stem.with_name(f"{stem.name}.{kind}")) as partial:
             figure.savefig(partial, format=kind, metadata=metadata)
+    figure.stale = False  # else a notebook's cell, before it shows the figure, draws it once more for nobody
     text = shortened(data).sort_values(list(data.columns)).to_csv(index=False, float_format="%.6g", lineterminator="\n")
     units.write_bytes(stem.with_name(f"{stem.name}.csv"), text.encode())
 

@@ -45,6 +45,13 @@ def test_two_saves_have_the_same_bytes(tmp_path):
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
+def test_a_saved_figure_need_not_be_drawn_again(tmp_path):
+    figure = figures.panels(TABLE, curves.drop_lines)
+    assert figure.stale
+    figures.save(figure, tmp_path / "drop", TABLE)
+    assert not figure.stale
+
+
 def test_another_process_writes_the_same_bytes(tmp_path):
     drops(tmp_path / "here" / "drop")
     code = f"import pathlib, test_figures as t; t.figures.use_style(); t.drops(pathlib.Path({str(tmp_path)!r}) / 'there' / 'drop')"
