@@ -119,7 +119,10 @@ def test_the_random_tables_hold_every_case():
     assert sum(kept is not None and len(kept) < len(set(t["seed"])) * len(set(t["shift"])) for t, kept in tables) > 100
 
 
-@pytest.mark.parametrize("batch", range(10))
+QUICK = 3  # batches of a hundred tables; all of them take half a minute
+
+
+@pytest.mark.parametrize("batch", [*range(QUICK), *(pytest.param(batch, marks=pytest.mark.slow) for batch in range(QUICK, 10))])
 def test_failure_points_are_those_counted_row_by_row(batch):
     for seed in range(batch, TABLES, 10):
         table, kept = random_table(seed)

@@ -86,6 +86,7 @@ def test_every_classifier_has_a_hub_or_a_path():
         assert found.hub or place.local.startswith("weights/")
 
 
+@pytest.mark.slow
 def test_the_chain_draws_judges_and_counts_every_image(layout):
     drawn = pd.concat([tables.read(path, tables.images) for path in layout.artifacts("generation").glob("*.parquet")])
     assert drawn.groupby(["shift", "scale"]).size().to_dict() == {("unshifted", 0): 6, ("heavy snow", 1): 6, ("heavy snow", 2.5): 6}
@@ -96,6 +97,7 @@ def test_the_chain_draws_judges_and_counts_every_image(layout):
     assert {path.stem for path in layout.metrics.glob("*.json")} == {*CHAIN, "gates"}
 
 
+@pytest.mark.slow
 def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another_user(layout, sections, tmp_path):
     """Exported in the authors' layout and named as `base.recipe`, they come back bit for bit."""
     sliders = layout.artifacts("sliders")
@@ -119,6 +121,7 @@ def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another
         provision.make_sliders(pipe, ["heavy snow"], CLASSES, **{**shared, "recipe": "paperr"})
 
 
+@pytest.mark.slow
 def test_the_tokens_are_rows_of_the_published_text_encoder(layout, sections):
     rows = load_file(sections["base"].in_star)["text_model.embeddings.token_embedding.weight"]
     for name in CLASSES:
@@ -126,6 +129,7 @@ def test_the_tokens_are_rows_of_the_published_text_encoder(layout, sections):
         assert torch.equal(vector, rows[len(rows) - 1000 + imagenet.index(name)])
 
 
+@pytest.mark.slow
 def test_the_gate_asks_the_profiles_classifiers_about_imagenet_under_both_preprocessings(sections, layout):
     """AlexNet names every picture a hen: 4 of 8 right, whatever the preprocessing; the paper's Table 7 leaves it out."""
     counts = gate.measure(changed(sections, "base", out=str(layout.root / "gate")), CLASSES).set_index(["model", "preprocessing"])
@@ -164,6 +168,7 @@ def test_a_pipeline_that_is_not_the_one_named_stops_a_notebook_at_its_start(over
     assert "was withdrawn from the hub by its publisher" in told and "name a directory that holds a copy" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "message"),
     [
