@@ -63,6 +63,7 @@ def share(model: str, scale: float) -> float:
     return np.mean([official_results.answer(model, *key, scale) == key[1] for key in official_results.TRAJECTORIES])
 
 
+@pytest.mark.slow
 def test_one_command_rebuilds_the_figures_from_the_authors_answers(foreign, overlay, monkeypatch, capsys):
     monkeypatch.setattr(exchange, "ANALYSES", ("accuracy", "axes"))  # the others read the same tables
     results, images, annotations = foreign
