@@ -81,6 +81,22 @@ def one_process():
         yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
 
 
+@pytest.fixture(scope="module")
+def handed_over(one_process):
+    """All work stays in this process, and each piece is copied as for another one: starting that takes longer than the work."""
+    import cloudpickle
+
+    from cnslib.core import workers
+
+    beside = workers.beside
+
+    def call(function, piece, *where):
+        return beside(*cloudpickle.loads(cloudpickle.dumps((function, piece))), *where)
+
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch.setattr(workers, "beside", call)
+
+
 @pytest.fixture(autouse=True)
 def nowhere():
     """No test notes what its pieces of work cost because an earlier one started a run."""

@@ -36,6 +36,8 @@ SETTINGS = Sliders(
 )
 SCALES = [0.0, 0.5, 1.0]
 
+pytestmark = pytest.mark.usefixtures("handed_over")
+
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory):
