@@ -27,6 +27,7 @@ from open_clip import transform as clip_transform
 from PIL import Image
 from timm.data import create_transform, resolve_data_config
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from cnslib.core import paths, tables, units
@@ -38,6 +39,7 @@ from cnslib.tools.rates import timed
 
 CONVOLUTIONS, PRODUCTS = "convolutions", "matrix products"  # kinds of networks
 CPU_OPERATIONS = 1e11  # of a measured batch where the device is a CPU: seconds on a few cores
+FILLS = {"uniform_", "normal_", "zero_", "fill_", "erfinv_", "mul_", "add_", "clamp_"}  # of which libraries make initial weights
 BLOB = 16  # pixels: blobs of this size fill as many PNG bytes as pictures do
 
 
@@ -121,12 +123,21 @@ def counted(module: nn.Module, shape: tuple[int, int, int]) -> tuple[float, str]
 def build(source: str, device: str, *, key: str) -> nn.Module:
     """A network with random weights. Errors as `network`."""
     weights.refuse_code(paths.resolve(source), key=key)
-    with torch.device(device):
+    with torch.device(device), Shapes():
         if source.startswith(registry.PREFIX):
             return registered(registry.parse(source, key=key)[0], device, key).eval()
         if classifiers.is_open_clip(source):
             return image_tower(source, device, key).eval()
         return from_timm(source, key).eval()
+
+
+class Shapes(TorchFunctionMode):
+    """Leaves weights on the meta device, which are shapes alone, without their initial values: drawing these takes half of the time."""
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        """The tensor as it is for a function that fills it, else what the function gives."""
+        filled = getattr(func, "__name__", "") in FILLS and args and args[0].is_meta
+        return args[0] if filled else func(*args, **kwargs or {})
 
 
 def prepared(source: str, module: nn.Module) -> tuple[dict[str, Any], Callable[[Image.Image], Tensor]]:

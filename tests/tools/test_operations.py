@@ -58,3 +58,12 @@ def test_the_decoded_picture_is_as_hard_to_compress_as_the_benchmarks():
     drawn = operations.picture(256)
     assert drawn.shape == (256, 256, 3)
     assert len(tables.encode(drawn)) / drawn.size == pytest.approx(plan.PNG, abs=0.08)
+
+
+def test_a_network_that_is_to_run_has_initial_weights():
+    """What is only counted has none: on the meta device nothing is filled."""
+    networks = {device: operations.build("data/models/classifiers/vit", device, key="plan") for device in ("cpu", "meta")}
+    shapes = [[value.shape for value in network.parameters()] for network in networks.values()]
+    assert shapes[0] == shapes[1] and all(value.is_meta for value in networks["meta"].parameters())
+    matrices = [value for value in networks["cpu"].parameters() if value.ndim > 1]
+    assert matrices and all(value.isfinite().all() and value.std() > 0 for value in matrices)
