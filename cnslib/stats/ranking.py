@@ -125,21 +125,21 @@ def order_record(
     """Kendall's tau-b of two orders of the same items as a record; the second may be one order for all resamples.
 
     Noise shuffles what is close, so that tau of a sample lies below that of the truth, and tau of a resample below both. Two intervals
-    are joined: the percentiles, which are right where tau is small, and what the noise does to `settled` values, which corrects that
+    are joined: the percentiles, which are right where tau is small, and what the noise does to `shrunk` values, which corrects that
     bias. Simulated as in `tests/stats/test_coverage.py`, either alone is too narrow, and both hold the truth 92 to 100 times in 100:
     tau is a whole number of pairs, and few classifiers make few pairs. The interval is widened to the estimate where it leaves it out.
     """
     own = kendall(first, second)
     low, high = bootstrap.percentiles(own[1:], confidence)
     if not np.isnan(own).any() and not np.array_equal(first, second):
-        still = settled(np.stack(np.broadcast_arrays(first, second), -1))
+        still = shrunk(np.stack(np.broadcast_arrays(first, second), -1))
         moved = kendall(still[..., 0], still[..., 1])
         below, above = bootstrap.percentiles(moved[1:] - moved[0], confidence)
         low, high = np.maximum(np.minimum(low, own[0] - above), -1.0), np.minimum(np.maximum(high, own[0] - below), 1.0)
     return {"n": int(n), "estimate": float(own[0]), "low": float(np.minimum(low, own[0])), "high": float(np.maximum(high, own[0]))}
 
 
-def settled(values: Float[np.ndarray, "resamples+1 items sides"]) -> Float[np.ndarray, "resamples+1 items sides"]:
+def shrunk(values: Float[np.ndarray, "resamples+1 items sides"]) -> Float[np.ndarray, "resamples+1 items sides"]:
     """Resamples about values that lie as far apart, on each side and together, as they would without noise.
 
     The covariance of the sides over the items, less what the resamples add to it, is that of the truth. The sample is drawn in to it,

@@ -132,10 +132,10 @@ def noisy(seed, items=9, resamples=40, noise=0.03):
     return np.concatenate([sample[None], sample + rng.normal(0, noise, (resamples, items, 2))])
 
 
-def test_settled_values_spread_as_the_truth_does_and_their_resamples_stay_where_they_lie():
+def test_shrunk_values_spread_as_the_truth_does_and_their_resamples_stay_where_they_lie():
     """The covariance of the sample less the mean covariance of the deviations, both numpy's; the means do not move."""
     values = noisy(1, noise=0.01)
-    found = ranking.settled(values)
+    found = ranking.shrunk(values)
     added = np.mean([np.cov(own.T) for own in values[1:] - values[0]], axis=0)
     assert np.allclose(np.cov(found[0].T), np.cov(values[0].T) - added)
     assert np.allclose(found[0].mean(0), values[0].mean(0)) and np.allclose(found[1:] - found[0], values[1:] - values[0])
@@ -157,11 +157,11 @@ def taus(values):
 @pytest.mark.parametrize(
     ("seed", "resamples", "turn"), [(0, 40, 0), (1, 40, 0), *((seed, 3, turn) for seed in (0, 4) for turn in range(3))]
 )
-def test_an_interval_of_tau_reaches_as_far_as_the_percentiles_and_as_the_settled_values_say(seed, resamples, turn):
+def test_an_interval_of_tau_reaches_as_far_as_the_percentiles_and_as_the_shrunk_values_say(seed, resamples, turn):
     """Whichever of its resamples comes first."""
     values = noisy(seed, resamples=resamples)
     values[1:] = np.roll(values[1:], turn, axis=0)
-    found, own, still = ranking.order_record(values[..., 0], values[..., 1], 7, 0.9), taus(values), taus(ranking.settled(values))
+    found, own, still = ranking.order_record(values[..., 0], values[..., 1], 7, 0.9), taus(values), taus(ranking.shrunk(values))
     plain, moved = (np.quantile(own_or, [0.05, 0.95], method="inverted_cdf") for own_or in (own[1:], still[1:] - still[0]))
     assert found["n"] == 7 and found["estimate"] == pytest.approx(own[0])
     assert found["low"] == pytest.approx(min(plain[0], max(own[0] - moved[1], -1), own[0]))

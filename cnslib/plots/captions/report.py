@@ -39,18 +39,16 @@ def shifts_seen(lost: pd.DataFrame, *, confidence: float) -> str:
     return f"{text}. {most}. Without any effect, about {luck:.1f} of {len(lost)} such intervals of {confidence:.0%} would leave out zero."
 
 
-def answer(gain: pd.DataFrame, summary: pd.DataFrame, lost: pd.DataFrame, *, name: str, plain: str, confidence: float) -> str:
+def answer(gain: pd.DataFrame, summary: pd.DataFrame, *, name: str, plain: str, confidence: float) -> str:
     """The answer of the page; `gain` holds the paired differences by scale."""
     end = gain.iloc[-1]
     own = summary.set_index("quantity").loc[f"accuracy at scale {end.name:g}"]
     place = f"At scale {end.name:g} {name} names {interval(own, '.0%')} of the images right, place {own['place']:.0f} of {own['of']:.0f}"
-    hurt, spared = certain(lost)
-    alone = f"Taken by itself, the interval of {spared} of {len(lost)} shifts says that the blur protects, that of {hurt} that it hurts"
-    return f"**{place}. {rivalry(end, plain, alpha=1 - confidence)}. {alone}.**"
+    return f"**{place}; {rivalry(end, plain, alpha=1 - confidence)}.**"
 
 
 def rivalry(end: pd.Series, plain: str, *, alpha: float) -> str:
     """Whether it is more accurate than its plain rival, by Holm's p below `alpha` as everywhere on the page."""
     sure = "more" if end["estimate"] > 0 else "less"
-    word = f"It is {sure} accurate than {plain}" if end["p_holm"] < alpha else f"Whether it is more accurate than {plain} is undecided"
+    word = f"it is {sure} accurate than {plain}" if end["p_holm"] < alpha else f"whether it is more accurate than {plain} is undecided"
     return f"{word} ({end['estimate']:+.3f}, {end['low']:+.3f} to {end['high']:+.3f}, Holm's p {end['p_holm']:.2g})"
