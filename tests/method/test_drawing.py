@@ -88,10 +88,10 @@ def test_the_fast_pictures_are_others_than_the_exact_ones_under_the_same_keys(dr
     assert abs(pictures(fast[SHIFT], "sneaker", 1) - pictures(exact[SHIFT], "sneaker", 1)).mean() > 1
 
 
-def test_a_fast_image_does_not_depend_on_the_number_of_seeds_or_on_a_table_that_is_there(draw, tmp_path):
-    few, many = draw("fast", tmp_path / "few", seeds=1), draw("fast", tmp_path / "many", seeds=6)
+def test_a_fast_image_does_not_depend_on_the_number_of_seeds_or_on_a_table_that_is_there(draw, drawn, tmp_path):
+    few, many = drawn("fast"), draw("fast", tmp_path / "many", seeds=6)
     for shift in ("unshifted", SHIFT):
-        assert many[shift][many[shift]["seed"] == 1].reset_index(drop=True).equals(few[shift])
+        assert many[shift][many[shift]["seed"] <= 2].reset_index(drop=True).equals(few[shift])
     (tmp_path / "many" / "unshifted.parquet").unlink()  # the starts are drawn anew for it, by a scheduler that has seen nothing
     assert draw("fast", tmp_path / "many", seeds=6)["unshifted"].equals(many["unshifted"])
 
@@ -100,7 +100,7 @@ def test_the_ways_do_not_take_each_others_tables(draw, tmp_path):
     """In one folder each way draws its own, also the table of scale 0 that all of them have."""
     digests = set()
     for name in (*drawing.WAYS, "exact"):
-        draw(name, tmp_path)
+        draw(name, tmp_path, seeds=1)
         digests.add((tmp_path / "unshifted.parquet.digest").read_text())
     assert len(digests) == 3
 
@@ -125,9 +125,9 @@ def file(sliders):
 
 @pytest.fixture
 def generate(pipe, origin, sliders, tmp_path):
-    def call(make=drawing.generate):
+    def call():
         inputs = {"settings": SETTINGS, "origin": origin, "sliders": sliders, "folder": tmp_path}
-        return make(pipe, [SHIFT], CLASSES, scales=SCALES, seeds=2, **inputs)
+        return drawing.generate(pipe, [SHIFT], CLASSES, scales=SCALES, seeds=2, **inputs)
 
     return call
 
@@ -178,10 +178,9 @@ def test_a_merged_image_does_not_depend_on_the_number_of_seeds(pipe, file):
     assert len(wanted) == drawing.PASS + 1
 
 
-def test_images_are_those_of_the_exact_default_within_a_grey_level_and_in_its_order(generate):
-    fused = {shift: tables.read(path, tables.images) for shift, path in generate().items()}
-    for shift, path in generate(generation.generate).items():
-        exact = tables.read(path, tables.images)
+def test_images_are_those_of_the_exact_default_within_a_grey_level_and_in_its_order(drawn):
+    fused = drawn("fused")
+    for shift, exact in drawn("exact").items():
         assert fused[shift][tables.KEY].equals(exact[tables.KEY])
         pictures = tables.pictures(exact, "exact").astype(int)
         assert abs(tables.pictures(fused[shift], "fused") - pictures).max() <= 1
@@ -214,5 +213,5 @@ def test_a_slider_of_another_network_is_refused(pipe, file, tmp_path):
         drawing.changes(pipe, tmp_path / "short.safetensors")
 
 
-def test_the_tiny_unit_of_merged_weights_is_the_golden_one(generate):
-    assert not difference(kinds.FUSED, tables.read(generate()["heavy snow"], tables.images))
+def test_the_tiny_unit_of_merged_weights_is_the_golden_one(drawn):
+    assert not difference(kinds.FUSED, drawn("fused")[SHIFT])
