@@ -187,9 +187,10 @@ def test_every_unit_has_its_cost(story):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("failing", "missing"), [(1, 0), (9, tiny_work.COUNT)])
-def test_a_block_that_fails_is_replaced_and_a_cluster_whose_blocks_all_fail_is_given_up(local, tmp_path, failing, missing):
+def test_a_block_that_fails_is_replaced_and_a_cluster_whose_blocks_all_fail_is_given_up(local, tmp_path, failing, missing, monkeypatch):
     """The shell of so many blocks ends before their workers start."""
     pytest.importorskip("parsl")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(tiny_work.__file__).parent), str(paths.ROOT)]))
     count = f"mkdir {tmp_path}/blocks-$RANDOM; [ $(ls -d {tmp_path}/blocks-* | wc -l) -gt {failing} ] || exit 1"
     sites.use(sites.Site(tmp_path / "work", "", dataclasses.replace(local, setup=count, options=local.options | {"max_blocks": 1})))
     shelf = tiny_work.shelf(tmp_path)
