@@ -5,7 +5,7 @@ Tables are those of `stats.accuracy`, `stats.axes` and `stats.claims`; `note` sa
 
 import pandas as pd
 
-from cnslib.plots.captions.words import enough, extremes, interval, listed
+from cnslib.plots.captions.words import answered, enough, extremes, interval, listed
 from cnslib.stats import verdicts
 from cnslib.stats.accuracy import ALL
 
@@ -101,4 +101,4 @@ def answer(spread: pd.DataFrame, judged: pd.DataFrame, *, sure: bool) -> str:
     unshifted = judged["measure"] == "held-out error"
     shifted, plain = (verdicts.counted(judged.loc[rows, "verdict"]) for rows in (~unshifted, unshifted))
     claims = f"Claims about robustness: {shifted}. About accuracy without a shift: {plain}"
-    return f"**{lead} differ most by {widest}: {size}, against {others}. {claims}.**"
+    return answered(f"{lead} differ most by {widest}: {size}, against {others}. {claims}.")

@@ -5,7 +5,7 @@ Tables are those of `studies.bisection`; `note` says what the intervals are abou
 
 import pandas as pd
 
-from cnslib.plots.captions.words import extremes, interval, listed
+from cnslib.plots.captions.words import answered, extremes, interval, listed
 from cnslib.plots.figures import extent
 
 FIRST = "bisected point is the first failure"  # rows of the table of scanned trajectories
@@ -118,4 +118,4 @@ def answer(late: pd.Series, first: dict, tau: dict, cost: pd.DataFrame, resoluti
     count = f"bisection finds the place to 1/{1 / resolution:g} with {images['shared']:,} pictures, an even grid of that step with"
     order = f"The grid's order of the classifiers agrees with the bisected one to Kendall's tau {interval(tau)}"
     scanned = f"where we drew everything, {interval(first, '.0%')} of {first['n']} bisected points are the first failure"
-    return f"**{delay}; {count} {images['uniform']:,}. {order}; {scanned}.**"
+    return answered(f"{delay}; {count} {images['uniform']:,}. {order}; {scanned}.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from cnslib.plots.captions.words import certain, enough, interval, listed
+from cnslib.plots.captions.words import answered, certain, enough, interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.calibration import NOMINAL
@@ -204,4 +204,4 @@ def answer(rising: pd.DataFrame, summary: pd.DataFrame, orders: pd.DataFrame, la
     tau = orders.dropna(subset="estimate").groupby("order")["estimate"].agg(["min", "max"])
     spans = [f"{row['min']:.2f} to {row['max']:.2f} for the {what}" for what, row in tau.iterrows()]
     orders = f"Kendall's tau of the order on the scale and that on a ruler is, by ruler, {' and '.join(spans)}"
-    return f"**{more}, {word}: {half}. {orders}.**"
+    return answered(f"{more}, {word}: {half}. {orders}.")

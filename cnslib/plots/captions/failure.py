@@ -5,7 +5,7 @@ Tables are those of `stats.failure`; `note` says what the intervals are about.
 
 import pandas as pd
 
-from cnslib.plots.captions.words import extremes, interval
+from cnslib.plots.captions.words import answered, extremes, interval
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.failure import FATES
@@ -73,4 +73,4 @@ def answer(fate: dict[str, dict], told: tuple[int, int], again: pd.Series, last:
     text = f"{text}; {under} fail under the shift, and {before} before any shift"
     apart = f"{told[0]} of {told[1]} pairs of classifiers are told apart by where they fail"
     again = f"depending on the classifier {again.min():.0%} to {again.max():.0%} of the trajectories are right again after a failure"
-    return f"**{text}. {apart}, and {again}.**"
+    return answered(f"{text}. {apart}, and {again}.")

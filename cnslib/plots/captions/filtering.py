@@ -6,7 +6,7 @@ Records are those of `method.filtering`; rates are of dropping out-of-class imag
 import numpy as np
 import pandas as pd
 
-from cnslib.plots.captions.words import extremes, interval, listed
+from cnslib.plots.captions.words import answered, extremes, interval, listed
 
 
 def labels(outside: pd.Series, labelled: int, shifted: int) -> str:
@@ -20,10 +20,10 @@ def answer(ours: dict[str, dict], baseline: dict[str, dict], kept: dict) -> str:
     """The answer of the page: what is kept, what the vote removes, and what CLIP alone does; records by measure."""
     whole = f"{interval(kept, '.0%')} of {kept['n']:,} trajectories are kept: they start in class and pass the vote at every scale"
     if not ours["tpr"]["n"]:
-        return f"**{whole}. No labelled image is out of class, so the vote drops nothing.**"
+        return answered(f"{whole}. No labelled image is out of class, so the vote drops nothing.")
     bad, good = (f"{interval(ours[rate], '.1%')} of {ours[rate]['n']:,}" for rate in ("tpr", "fpr"))
     alone = f"CLIP alone removes {baseline['tpr']['estimate']:.1%} and {baseline['fpr']['estimate']:.1%}."
-    return f"**{whole}. The vote removes {bad} out-of-class images, and with them {good} good ones. {alone}**"
+    return answered(f"{whole}. The vote removes {bad} out-of-class images, and with them {good} good ones. {alone}")
 
 
 def detectors_seen(areas: pd.DataFrame, labelled: pd.DataFrame, limits: dict[str, float]) -> str:

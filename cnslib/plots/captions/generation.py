@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from cnslib.plots.captions.words import extremes
+from cnslib.plots.captions.words import answered, extremes
 from cnslib.plots.figures import extent
 
 
@@ -37,4 +37,4 @@ def answer(total: int, trajectories: int, recognised: dict, *, scale: float, cha
     """The answer of the page: where pictures start, how far they move, and how many there are."""
     first = f"They begin with an unshifted garment, which the text-image encoder names in {recognised['estimate']:.0%} of the cases"
     moved = f"at scale {scale} they differ from it by {change:.0f} of 255 grey levels on average"
-    return f"**{first}; {moved}. There are {total:,} images in {trajectories:,} trajectories.**"
+    return answered(f"{first}; {moved}. There are {total:,} images in {trajectories:,} trajectories.")

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cnslib.plots.captions.words import certain, interval, listed
+from cnslib.plots.captions.words import answered, certain, interval, listed
 from cnslib.plots.figures import extent
 
 NO_LOSSES = "The tokens were given, not learned here, so there are no losses."
@@ -98,7 +98,7 @@ def answer(gain: dict, nearer: dict, improved: dict) -> str:
     named = sided(gain, below="A catalog classifier names fewer of them", above="A catalog classifier names more of them", else_=OPEN)
     more, less = (interval(record, "+.3f") for record in (gain, nearer))
     classes = f"{count(improved)} of {improved['n']} classes come closer"
-    return f"**{closer}: with a learned word the Frechet distance changes by {less}, and {classes}. {named}: accuracy {more}.**"
+    return answered(f"{closer}: with a learned word the Frechet distance changes by {less}, and {classes}. {named}: accuracy {more}.")
 
 
 OPEN = "Whether a catalog classifier names more of them is open"

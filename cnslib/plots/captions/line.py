@@ -5,7 +5,7 @@ Tables are those of `stats.line` and `stats.size`; `note` says what the interval
 
 import pandas as pd
 
-from cnslib.plots.captions.words import certain, enough, extremes, interval, listed
+from cnslib.plots.captions.words import answered, certain, enough, extremes, interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.line import LINES, NONE
@@ -211,4 +211,4 @@ def answer(at_last: pd.Series, alone: float, certain_lines: tuple[int, int], res
         if changes
         else ""
     )
-    return f"**{text}{size}**"
+    return answered(f"{text}{size}")

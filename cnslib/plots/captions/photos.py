@@ -6,7 +6,7 @@ Tables are those of `stats` and `studies.photos`, their scale is the severity; `
 import numpy as np
 import pandas as pd
 
-from cnslib.plots.captions.words import certain, extremes, interval, listed
+from cnslib.plots.captions.words import answered, certain, extremes, interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL, NEVER
 
@@ -119,7 +119,7 @@ def answer(top: pd.Series, mean: pd.DataFrame, median: pd.DataFrame, classifiers
     first = f"{named}; the accuracy of {classifiers} classifiers falls {fall}"
     where = ", ".join(f"{row.shift} at {row.estimate:g}" for row in broken.itertuples()) or "no shift"
     lost = f"Half of the objects are lost to {top.name} under {len(broken)} of {len(median)} shifts: {where}"
-    return f"**{by_snow(median, str(top.name))}{first}. {lost}.**"
+    return answered(f"{by_snow(median, str(top.name))}{first}. {lost}.")
 
 
 def by_snow(median: pd.DataFrame, model: str) -> str:

@@ -14,6 +14,12 @@ def interval(record: Mapping[Any, Any] | pd.Series, form: str = ".2f", suffix: s
     return f"{record['estimate']:{form}} ({low:{form}} to {high:{form}})"
 
 
+def answered(text: str) -> str:
+    """The answer to a notebook's question: its first sentence in bold, what stands beside it as it is."""
+    first, stop, rest = text.partition(". ")
+    return f"**{first}.** {rest}" if stop else f"**{text}**"
+
+
 def listed(names: Iterable[str]) -> str:
     """Names as in "a, b and c"; "none" where there are none."""
     *others, last = list(names) or ["none"]

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from cnslib.plots.captions.words import extremes, listed
+from cnslib.plots.captions.words import answered, extremes, listed
 from cnslib.stats.quality import MET, MISSED
 
 
@@ -12,7 +12,7 @@ def answer(judged: pd.DataFrame, classes: Collection[str], shifts: Collection[st
     """The answer of the page: what goes in, how many bounds are met, and which qualities miss theirs (columns quality and verdict)."""
     met, missed = (judged.loc[judged["verdict"] == word, "quality"] for word in (MET, MISSED))
     into = f"{len(classes)} classes of garments, {len(shifts)} shifts and {len(models)} small models go into it"
-    return f"**{into}. {len(met)} of {len(judged)} bounds on the models' quality are met; missed: {listed(missed)}.**"
+    return answered(f"{into}. {len(met)} of {len(judged)} bounds on the models' quality are met; missed: {listed(missed)}.")
 
 
 def told_apart(table: pd.DataFrame, among: pd.DataFrame) -> str:

@@ -82,6 +82,6 @@ def test_an_axis_that_does_not_stand_out_is_not_called_the_widest(sure, said):
     spread = pd.DataFrame({"estimate": [0.02, 0.05, 0.01], "low": 0.04, "high": 0.0625}, index=["training", "size", "data"])
     text = axes.answer(spread, CLAIMS, sure=sure)
     assert text.startswith(f"{said} their average accuracy drops have a standard deviation of 0.050 (0.040 to 0.062), against ")
-    assert "against 0.020 along training and 0.010 along data. Claims about" in text
+    assert "against 0.020 along training and 0.010 along data.** Claims about" in text
     assert "robustness: of 2, 1 hold, 0 opposite, 1 undecided and 0 not measured. About" in text
-    assert text.endswith("without a shift: of 1, 0 hold, 1 opposite, 0 undecided and 0 not measured.**")
+    assert text.endswith("without a shift: of 1, 0 hold, 1 opposite, 0 undecided and 0 not measured.")

@@ -124,4 +124,4 @@ def test_the_answer_holds_steps_maps_and_orders():
     assert (
         "in 70% (0% to 100%) of all cases by CLIP and in 80%" in text and "but equal steps are not equal severities: in 1 of 2 maps" in text
     )
-    assert text.endswith("that on a ruler is, by ruler, 0.50 to 0.70 for the shifts.**")
+    assert text.endswith("that on a ruler is, by ruler, 0.50 to 0.70 for the shifts.")

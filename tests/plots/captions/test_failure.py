@@ -56,4 +56,4 @@ def test_the_answer_keeps_failures_before_and_under_the_shift_apart():
     fate = {name: {"estimate": x, "low": x - 0.1, "high": x + 0.1} for name, x in zip(FATES, (0.2, 0.3, 0.5), strict=True)}
     text = failure.answer(fate, (3, 10), pd.Series([0.05, 0.2]), 2.5)
     assert "50% (40% to 60%) of the trajectories do not fail up to the last scale, 2.5; 30% (20% to 40%) fail under the shift" in text
-    assert "and 20% (10% to 30%) before any shift. 3 of 10 pairs" in text and "5% to 20% of the trajectories are right again" in text
+    assert "and 20% (10% to 30%) before any shift.** 3 of 10 pairs" in text and "5% to 20% of the trajectories are right again" in text

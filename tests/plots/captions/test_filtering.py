@@ -21,15 +21,15 @@ def test_the_answer_tells_what_goes_with_the_bad_images_and_what_clip_alone_does
     ours = {"tpr": RECORD, "fpr": RECORD | {"n": 900, "estimate": 0.125, "low": 0.1, "high": 0.15}}
     clip = {"tpr": {"estimate": 0.8}, "fpr": {"estimate": 0.333}}
     assert filtering.answer(ours, clip, KEPT) == (
-        "**25% (20% to 30%) of 1,200 trajectories are kept: they start in class and pass the vote at every scale. "
+        "**25% (20% to 30%) of 1,200 trajectories are kept: they start in class and pass the vote at every scale.** "
         "The vote removes 87.5% (80.0% to 95.0%) of 40 out-of-class images, and with them 12.5% (10.0% to 15.0%) of 900 good ones. "
-        "CLIP alone removes 80.0% and 33.3%.**"
+        "CLIP alone removes 80.0% and 33.3%."
     )
 
 
 def test_without_out_of_class_images_the_answer_gives_no_rates():
     nothing = {"tpr": RECORD | {"n": 0, "estimate": float("nan")}, "fpr": RECORD}
-    assert filtering.answer(nothing, nothing, KEPT).endswith("No labelled image is out of class, so the vote drops nothing.**")
+    assert filtering.answer(nothing, nothing, KEPT).endswith("No labelled image is out of class, so the vote drops nothing.")
 
 
 def test_figures_tell_their_images():

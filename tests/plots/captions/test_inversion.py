@@ -45,6 +45,7 @@ def test_only_a_whole_interval_says_that_images_come_closer(low, high, word):
     record = {"estimate": (low + high) / 2, "low": low, "high": high}
     text = inversion.answer(RECORD, record, {"estimate": 0.9, "n": 10})
     assert (
-        text.startswith(f"**{word}: with a learned word") and "9 of 10 classes come closer. A catalog classifier names more of them" in text
+        text.startswith(f"**{word}: with a learned word")
+        and "9 of 10 classes come closer.** A catalog classifier names more of them" in text
     )
     assert inversion.OPEN in inversion.answer(record | {"low": -0.1, "high": 0.1}, record, {"estimate": 0.9, "n": 10})

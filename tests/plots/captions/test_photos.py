@@ -70,9 +70,9 @@ def test_the_answer_lists_the_shifts_that_take_half():
     top = pd.Series({"estimate": 0.8, "low": 0.7, "high": 0.9}, name="lite2")
     text = photos.answer(top, pd.DataFrame({"estimate": [0.8, 0.3]}), median, 3)
     assert text.startswith(
-        "**From severity 0.75 of snow on lite2 fails on half of the objects. "
+        "**From severity 0.75 of snow on lite2 fails on half of the objects.** "
         "lite2 names 80% (70% to 90%) of the unshifted photographs right; the accuracy of 3 classifiers falls from 80% to 30%"
     )
     assert photos.by_snow(median.assign(estimate=np.inf), "lite2").startswith("No severity of snow makes lite2")
     assert photos.by_snow(median.iloc[:1], "lite2") == ""
-    assert text.endswith("lost to lite2 under 1 of 2 shifts: snow at 0.75.**")
+    assert text.endswith("lost to lite2 under 1 of 2 shifts: snow at 0.75.")

@@ -32,3 +32,8 @@ def test_findings_are_about_shifts_with_enough_trajectories():
     table = pd.DataFrame({"shift": ["fog", "snow", ALL], "n": [8, 60, 68]})
     assert words.enough(table)["shift"].tolist() == ["snow"]
     assert words.enough(table[table["shift"] != "snow"])["shift"].tolist() == ["fog"]
+
+
+def test_of_an_answer_the_first_sentence_is_bold():
+    assert words.answered("Yes, by 0.5 (n = 3). No pair changes. So be it.") == "**Yes, by 0.5 (n = 3).** No pair changes. So be it."
+    assert words.answered("Yes, by 0.5.") == "**Yes, by 0.5.**"

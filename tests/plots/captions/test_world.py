@@ -8,9 +8,9 @@ from cnslib.plots.captions import world
 def test_the_answer_counts_what_is_met_and_names_what_is_missed():
     judged = pd.DataFrame({"quality": ["psnr", "knn", "clip"], "verdict": ["missed", "met", "missed"]})
     text = world.answer(judged, ["bag", "coat"], ["heavy fog"], ["a", "b", "c"])
-    assert text.startswith("**2 classes of garments, 1 shifts and 3 small models go into it. 1 of 3 bounds")
-    assert text.endswith("are met; missed: psnr and clip.**")
-    assert world.answer(judged.iloc[1:2], [], [], []).endswith("1 of 1 bounds on the models' quality are met; missed: none.**")
+    assert text.startswith("**2 classes of garments, 1 shifts and 3 small models go into it.** 1 of 3 bounds")
+    assert text.endswith("are met; missed: psnr and clip.")
+    assert world.answer(judged.iloc[1:2], [], [], []).endswith("1 of 1 bounds on the models' quality are met; missed: none.")
 
 
 def test_the_three_classes_that_are_named_least_are_told_and_those_left_out():
