@@ -32,6 +32,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cnslib.core import paths, tables, units
 from cnslib.core.names import demand
+from cnslib.core.pieces import one_thread
 from cnslib.method.evaluation import TOGETHER
 from cnslib.models import checkpoints, classifiers, efficientnet_lite, encoders, registry, weights
 from cnslib.models.registry import CLASSES, Entry
@@ -236,14 +237,3 @@ def picture(side: int) -> np.ndarray:
     """Smooth noise, as hard to compress as a picture."""
     noise = np.random.default_rng(1).integers(0, 256, (max(2, side // BLOB), max(2, side // BLOB), 3), dtype=np.uint8)
     return np.asarray(Image.fromarray(noise).resize((side, side), Image.Resampling.BICUBIC))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One core for torch's own work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

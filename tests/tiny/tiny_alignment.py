@@ -1,5 +1,6 @@
 """Random pictures of two shifts in tables, and random networks that judge them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -46,3 +47,16 @@ def random_judges(folder: Path) -> filtering.Judges:
     write_timm(folder / "oracle", outputs=len(LABELS) + len(SHIFTS) + 2, seed=1)
     clip, dino = encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino"))
     return filtering.Judges(clip, dino, encoders.Oracle(str(folder / "oracle"), labels=LABELS))
+
+
+def only_what_is_new_is_seen(look: Callable[..., pd.DataFrame], images: Path, folder: Path) -> None:
+    """Holds that a further shift leaves the file of the first alone, that new pictures are seen, and that a shift left out goes."""
+    look(["heavy snow"])
+    path = folder / "heavy_snow.parquet"
+    stamp = path.stat().st_mtime_ns
+    look()
+    assert path.stat().st_mtime_ns == stamp
+    write_images(images, "heavy snow", [1.0, 2.0, 2.5])
+    assert 2.5 in set(look()["scale"])
+    look(["cartoon style"])
+    assert not path.exists()

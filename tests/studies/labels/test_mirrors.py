@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from golden_units import difference
-from tiny_alignment import CHOSEN, GRID, picture, random_judges, write_all, write_images
+from tiny_alignment import CHOSEN, GRID, only_what_is_new_is_seen, picture, random_judges, write_all
 
 from cnslib.core import kinds, tables
 from cnslib.core.names import UNSHIFTED
@@ -49,15 +49,7 @@ def test_the_opinion_is_the_oracles_answer_to_the_picture_turned_round(look, ora
 
 
 def test_a_new_shift_leaves_the_others_alone_and_new_images_are_judged(look, images, tmp_path):
-    look(["heavy snow"])
-    path = tmp_path / "mirrored" / "heavy_snow.parquet"
-    stamp = path.stat().st_mtime_ns
-    look()
-    assert path.stat().st_mtime_ns == stamp
-    write_images(images, "heavy snow", [1.0, 2.0, 2.5])
-    assert 2.5 in set(look()["scale"])
-    look(["cartoon style"])
-    assert not path.exists()
+    only_what_is_new_is_seen(look, images, tmp_path / "mirrored")
 
 
 def test_rows_of_scale_0_find_the_opinion_on_the_unshifted_image():
