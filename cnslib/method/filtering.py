@@ -62,7 +62,7 @@ def align(images: Path, shifts: list[str], *, judges: Judges, folder: Path) -> p
     if waiting := shelf.waiting():
         unshifted = look(images, UNSHIFTED, judges)
         pieces = [(images, shift, judges, unshifted, shelf[shift]) for shift in waiting]
-        workers.each(align_shift, pieces, device=judges.clip.device, desc="alignment", threaded=True)
+        workers.each(align_shift, pieces, device=judges.clip.device, desc="alignment")
     return tables.read_units(shelf, schema)
 
 
