@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from golden_units import difference
-from tiny_alignment import CHOSEN, GRID, only_what_is_new_is_seen, picture, random_judges, write_all
+from tiny_alignment import CHOSEN, GRID, after_changes, picture, random_judges, write_all
 
 from cnslib.core import kinds, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
@@ -46,7 +46,7 @@ def test_the_sight_of_an_image_is_the_oracles_answer_to_it(look, judges):
 
 
 def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(look, images, tmp_path):
-    only_what_is_new_is_seen(look, images, tmp_path / "sights")
+    assert after_changes(look, images, tmp_path / "sights") == {"left alone": True, "new seen": True, "gone": True}
 
 
 def test_scores_of_other_images_are_refused(look, images, judges, tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from golden_units import difference
-from tiny_alignment import CHOSEN, GRID, only_what_is_new_is_seen, picture, random_judges, write_all
+from tiny_alignment import CHOSEN, GRID, after_changes, picture, random_judges, write_all
 
 from cnslib.core import kinds, tables
 from cnslib.core.names import UNSHIFTED
@@ -49,7 +49,7 @@ def test_the_opinion_is_the_oracles_answer_to_the_picture_turned_round(look, ora
 
 
 def test_a_new_shift_leaves_the_others_alone_and_new_images_are_judged(look, images, tmp_path):
-    only_what_is_new_is_seen(look, images, tmp_path / "mirrored")
+    assert after_changes(look, images, tmp_path / "mirrored") == {"left alone": True, "new seen": True, "gone": True}
 
 
 def test_rows_of_scale_0_find_the_opinion_on_the_unshifted_image():
