@@ -62,7 +62,7 @@ def of_scenarios(fits: dict[str, Fit]) -> pd.DataFrame:
     ]
     rows = pd.concat(parts)
     rows["scenario"] = rows["variable"].str.extract(r"scenario\[(.*)\]", expand=False)
-    return rows.dropna()
+    return rows.dropna(subset="scenario")
 
 
 def cases(replies: pd.DataFrame, scenarios: list[str], *, reference: str) -> pd.DataFrame:
@@ -105,8 +105,11 @@ def mixed(table: pd.DataFrame, formula: str, *, groups: str, confidence: float) 
 
 
 def coefficients(fitted, n: int, *, confidence: float) -> pd.DataFrame:
-    """The coefficients of a fitted model with intervals and p values, named as in Table 3: variable[level]."""
-    bounds = fitted.conf_int(alpha=1 - confidence)
+    """The coefficients of a fitted model with intervals and p values, named as in Table 3: variable[level].
+
+    A scenario that changes no answer has a variance of zero, which rounding can take below: its interval is a point then.
+    """
+    bounds = fitted.conf_int(alpha=1 - confidence).apply(lambda side: side.fillna(fitted.params))
     names = [name.replace("[T.", "[") for name in fitted.params.index]
     numbers = {"estimate": fitted.params, "low": bounds[0], "high": bounds[1], "p": fitted.pvalues}
     return pd.DataFrame({"variable": names, "n": n} | {key: own.to_numpy() for key, own in numbers.items()})
