@@ -3,7 +3,6 @@
 Where `base.workers` names a cluster, the pieces go to its workers; see `clusters`. Either way each runs the same code alone.
 """
 
-import math
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -51,10 +50,12 @@ def each(
     return [found[number] for number in range(len(pieces))]
 
 
-def share(count: int, *, most: int) -> int:
-    """How many of `count` things that gain from company go into one piece: `most`, or fewer where workers would have nothing to do."""
-    cluster = sites.current.cluster
-    return min(most, max(1, math.ceil(count / cluster.most))) if cluster else most
+def share(most: int) -> int:
+    """How many things that gain from company go into one piece: `most` here, one on a cluster.
+
+    A block that ends takes its pieces with it, and has to hold a piece twice (`simulation.fanout`), so a cluster's are the smallest.
+    """
+    return 1 if sites.current.cluster else most
 
 
 def report(errors: dict[str, Exception], count: int) -> None:

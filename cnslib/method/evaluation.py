@@ -3,7 +3,7 @@
 Pictures are decoded once and transformed once in every distinct way, while the networks work on those before. Pillow lets other
 threads run while it decodes and resizes, so threads suffice, and nothing is copied between processes. That is why torch's DataLoader
 is not used: its workers are processes, which hand tensors over in shared memory (scarce in containers) and wrap the error that names
-a damaged picture in a traceback of their own.
+a damaged picture in a traceback of their own. A CUDA card copies a batch from pinned memory while the networks before it compute.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> I
     transforms = {way(classifier): classifier.transform for classifier in group}
     threads = torch.get_num_threads()
     try:
-        with contextlib.closing(ahead(prepared(batches, transforms, size=size))) as fed:
+        with contextlib.closing(ahead(prepared(batches, transforms, size=size, device=group[0].device))) as fed:
             for rows, inputs in fed:
                 yield rows, [found[: len(rows)] for found in asked(group, inputs)]
     finally:
@@ -63,13 +63,13 @@ def way(classifier: Classifier) -> str:
 @torch.inference_mode()
 def asked(group: list[Classifier], inputs: Inputs) -> list[Float[Tensor, "size labels"]]:
     """The logits of every classifier; all networks are queued before one answer is fetched, so that a card need not wait."""
-    there = {name: pixels.to(group[0].device) for name, pixels in inputs.items()}
+    there = {name: pixels.to(group[0].device, non_blocking=pixels.is_pinned()) for name, pixels in inputs.items()}
     found = [classifier.network(there[way(classifier)]) for classifier in group]
     return [one.float().cpu() for one in found]
 
 
 def prepared(
-    batches: Iterable[Batch], transforms: dict[str, Transform], *, size: int
+    batches: Iterable[Batch], transforms: dict[str, Transform], *, size: int, device: str
 ) -> Generator[tuple[pd.DataFrame, Inputs], None, None]:
     """The batches in order, ready for the networks; pictures are spread over as many threads as there are cores for this process.
 
@@ -80,9 +80,9 @@ def prepared(
         for rows, pictures in batches:
             waiting.append((rows, helpers.map(lambda picture: views(picture, transforms), pictures)))
             if len(waiting) == AHEAD:
-                yield stacked(*waiting.popleft(), size=size)
+                yield stacked(*waiting.popleft(), size=size, device=device)
         while waiting:
-            yield stacked(*waiting.popleft(), size=size)
+            yield stacked(*waiting.popleft(), size=size, device=device)
 
 
 def views(picture: Picture, transforms: dict[str, Transform]) -> Inputs:
@@ -91,11 +91,13 @@ def views(picture: Picture, transforms: dict[str, Transform]) -> Inputs:
     return {name: transform(image) for name, transform in transforms.items()}
 
 
-def stacked(rows: pd.DataFrame, seen: Iterator[Inputs], *, size: int) -> tuple[pd.DataFrame, Inputs]:
-    """The rows and inputs of a batch, filled up with its last picture to `size`."""
+def stacked(rows: pd.DataFrame, seen: Iterator[Inputs], *, size: int, device: str) -> tuple[pd.DataFrame, Inputs]:
+    """The rows and inputs of a batch, filled up with its last picture to `size`; for a CUDA card in pinned memory."""
     found = list(seen)
     filled = [*found, *[found[-1]] * (size - len(found))]
-    return rows, {name: torch.stack([one[name] for one in filled]) for name in found[0]}
+    inputs = {name: torch.stack([one[name] for one in filled]) for name in found[0]}
+    pinned = torch.device(device).type == "cuda"
+    return rows, {name: pixels.pin_memory() for name, pixels in inputs.items()} if pinned else inputs
 
 
 def ahead(items: Generator) -> Generator:
@@ -186,7 +188,7 @@ def answered(
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in settings.classifiers})
     waiting = shelf.waiting()
     make = partial(answer, batches=batches, total=total, labels=labels, settings=settings, device=device)
-    size = workers.share(len(waiting), most=TOGETHER)
+    size = workers.share(TOGETHER)
     groups = [waiting[start : start + size] for start in range(0, len(waiting), size)]
     workers.each(make, [(names, [shelf[name] for name in names]) for names in groups], device=device, desc=desc, threaded=True)
     return shelf.paths

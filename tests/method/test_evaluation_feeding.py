@@ -118,6 +118,16 @@ def test_pictures_that_take_different_times_keep_their_order(group):
     assert len({tuple(row) for row in found.tolist()}) == 24
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+def test_a_card_gets_pinned_batches_and_its_answers_are_those_of_the_plain_procedure(models):
+    one = classifiers.load("vit", str(models / "vit"), LABELS, "cuda")
+    pictures = np.random.default_rng(1).integers(0, 256, (SIZE, SIDE, SIDE, 3), dtype=np.uint8)
+    batch = next(evaluation.array_batches(pd.DataFrame({"row": range(SIZE)}), pictures, size=SIZE))
+    _, inputs = next(evaluation.prepared([batch], {evaluation.way(one): one.transform}, size=SIZE, device="cuda"))
+    assert all(pixels.is_pinned() for pixels in inputs.values())
+    assert torch.equal(evaluation.asked([one], inputs)[0], one.logits(pictures))
+
+
 def test_no_more_batches_are_read_than_are_promised(group):
     read: list[int] = []
 

@@ -1,6 +1,5 @@
 """Workers of a cluster: the one section of the files in clusters/, which `base.workers` names."""
 
-import math
 from typing import Annotated
 
 from pydantic import Field
@@ -22,9 +21,3 @@ class Cluster:
     idle: Positive
     address: str
     setup: str
-
-    @property
-    def most(self) -> int:
-        """How many workers there are at most."""
-        nodes = [int(self.options.get(key, 1)) for key in ("nodes_per_block", "max_blocks")]
-        return math.prod([self.workers, *nodes])

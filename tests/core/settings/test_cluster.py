@@ -27,11 +27,6 @@ def test_there_is_one_for_each_way_that_the_readme_names():
     assert [path.stem for path in FILES] == ["local-gpu", "local", "slurm", "template"]
 
 
-def test_the_most_workers_are_those_of_all_nodes_of_all_blocks():
-    """16 blocks of a node with 4 workers; on this machine 2 or a worker per GPU."""
-    assert [read.load(path)["cluster"].most for path in FILES] == [4, 2, 64, 64]
-
-
 def written(tmp_path, old: str, new: str) -> Path:
     text = (paths.ROOT / "clusters" / "local.yaml").read_text()
     assert old in text
