@@ -3,7 +3,7 @@
 Pictures are decoded once and transformed once in every distinct way, while the networks work on those before. Pillow lets other
 threads run while it decodes and resizes, so threads suffice, and nothing is copied between processes. That is why torch's DataLoader
 is not used: its workers are processes, which hand tensors over in shared memory (scarce in containers) and wrap the error that names
-a damaged picture in a traceback of their own. A CUDA card copies a batch from pinned memory while the networks before it compute.
+a damaged picture in a traceback of their own. A CUDA card gets batches from pinned memory, which copies fastest.
 """
 
 import contextlib
