@@ -8,6 +8,8 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from IPython import get_ipython
+from IPython.display import Image, display
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,23 +22,36 @@ WITHOUT_DATE = {"png": {"Software": None}, "pdf": {"CreationDate": None, "Produc
 CHARACTERS = 16  # of a caption, in an inch
 
 
-def use_style(*, shifts: Iterable[str] = (), families: Mapping[str, list[str]] | None = None) -> None:
+def use_style(*, shifts: Iterable[str] = (), families: Mapping[str, list[str]] | None = None, finished: bool = False) -> None:
     """The look of every figure: seaborn ticks, a colour-blind palette, small type, 72 dpi on screen.
 
-    Shifts, and families (see `palette.families`) with their classifiers, keep their order and colours in all figures to come.
+    Shifts, and families (see `palette.families`) with their classifiers, keep their order and colours in all figures to come. Where
+    figures are `finished` by `save`, a notebook shows them there, and not below the cell that began them.
     """
     palette.fix(shifts=shifts, grouped=families or {})
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
     mpl.rcParams.update({"figure.dpi": 72, "savefig.dpi": 150, "savefig.bbox": "tight", "pdf.fonttype": 42, "axes.spines.top": False})
     mpl.rcParams.update({"axes.spines.right": False, "legend.frameon": False, "axes.titlesize": "medium", "axes.titlelocation": "left"})
+    if finished:
+        plt.switch_backend(plt.get_backend())  # a notebook's turns interactive on when it is loaded, which is with the first figure else
+        plt.ioff()
 
 
 def save(figure: Figure, stem: Path, data: pd.DataFrame) -> None:
+    """Writes a figure as `write` does; a notebook that shows finished figures shows it as it was written."""
+    write(figure, stem, data)
+    if not plt.isinteractive() and get_ipython():
+        drawn = stem.with_name(f"{stem.name}.png").read_bytes()
+        wide = int.from_bytes(drawn[16:20]) * mpl.rcParams["figure.dpi"] / mpl.rcParams["savefig.dpi"]  # where a PNG has its width
+        display(Image(drawn, width=round(wide)))
+        plt.close(figure)
+
+
+def write(figure: Figure, stem: Path, data: pd.DataFrame) -> None:
     """Writes <stem>.png, <stem>.pdf and <stem>.csv, the plotted numbers at six digits and then sorted by their columns."""
     for kind, metadata in WITHOUT_DATE.items():
         with units.atomic(stem.with_name(f"{stem.name}.{kind}")) as partial:
             figure.savefig(partial, format=kind, metadata=metadata)
-    figure.stale = False  # else a notebook's cell, before it shows the figure, draws it once more for nobody
     text = shortened(data).sort_values(list(data.columns)).to_csv(index=False, float_format="%.6g", lineterminator="\n")
     units.write_bytes(stem.with_name(f"{stem.name}.csv"), text.encode())
 
@@ -48,7 +63,8 @@ def shortened(data: pd.DataFrame) -> pd.DataFrame:
 
 def caption(figure: Figure, text: str) -> None:
     """A text below everything drawn so far: what is seen, then what n counts, then what the intervals are; long ones are broken."""
-    figure.draw_without_rendering()  # a layout engine places its axes when it draws
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()  # which places the axes
     bottom = figure.get_tightbbox().y0 - 0.06  # inches
     lines = textwrap.fill(text, int(CHARACTERS * figure.get_figwidth()), break_long_words=False)
     figure.text(0.01, bottom / figure.get_figheight(), lines, ha="left", va="top", fontsize="small", color="0.35")

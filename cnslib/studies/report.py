@@ -204,7 +204,7 @@ class Report:
             units.write_bytes(folder / f"{kind}.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
         figures.use_style()
         figure = self.figure()
-        figures.save(figure, folder / "report", self.summary)
+        figures.write(figure, folder / "report", self.summary)
         plt.close(figure)
         units.write_bytes(folder / "report.md", f"{self.text()}\n![{self.name}](report.png)\n".encode())
         return folder

@@ -182,9 +182,14 @@ def described(book: nbformat.NotebookNode, figures: list[Figure], path: Path) ->
 
 
 def broad(cell: nbformat.NotebookNode) -> bool:
-    """Whether a code cell shows a picture of more pixels than a phone is wide, twice; a PNG has its width in bytes 16 to 20."""
-    shown = [output.get("data", {}).get("image/png") for output in cell.get("outputs", [])]
-    return any(int.from_bytes(base64.b64decode(data)[16:20]) > WIDE for data in shown if data)
+    """Whether a code cell shows a picture that is more than twice as wide as a phone."""
+    return any(wide(output) > WIDE for output in cell.get("outputs", []) if "image/png" in output.get("data", {}))
+
+
+def wide(output: nbformat.NotebookNode) -> int:
+    """How many pixels wide a picture is shown: as its output says, or as it is, which a PNG has in bytes 16 to 20."""
+    own = int.from_bytes(base64.b64decode(output["data"]["image/png"])[16:20])
+    return output.get("metadata", {}).get("image/png", {}).get("width", own)
 
 
 def front(figures: list[Figure]) -> str:

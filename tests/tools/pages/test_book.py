@@ -211,6 +211,8 @@ def test_a_wide_picture_may_be_scrolled_on_a_phone():
     heads = [base64.b64encode(bytes(16) + side.to_bytes(4) + bytes(4)).decode() for side in (600, 900)]
     cells = [new_code_cell("1", outputs=[new_output("display_data", {"image/png": head})]) for head in heads]
     assert [book.broad(cell) for cell in [*cells, new_code_cell("1")]] == [False, True, False]
+    fine = new_output("display_data", {"image/png": heads[1]}, metadata={"image/png": {"width": 450}})  # two pixels of it in one
+    assert not book.broad(new_code_cell("1", outputs=[fine]))
 
 
 def test_what_prepares_is_folded_and_what_draws_is_not(house):
