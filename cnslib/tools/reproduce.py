@@ -15,7 +15,7 @@ from dvc.stage import PipelineStage
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from ruamel.yaml import YAML
 
-from cnslib.core import paths, tables
+from cnslib.core import paths, tables, units
 from cnslib.tools import kernels, runner, schedule
 
 # Another processor may round a pixel the other way. That moves a share by a few images and turns the odd verdict around.
@@ -30,15 +30,16 @@ def git(root: Path, *arguments: str) -> bytes:
     return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True).stdout  # whichever git there is  # nosec B607
 
 
-def committed(root: Path) -> dict[str, bytes]:
-    """The results of the current commit by path: metrics and figure tables from git, parquet tables as its dvc.lock names them."""
+def committed(root: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Of the current commit, by path: its results (metrics and tables), and all files of the analyses as its dvc.lock names them."""
     listed = git(root, "ls-tree", "-r", "--name-only", "HEAD", "metrics", "figures").decode().split()
     small = {name: git(root, "show", f"HEAD:{name}") for name in listed if name.endswith((".json", ".csv"))}
-    return small | locked(root, git(root, "show", "HEAD:dvc.lock").decode())
+    stored = locked(root, git(root, "show", "HEAD:dvc.lock").decode())
+    return small | {name: data for name, data in stored.items() if name.endswith(".parquet")}, stored
 
 
 def locked(root: Path, lock: str) -> dict[str, bytes]:
-    """The parquet tables of the analyses that a dvc.lock records, read from DVC's cache by their md5.
+    """The tables of the analyses and their records that a dvc.lock names, read from DVC's cache by their md5.
 
     Raises ValueError, naming the stages, where the lock lacks an analysis.
     """
@@ -47,7 +48,7 @@ def locked(root: Path, lock: str) -> dict[str, bytes]:
         raise ValueError(f"dvc.lock: no committed results of {', '.join(missing)}; `dvc repro` makes them, commit them first")
     outs = [out for step in ANALYSES for out in stages[step]["outs"] if out["path"] == f"artifacts/{step}"]
     listed = {f"{out['path']}/{file['relpath']}": file["md5"] for out in outs for file in json.loads(cached(root, out["md5"]))}
-    return {name: cached(root, md5) for name, md5 in listed.items() if name.endswith(".parquet")}
+    return {name: cached(root, md5) for name, md5 in listed.items()}
 
 
 def cached(root: Path, md5: str) -> bytes:
@@ -126,13 +127,13 @@ def headline(root: Path) -> str:
     return "\n".join([*lines, "look at: figures/ (pictures), metrics/ (numbers), executed/ (notebooks)"])
 
 
-def execute(root: Path, launch: Callable[[str], object]) -> None:
+def execute(root: Path, launch: Callable[[str], object], stored: dict[str, bytes]) -> dict[str, bytes]:
     """Launches every stage of root/dvc.yaml whether or not anything changed, side by side, and has DVC record what they made.
 
-    A stage loses first what DVC would take from it; an analysis also its tables, which the steps before it would only verify. The
-    working folder is root, from which DVC resolves paths.
+    A stage loses first what DVC would take from it; an analysis also its tables, which the steps before it would only verify. Returns
+    the tables that the analyses made (see `settled`). The working folder is root, from which DVC resolves paths.
     """
-    waits = schedule.predecessors(root)
+    waits, made = schedule.predecessors(root), {}
     with Repo(root) as repo:
         stages = {stage.name: stage for stage in repo.index.stages if isinstance(stage, PipelineStage)}
 
@@ -141,9 +142,27 @@ def execute(root: Path, launch: Callable[[str], object]) -> None:
                 if name in ANALYSES or not out.persist:
                     out.remove()
             launch(name)
+            if name in ANALYSES:
+                made.update(settled(root, name, stored))
 
         schedule.run(waits, anew)
         repo.commit("dvc.yaml", force=True, relink=False)
+    return made
+
+
+def settled(root: Path, step: str, stored: dict[str, bytes]) -> dict[str, bytes]:
+    """The tables that an analysis has just made, in whose place the stored ones are put if they all agree.
+
+    Tokens, sliders and pictures were made from the stored tables to the last bit. A pixel that another processor rounds the other way
+    would outdate them all, and they would be made anew, in hours.
+    """
+    made = {name: data for name, data in current(root).items() if name.startswith(f"artifacts/{step}/")}
+    own = {name: data for name, data in stored.items() if name.startswith(f"artifacts/{step}/")}
+    agreed = compare({name: data for name, data in own.items() if name.endswith(".parquet")}, made)
+    if set(agreed.values()) <= set(GOOD):
+        for name, data in own.items():
+            units.write_bytes(root / name, data)
+    return made
 
 
 def notebooks(root: Path) -> Callable[[str], Path]:
@@ -156,16 +175,16 @@ def main(arguments: list[str]) -> int:
     """Runs and compares; 0 if everything agrees, 1 if not or if a stage fails, 2 if nothing is committed to compare with."""
     argparse.ArgumentParser(prog="cns reproduce", description=__doc__.splitlines()[0]).parse_args(arguments)
     try:
-        old = committed(paths.ROOT)
+        old, stored = committed(paths.ROOT)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     try:
-        execute(paths.ROOT, notebooks(paths.ROOT))
+        made = execute(paths.ROOT, notebooks(paths.ROOT), stored)
     except RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    verdicts = compare(old, current(paths.ROOT))
+    verdicts = compare(old, current(paths.ROOT) | made)
     for name, text in verdicts.items():
         if text != "identical":
             print(f"{name} {text}")

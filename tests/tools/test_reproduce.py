@@ -83,7 +83,22 @@ def test_committed_tables_are_those_of_the_lock_whatever_lies_in_the_workspace(t
     stages = {step: {"outs": [{"path": f"artifacts/{step}", "md5": folder}]} for step in reproduce.ANALYSES}
     (tmp_path / "artifacts" / "filtering").mkdir(parents=True)
     (tmp_path / "artifacts" / "filtering" / "scores.parquet").write_bytes(b"made anew")
-    assert reproduce.locked(tmp_path, json.dumps({"stages": stages}))["artifacts/filtering/scores.parquet"] == b"table"
+    found = reproduce.locked(tmp_path, json.dumps({"stages": stages}))
+    assert (found["artifacts/filtering/scores.parquet"], found["artifacts/filtering/scores.digest"]) == (b"table", b"note")
+
+
+@pytest.mark.parametrize(("value", "kept"), [(0.501, 0.5), (0.7, 0.7)], ids=["a rounded digit", "another result"])
+def test_what_follows_rests_on_the_stored_table_if_the_new_one_agrees_and_on_the_new_one_if_not(tmp_path, value, kept):
+    """Else a rounded pixel on an older processor would outdate the tokens, and with them every slider and picture."""
+    name = "artifacts/filtering/scores.parquet"
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_bytes(parquet(score=[value]))
+    record = tmp_path / f"{name}.digest"
+    record.write_text("new")
+    stored = {name: parquet(score=[0.5]), f"{name}.digest": b"old", "artifacts/world/catalog.parquet": b"of another step"}
+    assert reproduce.settled(tmp_path, "filtering", stored) == {name: parquet(score=[value])}
+    assert pd.read_parquet(tmp_path / name)["score"].tolist() == [kept]
+    assert record.read_text() == ("old" if kept == 0.5 else "new")
 
 
 def test_missing_and_new_results_are_reported_and_the_summary_counts():
@@ -119,7 +134,7 @@ def test_every_stage_is_launched_without_its_old_results_and_recorded(tmp_path, 
         folder.mkdir(exist_ok=True)
         (folder / "new").write_text("2")
 
-    reproduce.execute(tmp_path, launch)
+    assert reproduce.execute(tmp_path, launch, {}) == {}
     assert list(seen.items()) == [("draw", True), ("show", False)]
     assert sorted(path.name for path in tmp_path.glob("*/*") if path.parent.name in ("images", "figures")) == ["new", "new", "old"]
     assert set(YAML(typ="safe").load((tmp_path / "dvc.lock").read_text())["stages"]) == {"draw", "show"}
