@@ -10,7 +10,7 @@ profile :=
 OVERLAY = $(if $(profile),--overlay $(profile).yaml)
 STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration published photos dataset report plan labels oodcv directions validation ablation corruptions synthetic denoiser controlshift scenarios segmentation
 # These need no hub, and shall not ask one; the paper's scale does.
-repro benchmark smoke card test unit slurm matrix book kill mutants: export HF_HUB_OFFLINE := 1
+repro benchmark smoke card test unit slurm matrix book kill soak mutants: export HF_HUB_OFFLINE := 1
 # DVC's stages call `cns`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -81,6 +81,9 @@ kill: data ## kill the chain of make smoke 20 times, over all steps, and compare
 	rm -rf build/kill
 	LOKY_MAX_CPU_COUNT=1 $(CNS) kill --overlay smoke.yaml --kills 20 $(STEPS)
 
+soak: data ## draw pictures for an hour in one process, and watch its memory and open files
+	$(BIN)/python benchmarks/soak.py
+
 lint: env ## check style of code and notebooks, types, and code for what opens doors
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive cnslib
@@ -110,4 +113,4 @@ world: data ## rebuild the base models (hours on two cores, minutes on a GPU)
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.2 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro book smoke card plan chain benchmark test unit slurm matrix kill mutants audit lint lab world lock official export gate
+.PHONY: help env data repro book smoke card plan chain benchmark test unit slurm matrix kill soak mutants audit lint lab world lock official export gate
