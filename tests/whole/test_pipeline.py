@@ -93,12 +93,15 @@ def test_one_word_names_a_step_from_parameters_to_notebook():
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=step)
-def test_a_notebook_opens_with_the_answer_that_its_last_cells_compute(notebook):
-    """Under the title comes the place of the answer, and one later cell fills it with what the results say."""
-    title, opening = nbformat.read(notebook, as_version=4).cells[:2]
-    assert title.cell_type == "markdown" and title.source.startswith("# ")
-    assert "answer = display(" in opening.source
-    assert sum("answer.update(" in cell.source for cell in cells(notebook)) == 1
+def test_a_notebook_begins_with_its_question_and_ends_with_its_answer(notebook):
+    """Nobody who was told to guess has read the answer: it is computed where its numbers are, and shown by one cell near the end."""
+    content = nbformat.read(notebook, as_version=4).cells
+    (place,) = [number for number, cell in enumerate(content) if "answer" in cell.metadata.get("tags", [])]
+    assert content[0].source.startswith("# ")
+    assert content[place].source == "answer" and content[place - 1].source.startswith("## The answer\n")
+    computed = [number for number, cell in enumerate(content) if re.search(r"^answer = ", cell.source, re.MULTILINE)]
+    assert len(computed) == 1 and computed[0] < place and not any("display_id" in cell.source for cell in content)
+    assert "metrics/" not in "".join(cell.source for cell in content[place:] if cell.cell_type == "code")
 
 
 def test_every_chain_of_the_makefile_runs_all_steps_in_order():

@@ -1,5 +1,6 @@
 """What a reader meets: the README fits a screen, links lead somewhere, formulas can be set, and the first notebook runs."""
 
+import itertools
 import re
 
 import nbformat
@@ -46,6 +47,16 @@ def test_every_link_between_files_leads_somewhere(path):
 def test_the_map_names_every_notebook_in_its_order():
     notebooks = [path.name for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))]
     assert re.findall(r"\(\.\./notebooks/(\d\d_\w+\.ipynb)\)", (paths.ROOT / "docs" / "map.md").read_text()) == notebooks
+
+
+def test_the_core_track_is_one_path_and_each_appendix_says_what_it_adds():
+    core, rest = (book.part(caption, paths.NOTEBOOKS) for caption in ("The core track", "Appendices"))
+    assert [path.name[:2] for path in core] == [f"{number:02d}" for number in (*range(10), 14, 16, 11)]
+    path = [*core, *rest]
+    assert len(set(path)) == len(path) == len(list(paths.NOTEBOOKS.glob("[0-9]*.ipynb")))
+    ends = {one.name: prose(one).rsplit("\n\n", 1)[-1] for one in path}
+    assert [one.name for one, after in itertools.pairwise(path) if f"]({after.name})" not in ends[one.name]] == []
+    assert [one.name for one in path if ("An appendix to the core track. It adds " in prose(one)) is (one in core)] == []
 
 
 @pytest.mark.parametrize("path", [*TEXTS, *NOTEBOOKS], ids=name)

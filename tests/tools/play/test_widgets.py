@@ -20,7 +20,7 @@ from cnslib.tools import runner
 from cnslib.tools.play import state, supply, widgets
 
 SECONDS = 900  # until the page gives up: machines that also do something else are slow
-PREPARED = {"opening", "imports", "settings", "data"}
+PREPARED = {"imports", "settings", "data"}
 
 
 def test_without_a_front_end_a_line_says_where_to_look(monkeypatch):
