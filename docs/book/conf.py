@@ -39,7 +39,8 @@ def set_math(app, doctree):
     """Sets formulas as MathML, which browsers draw themselves; any other renderer would have to be fetched."""
     for found in [*doctree.findall(nodes.math), *doctree.findall(nodes.math_block)]:
         block = isinstance(found, nodes.math_block)
-        found.replace_self(nodes.raw("", tex2mathml(found.astext(), as_block=block), format="html"))
+        formula = tex2mathml(found.astext(), as_block=block)
+        found.replace_self(nodes.raw("", f'<div class="formula">{formula}</div>' if block else formula, format="html"))
 
 
 def as_written(app, what, name, thing, options, lines):

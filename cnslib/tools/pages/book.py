@@ -25,14 +25,16 @@ from ruamel.yaml import YAML
 
 from cnslib.core import paths
 from cnslib.tools import kernels, runner
-from cnslib.tools.pages import reference
+from cnslib.tools.pages import folds, reference
 
 SETTING = paths.ROOT / "docs" / "book"
 FIGURE = re.compile(r"""figures / f?["'](\w+)""")
 NOT_RUN = "*This notebook has not been run on this machine, so it is shown without its outputs. It takes hours; `make world` runs it.*"
 START = "start_here"
 WIDE = 640  # pixels
-PARTS = {"The analysis": "notebooks", "The course": "notebooks/course", "The base models": "notebooks/world"}
+STEPS = ("world", "inversion", "sliders", "generation", "filtering", "evaluation")
+CORE = (*STEPS, "accuracy", "ranking", "axes", "failure", "photos", "report", "line")  # read in an afternoon; the others are appendices
+PARTS = {"The core track": "notebooks", "Appendices": "notebooks", "The course": "notebooks/course", "The base models": "notebooks/world"}
 
 
 @dataclass(frozen=True)
@@ -166,19 +168,21 @@ def placed(book: nbformat.NotebookNode, path: Path) -> list[Figure]:
 
 
 def described(book: nbformat.NotebookNode, figures: list[Figure], path: Path) -> None:
-    """Gives every picture a text for those who cannot see it, folds the cells that only prepare, and leads to the book's first page."""
+    """Gives every picture a text for those who cannot see it, leads to the book's first page, and folds preparations and the answer."""
     texts = {figure.name: figure.alt for figure in figures}
-    for cell, title, heading in sections(book):
+    for number, (cell, title, heading) in enumerate(sections(book)):
         if cell.cell_type == "markdown":
             cell.source = reference.led(cell.source, path)
             continue
-        named = [texts[stem] for stem in FIGURE.findall(cell.source) if stem in texts]
+        named = [texts[stem] for stem in stems(book.cells[number:]) if stem in texts]
         image = {"alt": named[0] if named else f"{title} Picture in the section {heading}."}
         cell.metadata["mystnb"] = {"image": image | ({"classes": "wide"} if broad(cell) else {})}
-        skipped = cell.metadata.get("slideshow", {}).get("slide_type") == "skip"
-        imports = cell.source.startswith(("import ", "from "))
-        if skipped or imports or "parameters" in cell.metadata.get("tags", []):
-            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
+    folds.fold(book)
+
+
+def stems(cells: list[nbformat.NotebookNode]) -> list[str]:
+    """The figures that the first of some cells draws: those of the first cell that saves any."""
+    return next((found for cell in cells if cell.cell_type == "code" and (found := FIGURE.findall(cell.source))), [])
 
 
 def broad(cell: nbformat.NotebookNode) -> bool:
@@ -194,8 +198,9 @@ def wide(output: nbformat.NotebookNode) -> int:
 
 def front(figures: list[Figure]) -> str:
     """The first page: what the book is, and a card for each figure that carries it."""
-    chosen = listed_figures("front.csv", figures)
-    cards = [card(figure, None, words=chosen.loc[key, "words"]) for key in chosen.index for figure in figures if key == figure.key]
+    chosen, papers = listed_figures("front.csv", figures), listed_figures("gallery.csv", figures)
+    shown = [figure for key in chosen.index for figure in figures if key == figure.key]
+    cards = [card(figure, row(papers, figure), words=chosen.loc[figure.key, "words"]) for figure in shown]
     return "\n".join(["# The CNS-Bench compendium", "", (SETTING / "opening.md").read_text(), "", *grid(cards)])
 
 
@@ -205,7 +210,7 @@ def gallery(figures: list[Figure], stages: dict) -> str:
     text = ["# Every figure", "", "In the order of the analysis. Each says which figure or table of the papers it stands beside.", ""]
     for step in dict.fromkeys(figure.step for figure in figures):
         own = [figure for figure in figures if figure.step == step]
-        cards = [card(figure, table.loc[figure.key] if figure.key in table.index else None) for figure in own]
+        cards = [card(figure, row(table, figure)) for figure in own]
         text += [f"## {own[0].title}", "", sentence(stages[step]["desc"]), "", *grid(cards)]
     return "\n".join(text)
 
@@ -218,17 +223,22 @@ def listed_figures(name: str, figures: list[Figure]) -> pd.DataFrame:
     return table
 
 
+def row(table: pd.DataFrame, figure: Figure) -> pd.Series | None:
+    """What a list says of a figure, if anything."""
+    return table.loc[figure.key] if figure.key in table.index else None
+
+
 def grid(cards: list[str]) -> list[str]:
     """Cards side by side, as many as there is room for."""
     return ['<div class="gallery">', *cards, "</div>", ""]
 
 
 def card(figure: Figure, paper: pd.Series | None, *, words: str = "") -> str:
-    """One figure with its links: notebook, stage, numbers, source, and the paper's figure in words; on the first page `words` alone."""
+    """One figure with its links: notebook, stage, numbers, source, and the paper's figure in words; `words` in place of its section."""
     source = f"sources/{figure.page.split('.html')[0]}.ipynb"
     places = {"notebook": figure.page, "stage": f"stages.html#{figure.step}", "csv": f"{figure.file}.csv", "source": source}
     links = " · ".join(f'<a href="{place}">{word}</a>' for word, place in places.items())
-    title, below = html.escape(words or figure.heading or figure.title), "" if words else f"<p>{links}</p>{beside(paper)}"
+    title, below = html.escape(words or figure.heading or figure.title), f"<p>{links}</p>{beside(paper)}"
     picture = f'<img src="{figure.file}.png" alt="{html.escape(figure.alt)}" loading="lazy">'
     return (
         f'<figure><a class="thumbnail" href="{figure.page}">{picture}</a>'
@@ -249,7 +259,7 @@ def contents() -> str:
     first = [f"notebooks/{START}"] if (paths.NOTEBOOKS / f"{START}.ipynb").exists() else []
     parts = {"Start here": [*first, "gallery"]}
     for caption, folder in PARTS.items():
-        files = [path for path in notebooks() if path.parent == paths.ROOT / folder and path.stem != START]
+        files = part(caption, paths.ROOT / folder)
         own = [page_of(path) for path in files]
         if folder.endswith("course"):
             own = [f"{folder}/README", *own, *(f"{folder}/solutions/{path.stem}" for path in files)]
@@ -258,6 +268,14 @@ def contents() -> str:
     parts["The library"] = [f"reference/{wing}" for wing in reference.wings()]
     parts["The pipeline"] = ["stages"]
     return "\n".join(["", *(listing(caption, own) for caption, own in parts.items() if own)])
+
+
+def part(caption: str, folder: Path) -> list[Path]:
+    """The notebooks of one part of the book in its order: those of the core track by it, the others by their numbers."""
+    files = {path.stem.split("_", 1)[1]: path for path in notebooks() if path.parent == folder and path.stem != START}
+    if caption == "The core track":
+        return [files[step] for step in CORE if step in files]
+    return [path for step, path in files.items() if caption != "Appendices" or step not in CORE]
 
 
 def page_of(path: Path) -> str:

@@ -138,6 +138,8 @@ def test_the_first_page_shows_the_chosen_figures_in_words_and_leads_to_all(pages
     first = pages["index.html"]
     assert [picture["src"] for picture in first.pictures if "figures/" in picture["src"]] == ["figures/failure/spread.png"]
     assert "<strong>How wide &amp; how far?</strong>" in first.path.read_text() and "gallery.html" in first.links
+    assert {"stages.html#failure", "figures/failure/spread.csv", "sources/notebooks/09_failure.ipynb"} <= set(first.links)
+    assert "Beyond the papers." in first.path.read_text()
 
 
 @pytest.mark.slow
@@ -205,6 +207,19 @@ def test_a_figure_belongs_to_the_section_above_it(house):
         ("survival", "notebooks/09_failure.html#survival-of-all"),
         ("spread", "notebooks/09_failure.html#and-then"),
     ]
+
+
+def test_a_figure_that_is_drawn_before_it_is_saved_has_its_text(house):
+    cells = [new_markdown_cell("# How far?"), new_code_cell("draw()"), new_code_cell(SAVES.format("survival"))]
+    figure = book.Figure("failure", "survival", "How far?", "", "")
+    chapter = new_notebook(cells=cells)
+    book.described(chapter, [figure], house / "notebooks" / "09_failure.ipynb")
+    assert chapter.cells[1].metadata["mystnb"]["image"]["alt"] == figure.alt
+
+
+def test_chapters_of_the_core_track_stand_before_the_appendices(house):
+    parts = {caption: [path.stem for path in book.part(caption, paths.NOTEBOOKS)] for caption in ("The core track", "Appendices")}
+    assert parts == {"The core track": ["09_failure"], "Appendices": ["20_labels"]}
 
 
 def test_a_wide_picture_may_be_scrolled_on_a_phone():
