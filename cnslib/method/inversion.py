@@ -22,7 +22,6 @@ import torch
 import torch.nn.functional as F
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Bool, Float, Int, UInt8
-from scipy import stats
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor, nn
 from tqdm.auto import tqdm
@@ -33,6 +32,7 @@ from cnslib.core.settings.method import Inversion
 from cnslib.data import catalog
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier
+from cnslib.stats import bootstrap
 
 TRAINING = ("learning_rate", "steps", "batch_size", "images_per_class", "seed")  # the settings that a token depends on
 ENCODED = 16  # pictures per pass of the autoencoder
@@ -313,9 +313,8 @@ def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float)
 
     The bootstrap would not do: repeated rows look like a smaller sample, and the distance grows with that.
     """
-    estimate, others = values[0], values[1:]
-    half = np.sqrt((len(others) - 1) * others.var()) * stats.t.ppf((1 + confidence) / 2, len(others) - 1)
-    return {"n": n, "estimate": estimate, "low": estimate - half, "high": estimate + half}
+    low, high = bootstrap.jackknifed(values, confidence)
+    return {"n": n, "estimate": values[0], "low": low, "high": high}
 
 
 def frechet_table(

@@ -16,7 +16,9 @@ shift share one), another filter or other models.
 
 Units are not drawn with replacement but weighted at random (the Bayesian bootstrap of Rubin, 1981): no shift or class is ever lost,
 and eight units give more than a few different samples. The weights vary so much more than Rubin's that means of few units have the
-width of a t interval. Row 0 of an array of samples is the sample itself, the others are its resamples.
+width of a t interval. Below `FEWEST` units no weights do, since a weighted mean cannot leave the range of what it weighs: a mean then
+has the t interval of the jackknife, and a notebook whose units are so few says at its head that its other intervals are too short.
+Row 0 of an array of samples is the sample itself, the others are its resamples.
 """
 
 import functools
@@ -29,7 +31,7 @@ from jaxtyping import Bool, Float, Int
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap, Target
+from cnslib.core.settings.method import FEWEST, OBJECTS, OTHER, SAME, Bootstrap, Target
 
 CLUSTER = ["class", "seed"]
 Range = tuple[float, float]
@@ -38,7 +40,7 @@ NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}  # the rec
 EXACT = 2.0**20  # weights are multiples of its inverse, so that sums of weighted counts are exact in any order
 NIL = 1e-12  # differences up to this are rounding
 EDGE = 1e-9  # of correlations, so that their z is finite
-LEAST = 0.05  # of the concentration, which t quantiles of fewer than five units would take below zero
+LEAST = 0.05  # of the concentration, which t quantiles of fewer units would take below zero
 
 
 def resampling_weights(
@@ -176,9 +178,24 @@ def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     known = values.notna().to_numpy()
     if not known.any():
         return dict(NOTHING)
-    weights, units = resampling_weights(rows[known], settings=settings)
+    units, strata = units_of(rows[known], settings.target)
     sums, counts = np.bincount(units, weights=values[known].to_numpy(float)), np.bincount(units)
+    if len(sums) - strata.max() < FEWEST:
+        return of_few(sums, counts, settings.confidence)
+    weights, _ = resampling_weights(rows[known], settings=settings)
     return record((weights @ sums) / (weights @ counts), len(units), settings.confidence)
+
+
+def of_few(sums: Float[np.ndarray, "units"], counts: Int[np.ndarray, "units"], confidence: float) -> dict:
+    """The mean of units with these sums and counts as a record, with the t interval of the jackknife: resamples of few are too alike.
+
+    Strata are not told apart, which errs on the wide side.
+    """
+    total, rest = sums.sum(), counts.sum() - np.concatenate([[0], counts])
+    with np.errstate(invalid="ignore"):  # nothing is left without the only unit
+        means = (total - np.concatenate([[0.0], sums])) / np.where(rest > 0, rest, np.nan)
+    low, high = jackknifed(means, confidence)
+    return {"n": int(counts.sum()), "estimate": float(means[0]), "low": float(low), "high": float(high)}
 
 
 def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
@@ -204,14 +221,20 @@ def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """
     found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
     if not known.any() or found["estimate"] not in (0.0, 1.0):
-        return found
+        return possible(found, SHARE)
     count = int(units_of(rows[known], settings.target)[0].max()) + 1
     return counted(round(found["estimate"] * count), count, confidence=settings.confidence) | {"n": found["n"]}
 
 
 def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """The share of hits as a record; `rows` say class and seed of each."""
-    return mean(pd.Series(np.asarray(hits)), rows, settings=settings)
+    return possible(mean(pd.Series(np.asarray(hits)), rows, settings=settings), SHARE)
+
+
+def possible(found: dict, range_: Range) -> dict:
+    """A record whose interval is cut to what is possible; that of `of_few` may reach beyond."""
+    low, high = np.clip([found["low"], found["high"]], *range_)
+    return found | {"low": float(low), "high": float(high)}
 
 
 def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:
@@ -239,6 +262,22 @@ def independent_rank_correlation(first: Float[np.ndarray, "n"], second: Float[np
     half = scipy.stats.norm.ppf((1 + confidence) / 2) * np.sqrt((1 + rho**2 / 2) / (n - 3))
     place = np.arctanh(np.clip(rho, -1 + EDGE, 1 - EDGE))
     return {"n": n, "estimate": rho, "low": float(min(np.tanh(place - half), rho)), "high": float(max(np.tanh(place + half), rho))}
+
+
+def jackknifed(
+    values: Float[np.ndarray, "units+1 *columns"], confidence: float
+) -> tuple[Float[np.ndarray, "*columns"], Float[np.ndarray, "*columns"]]:
+    """The t interval of the jackknife along the first axis (Efron and Tibshirani 1993, chapter 11): row 0 is of all units.
+
+    The others are each without one unit; one that is NaN does not count, and a single one leaves no interval.
+    """
+    known = ~np.isnan(values[1:])
+    count = known.sum(0)
+    others = np.where(known, values[1:], 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.where(known, others - others.sum(0) / count, 0)
+        half = np.sqrt((count - 1) / count * (away**2).sum(0)) * scipy.stats.t.ppf((1 + confidence) / 2, count - 1)
+    return values[0] - half, values[0] + half
 
 
 def records(table: pd.DataFrame, key: str) -> dict[str, dict]:

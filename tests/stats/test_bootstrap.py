@@ -149,6 +149,45 @@ def test_a_mean_of_independent_units_has_the_width_of_the_t_interval(units):
     assert found["high"] - found["low"] == pytest.approx(t["high"] - t["low"], rel=0.06)
 
 
+@pytest.mark.parametrize("units", [2, 3, 4])
+def test_a_mean_of_fewer_units_than_resampling_needs_has_the_t_interval_itself(units):
+    values = np.random.default_rng(units).normal(size=units)
+    rows = pd.DataFrame({"class": "bag", "seed": range(units)})
+    assert bootstrap.mean(pd.Series(values), rows, settings=SETTINGS) == pytest.approx(bootstrap.independent_mean(values, confidence=0.95))
+
+
+def test_a_mean_of_two_uneven_units_by_hand():
+    """Sums 1 and 6 of one and two rows: 7 / 3 of all, 3 and 1 without each; half the difference is the error, times t of 12.706."""
+    rows = pd.DataFrame({"class": "bag", "seed": [1, 2, 2]})
+    found = bootstrap.mean(pd.Series([1.0, 2.0, 4.0]), rows, settings=SETTINGS)
+    assert (found["n"], found["estimate"]) == (3, pytest.approx(7 / 3))
+    assert (found["low"], found["high"]) == pytest.approx((7 / 3 - 12.706, 7 / 3 + 12.706), abs=1e-3)
+
+
+def test_a_share_of_few_units_stays_a_share():
+    rows = pd.DataFrame({"class": "bag", "seed": [1, 1, 2, 2]})
+    hits = np.array([1, 0, 1, 1], bool)
+    both = bootstrap.share(hits, rows, settings=SETTINGS), bootstrap.rate(pd.Series(hits.astype(float)), rows, settings=SETTINGS)
+    for found in both:
+        assert (found["estimate"], found["low"], found["high"]) == (0.75, 0.0, 1.0)
+
+
+def test_objects_of_a_class_each_do_not_count_as_more_units_than_they_are_free():
+    """Two of each of three classes are six units and three free ones: the t interval of six, on the wide side."""
+    rows = pd.DataFrame({"class": list("aabbcc"), "seed": [1, 2] * 3})
+    values = pd.Series([1.0, 2.0, 4.0, 4.5, 7.0, 9.0])
+    found = bootstrap.mean(values, rows, settings=SETTINGS.of(OBJECTS))
+    assert found == pytest.approx(bootstrap.independent_mean(values.to_numpy(), confidence=0.95))
+
+
+def test_the_jackknife_leaves_out_units_that_are_not_known_and_says_nothing_of_a_single_one():
+    """The mean of 1, 2 and 6 without each is 4, 3.5 and 1.5; its t interval is the jackknife's. The fourth unit is none."""
+    values = np.array([[3.0, 3.0], [4.0, np.nan], [3.5, np.nan], [1.5, 2.0], [np.nan, np.nan]])
+    low, high = bootstrap.jackknifed(values, 0.95)
+    expected = bootstrap.independent_mean(np.array([1.0, 2.0, 6.0]), confidence=0.95)
+    assert (low[0], high[0]) == pytest.approx((expected["low"], expected["high"])) and np.isnan([low[1], high[1]]).all()
+
+
 def test_weights_are_exact_in_binary_so_that_equal_counts_are_equal():
     weights, _ = bootstrap.resampling_weights(crossed(), settings=SETTINGS)
     assert (weights * 2**20 == np.rint(weights * 2**20)).all()
@@ -157,7 +196,7 @@ def test_weights_are_exact_in_binary_so_that_equal_counts_are_equal():
 def test_rows_without_a_value_do_not_count_and_one_unit_has_no_interval():
     rows = pd.DataFrame({"class": ["bag", "bag", "coat"], "seed": [1, 1, 2]})
     found = bootstrap.mean(pd.Series([1.0, np.nan, 3.0]), rows.assign(**{"class": "bag"}), settings=SETTINGS)
-    assert (found["n"], found["estimate"]) == (2, 2.0) and 1.0 <= found["low"] < 2 < found["high"] <= 3.0
+    assert (found["n"], found["estimate"]) == (2, 2.0) and found["low"] < 2 < found["high"]
     alone = bootstrap.mean(pd.Series([1.0, 2.0, np.nan]), rows, settings=SETTINGS)
     assert (alone["n"], alone["estimate"]) == (2, 1.5) and np.isnan([alone["low"], alone["high"]]).all()
     assert bootstrap.mean(pd.Series([np.nan] * 3), rows, settings=SETTINGS)["n"] == 0
@@ -212,7 +251,7 @@ def test_a_rate_of_cases_that_are_all_alike_has_wilsons_interval():
     none = bootstrap.rate(pd.Series(np.zeros(6)), rows, settings=settings)
     assert none == bootstrap.counted(0, 3, confidence=0.95) | {"n": 6}
     some = pd.Series([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
-    assert bootstrap.rate(some, rows, settings=settings) == bootstrap.mean(some, rows, settings=settings)
+    assert bootstrap.rate(some, rows, settings=settings) == bootstrap.share(some == 1, rows, settings=settings)
     assert bootstrap.rate(some * np.nan, rows, settings=settings)["n"] == 0
     table = rows.assign(one=1.0)
     assert bootstrap.means(table, ["one"], ["class"], settings=settings, statistic=bootstrap.rate)["low"].iloc[0] < 1

@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 from cnslib.core import paths, sites, sources
 from cnslib.core.settings.analyses import ANALYSES, require_evaluated
 from cnslib.core.settings.cluster import Cluster
-from cnslib.core.settings.method import MAKING, Base, Bootstrap, Resampled, require_words
+from cnslib.core.settings.method import FEWEST, MAKING, OTHER, SAME, Base, Bootstrap, Resampled, require_words
 from cnslib.core.settings.studies import CHAPTERS, STUDIES
 from cnslib.core.settings.world import RECIPES
 
@@ -68,7 +68,15 @@ class Run:
         said = comments(self.files, self.step) | {"bootstrap": "; ".join(comments(self.files, "base.bootstrap").values())}
         rows = [(key, shown(value), said.get(key, "")) for key, value in dataclasses.asdict(self.settings).items()]
         lines = [" | ".join(cell.replace("|", r"\|") for cell in row) for row in [(self.step, "value", "comment"), *rows]]
-        return "\n".join(f"| {line} |" for line in [lines[0], "--- | --- | ---", *lines[1:]])
+        return "\n".join([*(f"| {line} |" for line in [lines[0], "--- | --- | ---", *lines[1:]]), *self.doubts()])
+
+    def doubts(self) -> list[str]:
+        """That what is drawn anew is too few for resampling, in one line below the table; nothing where it is enough."""
+        target = getattr(getattr(self.settings, "bootstrap", None), "target", None)
+        counts: dict[str | None, tuple[str, int]] = {SAME: ("base.seeds", self.base.seeds), OTHER: ("base.classes", len(self.base.classes))}
+        key, units = counts.get(target, ("", FEWEST))
+        needed = f"*{key}: {units} to draw anew; intervals by resampling need at least {FEWEST}, and those of this page are too short.*"
+        return ["", needed] if units < FEWEST else []
 
 
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:

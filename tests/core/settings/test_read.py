@@ -145,6 +145,21 @@ def test_a_run_tells_its_section_with_the_comments_of_the_file_and_of_the_overla
         run.generations  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ("{seeds: 4}", "*base.seeds: 4 to draw anew; intervals by resampling need at least 5, and those of this page are too short.*"),
+        ("{seeds: 5}", ""),
+        ("{classes: [bag, dress], bootstrap: {resamples: 9, confidence: 0.9, seed: 1, target: other classes}}", "*base.classes: 2 to draw"),
+    ],
+)
+def test_a_run_says_where_too_few_are_drawn_anew(tmp_path, changes, said):
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text(f"base: {changes}")
+    shown = read.start("ranking", "params.yaml", str(overlay))._repr_markdown_()
+    assert said in shown and ("too short" in shown) == bool(said)
+
+
 def test_a_run_looks_at_the_models_that_its_notebook_names(tmp_path):
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text("base: {prediction: epsilon}")
