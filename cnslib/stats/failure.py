@@ -5,6 +5,7 @@ that was wrong. A garment that is never missed is right-censored at the last sca
 """
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,12 @@ from jaxtyping import Bool, Float, Int
 from scipy.stats import t
 
 from cnslib.core import tables
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.stats import bootstrap
 from cnslib.stats.accuracy import ALL, NEVER, Outcomes, Shares, outcomes, resample, tabulate
 from cnslib.stats.bootstrap import holm, record
+
+LEAST_UNITS = 12  # with failures above scale 0: of simulated spreads of fewer, fewer than 92 in 100 intervals held the truth
 
 
 def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
@@ -116,21 +119,22 @@ def log_rank(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
 
 def unit_scores(found: Outcomes, units: Int[np.ndarray, "trajectories"]) -> Float[np.ndarray, "units pairs"]:
     """Each unit's part of the log-rank numerator of every pair of models: they add up to observed less expected failures."""
-    shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
     index, grid = first_failure(found.wrong)[..., None], np.arange(len(found.scales))
-    shape, cells = (units.max() + 1, len(shifts)), units * len(shifts) + shift
-    both = (summed(hits, cells, int(np.prod(shape))) for hits in (index == grid, index >= grid))
-    failed, at_risk = (sums.reshape(*shape, *sums.shape[1:]) for sums in both)
+    failed, at_risk = (by_unit(hits, found, units) for hits in (index == grid, index >= grid))
     return np.stack([pair_scores(failed[:, :, pair], at_risk[:, :, pair]) for pair in pairs_of(len(found.models))], axis=1)
 
 
-def summed(hits: Bool[np.ndarray, "rows *rest"], cells: Int[np.ndarray, "rows"], count: int) -> Float[np.ndarray, "cells *rest"]:
-    """How many of the rows of each cell are hits; 0 for a cell without rows."""
+def by_unit(
+    hits: Bool[np.ndarray, "trajectories models bins"], found: Outcomes, units: Int[np.ndarray, "trajectories"]
+) -> Float[np.ndarray, "units shifts models bins"]:
+    """How many trajectories of each unit under each shift are hits; 0 where it has none."""
+    shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
+    cells, shape = units * len(shifts) + shift, (units.max() + 1, len(shifts))
     order = np.argsort(cells, kind="stable")
     known, starts = np.unique(cells[order], return_index=True)
-    sums = np.zeros([count, *hits.shape[1:]])
+    sums = np.zeros([int(np.prod(shape)), *hits.shape[1:]])
     sums[known] = np.add.reduceat(hits[order].astype(float), starts, axis=0)
-    return sums
+    return sums.reshape(*shape, *hits.shape[1:])
 
 
 def pairs_of(count: int) -> list[list[int]]:
@@ -157,29 +161,75 @@ def recovered(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
 
 def deviations(failures: Shares) -> Float[np.ndarray, "resamples+1 groups models"]:
     """Standard deviation of the failure points above scale 0, in slider units (n - 1); NaN for a model with fewer than two of them."""
-    later, scales = failures.samples[..., 1:-1], np.array(failures.bins[1:-1], dtype=float)
-    total = later.sum(-1)
-    counts = np.rint(total * failures.n[:, None])
+    return deviation(failures.samples[..., 1:-1] * failures.n[:, None, None], failures.bins[1:-1])
+
+
+def deviation(counts: Float[np.ndarray, "*rest scales"], scales: list[float]) -> Float[np.ndarray, "*rest"]:
+    """The standard deviation of so many failure points at each scale; NaN of fewer than two."""
+    total, places = counts.sum(-1), np.array(scales, dtype=float)
+    whole = np.rint(total)
     with np.errstate(invalid="ignore", divide="ignore"):
-        variance = later @ scales**2 / total - (later @ scales / total) ** 2
-        return np.sqrt(np.where(counts > 1, variance.clip(0) * counts / (counts - 1), np.nan))
+        variance = counts @ places**2 / total - (counts @ places / total) ** 2
+        return np.sqrt(np.where(whole > 1, variance.clip(0) * whole / (whole - 1), np.nan))
 
 
-def spread(failures: Shares) -> pd.DataFrame:
-    """Spread of the failure points above scale 0 in slider units, per shift and model: 0 is a step at one scale, larger is gradual."""
-    return tabulate(deviations(failures)[..., None], failures, [0], within=bootstrap.SPREAD).drop(columns="scale")
+@dataclass(frozen=True)
+class Spreads:
+    """Spreads of the failure points above scale 0, of all units (row 0) and without each in turn, and the units that have some."""
+
+    left: Float[np.ndarray, "units+1 groups models"]
+    has: Bool[np.ndarray, "units groups models"]
+    groups: list[str]
+    models: list[str]
+    n: Int[np.ndarray, "groups"]  # trajectories
+    confidence: float
 
 
-def more_abrupt(failures: Shares, first: str, second: str) -> dict:
+def spreads(found: Outcomes, *, settings: Bootstrap) -> Spreads:
+    """The `deviation` of the failure points above scale 0 per shift, for all of them, and model, with those that the jackknife needs.
+
+    A unit is one as in `stats.bootstrap`. Strata are not told apart, which errs on the wide side.
+    """
+    units, _ = bootstrap.units_of(found.trajectories, settings.target)
+    later = first_failure(found.wrong)[..., None] == np.arange(1, len(found.scales))
+    by_shift = by_unit(later, found, units)
+    counts = np.concatenate([by_shift, by_shift.sum(1, keepdims=True)], 1)
+    left = np.concatenate([counts.sum(0)[None], counts.sum(0) - counts])
+    sizes = found.trajectories["shift"].value_counts().sort_index()
+    n = np.array([*sizes, sizes.sum()])
+    return Spreads(deviation(left, found.scales[1:]), counts.sum(-1) > 0, [*sizes.index, ALL], found.models, n, settings.confidence)
+
+
+def spread(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
+    """Spread of the failure points above scale 0 in slider units, per shift and model: 0 is a step at one scale, larger is gradual.
+
+    Its interval is that of the jackknife on the logarithm: percentiles of few failures are too short, for a resample that has lost the
+    rare ones has lost its spread and its doubt about it. None where fewer than `LEAST_UNITS` have a failure, or where all lie at one scale.
+    """
+    own = spreads(found, settings=settings)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(own.left)
+        logs[1:][~own.has] = np.nan
+        low, high = np.exp(bootstrap.jackknifed(logs, own.confidence))
+    told = (own.has.sum(0) >= LEAST_UNITS) & np.isfinite(logs[0])
+    keys = pd.MultiIndex.from_product([own.groups, own.models], names=["shift", "model"]).to_frame(index=False)
+    bounds = {"low": np.where(told, low, np.nan).ravel(), "high": np.where(told, high, np.nan).ravel()}
+    return keys.assign(n=np.repeat(own.n, len(own.models)), estimate=own.left[0].ravel(), **bounds)
+
+
+def more_abrupt(found: Outcomes, first: str, second: str, *, settings: Bootstrap) -> dict:
     """Spread under the second shift minus that under the first, averaged over the models, as a record with its paired interval.
 
-    Positive where models fail more abruptly under the first shift.
+    Positive where models fail more abruptly under the first shift. The interval is the jackknife's, as that of `spread`; a mean of
+    models needs fewer units with a failure, `FEWEST`.
     """
-    found = deviations(failures)
-    values = found[:, failures.groups.index(second)] - found[:, failures.groups.index(first)]
-    difference = pd.DataFrame(values).mean(axis=1).to_numpy()  # leaves out a model that hardly fails under one of them
-    n = sum(failures.n[failures.groups.index(shift)] for shift in (first, second))
-    return bootstrap.record(difference, n, failures.confidence, within=bootstrap.ANYWHERE)
+    own = spreads(found, settings=settings)
+    places = [own.groups.index(shift) for shift in (first, second)]
+    apart = own.left[:, places[1]] - own.left[:, places[0]]
+    values = pd.DataFrame(apart).mean(axis=1).to_numpy()  # leaves out a model that hardly fails under one of them
+    has = own.has[:, places].any((1, 2))
+    low, high = bootstrap.jackknifed(values[np.append(True, has)], own.confidence) if has.sum() >= FEWEST else (np.nan, np.nan)
+    return {"n": int(own.n[places].sum()), "estimate": float(values[0]), "low": float(low), "high": float(high)}
 
 
 def definitions(failures: Shares, errors: Shares) -> dict[str, pd.DataFrame]:
@@ -227,10 +277,11 @@ def mean_fates(failures: Shares) -> dict[str, dict]:
     return {name: record(own, failures.n[-1], failures.confidence) for name, own in zip(FATES, values, strict=True)}
 
 
-def abruptness(failures: Shares, claims: list[tuple[str, str, str]]) -> pd.DataFrame:
+def abruptness(found: Outcomes, claims: list[tuple[str, str, str]], *, settings: Bootstrap) -> pd.DataFrame:
     """Claims (first shift, second shift, source) that one shift fails models more abruptly than another, where both were evaluated."""
-    known = [claim for claim in claims if set(claim[:2]) <= set(failures.groups)]
-    rows = [{"claim": f"{a} more abrupt than {b}", "source": source, **more_abrupt(failures, a, b)} for a, b, source in known]
+    known = [claim for claim in claims if set(claim[:2]) <= set(found.trajectories["shift"])]
+    named = {f"{a} more abrupt than {b}": (source, more_abrupt(found, a, b, settings=settings)) for a, b, source in known}
+    rows = [{"claim": claim, "source": source, **record} for claim, (source, record) in named.items()]
     return pd.DataFrame(rows, columns=["claim", "source", "n", "estimate", "low", "high"])
 
 

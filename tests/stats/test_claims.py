@@ -196,7 +196,9 @@ def test_failures_at_one_scale_are_less_gradual_than_failures_at_all():
     found = evidence(snow=EVEN, painting=STEP)
     row = judged(found, "gradual", first="heavy snow; heavy rain", second="painting style; cartoon style")
     assert row["verdict"] == "same direction" and row["n"] == 80
-    assert row["estimate"] == pytest.approx(failure.more_abrupt(found.failures, "painting style", "heavy snow")["estimate"])
+    both = outcomes({"heavy snow": EVEN, "painting style": STEP})
+    direct = failure.more_abrupt(both, "painting style", "heavy snow", settings=found.settings.bootstrap)
+    assert row["estimate"] == pytest.approx(direct["estimate"])
     assert judged(found, "gradual", first="painting style", second="heavy snow")["verdict"] == "opposite direction"
 
 

@@ -2,12 +2,11 @@
 
 100 data sets with the benchmark's own structure (`tiny_benchmark`): 8 classes, 40 seeds, 14 shifts, 23 models, each in a world of its
 own. So few tell a coverage to 3 in 100, so that a single kind is held to three standard errors below 92, and their mean to 92 to 98.
-Over 600 data sets of two models, accuracy came to 95, its drop to 94, accuracy under one shift to 94, survivors to 93, the spread of
-failure points to 95 and the difference of two spreads to 92 in 100. Under a shift that keeps a quarter of the trajectories a spread
-came to 89: read those with care. Numbers that are counted in whole steps (a rank, a tau of a few classifiers, the scale by which half
-have failed) cannot be exact: their intervals err on the wide side. The pooled partial correlation of size errs by the noise of ID
-accuracy: 85 in 100 intervals hold the truth, and 94 of those from which `size.noise_free` takes that noise. For other classes the
-numbers that are published with that target are asked, on eight units.
+Spreads are asked of all models at once, and held to 92 to 98 themselves. Over 600 data sets every kind came to 92 to 98 in 100 with
+these exceptions. Numbers that are counted in whole steps (a rank, a tau of a few classifiers, the scale by which half have failed)
+cannot be exact: their intervals err on the wide side. Partial correlations of size err by the noise of ID accuracy: 85 in 100
+intervals of the pooled one hold the truth and 91 of that at one scale, 93 of those from which `size.noise_free` takes that noise. For
+other classes the numbers that are published with that target are asked, on eight units.
 """
 
 from dataclasses import replace
@@ -19,7 +18,7 @@ from tiny_benchmark import CLASSES, SCALES, SHIFTS, answers, recovery, truth, wo
 
 from cnslib.core.settings.method import OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, axes, failure, gates, line, ranking, size
-from cnslib.stats.accuracy import ALL, Shares
+from cnslib.stats.accuracy import ALL, Outcomes, Shares
 
 DATA_SETS, SEEDS, MODELS = 100, 40, 23
 SETTINGS = Bootstrap(200, 0.95, 1, SAME)
@@ -111,8 +110,6 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
         "survival": only(failure.curves(failures), **EVERYTHING, **LAST),
         "never": only(failure.failure_distribution(failures), **EVERYTHING, scale=accuracy.NEVER),
         "median scale": only(failure.median_scale(failures), **EVERYTHING),
-        "spread of failure points": only(failure.spread(failures), shift=MANY, **OWN),
-        "more abrupt": failure.more_abrupt(failures, FEW, MANY),
         **of_tables(errors, failures),
         **of_lines(points, end),
     }
@@ -174,6 +171,20 @@ def relative(errors: Shares, known: Shares) -> bool | None:
     return not mean["low"] > true and not mean["high"] < true
 
 
+def spreads(found: Outcomes, true: np.ndarray, *, settings: Bootstrap) -> dict[str, float]:
+    """The share of intervals of a spread that hold the truth, of all models under some shifts, and whether that of a difference does.
+
+    The truth are spreads of the shares of endless failure points, so that there is no n - 1.
+    """
+    counts = true[..., 1:-1] / true[..., 1:-1].sum(-1, keepdims=True)
+    known = np.sqrt(counts @ SCALES[1:] ** 2 - (counts @ SCALES[1:]) ** 2)
+    table = failure.spread(found, settings=settings).assign(true=known.ravel()).dropna()
+    held = ((table["low"] <= table["true"]) & (table["true"] <= table["high"])).groupby(table["shift"]).mean()
+    apart = failure.more_abrupt(found, FEW, MANY, settings=settings)
+    inside = apart["low"] <= (known[SHIFTS - 1] - known[0]).mean() <= apart["high"]
+    return {"spread, few failures": held[FEW], "spread, many failures": held[MANY], "spread": held[ALL], "more abrupt": float(inside)}
+
+
 def coverage(target: str) -> pd.Series:
     """Share of data sets whose interval holds the truth, by kind of number that is published with this target."""
     rows = []
@@ -190,6 +201,7 @@ def coverage(target: str) -> pd.Series:
             row = held(numbers(errors, failures), numbers(known, exact(endless[1], failures.bins)))
             again = only(failure.recovered(found, settings=settings), **EVERYTHING)
             row["recovered"] = bool(again["low"] <= recovery(given)[-1, 12] <= again["high"])
+            row |= spreads(found, endless[1], settings=settings)
         rows.append(row | {"rCE": relative(errors, known)})
     return pd.DataFrame(rows).astype(float).mean()
 
@@ -212,6 +224,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say(request, target):
     own = found.drop(NOISY, errors="ignore")
     assert own.min() >= least(0.92), own[own < least(0.92)]
     assert 0.92 <= others.drop(NOISY, errors="ignore").mean() <= 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["spread, few failures", "spread, many failures", "spread"])
+def test_spreads_are_covered_also_where_the_filter_keeps_a_quarter(same, kind):
+    assert 0.92 <= same[kind] <= 0.98
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Failure points as survival data: counts by hand, statsmodels' product-limit estimate, scipy's log-rank test."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -134,45 +136,71 @@ def test_five_definitions_by_hand():
     assert own["error count"] == [0.25, 0.5, 0.5]
 
 
+def spread(table: pd.DataFrame) -> pd.DataFrame:
+    return failure.spread(accuracy.outcomes(table), settings=SETTINGS)
+
+
+def more_abrupt(table: pd.DataFrame, first: str, second: str) -> dict:
+    return failure.more_abrupt(accuracy.outcomes(table), first, second, settings=SETTINGS)
+
+
 def test_the_spread_is_the_standard_deviation_of_the_failure_points_above_scale_0():
     words = {"alexnet": [".xx"] * 4 + ["x.."], "resnet": [".xx", ".xx", "..x", "..x", "..."]}
     expected = [0.0, np.std([0.5, 0.5, 1.0, 1.0], ddof=1)]
-    assert estimates(failure.spread(failures(predictions(words))), shift=accuracy.ALL) == pytest.approx(expected)
+    assert estimates(spread(predictions(words)), shift=accuracy.ALL) == pytest.approx(expected)
 
 
 def test_two_failures_have_a_spread_and_one_has_none():
     words = {"alexnet": [".xx", "..x", "..."], "resnet": ["...", "..x", "x.."]}
-    first, second = estimates(failure.spread(failures(predictions(words))), shift=accuracy.ALL)
+    first, second = estimates(spread(predictions(words)), shift=accuracy.ALL)
     assert first == pytest.approx(np.std([0.5, 1.0], ddof=1)) and np.isnan(second)
 
 
+def test_spreads_of_shares_are_those_of_the_trajectories():
+    table = random_predictions(6)
+    ours = failure.deviations(failures(table))[0].ravel()
+    assert spread(table)["estimate"].tolist() == pytest.approx(ours.tolist(), nan_ok=True)
+
+
 def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_another():
-    step, even = predictions({"alexnet": [".xx"] * 4}), predictions({"alexnet": [".xx", ".xx", "..x", "..x"]}, "heavy fog")
-    found = failure.more_abrupt(failures(pd.concat([step, even])), "heavy snow", "heavy fog")
-    assert found["n"] == 8 and found["estimate"] == pytest.approx(np.std([0.5, 0.5, 1.0, 1.0], ddof=1))
-    assert 0 <= found["low"] <= found["estimate"] <= found["high"]
-    turned = failure.more_abrupt(failures(pd.concat([step, even])), "heavy fog", "heavy snow")
+    step, even = predictions({"alexnet": [".xx"] * 6}), predictions({"alexnet": [".xx", "..x"] * 3}, "heavy fog")
+    found = more_abrupt(pd.concat([step, even]), "heavy snow", "heavy fog")
+    assert found["n"] == 12 and found["estimate"] == pytest.approx(np.std([0.5, 1.0] * 3, ddof=1))
+    assert found["low"] <= found["estimate"] <= found["high"]
+    turned = more_abrupt(pd.concat([step, even]), "heavy fog", "heavy snow")
     assert turned["estimate"] == -found["estimate"] and turned["low"] == pytest.approx(-found["high"])
 
 
-def test_the_interval_of_a_difference_of_spreads_is_reflected_at_the_estimate():
-    """Half of the failures are at scale 0.5 and half at 1 under fog, all at 0.5 under snow; in both resamples the other way round."""
-    even, step = [0, 0.5, 0.5, 0], [0, 1, 0, 0]
-    draws = [np.array([even, step, even]), np.array([step, even, even])]
-    samples = np.stack([draws[0], draws[1], draws[1]])[:, :, None]
-    own = accuracy.Shares(samples, ["fog", "snow", accuracy.ALL], np.array([1000, 1000, 2000]), ["a"], [*SCALES, accuracy.NEVER], 0.95)
-    found = failure.more_abrupt(own, "snow", "fog")
-    assert found["estimate"] > 0.2 and found["high"] == pytest.approx(3 * found["estimate"]) and found["low"] == found["estimate"]
+def jackknife(points: list[float], statistic: Callable[[list[float]], float]) -> tuple[float, float]:
+    """The textbook's interval of a statistic of points that are a unit each."""
+    others = np.array([statistic(points[:i] + points[i + 1 :]) for i in range(len(points))])
+    half = scipy.stats.t.ppf(0.975, len(points) - 1) * np.sqrt((len(points) - 1) * others.var())
+    return statistic(points) - half, statistic(points) + half
 
 
-def test_the_interval_of_a_spread_is_reflected_and_not_below_zero():
-    words = {"alexnet": [".xx", ".xx", ".xx", "..x", "..x", ".xx"]}
-    shares = failures(predictions(words))
-    row = failure.spread(shares).query("shift == @accuracy.ALL").iloc[0]
-    resamples = failure.deviations(shares)[1:, -1, 0]
-    low, high = np.nanquantile(resamples, [0.025, 0.975], method="inverted_cdf")
-    assert row["low"] == pytest.approx(max(0, min(2 * row["estimate"] - high, row["estimate"])))
-    assert row["high"] == pytest.approx(max(2 * row["estimate"] - low, row["estimate"]))
+def test_the_interval_of_a_spread_is_the_jackknifes_on_its_logarithm_over_the_units_that_failed():
+    """Twelve garments of a seed each fail at 0.5 or 1, and three never do: whoever never fails changes nothing."""
+    points = [0.5] * 8 + [1.0] * 4
+    words = [".xx"] * 8 + ["..x"] * 4 + ["..."] * 3
+    row = spread(predictions({"alexnet": words})).query("shift == @accuracy.ALL").iloc[0]
+    low, high = jackknife(points, lambda own: np.log(np.std(own, ddof=1)))
+    assert (row["n"], row["low"], row["high"]) == (15, pytest.approx(np.exp(low)), pytest.approx(np.exp(high)))
+
+
+def test_a_spread_of_fewer_than_twelve_units_or_at_a_single_scale_has_no_interval():
+    words = {"alexnet": [".xx", "..x"] * 5 + ["..x", "..."], "resnet": [".xx"] * 12, "vit": [".xx", "..x"] * 6}
+    table = spread(predictions(words)).query("shift == @accuracy.ALL").set_index("model")
+    assert table["estimate"].notna().all() and table["low"].notna().to_dict() == {"alexnet": False, "resnet": False, "vit": True}
+
+
+def test_the_interval_of_a_difference_of_spreads_is_the_jackknifes_of_the_difference():
+    """A garment of each seed under both shifts; at one scale under snow, so that the spread under fog is the difference."""
+    points = [0.5] * 4 + [1.0] * 2
+    step, even = predictions({"alexnet": [".xx"] * 6}), predictions({"alexnet": [".xx"] * 4 + ["..x"] * 2}, "heavy fog")
+    found = more_abrupt(pd.concat([step, even]), "heavy snow", "heavy fog")
+    assert (found["low"], found["high"]) == pytest.approx(jackknife(points, lambda own: np.std(own, ddof=1)))
+    four = predictions({"alexnet": [".xx", "..x"] * 2}), predictions({"alexnet": [".xx", "..x"] * 2}, "heavy fog")
+    assert np.isnan(more_abrupt(pd.concat(four), "heavy snow", "heavy fog")["low"])
 
 
 def test_failure_points_counted_by_hand():
@@ -235,11 +263,12 @@ def test_mean_fates_add_up_to_all_trajectories():
 
 
 def test_only_shifts_that_were_evaluated_are_compared_for_abruptness():
-    own = failures(random_predictions(3))
-    table = failure.abruptness(own, [("heavy fog", "heavy snow", "here"), ("cartoon style", "heavy snow", "nowhere")])
+    drawn = random_predictions(3)
+    own, found = failures(drawn), accuracy.outcomes(drawn)
+    table = failure.abruptness(found, [("heavy fog", "heavy snow", "here"), ("cartoon style", "heavy snow", "nowhere")], settings=SETTINGS)
     assert table["claim"].tolist() == ["heavy fog more abrupt than heavy snow"]
-    record = failure.more_abrupt(own, "heavy fog", "heavy snow")
+    record = more_abrupt(drawn, "heavy fog", "heavy snow")
     assert table.to_dict("records") == [{"claim": "heavy fog more abrupt than heavy snow", "source": "here", **record}]
-    assert list(failure.abruptness(own, [])) == ["claim", "source", "n", "estimate", "low", "high"]
-    named = failure.of_all_shifts(failure.definitions(own, shares(random_predictions(3))))
+    assert list(failure.abruptness(found, [], settings=SETTINGS)) == ["claim", "source", "n", "estimate", "low", "high"]
+    named = failure.of_all_shifts(failure.definitions(own, shares(drawn)))
     assert set(named["shift"]) == {accuracy.ALL} and named["definition"].nunique() == 5

@@ -39,7 +39,9 @@ def survival(table: pd.DataFrame, by: str, counts: pd.Series, *, of: str, note: 
     """The caption of bisected survival per shift or classifier; `of` says what the curves are means over or taken from."""
     most, least = extremes(last_survival(table, by), ".0%")
     finding = f"At the last scale {most} has the most trajectories without failure, {least} the fewest"
-    return f"{finding} ({of}). {extent(counts)} trajectories; band: {note}; grey: where the grid leaves survival open"
+    bare = table.loc[table["low"].isna(), by].unique()
+    band = f"band: {note}{f', none under {listed(bare)}, of too few seeds' if len(bare) else ''}"
+    return f"{finding} ({of}). {extent(counts)} trajectories; {band}; grey: where the grid leaves survival open"
 
 
 def survival_seen(table: pd.DataFrame, by: str) -> str:

@@ -9,11 +9,12 @@ import itertools
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+from scipy.stats import norm
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib.core import tables
 from cnslib.core.settings.analyses import Bisection
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.plots.captions.bisection import FIRST, HIDDEN, MONOTONE
 from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL, NEVER, Outcomes, Shares
@@ -43,9 +44,9 @@ def cautious_share(hits: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) 
     if not len(rows):
         return dict(bootstrap.NOTHING)
     cases, share = len(rows.drop_duplicates(tables.TRAJECTORY)), float(hits.mean())
-    weights, units = bootstrap.resampling_weights(rows, settings=settings)
-    sums, counts = np.bincount(units, weights=np.asarray(hits, float)), np.bincount(units)
-    variance = ((weights[1:] @ sums) / (weights[1:] @ counts)).var()
+    units, _ = bootstrap.units_of(rows, settings.target)
+    t_interval = bootstrap.of_few(np.bincount(units, weights=np.asarray(hits, float)), np.bincount(units), settings.confidence)
+    variance = ((t_interval["high"] - share) / norm.ppf((1 + settings.confidence) / 2)) ** 2
     cases = min(cases, share * (1 - share) / variance) if variance > accuracy.TINY**2 else cases
     low, high = proportion_confint(share * cases, cases, alpha=1 - settings.confidence, method="wilson")
     return {"n": len(rows), "estimate": share, "low": float(low), "high": float(high)}
@@ -59,6 +60,13 @@ def pooled(failures: Shares) -> Shares:
 def survival(grid: Shares, fine: Shares) -> pd.DataFrame:
     """Kaplan-Meier estimates of both resolutions in one table; the column `grid` tells them apart."""
     return pd.concat([failure.curves(shares).assign(grid=flag) for flag, shares in ((True, grid), (False, fine))], ignore_index=True)
+
+
+def without_few(table: pd.DataFrame, found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
+    """A table by shift without the intervals of shifts under which fewer than `FEWEST` units were drawn: they would be too short."""
+    units, _ = bootstrap.units_of(found.trajectories, settings.target)
+    few = table["shift"].map(pd.Series(units).groupby(found.trajectories["shift"]).nunique()) < FEWEST
+    return table.assign(low=table["low"].mask(few), high=table["high"].mask(few))
 
 
 def readings(points: pd.DataFrame) -> pd.DataFrame:
@@ -268,8 +276,8 @@ GUESSES = {
 }
 
 
-def more_abrupt(sides: dict[str, Shares], steep: str, gradual: str) -> pd.DataFrame:
+def more_abrupt(sides: dict[str, Outcomes], steep: str, gradual: str, *, settings: Bootstrap) -> pd.DataFrame:
     """Whether one shift fails models more abruptly than another, at each resolution; no rows where one of the two is missing."""
-    known = {name: shares for name, shares in sides.items() if {steep, gradual} <= set(shares.groups)}
-    rows = [{"resolution": name, **failure.more_abrupt(shares, steep, gradual)} for name, shares in known.items()]
+    known = {name: found for name, found in sides.items() if {steep, gradual} <= set(found.trajectories["shift"])}
+    rows = [{"resolution": name, **failure.more_abrupt(found, steep, gradual, settings=settings)} for name, found in known.items()]
     return pd.DataFrame(rows, columns=["resolution", "n", "estimate", "low", "high"])

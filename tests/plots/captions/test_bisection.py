@@ -1,5 +1,6 @@
 """Captions about bisected failures: the numbers of hand-made tables stand in the sentences."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -22,11 +23,13 @@ def test_two_failures_in_one_cell():
 
 def test_survival_names_the_ends_and_the_tallest_box():
     rows = [("fog", 0.0, True, 0.9), ("fog", 1.0, True, 0.4), ("snow", 0.0, True, 0.8), ("snow", 1.0, True, 0.7)]
-    table = pd.DataFrame(rows, columns=["shift", "scale", "grid", "estimate"])
+    table = pd.DataFrame(rows, columns=["shift", "scale", "grid", "estimate"]).assign(low=[np.nan] * 2 + [0.1] * 2)
     caption = bisection.survival(table, "shift", pd.Series([8]), of="mean over 2 classifiers", note="x")
     assert caption.startswith(
         "At the last scale snow (70%) has the most trajectories without failure, fog (40%) the fewest (mean over 2 classifiers). n = 8"
     )
+    assert "band: x, none under fog, of too few seeds; grey" in caption
+    assert "band: x; grey" in bisection.survival(table.assign(low=0.1), "shift", pd.Series([8]), of="mean", note="x")
     seen = bisection.survival_seen(table, "shift")
     assert "ends at scale 1 of fog: 50% of the trajectories fail inside" in seen and seen.endswith("a box holds 30.0% of the trajectories.")
 

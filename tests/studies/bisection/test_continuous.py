@@ -11,6 +11,7 @@ from tiny_bisection import GRID, SETTINGS, Oracle
 
 from cnslib.core import tables
 from cnslib.stats import accuracy, bootstrap, failure
+from cnslib.stats.accuracy import Outcomes
 from cnslib.studies.bisection import continuous, search
 
 RESOLUTION = SETTINGS.resolution
@@ -144,6 +145,15 @@ def test_what_a_scan_says_about_bisected_points_by_hand():
     assert found.loc[["clean", "island"], "early"].tolist() == [0.0, 1.25]
 
 
+def test_a_shift_of_four_seeds_has_no_band_and_one_of_five_has():
+    shifts = ["heavy fog"] * 4 + ["heavy snow"] * 5
+    rows = pd.DataFrame({"shift": shifts, "class": "bag", "seed": [1, 2, 3, 4, 1, 2, 3, 4, 5]})
+    found = Outcomes(rows, ["a"], GRID, np.zeros((9, 1, len(GRID)), bool))
+    table = pd.DataFrame({"shift": ["heavy fog", "heavy snow", accuracy.ALL], "estimate": 0.5, "low": 0.4, "high": 0.6})
+    kept = continuous.without_few(table, found, settings=SETTINGS.bootstrap)
+    assert kept["low"].isna().tolist() == kept["high"].isna().tolist() == [True, False, False] and kept["estimate"].eq(0.5).all()
+
+
 def test_a_cautious_share_counts_trajectories_and_not_rows():
     rows = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 1, 2, 2, 3, 3, 4, 4]})
     record = continuous.cautious_share(pd.Series([True] * 8), rows, settings=SETTINGS.bootstrap)  # resampling would claim certainty
@@ -209,8 +219,9 @@ def test_the_tables_of_the_notebook_are_their_parts_by_name():
     assert np.allclose(means["Eq. 3 minus bisected"], means["Eq. 3"] - means["bisected"]) and (means["Eq. 3"] >= means["middle"]).all()
     medians = continuous.medians(grid, fine)
     assert list(medians) == ["Eq. 3", "interpolated", "bisected"] and (medians["interpolated"] <= medians["Eq. 3"] + 1e-9).all()
-    assert continuous.more_abrupt({"grid": grid}, "cartoon style", "heavy snow").empty
-    assert continuous.more_abrupt({"grid": grid}, "heavy snow", "heavy snow")["estimate"].tolist() == pytest.approx([0])
+    sides = {"grid": found}
+    assert continuous.more_abrupt(sides, "cartoon style", "heavy snow", settings=SETTINGS.bootstrap).empty
+    assert continuous.more_abrupt(sides, "heavy snow", "heavy snow", settings=SETTINGS.bootstrap)["estimate"].tolist() == pytest.approx([0])
 
 
 def test_shares_of_the_scan_count_their_own_cases():
