@@ -255,10 +255,8 @@ def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> 
 
 
 def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Bootstrap) -> dict:
-    """hits / of with its interval, as a record; not a number where there is nothing to count."""
-    if not of.any():
-        return dict(bootstrap.NOTHING)
-    return bootstrap.share(hits[of].to_numpy(), table[of], settings=settings)
+    """hits / of with its interval (`bootstrap.rate`), as a record; not a number where there is nothing to count."""
+    return bootstrap.rate(hits[of], table[of], settings=settings)
 
 
 def compare(labelled: pd.DataFrame, *, recall: float, settings: Filtering) -> pd.DataFrame:

@@ -44,6 +44,7 @@ def told_apart(
     asked_labels: Int[np.ndarray, "asked"],
     *,
     classes: Sequence[str],
+    confidence: float,
     among: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """How well the classes can be told apart by their bare pixels: the nearest known pictures vote on each that is asked about.
@@ -60,7 +61,7 @@ def told_apart(
         own = named[truth == place]
         counts = np.bincount(own, minlength=len(classes))
         others = np.where(np.arange(len(classes)) == place, -1, counts)
-        record = bootstrap.independent_share(own == place, confidence=0.95)
+        record = bootstrap.independent_share(own == place, confidence=confidence)
         rows.append({"class": classes[place], **record, "taken for": classes[int(others.argmax())], "how often": others.max() / len(own)})
     return pd.DataFrame(rows)
 

@@ -12,8 +12,7 @@ from tqdm.auto import trange
 
 from cnslib.core import seeds
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.stats import bootstrap
-from cnslib.world import diffusion, scenes
+from cnslib.world import diffusion, manifest, scenes
 
 Pictures = UInt8[np.ndarray, "rows 64 64 3"]
 
@@ -49,4 +48,4 @@ def copies(drawn: Float[np.ndarray, "n"], unseen: Float[np.ndarray, "m"], *, rar
 
     Both are distances to the nearest scene of the training. Where the model copies nothing, the share is about `rare`.
     """
-    return bootstrap.independent_share(drawn < np.quantile(unseen, rare), confidence=0.95)
+    return manifest.share(drawn < np.quantile(unseen, rare))

@@ -44,12 +44,11 @@ def test_the_five_most_similar_pictures_vote_and_the_most_frequent_error_is_name
     known = shown(0, 1, 2, 3, 4, 100, 101, 102, 103, 104, 200, 201, 202, 203, 204)
     labels = np.repeat([0, 1, 2], 5)
     asked = shown(2, 90, 210, 102, 200, 203)
-    table = quality.told_apart(known, labels, asked, np.array([0, 0, 0, 1, 2, 2]), classes=["bag", "coat", "dress"]).set_index("class")
+    given, of = (known, labels, asked, np.array([0, 0, 0, 1, 2, 2])), {"classes": ["bag", "coat", "dress"], "confidence": 0.95}
+    table = quality.told_apart(*given, **of).set_index("class")
     assert table["n"].to_dict() == {"bag": 3, "coat": 1, "dress": 2}
     assert table["estimate"].to_dict() == pytest.approx({"bag": 1 / 3, "coat": 1, "dress": 1})
     assert table.loc["bag", "taken for"] == "coat" and table.loc["bag", "how often"] == pytest.approx(1 / 3)
     assert table.loc["bag", "low"] < 1 / 3 < table.loc["bag", "high"]
-    pair = quality.told_apart(
-        known, labels, asked, np.array([0, 0, 0, 1, 2, 2]), classes=["bag", "coat", "dress"], among=["bag", "dress"]
-    ).set_index("class")
+    pair = quality.told_apart(*given, **of, among=["bag", "dress"]).set_index("class")
     assert pair["n"].to_dict() == {"bag": 3, "dress": 2} and pair.loc["bag", "estimate"] == pytest.approx(2 / 3)

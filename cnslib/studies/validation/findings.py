@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cnslib.plots.captions.words import interval, listed
-from cnslib.stats import bootstrap, verdicts
+from cnslib.stats import verdicts
 from cnslib.studies.validation.screening import ALONE, LABELS, NONE
 
 COIN = 0.5  # the area under the curve of a guess
@@ -43,15 +43,9 @@ def base_rate_told(quality: pd.DataFrame, rule: str, part: str) -> str:
     return f"On {part} a rule that drops nothing gives {nothing} right verdicts, for few pictures are lost; {rule} gives {own}."
 
 
-def promise_told(table: pd.DataFrame, rule: str, recall: float, pair: list[str], *, confidence: float) -> str:
-    """On how many shifts that had no say a rule surely misses or exceeds the promised share of lost pictures, by its thresholds.
-
-    Where all or none of a shift's pictures are found, resamples know no other; Wilson's interval of as many pictures takes their place.
-    """
-    found = table[(table["rule"] == rule) & (table["measure"] == "tpr") & ~table["part"].isin(pair)].dropna(subset="estimate").copy()
-    for place, row in found[found["low"] == found["high"]].iterrows():
-        known = bootstrap.counted(round(row["estimate"] * row["n"]), int(row["n"]), confidence=confidence)
-        found.loc[place, ["low", "high"]] = known["low"], known["high"]
+def promise_told(table: pd.DataFrame, rule: str, recall: float, pair: list[str]) -> str:
+    """On how many shifts that had no say a rule surely misses or exceeds the promised share of lost pictures, by its thresholds."""
+    found = table[(table["rule"] == rule) & (table["measure"] == "tpr") & ~table["part"].isin(pair)].dropna(subset="estimate")
     if found.empty:
         return f"Beyond {listed(pair)} no shift has lost pictures that {rule} could find"
     said = []
