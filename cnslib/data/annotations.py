@@ -4,13 +4,14 @@ One project file is one annotator's: pictures with one question each. VIA knows 
 bytes. `Sheet` is a contact sheet for JupyterLab on which an annotator labels pictures; every click is saved to such a project.
 """
 
+import html
 import json
 from pathlib import Path
 
 import ipywidgets
 import pandas as pd
 
-from cnslib.core import tables, units
+from cnslib.core import paths, tables, units
 from cnslib.core.names import identifier
 
 ANSWERS = ("class", "partial class properties", "not class")  # section I.1
@@ -118,6 +119,7 @@ def require(path: Path, wrong: list[str], problem: str, accepted: str) -> None:
 
 PAGE = 24  # pictures that are shown at once
 COLUMNS = 6
+BUTTONS = dict(zip(("class", "partly class", "not class"), ANSWERS, strict=True))  # what fits on a button, and what it answers
 
 
 class Sheet(ipywidgets.VBox):
@@ -133,7 +135,10 @@ class Sheet(ipywidgets.VBox):
         self.page = next((i for i, name in enumerate(self.names) if name not in self.answers), 0) // PAGE
         self.state = ipywidgets.Label()
         self.grid = ipywidgets.GridBox(layout=ipywidgets.Layout(grid_template_columns=f"repeat({COLUMNS}, 1fr)"))
-        super().__init__([ipywidgets.HBox([self.turner("back", -1), self.turner("next", 1), self.state]), self.grid])
+        kept = f"Every click is saved to <code>{html.escape(paths.shown(path))}</code>."
+        asked = ipywidgets.HTML(f"Does the picture show what stands above it? {kept}")
+        bar = ipywidgets.HBox([self.turner("back", -1), self.turner("next", 1), self.state])
+        super().__init__([bar, asked, self.grid, bar])  # who has come to the last picture need not go up again
         self.show()
 
     def turner(self, description: str, step: int) -> ipywidgets.Button:
@@ -157,9 +162,10 @@ class Sheet(ipywidgets.VBox):
     def cell(self, number: int) -> ipywidgets.VBox:
         """One picture with what is asked and its three buttons."""
         row, name = self.rows.loc[number], self.names[number]
-        title = ipywidgets.Label(f"{row['class']}, {row['shift']}, {row['scale']:g}")
+        title = ipywidgets.HTML(f"<b>{html.escape(row['class'])}</b><br>{html.escape(row['shift'])}, {row['scale']:g}")
         picture = ipywidgets.Image(value=row["image"], format=name.rsplit(".", 1)[-1], width=128)
-        buttons = ipywidgets.ToggleButtons(options=ANSWERS, value=self.answers.get(name), layout={"width": "150px"})
+        told = {"options": BUTTONS.items(), "tooltips": ANSWERS}
+        buttons = ipywidgets.ToggleButtons(**told, value=self.answers.get(name), layout={"width": "150px"})
         buttons.observe(lambda change: self.answer(name, change["new"]), names="value")
         return ipywidgets.VBox([title, picture, buttons])
 

@@ -107,6 +107,14 @@ def test_every_click_is_saved(tmp_path):
     assert sheet.state.value.endswith("2 of 3 pictures answered")
 
 
+def test_a_sheet_asks_its_question_and_says_where_it_saves(tmp_path):
+    sheet = annotations.Sheet(rows(1), tmp_path / "anna & co.json")
+    assert sheet.children[1].value.endswith("anna &amp; co.json</code>.") and "Does the picture show" in sheet.children[1].value
+    title, _, buttons = sheet.grid.children[0].children
+    assert title.value.startswith("<b>ankle boot</b>") and [value for _, value in buttons.options] == list(annotations.ANSWERS)
+    assert sheet.children[0] is sheet.children[-1]
+
+
 def test_a_new_sheet_saves_nothing_before_the_first_click(tmp_path):
     annotations.Sheet(rows(3), tmp_path / "anna.json")
     assert not list(tmp_path.iterdir())
