@@ -56,6 +56,12 @@ def resampling_weights(
     return weights_of(tuple(owner.tolist()), settings), units
 
 
+def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
+    """Degrees of freedom of what the resamples of `rows` (class, seed) say about their units: one for each but the first of a stratum."""
+    units, strata = units_of(rows, settings.target)
+    return len(np.unique(units)) - len(np.unique(strata))
+
+
 @functools.lru_cache(maxsize=8)
 def weights_of(owner: tuple[int, ...], settings: Bootstrap) -> Float[np.ndarray, "resamples+1 units"]:
     """The weights of units whose strata are given, drawn once for all that ask alike; read-only therefore."""
@@ -252,6 +258,38 @@ def independent_mean(values: Float[np.ndarray, "n"], *, confidence: float) -> di
     """A mean over independent values with its t interval, as a record; no interval for a single one."""
     low, high = DescrStatsW(values).tconfint_mean(1 - confidence) if len(values) > 1 else (np.nan, np.nan)
     return {"n": len(values), "estimate": float(np.mean(values)), "low": float(low), "high": float(high)}
+
+
+def over_trainings(
+    first: Float[np.ndarray, "resamples+1 runs"], second: Float[np.ndarray, "resamples+1 others"], n: int, freedom: int, confidence: float
+) -> dict:
+    """The mean over the trainings of one network minus that over another's, as a record about other units and other trainings.
+
+    A column is a training, a row a resample of the `n` units that all trainings see; `freedom` is theirs, see `freedom_of`. The variance
+    of the difference has three parts. Units: the variance of its resamples, whose weights spread more than a mean does by `widening`.
+    Trainings of either network: s^2 / R, of the R values on the sample itself, with R - 1 degrees of freedom. What one training makes of
+    single units is in the first part and in the others, and networks that learn from the same batches share some of their luck: both
+    make the interval rather too wide. A single unit says nothing about others: no interval.
+    """
+    difference = first.mean(1) - second.mean(1)
+    of_units = np.var(difference[1:]) / widening(freedom, confidence) ** 2
+    parts = np.array([of_units, *(own[0].var(ddof=1) / own.shape[1] for own in (first, second))])
+    half = half_width(parts, np.array([freedom, first.shape[1] - 1, second.shape[1] - 1]), confidence)
+    return {"n": int(n), "estimate": float(difference[0]), "low": float(difference[0] - half), "high": float(difference[0] + half)}
+
+
+def half_width(parts: Float[np.ndarray, "parts"], degrees: Int[np.ndarray, "parts"], confidence: float) -> float:
+    """Half the t interval of a number whose variance is a sum of independent parts, each with its degrees of freedom.
+
+    A part v with f degrees of freedom is distributed as its mean times chi-squared(f) / f, so that its own variance is about 2 v^2 / f.
+    Those of the parts add up to 2 sum(v^2 / f), which is the variance of a sum with F = sum(v)^2 / sum(v^2 / f) degrees of freedom
+    (Satterthwaite 1946). 0 where nothing varies.
+    """
+    variance = parts.sum()
+    if variance == 0:
+        return 0.0
+    freedom = variance**2 / (parts**2 / degrees).sum()
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
 
 
 def independent_rank_correlation(first: Float[np.ndarray, "n"], second: Float[np.ndarray, "n"], *, confidence: float) -> dict:

@@ -284,6 +284,45 @@ def test_an_order_and_its_reverse_have_finite_places_and_no_bound_beyond_one():
     assert forth["high"] == 1 and 0.999 < forth["low"] < 1 and back["low"] == -1 and -1 < back["high"] < -0.999
 
 
+def both(luck: float, spread: float) -> list[np.ndarray]:
+    """Three trainings of a network 2 above another's, each of whose means has the variance luck^2; two resamples off by the spread."""
+    runs, change = np.array([-1.0, 0.0, 1.0]) * luck * 3**0.5, np.array([[0.0], [1.0], [-1.0]]) * spread
+    return [2 + runs + change, np.tile(runs, (3, 1))]
+
+
+def test_degrees_of_freedom_are_units_less_strata():
+    rows = pd.DataFrame({"class": list("aaabbbcccc"), "seed": [0, 1, 2, 0, 1, 2, 0, 1, 2, 3]})
+    found = {target: bootstrap.freedom_of(rows, settings=Bootstrap(9, 0.95, 1, target)) for target in (SAME, OBJECTS, OTHER)}
+    assert found == {SAME: 4 - 1, OBJECTS: 10 - 3, OTHER: 3 - 1}
+
+
+def test_without_luck_of_trainings_a_difference_has_the_t_interval_of_its_units():
+    record = bootstrap.over_trainings(*both(0.0, 0.5 * bootstrap.widening(10, 0.9)), 11, 10, 0.9)
+    half = scipy.stats.t.ppf(0.95, 10) * 0.5
+    assert record == pytest.approx({"n": 11, "estimate": 2.0, "low": 2 - half, "high": 2 + half})
+
+
+def test_without_a_spread_of_units_a_difference_has_welchs_interval():
+    rng = np.random.default_rng(6)
+    first, second = rng.normal(1, 0.2, 4), rng.normal(0, 0.7, 3)
+    record = bootstrap.over_trainings(np.tile(first, (5, 1)), np.tile(second, (5, 1)), 9, 8, 0.95)
+    expected = scipy.stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    assert (record["low"], record["high"]) == pytest.approx((expected.low, expected.high))
+
+
+def test_three_equal_parts_of_two_degrees_have_six_together():
+    record = bootstrap.over_trainings(*both(1.0, bootstrap.widening(2, 0.95)), 3, 2, 0.95)
+    assert record["high"] - 2 == pytest.approx(scipy.stats.t.ppf(0.975, 6) * 3**0.5)
+
+
+def test_a_difference_in_which_nothing_varies_is_a_point_and_a_single_unit_has_no_interval():
+    assert bootstrap.over_trainings(*both(0.0, 0.0), 5, 4, 0.95) == {"n": 5, "estimate": 2.0, "low": 2.0, "high": 2.0}
+    first, second = both(1.0, 0.0)
+    first[1:] = np.nan
+    record = bootstrap.over_trainings(first, second, 1, 0, 0.95)
+    assert record["estimate"] == 2 and np.isnan([record["low"], record["high"]]).all()
+
+
 def test_holms_correction_is_statsmodels_and_leaves_out_what_is_no_number():
     rng = np.random.default_rng(3)
     for count in (1, 2, 7, 60):

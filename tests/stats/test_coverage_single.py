@@ -47,6 +47,25 @@ def test_the_t_interval_covers_a_mean_of_few_runs_or_shifts(runs):
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 
+@pytest.mark.parametrize("luck", [(0.0, 0.0), (0.05, 0.05), (0.2, 0.2), (0.2, 0.01)])
+def test_a_difference_of_two_networks_is_covered_for_other_objects_and_other_trainings(luck):
+    """Three trainings of each network on six objects of each of 8 classes: luck from none to most of what varies, and of one network.
+
+    A network has a taste for single objects, and so has a training. The truth is the distance of the networks, 0.3.
+    """
+    settings, rows, level, hits = Bootstrap(500, 0.95, 1, OBJECTS), keys(6), np.linspace(-0.2, 0.2, CLASSES).repeat(6), []
+    weights, units = bootstrap.resampling_weights(rows, settings=settings)
+    given = (len(rows), bootstrap.freedom_of(rows, settings=settings), settings.confidence)
+    for number in range(1000):
+        rng = np.random.default_rng([29, number])
+        hard, sides = level + rng.normal(0, 0.3, len(rows)), []
+        for height, own in zip((0.3, 0.0), luck, strict=True):
+            taste = rng.normal(0, 0.2, (len(rows), 1)) + rng.normal(0, 0.1, (len(rows), 3))
+            sides.append(weights[:, units] @ (height + hard[:, None] + taste + rng.normal(0, own, 3)) / len(rows))
+        hits.append(inside(bootstrap.over_trainings(*sides, *given), 0.3))
+    assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
+
+
 @pytest.mark.parametrize("target", [SAME, OBJECTS, OTHER])
 def test_a_mean_is_covered_for_every_target_on_data_of_its_kind(target):
     """Six rows of each of 8 classes by 40: seeds bind classes together, objects do not, other classes have other levels about 1."""
