@@ -5,7 +5,7 @@ seed share their initial noise (see `stats.bootstrap`), and paired, because all 
 the errors on images without a shift that no training has seen: from the answers to each image, or from published accuracies.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -158,6 +158,12 @@ def over_shifts(shares: Shares) -> Shares:
     with np.errstate(invalid="ignore"):
         samples = np.nanmean(shares.samples[:, :-1], axis=1, keepdims=True)
     return Shares(samples, [MEAN], shares.n[-1:], shares.models, shares.bins, shares.confidence)
+
+
+def averaged(shares: Shares, groups: dict[str, list[str]]) -> Shares:
+    """The same shares averaged over groups of models, such as the trainings of one network."""
+    samples = np.stack([shares.samples[:, :, [shares.models.index(name) for name in names]].mean(2) for names in groups.values()], 2)
+    return replace(shares, models=list(groups), samples=samples)
 
 
 def mean_accuracy(errors: Shares) -> pd.DataFrame:

@@ -333,3 +333,11 @@ def test_three_shifts_stand_for_all_and_small_ones_only_where_there_are_no_other
     assert accuracy.exemplars(table) == ["b", "d", "e"]
     assert accuracy.exemplars(table.assign(n=5)) == ["a", "c", "e"]
     assert accuracy.exemplars(table.head(1)) == ["a"]
+
+
+def test_shares_averaged_over_groups_of_models_keep_their_resamples():
+    errors = shares(random_predictions(5))
+    found = accuracy.averaged(errors, {"both": ["resnet", "alexnet"], "one": ["resnet"]})
+    assert found.models == ["both", "one"] and found.groups == errors.groups and found.n is errors.n
+    assert np.allclose(found.samples[:, :, 0], errors.samples.mean(2))
+    assert np.array_equal(found.samples[:, :, 1], errors.samples[:, :, errors.models.index("resnet")])

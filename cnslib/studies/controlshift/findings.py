@@ -31,12 +31,6 @@ def standard(answers: pd.DataFrame) -> Outcomes:
     return accuracy.outcomes(rows[[*tables.KEY, "top1"]].assign(model=model))
 
 
-def averaged(shares: Shares, groups: dict[str, list[str]]) -> Shares:
-    """The same shares averaged over groups of classifiers."""
-    samples = np.stack([shares.samples[:, :, axes.columns(shares, names)].mean(2) for names in groups.values()], 2)
-    return replace(shares, models=list(groups), samples=samples)
-
-
 def arms(models: list[str]) -> dict[str, list[str]]:
     """Networks that were trained in both ways: without and with augmentation."""
     augmented = [name for name in models if name.endswith(AUGMENTED)]
@@ -48,7 +42,7 @@ def by_set(answers: pd.DataFrame, reference: str, *, settings: Bootstrap) -> Sha
     rows = answers[(answers["network"] == reference) & ~answers["augmented"] & (answers["training"] != "truncation")]
     model = rows["training"] + " " + rows["run"].astype(str)
     errors = accuracy.error_shares(accuracy.outcomes(rows[[*tables.KEY, "top1"]].assign(model=model)), settings=settings)
-    return averaged(errors, {name: sorted(set(model[rows["training"] == name])) for name in sorted(set(rows["training"]))})
+    return accuracy.averaged(errors, {name: sorted(set(model[rows["training"] == name])) for name in sorted(set(rows["training"]))})
 
 
 def steepness(found: Outcomes, away: pd.DataFrame, *, space: str, settings: Bootstrap) -> Shares:
