@@ -1,8 +1,8 @@
 """The book: every executed notebook and the gallery of all figures as a site that opens from disk.
 
-`cns book` takes the executed copies as they are. It runs the lessons, the first notebook, and chapters that have no copy.
-A base model's notebook without one takes hours, so it is shown without outputs and says so. Pages go to build/book/source, and
-Sphinx makes build/book/html of them.
+`cns book` takes the executed copies as they are. It runs the lessons, the first notebook, and chapters that have no copy. A base model's
+notebook without one would train for hours, so it is run with the models that ship, and says so. Pages go to build/book/source, and Sphinx
+makes build/book/html of them.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from ruamel.yaml import YAML
 
 from cnslib.core import paths
 from cnslib.tools import kernels, runner
-from cnslib.tools.pages import folds, reference
+from cnslib.tools.pages import folds, reference, shipped
 
 SETTING = paths.ROOT / "docs" / "book"
 FIGURE = re.compile(r"""figures / f?["'](\w+)""")
-NOT_RUN = "*This notebook has not been run on this machine, so it is shown without its outputs. It takes hours; `make world` runs it.*"
+NOT_RUN = "*This notebook has not been run on this machine, so it is shown without its outputs.*"
 START = "start_here"
 WIDE = 640  # pixels
 STEPS = ("world", "inversion", "sliders", "generation", "filtering", "evaluation")
@@ -125,6 +125,18 @@ def executed(path: Path) -> Path | None:
 def waiting() -> list[str]:
     """The chapters that have no executed copy yet."""
     return [path.stem.split("_", 1)[1] for path in runner.steps() if path.parent == paths.NOTEBOOKS and not executed(path)]
+
+
+def unseen() -> list[Path]:
+    """The base models' notebooks whose executed copy is missing, or of other code."""
+    return [path for path in runner.steps() if path.parent != paths.NOTEBOOKS and code(executed(path)) != code(path)]
+
+
+def code(path: Path | None) -> list[str] | None:
+    """The code of a notebook, without the parameters that a run writes into its copy."""
+    cells = nbformat.read(path, as_version=4).cells if path else []
+    own = [cell for cell in cells if cell.cell_type == "code" and "injected-parameters" not in cell.metadata.get("tags", [])]
+    return [cell.source for cell in own] if path else None
 
 
 def shown(path: Path) -> nbformat.NotebookNode:
@@ -317,6 +329,9 @@ def main(arguments: list[str]) -> int:
         for step in waiting():
             print(f"book: running {step}", flush=True)
             runner.run(step, "params.yaml")
+        for path in unseen():
+            print(f"book: running {path.stem} with the models that ship", flush=True)
+            place(paths.Layout(".").executed / path.name, nbformat.writes(shipped.run(path)))
         print(f"book: open {paths.shown(make(paths.resolve(options.out)))}")
     except (RuntimeError, ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)

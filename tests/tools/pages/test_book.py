@@ -195,6 +195,21 @@ def test_a_chapter_without_an_executed_copy_waits_to_be_run(house):
     assert book.waiting() == ["labels"]
 
 
+def test_a_base_model_without_a_copy_of_its_present_code_waits_to_be_shown(house):
+    model = house / "notebooks" / "world" / "10_autoencoder.ipynb"
+    injected = new_code_cell("# Parameters", metadata={"tags": ["injected-parameters"]})
+    book.place(model, nbformat.writes(new_notebook(cells=[new_markdown_cell("# How much?"), new_code_cell("1 + 1")])))
+    try:
+        assert book.unseen() == [model]
+        for source, waiting in {"1 + 1": [], "1 + 2": [model]}.items():
+            copy = new_notebook(cells=[new_code_cell(source), injected])
+            book.place(house / "executed" / model.name, nbformat.writes(copy))
+            assert book.unseen() == waiting
+    finally:
+        model.unlink()
+        (house / "executed" / model.name).unlink()
+
+
 def test_a_row_of_the_gallery_without_a_figure_is_refused(house):
     with pytest.raises(ValueError, match=r"gallery.csv: \('failure', 'survival'\) is no figure of a notebook"):
         book.gallery([], {})
