@@ -35,7 +35,7 @@ LOADED = {
 }
 SAID = "*Run with the models that ship: {left}. `make world` runs all of it.*"
 LEFT = {"25_redrawing": "two scenes of each caption are drawn again; judges learn from more"}
-TRAINED = "where this notebook trains, what it has once written is loaded"
+TRAINED = "in place of training, it loads what it once wrote"
 
 
 def run(path: Path) -> nbformat.NotebookNode:
