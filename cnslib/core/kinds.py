@@ -102,7 +102,7 @@ DRAWN_BACKGROUNDS = Recipe("drawn-backgrounds", 1, ("cnslib.models.text_to_image
 EX1 = Recipe("scenarios", 1, ("cnslib.studies.scenarios.experiment1",), (CLASSIFIERS, SUBJECTS))
 EX1_PHOTOGRAPHS = Recipe("scenarios-photographs", 1, (), (EX1, OWN_CLASSIFIERS, PHOTOGRAPHS))
 EX2 = Recipe("scenarios-within", 2, ("cnslib.studies.scenarios.experiment2",), (PLAIN, STRONG, SUBJECTS))
-SEGMENTATION = Recipe("segmentation", 2, ("cnslib.studies.segmentation.masks",), (PLAIN, STRONG, SUBJECTS))
+SEGMENTATION = Recipe("segmentation", 3, ("cnslib.studies.segmentation.masks",), (PLAIN, STRONG, SUBJECTS))
 SALIENCY = Recipe("saliency", 1, ("cnslib.studies.segmentation.saliency",), (OWN_CLASSIFIERS, PHOTOGRAPHS, SUBJECTS))
 CORRUPTED_PHOTOGRAPHS = Recipe(
     "corrupted-photographs", 1, ("cnslib.studies.corruptions.photographs",), (CORRUPTED, EVALUATION, OWN_CLASSIFIERS, PHOTOGRAPHS)

@@ -11,6 +11,7 @@ SETTINGS = dataclasses.replace(
     read.load(paths.resolve("params.yaml"))["segmentation"],
     **{
         "encoder": "data/models/classifiers/resnet_xs",
+        "runs": 2,
         "steps": 2,
         "batch_size": 2,
         "images": 1,

@@ -11,7 +11,7 @@ from cnslib.core import paths
 LISTED = pd.read_csv(Path(__file__).with_name("intervals.csv")).set_index("function", verify_integrity=True)
 RECORDS = "bounds reflected record estimates percentiles joined correlation mean share means counted independent_share independent_mean"
 HELPERS = [
-    *(f"stats.bootstrap.{name}" for name in [*RECORDS.split(), "independent_rank_correlation", "jackknifed", "of_few"]),
+    *(f"stats.bootstrap.{name}" for name in [*RECORDS.split(), "independent_rank_correlation", "jackknifed", "of_few", "over_trainings"]),
     *("stats.accuracy.tabulate", "stats.accuracy.over_images", "stats.calibration.tabulate", "stats.line.along"),
     *("stats.bands.placed", "stats.bands.bounds", "stats.ranking.order_record", "method.inversion.jackknife"),
 ]  # what makes the interval of a number that it is given; each is used, or a part of one that is

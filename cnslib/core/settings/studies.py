@@ -256,10 +256,14 @@ class Controlshift(Resampled):
 
 @dataclass(frozen=True, config=STRICT)
 class Segmentation(Resampled):
-    """Segmentation and saliency under scenarios: networks, their encoder and training, and what is asked at which severities."""
+    """Segmentation and saliency under scenarios: networks, their encoder and trainings, and what is asked at which severities.
+
+    `runs` are the trainings of every network: two at least, since a single one cannot tell how much another would differ.
+    """
 
     networks: Annotated[Names, AfterValidator(reference_first)]
     encoder: str
+    runs: Some
     steps: Count
     batch_size: Count
     learning_rate: Positive

@@ -1,7 +1,10 @@
 """What notebook 41 says in words: the findings that open its captions, and its answer, each from the numbers of a table."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
+from cnslib.core.settings.studies import NETWORKS
 from cnslib.plots.captions.words import certain, interval, listed
 from cnslib.stats import verdicts
 from cnslib.studies.scenarios.subjects import Subject
@@ -64,6 +67,30 @@ def photographs(table: pd.DataFrame, area: dict) -> str:
     return f"On unchanged photographs {said} lies on the object, which covers {interval(area, '.0%')}"
 
 
+def luck(table: pd.DataFrame) -> str:
+    """How far apart the trainings of one network lie at most, and the means of the networks (rows as `masks.by_training` gives them)."""
+    groups = table.groupby("model")["estimate"]
+    apart, means = groups.max() - groups.min(), groups.mean()
+    own = f"The trainings of one network lie up to {apart.max():.3f} apart ({apart.idxmax()})"
+    size = f"n = {table['n'].iloc[0]} images, {table['training'].max()} trainings of each network"
+    return f"{own}, the means of the networks up to {means.max() - means.min():.3f}; {size}."
+
+
+def networks(coefficients: pd.DataFrame) -> str:
+    """Whether each network is surely above or below the reference, other images and other trainings allowed (as `masks.table3`)."""
+    rows = coefficients[coefficients["of"] == "network"].rename(columns={"ours": "estimate"})
+    if rows.empty:
+        return f"{NETWORKS[0]} stands alone."
+    said = "; ".join(f"{row['name']} {interval(row, '+.3f')}, {side(row)}" for row in rows.to_dict("records"))
+    size = f"n = {rows['n'].iloc[0]} images, {rows['trainings'].iloc[0]} trainings of each network"
+    return f"Mean IoU minus that of {NETWORKS[0]}, about other images and other trainings: {said}; {size}."
+
+
+def side(row: Mapping) -> str:
+    """On which side of 0 an interval lies."""
+    return "surely worse" if row["high"] < 0 else "surely better" if row["low"] > 0 else "not told apart"
+
+
 def claim(rho: dict) -> pd.DataFrame:
     """The statement of section 5.2 (Fig. 4), that robust models look at the foreground: a rank correlation below 0."""
     return verdicts.beside(pd.DataFrame([{"quantity": "rank correlation of share and lost accuracy", **rho}]), "below 0")
@@ -91,7 +118,8 @@ def answer(coefficients: pd.DataFrame, original: float, excess: pd.DataFrame, ch
     """
     worst = coefficients[coefficients["of"] == "scenario"].sort_values("ours").iloc[0].rename({"ours": "estimate"})
     sure = "Yes, where outlines are asked for" if worst["high"] < 0 else "Not shown where outlines are asked for"
-    first = f"{sure}: '{worst['name']}' changes the networks' mean IoU of {original:.2f} by {interval(worst, '+.2f')}, n = {worst['n']}"
+    size = f"n = {worst['n']} images, {worst['trainings']} trainings"
+    first = f"{sure}: '{worst['name']}' changes the networks' mean IoU of {original:.2f} by {interval(worst, '+.2f')}, {size}"
     second = f"{apart(excess)}; {answered(changes)}"
     return f"{first}. {second}. {sentence(worded(rho))} (rank correlation {interval(rho)}, n = {rho['n']})."
 

@@ -3,7 +3,8 @@
 Small networks learn exact masks of garments. Output 0 is the background, output 1 + i the garment i of `scenes.CLASSES`; they learn the
 benchmark's classes alone, so that a garment that was left out is no answer. Weights are not kept; what is kept of every image are the
 pixels that prediction and truth share and cover together, label by label. IoU, mIoU, failures and shares on the foreground follow from
-these counts, with intervals, beside what the paper says of them.
+these counts, with intervals, beside what the paper says of them. Every network is trained several times: what is said of a network is
+the mean over its trainings, and a difference of two networks has an interval about other trainings, too.
 
 A trajectory is one image under one scenario, which stands in the column `shift`; its severity stands in `scale`.
 """
@@ -54,32 +55,39 @@ overlaps = tables.schema(
 )
 
 
+def trainings(settings: Segmentation) -> dict[str, list[str]]:
+    """The names of every network's trainings, which stand in the column `model`."""
+    return {name: [f"{name} {run}" for run in range(1, settings.runs + 1)] for name in settings.networks}
+
+
 def answer(
     classes: list[str], *, settings: Segmentation, drawing: Drawing, device: str, folder: Path, checkpoints: Path
 ) -> dict[str, dict[str, Path]]:
-    """Trains the networks whose answers are missing or outdated; per network the tables `overlaps` and `maps` (of seed 0).
+    """Makes the trainings whose answers are missing or outdated; per training the tables `overlaps` and `maps` (of seed 0).
 
     Raises ValueError for an encoder that does not fit, FileNotFoundError for a missing one.
     """
-    files = {name: (f"{identifier(name)}.parquet", stamp(name, classes, settings, drawing)) for name in settings.networks}
+    runs = {one: (name, run) for name, own in trainings(settings).items() for run, one in enumerate(own, 1)}
+    files = {one: (f"{identifier(one)}.parquet", stamp(*key, classes, settings, drawing)) for one, key in runs.items()}
     shelves = {kind: units.Shelf(folder / kind, files) for kind in ("maps", "overlaps")}
-    waiting = {name for shelf in shelves.values() for name in shelf.waiting()}
-    made = {name: {kind: shelf[name] for kind, shelf in shelves.items()} for name in settings.networks}
+    waiting = {one for shelf in shelves.values() for one in shelf.waiting()}
+    made = {one: {kind: shelf[one] for kind, shelf in shelves.items()} for one in runs}
     found = inputs.garments(classes, settings=settings, drawing=drawing) if waiting else []  # once: their folder is one process's
-    pieces = [(name, classes, settings, found, device, made[name], checkpoints) for name in settings.networks if name in waiting]
-    workers.each(train_and_answer, pieces, device=device, desc="networks")
-    return {name: {kind: unit.path for kind, unit in own.items()} for name, own in made.items()}
+    pieces = [(*key, classes, settings, found, device, made[one], checkpoints) for one, key in runs.items() if one in waiting]
+    workers.each(train_and_answer, pieces, device=device, desc="trainings")
+    return {one: {kind: unit.path for kind, unit in own.items()} for one, own in made.items()}
 
 
-def stamp(name: str, classes: list[str], settings: Segmentation, drawing: Drawing) -> units.Stamp:
-    """What the answers of one network depend on."""
-    others = ("networks", "overlap", "photographs", "photo_classifiers", "bootstrap")
+def stamp(name: str, run: int, classes: list[str], settings: Segmentation, drawing: Drawing) -> units.Stamp:
+    """What the answers of one training depend on."""
+    others = ("networks", "runs", "overlap", "photographs", "photo_classifiers", "bootstrap")
     kept = {key: value for key, value in asdict(settings).items() if key not in others}
-    return kinds.SEGMENTATION.stamp(name, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder), drawing.digest)
+    return kinds.SEGMENTATION.stamp(name, run, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder), drawing.digest)
 
 
 def train_and_answer(
     name: str,
+    run: int,
     classes: list[str],
     settings: Segmentation,
     garments: list[Subject],
@@ -88,13 +96,13 @@ def train_and_answer(
     checkpoints: Path,
 ) -> None:
     """One unit: trains a network, lets it segment held-out garments in every state, and writes what came out."""
-    checkpoint = checkpoints / f"{identifier(name)}-{made['maps'].made_from[:12]}.pt"
-    model = train(name, classes, settings=settings, checkpoint=checkpoint, device=device)
+    checkpoint = checkpoints / f"{made['maps'].path.stem}-{made['maps'].made_from[:12]}.pt"
+    model = train(name, run, classes, settings=settings, checkpoint=checkpoint, device=device)
     found, maps = [], []
     for own in garments:
         predicted = segment(model, inputs.pictures(own, settings.severities, seed=settings.seed), device=device)
         keys = inputs.keys(own, settings.severities)
-        found.append(rows(predicted, truth(own.mask, own.label), keys).assign(model=name))
+        found.append(rows(predicted, truth(own.mask, own.label), keys).assign(model=trainings(settings)[name][run - 1]))
         maps += [{**key, "image": tables.encode(image)} for key, image in zip(keys, predicted, strict=True) if kept(key)]
     tables.write_unit(pd.DataFrame(maps), made["maps"], tables.images)
     tables.write_unit(pd.concat(found, ignore_index=True), made["overlaps"], overlaps)
@@ -122,18 +130,22 @@ def network(name: str, encoder: str) -> nn.Module:
     return model
 
 
-def train(name: str, classes: list[str], *, settings: Segmentation, checkpoint: Path, device: str) -> nn.Module:
-    """Trains a network on fresh catalog scenes of these classes without a scenario: cross-entropy of every pixel, mirror augmentation."""
-    pool = scenes.garments(paths.GARMENTS, "catalog", classes)
-    training.begin(settings.seed)
+def train(name: str, run: int, classes: list[str], *, settings: Segmentation, checkpoint: Path, device: str) -> nn.Module:
+    """Trains a network on fresh catalog scenes of these classes without a scenario: cross-entropy of every pixel, mirror augmentation.
+
+    Another run has other weights in its decoder and other batches; its encoder starts from the same weights. The networks of a run see
+    the same batches.
+    """
+    pool, seed = scenes.garments(paths.GARMENTS, "catalog", classes), settings.seed + run - 1
+    training.begin(seed)
     model = network(name, settings.encoder)
-    schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
+    schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=seed)
 
     def one(key: tuple) -> tuple[Tensor, Tensor]:
         image, target = batch(pool, key, settings.batch_size)
         return training.normalise(image), target
 
-    key = ("segmentation", settings.seed)
+    key = ("segmentation", seed)
     return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=device, half=False)
 
 
@@ -261,22 +273,48 @@ def miou(found: Outcomes, counts: pd.DataFrame, *, settings: Bootstrap) -> Share
     return Shares(np.nanmean(ratios, axis=0), above.groups, above.n, above.models, above.bins, above.confidence)
 
 
-def effects(shares: Shares, *, settings: Bootstrap) -> pd.DataFrame:
+def at_ends(shares: Shares) -> Float[np.ndarray, "resamples+1 models"]:
+    """The mean over the originals and the ends of Table 3's scenarios, each of which weighs the same."""
+    places = [shares.groups.index(name) for name in SCENARIOS.values() if name in shares.groups]
+    return np.concatenate([shares.samples[:, places[:1]][..., 0], shares.samples[:, places][..., -1]], 1).mean(1)
+
+
+def of_scenarios(shares: Shares) -> pd.DataFrame:
+    """What each scenario of Table 3 changes at its end, mean over all trainings; intervals are about other images alone."""
+    ends = [name for name in SCENARIOS.values() if name in shares.groups]
+    samples = shares.samples[:, [shares.groups.index(name) for name in ends]]
+    changes = (samples[..., -1] - samples[..., 0]).mean(2)
+    told = {"of": "scenario", "name": ends, "trainings": len(shares.models)}
+    return pd.DataFrame({**told, **bootstrap.estimates(changes, shares.n[0], shares.confidence)})
+
+
+def of_networks(shares: Shares, trained: dict[str, list[str]], *, freedom: int) -> pd.DataFrame:
+    """How far each network of Table 3 is above the reference; intervals are about other images and other trainings.
+
+    `trained` names the trainings of every network, see `trainings`, `freedom` is that of the images, see `bootstrap.freedom_of`.
+    """
+    values = at_ends(shares)
+    runs = {name: values[:, [shares.models.index(one) for one in own]] for name, own in trained.items()}
+    given = (runs[NETWORKS[0]], int(shares.n[0]), freedom, shares.confidence)
+    found = {name: bootstrap.over_trainings(runs[name], *given) for name in MODELS.values() if name in runs}
+    return pd.DataFrame([{"of": "network", "name": name, "trainings": runs[name].shape[1], **own} for name, own in found.items()])
+
+
+def effects(shares: Shares, trained: dict[str, list[str]], *, freedom: int) -> pd.DataFrame:
     """Coefficients of Table 3's regression: of a scenario at its end against originals, of a network against the reference.
 
-    In a balanced table with dummies for model, scenario and class they are differences of means.
+    In a balanced table with dummies for model, scenario and class they are differences of means. `trainings` counts those of all
+    networks for a scenario, and those of each of the two for a network.
     """
-    samples = shares.samples
-    ends = [name for name in SCENARIOS.values() if name in shares.groups]
-    places = [shares.groups.index(name) for name in ends]
-    kept = np.concatenate([samples[:, places][..., -1], samples[:, places[:1]][..., 0]], 1)  # scenarios, and the originals once
-    found = [("scenario", name, (samples[:, g, :, -1] - samples[:, g, :, 0]).mean(1)) for name, g in zip(ends, places, strict=True)]
-    reference = shares.models.index(NETWORKS[0])
-    others = [name for name in MODELS.values() if name in shares.models]
-    found += [("network", name, (kept[:, :, shares.models.index(name)] - kept[:, :, reference]).mean(1)) for name in others]
-    return pd.DataFrame(
-        [{"of": of, "name": name, **bootstrap.record(values, shares.n[0], settings.confidence)} for of, name, values in found]
-    )
+    return pd.concat([of_scenarios(shares), of_networks(shares, trained, freedom=freedom)], ignore_index=True)
+
+
+def by_training(shares: Shares, trained: dict[str, list[str]]) -> pd.DataFrame:
+    """The mean `at_ends` of every training: (model, training, n, estimate, low, high), intervals about other images alone."""
+    keys = [(name, run) for name, own in trained.items() for run in range(1, len(own) + 1)]
+    values = at_ends(shares)[:, [shares.models.index(trained[name][run - 1]) for name, run in keys]]
+    table = pd.DataFrame(keys, columns=["model", "training"])
+    return table.assign(**bootstrap.estimates(values, shares.n[0], shares.confidence))
 
 
 def table3(found: pd.DataFrame) -> pd.DataFrame:

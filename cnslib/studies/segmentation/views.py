@@ -48,11 +48,11 @@ def key(axes: Axes, classes: list[str]) -> None:
     axes.legend(handles=patches, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(patches), fontsize="x-small", handlelength=1)
 
 
-def segmentations(own: Subject, files: dict[str, dict[str, Path]], *, seed: int) -> tuple[Sheet, list[str]]:
-    """Pictures, the exact mask and every network's map of one garment in its original and at the end of each scenario (Fig. 7)."""
+def segmentations(own: Subject, files: list[dict[str, Path]], *, seed: int) -> tuple[Sheet, list[str]]:
+    """Pictures, the exact mask and some trainings' maps of one garment in its original and at the end of each scenario (Fig. 7)."""
     colours = palette()
     truth = np.broadcast_to(colours[masks.truth(own.mask, own.label)], (len(columns(own)), *own.image.shape))
-    drawn = [colours[predicted(tables.read(file["maps"], tables.images), own)] for file in files.values()]
+    drawn = [colours[predicted(tables.read(file["maps"], tables.images), own)] for file in files]
     return np.stack([inputs.pictures(own, ENDS, seed=seed), truth, *drawn]), columns(own)
 
 

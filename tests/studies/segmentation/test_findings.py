@@ -28,6 +28,25 @@ def test_survival_names_both_ends_with_their_mean_over_the_networks():
     assert said == "Fewest masks survive 'segmented' (mean mIoU 0.20), most 'grey' (mean mIoU 0.50)"
 
 
+def test_the_luck_of_trainings_stands_beside_the_distance_of_the_networks():
+    """FPN's trainings are 0.2 apart, PSPNet's 0.1; the means of the two are 0.4 and 0.65."""
+    rows = [("FPN", 1, 0.3), ("FPN", 2, 0.5), ("PSPNet", 1, 0.6), ("PSPNet", 2, 0.7)]
+    said = findings.luck(pd.DataFrame(rows, columns=["model", "training", "estimate"]).assign(n=48))
+    assert said.startswith(
+        "The trainings of one network lie up to 0.200 apart (FPN), the means of the networks up to 0.250; n = 48 images, 2"
+    )
+
+
+def test_a_network_is_said_to_be_worse_or_better_by_its_whole_interval():
+    rows = [("scenario", "grey", -0.1, -0.2, -0.05), ("network", "FPN", -0.02, -0.05, 0.01), ("network", "PSPNet", -0.09, -0.15, -0.03)]
+    table = pd.DataFrame(rows, columns=["of", "name", "ours", "low", "high"]).assign(n=48, trainings=3)
+    said = findings.networks(table)
+    assert "other trainings: FPN -0.020 (-0.050 to +0.010), not told apart; PSPNet -0.090 (-0.150 to -0.030), surely worse; n = 48" in said
+    assert said.endswith("n = 48 images, 3 trainings of each network.")
+    assert "FPN -0.020 (+0.001 to +0.100), surely better" in findings.networks(table.assign(low=0.001, high=0.1))
+    assert findings.networks(table[table["of"] == "scenario"]) == "DeepLabV3Plus stands alone."
+
+
 def test_who_looks_at_the_garment_is_counted_by_whole_intervals_on_either_side():
     said = findings.looking(EXCESS, CHANGES)
     assert said.startswith("1 of 3 classifiers surely look at the garment more than chance would, 1 surely less; the share on it changes")
@@ -69,10 +88,11 @@ def test_the_claim_about_robust_models_is_decided_by_the_interval(low, high, ver
     rho = {"n": 5, "estimate": (low + high) / 2, "low": low, "high": high}
     assert findings.claim(rho)["verdict"].tolist() == [verdict] and findings.correlation(rho).startswith(words)
     rows = [("scenario", "grey", 0.1, 0.0, 0.2), ("scenario", "segmented", -0.5, -0.6, -0.4), ("network", "FPN", -0.9, -1.0, -0.8)]
-    coefficients = pd.DataFrame(rows, columns=["of", "name", "ours", "low", "high"]).assign(n=48)
+    coefficients = pd.DataFrame(rows, columns=["of", "name", "ours", "low", "high"]).assign(n=48, trainings=9)
     said = findings.answer(coefficients, 0.6, EXCESS, CHANGES, rho)
     assert said.startswith(
-        "Yes, where outlines are asked for: 'segmented' changes the networks' mean IoU of 0.60 by -0.50 (-0.60 to -0.40), n = 48. 1"
+        "Yes, where outlines are asked for: 'segmented' changes the networks' mean IoU of 0.60 by -0.50 (-0.60 to -0.40), n = 48 images, 9 "
+        "trainings. 1"
     )
     assert f"{words} (rank correlation" in said and said.endswith("n = 5).")
     assert findings.answer(coefficients.assign(high=0.1), 0.6, EXCESS, CHANGES, rho).startswith("Not shown where outlines")

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 import torch
 from tiny_segmentation import SETTINGS, key
 from tiny_settings import changed
@@ -14,6 +15,7 @@ from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED
 from cnslib.models import encoders
 from cnslib.stats import accuracy
+from cnslib.stats.accuracy import Shares
 from cnslib.studies.segmentation import inputs, masks
 from cnslib.world import scenes
 
@@ -56,19 +58,22 @@ def test_miou_divides_sums_and_not_images():
 
 
 def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path, drawing, monkeypatch):
-    """The smallest unit twice; another seed gives another answer."""
+    """The smallest unit twice; another seed gives another answer, and so does another run, about the same garments."""
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-    written = []
-    for number, seed in enumerate((1, 1, 2)):
+    written, stamps = [], []
+    for number, (seed, run) in enumerate(((1, 1), (1, 1), (2, 1), (1, 2))):
         folder = tmp_path / str(number)
         settings = dataclasses.replace(SETTINGS, seed=seed)
-        made_from = masks.stamp("PSPNet", ["bag"], settings, drawing)
-        made = {kind: units.Unit(folder / f"{kind}.parquet", made_from) for kind in ("maps", "overlaps")}
+        stamps.append(masks.stamp("PSPNet", run, ["bag"], settings, drawing))
+        made = {kind: units.Unit(folder / f"{kind}.parquet", stamps[-1]) for kind in ("maps", "overlaps")}
         garments = inputs.garments(["bag"], settings=settings, drawing=drawing)
-        masks.train_and_answer("PSPNet", ["bag"], settings, garments, "cpu", made, folder / "checkpoints")
+        masks.train_and_answer("PSPNet", run, ["bag"], settings, garments, "cpu", made, folder / "checkpoints")
         written.append(made["overlaps"].path.read_bytes())
         assert not list((folder / "checkpoints").glob("*.pt"))
     assert written[0] == written[1] != written[2]
+    one, other = (tables.read(tmp_path / number / "overlaps.parquet", masks.overlaps) for number in ("0", "3"))
+    assert set(one["model"]) == {"PSPNet 1"} and set(other["model"]) == {"PSPNet 2"}
+    assert other["intersection"].tolist() != one["intersection"].tolist() and stamps[3] != stamps[0] == stamps[1]
     maps = tables.read(tmp_path / "0" / "maps.parquet", tables.images)
     assert len(maps) == 1 + len(inputs.NAMES)
 
@@ -87,25 +92,53 @@ def test_the_encoder_starts_from_the_given_weights():
     assert set(own) <= set(trained) and all(torch.equal(own[name], trained[name]) for name in own)
 
 
-def test_effects_are_differences_of_means():
-    """In grey the reference loses 0.3 and PSPNet 0.1, on average 0.2; PSPNet is ahead by 0.2 then, by 0 before, on average by 0.1.
+TRAINED = {name: [f"{name} 1", f"{name} 2"] for name in ("DeepLabV3Plus", "PSPNet")}
+
+
+def measured(luck: float) -> Shares:
+    """In grey the reference loses 0.3 and PSPNet 0.1; both trainings of PSPNet are off by the luck, to either side.
 
     Two equal objects: what both show is certain.
     """
     values = {("DeepLabV3Plus", 0.0): 0.9, ("DeepLabV3Plus", 1.0): 0.6, ("PSPNet", 0.0): 0.9, ("PSPNet", 1.0): 0.8}
+    off = {"PSPNet 1": luck, "PSPNet 2": -luck}
     rows = pd.DataFrame(
         [
-            {**key("grey", seed=seed, severity=s), "model": model, "iou": value, "top1": "trouser"}
+            {**key("grey", seed=seed, severity=s), "model": run, "iou": value + off.get(run, 0.0), "top1": "trouser"}
             for (model, s), value in values.items()
+            for run in TRAINED[model]
             for seed in (0, 1)
         ]
     )
-    found = accuracy.outcomes(rows)
-    shares = masks.means(found, rows, "iou", settings=SETTINGS.bootstrap)
-    table = masks.table3(masks.effects(shares, settings=SETTINGS.bootstrap)).set_index("name")
+    return masks.means(accuracy.outcomes(rows), rows, "iou", settings=SETTINGS.bootstrap)
+
+
+def test_effects_are_differences_of_means():
+    """Grey takes 0.3 and 0.1, on average 0.2; PSPNet is ahead by 0.2 in grey, by 0 before, on average by 0.1."""
+    table = masks.table3(masks.effects(measured(0.0), TRAINED, freedom=1)).set_index("name")
     assert table["ours"].to_dict() == pytest.approx({"grey": -0.2, "PSPNet": 0.1})
     assert table["published"].to_dict() == {"grey": -0.01929, "PSPNet": -0.045}
     assert table["verdict"].to_dict() == {"grey": "same direction", "PSPNet": "opposite direction"}
+    assert table["n"].to_dict() == {"grey": 2, "PSPNet": 2} and table["trainings"].to_dict() == {"grey": 4, "PSPNet": 2}
+
+
+def test_the_luck_of_trainings_widens_the_interval_of_a_network_and_of_no_scenario():
+    """Two trainings at 0.1 on either side of their mean: a variance of 0.02, of the mean 0.01, and one degree of freedom."""
+    table = masks.effects(measured(0.1), TRAINED, freedom=1).set_index("name")
+    half = scipy.stats.t.ppf(0.975, 1) * 0.1
+    assert table.loc["PSPNet", ["estimate", "low", "high"]].tolist() == pytest.approx([0.1, 0.1 - half, 0.1 + half])
+    assert table.loc["grey", ["estimate", "low", "high"]].tolist() == pytest.approx([-0.2] * 3)
+
+
+def test_every_training_has_its_own_mean_over_originals_and_ends():
+    table = masks.by_training(measured(0.1), TRAINED)
+    assert table[["model", "training"]].to_numpy().tolist() == [[name, run] for name in TRAINED for run in (1, 2)]
+    assert table["estimate"].tolist() == pytest.approx([0.75, 0.75, 0.95, 0.75])
+
+
+def test_a_network_has_as_many_trainings_as_runs_each_with_a_name():
+    names = masks.trainings(changed(SETTINGS, networks=["DeepLabV3Plus", "FPN"], runs=2))
+    assert names == {"DeepLabV3Plus": ["DeepLabV3Plus 1", "DeepLabV3Plus 2"], "FPN": ["FPN 1", "FPN 2"]}
 
 
 def test_a_perfect_order_correlates_fully():
@@ -129,6 +162,7 @@ def test_a_mask_without_an_object_or_of_another_size_has_no_iou():
         ({"severities": [0.0, 0.5]}, r"segmentation\.severities.*from 0.0 to 1.0"),
         ({"overlap": 1.5}, r"segmentation\.overlap: 1.5"),
         ({"images": 0}, r"segmentation\.images: 0"),
+        ({"runs": 1}, r"segmentation\.runs: 1"),
     ],
 )
 def test_one_clear_error_names_what_the_section_may_hold(changes, message):
