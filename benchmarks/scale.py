@@ -133,8 +133,8 @@ def failure_tables(found: accuracy.Outcomes, failures: accuracy.Shares, errors: 
         "median": failure.median_scale(failures),
         "log_rank": failure.log_rank(found, settings=BOOTSTRAP),
         "recovered": failure.recovered(found, settings=BOOTSTRAP),
-        "spread": failure.spread(failures),
-        "abrupt": pd.DataFrame([failure.more_abrupt(failures, "cartoon style", "heavy snow")]),
+        "spread": failure.spread(found, settings=BOOTSTRAP),
+        "abrupt": pd.DataFrame([failure.more_abrupt(found, "cartoon style", "heavy snow", settings=BOOTSTRAP)]),
     }
 
 
