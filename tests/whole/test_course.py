@@ -1,5 +1,7 @@
 """The course: every lesson has what a lesson needs, runs unanswered, and its solutions are right."""
 
+import ast
+import builtins
 import json
 import re
 
@@ -46,6 +48,30 @@ def test_every_exercise_is_blank_is_checked_by_its_name_and_has_a_solution(name)
         assert cell.source == f'{BLANK}\nsheet.check("{key}", answer)'
     assert list(asked(name)) == list(exercises.solutions(name))
     assert all("answer = " in code and BLANK not in code for code in exercises.solutions(name).values())
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_solution_stands_alone(name):
+    """Who solved the exercises before it otherwise, or not, can still run it: it asks for nothing that only a solution makes."""
+    known, code = set(dir(builtins)), exercises.solutions(name)
+    for cell in (cell for cell in lesson(name).cells if cell.cell_type == "code"):
+        assert used(code.get(cell.id, "")) <= known, cell.id
+        known |= made(cell.source)
+
+
+def used(source: str) -> set[str]:
+    """The names that a text asks for and does not make."""
+    tree = ast.parse(source)
+    asked = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return asked - made(source)
+
+
+def made(source: str) -> set[str]:
+    """The names that a text assigns or imports."""
+    nodes = list(ast.walk(ast.parse(source)))
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    return bound | {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
 
 
 @pytest.mark.parametrize("name", LESSONS)

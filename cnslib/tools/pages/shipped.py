@@ -18,13 +18,16 @@ FEW = """from dataclasses import replace
 run = start("redrawing", params, overlay)
 base, settings = run.base, replace(run.settings, per_caption=2)
 run"""
+ONE = """pipe = text_to_image.load_pipeline(paths.MODELS / "mini-sd", base.device)
+pools = {"web": scenes.garments(paths.GARMENTS, "web", base.classes)}
+files = {"web": redrawing.place(paths.CHECKPOINTS, "web")}"""
 # By notebook and cell, what is run in place of a training.
 LOADED = {
     "10_autoencoder": {
         "train": 'from diffusers import AutoencoderKL\nvae = AutoencoderKL.from_pretrained(paths.MODELS / "mini-sd" / "vae").float()',
     },
     "20_diffusion": {"draw-training": "vae = vae.float()"},
-    "25_redrawing": {"redraw03": FEW},
+    "25_redrawing": {"redraw03": FEW, "redraw05": ONE},
     "30_contrastive": {"contrast-train": ""},
     "40_selfsupervised": {
         "views-training": 'from cnslib.models import encoders\nbackbone = encoders.ImageEncoder(str(paths.MODELS / "mini-dino")).model',
@@ -34,7 +37,7 @@ LOADED = {
     },
 }
 SAID = "*Run with the models that ship: {left}. `make world` runs all of it.*"
-LEFT = {"25_redrawing": "two scenes of each caption are drawn again; judges learn from more"}
+LEFT = {"25_redrawing": "two scenes of each caption are drawn again, of the web pool; judges learn from more"}
 TRAINED = "in place of training, it loads what it once wrote"
 
 
