@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int, Shaped
+from statsmodels.stats.proportion import proportion_confint
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
@@ -109,7 +110,18 @@ def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bi
 
 def accuracy(errors: Shares) -> pd.DataFrame:
     """Share of correctly classified images per shift, model and scale."""
-    return tabulate(1 - errors.samples, errors, errors.bins)
+    return unanimous(tabulate(1 - errors.samples, errors, errors.bins), errors.confidence)
+
+
+def unanimous(table: pd.DataFrame, confidence: float) -> pd.DataFrame:
+    """A table of shares, with Wilson's interval of n cases where all are alike: resamples of such know no other, as in `bootstrap.rate`.
+
+    Cases of one seed count one by one; with fixed classes that is nearly what simulated intervals ask (`answers.exams`).
+    """
+    same = table["estimate"].isin([0.0, 1.0]) & table["low"].eq(table["high"])
+    found = (table["estimate"] * table["n"]).where(same), table["n"].where(same)
+    low, high = proportion_confint(*found, alpha=1 - confidence, method="wilson")
+    return table.assign(low=table["low"].mask(same, low), high=table["high"].mask(same, high))
 
 
 def accuracy_drop(errors: Shares) -> pd.DataFrame:
@@ -168,7 +180,8 @@ def averaged(shares: Shares, groups: dict[str, list[str]]) -> Shares:
 
 def mean_accuracy(errors: Shares) -> pd.DataFrame:
     """Accuracy averaged over the models, per shift and scale."""
-    return tabulate(1 - errors.samples.mean(2, keepdims=True), errors, errors.bins, models=[MEAN_MODEL])
+    right = 1 - errors.samples.mean(2, keepdims=True)
+    return unanimous(tabulate(right, errors, errors.bins, models=[MEAN_MODEL]), errors.confidence)
 
 
 def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:

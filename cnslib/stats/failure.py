@@ -15,7 +15,7 @@ from scipy.stats import t
 from cnslib.core import tables
 from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.stats import bootstrap
-from cnslib.stats.accuracy import ALL, NEVER, Outcomes, Shares, outcomes, resample, tabulate
+from cnslib.stats.accuracy import ALL, NEVER, Outcomes, Shares, outcomes, resample, tabulate, unanimous
 from cnslib.stats.bootstrap import holm, record
 
 LEAST_UNITS = 12  # with failures above scale 0: of simulated spreads of fewer, fewer than 92 in 100 intervals held the truth
@@ -52,7 +52,7 @@ def failure_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
 
 def failure_distribution(failures: Shares) -> pd.DataFrame:
     """Share of all trajectories that fail first at each scale, or never (Fig. 8; N counts trajectories, not failures)."""
-    return tabulate(failures.samples, failures, failures.bins)
+    return unanimous(tabulate(failures.samples, failures, failures.bins), failures.confidence)
 
 
 def intervals(found: Outcomes) -> pd.DataFrame:
@@ -77,7 +77,7 @@ def curves(failures: Shares) -> pd.DataFrame:
 
     All trajectories are observed at every scale, so the product-limit estimate is one minus the failures so far.
     """
-    return tabulate(1 - failures.samples[..., :-1].cumsum(-1), failures, failures.bins[:-1])
+    return unanimous(tabulate(1 - failures.samples[..., :-1].cumsum(-1), failures, failures.bins[:-1]), failures.confidence)
 
 
 def median_scale(failures: Shares) -> pd.DataFrame:
@@ -156,7 +156,7 @@ def recovered(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
     """Share of trajectories on which a model is right again after its first failure, per shift and model: those are not monotone."""
     again = (np.maximum.accumulate(found.wrong, axis=-1) & ~found.wrong).any(-1)
     shares = resample(found, again[..., None], [0], settings=settings)
-    return tabulate(shares.samples, shares, [0]).drop(columns="scale")
+    return unanimous(tabulate(shares.samples, shares, [0]), shares.confidence).drop(columns="scale")
 
 
 def deviations(failures: Shares) -> Float[np.ndarray, "resamples+1 groups models"]:

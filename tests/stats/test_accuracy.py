@@ -24,6 +24,17 @@ def test_three_trajectories_at_three_scales_counted_by_hand():
     assert accuracy.outcomes(predictions(HAND)).wrong.dtype == bool
 
 
+def test_shares_of_trajectories_that_are_all_alike_have_wilsons_interval():
+    """Twelve of twelve right, then twelve of twelve wrong; where they differ the interval stays that of the resamples."""
+    words = {"alexnet": ["..x"] * 12, "resnet": [".xx"] * 6 + ["..x"] * 6}
+    table = accuracy.accuracy(shares(predictions(words))).query("shift == @accuracy.ALL").set_index(["model", "scale"])
+    right, wrong = (bootstrap.counted(hits, 12, confidence=0.95) for hits in (12, 0))
+    for place, expected in ((("alexnet", 0.5), right), (("alexnet", 1.0), wrong), (("resnet", 0.0), right)):
+        assert table.loc[place, ["n", "estimate", "low", "high"]].to_dict() == pytest.approx(expected)
+    mixed = table.loc[("resnet", 0.5)]
+    assert 0 < mixed["low"] < 0.5 < mixed["high"] < 1 and mixed["low"] != pytest.approx(bootstrap.counted(6, 12, confidence=0.95)["low"])
+
+
 def test_a_number_over_all_images_has_the_trajectories_of_all_shifts():
     errors = shares(pd.concat([predictions(HAND), predictions(HAND, "heavy fog"), predictions(HAND, "heavy rain")]))
     found = accuracy.over_images(np.array([0.5, 0.4, 0.6]), errors)

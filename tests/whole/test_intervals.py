@@ -12,7 +12,13 @@ LISTED = pd.read_csv(Path(__file__).with_name("intervals.csv")).set_index("funct
 RECORDS = "bounds reflected record estimates percentiles joined correlation mean share means counted independent_share independent_mean"
 HELPERS = [
     *(f"stats.bootstrap.{name}" for name in [*RECORDS.split(), "independent_rank_correlation", "jackknifed", "of_few", "over_trainings"]),
-    *("stats.accuracy.tabulate", "stats.accuracy.over_images", "stats.calibration.tabulate", "stats.line.along"),
+    *(
+        "stats.accuracy.tabulate",
+        "stats.accuracy.unanimous",
+        "stats.accuracy.over_images",
+        "stats.calibration.tabulate",
+        "stats.line.along",
+    ),
     *("stats.bands.placed", "stats.bands.bounds", "stats.ranking.order_record", "method.inversion.jackknife"),
 ]  # what makes the interval of a number that it is given; each is used, or a part of one that is
 FOREIGN = {"proportion_confint", "confint_proportions_2indep", "conf_int", "confidence_interval", "tconfint_mean"}
