@@ -48,8 +48,14 @@ def lost(fates: pd.DataFrame) -> pd.Series:
 def accuracy(fates: pd.DataFrame, counts: np.ndarray, *, note: str) -> str:
     """The caption of first failures and accuracy per shift."""
     share = lost(fates)
-    finding = f"{share.idxmax()} takes another {share.max():.0%} of the objects from these classifiers, {share.idxmin()} {share.min():.0%}"
+    most, least = (listed(level(share, end).index) for end in (share.max(), share.min()))
+    finding = f"These classifiers lose another {share.max():.0%} of the objects under {most}, {share.min():.0%} under {least}"
     return f"{finding}. {extent(counts)} trajectories per shift; lines: {note}; dotted: no shift"
+
+
+def level(values: pd.Series, end: float) -> pd.Series:
+    """The values that are equal to one of them, up to rounding."""
+    return values[np.isclose(values, end, rtol=0, atol=1e-9)]
 
 
 def accuracy_seen(fates: pd.DataFrame) -> str:
@@ -69,14 +75,18 @@ def falls(steps: pd.DataFrame) -> str:
 
 def hardness(last: pd.DataFrame, *, note: str) -> str:
     """The caption of the mean accuracy under each shift at the last severity."""
-    mildest, hardest = extremes(last.set_index("shift")["estimate"], ".0%")
-    finding = f"At the last severity accuracy is lowest under {hardest} and highest under {mildest}"
+    values = last.set_index("shift")["estimate"]
+    ends = [
+        f"{word} under {listed(level(values, end).index)} ({end:.0%})"
+        for word, end in (("lowest", values.min()), ("highest", values.max()))
+    ]
+    finding = f"At the last severity accuracy is {' and '.join(ends)}"
     return f"{finding}. {extent(last['n'])} trajectories; lines: {note}; dotted: without a shift"
 
 
 def hardness_seen(last: pd.DataFrame, start: float) -> str:
     """The three hardest shifts and those level with them, and how many surely cost half of the accuracy without a shift."""
-    three = last[last["estimate"] <= last["estimate"].nsmallest(3).iloc[-1]].sort_values("estimate", kind="stable")
+    three = last[last["estimate"] <= last["estimate"].nsmallest(3).iloc[-1] + 1e-9].sort_values("estimate", kind="stable")
     names = listed(f"{row['shift']}, {interval(row, '.0%')}" for _, row in three.iterrows())
     half = (last["high"] < start / 2).sum()
     return f"The hardest {len(three)}: {names}. {half} of {len(last)} shifts surely cost more than half of the accuracy of {start:.0%}."
@@ -112,20 +122,27 @@ def ranks_seen(pairs: pd.DataFrame) -> str:
 
 
 def answer(top: pd.Series, mean: pd.DataFrame, median: pd.DataFrame, classifiers: int) -> str:
-    """The answer of the page; `median` holds the shifts' median failures of the best classifier, which names the row `top`."""
+    """The answer of the page; `median` holds the shifts' median failures of the best classifier, which names the row `top`.
+
+    `mean` has the mean accuracy at every severity (column scale), in their order.
+    """
     broken = median[np.isfinite(median["estimate"])].sort_values("estimate")
     fall = f"from {mean['estimate'].iloc[0]:.0%} to {mean['estimate'].iloc[-1]:.0%} on the mean of {len(median)} shifts"
     named = f"{top.name} names {interval(top, '.0%')} of the unshifted photographs right"
     first = f"{named}; the accuracy of {classifiers} classifiers falls {fall}"
     where = ", ".join(f"{row.shift} at {row.estimate:g}" for row in broken.itertuples()) or "no shift"
     lost = f"Half of the objects are lost to {top.name} under {len(broken)} of {len(median)} shifts: {where}"
-    return answered(f"{by_snow(median, str(top.name))}{first}. {lost}.")
+    return answered(f"{by_snow(median, str(top.name), mean['scale'].tolist())}{first}. {lost}.")
 
 
-def by_snow(median: pd.DataFrame, model: str) -> str:
-    """From how much snow on a classifier fails on half of the objects; nothing where no shift is snow."""
+def by_snow(median: pd.DataFrame, model: str, severities: list[float]) -> str:
+    """Between which severities of snow a classifier comes to fail on half of the objects; nothing where no shift is snow."""
     snow = median[median["shift"].str.endswith("snow")]["estimate"]
     if snow.empty:
         return ""
-    known = f"From severity {snow.iloc[0]:g} of snow on {model} fails on half of the objects"
-    return f"{known if np.isfinite(snow.iloc[0]) else f'No severity of snow makes {model} fail on half of the objects'}. "
+    if not np.isfinite(snow.iloc[0]):
+        return f"No severity of snow makes {model} fail on half of the objects. "
+    before = [severity for severity in severities if severity < snow.iloc[0]]
+    if not before:
+        return f"{model} fails on half of the objects without any snow. "
+    return f"From somewhere between severity {before[-1]:g} and {snow.iloc[0]:g} of snow on {model} fails on half of the objects. "

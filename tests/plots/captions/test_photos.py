@@ -35,7 +35,11 @@ def test_strips_name_what_is_lost_first_and_what_never():
 def test_losses_are_those_above_severity_0():
     assert photos.lost(FATES).to_dict() == {"fog": 0.1, "snow": 0.7}
     assert photos.accuracy(FATES, np.array([88]), note="x").startswith(
-        "snow takes another 70% of the objects from these classifiers, fog 10%. n = 88"
+        "These classifiers lose another 70% of the objects under snow, 10% under fog. n = 88"
+    )
+    level = FATES.assign(estimate=FATES["estimate"].where(FATES["scale"] != 1.0, 0.7))
+    assert photos.accuracy(level, np.array([88]), note="x").startswith(
+        "These classifiers lose another 70% of the objects under fog and snow"
     )
     assert photos.accuracy_seen(FATES).startswith("20% of the objects are wrong without any shift")
     assert photos.accuracy_seen(FATES).endswith("takes another 40%, and 1 of 2 shifts take more than half.")
@@ -47,6 +51,7 @@ def test_steps_and_hard_shifts_are_counted_by_their_intervals():
         == "1 of 3 steps of the mean curve are falls, 1 are rises"
     )
     assert "lowest under snow (10%) and highest under fog (60%). n = 88" in photos.hardness(LAST, note="x")
+    assert "lowest under fog and snow (10%) and" in photos.hardness(LAST.assign(estimate=[0.1 + 1e-12, 0.1]), note="x")
     seen = photos.hardness_seen(LAST, 0.8)
     assert (
         seen.startswith("The hardest 2: snow, 10% (0% to 20%) and fog")
@@ -68,11 +73,14 @@ def test_ratios_and_ranks_name_the_classifiers():
 def test_the_answer_lists_the_shifts_that_take_half():
     median = pd.DataFrame({"shift": ["fog", "snow"], "estimate": [np.inf, 0.75]})
     top = pd.Series({"estimate": 0.8, "low": 0.7, "high": 0.9}, name="lite2")
-    text = photos.answer(top, pd.DataFrame({"estimate": [0.8, 0.3]}), median, 3)
+    text = photos.answer(top, pd.DataFrame({"scale": [0.0, 0.5], "estimate": [0.8, 0.3]}), median, 3)
     assert text.startswith(
-        "**From severity 0.75 of snow on lite2 fails on half of the objects.** "
+        "**From somewhere between severity 0.5 and 0.75 of snow on lite2 fails on half of the objects.** "
         "lite2 names 80% (70% to 90%) of the unshifted photographs right; the accuracy of 3 classifiers falls from 80% to 30%"
     )
-    assert photos.by_snow(median.assign(estimate=np.inf), "lite2").startswith("No severity of snow makes lite2")
-    assert photos.by_snow(median.iloc[:1], "lite2") == ""
+    assert photos.by_snow(median.assign(estimate=np.inf), "lite2", [0.0]).startswith("No severity of snow makes lite2")
+    assert photos.by_snow(median.assign(estimate=0.0), "lite2", [0.0, 0.5]).startswith(
+        "lite2 fails on half of the objects without any snow"
+    )
+    assert photos.by_snow(median.iloc[:1], "lite2", [0.0]) == ""
     assert text.endswith("lost to lite2 under 1 of 2 shifts: snow at 0.75.")
