@@ -194,10 +194,10 @@ def hardness_seen(hard: pd.DataFrame) -> str:
 
 
 def answer(rising: pd.DataFrame, summary: pd.DataFrame, orders: pd.DataFrame, last: float) -> str:
-    """The answer of the page: rising steps by CLIP and the oracle, bent maps, and how far the orders agree."""
+    """The answer of the page: rising steps of the asked shift by CLIP and the oracle, bent maps, and how far the orders agree."""
     total = rising[rising["shift"] == ALL].set_index("ruler")
-    said = {ruler: interval(total.loc[ruler], ".0%") for ruler in ("alignment", "oracle")}
-    more = f"A step up the scale shows more of the shift in {said['alignment']} of all cases by CLIP and in {said['oracle']} by the oracle"
+    said = {ruler: interval(total.loc[ruler], ".0%") for ruler in ("alignment", "asked")}
+    more = f"A step up the scale shows more of the shift in {said['alignment']} of all cases by CLIP and in {said['asked']} by the oracle"
     uneven, rises = len(bent(summary, last)), len(moved(summary))
     word = "but equal steps are not equal severities" if uneven else "and no map is known to be bent"
     half = f"in {uneven} of {rises} maps half of the rise surely does not lie at half of the scale"

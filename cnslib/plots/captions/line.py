@@ -176,10 +176,11 @@ def size(partial: pd.DataFrame, *, note: str) -> str:
 
 
 def size_seen(partial: pd.DataFrame) -> str:
-    """How many of the partial correlations over all shifts differ from zero for certain."""
+    """How many of the partial correlations over all shifts leave out zero; the noise of ID accuracy keeps that from being certain."""
     above, below = certain(own := partial[partial["shift"] == ALL])
-    surely = f"Of {len(own)} bars {above} lie surely above zero and {below} surely below"
-    return f"{surely}: {'no effect of size is certain here' if above + below == 0 else 'the others are undecided'}."
+    if above + below == 0:
+        return f"All {len(own)} bars hold zero: no effect of size is certain here."
+    return f"Of {len(own)} bars {above} lie above zero and {below} below, the others hold zero. All have the noise of ID accuracy in them."
 
 
 def partial_seen(correlation: pd.DataFrame) -> str:

@@ -118,7 +118,9 @@ def test_hardness_names_the_hardest_and_counts_changes_of_side():
 
 
 def test_the_answer_holds_steps_maps_and_orders():
-    rising = table([(ALL, "alignment", 0.7), (ALL, "oracle", 0.8), ("fog", "oracle", 0.1)], ["shift", "ruler", "estimate"])
+    rising = table(
+        [(ALL, "alignment", 0.7), (ALL, "asked", 0.8), (ALL, "oracle", 0.9), ("fog", "asked", 0.1)], ["shift", "ruler", "estimate"]
+    )
     orders = pd.DataFrame({"order": ["shifts", "shifts"], "estimate": [0.5, 0.7]})
     text = calibration.answer(rising, SUMMARY, orders, 2.0)
     assert (

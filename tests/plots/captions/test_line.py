@@ -100,7 +100,7 @@ def test_size_says_what_is_certain():
     table = pd.DataFrame({"shift": ALL, "family": "vit", "scale": [0.5, 2.5], "n": 300, "estimate": [0.1, 0.4]})
     assert "correlate by 0.40 (vit) at the last scale. n = 300" in line.size(table.assign(low=-0.1, high=0.5), note="x")
     assert line.size_seen(table.assign(low=-0.1, high=0.5)).endswith("no effect of size is certain here.")
-    assert line.size_seen(table.assign(low=[-0.1, 0.1], high=0.5)).startswith("Of 2 bars 1 lie surely above zero")
+    assert line.size_seen(table.assign(low=[-0.1, 0.1], high=0.5)).startswith("Of 2 bars 1 lie above zero and 0 below, the")
     assert line.size(table.head(0), note="x") == "No family has enough sizes"
 
 
