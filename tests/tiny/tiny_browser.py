@@ -25,11 +25,11 @@ def found() -> str | None:
 
 
 class Page:
-    """One page; `errors` holds what its scripts threw."""
+    """One page; `errors` holds what its scripts threw, `logged` the errors on its console, such as a file that is missing."""
 
     def __init__(self, socket):
-        self.socket, self.number, self.errors = socket, 0, []
-        for domain in ("Page", "Runtime"):
+        self.socket, self.number, self.errors, self.logged = socket, 0, [], []
+        for domain in ("Page", "Runtime", "Log"):
             self.send(f"{domain}.enable")
         self.send("Emulation.setFocusEmulationEnabled", enabled=True)  # a page without the focus has no current notebook
 
@@ -40,6 +40,8 @@ class Page:
         while (message := json.loads(self.socket.recv())).get("id") != self.number:
             if message.get("method") == "Runtime.exceptionThrown":
                 self.errors.append(message["params"]["exceptionDetails"])
+            if message.get("method") == "Log.entryAdded" and message["params"]["entry"]["level"] == "error":
+                self.logged.append(message["params"]["entry"])
         if "error" in message:
             raise RuntimeError(f"{method}: {message['error']}")
         return message["result"]
@@ -96,6 +98,15 @@ class Page:
         code = {"ArrowLeft": 37, "ArrowRight": 39}[name]
         for kind in ("rawKeyDown", "keyUp"):
             self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code)
+
+    def resize(self, width: int, height: int) -> None:
+        """Gives the window another size; a narrow one is that of a phone, which lays a page out as wide as its widest part."""
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+
+    def visit(self, address: str) -> None:
+        """Goes to an address and waits until all of the page is there."""
+        self.send("Page.navigate", url=address)
+        self.wait(f"document.readyState == 'complete' && location.href == {json.dumps(address)}", seconds=60)
 
     def photograph(self, path: Path, element: str = "") -> None:
         """A picture of an element, or of the whole window, as a PNG."""

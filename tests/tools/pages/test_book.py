@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pandas as pd
 import pytest
+import tiny_browser
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
@@ -27,6 +28,8 @@ STAGES = """stages:
 """
 GALLERY = "step,figure,paper,there,here\nfailure,survival,CNS-Bench Fig. 8,bars & counts,a curve\n"
 SAVES = 'figures.save(figure, layout.figures / "{}", table)'
+WIDE = "a_long_word_" * 8
+TALL = pd.DataFrame({name: ["what a table says in a sentence of some length"] * 60 for name in "abcd"})
 BUFFER = io.BytesIO()
 Image.new("RGB", (4, 4)).save(BUFFER, "PNG")
 PICTURE = {"image/png": base64.b64encode(BUFFER.getvalue()).decode(), "text/plain": "<Figure>"}
@@ -76,10 +79,11 @@ def house(tmp_path_factory):
         cells=[
             new_markdown_cell("# How far?\n\nNext: [the labels](20_labels.ipynb), [the map](../docs/map.md), [front](../README.md)"),
             new_code_cell("import pandas as pd"),
-            new_markdown_cell("## Survival of all\n\nLook at $\\frac{a}{b}$."),
+            new_markdown_cell(f"## Survival of all\n\nLook at $\\frac{{a}}{{b}}$ and `{WIDE}`.\n\n$${' + '.join('abcdefgh' * 5)}$$"),
             new_code_cell(SAVES.format("survival"), outputs=[new_output("display_data", PICTURE)]),
             new_markdown_cell("## And then?"),
             new_code_cell(SAVES.format("spread"), outputs=[new_output("display_data", PICTURE)]),
+            new_code_cell("claims", outputs=[new_output("execute_result", {"text/html": TALL.to_html()}, execution_count=1)]),
             new_code_cell("run", outputs=[new_output("display_data", {"text/markdown": "| key | value |\n| --- | --- |\n| a | 1 |"})]),
         ],
     )
@@ -191,6 +195,39 @@ def test_the_reference_holds_the_docstrings_of_the_library(pages):
     assert "cnslib.stats.ranking.ranks" in pages["reference/stats.html"].ids
 
 
+@pytest.fixture(scope="module")
+def browser(site, tmp_path_factory):
+    """A page in a headless browser, from disk."""
+    if tiny_browser.found() is None:
+        pytest.skip(f"no browser: none of {', '.join(tiny_browser.NAMES)} is installed")
+    with tiny_browser.page((site / "index.html").as_uri(), tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1400])
+def test_no_page_is_wider_than_a_phone_or_a_desk_and_none_complains(site, pages, browser, width):
+    browser.resize(width, 844)
+    wide = {}
+    for name in pages:
+        browser.visit((site / name).as_uri())
+        wide[name] = browser.value("document.documentElement.scrollWidth")
+    assert {name: found for name, found in wide.items() if found > width} == {} and len(wide) > 10
+    assert browser.errors == [] and browser.logged == []
+
+
+@pytest.mark.slow
+def test_a_tall_table_scrolls_under_its_head_and_a_fold_says_what_is_in_it(site, browser):
+    browser.resize(390, 844)
+    browser.visit((site / "notebooks/09_failure.html").as_uri())
+    table = "document.querySelector('.text_html:has(table)')"
+    assert browser.value(f"[{table}.clientHeight < 600, {table}.scrollHeight > 1200, {table}.scrollWidth > 600]") == [True] * 3
+    browser.value(f"{table}.scrollTop = 800")
+    top = f"{table}.querySelector('thead').getBoundingClientRect().top - {table}.getBoundingClientRect().top"
+    assert abs(browser.value(top)) < 2
+    assert browser.value("document.querySelector('summary').innerText.trim()") == "Preparation: imports"
+
+
 def test_a_chapter_without_an_executed_copy_waits_to_be_run(house):
     assert book.waiting() == ["labels"]
 
@@ -249,7 +286,7 @@ def test_what_prepares_is_folded_and_what_draws_is_not(house):
     chapter = nbformat.read(house / "executed" / "09_failure.ipynb", as_version=4)
     book.described(chapter, [], house / "notebooks" / "09_failure.ipynb")
     tags = [cell.metadata.get("tags", []) for cell in chapter.cells if cell.cell_type == "code"]
-    assert ["hide-input" in own for own in tags] == [True, False, False, False]
+    assert ["hide-input" in own for own in tags] == [True, False, False, False, False]
 
 
 @pytest.mark.parametrize("name", ["gallery", "front"])
