@@ -69,6 +69,14 @@ def corruption_seen(chosen: dict[str, pd.DataFrame]) -> str:
     return " ".join(said)
 
 
+def size(size: pd.DataFrame, trajectories: int, *, note: str) -> str:
+    """The caption of the measures against the number of parameters: how many steps to the next larger classifier lower a measure."""
+    ordered = size.dropna(subset=["estimate"]).sort_values("parameters")
+    steps = ordered.groupby(["axis", "measure"])["estimate"].diff().dropna()
+    finding = f"The next larger classifier has the lower value in {int((steps < 0).sum())} of {len(steps)} steps"
+    return f"{finding}. n = {trajectories} trajectories (rCE: those of the shifts where it is defined); bands: {note}"
+
+
 def size_seen(size: pd.DataFrame) -> str:
     """How every measure goes from the smallest to the largest classifier of every axis of sizes, and whether it falls at each step."""
     said = []
@@ -79,9 +87,10 @@ def size_seen(size: pd.DataFrame) -> str:
     return f"From the smallest to the largest classifier: {'; '.join(said)}." if said else "No size is measured."
 
 
-def claims(confidence: float) -> str:
-    """The caption of all verdicts."""
-    return f"{confidence:.0%} intervals before, verdicts after Holm's correction in each family; hollow: by average drop"
+def claims(judged: pd.DataFrame, confidence: float) -> str:
+    """The caption of all verdicts: what became of the claims, and what is drawn."""
+    finding = f"Of {len(judged)} claims {verdicts.counted(judged['verdict']).removeprefix(f'of {len(judged)}, ')}"
+    return f"{finding}. {confidence:.0%} intervals before, verdicts after Holm's correction in each family; hollow: by average drop"
 
 
 def disagreement(judged: pd.DataFrame) -> str:

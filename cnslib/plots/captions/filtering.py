@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from cnslib.plots.captions.words import answered, extremes, interval, listed
+from cnslib.plots.figures import extent
 
 
 def labels(outside: pd.Series, labelled: int, shifted: int) -> str:
@@ -52,6 +53,14 @@ def roc_seen(curves: pd.DataFrame, ours: dict[str, dict]) -> str:
     return (
         f"The vote finds {interval(rate)} of the out-of-class images; its dot is {where} the best curve there, `{best}` ({at[best]:.2f})."
     )
+
+
+def passes(sweep: pd.DataFrame, rule: int, *, note: str) -> str:
+    """The caption of the number of tests that must pass: what the benchmark's own rule keeps and drops."""
+    own = sweep[sweep["passes"] == rule].set_index("measure")["estimate"]
+    finding = f"With {rule} tests to pass {own['kept']:.0%} of the trajectories stay, and {own['fpr']:.0%} of the good images go"
+    drawn = sweep[sweep["measure"].isin(["tpr", "fpr", "kept"])]
+    return f"{finding}. {extent(drawn['n'])}; bands: {note}; grey: our rule"
 
 
 def passes_seen(sweep: pd.DataFrame) -> str:

@@ -65,10 +65,15 @@ def test_ends_of_both_measures_and_steps_of_size_are_told():
     seen = axes.size_seen(table[:3].assign(measure="rCE"))
     assert seen == "From the smallest to the largest classifier: wide, rCE: from 0.50 to 0.25, lower at 1 of 2 steps."
     assert axes.size_seen(table.assign(measure="rCE", estimate=float("nan"))) == "No size is measured."
+    assert axes.size(table.assign(measure="rCE"), 9, note="x") == (
+        "The next larger classifier has the lower value in 1 of 2 steps. "
+        "n = 9 trajectories (rCE: those of the shifts where it is defined); bands: x"
+    )
 
 
 def test_claims_on_which_the_measures_disagree_are_listed():
-    assert axes.claims(0.95).startswith("95% intervals before, verdicts after Holm's correction")
+    said = axes.claims(CLAIMS, 0.95)
+    assert said.startswith("Of 3 claims 1 hold, 1 opposite, 1 undecided and 0 not measured. 95% intervals before, verdicts after Holm's")
     first, blank, row = axes.disagreement(CLAIMS).splitlines()
     assert first == "The two measures disagree on 1 of 2 claims." and blank == ""
     assert row == "- two: *undecided* by rCE, *same direction* by average drop"

@@ -64,6 +64,11 @@ def test_numbers_of_tests_shifts_and_outcomes_are_told():
     assert filtering.passes_seen(sweep).endswith(
         "1: 70% kept, 10% of the good images dropped; 2: 40% kept, 20% of the good images dropped."
     )
+    counted = sweep.assign(n=[100, 80, 100, 90])
+    other = pd.DataFrame({"passes": [2], "measure": ["accuracy"], "estimate": [0.9], "n": [7]})
+    assert filtering.passes(pd.concat([counted, other]), 2, note="x") == (
+        "With 2 tests to pass 40% of the trajectories stay, and 20% of the good images go. n = 80 to 100; bands: x; grey: our rule"
+    )
     assert "most are kept under rain (9) and fewest under fog (0)" in filtering.kept_seen(pd.Series({"fog": None, "rain": 9.0}), 20)
     index = pd.MultiIndex.from_product([["fog", "rain"], [0.0, 2.5]], names=["shift", "scale"])
     shares = pd.DataFrame({"caught": [0, 0.5, 0, 0.1], "lost": [0.9, 0.2, 0.9, 0.3], "missed": 0.0}, index=index)
