@@ -69,8 +69,8 @@ class Desk:
         self.picture, self.note, self.table = HTML(), HTML(), HTML()
         for control in (self.shift, self.name, self.seed, self.models, self.scale):
             control.observe(self.turned, "value")
-        choice = VBox([self.shift, self.name, self.seed, self.models])
-        seen = VBox([self.picture, self.note], layout=Layout(width="300px", min_width="300px", margin="0 12px"))
+        choice = VBox([self.shift, self.name, self.seed, self.models], layout=Layout(min_width="290px"))  # else it cuts its lists off
+        seen = VBox([self.picture, self.note], layout=Layout(width="262px", min_width="262px", margin="0 8px"))
         self.box = VBox([HTML(views.heading("Turn the slider")), self.scale, HBox([choice, seen, self.table])])
         self.box.add_class("cns-severity")
         self.turned()
