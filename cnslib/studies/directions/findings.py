@@ -106,8 +106,13 @@ def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap, sta
 
 
 def differences(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
-    """The same of differences: a side is told only where enough classes differ (see `bootstrap.difference`)."""
-    return summary(table, columns, settings=settings, statistic=bootstrap.difference)
+    """The same of differences: a side is told only where enough classes differ (see `bootstrap.difference`).
+
+    Those of shares lie between -1 and 1, beyond which the interval of a few trajectories would reach.
+    """
+    found = summary(table, columns, settings=settings, statistic=bootstrap.difference)
+    within = found[["low", "high"]].clip(-1, 1)
+    return found.assign(**within.where(found["measure"] == "class_kept", found[["low", "high"]]))
 
 
 def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:

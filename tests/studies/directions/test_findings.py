@@ -156,6 +156,14 @@ def test_differences_from_the_slider_are_paired_on_the_trajectory():
     assert (row["estimate"], row["low"], row["high"]) == pytest.approx((0.3, 0.3, 0.3))
 
 
+def test_the_interval_of_a_difference_of_shares_stays_within_what_is_possible():
+    """Of two trajectories: by Student's t with one degree of freedom it would reach from -6.9 to 5.9."""
+    table = pd.DataFrame({"method": "two prompts", "class": "bag", "seed": [1, 2], "class_kept": [-1.0, 0.0], "structure": [-1.0, 0.0]})
+    found = findings.differences(table, ["class_kept", "structure"], settings=BOOTSTRAP).set_index("measure")
+    assert found.loc["class_kept", ["low", "high"]].tolist() == [-1, 1]
+    assert found.loc["structure", "low"] < -1 and found.loc["structure", "high"] > 1
+
+
 def test_the_three_examples_are_different_trajectories():
     parts = [path("class token", [0.0, 0.9], seed=1, structure=[1, 0.5]), path("class token", [0.0, 0.1], seed=2, structure=[1, 0.1])]
     parts.append(path("class token", [0.0, -0.1], seed=3, structure=[1, 0.3]))
