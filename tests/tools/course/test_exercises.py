@@ -96,7 +96,7 @@ def test_an_unknown_exercise_is_refused_with_the_accepted_ones():
 
 def test_a_solution_is_the_code_of_its_cell_alone():
     said = Sheet("1_evaluation", {"lost": NUMBER}).solution("lost").text
-    assert said.startswith("```python\nwide = ") and said.endswith("\n```") and "%%" not in said
+    assert said.startswith("```python\nown = ") and said.endswith("\n```") and "%%" not in said
 
 
 def test_a_reply_shows_whether_it_judges():
