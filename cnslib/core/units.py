@@ -10,6 +10,7 @@ import ast
 import contextlib
 import dataclasses
 import functools
+import glob
 import hashlib
 import importlib.util
 import json
@@ -18,6 +19,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
+
+import psutil
 
 from cnslib.core import locks
 
@@ -156,12 +159,18 @@ class Unqualified(ast.NodeTransformer):
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder that replaces `path` on success and vanishes on an error."""
+    """Yields a temporary path in the same folder that replaces `path` on success and vanishes on an error.
+
+    What killed processes left half written of the same file goes, too.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield partial
         os.replace(partial, path)
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+            if not psutil.pid_exists(int(left.suffixes[-2][1:])):
+                left.unlink(missing_ok=True)
     finally:
         partial.unlink(missing_ok=True)
 

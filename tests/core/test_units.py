@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import os
 import pickle
+import subprocess
 from dataclasses import dataclass
 
 import pytest
@@ -183,3 +185,14 @@ def test_a_file_of_this_moment_is_hashed_every_time(tmp_path):
         path.write_bytes(b"%02d" % number)
         found.add(units.file_digest(path))
     assert len(found) == 50
+
+
+def test_what_a_killed_process_left_of_a_file_goes_with_the_next_writing_of_it_and_a_living_ones_stays(tmp_path):
+    """A figure that a killed step was drawing stood half written beside the finished one: `make kill` found it."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left, living, other = (tmp_path / f".{name}.partial" for name in (f"a.pdf.{gone.pid}", f"a.pdf.{os.getppid()}", f"b.pdf.{gone.pid}"))
+    for path in (left, living, other):
+        path.write_bytes(b"half")
+    units.write_bytes(tmp_path / "a.pdf", b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a.pdf", living.name, other.name])
