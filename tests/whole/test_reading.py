@@ -36,6 +36,7 @@ def test_the_readme_fits_a_screen_and_leads_to_everything():
     pages = {name(path) for path in reference.texts() if path.parent.name == "docs"}
     assert pages | {"CITATION.cff", "CONTRIBUTING.md", "notebooks/start_here.ipynb", "notebooks/course/README.md"} <= linked
     assert re.findall(r"^    (make \w+)", text, re.MULTILINE) == ["make repro", "make test"]
+    assert "`source .venv/bin/activate` finds `cns`" in text  # who follows the table below would else not find it
 
 
 @pytest.mark.parametrize("path", [*TEXTS, *NOTEBOOKS], ids=name)
