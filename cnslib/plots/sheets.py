@@ -17,14 +17,37 @@ from cnslib.core.names import UNSHIFTED, identifier
 
 def contact_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, rows: list[str], columns: list[str]) -> None:
     """A grid of pictures with the rows' and columns' names at its rim; strips of growing scale are its rows (Fig. 34)."""
-    height, width = pictures.shape[2:4]
-    padded = np.pad(pictures, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)), constant_values=255)
-    axes.imshow(padded.transpose(0, 2, 1, 3, 4).reshape(len(rows) * (height + 2), len(columns) * (width + 2), 3), interpolation="none")
-    axes.set_yticks((np.arange(len(rows)) + 0.5) * (height + 2), rows)
-    axes.set_xticks((np.arange(len(columns)) + 0.5) * (width + 2), columns)
+    tiled(axes, pictures, below=0)
+    height, width = (side + 2 for side in pictures.shape[2:4])
+    axes.set_yticks((np.arange(len(rows)) + 0.5) * height, rows)
+    axes.set_xticks((np.arange(len(columns)) + 0.5) * width, columns)
     axes.xaxis.tick_top()
+
+
+def tiled(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, below: int) -> None:
+    """Draws pictures side by side, with a white rim and `below` more rows of white pixels under each."""
+    padded = np.pad(pictures, ((0, 0), (0, 0), (1, 1 + below), (1, 1), (0, 0)), constant_values=255)
+    rows, columns, height, width, _ = padded.shape
+    axes.imshow(padded.transpose(0, 2, 1, 3, 4).reshape(rows * height, columns * width, 3), interpolation="none")
     axes.tick_params(length=0)
     sns.despine(ax=axes, left=True, bottom=True)
+
+
+def judged_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], groups: dict[str, pd.DataFrame]) -> None:
+    """A grid with a row of pictures per group, and under each its class and the probability that the oracle gives it.
+
+    The rows of a group (class, class_probability) are its pictures in their order; there may be fewer than columns.
+    """
+    high, wide = pictures.shape[2:4]
+    below = round(0.3 * high)
+    tiled(axes, pictures, below=below)
+    for row, table in enumerate(groups.values()):
+        own = table.head(pictures.shape[1])
+        for column, (name, chance) in enumerate(zip(own["class"], own["class_probability"], strict=True)):
+            place = (column + 0.5) * (wide + 2), row * (high + 2 + below) + high + 2 + below / 2
+            axes.text(*place, f"{name}\n{chance:.2f}", ha="center", va="center", fontsize=5, linespacing=1)
+    axes.set_yticks(np.arange(len(groups)) * (high + 2 + below) + high / 2 + 1, list(groups))
+    axes.set_xticks([])
 
 
 def grids(films: dict[tuple[str, str], UInt8[np.ndarray, "first second height width 3"]], *, ticks: list[str]) -> Figure:

@@ -74,6 +74,19 @@ def test_a_contact_sheet_puts_every_picture_in_its_place():
     assert [[sheet[6 * r + 3, 6 * c + 3, 0] for c in range(3)] for r in range(2)] == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_under_every_picture_stand_its_class_and_its_probability():
+    pictures = np.arange(4, dtype=np.uint8).reshape(2, 2, 1, 1, 1).repeat(10, 2).repeat(10, 3).repeat(3, 4)
+    rows = pd.DataFrame({"class": ["bag", "dress", "bag"], "class_probability": [0.987, 0.5, 0.1]})
+    _, axes = plt.subplots()
+    sheets.judged_sheet(axes, pictures, {"kept": rows, "lost": rows[:1]})
+    assert [text.get_text() for text in axes.texts] == ["bag\n0.99", "dress\n0.50", "bag\n0.99"]
+    assert [text.get_position() for text in axes.texts] == [(6, 13.5), (18, 13.5), (6, 28.5)]
+    sheet = axes.images[0].get_array()
+    assert sheet.shape == (30, 24, 3) and [sheet[row, 6, 0] for row in (5, 13, 20, 28)] == [0, 255, 2, 255]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["kept", "lost"] and list(axes.get_yticks()) == [6, 21]
+    plt.close("all")
+
+
 def test_a_frame_surrounds_its_picture():
     pictures = np.zeros((2, 3, 4, 4, 3), dtype=np.uint8)
     _, axes = plt.subplots()

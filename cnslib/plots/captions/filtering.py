@@ -105,4 +105,11 @@ def outcomes(images: int) -> str:
 
 def gallery(scale: float) -> str:
     """The caption of the pictures by outcome."""
-    return f"scale {scale:g}; kept and lost: in class; missed and caught: out of class"
+    below = "under each picture its class, and the probability that the oracle gives it"
+    return f"Kept and lost are in class, missed and caught out of class; {below}. Scale {scale:g}, drawn at random"
+
+
+def gallery_seen(picked: dict[str, pd.DataFrame]) -> str:
+    """The middle probability of the class in every group of shown pictures that has any."""
+    middle = [f"{kind} {table['class_probability'].median():.2f}" for kind, table in picked.items() if len(table)]
+    return f"In the middle the oracle gives the class of these pictures: {', '.join(middle)}."

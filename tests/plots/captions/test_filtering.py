@@ -36,7 +36,11 @@ def test_figures_tell_their_images():
     outside = pd.Series([True] * 3 + [False] * 997)
     assert filtering.roc(outside, 0.8) == "3 of 1,000 images out of class; grey: recall 80%"
     assert filtering.outcomes(120).startswith("n = 120 images per shift and scale; out of class: caught, missed")
-    assert filtering.gallery(2.5) == "scale 2.5; kept and lost: in class; missed and caught: out of class"
+    assert filtering.gallery(2.5).startswith(
+        "Kept and lost are in class, missed and caught out of class; under each picture its class, and"
+    )
+    picked = {"kept": pd.DataFrame({"class_probability": [0.9, 0.5, 1.0]}), "lost": pd.DataFrame({"class_probability": []})}
+    assert filtering.gallery_seen(picked) == "In the middle the oracle gives the class of these pictures: kept 0.90."
 
 
 def test_detectors_are_ordered_and_the_text_with_the_shift_is_asked_where_there_is_little_of_it():
