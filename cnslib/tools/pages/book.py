@@ -32,6 +32,7 @@ FIGURE = re.compile(r"""figures / f?["'](\w+)""")
 NOT_RUN = "*This notebook has not been run on this machine, so it is shown without its outputs.*"
 START = "start_here"
 WIDE = 640  # pixels
+WIDGET = "application/vnd.jupyter.widget-view+json"
 STEPS = ("world", "inversion", "sliders", "generation", "filtering", "evaluation")
 CORE = (*STEPS, "accuracy", "ranking", "axes", "failure", "photos", "report", "line")  # read in an afternoon; the others are appendices
 PARTS = {"The core track": "notebooks", "Appendices": "notebooks", "The course": "notebooks/course", "The base models": "notebooks/world"}
@@ -150,6 +151,15 @@ def shown(path: Path) -> nbformat.NotebookNode:
     else:
         book.cells.insert(1, new_markdown_cell(NOT_RUN))
     book.cells = [cell for cell in book.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+    return still(book)
+
+
+def still(book: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A notebook without widgets, such as the bars of a progress: nobody moves them on a page, which would fetch their scripts."""
+    book.metadata.pop("widgets", None)
+    for cell in book.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
     return book
 
 

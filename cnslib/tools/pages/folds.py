@@ -26,6 +26,7 @@ def fold(book: nbformat.NotebookNode) -> None:
     for cell in kept:
         if "answer" in tags(cell):
             mark(cell, "hide-output", ANSWER)
+            cell.metadata["tags"].append("remove-input")  # which is the word `answer`
 
 
 def tags(cell: nbformat.NotebookNode) -> list[str]:

@@ -74,8 +74,9 @@ def house(tmp_path_factory):
     root = tmp_path_factory.mktemp("house")
     shutil.copytree(book.SETTING, root / "docs" / "book")
     python = {"kernelspec": runner.KERNELSPEC, "language_info": {"name": "python"}}
+    bars = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}, "version_major": 2, "version_minor": 0}}}
     chapter = new_notebook(
-        metadata=python,
+        metadata=python | bars,
         cells=[
             new_markdown_cell("# How far?\n\nNext: [the labels](20_labels.ipynb), [the map](../docs/map.md), [front](../README.md)"),
             new_code_cell("import pandas as pd"),
@@ -84,6 +85,8 @@ def house(tmp_path_factory):
             new_markdown_cell("## And then?"),
             new_code_cell(SAVES.format("spread"), outputs=[new_output("display_data", PICTURE)]),
             new_code_cell("claims", outputs=[new_output("execute_result", {"text/html": TALL.to_html()}, execution_count=1)]),
+            new_code_cell("answer", metadata={"tags": ["answer"]}, outputs=[new_output("display_data", {"text/markdown": "**At once.**"})]),
+            new_code_cell("bar", outputs=[new_output("display_data", {book.WIDGET: {"model_id": "a"}, "text/plain": "0%"})]),
             new_code_cell("run", outputs=[new_output("display_data", {"text/markdown": "| key | value |\n| --- | --- |\n| a | 1 |"})]),
         ],
     )
@@ -225,7 +228,12 @@ def test_a_tall_table_scrolls_under_its_head_and_a_fold_says_what_is_in_it(site,
     browser.value(f"{table}.scrollTop = 800")
     top = f"{table}.querySelector('thead').getBoundingClientRect().top - {table}.getBoundingClientRect().top"
     assert abs(browser.value(top)) < 2
-    assert browser.value("document.querySelector('summary').innerText.trim()") == "Preparation: imports"
+    folds = browser.value("[...document.querySelectorAll('summary')].map(one => one.innerText.trim())")
+    assert folds == ["Preparation: imports", "The answer: guess first, then look"]
+    answer = "[...document.querySelectorAll('strong')].find(one => one.innerText.trim() == 'At once.')"
+    assert browser.value(f"!({answer}?.offsetHeight)")
+    browser.click("[...document.querySelectorAll('summary')][1]")
+    browser.wait(f"{answer}.offsetHeight > 0", seconds=10)
 
 
 def test_a_chapter_without_an_executed_copy_waits_to_be_run(house):
@@ -286,7 +294,7 @@ def test_what_prepares_is_folded_and_what_draws_is_not(house):
     chapter = nbformat.read(house / "executed" / "09_failure.ipynb", as_version=4)
     book.described(chapter, [], house / "notebooks" / "09_failure.ipynb")
     tags = [cell.metadata.get("tags", []) for cell in chapter.cells if cell.cell_type == "code"]
-    assert ["hide-input" in own for own in tags] == [True, False, False, False, False]
+    assert ["hide-input" in own for own in tags] == [True] + [False] * 6
 
 
 @pytest.mark.parametrize("name", ["gallery", "front"])

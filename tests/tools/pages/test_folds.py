@@ -43,11 +43,11 @@ def test_prose_between_two_preparations_keeps_them_apart():
     assert titles(code("import os"), new_markdown_cell("Why?"), code("import re")) == ["Preparation: imports"] * 2
 
 
-def test_the_answer_waits_under_a_fold_and_its_code_does_not():
+def test_the_answer_waits_under_a_fold():
     book = new_notebook(cells=[code("answer", tags=["answer"], outputs=SHOWS)])
     folds.fold(book)
     (cell,) = book.cells
-    assert folds.tags(cell) == ["answer", "hide-output"] and "guess first" in cell.metadata["mystnb"]["code_prompt_show"]
+    assert folds.tags(cell) == ["answer", "hide-output", "remove-input"] and "guess first" in cell.metadata["mystnb"]["code_prompt_show"]
 
 
 @pytest.mark.parametrize(
