@@ -35,7 +35,7 @@ from cnslib.core.settings.method import FEWEST, OBJECTS, OTHER, SAME, Bootstrap,
 
 CLUSTER = ["class", "seed"]
 Range = tuple[float, float]
-CORRELATION, SHARE, SPREAD, ANYWHERE = (-1.0, 1.0), (0.0, 1.0), (0.0, np.inf), (-np.inf, np.inf)  # of reflected intervals
+CORRELATION, SHARE, ANYWHERE = (-1.0, 1.0), (0.0, 1.0), (-np.inf, np.inf)  # of reflected intervals
 NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}  # the record of what was not measured
 EXACT = 2.0**20  # weights are multiples of its inverse, so that sums of weighted counts are exact in any order
 NIL = 1e-12  # differences up to this are rounding

@@ -20,6 +20,7 @@ import nbformat
 import pandas as pd
 from docutils.nodes import make_id
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from nbformat.v4 import new_markdown_cell
 from ruamel.yaml import YAML
 
@@ -343,7 +344,7 @@ def main(arguments: list[str]) -> int:
             print(f"book: running {path.stem} with the models that ship", flush=True)
             place(paths.Layout(".").executed / path.name, nbformat.writes(shipped.run(path)))
         print(f"book: open {paths.shown(make(paths.resolve(options.out)))}")
-    except (RuntimeError, ValueError, FileNotFoundError) as error:
+    except (RuntimeError, ValueError, FileNotFoundError, CellExecutionError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
