@@ -137,6 +137,12 @@ def pytest_configure() -> None:
     os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests come first: what is left for the end can be shared by the processes of pytest-xdist."""
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 def pytest_collection_finish() -> None:
     """What is imported by now is no garbage: statsmodels' corrections collect on every call, and would look at all of it each time."""
     gc.freeze()

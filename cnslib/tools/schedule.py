@@ -23,21 +23,33 @@ def predecessors(root: Path) -> dict[str, set[str]]:
 
 def run(waits: dict[str, set[str]], launch: Callable[[str], object]) -> None:
     """Launches every stage after those it waits for: one more at once than there are cores, since each waits for the disk now and
-    then, and at most four.
+    then, and at most four. Of those that could start the one goes first that most others wait for, directly or not.
 
     The first error ends the work, after the stages that run beside it, and is raised. Stages that no key names are taken as done.
     """
-    sorter = graphlib.TopologicalSorter({name: others & waits.keys() for name, others in waits.items()})
+    waits = {name: others & waits.keys() for name, others in waits.items()}
+    sorter, most, awaited = graphlib.TopologicalSorter(waits), min((os.cpu_count() or 1) + 1, MOST), followers(waits)
     sorter.prepare()
+    ready: list[str] = []
     running: dict[Future, str] = {}
-    with ThreadPoolExecutor(min((os.cpu_count() or 1) + 1, MOST)) as pool, tqdm(total=len(waits), desc="stages", disable=None) as bar:
+    with ThreadPoolExecutor(most) as pool, tqdm(total=len(waits), desc="stages", disable=None) as bar:
         while sorter.is_active():
-            running |= {pool.submit(launch, name): name for name in sorter.get_ready()}
+            ready = sorted([*ready, *sorter.get_ready()], key=lambda name: (-awaited[name], list(waits).index(name)))
+            starting, ready = ready[: most - len(running)], ready[most - len(running) :]
+            running |= {pool.submit(launch, name): name for name in starting}
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 settle(future, pool)
                 tqdm.write(f"{running[future]}: done")
                 sorter.done(running.pop(future))
                 bar.update()
+
+
+def followers(waits: dict[str, set[str]]) -> dict[str, int]:
+    """How many stages wait for each one, directly or for one that waits for it."""
+    before: dict[str, set[str]] = {}
+    for name in graphlib.TopologicalSorter(waits).static_order():
+        before[name] = waits[name].union(*(before[other] for other in waits[name]))
+    return {name: sum(name in others for others in before.values()) for name in waits}
 
 
 def settle(future: Future, pool: ThreadPoolExecutor) -> None:

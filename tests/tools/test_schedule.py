@@ -47,6 +47,17 @@ def test_stages_run_after_those_they_wait_for_and_two_that_do_not_run_together()
     assert order[0] == "first" and set(order[1:3]) == {"left", "right"} and order[3] == "last"
 
 
+def test_the_stage_that_most_others_wait_for_goes_first_and_equal_ones_in_their_order(monkeypatch):
+    monkeypatch.setattr(schedule, "MOST", 1)
+    order = []
+    schedule.run({"plain": set(), "some": set(), "most": set(), "a": {"some"}, "b": {"most"}, "c": {"b", "elsewhere"}}, order.append)
+    assert order == ["most", "some", "b", "plain", "a", "c"]
+
+
+def test_followers_are_counted_once_however_many_ways_lead_to_them():
+    assert schedule.followers({"d": {"b", "c"}, "b": {"a"}, "c": {"a"}, "a": set()}) == {"d": 0, "b": 1, "c": 1, "a": 3}
+
+
 def test_the_first_error_keeps_later_stages_from_starting():
     seen = []
 

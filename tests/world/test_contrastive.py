@@ -25,7 +25,7 @@ def test_shifted_scenes_have_a_severity_of_the_range_and_unshifted_ones_none():
 
 def test_the_open_clip_directory_loads_with_its_tokenizer(tmp_path):
     model, settings = contrastive.train(
-        few(), vision="resnet10t", width=16, layers=1, schedule=SCHEDULE, checkpoint=tmp_path / "c.pt", device="cpu"
+        few(), vision="test_resnet", width=16, layers=1, schedule=SCHEDULE, checkpoint=tmp_path / "c.pt", device="cpu"
     )
     contrastive.save(model, settings, tmp_path / "clip")
     loaded, _, transform = open_clip.create_model_and_transforms(f"local-dir:{tmp_path / 'clip'}")
