@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
+from ipykernel.ipkernel import IPythonKernel
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
@@ -102,6 +104,25 @@ class Provisioner(LocalProvisioner):
         return self.connection_info
 
 
+FOLLOWERS = ("loky", "resource_tracker")  # joblib's processes, and the ones that clean up shared memory, by their command lines
+
+
+def follower(process: psutil.Process) -> bool:
+    """Whether a process ends when the one that started it has ended, or has done so already."""
+    try:
+        return any(name in word for name in FOLLOWERS for word in process.cmdline())
+    except psutil.NoSuchProcess:  # a zombie, too
+        return True
+
+
+class Kernel(IPythonKernel):
+    """The standard kernel, which would wait half a minute for its followers: some obey no SIGTERM, and none is cleared away meanwhile."""
+
+    def _process_children(self) -> list[psutil.Process]:
+        """The processes that the standard one ends before itself, but followers."""
+        return [child for child in super()._process_children() if not follower(child)]
+
+
 class Patient(AsyncKernelManager):
     """A kernel manager for papermill (`kernel_manager_class`) that lets a kernel give back what it holds, such as nodes of a cluster.
 
@@ -118,6 +139,11 @@ class Patient(AsyncKernelManager):
     @default("connection_file")
     def _in_a_folder_of_its_own(self) -> str:
         return str(Path(tempfile.mkdtemp(prefix="cns-")) / "kernel.json")  # short: a socket's path may have 107 letters, 103 on macOS
+
+    async def _async_pre_start_kernel(self, **settings: Any) -> tuple[list[str], dict]:
+        """As the standard one; the kernel is this module's."""
+        command, settings = await super()._async_pre_start_kernel(**settings)
+        return [*command, f"--IPKernelApp.kernel_class={Kernel.__module__}.{Kernel.__name__}"], settings
 
     async def _async_cleanup_resources(self, restart: bool = False) -> None:
         """As the standard one, and takes the folder away."""

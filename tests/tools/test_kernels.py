@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 import papermill
+import psutil
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -33,6 +34,22 @@ if __name__ == "__main__":
 
 def notebook(*cells: str) -> nbformat.NotebookNode:
     return new_notebook(cells=[new_code_cell(cell) for cell in cells], metadata={"kernelspec": runner.KERNELSPEC})
+
+
+@pytest.mark.parametrize("manager", [kernels.Patient, kernels.Manager])
+def test_a_kernel_ends_what_it_started_and_waits_for_no_process_that_follows_it(manager, tmp_path):
+    """Those would keep it for half a minute: they obey no signal, or are not cleared away. They end as after any script."""
+    work = "import joblib, psutil, subprocess\nprint(joblib.Parallel(2)(joblib.delayed(abs)(number) for number in (1, 2)))"
+    asked = "started = subprocess.Popen(['sleep', '300'])\nleft = [child.pid for child in get_ipython().kernel._process_children()]\n"
+    told = "print(started.pid, left == [started.pid], len(psutil.Process().children()) > 2)"
+    source = notebook(work, asked + told)
+    nbformat.write(source, tmp_path / "source.ipynb")
+    kernels.prepare([source])
+    done = papermill.execute_notebook(
+        tmp_path / "source.ipynb", None, kernel_name="python3", kernel_manager_class=manager, progress_bar=False
+    )
+    said = done.cells[-1].outputs[0].text.split()
+    assert said[1:] == ["True", "True"] and not psutil.pid_exists(int(said[0]))
 
 
 @pytest.fixture
