@@ -65,7 +65,7 @@ test: smoke ## run the whole chain at smoke size, then all tests
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 unit: data ## run the tests that are not marked slow
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 # The tests of SLURM skip without it, and compare with what `make smoke` left.
 slurm: data ## run work over a SLURM of this machine, and install it before (Debian's slurm-wlm and munge; needs root)
