@@ -28,7 +28,7 @@ def run(waits: dict[str, set[str]], launch: Callable[[str], object]) -> None:
     The first error ends the work, after the stages that run beside it, and is raised. Stages that no key names are taken as done.
     """
     waits = {name: others & waits.keys() for name, others in waits.items()}
-    sorter, most, awaited = graphlib.TopologicalSorter(waits), min((os.cpu_count() or 1) + 1, MOST), followers(waits)
+    sorter, most, awaited = graphlib.TopologicalSorter(waits), min((os.cpu_count() or 1) + 1, MOST), dependents(waits)
     sorter.prepare()
     ready: list[str] = []
     running: dict[Future, str] = {}
@@ -44,8 +44,8 @@ def run(waits: dict[str, set[str]], launch: Callable[[str], object]) -> None:
                 bar.update()
 
 
-def followers(waits: dict[str, set[str]]) -> dict[str, int]:
-    """How many stages wait for each one, directly or for one that waits for it."""
+def dependents(waits: dict[str, set[str]]) -> dict[str, int]:
+    """How many stages depend on each one, directly or by way of others."""
     before: dict[str, set[str]] = {}
     for name in graphlib.TopologicalSorter(waits).static_order():
         before[name] = waits[name].union(*(before[other] for other in waits[name]))

@@ -54,8 +54,8 @@ def test_the_stage_that_most_others_wait_for_goes_first_and_equal_ones_in_their_
     assert order == ["most", "some", "b", "plain", "a", "c"]
 
 
-def test_followers_are_counted_once_however_many_ways_lead_to_them():
-    assert schedule.followers({"d": {"b", "c"}, "b": {"a"}, "c": {"a"}, "a": set()}) == {"d": 0, "b": 1, "c": 1, "a": 3}
+def test_dependents_are_counted_once_however_many_ways_lead_to_them():
+    assert schedule.dependents({"d": {"b", "c"}, "b": {"a"}, "c": {"a"}, "a": set()}) == {"d": 0, "b": 1, "c": 1, "a": 3}
 
 
 def test_the_first_error_keeps_later_stages_from_starting():

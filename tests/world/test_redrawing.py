@@ -8,7 +8,7 @@ from cnslib.core.names import SHIFTS
 from cnslib.models import text_to_image
 from cnslib.world import autoencoder, diffusion, redrawing, scenes
 
-WAY = {"per_caption": 2, "severities": [0.3, 0.85], "steps": 2, "guidance": 2.0, "seed": 1}
+WAY = {"per_caption": 2, "severities": [0.3, 0.85], "steps": 4, "guidance": 2.0, "seed": 1}
 PROMPT = "a picture of a sneaker"
 
 
