@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 from jaxtyping import UInt8
-from tqdm.auto import tqdm
 
-from cnslib.core import kinds, tables, units
+from cnslib.core import kinds, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, identifier
 from cnslib.data import artifacts
 from cnslib.method import filtering
@@ -50,11 +49,16 @@ def look(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd
     made = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
     made_from = {one: kinds.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from[shift]) for shift in shifts})
-    unshifted = None
-    for shift in tqdm(shelf.waiting(), desc="oracle", disable=None):
-        unshifted = see_shard(images, UNSHIFTED, oracle) if unshifted is None else unshifted
-        tables.write_unit(ask(pd.concat([unshifted, see_shard(images, shift, oracle)]), shift), shelf[shift], schema)
+    if waiting := shelf.waiting():
+        unshifted = see_shard(images, UNSHIFTED, oracle)
+        pieces = [(images, shift, oracle, unshifted, shelf[shift]) for shift in waiting]
+        workers.each(look_shift, pieces, device=oracle.device, desc="oracle")
     return tables.read_units(shelf, schema)
+
+
+def look_shift(images: Path, shift: str, oracle: Oracle, unshifted: pd.DataFrame, unit: units.Unit) -> None:
+    """Writes what the oracle sees in the images of one shift."""
+    tables.write_unit(ask(pd.concat([unshifted, see_shard(images, shift, oracle)]), shift), unit, schema)
 
 
 def see_shard(images: Path, shift: str, oracle: Oracle) -> pd.DataFrame:

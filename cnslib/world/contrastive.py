@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from open_clip.loss import ClipLoss
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from open_clip.model import CustomTextCLIP
 from safetensors.torch import save_file
 from torch import Tensor
@@ -13,6 +14,7 @@ from transformers import CLIPTokenizer
 
 from cnslib.core import seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.models.encoders import FORMAT
 from cnslib.world import diffusion, redrawing, scenes
 from cnslib.world.training import Schedule, fit
 
@@ -69,6 +71,16 @@ def normalise(image: Tensor) -> Tensor:
     return (image - MEAN[0]) / STD[0]
 
 
+def matching(similarity: Float[Tensor, "images texts"], text: Int[Tensor, "images"]) -> Tensor:
+    """The symmetric InfoNCE loss of pictures and the different texts of a batch (Radford et al. 2021), where `text` is each picture's own.
+
+    A text of several pictures may choose any of them (Yang et al. 2022, UniCL). Were it there once for each, the model would learn to
+    give it too little: as many columns as it had would speak for it.
+    """
+    owned = F.one_hot(text, similarity.shape[1]).to(similarity).T
+    return (F.cross_entropy(similarity, text) + F.cross_entropy(similarity.T, owned / owned.sum(dim=1, keepdim=True))) / 2
+
+
 def train(
     garments: scenes.Garments,
     *,
@@ -81,28 +93,33 @@ def train(
     redrawn: redrawing.Redrawn | None = None,
     share: float = 0.0,
     severities: Sequence[float] = SEVERITIES,
+    omitted: float = 0.0,
 ):
-    """Trains mini-CLIP with the symmetric InfoNCE loss on batches of all distinct captions; returns model and config.
+    """Trains mini-CLIP with the symmetric InfoNCE loss on batches of one picture per class and shift; returns model and config.
 
-    About a `share` of each batch is replaced by pictures of the same captions that mini-SD drew again.
+    About a `share` of each batch is replaced by pictures of the same captions that mini-SD drew again. A share `omitted` of the captions
+    leaves the shift out, as those of the web often do: else a picture in snow lies far from the name of what it shows.
     """
     torch.manual_seed(schedule.seed)
     tokens = diffusion.tokenizer(garments.classes)
     settings = config(tokens, vision=vision, width=width, layers=layers)
-    model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device)
+    model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device, memory_format=FORMAT)
     ids = diffusion.token_table(tokens, garments.classes)[:-1].to(device)
-    nce, members = ClipLoss(), redrawn.of_captions(len(ids)) if redrawn else []
+    members = redrawn.of_captions(len(ids)) if redrawn else []
 
     def loss(step: int) -> Tensor:
         key = ("contrastive", schedule.seed, step)
         batch = one_of_each(garments, key, severities=severities)
         if redrawn and share:
             batch = redrawing.same_captions(batch, redrawn, members, share, seeds.generator(*key, "redrawn"))
+        named = torch.rand(len(batch.shift), generator=seeds.generator(*key, "omitted")) >= omitted
+        caption = batch.label * (len(SHIFTS) + 1) + torch.where(named, batch.shift, len(SHIFTS))
+        told, own = caption.to(device).unique(return_inverse=True)
         with torch.autocast(device, torch.bfloat16):
-            image, text, scale = model(normalise(batch.image).to(device), ids[batch.label * (len(SHIFTS) + 1) + batch.shift])
-        return nce(image.float(), text.float(), scale.clamp(max=100))
+            image, text, scale = model(normalise(batch.image).to(device, memory_format=FORMAT), ids[told])
+        return matching(scale.clamp(max=100) * image.float() @ text.float().T, own)
 
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu(), settings
+    return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu().to(memory_format=torch.contiguous_format), settings
 
 
 def save(model, settings: dict, folder: Path, *, classes: Sequence[str] = scenes.CLASSES) -> None:

@@ -57,7 +57,7 @@ def test_scores_of_other_images_are_refused(look, images, judges, tmp_path):
 
 def test_an_oracle_of_the_class_alone_sees_no_shift_and_one_that_does_not_know_it_no_reading(look, judges, images, tmp_path):
     class Blind:
-        labels, digest = judges.oracle.labels, "blind"
+        labels, digest, device = judges.oracle.labels, "blind", "cpu"
 
     table = sights.look(images, ["heavy snow"], oracle=Blind(), folder=tmp_path / "blind")
     assert (

@@ -1,9 +1,13 @@
 """One order and one look: the same name is drawn alike in every figure, whatever stands beside it."""
 
+import itertools
+import math
+
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
+from cnslib.core.names import SHIFTS
 from cnslib.plots import curves, figures, palette
 
 GROUPED = {"alexnet": ["alexnet"], "resnet": ["resnet_s", "resnet"], "CLIP": ["clip_probe"]}
@@ -37,6 +41,12 @@ def test_a_name_without_a_fixed_look_takes_a_colour_that_nobody_beside_it_has():
     assert len({look["color"] for look in looks.values()}) == len(names) - 1  # the first shift and the first family share theirs
     many = palette.looks(["alexnet", *(f"name {i:02d}" for i in range(palette.PLACES - 1))])
     assert len({(look["color"], look["marker"]) for look in many.values()}) == palette.PLACES
+
+
+def test_fourteen_shifts_have_fourteen_colours_that_differ_by_a_tenth_of_the_range_at_least():
+    palette.fix(shifts=SHIFTS, grouped={})
+    colours = [palette.FIXED[shift]["color"] for shift in SHIFTS]
+    assert min(math.dist(one, other) for one, other in itertools.combinations(colours, 2)) > 0.1
 
 
 def test_a_family_has_the_colour_of_its_last_member_and_the_others_are_paler():

@@ -79,6 +79,7 @@ class Contrastive:
     learning_rate: Positive
     average: Decay
     severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
+    omitted: Share
     redrawn: Share
     quality_images: Count
     seed: Seed
