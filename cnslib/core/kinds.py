@@ -88,10 +88,10 @@ COMPOSITION = Recipe("composition", 2, ("cnslib.studies.directions.composition",
 SIGHTS = Recipe("sights", 1, ("cnslib.method.sights",), (ENCODERS,))
 MIRRORED = Recipe("mirrored", 1, ("cnslib.studies.labels.mirrors",), (ENCODERS,))
 RULERS = Recipe("rulers", 1, ("cnslib.studies.calibration",), (ALIGNMENT, SHIFTS, SIGHTS))
-FINETUNED = Recipe("oodcv-classifiers", 1, ("cnslib.studies.oodcv.training",), (PLAIN, STRONG))
+FINETUNED = Recipe("oodcv-classifiers", 2, ("cnslib.studies.oodcv.training",), (PLAIN, STRONG))
 WEATHER = Recipe("oodcv-rendered", 1, ("cnslib.studies.oodcv.weather",), (CLASSIFIERS, FINETUNED, SHIFTS))
 WEATHER_DRAWN = Recipe("oodcv-drawn", 1, ("cnslib.studies.oodcv.generated",), (ALIGNMENT, GENERATION, WEATHER))
-SYNTHETIC = Recipe("synthetic", 1, ("cnslib.studies.synthetic",), (PLAIN, SHIFTS, STRONG))
+SYNTHETIC = Recipe("synthetic", 2, ("cnslib.studies.synthetic",), (PLAIN, SHIFTS, STRONG))
 DENOISER = Recipe("denoiser", 1, ("cnslib.studies.denoiser.diffusion_classifier",))
 CONTROLSHIFT = Recipe(
     "controlshift", 1, ("cnslib.models.text_to_image", "cnslib.studies.controlshift.datasets", "cnslib.studies.controlshift.latents")

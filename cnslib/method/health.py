@@ -24,7 +24,7 @@ from cnslib.method import generation
 from cnslib.method.sliders import SHIFT_PROMPT
 from cnslib.models import adapters, text_to_image
 from cnslib.models.encoders import Clip, ImageEncoder
-from cnslib.stats import bootstrap
+from cnslib.stats import bootstrap, trajectory
 
 SLIDER = ["shift", "class"]
 schema = tables.schema(
@@ -126,18 +126,11 @@ def names_no_shift(
     return found
 
 
-def steps(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per step between neighbouring scales of a trajectory, at its upper scale: whether the alignment rises."""
-    table = table.sort_values(tables.KEY)
-    rise = table.groupby(tables.TRAJECTORY, sort=False)["alignment"].diff()
-    return table[tables.KEY].assign(rises=rise > 0)[rise.notna()]
-
-
 def per_slider(table: pd.DataFrame) -> pd.DataFrame:
     """One row per slider: alignment gained from scale 0 to the largest, share of rising steps, structure kept at the largest."""
     means = table.groupby([*SLIDER, "scale"])[["alignment", "structure"]].mean().groupby(SLIDER)
     first, last = means.first(), means.last()
-    rising = steps(table).groupby(SLIDER)["rises"].mean()
+    rising = trajectory.rises(table, "alignment").groupby(SLIDER)["rises"].mean()
     columns = {"gain": last["alignment"] - first["alignment"], "rising": rising, "structure": last["structure"]}
     return pd.DataFrame(columns).reset_index()
 

@@ -1,6 +1,6 @@
 """Gates: what the mini world's pictures must show before a sentence about classifiers may rest on them.
 
-Each gate is a number with its interval and a bound. Notebooks 02, 03, 04 and 08 compute them and say of each whether it holds;
+Each gate is a number with its interval and a bound. Notebooks 03, 04 and 08 compute them and say of each whether it holds;
 metrics/gates.json holds all of them. A bound is asked of the estimate: the interval tells how far to trust that.
 """
 
@@ -13,7 +13,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bands, bootstrap, verdicts
+from cnslib.stats import bands, bootstrap, trajectory, verdicts
 from cnslib.stats.accuracy import Shares
 
 AT_LEAST, AT_MOST = 1, -1
@@ -28,8 +28,8 @@ BOUNDS: dict[str, tuple[str, int, float]] = {  # gate: what it is, the side, the
     "asked_worst_shift": ("pictures at the last scale in which the oracle names the asked shift, worst shift", AT_LEAST, 0.8),
     "class_kept_scale_1_5": ("pictures whose class the oracle knows at scale 1.5, mean over shifts", AT_LEAST, 0.85),
     "class_kept_scale_2_5": ("pictures whose class the oracle knows at scale 2.5, mean over shifts", AT_LEAST, 0.6),
-    "rising_mean": ("steps that raise the reading of the asked shift, mean over shifts", AT_LEAST, 0.85),
-    "rising_worst_shift": ("steps that raise the reading of the asked shift, worst shift", AT_LEAST, 0.7),
+    "rising_mean": ("steps that raise the oracle's reading of the asked shift, mean over shifts", AT_LEAST, 0.85),
+    "rising_worst_shift": ("steps that raise the oracle's reading of the asked shift, worst shift", AT_LEAST, 0.7),
     "largest_step_worst_shift": ("share of a reading's rise that lies in one step, worst shift", AT_MOST, 0.45),
     "filter_good_dropped": ("in-class pictures that the filter drops, where it finds 90 % of the others", AT_MOST, 0.12),
     "kept_start_in_class": ("kept trajectories that start in class", AT_LEAST, 1.0),
@@ -77,22 +77,20 @@ def shares(hits: pd.Series, rows: pd.DataFrame, by: str, *, settings: Bootstrap)
     return {name: bootstrap.share(hits[part.index].to_numpy(), part, settings=settings) for name, part in rows.groupby(by, sort=False)}
 
 
-def rising(steps: pd.DataFrame, mean: dict, *, settings: Bootstrap) -> dict[str, dict]:
-    """The gates of the sliders; `steps` say of each step of a scale whether the reading rises, `mean` is the share of all that do."""
-    return {"rising_mean": mean, "rising_worst_shift": worst(shares(steps["rises"], steps, "shift", settings=settings))[1]}
-
-
 def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """What the pictures of each shift show, a tidy table (shift, measure, n, estimate, low, high).
 
-    Shares of the pictures in which the oracle names the shift at the last scale and knows the class at `KEPT_AT`, and the largest step
-    of each of `READINGS`. `seen` has all of these as columns, `named` as text and `known` as truth.
+    Shares of the pictures in which the oracle names the shift at the last scale and knows the class at `KEPT_AT`, of the steps that
+    raise its reading of the asked shift, and the largest step of each of `READINGS`. `seen` has all of these as columns, `named` as text
+    and `known` as truth.
     """
     last, rows = seen["scale"].max(), []
     for shift, part in seen.groupby("shift", sort=False):
         end = part[part["scale"] == last]
         named = (end["named"] == shift).astype(float).where(end["asked"].notna())
         found = {"named": bootstrap.mean(named.reset_index(drop=True), end, settings=settings)}
+        steps = trajectory.rises(part, "asked")
+        found["rises"] = bootstrap.share(steps["rises"], steps, settings=settings)
         for scale in KEPT_AT:
             at = part[part["scale"] == scale]
             found[f"known at {scale:g}"] = bootstrap.share(at["known"].to_numpy(), at, settings=settings)
@@ -111,6 +109,9 @@ def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) ->
     for scale, key in zip(KEPT_AT, ("class_kept_scale_1_5", "class_kept_scale_2_5"), strict=True):
         at = seen[seen["scale"] == scale]
         found[key] = bootstrap.share(at["known"].to_numpy(), at, settings=settings)
+    rises = trajectory.rises(seen, "asked")
+    found["rising_mean"] = bootstrap.share(rises["rises"], rises, settings=settings)
+    found["rising_worst_shift"] = worst(measures["rises"])[1]
     steps = {name: worst(own, side=AT_MOST)[1] for name, own in measures.items() if name.startswith("step of")}
     return found | {"largest_step_worst_shift": worst(steps, side=AT_MOST)[1]}
 

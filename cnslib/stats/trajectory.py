@@ -1,4 +1,4 @@
-"""One trajectory out of all: on which the classifiers differ most, who is right on it at each scale, and how sure they are."""
+"""Trajectories one by one: the steps in which a reading rises; and the one on which classifiers differ most, who is right, how sure."""
 
 import dataclasses
 
@@ -20,6 +20,16 @@ def most_divided(found: Outcomes) -> Outcomes:
     known = (first > 0).sum(1)
     row = int(np.argmax(np.where(known == known.max(), first.std(1), -1)))
     return dataclasses.replace(found, trajectories=found.trajectories.iloc[[row]].reset_index(drop=True), wrong=found.wrong[[row]])
+
+
+def rises(table: pd.DataFrame, reading: str) -> pd.DataFrame:
+    """One row per step between neighbouring scales of a trajectory, at its upper scale: whether the reading rises.
+
+    Steps from or to a picture without a reading are left out.
+    """
+    table = table.sort_values(tables.KEY)
+    rise = table.groupby(tables.TRAJECTORY, sort=False)[reading].diff()
+    return table[tables.KEY].assign(rises=rise > 0)[rise.notna()]
 
 
 def along(one: Outcomes) -> pd.DataFrame:

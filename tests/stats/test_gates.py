@@ -76,13 +76,6 @@ def test_shares_are_counted_within_each_group():
     assert list(found) == ["b", "a"]  # in order of appearance: of equal ones, the first is the worst
 
 
-def test_the_sliders_gates_are_the_given_mean_and_the_shift_with_the_fewest_rising_steps():
-    steps = pd.DataFrame({"shift": ["a"] * 4 + ["b"] * 4, "class": "bag", "seed": [1, 2, 3, 4] * 2, "rises": [True] * 5 + [False] * 3})
-    found = gates.rising(steps, record(0.6), settings=SETTINGS)
-    assert found["rising_mean"] == record(0.6)
-    assert (found["rising_worst_shift"]["estimate"], found["rising_worst_shift"]["n"]) == (0.25, 4)
-
-
 def pictures():
     """Two shifts of two trajectories each: snow is always named at the end and even, rain once and in one step."""
     ways = {("heavy snow", 1): [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], ("heavy snow", 2): [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]}
@@ -113,6 +106,8 @@ def test_the_gates_of_the_pictures_ask_for_the_worst_class_and_shift_and_for_mea
         "asked_worst_shift": (0.5, 2),
         "class_kept_scale_1_5": (0.75, 4),
         "class_kept_scale_2_5": (0.0, 4),
+        "rising_mean": (0.6, 20),  # every step in snow, one of five in rain
+        "rising_worst_shift": (0.2, 10),
         "largest_step_worst_shift": (1.0, 2),
     }
 
@@ -122,7 +117,7 @@ def test_where_the_oracle_sees_no_shift_nothing_is_counted_and_nothing_missed():
     table = gates.by_shift(blind, settings=SETTINGS)
     assert "step of asked" not in set(table["measure"]) and (table.loc[table["measure"] == "named", "n"] == 0).all()
     found = gates.pictures(blind, table, settings=SETTINGS)
-    assert found["largest_step_worst_shift"]["estimate"] == pytest.approx(0.2)
+    assert found["largest_step_worst_shift"]["estimate"] == pytest.approx(0.2) and found["rising_mean"]["n"] == 0
     assert gates.said({"asked_worst_shift": found["asked_worst_shift"]}) == "0 of 1 gates hold. Not measured: asked_worst_shift."
 
 

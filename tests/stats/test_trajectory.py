@@ -1,4 +1,4 @@
-"""One trajectory out of all: chosen, counted and worded by hand."""
+"""Trajectories: their rising steps, and one out of all, chosen, counted and worded by hand."""
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,16 @@ def outcomes(*words: str) -> Outcomes:
     wrong = np.array([[[letter == "x" for letter in part] for part in word.split()] for word in words])
     keys = pd.DataFrame([("heavy snow", "bag", seed) for seed in range(1, len(words) + 1)], columns=["shift", "class", "seed"])
     return Outcomes(keys, ["alexnet", "resnet", "vit"], SCALES, wrong)
+
+
+def test_rising_steps_are_counted_within_trajectories_and_only_between_readings():
+    ways = {1: [0.0, 0.2, 0.1, 0.3], 2: [0.5, 0.5, 0.6, 0.7], 3: [0.1, np.nan, 0.3, 0.4]}
+    parts = [
+        pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": s, "scale": [*SCALES, 1.5], "asked": way}) for s, way in ways.items()
+    ]
+    steps = trajectory.rises(pd.concat(parts).sample(frac=1, random_state=0), "asked")
+    assert steps.groupby("seed")["rises"].agg(["size", "sum"]).to_numpy().tolist() == [[3, 2], [3, 2], [1, 1]]  # no change is no rise
+    assert set(steps["scale"]) == {0.5, 1.0, 1.5}
 
 
 def test_the_most_divided_trajectory_is_known_at_scale_0_and_spreads_most():

@@ -155,9 +155,8 @@ def run_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, training: Scen
         reseed("oodcv", *key, step)
         image = torch.stack([change(picture) for picture in training.image[rows]])
         device = next(model.parameters()).device
-        with torch.autocast(device.type, torch.bfloat16):
-            logits = model(normalise(image).to(device))
-        value = F.cross_entropy(logits.float(), training.label[rows].to(device))
+        logits = model(normalise(image).to(device))
+        value = F.cross_entropy(logits, training.label[rows].to(device))
         optimizer.zero_grad()
         value.backward()
         optimizer.step()

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from cnslib.core import tables
 from cnslib.core.names import PROMPT, text
 from cnslib.method import health
+from cnslib.stats import trajectory
 from cnslib.tools.course.exercises import Exercise, Sheet
 
 LESSON = "3_sliders"
@@ -142,7 +143,7 @@ def rising(report: pd.DataFrame) -> Exercise:
     ordered = report.sort_values(tables.KEY)
     ends = ordered.groupby(tables.TRAJECTORY)["alignment"].agg(["first", "last"])
     falls = ordered.groupby(tables.TRAJECTORY)["alignment"].diff().dropna() < 0
-    share = float(health.steps(report)["rises"].mean())
+    share = float(trajectory.rises(report, "alignment")["rises"].mean())
     return Exercise(
         share,
         (
