@@ -251,7 +251,7 @@ class Trusted:
 
     def __init__(self, source: str, *, labels: list[str], device: str):
         self.classifier = load("oracle", source, labels, device)
-        self.labels, self.digest = labels, source_digest(source)
+        self.labels, self.device, self.digest = labels, device, source_digest(source)
 
     def class_probability(self, images: UInt8[np.ndarray, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
         """Probability of each label, in the order of `labels`."""
