@@ -157,6 +157,7 @@ def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> U
 PAIR = ["class", "seed"]  # all trajectories of a class and seed share one unshifted image: they are resampled together
 FOLDS = 5  # of the cross-validation
 MEASURES = ("tpr", "fpr", "accuracy")
+JUDGED_ON = ("same labels", "cross-validated")
 
 
 @dataclass(frozen=True)
@@ -267,11 +268,8 @@ def compare(labelled: pd.DataFrame, *, recall: float, settings: Filtering) -> pd
     own = thresholds(labelled, recall)
     rows = []
     for name, rule in rules(settings.passes).items():
-        verdicts = {
-            "cross-validated": cross_validated(rule, labelled, recall=recall),
-            "same labels": keeps(rule, labelled, own),
-        }
-        for judged_on, keep in verdicts.items():
+        verdicts = keeps(rule, labelled, own), cross_validated(rule, labelled, recall=recall)
+        for judged_on, keep in zip(JUDGED_ON, verdicts, strict=True):
             found = quality(labelled, keep, settings=settings.bootstrap)
             rows += [{"rule": name, "judged on": judged_on, "measure": measure, **found[measure]} for measure in MEASURES]
     return pd.DataFrame(rows)

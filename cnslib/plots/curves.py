@@ -10,6 +10,7 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from cnslib.plots import figures
@@ -298,7 +299,8 @@ def draw(found: dict[str, pd.DataFrame], name: str, *, note: str) -> Figure:
 
     `note` says what the intervals are about.
     """
-    figure, grid = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
+    layout = ConstrainedLayoutEngine(wspace=0.1)  # names of curves end well before the shifts begin
+    figure, grid = plt.subplots(2, 2, figsize=(9, 6.5), layout=layout)
     kinds = {"accuracy": "accuracy", "rank": "rank (1 is best)", "survival": "share without failure so far"}
     for axes, (kind, title) in zip(grid.flat, kinds.items(), strict=False):
         if kind in found:

@@ -1,6 +1,8 @@
 """Figures of accuracy on the line: models about a line, slopes with both intervals, tests as maps, gains as dots."""
 
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 from scipy.stats import norm
 
@@ -20,7 +23,7 @@ TICKS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0
 def fitted_points(axes: Axes, table: pd.DataFrame, *, families: dict[str, list[str]]) -> None:
     """OOD against ID accuracy, a point per model in its family's colour, with intervals, the line, and the diagonal of no loss (Fig. 23).
 
-    Every family has its name beside its models, as far as there is room.
+    Every family has its name beside its models, or a little further off at the end of a line.
     """
     if (table["axes"] == "probit").all():
         probit_axes(axes)
@@ -43,26 +46,36 @@ def name_families(axes: Axes, table: pd.DataFrame, families: dict[str, list[str]
     """Writes each family's name in its colour beside the one of its models that is farthest from the line."""
     far = [table[table["model"].isin(models)].assign(family=family) for family, models in families.items()]
     chosen = [own.loc[(own["ood"] - own["expected"]).abs().idxmax()] for own in far if len(own)]
-    place_names(axes, pd.DataFrame(chosen)[["family", "id", "ood"]], table[["id", "ood"]].to_numpy(), looks(families))
+    place_names(axes, pd.DataFrame(chosen)[["family", "id", "ood"]], table[["id", "ood"]].to_numpy(), looks(families), steps=range(1, 7))
 
 
-def place_names(axes: Axes, named: pd.DataFrame, points: np.ndarray, styles: dict[str, dict]) -> None:
-    """Writes names (columns: name, x, y) in the colours of `styles` beside their points, where they lie over no other name or point.
+def place_names(axes: Axes, named: pd.DataFrame, points: np.ndarray, styles: dict[str, dict], *, steps: Sequence[int] = (1,)) -> None:
+    """Writes names (columns: name, x, y) in the colours of `styles` near their points, where they lie over no other name or point.
 
-    A name without room in any of nine directions is left out.
+    `steps` are the distances to try; a name that is more than one step away has a line to its point. One without room in any of nine
+    directions at any distance is left out.
     """
     pixels, taken = axes.transData.transform(points), list[Bbox]()
     for name, x, y in named.itertuples(index=False):
-        for across, up in itertools.product((1, -1, 0), (0, 1, -1)):
-            side = {1: "left", -1: "right", 0: "center"}[across]
-            style = {"fontsize": "x-small", "color": styles[name]["color"], "weight": "bold", "ha": side, "va": "center"}
-            text = axes.annotate(name, (x, y), (6 * across, 7 * up), textcoords="offset points", **style)
-            box = text.get_window_extent()
-            inside = axes.bbox.padded(2).containsx(box.x0) and axes.bbox.padded(2).containsx(box.x1)
+        for step, across, up in itertools.product(steps, (1, -1, 0), (0, 1, -1)):
+            text = near(axes, name, (x, y), (step * across, step * up), styles[name]["color"])
+            text.get_window_extent()  # sets it in its place
+            box, frame = Text.get_window_extent(text), axes.bbox.padded(2)  # of the name alone, without its line
+            tips = [(box.y0 + box.y1) / 2] if step == 1 else [box.y0 - box.height, box.y1 + box.height]
+            inside = all(map(frame.containsx, (box.x0, box.x1))) and all(map(frame.containsy, tips))
             if inside and not box.padded(2).count_contains(pixels) and not any(box.overlaps(other) for other in taken):
                 taken.append(box)
                 break
             text.remove()
+
+
+def near(axes: Axes, name: str, point: tuple[float, float], away: tuple[int, int], colour: str) -> Annotation:
+    """A name so many steps right of and above a point, with a line to it unless it lies beside it."""
+    across, up = away
+    line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 3} if max(map(abs, away)) > 1 else None
+    style: dict[str, Any] = {"fontsize": "x-small", "color": colour, "weight": "bold", "va": "center", "arrowprops": line}
+    side = {1: "left", -1: "right", 0: "center"}[int(np.sign(across))]
+    return axes.annotate(name, point, (6 * across, 7 * up), textcoords="offset points", ha=side, **style)
 
 
 def named_points(axes: Axes, table: pd.DataFrame, *, x: str, y: str) -> None:
@@ -70,7 +83,7 @@ def named_points(axes: Axes, table: pd.DataFrame, *, x: str, y: str) -> None:
     styles = looks(table["model"])
     for model, look in styles.items():
         own = table[table["model"] == model]
-        axes.plot(own[x], own[y], linestyle="none", markersize=5, **look)
+        axes.plot(own[x], own[y], linestyle="none", markersize=5, markerfacecolor="none", **look)  # one under another is seen
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # names are placed in pixels
     place_names(axes, table[["model", x, y]], table[[x, y]].to_numpy(), {model: {"color": INK} for model in styles})
 

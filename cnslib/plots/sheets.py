@@ -36,16 +36,19 @@ def tiled(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"]
 def judged_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], groups: dict[str, pd.DataFrame]) -> None:
     """A grid with a row of pictures per group, and under each its class and the probability that the oracle gives it.
 
-    The rows of a group (class, class_probability) are its pictures in their order; there may be fewer than columns.
+    The rows of a group (class, class_probability) are its pictures in their order; there may be fewer than columns. With a column
+    mirrored_probability the one that the mirror image gets stands behind it.
     """
     high, wide = pictures.shape[2:4]
     below = round(0.3 * high)
     tiled(axes, pictures, below=below)
     for row, table in enumerate(groups.values()):
         own = table.head(pictures.shape[1])
-        for column, (name, chance) in enumerate(zip(own["class"], own["class_probability"], strict=True)):
+        asked = own.filter(["class_probability", "mirrored_probability"]).to_numpy()
+        chances = [" / ".join(f"{chance:.2f}" for chance in row) for row in asked]
+        for column, (name, chance) in enumerate(zip(own["class"], chances, strict=True)):
             place = (column + 0.5) * (wide + 2), row * (high + 2 + below) + high + 2 + below / 2
-            axes.text(*place, f"{name}\n{chance:.2f}", ha="center", va="center", fontsize=5, linespacing=1)
+            axes.text(*place, f"{name}\n{chance}", ha="center", va="center", fontsize=5, linespacing=1)
     axes.set_yticks(np.arange(len(groups)) * (high + 2 + below) + high / 2 + 1, list(groups))
     axes.set_xticks([])
 

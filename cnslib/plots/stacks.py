@@ -1,4 +1,7 @@
-"""Where trajectories end, as bars stacked to 100 %: wrong before any shift, first wrong at some scale, or never (CNS-Bench Fig. 8)."""
+"""Where trajectories end, as bars stacked to 100 %: wrong before any shift, first wrong at some scale, or never (CNS-Bench Fig. 8).
+
+And as bars side by side, for everything that is called a failure point distribution.
+"""
 
 import numpy as np
 import pandas as pd
@@ -8,11 +11,37 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from cnslib.plots import palette
+from cnslib.plots import curves, figures, palette
 from cnslib.stats.accuracy import NEVER
 
 BEFORE, AFTER = "0.45", "0.92"  # greys of what the shift does not decide: wrong before it, never wrong
 LEAST = 0.08  # of a share that has room for its number
+
+FAILED = "failure point (scale)"
+OF = {  # definition of a failure point distribution: what its bars are shares of, and what stands below them
+    "over trajectories": ("share of trajectories", FAILED),
+    "per model": ("share of the model's failures", FAILED),
+    "pooled": ("share of all models' failures", FAILED),
+    "cumulative": ("share of the model's failures", "failure point up to (scale)"),
+    "error count": ("share of trajectories", "scale of an error, first or not"),
+}
+
+
+def definition_panels(table: pd.DataFrame, *, columns: int = 3) -> Figure:
+    """A panel of bars per definition of a failure point distribution (column definition), each of its own height, with one legend."""
+    definitions = list(dict.fromkeys(table["definition"]))
+    rows = -(-len(definitions) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(2.8 * columns, 2.4 * rows), squeeze=False)
+    panels = list(grid.flat[: len(definitions)])
+    for axes, name in zip(panels, definitions, strict=True):
+        curves.failure_bars(axes, table[table["definition"] == name])
+        share, scale = OF[name]
+        axes.set(title=name, ylabel=share, xlabel=scale)
+    for axes in grid.flat[len(definitions) :]:
+        axes.set_visible(False)
+    figures.legend(figure, panels)
+    figure.tight_layout()
+    return figure
 
 
 def failure_stacks(axes: Axes, table: pd.DataFrame, *, y: str = "model", rows: list[str] | None = None, unit: str = "scale") -> None:
@@ -65,15 +94,18 @@ def survivors(failures: pd.DataFrame) -> list[str]:
     return list(never.sort_values(kind="stable").index)
 
 
-def stacks_and_dots(failures: pd.DataFrame, dots: pd.DataFrame, *, rows: list[str], label: str, reference: float) -> Figure:
+def stacks_and_dots(
+    failures: pd.DataFrame, dots: pd.DataFrame, *, rows: list[str], label: str, reference: float, things: str = "trajectories"
+) -> Figure:
     """One row per scenario: on the left where trajectories fail first, mean over the models, on the right an estimate per model.
 
     `failures` has the columns scenario, model, scale and estimate, `dots` scenario, model, estimate, low and high; `rows` is the order
-    from top to bottom, and the dotted line on the right is the reference.
+    from top to bottom, the dotted line on the right is the reference, and `things` are what fails.
     """
     stacks = failures.groupby(["scenario", "scale"], sort=False)["estimate"].mean().reset_index()
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 1 + 0.27 * len(rows)), sharey=True, width_ratios=[1.3, 1], layout="constrained")
     failure_stacks(left, stacks, y="scenario", rows=rows, unit="severity")
+    left.set_xlabel(f"share of {things}, by where they fail first")
     looks = palette.looks(dots["model"].unique())
     for place, (model, look) in enumerate(looks.items()):
         own = dots[dots["model"] == model].set_index("scenario").reindex(rows)

@@ -42,6 +42,18 @@ def quartiles(answers: pd.DataFrame) -> pd.DataFrame:
     return found.set_axis(["low", "estimate", "high"], axis=1).reset_index()
 
 
+def before_the_flip(answers: pd.DataFrame) -> pd.Series:
+    """What is left of the margin at scale 0 at the last scale before the answer turns wrong, a value per trajectory and model.
+
+    Of those that are right at scale 0 and at the next scale, and wrong later: where the second answer is wrong, nothing lies between.
+    """
+    wide = answers.pivot(index=["model", *tables.TRAJECTORY], columns="scale", values="margin")
+    margin, wrong = wide.to_numpy(), answers.pivot(index=["model", *tables.TRAJECTORY], columns="scale", values="wrong").to_numpy()
+    late = wrong.any(axis=1) & ~wrong[:, :2].any(axis=1)
+    before = margin[late, wrong[late].argmax(axis=1) - 1]
+    return pd.Series(before / margin[late, 0], index=wide.index[late], name="left")
+
+
 def mistakes(wrong: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
     """How the wrong answers under each shift are shared among the labels: a row per shift that sums to 1."""
     return pd.crosstab(wrong["shift"], wrong["top1"], normalize="index").reindex(columns=labels, fill_value=0.0)

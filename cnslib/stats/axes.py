@@ -115,19 +115,30 @@ def compared(table: pd.DataFrame, published: pd.DataFrame, *, column: str) -> pd
     """A results table along the axes beside the paper's numbers for its counterparts, with difference, rule and verdict.
 
     `published` has the columns axis, classifier and the named one. CE and rCE have a direction seen from their reference's 1; levels
-    of accuracy and drop have none. A relative of another kind is not compared.
+    of accuracy and drop have none. A relative of another kind is not compared, nor is one with a published number that says nothing
+    (`UNUSABLE`); the column `caution` of `published`, where there is one, names these.
     """
-    beside = published.rename(columns={"classifier": "model", column: "published"})[["axis", "model", "published"]].dropna()
+    beside = published.rename(columns={"classifier": "model", column: "published"}).dropna(subset=["model", "published"])
+    beside = beside.reindex(columns=["axis", "model", "published", "caution"]).fillna({"caution": ""})
     both = table.merge(beside, on=["axis", "model"], how="inner")
-    both = verdicts.beside(both, both["published"], null=NULLS.get(column), stand_in=both["model"].isin(OTHER_KIND))
-    return both[["axis", "model", "ours", "low", "high", "n", "published", "difference", "rule", "verdict", "smallest"]]
+    null = [None if caution == UNUSABLE else NULLS.get(column) for caution in both["caution"]]
+    both = verdicts.beside(both, both["published"], null=null, stand_in=both["model"].isin(OTHER_KIND))
+    return both[["axis", "model", "ours", "low", "high", "n", "published", "difference", "rule", "verdict", "smallest", "caution"]]
+
+
+def comparable(published: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a list of relatives without those of another kind."""
+    return published[~published["classifier"].isin(OTHER_KIND)]
 
 
 def order_agreement(
     values: Float[np.ndarray, "resamples+1 models"], errors: Shares, published: pd.DataFrame, *, column: str
 ) -> pd.DataFrame:
-    """Spearman's correlation of a measure with the paper's for the counterparts along each axis, with n of classifiers and interval."""
-    rows, known = [], published[published["classifier"].isin(errors.models)]
+    """Spearman's correlation of a measure with the paper's for the counterparts along each axis, with n of classifiers and interval.
+
+    Relatives of another kind are left out.
+    """
+    rows, known = [], comparable(published)[lambda table: table["classifier"].isin(errors.models)]
     for axis, part in known.dropna(subset=[column]).groupby("axis", sort=False):
         ranks = pd.DataFrame(values[:, columns(errors, part["classifier"].tolist())]).rank(axis=1)
         rho = ranks.corrwith(part[column].rank().set_axis(ranks.columns), axis=1).to_numpy()
@@ -137,6 +148,7 @@ def order_agreement(
 
 NULLS = {"CE": 1.0, "rCE": 1.0}  # from where a measure has a direction; levels of accuracy and drop have none in common
 OTHER_KIND = ("mixer",)  # relatives that mix otherwise than the paper's classifier: an MLP-Mixer is no state-space model
+UNUSABLE = "wrong preprocessing"  # caution of a published number that was measured so
 LEAST = 4  # classifiers that a comparison of averages or lines needs
 ROLES = ("architecture", "pre-training")  # axes whose names for the paper's classifiers are those of the list of claims
 ALONE = {"dino": "dinov1_ft_vit_base_patch16"}  # has a role in the claims, but no relative
@@ -145,14 +157,14 @@ ALONE = {"dino": "dinov1_ft_vit_base_patch16"}  # has a role in the claims, but 
 def themselves(table: pd.DataFrame, models: list[str], names: dict[str, str]) -> pd.DataFrame:
     """A list of relatives (columns that are keys of `names`) with the paper's classifiers (values) wherever these were evaluated.
 
-    A note on a relative that is replaced is dropped, as it tells how the two differ.
+    A note or a caution on a relative that is replaced is dropped, as it tells how the two differ.
     """
     table = table.copy()
     for own, paper in names.items():
         there = table[paper].isin(models)
         table[own] = table[own].where(~there, table[paper])
-        if "note" in table:
-            table["note"] = table["note"].where(~there, "")
+        for text in {"note", "caution"} & set(table):
+            table[text] = table[text].where(~there, "")
     return table
 
 

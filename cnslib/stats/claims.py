@@ -22,7 +22,8 @@ from cnslib.stats.bands import Values, band, combine, placed
 from cnslib.stats.verdicts import AGREES, SAME, UNDECIDED, UNMEASURED
 
 NUMBERS = ["quantity", "published", "n", "estimate", "low", "high", "verdict", "smallest"]
-SHOWN = {"source": "where", "rule": "holds if"} | {name: name for name in NUMBERS} | {"drop_verdict": "by drop", "details": "more in"}
+SHOWN = {"source": "where", "rule": "holds if"} | {name: name for name in NUMBERS}
+SHOWN |= {"drop_verdict": "by drop", "caution": "caution", "details": "more in"}
 
 
 @dataclass(frozen=True)

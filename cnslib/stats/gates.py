@@ -56,12 +56,22 @@ def holds(key: str, estimate: float) -> bool:
 
 def said(found: Mapping[str, dict]) -> str:
     """How many gates hold, each that does not, with its number, and those for which nothing was there to count."""
-    counted = {key: record["estimate"] for key, record in found.items() if record["n"]}
-    missed = [f"{key} ({value:.2f}, to reach {BOUNDS[key][2]:g})" for key, value in counted.items() if not holds(key, value)]
-    parts = [f"{len(counted) - len(missed)} of {len(found)} gates hold."]
-    parts += [f"**Missed: {'; '.join(missed)}.**"] if missed else []
+    counted, wrong = [key for key, record in found.items() if record["n"]], missed(found)
+    parts = [f"{len(counted) - len(wrong)} of {len(found)} gates hold."]
+    parts += [f"**Missed: {'; '.join(bounded(key, found[key]['estimate']) for key in wrong)}.**"] if wrong else []
     parts += [f"Not measured: {', '.join(key for key in found if key not in counted)}."] if len(counted) < len(found) else []
     return " ".join(parts)
+
+
+def missed(found: Mapping[str, dict]) -> list[str]:
+    """The gates that were measured and do not hold."""
+    return [key for key, record in found.items() if record["n"] and not holds(key, record["estimate"])]
+
+
+def bounded(key: str, estimate: float) -> str:
+    """A gate with its number and its bound, as in "real_generated_r (0.58, at least 0.7)"."""
+    _, side, bound = BOUNDS[key]
+    return f"{key} ({estimate:.2f}, {'at least' if side == AT_LEAST else 'at most'} {bound:g})"
 
 
 def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, dict]:

@@ -23,7 +23,7 @@ from cnslib.stats.accuracy import shares as held_out_shares
 from cnslib.stats.bootstrap import ANYWHERE, SHARE, Range, holm, percentiles
 
 AXES = ("linear", "probit")
-NONE = "none"  # left out
+NONE = "all kept"  # no family left out
 LEAST = 3  # models that a line with a test needs
 LINES = ("line of all classifiers", "line of the supervised ones")
 

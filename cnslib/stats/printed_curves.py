@@ -12,8 +12,6 @@ from cnslib.stats import bootstrap, ranking
 from cnslib.stats.accuracy import ALL, Shares, accuracy_drop, drop_against, drop_beyond
 from cnslib.stats.axes import alike, beside, same, themselves
 
-NULLS = [None, None, 0.5, 0.0]  # levels have no direction; half of the drop by scale 1 is neither early nor late
-
 
 def read(folder: Path, scales: list[float]) -> pd.DataFrame:
     """Published accuracies over all shifts at our scales, from accuracy.csv."""
@@ -25,7 +23,7 @@ def shape(errors: Shares, published: pd.DataFrame) -> tuple[pd.DataFrame, list[f
     """Records on the shape of the mean curve, and the same of the published one.
 
     Accuracy at scale 0, the drop at the last scale, the share of it that is done by scale 1, and Kendall's tau between the orders of the
-    classifiers by mean error and by mean drop; `NULLS` has the null of each.
+    classifiers by mean error and by mean drop; `nulls` has the null of each.
     """
     shared = same(errors, published)
     _, theirs = alike(pd.DataFrame(index=shared.models), published)
@@ -38,6 +36,14 @@ def shape(errors: Shares, published: pd.DataFrame) -> tuple[pd.DataFrame, list[f
     sides = wrong.mean(-1), wrong.mean(-1) - wrong[:, :, 0]
     rows["tau of error and drop"] = ranking.order_record(*sides, size, errors.confidence)
     return pd.DataFrame(rows).T, printed_shape(theirs)
+
+
+def nulls(scales: list[float]) -> list[float | None]:
+    """The null of each number of `shape`: a drop that is even along the scale has done 1 / (last scale) of its way by scale 1.
+
+    Levels have no direction. Nor has the tau: a mean error is the error at scale 0 plus the mean drop, so that some of it is built in.
+    """
+    return [None, None, 1 / max(scales), None]
 
 
 def printed_shape(published: pd.DataFrame) -> list[float]:

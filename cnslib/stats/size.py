@@ -102,7 +102,8 @@ def least_squares(found: Points, own: Sized, group: int, scale: int) -> tuple[fl
 def pooled(found: Points, families: dict[str, Sized]) -> pd.DataFrame:
     """Partial correlation of size over all shifts and scales above 0 at once, each with its own level and its own slope on ID accuracy.
 
-    It has no p value: the points of one model are not independent, and as many as there are members are all that can be.
+    It has no p value: the points of one model are not independent, and as many as there are members are all that can be. Its interval
+    is not published: the noise of ID accuracy moves it, so that it holds the truth more rarely than it says (tests/stats/test_coverage.py).
     """
     rows = []
     for name, own in families.items():

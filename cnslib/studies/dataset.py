@@ -1,7 +1,7 @@
 """The benchmark as a published data set: its Croissant 1.0 metadata, and its datasheet (Gebru et al. 2021), both from its tables.
 
 Croissant is JSON-LD (http://mlcommons.org/croissant/1.0). Every table is a FileObject with its sha256 and a RecordSet whose fields are
-its columns; so any Croissant loader reads it as it lies. The datasheet is markdown, and every number in it is computed from the data.
+its columns; so any Croissant loader reads it as it lies. The datasheet is markdown, and its counts are computed from the data.
 """
 
 import io
@@ -325,15 +325,25 @@ def percent_of(share: float) -> str:
     return f"{100 * share:g} %"
 
 
+def distinct(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of different pictures: one of scale 0 belongs to the trajectories of all shifts, and counts once per class and seed."""
+    return rows[(rows["scale"] > 0) | ~rows.duplicated(["class", "seed", "scale"])]
+
+
+def kept_pictures(facts: Facts) -> pd.DataFrame:
+    """The scores of the different pictures of all kept trajectories."""
+    if not len(facts.kept):
+        return facts.scores[:0]
+    return distinct(tables.select(facts.scores, facts.kept, tables.TRAJECTORY, "scores of kept trajectories"))
+
+
 def limits(facts: Facts) -> list[str]:
     """What a user must know, as far as the data show it."""
-    kept = (
-        tables.select(facts.scores, facts.kept, tables.TRAJECTORY, "scores of kept trajectories") if len(facts.kept) else facts.scores[:0]
-    )
+    kept = kept_pictures(facts)
     outside = int(kept["oracle_ooc"].sum())
     seeds = facts.kept["seed"].nunique()
     lines = [
-        f"- {outside} of {len(kept)} kept images ({percent(outside, len(kept))}) are out of class by the oracle's labels, and still in",
+        f"- {outside} of {len(kept)} distinct kept images ({percent(outside, len(kept))}) are out of class by the oracle, and still in",
         f"- the {len(facts.kept)} kept trajectories come from {seeds} seed(s): all images of a seed, of every class, start from "
         "one noise and are not independent; intervals must resample seeds with all of their classes, or classes",
     ]
@@ -363,17 +373,11 @@ def fields(facts: Facts) -> tuple[pd.DataFrame, pd.DataFrame]:
     return kept.reindex(index=drawn.index, columns=drawn.columns).fillna(0).astype(int), drawn
 
 
-def told(kept: pd.DataFrame, drawn: pd.DataFrame) -> str:
-    """How much the filter leaves, how many fields are empty, and the class and the shift of which least is left."""
-    parts = [(kept.sum(axis) / drawn.sum(axis)).sort_values(kind="stable") for axis in (1, 0)]
-    least = " and ".join(f"'{part.index[0]}' ({part.iloc[0]:.0%})" for part in parts)
-    whole, all_drawn = int(kept.to_numpy().sum()), int(drawn.to_numpy().sum())
-    empty = f"{int((kept == 0).to_numpy().sum())} of {kept.size} fields are empty"
-    return f"The filter keeps {whole:,} of {all_drawn:,} trajectories, least of {least}; {empty}"
-
-
 def beside_paper(facts: Facts, said: dict[str, str]) -> pd.DataFrame:
-    """What is in the benchmark beside what the paper says of its own. Sizes have no direction, so nothing is decided."""
+    """What is in the benchmark beside what the paper says of its own. Sizes have no direction, so nothing is decided.
+
+    Images are counted as the paper does: one of scale 0 once for every trajectory.
+    """
     keys = {"classes": "class", "shifts": "shift", "scales": "scale", "seeds": "seed"}
     rows = facts.rows[facts.rows["shift"] != UNSHIFTED]
     ours = {name: rows[column].nunique() for name, column in keys.items()} | {"scales": facts.rows["scale"].nunique()}
@@ -385,9 +389,9 @@ def beside_paper(facts: Facts, said: dict[str, str]) -> pd.DataFrame:
 
 
 def shares(facts: Facts, *, settings: Bootstrap) -> dict[str, dict]:
-    """The share of trajectories that are kept, and of the kept pictures that the oracle calls out of class, as records."""
+    """The share of trajectories that are kept, and of the different kept pictures that the oracle calls out of class, as records."""
     zero = facts.scores[facts.scores["scale"] == 0]
     held = pd.MultiIndex.from_frame(zero[tables.TRAJECTORY]).isin(pd.MultiIndex.from_frame(facts.kept[tables.TRAJECTORY]))
-    inside = tables.select(facts.scores, facts.kept, tables.TRAJECTORY, "scores of kept trajectories")
+    inside = kept_pictures(facts)
     wrong = bootstrap.share(inside["oracle_ooc"].to_numpy(), inside, settings=settings)
     return {"kept_trajectories": bootstrap.share(held, zero, settings=settings), "out_of_class_among_kept": wrong}

@@ -224,11 +224,12 @@ def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: B
 
 
 def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.DataFrame:
-    """The change by fine-tuning on half generated images, beside Table 6, resampled by garment."""
+    """The change by fine-tuning on half generated images beside that of Table 6, resampled by garment; judged by its direction alone."""
     published = pd.read_csv(path).set_index("images")
     change = (published["with_percent"] - published["without_percent"]) / 100
     table = over_garments(replies, first=MIXED, second=BEFORE, settings=settings)
-    return verdicts.beside(table, [change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]])
+    printed = np.array([change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]])
+    return verdicts.beside(table.assign(table_6=printed), np.where(printed > 0, "above 0", "below 0")).drop(columns="difference")
 
 
 def headline(gains: pd.DataFrame, alone: pd.DataFrame, *, runs: int) -> str:
@@ -256,7 +257,7 @@ def accuracy_words(accuracies: pd.DataFrame) -> str:
     return f"{first}, {own[REAL]:.1%} after real ones, {own[BEFORE]:.1%} before"
 
 
-def style_words(by_style: pd.DataFrame, eaten: pd.Series) -> str:
+def style_words(by_style: pd.DataFrame, eaten: pd.Series, *, confidence: float) -> str:
     """Which style gains most and which least, how many surely gain, and whether the gain follows the number of trajectories.
 
     `eaten` are the trajectories of each style.
@@ -266,6 +267,17 @@ def style_words(by_style: pd.DataFrame, eaten: pd.Series) -> str:
     sure = int((own["low"] > 0).sum())
     most, least = (f"{order.index[place]} gains {how} ({order.iloc[place]:+.2f})" for place, how in ((-1, "most"), (0, "least")))
     first = f"{most}, {least}; {sure} of {len(own)} surely gain"
-    if eaten.nunique() < 2 or len(own) < 3:
+    if eaten.nunique() < 2 or own["estimate"].nunique() < 2 or len(own) < 4:
         return first
-    return f"{first}; Spearman's correlation of gain and trajectories is {own['estimate'].corr(eaten[own.index], method='spearman'):.2f}"
+    return f"{first}; {following(own['estimate'], eaten[own.index], confidence=confidence)}"
+
+
+def following(gain: pd.Series, eaten: pd.Series, *, confidence: float) -> str:
+    """Whether the gain follows the number of trajectories, by Spearman's correlation with its interval about other styles."""
+    rho = bootstrap.independent_rank_correlation(gain.to_numpy(), eaten.to_numpy(), confidence=confidence)
+    told_by = {
+        verdicts.SAME: "the gain certainly follows the number of trajectories",
+        verdicts.OPPOSITE: "the gain is certainly smaller where there are more trajectories",
+        verdicts.UNDECIDED: f"{len(gain)} styles cannot decide whether the gain follows the number of trajectories",
+    }
+    return f"{told_by[verdicts.word(rho['low'] > 0, rho['high'] < 0)]}: Spearman's correlation {interval(rho)}"

@@ -20,6 +20,7 @@ from cnslib.core.settings import read
 from cnslib.tools import kernels, schedule
 
 PATIENCE = 600  # seconds for a kernel to start in: on a busy machine papermill's 60 were not enough, and hours of work ended there
+OUTPUT_PATIENCE = 60  # seconds for the output of a cell that has ended: after nbclient's 4 a busy machine loses it, errors too
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -62,8 +63,9 @@ def run(step: str, params: str, overlay: str = "", **how: Any) -> Path:
         raise ValueError(f"{source.name}: the parameters cell must hold {' and '.join(values)}, and nothing else")
     target = paths.Layout(sections["base"].out).executed / source.name
     making = target.with_name(f".{os.getpid()}.{target.name}")  # the earlier copy stays until this one is whole
-    fixed = {"kernel_name": "python3", "cwd": paths.ROOT, "progress_bar": False, "record_timing": False, "start_timeout": PATIENCE}
-    how = {"kernel_manager_class": kernels.Patient} | how
+    fixed = {"kernel_name": "python3", "cwd": paths.ROOT, "progress_bar": False, "record_timing": False}
+    waiting = {"start_timeout": PATIENCE, "iopub_timeout": OUTPUT_PATIENCE}
+    how = {"kernel_manager_class": kernels.Patient} | waiting | how
     try:
         papermill.execute_notebook(source, making, values, **fixed, **how)
         keep(making, target)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.text import Text
 from scipy.stats import norm
 from tiny_lines import catalog, scattered, shares
 
@@ -59,6 +60,19 @@ def test_a_family_has_one_colour_and_its_name_lies_over_no_point_and_no_other_na
     points = axes.transData.transform(np.column_stack([start, ood]))
     assert not any(box.count_contains(points) for box in boxes.values())
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes.values(), 2))
+
+
+def test_a_family_in_a_crowd_has_its_name_further_off_with_a_line_to_its_point():
+    _, axes = plt.subplots()
+    around = [(0.5, 0.5), *((0.5 + 0.03 * x, 0.5 + 0.03 * y) for x in (-1, 0, 1) for y in (-1, 0, 1) if x or y), (0.2, 0.8), (0.8, 0.2)]
+    place = pd.DataFrame(around, columns=["id", "ood"]).assign(axes="linear", model=[f"m{i}" for i in range(len(around))], expected=0.5)
+    table = place.assign(**{f"{name}_{end}": place[name] for name in ("id", "ood") for end in ("low", "high")})
+    scatter.fitted_points(axes, table, families={"single": ["m0"], "others": table["model"].tolist()[1:]})
+    text = next(text for text in axes.texts if text.get_text() == "single")
+    text.get_window_extent()
+    box, points = Text.get_window_extent(text), axes.transData.transform(place[["id", "ood"]].to_numpy())
+    assert text.arrow_patch is not None and not box.count_contains(points)
+    assert np.abs([box.x0 + box.width / 2, box.y0 + box.height / 2] - points[0]).max() > 20
 
 
 def test_a_name_without_room_is_left_out():

@@ -87,6 +87,14 @@ def test_under_every_picture_stand_its_class_and_its_probability():
     plt.close("all")
 
 
+def test_the_probability_of_the_mirror_image_stands_behind_that_of_the_picture():
+    rows = pd.DataFrame({"class": ["bag"], "mirrored_probability": [0.043], "class_probability": [0.26]})
+    _, axes = plt.subplots()
+    sheets.judged_sheet(axes, np.zeros((2, 1, 10, 10, 3), np.uint8), {"lost": rows, "none": rows[:0]})
+    assert [text.get_text() for text in axes.texts] == ["bag\n0.26 / 0.04"]
+    plt.close("all")
+
+
 def test_a_frame_surrounds_its_picture():
     pictures = np.zeros((2, 3, 4, 4, 3), dtype=np.uint8)
     _, axes = plt.subplots()

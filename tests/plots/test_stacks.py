@@ -58,7 +58,23 @@ def test_scenarios_stand_by_their_survivors_with_the_dots_of_each_beside_them():
     dots = pd.DataFrame({"scenario": rows, "model": "vit", "estimate": [0.2, 0.8], "low": 0.1, "high": 0.9})
     figure = stacks.stacks_and_dots(failures, dots, rows=rows, label="accuracy", reference=0.85)
     left, right = figure.axes
+    assert left.get_xlabel() == "share of trajectories, by where they fail first"
+    other = stacks.stacks_and_dots(failures, dots, rows=rows, label="accuracy", reference=0.85, things="garments")
+    assert other.axes[0].get_xlabel() == "share of garments, by where they fail first"
     assert [label.get_text() for label in left.get_yticklabels()] == rows
     assert [bar.get_width() for bar in left.containers[-1]] == pytest.approx([0.35, 0.85])
     drawn = next(line for line in right.lines if line.get_label() == "vit")
     assert drawn.get_xdata().tolist() == [0.2, 0.8] and right.lines[-1].get_xdata()[0] == 0.85
+
+
+def test_every_definition_of_a_failure_point_distribution_has_a_height_and_labels_of_its_own():
+    heights = dict(zip(stacks.OF, (0.5, 0.25, 0.01, 1.0, 0.5), strict=True))
+    rows = [(name, model, scale, high) for name, high in heights.items() for model in ("a", "b") for scale in (0.0, 1.0)]
+    table = pd.DataFrame(rows, columns=["definition", "model", "scale", "estimate"])
+    figure = stacks.definition_panels(table.assign(low=table["estimate"], high=table["estimate"]))
+    drawn = {axes.get_title(loc="left"): axes for axes in figure.axes if axes.get_visible()}
+    assert list(drawn) == list(stacks.OF) and len(figure.legends) == 1
+    for name, axes in drawn.items():
+        assert heights[name] < axes.get_ylim()[1] < 2 * heights[name]
+        assert (axes.get_ylabel(), axes.get_xlabel()) == stacks.OF[name]
+    assert "failure" not in drawn["error count"].get_xlabel()

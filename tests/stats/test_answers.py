@@ -49,3 +49,12 @@ def test_wrong_answers_of_a_shift_are_shared_among_all_labels():
     wrong = pd.DataFrame({"shift": ["fog", "fog", "fog", "snow"], "top1": ["bag", "bag", "coat", "coat"]})
     table = answers.mistakes(wrong, ["bag", "coat", "shirt"])
     assert table.loc["fog"].tolist() == pytest.approx([2 / 3, 1 / 3, 0]) and table.loc["snow"].tolist() == [0, 1, 0]
+
+
+def test_what_is_left_of_the_margin_before_an_answer_flips_late():
+    """Half of it under snow; a flip in the first step, one that was wrong from the start and one that stays right do not count."""
+    margins = {"snow": [4.0, 2.0, -1.0], "fog": [4.0, -1.0, -2.0], "rain": [-4.0, 3.0, -2.0], "smog": [4.0, 3.0, 2.0]}
+    rows = [("a", shift, "bag", 1, scale, value) for shift, own in margins.items() for scale, value in enumerate(own)]
+    table = pd.DataFrame(rows, columns=["model", "shift", "class", "seed", "scale", "margin"])
+    left = answers.before_the_flip(table.assign(wrong=table["margin"] < 0))
+    assert left.to_dict() == {("a", "snow", "bag", 1): 0.5}

@@ -126,6 +126,16 @@ def test_a_counterpart_is_judged_from_the_reference():
     assert other["rule"].tolist() == [verdicts.STAND_IN, *found["rule"][1:]] and other["verdict"][0] == "not measured"
 
 
+def test_a_published_number_of_the_wrong_preprocessing_gets_no_verdict_and_its_caution_is_shown():
+    ours = pd.DataFrame({"axis": "size", "model": list("abc"), "n": 9, "estimate": 0.7, "low": 0.6, "high": 0.8})
+    paper = pd.DataFrame({"axis": "size", "classifier": list("abc"), "rCE": 0.9, "caution": [axes.UNUSABLE, "another recipe", np.nan]})
+    found = axes.compared(ours, paper, column="rCE")
+    assert found["verdict"].tolist() == ["not measured", "same direction", "same direction"]
+    assert found["caution"].tolist() == [axes.UNUSABLE, "another recipe", ""]
+    named = PAPER[PAPER["note"].str.contains("wrong preprocessing")]
+    assert set(named["caution"]) == {axes.UNUSABLE} and set(named["classifier"]) == {"vit", "web"}
+
+
 def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same():
     words = {"a": falling([1, 0.9, 0.8], 50), "b": falling([1, 0.6, 0.5], 50), "c": falling([1, 0.3, 0.1], 50)}
     errors = shares(predictions(words))
@@ -133,6 +143,15 @@ def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same():
     found = axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, paper, column="drop")
     assert found[["estimate", "low", "high"]].to_numpy().tolist() == [[1, 1, 1], [-1, -1, -1]]
     assert found["n"].tolist() == [3, 3]
+
+
+def test_a_relative_of_another_kind_has_no_place_in_the_order():
+    words = {name: falling([1, 1 - lost, 1 - lost], 50) for name, lost in (("a", 0.1), ("b", 0.4), ("mixer", 0.9))}
+    errors = shares(predictions(words))
+    paper = pd.DataFrame({"axis": "x", "classifier": ["a", "b", "mixer"], "drop": [2, 3, 1]})
+    found = axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, paper, column="drop")
+    assert found["n"].tolist() == [2] and found["estimate"].tolist() == pytest.approx([1])
+    assert axes.comparable(paper)["classifier"].tolist() == ["a", "b"]
 
 
 PAPER = pd.read_csv(paths.PUBLISHED / "axes.csv")
@@ -172,6 +191,8 @@ def test_an_evaluated_classifier_of_the_paper_stands_for_itself_without_a_note()
     found = axes.themselves(PAPER, [CONVNEXT], {"classifier": "paper_model"}).query("axis == 'architecture'")
     assert found["classifier"].tolist()[:5] == ["resnet", "vit", "deit", CONVNEXT, "mixer"]
     assert found.set_index("classifier")["note"][CONVNEXT] == "" != found.set_index("classifier")["note"]["deit"]
+    vit = axes.themselves(PAPER, ["vit_base_patch16_224.augreg_in1k"], {"classifier": "paper_model"}).set_index("paper_model")
+    assert set(vit.loc["vit_base_patch16_224.augreg_in1k", "caution"]) == {""}  # like with like
     assert axes.roles(PAPER, [CONVNEXT, DINO]) | {"convnext": 0, "dino": 0} == axes.roles(PAPER, []) | {
         "convnext": 0,
         "dino": 0,

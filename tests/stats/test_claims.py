@@ -16,7 +16,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, claims, failure, verdicts
 from cnslib.stats.claims import Evidence
 
-FREE = ("source", "claim", "quantity", "published", "details")  # columns of the list that nothing is computed from
+FREE = ("source", "claim", "quantity", "published", "details", "caution")  # columns of the list that nothing is computed from
 LIST = paths.PUBLISHED / "claims.csv"
 GOOD, BAD = ["..."] * 37 + ["..x"] * 3, [".xx"] * 30 + ["..x"] * 7 + ["..."] * 3
 EMPTY = {"id": "c", "family": "f", "measure": "drop", "axis": "", "first": "", "second": "", "shift": "", "scale": np.nan}

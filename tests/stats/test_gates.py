@@ -50,9 +50,11 @@ def test_the_table_says_from_which_side_a_bound_is_to_be_reached():
 
 def test_the_sentence_names_every_gate_that_is_missed_with_its_number():
     text = gates.said({"rising_mean": record(0.9), "zoo_scale_0_all": record(0.55)})
-    assert text == "1 of 2 gates hold. **Missed: zoo_scale_0_all (0.55, to reach 0.8).**"
+    assert text == "1 of 2 gates hold. **Missed: zoo_scale_0_all (0.55, at least 0.8).**"
+    assert "(0.85, at most 0.45)" in gates.said({"largest_step_worst_shift": record(0.85)})
     assert gates.said({"rising_mean": record(0.9)}) == "1 of 1 gates hold."
     nothing = dict.fromkeys(("clip_unshifted_none", "asked_worst_shift"), record(np.nan) | {"n": 0})
+    assert gates.missed(nothing | {"rising_mean": record(0.1), "zoo_scale_0_all": record(0.9)}) == ["rising_mean"]
     assert gates.said(nothing) == "0 of 2 gates hold. Not measured: clip_unshifted_none, asked_worst_shift."
 
 

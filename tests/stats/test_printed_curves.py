@@ -23,7 +23,7 @@ def test_the_shape_of_a_curve_by_hand():
     assert ours["estimate"].tolist() == pytest.approx([0.8, 0.15, 1.0, 1.0 if ours["estimate"].iloc[-1] > 0 else -1.0])
     assert theirs[:3] == pytest.approx([0.75, 0.15, 1.0])
     assert theirs[3] == -1  # who starts higher loses more and has the smaller error
-    assert len(printed_curves.NULLS) == len(ours) == len(theirs)
+    assert printed_curves.nulls([0.0, 0.5, 2.0]) == [None, None, 0.5, None] and len(ours) == len(theirs) == 4
     assert set(ours["n"]) == {40}  # twenty under each of two shifts
 
 

@@ -148,9 +148,20 @@ def test_steps_of_the_mean_curve_are_what_one_counts():
 
 def test_claims_of_the_paper_are_judged_by_the_interval():
     table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]})).set_index("quantity")
-    assert table.loc["mean accuracy without a shift", ["ours", "verdict"]].tolist() == [1.0, "not measured"]
     assert table.loc["mean drop of b minus that of a", ["ours", "verdict"]].tolist() == [-1.0, "same direction"]
-    assert table.loc["shifts of 2 with another order", ["ours", "verdict"]].tolist() == [0.0, "undecided"]
+
+
+def test_levels_of_other_pictures_and_a_count_that_cannot_fall_below_zero_get_no_verdict():
+    table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]})).set_index("quantity")
+    assert table.loc["mean accuracy without a shift", ["n", "ours", "verdict"]].tolist() == [4, 1.0, "not measured"]
+    assert table.loc["mean accuracy drop at the end", ["n", "ours", "verdict"]].tolist() == [8, 0.5, "not measured"]
+    shifts = table.loc["shifts of 2 with another order"]
+    assert shifts[["ours", "verdict"]].tolist() == [0.0, "not measured"] and shifts["published"] == "above 0"
+
+
+def test_an_unshifted_object_counts_once_for_all_shifts():
+    table = photos.by_severity(errors({"a": [False, True, True], "b": [False, False, True]}))
+    assert table[["scale", "n", "estimate"]].to_numpy().tolist() == [[0, 4, 1], [0.5, 8, 0.5], [1, 8, 0]]
 
 
 def test_top_five_counts_the_truth_at_any_place():

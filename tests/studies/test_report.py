@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import timm
 import torch
+from matplotlib import pyplot as plt
 from torch import nn
 from torchvision.transforms import v2
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
@@ -271,6 +272,16 @@ def test_without_the_answers_of_others_the_report_speaks_of_one_classifier_alone
     assert on.models == [] and not {"rank", "pairs", "ce", "rce"} & set(single.tables)
     assert "rank" not in single.text() and "| accuracy at scale 2 | 24 | 0.500 |" in single.text()
     assert (single.save(tmp_path / "report") / "report.png").exists()
+
+
+def test_names_of_curves_end_well_before_the_shifts_beside_them_begin(found):
+    figure = found.figure()
+    figure.draw_without_rendering()
+    left, right = figure.axes[2:4]
+    ends = [text.get_window_extent().x1 for text in left.texts]
+    begins = [text.get_window_extent().x0 for text in right.get_yticklabels()]
+    assert ends and min(begins) - max(ends) > 0.25 * figure.dpi
+    plt.close(figure)
 
 
 def named(folder, *names: str) -> archives.Archive:

@@ -159,7 +159,8 @@ def test_the_garments_interval_holds_the_change_and_a_single_run_has_no_interval
 def test_table_6_is_read_with_its_change():
     both = pd.concat([replies(KNOWN), replies(KNOWN, CATALOG).assign(shift=UNSHIFTED)])
     found = synthetic.table6(both, paths.PUBLISHED / "cns_table6.csv", settings=SETTINGS.bootstrap).set_index("exam")
-    assert found["published"].to_dict() == {CATALOG: pytest.approx(-0.0204), STYLES: pytest.approx(0.1023)}
+    assert found["table_6"].to_dict() == {CATALOG: pytest.approx(-0.0204), STYLES: pytest.approx(0.1023)}
+    assert found["published"].to_dict() == {CATALOG: "below 0", STYLES: "above 0"}  # whatever the sizes, the verdict asks for the side
     assert found["ours"].tolist() == pytest.approx([2 / 3 - 1 / 4] * 2)
 
 
@@ -188,8 +189,16 @@ def test_sentences_hold_the_numbers_of_their_tables():
     assert synthetic.helped(gains * 0) == "Whether they help is undecided on both test sets"
     arms = pd.DataFrame({"exam": STYLES, "arm": [MIXED, REAL, BEFORE], "estimate": [0.5, 0.4, 0.3]})
     assert "50.0% are right after half generated batches, 40.0% after real ones, 30.0% before" in synthetic.accuracy_words(arms)
-    by_style = pd.DataFrame({"shift": ["a", "b", "c"], "estimate": [0.1, 0.3, 0.2], "low": [-0.1, 0.2, 0.1], "high": [0.3, 0.4, 0.3]})
-    eaten = pd.Series({"a": 30, "b": 10, "c": 20})
-    said = "b gains most (+0.30), a gains least (+0.10); 2 of 3 surely gain"
-    assert synthetic.style_words(by_style, eaten) == f"{said}; Spearman's correlation of gain and trajectories is -1.00"
-    assert synthetic.style_words(by_style, eaten * 0) == said
+    columns = {"estimate": [0.1, 0.3, 0.2, 0.25], "low": [-0.1, 0.2, 0.1, 0.1], "high": [0.3, 0.4, 0.3, 0.4]}
+    by_style = pd.DataFrame({"shift": list("abcd"), **columns})
+    eaten = pd.Series({"a": 30, "b": 20, "c": 10, "d": 25})
+    said = "b gains most (+0.30), a gains least (+0.10); 3 of 4 surely gain"
+    undecided = "4 styles cannot decide whether the gain follows the number of trajectories: Spearman's correlation -0.40 (-0.99 to 0.92)"
+    assert synthetic.style_words(by_style, eaten, confidence=0.95) == f"{said}; {undecided}"
+    assert synthetic.style_words(by_style, eaten * 0, confidence=0.95) == said
+
+
+@pytest.mark.parametrize(("sign", "words"), [(1, "the gain certainly follows the"), (-1, "the gain is certainly smaller")])
+def test_the_gain_follows_the_trajectories_only_by_a_whole_interval(sign, words):
+    gain = pd.Series(np.arange(8) / 100)
+    assert synthetic.following(sign * gain, pd.Series(range(8)), confidence=0.95).startswith(words)

@@ -5,7 +5,6 @@ import pandas as pd
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Scenarios
 from cnslib.studies.scenarios import score
-from cnslib.studies.scenarios.experiment2 import TRAINED
 from cnslib.world import scenes
 
 LABELS = list(scenes.CLASSES)
@@ -30,5 +29,5 @@ def answers(shares, objects=20):
 
 
 def found(shares):
-    """The accuracies of such answers."""
-    return score.accuracies(answers(shares), TRAINED, settings=SETTINGS.bootstrap)
+    """The accuracies of such answers, under the scenarios of the first model."""
+    return score.accuracies(answers(shares), next(iter(shares.values())), settings=SETTINGS.bootstrap)

@@ -5,7 +5,7 @@ Tables are those of `stats.accuracy` and `stats.failure`; `note` says what the i
 
 import pandas as pd
 
-from cnslib.plots.captions.words import extremes, interval, listed
+from cnslib.plots.captions.words import chance, extremes, interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES, NEVER
 
@@ -40,14 +40,14 @@ def drop_seen(drops: pd.DataFrame, hardest: pd.DataFrame) -> str:
     own = drops[(drops["shift"] == ALL) & (drops["scale"] == drops["scale"].max())]
     most, least = extremes(own.set_index("model")["estimate"])
     top = hardest.iloc[0]
-    sure = f"The hardest shift is {top['shift']}, with probability {top['probability']:.0%}"
+    sure = f"The hardest shift is {top['shift']}, with probability {chance(top['probability'])}"
     return f"Over all shifts and at the last scale {most} loses most accuracy and {least} least. {sure}."
 
 
 def failures(few: pd.DataFrame, three: list[str], *, note: str) -> str:
     """The caption of the failure points; `few` holds three shifts and the classifiers shown."""
     said = [f"{share:.0%} under {shift}" for shift, share in under(few)[three].items()]
-    finding = f"Of the trajectories, these classifiers lose to the shift itself {listed(said)}"
+    finding = f"Trajectories on which the shift itself makes these classifiers fail: {listed(said)}"
     return f"{finding}. {extent(few['n'])} trajectories per shift; {note} in the csv"
 
 
@@ -80,10 +80,9 @@ def strips_seen(lost: pd.DataFrame) -> str:
     if own.empty:
         return "None of the garments shown is ever missed."
     early, late = (own.loc[own["failure_point"].agg(which)] for which in ("idxmin", "idxmax"))
-    ends = [f"{row['failure_point']:g} ({row['model']}, {row['shift']})" for row in (early, late)]
-    return (
-        f"The failure points of these garments go from scale {ends[0]} to {ends[1]}. Judge for yourself whether the garment is still there."
-    )
+    ends = [f"{row['failure_point']:g} (so {row['model']} under {row['shift']})" for row in (early, late)]
+    first = f"The failure points of these garments go from scale {ends[0]} to {ends[1]}"
+    return f"{first}. Judge for yourself whether the garment is still there."
 
 
 def errors(means: dict[str, pd.DataFrame], trajectories: int, *, reference: str, note: str) -> str:
@@ -114,8 +113,8 @@ def answer(ends: pd.DataFrame, wide: pd.DataFrame, alike: pd.DataFrame, hardest:
     same = " to ".join(f"{value:.2f}" for value in alike["estimate"])
     others = f"for other classes {wide.loc[last, 'low']:.2f} to {wide.loc[last, 'high']:.2f}; with every shift alike from {same}"
     top = hardest.iloc[0]
-    chance = f"{top['shift']} costs most here and is the hardest shift with probability {top['probability']:.0%}"
-    return f"**{text} ({others}); {chance}.**"
+    first = f"{top['shift']} costs most here and is the hardest shift with probability {chance(top['probability'])}"
+    return f"**{text} ({others}); {first}.**"
 
 
 def pool(taught: list[str], own: int, models: int) -> str:

@@ -3,10 +3,12 @@
 Tables are those of `stats.accuracy`, `stats.axes` and `stats.claims`; `note` says what the intervals are about.
 """
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from cnslib.plots.captions.words import answered, enough, extremes, interval, listed
-from cnslib.stats import verdicts
+from cnslib.stats import gates, verdicts
 from cnslib.stats.accuracy import ALL
 
 
@@ -89,25 +91,45 @@ def size_seen(size: pd.DataFrame) -> str:
 
 def claims(judged: pd.DataFrame, confidence: float) -> str:
     """The caption of all verdicts: what became of the claims, and what is drawn."""
-    finding = f"Of {len(judged)} claims {verdicts.counted(judged['verdict']).removeprefix(f'of {len(judged)}, ')}"
+    finding = f"Of {len(judged)} claims {counted(judged['verdict']).removeprefix(f'of {len(judged)}, ')}"
     return f"{finding}. {confidence:.0%} intervals before, verdicts after Holm's correction in each family; hollow: by average drop"
 
 
+def counted(words: pd.Series) -> str:
+    """How many claims there are and what became of them, with one that holds in the singular."""
+    return verdicts.counted(words).replace(", 1 hold,", ", 1 holds,")
+
+
 def disagreement(judged: pd.DataFrame) -> str:
-    """Which claims about rCE the average drop judges otherwise, as a list."""
-    relative = judged[judged["measure"] == "rCE"]
-    apart = relative[relative["verdict"] != relative["drop_verdict"]]
+    """Which claims about rCE the average drop judges otherwise, as a list; those that one of the two cannot measure are not counted."""
+    both = judged[(judged["measure"] == "rCE") & ~judged[["verdict", "drop_verdict"]].eq(verdicts.UNMEASURED).any(axis=1)]
+    apart = both[both["verdict"] != both["drop_verdict"]]
     rows = [f"- {row.claim}: *{row.verdict}* by rCE, *{row.drop_verdict}* by average drop" for row in apart.itertuples()]
-    return "\n".join([f"The two measures disagree on {len(apart)} of {len(relative)} claims.", "", *rows])
+    return "\n".join([f"The two measures disagree on {len(apart)} of the {len(both)} claims that both can judge.", "", *rows])
 
 
-def answer(spread: pd.DataFrame, judged: pd.DataFrame, *, sure: bool) -> str:
-    """The answer of the page: the deviation along every axis, `sure` if no other can be as large, and what became of the claims."""
+def cautioned(judged: pd.DataFrame) -> str:
+    """How many of the claims that hold or are opposite carry a caution."""
+    sure = judged[~judged["verdict"].isin([verdicts.UNDECIDED, verdicts.UNMEASURED])]
+    return f"{(sure['caution'] != '').sum()} of the {len(sure)} claims that hold or are opposite carry a caution in the table"
+
+
+def gated(found: Mapping[str, dict]) -> str:
+    """How many gates are missed, on which all that is said about classifiers rests; `found` as `gates.table` takes it."""
+    wrong, unknown = len(gates.missed(found)), sum(not record["n"] for record in found.values())
+    open_ = f" and {unknown} not measured" if unknown else ""
+    if not wrong:
+        return f"No gate is missed{open_}"
+    return f"{wrong} of {len(found)} gates {'is' if wrong == 1 else 'are'} missed{open_}: by our rule these verdicts are not safe"
+
+
+def answer(spread: pd.DataFrame, judged: pd.DataFrame, found: Mapping[str, dict], *, sure: bool) -> str:
+    """The answer of the page: the deviation along every axis, `sure` if no other can be as large, what became of the claims, the gates."""
     widest = spread["estimate"].idxmax()
     lead = "Classifiers" if sure else "No axis stands out with certainty; classifiers"
     size = f"their average accuracy drops have a standard deviation of {interval(spread.loc[widest], '.3f')}"
     others = listed(f"{row['estimate']:.3f} along {axis}" for axis, row in spread.drop(widest).iterrows())
     unshifted = judged["measure"] == "held-out error"
-    shifted, plain = (verdicts.counted(judged.loc[rows, "verdict"]) for rows in (~unshifted, unshifted))
+    shifted, plain = (counted(judged.loc[rows, "verdict"]) for rows in (~unshifted, unshifted))
     claims = f"Claims about robustness: {shifted}. About accuracy without a shift: {plain}"
-    return answered(f"{lead} differ most by {widest}: {size}, against {others}. {claims}.")
+    return answered(f"{lead} differ most by {widest}: {size}, against {others}. {claims}. {cautioned(judged)}. {gated(found)}.")

@@ -3,6 +3,9 @@
 Tables are those of `studies.bisection`; `note` says what the intervals are about.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from cnslib.plots.captions.words import answered, extremes, interval, listed
@@ -60,11 +63,12 @@ def wide(table: pd.DataFrame, readings: list[str]) -> pd.DataFrame:
 
 
 def told_seen(apart: dict[str, tuple[int, int]]) -> str:
-    """How many pairs of classifiers every reading tells apart (told, pairs), the finest one last, and how many the finest leaves open."""
-    (_, pairs), (finest, _) = next(iter(apart.values())), list(apart.values())[-1]
+    """How many pairs of classifiers every reading tells apart (told, pairs), the grid first, and whether the finest, the last, helped."""
+    (grid, pairs), (finest, _) = next(iter(apart.values())), list(apart.values())[-1]
     said = listed(f"{told} ({name})" for name, (told, _) in apart.items())
     text = f"Of {pairs} pairs of classifiers, each by itself, {said} are told apart"
-    return f"{text}. For the {pairs - finest} that are open even so, more garments would be needed, not a finer scale."
+    helped = f"a finer scale told {finest - grid} more apart" if finest > grid else "a finer scale did not help"
+    return f"{text}. The {list(apart)[-1]} reading leaves {pairs - finest} open; {helped}."
 
 
 def guess_seen(guess: dict[str, dict]) -> str:
@@ -113,11 +117,16 @@ def cost_seen(table: pd.DataFrame) -> str:
     return f"{text}: the finer the scale, the more it saves." if saved.is_monotonic_increasing else f"{text}."
 
 
+def known(record: Mapping[Any, Any] | pd.Series, form: str = ".2f") -> str:
+    """A number with its interval, or with a note that there is none."""
+    return f"{record['estimate']:{form}} (too few seeds for an interval)" if pd.isna(record["low"]) else interval(record, form)
+
+
 def answer(late: pd.Series, first: dict, tau: dict, cost: pd.DataFrame, resolution: float) -> str:
     """The answer of the page: delay, pictures, order and first failures."""
     images = finest(cost)
-    delay = f"On average a classifier fails {interval(late)} of the slider's unit below the scale that the grid reports"
+    delay = f"On average a classifier fails {known(late)} of the slider's unit below the scale that the grid reports"
     count = f"bisection finds the place to 1/{1 / resolution:g} with {images['shared']:,} pictures, an even grid of that step with"
-    order = f"The grid's order of the classifiers agrees with the bisected one to Kendall's tau {interval(tau)}"
-    scanned = f"where we drew everything, {interval(first, '.0%')} of {first['n']} bisected points are the first failure"
+    order = f"The grid's order of the classifiers agrees with the bisected one to Kendall's tau {known(tau)}"
+    scanned = f"where we drew everything, {known(first, '.0%')} of {first['n']} bisected points are the first failure"
     return answered(f"{delay}; {count} {images['uniform']:,}. {order}; {scanned}.")

@@ -190,16 +190,17 @@ def hardness_seen(hard: pd.DataFrame) -> str:
         return "On the scale itself no hardness can be formed."
     pairs = {ruler: table[[NOMINAL, ruler]].dropna() for ruler in table if ruler != NOMINAL}
     parts = [f"{int((own.prod(axis=1) < 0).sum())} of {len(own)} by {ruler}" for ruler, own in pairs.items()]
-    return f"Shifts that are harder than the rest on the scale and milder by a ruler, or the other way round: {listed(parts)}."
+    return f"By their estimates, shifts harder than the rest on the scale and milder by a ruler, or the other way round: {listed(parts)}."
 
 
 def answer(rising: pd.DataFrame, summary: pd.DataFrame, orders: pd.DataFrame, last: float) -> str:
-    """The answer of the page: rising steps of the asked shift by CLIP and the oracle, bent maps, and how far the orders agree."""
+    """The answer of the page: rising steps by CLIP and by the severity of the asked shift, bent maps, and how far the orders agree."""
     total = rising[rising["shift"] == ALL].set_index("ruler")
-    said = {ruler: interval(total.loc[ruler], ".0%") for ruler in ("alignment", "asked")}
-    more = f"A step up the scale shows more of the shift in {said['alignment']} of all cases by CLIP and in {said['asked']} by the oracle"
+    said = {ruler: interval(total.loc[ruler], ".1%") for ruler in ("alignment", "asked")}
+    more = f"A step up the scale shows more of the shift in {said['alignment']} of all cases by CLIP"
+    more = f"{more} and in {said['asked']} by the severity of the asked shift"
     uneven, rises = len(bent(summary, last)), len(moved(summary))
-    word = "but equal steps are not equal severities" if uneven else "and no map is known to be bent"
+    word = "but equal steps are not equal readings" if uneven else "and no map is known to be bent"
     half = f"in {uneven} of {rises} maps half of the rise surely does not lie at half of the scale"
     tau = orders.dropna(subset="estimate").groupby("order")["estimate"].agg(["min", "max"])
     spans = [f"{row['min']:.2f} to {row['max']:.2f} for the {what}" for what, row in tau.iterrows()]

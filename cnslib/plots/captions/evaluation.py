@@ -1,6 +1,5 @@
 """What the classifiers answer (notebook 05): captions, and sentences on what its figures show."""
 
-import numpy as np
 import pandas as pd
 
 from cnslib.plots.captions.words import certain, extremes, listed
@@ -47,26 +46,21 @@ def margin(quartiles: pd.DataFrame, images: int) -> str:
     return f"{finding}. n = {images} images per scale; bands: middle half of the images; above 0 the answer is right"
 
 
-def margin_seen(quartiles: pd.DataFrame) -> str:
-    """How far the median margin falls, by shift, mean of all classifiers."""
+def margin_seen(quartiles: pd.DataFrame, left: pd.Series) -> str:
+    """How far the median margin falls, by shift, mean of all classifiers; `left` as `answers.before_the_flip` gives it."""
     by_scale = quartiles.groupby(["shift", "scale"])["estimate"].mean().unstack()
     most, least = extremes(by_scale.iloc[:, 0] - by_scale.iloc[:, -1], ".1f")
     one = by_scale.iloc[:, 0] - by_scale.iloc[:, 1]
     first = f"The mean of all classifiers' median margins falls most under {most} and least under {least}"
-    return f"{first}; at the first step it falls by {one.mean():.1f} on average. {fading(quartiles)}"
+    return f"{first}; at the first step it falls by {one.mean():.1f} on average. {fading(left)}"
 
 
-def fading(quartiles: pd.DataFrame) -> str:
-    """Whether margins fade before answers flip: what is left of a median at the last scale before it is no longer above 0."""
-    wide = quartiles.pivot(index=["model", "shift"], columns="scale", values="estimate")
-    wrong = wide.to_numpy() <= 0
-    flips = wrong.any(axis=1) & ~wrong[:, 0]
-    if not flips.any():
-        return "No median reaches zero."
-    before = wide.to_numpy()[flips, wrong[flips].argmax(axis=1) - 1]
-    left = before / wide.to_numpy()[flips, 0]
-    first = f"Of {flips.sum()} medians that reach zero, {(left < 1).sum()} had fallen before"
-    return f"{first}: at the scale before, the median share left of the margin at scale 0 was {np.median(left):.0%}."
+def fading(left: pd.Series) -> str:
+    """Whether margins fade before answers flip: of how many answers that flip late, and how much is left of the margin by then."""
+    if left.empty:
+        return "No answer flips after the first step."
+    first = f"Of {len(left):,} answers that turn wrong after the first step, {(left < 1).mean():.0%} had lost margin before"
+    return f"{first}: at the scale before, the median share left of the margin at scale 0 was {left.median():.0%}."
 
 
 def mistakes(answers: pd.DataFrame, count: int, classifiers: int, scale: float) -> str:

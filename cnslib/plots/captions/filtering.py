@@ -81,15 +81,17 @@ def outcomes_seen(shares: pd.DataFrame) -> str:
     last = shares.xs(shares.index.get_level_values("scale").max(), level="scale")
     more, (most, _) = int((last["lost"] > last["caught"]).sum()), extremes(last["lost"], ".0%")
     first = f"At the last scale more good images are lost than bad ones caught under {more} of {len(last)} shifts"
-    return f"{first}; most are lost under {most}."
+    return f"{first}; most are lost under {most} of all its pictures at that scale."
 
 
 def doubtful(by_shift: pd.DataFrame, *, named: float, step: float) -> str:
     """Which shifts are named too rarely, and which rise too much in one step by any reading (shift, measure, estimate)."""
     wide = by_shift.pivot(index="shift", columns="measure", values="estimate")
-    steps = wide.filter(like="step of").max(axis=1)
+    each = wide.filter(like="step of")
+    readings, steps = each.columns.str.replace("step of ", ""), each.max(axis=1)
     rare, jumps = wide.index[wide["named"] < named], steps[steps > step].sort_values(ascending=False)
-    told = listed(f"{shift} ({value:.2f})" for shift, value in jumps.items())
+    by = dict(zip(each.index, readings[each.to_numpy().argmax(1)], strict=True))
+    told = listed(f"{shift} ({value:.2f} of {by[shift]})" for shift, value in jumps.items())
     return f"Named in fewer than {named:.0%} of the pictures: {listed(rare)}. More than {step:g} of a rise in one step: {told}."
 
 
@@ -112,4 +114,4 @@ def gallery(scale: float) -> str:
 def gallery_seen(picked: dict[str, pd.DataFrame]) -> str:
     """The middle probability of the class in every group of shown pictures that has any."""
     middle = [f"{kind} {table['class_probability'].median():.2f}" for kind, table in picked.items() if len(table)]
-    return f"In the middle the oracle gives the class of these pictures: {', '.join(middle)}."
+    return f"The median probability of the class, by the oracle: {', '.join(middle)}."

@@ -37,4 +37,5 @@ def answer(total: int, trajectories: int, recognised: dict, *, scale: float, cha
     """The answer of the page: where pictures start, how far they move, and how many there are."""
     first = f"They begin with an unshifted garment, which the text-image encoder names in {recognised['estimate']:.0%} of the cases"
     moved = f"at scale {scale} they differ from it by {change:.0f} of 255 grey levels on average"
-    return answered(f"{first}; {moved}. There are {total:,} images in {trajectories:,} trajectories.")
+    shared = "which share their unshifted ones"
+    return answered(f"{first}; {moved}. There are {total:,} images in {trajectories:,} trajectories, {shared}.")

@@ -74,31 +74,32 @@ def samples_seen(accuracy: dict[str, dict]) -> str:
 
 def nearest(near: pd.DataFrame, record: dict) -> str:
     """The caption of the nearest learned scenes."""
-    finding = (
-        f"The learned scene is nearer than a held-out one for {interval(record, '.0%')} of the images by token; half would be no copying"
-    )
+    share = interval(record, ".0%")
+    finding = f"The learned scene is nearer than a held-out one for {share} of the images by token; without copying, expect half"
     return f"{finding}. n = {record['n']} images; distance: median {near['learned'].median():.3f}"
 
 
 def nearest_seen(near: pd.DataFrame) -> str:
-    """The smallest distance, where a copy would be."""
+    """The smallest distance, where a copy would be, and how far the same image lies from the held-out scenes."""
     own = near[near["prompt"] == "in_star"]
     low = own.loc[own["learned"].idxmin()]
-    heldout = own["heldout"].min()
-    text = f"The nearest pair of all is a {low['class']} at distance {low['learned']:.3f}"
-    return f"{text}; the nearest held-out scene, which nobody learned from, lies at {heldout:.3f}."
+    text = f"The nearest pair of all is a {low['class']} at distance {low['learned']:.3f} of its learned scene"
+    return f"{text}; its nearest held-out scene, which nobody learned from, lies at {low['heldout']:.3f}."
 
 
-def answer(gain: dict, nearer: dict, improved: dict) -> str:
+def answer(gain: dict, nearer: dict, change: pd.DataFrame) -> str:
     """The answer of the page: differences of accuracy and of distance, by token minus by name, and how many classes come closer.
+
+    `change` has the difference of distance of every class.
 
     Only what a whole interval says is said for certain.
     """
-    closer = sided(nearer, below="Yes, they come closer", above="No, they move away", else_="It is open")
+    closer = sided(nearer, below="Over all classes they come closer", above="Over all classes they move away", else_="It is open")
+    farther, nearby = certain(change)
     named = sided(gain, below="A catalog classifier names fewer of them", above="A catalog classifier names more of them", else_=OPEN)
     more, less = (interval(record, "+.3f") for record in (gain, nearer))
-    classes = f"{count(improved)} of {improved['n']} classes come closer"
-    return answered(f"{closer}: with a learned word the Frechet distance changes by {less}, and {classes}. {named}: accuracy {more}.")
+    classes = f"Of {len(change)} classes {nearby} surely come closer and {farther} surely move away"
+    return answered(f"{closer}: with a learned word the Frechet distance changes by {less}. {classes}. {named}: accuracy {more}.")
 
 
 OPEN = "Whether a catalog classifier names more of them is open"

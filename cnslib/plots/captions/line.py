@@ -10,7 +10,7 @@ from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.line import LINES, NONE
 
-NOISE = " (the noise of accuracy without a shift, which favours size, is not taken out)"
+NOISE = " (the noise of accuracy without a shift favours size and is not taken out of this number)"
 
 
 def classifiers(models: list[str], families: dict[str, list[str]]) -> str:
@@ -199,17 +199,29 @@ def off_the_line(gains: pd.DataFrame) -> str:
     return f"{lead}: by accuracy under the shifts {above} of {len(own)} classifiers stand surely above the line and {below} surely below it"
 
 
-def answer(at_last: pd.Series, alone: float, certain_lines: tuple[int, int], rest: pd.DataFrame, gains: pd.DataFrame) -> str:
-    """The answer of the page: who stands off the line, R at the last scale, alone without the generator's pool, tests and size."""
+def sized(rest: pd.DataFrame, correlation: pd.DataFrame) -> str:
+    """What twice the weights change above the line of the supervised classifiers, and what is left without noise; "" of no family."""
+    if rest.empty:
+        return ""
+    changes = [f"by {interval(row, '+.3f')} in {row['family']}" for _, row in rest.iterrows()]
+    above = "Measured from the line of the supervised classifiers, twice the weights change accuracy under the shifts"
+    return f" {above} {listed(changes)}{NOISE}. {partial_seen(correlation)}"
+
+
+def answer(
+    at_last: pd.Series,
+    alone: float,
+    certain_lines: tuple[int, int],
+    sizes: tuple[pd.DataFrame, pd.DataFrame],
+    gains: pd.DataFrame,
+) -> str:
+    """The answer of the page: who stands off the line, R at the last scale, alone without the generator's pool, tests and size.
+
+    `sizes` are the gains per doubling and the partial correlations without noise.
+    """
     verb = "follows" if at_last["r_low"] > 0 else "runs against" if at_last["r_high"] < 0 else "cannot be said to follow"
     r = f"R = {at_last['r']:.2f} ({at_last['r_low']:.2f} to {at_last['r_high']:.2f} for other classifiers like these)"
     lines = f"{certain_lines[0]} of {certain_lines[1]} lines of single shifts and scales are significant after Holm's correction"
     text = f"At scale {at_last['scale']:g} accuracy under the shifts {verb} accuracy without one: {r}"
     text = f"{off_the_line(gains)}. {text}, {alone:.2f} without those of the generator's pool; {lines}."
-    changes = [f"by {interval(row, '+.3f')} in {row['family']}" for _, row in rest.iterrows()]
-    size = (
-        f" For equal accuracy without a shift, twice the weights change accuracy under the shifts {', '.join(changes)}{NOISE}."
-        if changes
-        else ""
-    )
-    return answered(f"{text}{size}")
+    return answered(f"{text}{sized(*sizes)}")

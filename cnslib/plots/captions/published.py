@@ -84,9 +84,10 @@ def scores_seen(table: pd.DataFrame) -> str:
 
 
 def ledger(lines: pd.DataFrame, verdicts: list[str]) -> str:
-    """The caption of the ledger's verdicts; `verdicts` from agreement to a claim that falls."""
-    counts = lines["verdict"].value_counts().reindex(verdicts, fill_value=0)
-    return f"{counts.iloc[0]} lines agree, {len(lines) - counts.iloc[0]} differ, and {counts.iloc[-1]} claims fall. n = {len(lines)} lines"
+    """The caption of the ledger's verdicts; `verdicts` from agreement, then nothing stated, to a claim that falls."""
+    agree, unsaid, *differ = lines["verdict"].value_counts().reindex(verdicts, fill_value=0)
+    text = f"{agree} lines agree, {sum(differ)} differ, so that {differ[-1]} claims fall, and for {unsaid} the papers state nothing"
+    return f"{text}. n = {len(lines)} lines"
 
 
 def ledger_seen(lines: pd.DataFrame, verdicts: list[str]) -> str:
@@ -97,10 +98,11 @@ def ledger_seen(lines: pd.DataFrame, verdicts: list[str]) -> str:
 
 def answer(lines: pd.DataFrame, verdicts: list[str], check: pd.DataFrame) -> str:
     """The answer of the page in one sentence: whether a table agrees with itself, and tables, texts and code with each other."""
-    differ, fall = (lines["verdict"] != verdicts[0]).sum(), (lines["verdict"] == verdicts[-1]).sum()
+    agree, _, *others = lines["verdict"].value_counts().reindex(verdicts, fill_value=0)
+    differ, fall = sum(others), others[-1]
     rows = f"{check['consistent'].sum()} of {len(check)} rows of the paper's large table agree with themselves"
     if not differ:
-        return f"**Yes: {rows}, and tables, texts and code agree wherever we compared them ({len(lines)} times).**"
-    where = f"tables, texts and released code differ in {differ} of the {len(lines)} places where we compared them"
+        return f"**Yes: {rows}, and tables, texts and code agree wherever we compared them ({agree} times).**"
+    where = f"tables, texts and released code differ in {differ} of the {agree + differ} places where the papers state something to compare"
     cost = f"{fall} printed claim{'' if fall == 1 else 's'} cannot be upheld" if fall else "no printed claim falls with it"
     return f"**Not everywhere: {rows}, but {where}, and {cost}.**"

@@ -89,6 +89,14 @@ def agreement_seen(table: pd.DataFrame) -> str:
     return f"{text}. Under {above} of {len(single)} shifts the old order surely remains in part (the interval of tau lies above 0)."
 
 
+def paper_seen(table: pd.DataFrame) -> str:
+    """At how many scales the published tau lies above our whole interval, and at how many below it; a row per scale."""
+    above, below = (table["published"] > table["high"]).sum(), (table["published"] < table["low"]).sum()
+    text = f"The published tau lies above our whole interval at {above} of {len(table)} scales, and below it at {below}"
+    faster = "our order fades faster" if above > below else "our order lasts longer" if below > above else "neither order fades faster"
+    return f"{text}: where it does, {faster}." if above or below else f"{text}: neither order surely fades faster."
+
+
 def told_seen(told: pd.DataFrame) -> str:
     """How many pairs the corrected test tells apart at both ends of the scale; `told` as `ranking.told_apart` gives it."""
     first, last = told.index[0], told.index[-1]
@@ -107,7 +115,7 @@ def kinds(taught: int) -> list[str]:
     return ["all classifiers", f"without the generator's pool ({taught})", "every shift alike"]
 
 
-def answer(table: pd.DataFrame, wide: dict, alone: float, flips: pd.DataFrame) -> str:
+def answer(table: pd.DataFrame, wide: dict, alone: pd.Series, flips: pd.DataFrame) -> str:
     """The answer of the page: tau for other pictures and other classes, without the generator's pool, and the pairs."""
     first, last = table["scale"].min(), table["scale"].max()
     end = table[(table["shift"] == ALL) & (table["scale"] == last)].iloc[0]
@@ -115,7 +123,7 @@ def answer(table: pd.DataFrame, wide: dict, alone: float, flips: pd.DataFrame) -
     value = f"{end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f}; for other classes {wide['low']:.2f} to {wide['high']:.2f})"
     lead = "No, it changes" if end["high"] < 1 else "A change is not certain"
     agree = f"Kendall's tau of the order at scale {last:g} with that at scale {first:g} is {value}"
-    agree = f"{agree}, {alone:.2f} without classifiers that know the generator's pictures"
+    agree = f"{agree}, {interval(alone)} without classifiers that know the generator's pictures"
     certain = (
         f"each pair by itself, {sure} of {len(flips)} change places in over {SURE:.0%} of the resamples, {safe} keep their order as surely"
     )

@@ -8,7 +8,8 @@ from cnslib.plots.figures import extent
 
 def asked(pictures: int, kept: int, others: list[str]) -> str:
     """What the classifier is asked about, and beside whom."""
-    return f"{pictures:,} pictures, {kept} kept trajectories, {len(others)} others: {', '.join(others)}"
+    answered = f"It answers all {pictures:,} pictures; those of the {kept:,} kept trajectories count"
+    return f"{answered}. {len(others)} others: {', '.join(others)}"
 
 
 def overview_seen(summary: pd.DataFrame, drops: pd.DataFrame, name: str) -> str:
@@ -44,7 +45,8 @@ def answer(gain: pd.DataFrame, summary: pd.DataFrame, *, name: str, plain: str, 
     end = gain.iloc[-1]
     own = summary.set_index("quantity").loc[f"accuracy at scale {end.name:g}"]
     place = f"At scale {end.name:g} {name} names {interval(own, '.0%')} of the images right, place {own['place']:.0f} of {own['of']:.0f}"
-    return f"**{place}; {rivalry(end, plain, alpha=1 - confidence)}.**"
+    alpha = 1 - confidence
+    return f"**{place}; {rivalry(end, plain, alpha=alpha)}.** {elsewhere(gain.iloc[:-1], plain, alpha=alpha)}"
 
 
 def rivalry(end: pd.Series, plain: str, *, alpha: float) -> str:
@@ -52,3 +54,14 @@ def rivalry(end: pd.Series, plain: str, *, alpha: float) -> str:
     sure = "more" if end["estimate"] > 0 else "less"
     word = f"it is {sure} accurate than {plain}" if end["p_holm"] < alpha else f"whether it is more accurate than {plain} is undecided"
     return f"{word} ({end['estimate']:+.3f}, {end['low']:+.3f} to {end['high']:+.3f}, Holm's p {end['p_holm']:.2g})"
+
+
+def elsewhere(gain: pd.DataFrame, plain: str, *, alpha: float) -> str:
+    """At which of some scales it is more or less accurate than its plain rival, by Holm's p below `alpha`."""
+    parts = []
+    for word, sign in (("more", 1), ("less", -1)):
+        sure = gain.loc[(gain["p_holm"] < alpha) & (sign * gain["estimate"] > 0), "estimate"]
+        if len(sure):
+            scales = listed(f"{scale:g} ({value:+.3f})" for scale, value in sure.items())
+            parts.append(f"is surely {word} accurate than {plain} at scale {scales}")
+    return f"It {'; it '.join(parts)}." if parts else f"At no other scale is it surely more or less accurate than {plain}."

@@ -7,6 +7,9 @@ import pandas as pd
 from cnslib.plots.captions.words import extremes, listed
 from cnslib.plots.figures import extent
 
+ALWAYS = 0.75  # a rise in fewer of the steps to some scale is no plain yes
+RISES = "the alignment with the shift rises in"
+
 
 def health(counts: Iterable[int], *, confidence: float) -> str:
     """The caption of alignment and structure; `counts` are the numbers of sliders."""
@@ -26,11 +29,14 @@ def health_seen(measured: pd.DataFrame) -> str:
 
 
 def loss(remaining: pd.DataFrame) -> str:
-    """The caption of what is left of the way (a row per iteration, a column per shift, empty where a shift has ended)."""
-    last = remaining.ffill().iloc[-1]
-    most, least = extremes(last)
-    text = f"In the end the sliders of {most} have most of the way to go, those of {least} least. Running means over five iterations"
+    """The caption of what is left of the way (a row per iteration, a column per shift, empty where a shift has ended).
+
+    Shifts are compared at the last iteration that all of them have.
+    """
     length = remaining.notna().sum()
+    most, least = extremes(remaining.dropna().iloc[-1])
+    text = f"After {length.min()} iterations the sliders of {most} have most of the way to go, those of {least} least"
+    text = f"{text}. Running means over five iterations"
     longer = length[length > length.min()]
     told = "; ".join(f"{shift}: {count}" for shift, count in longer.items())
     return f"{text}; {length.min()} iterations, but {told}" if len(longer) else f"{text}; {length.min()} iterations"
@@ -42,7 +48,7 @@ def steps_seen(steps: pd.DataFrame) -> str:
     (shift, scale), share = (own := steps.groupby(["shift", "scale"])["rises"].mean()).idxmin(), own.min()
     each = listed(f"{value:.0%} ({scale:g})" for scale, value in by_scale.items())
     least = f"Least often it does in the step to {scale:g} under {shift} ({share:.0%})"
-    return f"The alignment rises in so many of the steps to each scale: {each}. {least}."
+    return f"Share of the steps in which the alignment rises, by the scale reached: {each}. {least}."
 
 
 def pilot(best: pd.DataFrame, used: pd.Series) -> str:
@@ -72,11 +78,12 @@ def pilot_curves(counts: Iterable[int], *, note: str) -> str:
     return f"{extent(counts)} trajectories per shift and eta; bands: {note}"
 
 
-def answer(rising: dict, kept: dict, scale: float, *, confidence: float) -> str:
-    """The answer of the page: the share of steps that raise the alignment, and the structure that is kept at the last scale."""
-    word = (
-        "Yes: the alignment with the shift rises in" if rising["low"] > 0.5 else "Not reliably: the alignment with the shift rises in only"
-    )
+def answer(rising: dict, steps: pd.DataFrame, kept: dict, scale: float, *, confidence: float) -> str:
+    """The answer of the page: the share of steps that raise the alignment, of all and by scale, and the structure that is kept."""
+    by_scale = steps.groupby("scale")["rises"].mean()
+    always = "Yes" if by_scale.min() > ALWAYS else "Mostly"
+    word = f"{always}: {RISES}" if rising["low"] > 0.5 else f"Not reliably: {RISES} only"
+    ends = f"{by_scale.max():.0%} of those to {by_scale.idxmax():g} and {by_scale.min():.0%} of those to {by_scale.idxmin():g}"
     bounds = f"{confidence:.0%} interval {rising['low']:.0%} to {rising['high']:.0%}"
-    first = f"{word} {rising['estimate']:.0%} of the steps of {rising['n']} sliders ({bounds})"
+    first = f"{word} {rising['estimate']:.0%} of the steps of {rising['n']} sliders ({bounds}), {ends}"
     return f"**{first}; at scale {scale} the features keep a cosine of {kept['estimate']:.2f} with the unshifted picture.**"

@@ -26,6 +26,11 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def chance(share: float) -> str:
+    """A share of resamples as a probability: rounded, but neither to "0%" nor to "100%", which no number of resamples can show."""
+    return "under 1%" if share < 0.005 else "over 99%" if share > 0.995 else f"{share:.0%}"
+
+
 def certain(table: pd.DataFrame, null: float = 0.0) -> tuple[int, int]:
     """How many rows of a table have an interval above the null, and how many one below it."""
     return int((table["low"] > null).sum()), int((table["high"] < null).sum())

@@ -48,11 +48,11 @@ def accuracy(curve: pd.DataFrame, *, note: str) -> str:
 
 
 def difference(gap: pd.DataFrame, reference: str, *, note: str) -> str:
-    """The caption of the paired differences."""
+    """The caption of the paired differences, which are counted over all shifts together."""
     own = gap[gap["shift"] == ALL]
     sure = ((own["low"] > 0) | (own["high"] < 0)).groupby(own["sampler"], sort=False).sum()
     each = [f"{name} at {count} of {own['scale'].nunique()} scales" for name, count in sure.items()]
-    return f"Accuracy differs surely from that by {reference} for {listed(each)}. {extent(gap['n'])} {note}"
+    return f"Over all shifts, accuracy differs surely from that by {reference} for {listed(each)}. {extent(gap['n'])} {note}"
 
 
 def subsets(table: pd.DataFrame, *, confidence: float) -> str:
@@ -64,27 +64,29 @@ def subsets(table: pd.DataFrame, *, confidence: float) -> str:
     return f"With {few.strip()}, at the last scale: {', '.join(wide)}. {counted}"
 
 
-def orders_seen(orders: dict[str, dict], other: str) -> str:
-    """Whether samplers disorder the classifiers more than other garments do."""
+def orders_seen(orders: dict[str, dict], other: str, *, confidence: float) -> str:
+    """The least tau of a sampler, and beside it, untested, what other garments do to the order: an interval and a range are two things."""
     own = {name: record["estimate"] for name, record in orders.items() if name != other}
     worst = min(own, key=lambda name: own[name])
+    text = f"The least tau of a sampler is {interval(orders[worst])} ({worst})"
     if not orders[other]["n"]:
-        return f"The least tau of a sampler is {own[worst]:.2f} ({worst}); there are too few seeds to say what other garments change."
-    chance = f"that of other garments by the same sampler {interval(orders[other])}"
-    text = f"The least tau of a sampler is {interval(orders[worst])} ({worst}), {chance}"
-    apart = orders[worst]["low"] > orders[other]["high"] or orders[worst]["high"] < orders[other]["low"]
-    overlapping = "The intervals overlap: no sampler is known to disorder the classifiers less or more"
-    word = "The intervals do not overlap" if apart else overlapping
-    return f"{text}. {word}."
+        return f"{text}; there are too few seeds to say what other garments change."
+    return f"{text}. Between two sets of other seeds, by the same sampler, it is {pairs_range(orders[other], confidence)}."
 
 
-def answer(claims: pd.DataFrame, orders: dict[str, dict], steps: tuple[int, int], names: tuple[str, str]) -> str:
+def pairs_range(record: dict, confidence: float) -> str:
+    """A mean over pairs of seed sets with the range of their middle share, which is no interval of the mean."""
+    between = f"{record['low']:.2f} to {record['high']:.2f}"
+    return f"{record['estimate']:.2f} on average, and {between} in the middle {confidence:.0%} of {record['n']} pairs of seed sets"
+
+
+def answer(claims: pd.DataFrame, orders: dict[str, dict], steps: tuple[int, int], names: tuple[str, str], *, confidence: float) -> str:
     """The notebook's answer; `claims` by id, `steps` of benchmark and reference, `names` of the benchmark's sampler and of chance."""
     few, other = (orders[name] for name in names)
     said = {SAME: "misjudge the accuracy more than its drop", OPPOSITE: "misjudge the drop more than the accuracy"}
     classes = f"Fewer classes {said.get(claims.loc['steady', 'verdict'], 'misjudge both, which of them more is undecided')}"
     step = f"the drop in accuracy changes by {interval(claims.loc['few'].rename({'ours': 'estimate'}), '+.3f')}"
-    chance = interval(other) if other["n"] else "not measured for want of seeds"
+    chance = pairs_range(other, confidence) if other["n"] else "not measured for want of seeds"
     order = f"Kendall's tau of the classifiers' order with that of {steps[1]} steps is {interval(few)}"
     order = f"{order}; by other garments alone it is {chance}"
     return f"{classes}. In {steps[0]} steps instead of {steps[1]} {step}, {kept(claims.loc['few'])}. {order}."
@@ -93,5 +95,5 @@ def answer(claims: pd.DataFrame, orders: dict[str, dict], steps: tuple[int, int]
 def kept(claim: pd.Series) -> str:
     """What the verdict on a claim of no difference says."""
     small = claim["rule"].split()[1]
-    words = {AGREES: f"no more than the {small} that count as none", OPPOSITE: "more than counts as none"}
-    return words.get(claim["verdict"], f"and whether that is more than the {small} that count as none is undecided")
+    words = {AGREES: f"no more than the {small} that we count as none", OPPOSITE: f"more than the {small} that we count as none"}
+    return words.get(claim["verdict"], f"and it is undecided whether this exceeds {small}, which we count as none")

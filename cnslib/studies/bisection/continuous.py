@@ -62,10 +62,13 @@ def survival(grid: Shares, fine: Shares) -> pd.DataFrame:
     return pd.concat([failure.curves(shares).assign(grid=flag) for flag, shares in ((True, grid), (False, fine))], ignore_index=True)
 
 
-def without_few(table: pd.DataFrame, found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
-    """A table by shift without the intervals of shifts under which fewer than `FEWEST` units were drawn: they would be too short."""
-    units, _ = bootstrap.units_of(found.trajectories, settings.target)
-    few = table["shift"].map(pd.Series(units).groupby(found.trajectories["shift"]).nunique()) < FEWEST
+def without_few(table: pd.DataFrame, rows: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
+    """A table by shift without the intervals of shifts of which `rows` have fewer than `FEWEST` units.
+
+    Resamples of so few give too short an interval, and their t interval may reach beyond what is possible.
+    """
+    units, _ = bootstrap.units_of(rows, settings.target)
+    few = table["shift"].map(pd.Series(units, rows.index).groupby(rows["shift"]).nunique()) < FEWEST
     return table.assign(low=table["low"].mask(few), high=table["high"].mask(few))
 
 
@@ -231,9 +234,10 @@ def verdicts(scan: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
 
 
 def delays(points: pd.DataFrame, *, settings: Bootstrap) -> dict[str, pd.DataFrame]:
-    """Delay, bias and place of the `readings`, each with its mean per shift (index) and over all shifts."""
+    """Delay, bias and place of the `readings`, each with its mean per shift (index) and over all shifts; `without_few`."""
     rows = readings(points)
-    return {name: by_shift(rows, name, settings=settings).set_index("shift") for name in ("delay", "bias", "place")}
+    means = {name: by_shift(rows, name, settings=settings) for name in ("delay", "bias", "place")}
+    return {name: without_few(table, rows, settings=settings).set_index("shift") for name, table in means.items()}
 
 
 def mean_scales(grid: Shares, fine: Shares) -> dict[str, Means]:

@@ -40,13 +40,13 @@ def agreement(
 ) -> dict[str, dict]:
     """Kendall's tau between the classifiers' order by robustness slope, per shift, and that by mean rCE on the benchmark.
 
-    1: who loses little there loses little here. The two have no picture in common; give them resamples of different seeds.
+    1: who loses little there loses little here; n counts the images of the shift, or the benchmark's trajectories where they are fewer.
+    The two have no picture in common; give them resamples of different seeds.
     """
     slopes = steepness(found, away, space=space, settings=settings)
     ratios = axes.relative_errors(benchmark, reference=reference)[:, axes.columns(benchmark, slopes.models)]
-    n = min(slopes.n[-1], benchmark.n[-1])
-    robust = {group: -slopes.samples[:, i, :, 0] for i, group in enumerate(slopes.groups)}
-    return {group: ranking.order_record(values, ratios, n, settings.confidence) for group, values in robust.items()}
+    robust = {group: (-slopes.samples[:, i, :, 0], min(slopes.n[i], benchmark.n[-1])) for i, group in enumerate(slopes.groups)}
+    return {group: ranking.order_record(values, ratios, n, settings.confidence) for group, (values, n) in robust.items()}
 
 
 def both(slopes: Shares, benchmark: Shares, *, reference: str) -> pd.DataFrame:

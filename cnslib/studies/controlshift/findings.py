@@ -21,6 +21,8 @@ ARMS = ("plain", "RandAugment")
 STRONG, WEAK = "resnet20", ("svm", "mixer", "vit")  # the paper's own four, by inductive bias (Fig. 5, centre)
 BIASED = "overlap"  # the shift under which it compares them
 STRONGEST, MILDER = "truncation", ("extend", "overlap")  # section 4.1
+STANDARD, LARGE, FULL = "standard", "twice as many", "full support"
+NAMED = {"half sphere": STANDARD, "large": LARGE, "full support": FULL}  # the training sets that are compared, for a reader
 Values = Float[np.ndarray, "resamples+1"]
 
 
@@ -40,9 +42,10 @@ def arms(models: list[str]) -> dict[str, list[str]]:
 def by_set(answers: pd.DataFrame, reference: str, *, settings: Bootstrap) -> Shares:
     """Errors of one network trained on the half sphere, on twice as many images of it, and on the whole sphere; runs are averaged."""
     rows = answers[(answers["network"] == reference) & ~answers["augmented"] & (answers["training"] != "truncation")]
-    model = rows["training"] + " " + rows["run"].astype(str)
+    training = rows["training"].map(NAMED)
+    model = training + " " + rows["run"].astype(str)
     errors = accuracy.error_shares(accuracy.outcomes(rows[[*tables.KEY, "top1"]].assign(model=model)), settings=settings)
-    return accuracy.averaged(errors, {name: sorted(set(model[rows["training"] == name])) for name in sorted(set(rows["training"]))})
+    return accuracy.averaged(errors, {name: sorted(set(model[training == name])) for name in NAMED.values() if (training == name).any()})
 
 
 def steepness(found: Outcomes, away: pd.DataFrame, *, space: str, settings: Bootstrap) -> Shares:
@@ -78,6 +81,11 @@ def average_drop(errors: Shares, model: str) -> Values:
     return (samples[:, 1:] - samples[:, :1]).mean(1)
 
 
+def share_of(part: Values, whole: Values) -> Values:
+    """A part of an accuracy drop as a share of it; NaN where nothing is lost for certain: then there is nothing to share."""
+    return part / whole if (whole > 0).all() else np.full(len(whole), np.nan)
+
+
 def mean_slope(slopes: Shares, models: list[str], *, shift: str = ALL) -> Values:
     """Slopes averaged over some classifiers; NaN where there is no such shift or no classifier."""
     if shift not in slopes.groups or not models:
@@ -101,15 +109,16 @@ def findings(errors: Shares, slopes: Shares, sets: Shares, *, least: float) -> d
     strong, weak = ([name for name in single if name in own] for own in ((STRONG,), WEAK))
     partners, augmented = arms([name for name in able if name.removesuffix(AUGMENTED) in single]).values()
     hardest = last_drop(errors, single, shift=STRONGEST)
+    standard, large, full = (average_drop(sets, name) for name in (STANDARD, LARGE, FULL))
     values = {
         "decline": last_drop(errors, single),
         **{f"strongest_{milder}": hardest - last_drop(errors, single, shift=milder) for milder in MILDER},
         "augmented": last_drop(errors, augmented),
         "baseline": starts(errors, augmented) - starts(errors, partners),
         "augmentation": mean_slope(slopes, augmented) - mean_slope(slopes, partners),
-        "size": average_drop(sets, "half sphere") - average_drop(sets, "large"),
-        "support": average_drop(sets, "large") - average_drop(sets, "full support"),
-        "complete": average_drop(sets, "full support"),
+        "size": share_of(standard - large, standard),
+        "support": large - full,
+        "complete": share_of(full, standard),
         "bias": mean_slope(slopes, strong, shift=BIASED) - mean_slope(slopes, weak, shift=BIASED),
     }
     return {name: over_images(own, sets if name in ("size", "support", "complete") else errors) for name, own in values.items()}
@@ -152,8 +161,11 @@ def learned_words(errors: Shares, least: float, chance: float) -> str:
 
 
 def tally(own: pd.DataFrame, everybody: pd.DataFrame, left: list[str]) -> str:
-    """What became of the claims, and how many hold when those classifiers that learned nothing take part, too."""
-    said = f"Of the paper's claims: {verdicts.counted(own['verdict'])}"
+    """What became of the tests, of how many claims, and how many hold when those classifiers that learned nothing take part, too."""
+    became = verdicts.counted(own["verdict"]).removeprefix(f"of {len(own)}, ")
+    against = own.loc[own["verdict"] == verdicts.OPPOSITE, "finding"]
+    same = f"; the opposite ones contradict {against.nunique()} of the claims" if against.duplicated().any() else ""
+    said = f"{len(own)} tests of {own['finding'].nunique()} claims of the paper: {became}{same}"
     held = int(everybody["verdict"].isin(verdicts.CONFIRMED).sum())
     return f"{said}; with {listed(left)}, who learned nothing, {held} hold" if left else said
 
@@ -196,28 +208,36 @@ def line_words(fits: pd.DataFrame) -> str:
 def set_words(sets: Shares) -> str:
     """Average drop of one network after each training set."""
     lost = {name: over_images(average_drop(sets, name), sets) for name in sets.models}
-    said = [f"{interval(drop)} after {name}" for name, drop in sorted(lost.items(), key=lambda item: item[1]["estimate"])]
+    said = [f"{interval(drop)} with '{name}'" for name, drop in sorted(lost.items(), key=lambda item: item[1]["estimate"])]
     return f"Averaged over the steps it loses {', '.join(said)}"
 
 
 def steepest(slopes: Shares) -> str:
-    """The classifiers with the steepest and the flattest slope over all shifts, and how many of the others each surely exceeds."""
-    own = slopes.samples[:, slopes.groups.index(ALL), :, 0]
+    """The classifiers with the steepest and the flattest slope over all shifts, and how many of the others each surely exceeds.
+
+    Of those that were trained in both ways, which stand in the figure; of all where there are none.
+    """
+    shown = [name for own in arms(slopes.models).values() for name in own] or slopes.models
+    own = slopes.samples[:, slopes.groups.index(ALL), axes.columns(slopes, shown), 0]
     ends = {"loses accuracy fastest with distance": int(own[0].argmin()), "slowest": int(own[0].argmax())}
     said = []
     for (words, place), side in zip(ends.items(), (1, -1), strict=True):
         low, _ = bootstrap.bounds(side * (own - own[:, [place]]), slopes.confidence, None)
         record, others = over_images(own[:, place], slopes), own.shape[1] - 1
-        said.append(f"{slopes.models[place]} {words} ({interval(record)} per unit), surely so beside {(low > 0).sum()} of {others} others")
+        said.append(f"{shown[place]} {words} ({interval(record)} per unit), surely so beside {(low > 0).sum()} of {others} others")
     return "; ".join(said)
 
 
 def bridge_words(tau: dict[str, dict]) -> str:
-    """Whether the order of the classifiers by slope agrees with that on the benchmark."""
+    """Whether the order of the classifiers by slope agrees with that on the benchmark more than chance would, all shifts pooled."""
     record = tau[ALL]
-    side = verdicts.word(record["low"] > 0, record["high"] < 0)
-    words = {verdicts.SAME: "The two orders agree", verdicts.OPPOSITE: "The two orders are rather reversed"}
-    return f"{words.get(side, 'Whether the two orders agree is undecided')}: Kendall's tau {interval(record)}"
+    told_by = {
+        verdicts.SAME: "the two orders agree more than chance would",
+        verdicts.OPPOSITE: "the two orders are rather reversed",
+        verdicts.UNDECIDED: "it is undecided whether the two orders agree",
+    }
+    said = told_by[verdicts.word(record["low"] > 0, record["high"] < 0)]
+    return f"Pooled over the shifts {said}: Kendall's tau {interval(record)}"
 
 
 def bridge_seen(tau: dict[str, dict], slopes: Shares) -> str:

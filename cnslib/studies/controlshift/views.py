@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from cnslib.core import tables
 from cnslib.plots import sheets
-from cnslib.plots.captions.words import interval
+from cnslib.plots.captions.words import interval, listed
 from cnslib.stats import bootstrap
 from cnslib.stats.accuracy import TINY
 
@@ -76,8 +76,9 @@ def agreement_words(strength: pd.DataFrame, confidence: float) -> str:
 def headline(changed: pd.DataFrame) -> str:
     """By how much the pictures have changed at the last step of every shift, the largest first."""
     last = changed[changed["scale"] == changed["scale"].max()].set_index("shift").sort_values("estimate", ascending=False)
-    said = [f"{interval(row, '.0f')} under {kind}" for kind, row in last.iterrows()]
-    return f"It changes a picture, by its last step, on average by so many of 255 grey levels: {', '.join(said)}"
+    first, *others = [(interval(row, ".0f"), kind) for kind, row in last.iterrows()]
+    said = [f"{first[0]} of 255 grey levels under {first[1]}", *(f"{amount} under {kind}" for amount, kind in others)]
+    return f"By its last step it changes a picture on average by {listed(said)}"
 
 
 def redrawn(stored: pd.DataFrame, again: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Float, UInt8
 
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import ABOUT, Bootstrap
 from cnslib.plots.captions.words import interval
 from cnslib.stats import accuracy, bootstrap, ranking, verdicts
 from cnslib.stats.accuracy import ALL, MEAN, Shares
@@ -23,6 +23,7 @@ BOTH, CONTROL, LOST = (
 REAL, GENERATED = "originals and corruptions", "unshifted and sliders"
 SURE = 0.05  # of p values after Holm's correction
 RULE = "whole interval below that of the control"
+COUNTED = accuracy.RULE.replace("shifts", "corruptions").replace("trajectories", "pictures").replace("scales", "severities")
 
 
 def agreements(sliders: Shares, corrupted: Shares, clean: Shares) -> dict[str, dict]:
@@ -144,16 +145,26 @@ def contrast_words(fading: pd.DataFrame) -> str:
     return f"At the last level of contrast the order of the classifiers has a tau of {interval(last)} with that on the originals"
 
 
-def extremes(means: dict[str, pd.DataFrame]) -> str:
-    """The best and the worst classifier by CE; `means` as tables by classifier."""
+def extremes(means: dict[str, pd.DataFrame], left_out: dict[str, list[str]]) -> str:
+    """The best and the worst classifier by CE, and over how many corruptions each mean runs; both as `mean_ratios` gives them."""
     found = means["CE"]["estimate"]
-    return f"By CE {found.idxmin()} is best ({found.min():.2f}) and {found.idxmax()} worst ({found.max():.2f})"
+    best = f"By CE {found.idxmin()} is best ({found.min():.2f}) and {found.idxmax()} worst ({found.max():.2f})"
+    used = {name: int(table["shifts"].iloc[0]) for name, table in means.items()}
+    each = [f"{name} averages {count} of {count + len(left_out[name])} corruptions" for name, count in used.items()]
+    return f"{best}. {', '.join(each)}"
+
+
+def both_notes(drawn: Bootstrap, real: Bootstrap) -> str:
+    """What the intervals of numbers from two benchmarks are, where each resamples in its own way."""
+    about = f"trajectories: {ABOUT[drawn.target]}; real pictures: {ABOUT[real.target]}"
+    return f"lines: {real.confidence:.0%} intervals ({about})"
 
 
 def movers(changes: pd.DataFrame) -> str:
     """How many classifiers stand elsewhere for certain under corruptions than under sliders, and who moves most."""
     certain = changes[(changes["low"] > 0) | (changes["high"] < 0)]
-    first = f"{len(certain)} of {len(changes)} classifiers surely stand at another place under corruptions than under sliders"
+    stand = "stands" if len(certain) == 1 else "stand"
+    first = f"{len(certain)} of {len(changes)} classifiers surely {stand} at another place under corruptions than under sliders"
     if certain.empty:
         return first
     most = certain.loc[certain["estimate"].abs().idxmax()]

@@ -11,10 +11,12 @@ from jaxtyping import Float, UInt8
 from cnslib.core import tables, units, workers
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.analyses import Denoiser
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.data import artifacts
+from cnslib.plots.captions.words import certain, interval
 from cnslib.stats import accuracy, axes, bootstrap, verdicts
 from cnslib.stats.accuracy import Shares
+from cnslib.stats.bootstrap import NIL
 from cnslib.studies.denoiser import diffusion_classifier
 from cnslib.studies.denoiser.diffusion_classifier import Judge
 
@@ -41,6 +43,14 @@ def keys(chosen: pd.DataFrame, *, settings: Denoiser) -> pd.DataFrame:
     above = chosen.merge(pd.DataFrame({"scale": [scale for scale in settings.scales if scale > 0]}), how="cross")
     plain = chosen[["class", "seed"]].drop_duplicates().assign(shift=UNSHIFTED, scale=0.0)
     return pd.concat([plain, above])[tables.KEY].sort_values(tables.KEY, ignore_index=True)
+
+
+def seeds_words(chosen: pd.DataFrame) -> str:
+    """From how many seeds the trajectories come, and how many each has: the units of the intervals; and if these are too few."""
+    counts = chosen["seed"].value_counts()
+    each = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
+    few = f", fewer than the {FEWEST} that resampling needs" if len(counts) < FEWEST else ""
+    return f"{len(counts)} seeds ({each} trajectories each{few})"
 
 
 def pictures(folder: Path, wanted: pd.DataFrame) -> pd.DataFrame:
@@ -142,7 +152,7 @@ def without(table: pd.DataFrame, reference: str) -> pd.DataFrame:
 
 
 def relative_margins(answers: pd.DataFrame, errors: pd.DataFrame, *, size: int) -> str:
-    """The median margin of each loss as a share of the whole error of a picture, which is summed over `size` values."""
+    """The median size of the margin, whatever its sign, by each loss as a share of a picture's error, summed over `size` values."""
     middle = answers.assign(margin=answers["margin"].abs()).groupby("model")["margin"].median()
     total = errors.groupby(tables.KEY)[["l1", "l2"]].mean().mean() * size
     return ", ".join(f"{middle[model(loss)] / total[loss]:.2%} of the error ({loss})" for loss in ("l1", "l2"))
@@ -161,25 +171,37 @@ def end_records(accuracies: pd.DataFrame, settings: Denoiser) -> dict[str, dict]
     return {f"accuracy_scale_{scale:g}": bootstrap.records(pooled[pooled["scale"] == scale], "model") for scale in ends}
 
 
-def headline(pooled: pd.DataFrame, ends: tuple[float, float], *, scale: float, n: int) -> str:
+def headline(pooled: pd.DataFrame, ends: tuple[float, float], *, scale: float, n: int, confidence: float) -> str:
     """Against how many classifiers the diffusion classifier surely loses less or more accuracy, and from where to where it falls.
 
     `pooled` is its `lead` over all shifts, one row per classifier; `ends` are its accuracies at the first and at the last scale.
     """
-    worse, better = int((pooled["low"] > 0).sum()), int((pooled["high"] < 0).sum())
+    worse, better = certain(pooled)
     rest = len(pooled) - worse - better
     half = len(pooled) / 2
     kind = "more robust than most" if better > half else "less robust than most" if worse > half else "undecided for most"
     first = f"By intervals that stand alone the diffusion classifier loses less accuracy than {better} of {len(pooled)} classifiers"
     first = f"{kind.capitalize()}. {first} and more than {worse}"
     falls = f"Its accuracy falls from {ends[0]:.2f} to {ends[1]:.2f} at scale {scale:g} ({n} trajectories)"
-    return f"{first}; {rest} comparisons stay open. {falls}"
+    return f"{first}; {rest} comparisons stay open. {luck(pooled, confidence=confidence)}. {falls}"
+
+
+def luck(pooled: pd.DataFrame, *, confidence: float) -> str:
+    """How many of so many intervals leave out zero by luck, and how near to zero the nearest of those comes that do."""
+    away = np.maximum(pooled["low"], -pooled["high"])
+    said = f"Of {len(pooled)} such intervals, {len(pooled) * (1 - confidence):.1f} would leave out zero by luck"
+    if not (away > 0).any():
+        return said
+    least = away[away > 0].min()
+    return f"{said}; of those that do, the nearest ends {f'{least:.3f}' if least >= 0.001 else 'less than 0.001'} from it"
 
 
 def lead_words(pooled: pd.DataFrame) -> str:
-    """Beside whom the diffusion classifier comes out best and worst, by estimate."""
-    own = pooled.set_index("model")["estimate"].sort_values()
-    return f"It loses {-own.iloc[0]:.2f} less accuracy than {own.index[0]} and {own.iloc[-1]:.2f} more than {own.index[-1]}"
+    """Beside whom the diffusion classifier comes out best and worst, by estimate, and how many intervals leave out zero."""
+    own = pooled.set_index("model").sort_values("estimate")
+    best, worst = (f"{interval(own.iloc[place], '+.2f')} beside {own.index[place]}" for place in (0, -1))
+    above, below = certain(pooled)
+    return f"How much more accuracy it loses: from {best} to {worst}; {above} of {len(own)} intervals lie above zero, {below} below"
 
 
 def margin_words(sure: pd.DataFrame, model: str) -> str:
@@ -193,14 +215,21 @@ def timestep_words(single: pd.DataFrame) -> str:
     """Which timestep alone names most pictures right, for each loss (as `hits_by` loss and timestep)."""
     best = single.loc[single.groupby("loss")["estimate"].idxmax()]
     said = [f"timestep {row.timestep} by {row.loss} ({row.estimate:.2f} of the pictures)" for row in best.itertuples()]
-    return f"Alone, {' and '.join(said)} tells classes apart best"
+    return f"Alone, {' and '.join(said)} tell classes apart best"
 
 
 def accuracy_words(whole: pd.DataFrame, model: str) -> str:
     """The accuracy of one classifier at the first and the last scale and its place at either; `whole` has classifiers by scale."""
-    places = whole.rank(ascending=False, method="min").loc[model].astype(int)
-    ends = [f"{whole.loc[model, scale]:.2f} at scale {scale:g} (place {places[scale]})" for scale in (whole.columns[0], whole.columns[-1])]
-    return f"{model} names {' and '.join(ends)} of {len(whole)}"
+    ends = {scale: whole.loc[model, scale] for scale in (whole.columns[0], whole.columns[-1])}
+    shares = ["all" if own == 1 else f"{own:.2f} of the" for own in ends.values()]
+    said = [f"{share} pictures at scale {scale:g} ({ranked(whole[scale], model)})" for share, scale in zip(shares, ends, strict=True)]
+    return f"{model} names {' and '.join(said)}"
+
+
+def ranked(accuracies: pd.Series, model: str) -> str:
+    """The place of one classifier by its accuracy, and how many share it."""
+    ahead, alike = (accuracies > accuracies[model] + NIL).sum(), (abs(accuracies - accuracies[model]) <= NIL).sum()
+    return f"place {1 + ahead} of {len(accuracies)}{f', shared by {alike}' if alike > 1 else ''}"
 
 
 def tried_by_all(errors: pd.DataFrame, *, classes: list[str]) -> pd.DataFrame:

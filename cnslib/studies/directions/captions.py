@@ -6,7 +6,7 @@ from cnslib.plots.captions.words import interval, listed
 from cnslib.plots.figures import extent
 from cnslib.stats import verdicts
 from cnslib.stats.verdicts import AGREES, OPPOSITE, SAME
-from cnslib.studies.directions.findings import MARGIN
+from cnslib.studies.directions.findings import EXAMPLES, MARGIN
 from cnslib.studies.directions.texts import CLASS, PROMPTS, SLIDER, TEXTUAL, WHOLE
 
 Trajectory = tuple[str, str, int]
@@ -73,26 +73,27 @@ def spread(gained: pd.DataFrame) -> str:
 def fails(rows: pd.DataFrame, cases: dict[str, Trajectory]) -> str:
     """The caption of the three examples of the class token."""
     own = rows[rows["method"] == CLASS].set_index(["shift", "class", "seed"])
-    works, breaks, wavers = (own.loc[cases[name]] for name in ("works", "breaks", "wavers"))
-    numbers = works["gain"], works["structure"], breaks["structure"], wavers["rising"]
-    best, worst = "gains {:.2f} and leaves {:.2f} of the structure", "leaves {:.2f}, or rises in {:.0%} of its steps"
-    text = f"At its best the class token {best}; at its worst it {worst}"
-    return f"{text.format(*numbers)}. One trajectory each; columns: weight"
+    most, least, fewest = (own.loc[cases[name]] for name in EXAMPLES)
+    gain = f"Where it gains most, {most['gain']:.2f}, the class token leaves {most['structure']:.2f} of the structure"
+    worst = f"the least that it leaves is {least['structure']:.2f}, and the fewest rises are {fewest['rising']:.0%} of the steps"
+    return f"{gain}; {worst}. One trajectory each; columns: weight"
 
 
 def equal_gain_seen(level: pd.DataFrame, shifts: pd.DataFrame) -> str:
     """What is left at equal gain, text by text, and under which shift the whole text and the slider differ most."""
     own = level[level["measure"] == "structure"].set_index("method")
-    kept = {method: side(row) for method, row in own.iterrows()}
-    parts = [f"{word} than the {method} ({interval(own.loc[method], '+.3f')})" for method, word in kept.items()]
+    sides: dict[str, list[str]] = {}
+    for method, row in own.iterrows():
+        sides.setdefault(side(row), []).append(f"the {method} ({interval(row, '+.3f')})")
+    parts = "; it ".join(f"{verb} {listed(texts)}" for verb, texts in sides.items())
     least, most = shifts["estimate"].idxmin(), shifts["estimate"].idxmax()
     ends = f"from {interval(shifts.loc[least], '+.3f')} under {least} to {interval(shifts.loc[most], '+.3f')} under {most}"
-    return f"At equal gain the slider leaves {listed(parts)} of the structure. The difference from the whole text goes {ends}."
+    return f"By the structure left at equal gain the slider {parts}. The difference from the whole text goes {ends}."
 
 
 def side(row: pd.Series) -> str:
-    """What an interval of a difference says about structure."""
-    return "more" if row["low"] > 0 else "less" if row["high"] < 0 else "not surely more or less"
+    """What an interval of a difference says about structure, before the name of what the slider is compared with."""
+    return "keeps more than" if row["low"] > 0 else "keeps less than" if row["high"] < 0 else "cannot be told from"
 
 
 def alike(record: dict, margin: float) -> bool:
@@ -101,13 +102,14 @@ def alike(record: dict, margin: float) -> bool:
     return claim.verdict(record["low"], record["high"]) == AGREES
 
 
-def answer(claims: pd.DataFrame, ours: dict[str, dict], lost: float) -> str:
-    """The notebook's answer on texts: knob for knob at equal gain, and what two plain prompts lack."""
-    return f"{knob(claims.loc['knob'], ours['knob'], lost)} A plain prompt has no knob: it makes the whole way in one step."
+def answer(claims: pd.DataFrame, ours: dict[str, dict], lost: float, shifts: pd.DataFrame) -> str:
+    """The notebook's answer on texts: knob for knob at equal gain, over all `shifts` and one by one, and what two plain prompts lack."""
+    over = knob(claims.loc["knob"], ours["knob"], lost, len(shifts))
+    return f"{over} {one_by_one(shifts)} A plain prompt has no knob: it makes the whole way in one step."
 
 
-def knob(claim: pd.Series, record: dict, lost: float) -> str:
-    """The slider against the whole text in one sentence, by the verdict on the claim that the slider keeps more.
+def knob(claim: pd.Series, record: dict, lost: float, shifts: int) -> str:
+    """The slider against the whole text in one sentence, over so many shifts, by the verdict on the claim that the slider keeps more.
 
     `lost` is the structure that the slider itself has lost at that gain. Alike are two that differ by less than half of it, and by less
     than MARGIN: beside a small loss a fixed margin would hold everything.
@@ -115,9 +117,16 @@ def knob(claim: pd.Series, record: dict, lost: float) -> str:
     if not record["n"]:
         return "Not measured: on no garment do both the slider and the whole text gain anything."
     margin = min(MARGIN, lost / 2)
-    within = f"Yes, to within {margin:.3f}" if alike(record, margin) else "Undecided"
+    bound = f"{margin:.3f}, half of what the slider loses" if margin < MARGIN else f"{margin:.3f}"
+    within = f"Yes, to within {bound}" if alike(record, margin) else "Undecided"
     opening = {SAME: "Not as well", OPPOSITE: "Yes, and better"}.get(claim["verdict"], within)
-    gap = (
-        f"structure kept, slider minus whole text, is {interval(record, '+.3f')}, where the slider has lost {lost:.3f} (n = {record['n']})"
-    )
-    return f"{opening}: turned by a weight to an equal gain of the shift, {gap}."
+    gap = f"structure kept, slider minus whole text, is {interval(record, '+.3f')} on average over {shifts} shifts"
+    turned = f"turned by a weight to an equal gain of the shift, {gap}"
+    return f"{opening}: {turned}, where the slider has lost {lost:.3f} (n = {record['n']})."
+
+
+def one_by_one(shifts: pd.DataFrame) -> str:
+    """Under which single shifts the slider surely keeps more or less structure than the whole text, each interval by itself."""
+    sure = shifts[(shifts["low"] > 0) | (shifts["high"] < 0)]
+    each = [f"{name}, {interval(row, '+.3f')}" for name, row in sure.iterrows()]
+    return f"Shift by shift, the two surely differ under {listed(each)}." if each else "Shift by shift, it differs surely under none."

@@ -16,6 +16,7 @@ from cnslib.studies.directions.texts import CLASS, METHODS, PROMPTS, SLIDER, WHO
 
 SHARES = (0.25, 0.5, 0.75)  # of the gain that both reach; at its end a path is flat, and where it first has a gain is chance
 MARGIN = 0.05  # differences of a cosine below this count as none
+EXAMPLES = MOST, LEAST, FEWEST = ("most gain", "least structure", "fewest rises")
 OWN = ["method", *tables.TRAJECTORY]
 MEASURES = {
     "gain": "alignment gained at the last scale",
@@ -106,13 +107,25 @@ def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap, sta
 
 
 def differences(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
-    """The same of differences: a side is told only where enough classes differ (see `bootstrap.difference`).
+    """The same of differences: a side is told only where enough classes differ (see `apart`).
 
     Those of shares lie between -1 and 1, beyond which the interval of a few trajectories would reach.
     """
-    found = summary(table, columns, settings=settings, statistic=bootstrap.difference)
+    found = summary(table, columns, settings=settings, statistic=apart)
     within = found[["low", "high"]].clip(-1, 1)
     return found.assign(**within.where(found["measure"] == "class_kept", found[["low", "high"]]))
+
+
+def apart(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """`bootstrap.difference`; where none of the rows differ, to either side Wilson's bound of a share that no unit shows.
+
+    Resamples of rows that are all alike know no other, and their interval would claim that no difference could have been missed.
+    """
+    found = bootstrap.difference(values, rows, settings=settings)
+    if np.isnan(found["low"]) or values.any(skipna=True):  # a single unit has no interval
+        return found
+    bound = bootstrap.rate(values.abs(), rows, settings=settings)["high"]
+    return found | {"low": -bound, "high": bound}
 
 
 def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
@@ -182,14 +195,14 @@ def plane(curve: pd.DataFrame) -> pd.DataFrame:
 
 
 def examples(table: pd.DataFrame, method: str) -> dict[str, tuple[str, str, int]]:
-    """Three trajectories of a method as Fig. 26 shows them: the largest gain, the least structure, the fewest rising steps.
+    """Three trajectories of a method as Fig. 26 shows them: the largest gain, the least structure, the fewest rising steps (EXAMPLES).
 
     Ties go to the first in order; no trajectory comes twice.
     """
     rows = table[table["method"] == method].sort_values(tables.TRAJECTORY)
     chosen: dict[str, tuple[str, str, int]] = {}
-    for title, column, best in (("works", "gain", True), ("breaks", "structure", False), ("wavers", "rising", False)):
-        order = np.argsort(-rows[column].to_numpy() if best else rows[column].to_numpy(), kind="stable")
+    for title, column, sign in zip(EXAMPLES, ("gain", "structure", "rising"), (-1, 1, 1), strict=True):
+        order = np.argsort(sign * rows[column].to_numpy(), kind="stable")
         keys = [tuple(rows[tables.TRAJECTORY].iloc[place]) for place in order]
         chosen[title] = next((key for key in keys if key not in chosen.values()), keys[0])
     return chosen

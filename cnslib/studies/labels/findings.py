@@ -20,10 +20,11 @@ def lost(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
 
 
 def stages_told(shares: pd.DataFrame) -> str:
-    """The share that is out of class at the last scale and at the first (as `lost`)."""
+    """The share that is out of class at the last scale and at the first, where stage (ii) leaves few to lose (as `lost`)."""
     first, last = shares.iloc[0], shares.iloc[-1]
     begun = f"{interval(first, '.0%')}" if first["estimate"] else "none"
-    return f"At scale {last['scale']:g} {interval(last, '.0%')} of the images are out of class, at scale {first['scale']:g} {begun}"
+    sorted_out = f"at scale {first['scale']:g}, where stage (ii) has dropped the weak ones, {begun}"
+    return f"At scale {last['scale']:g} {interval(last, '.0%')} of the images are out of class; {sorted_out}"
 
 
 def kinds_told(strongest: pd.DataFrame) -> str:

@@ -4,8 +4,8 @@ import pandas as pd
 
 from cnslib.plots.captions.words import interval, listed
 from cnslib.plots.figures import extent
-from cnslib.stats.accuracy import NEVER
-from cnslib.stats.verdicts import OPPOSITE, SAME, UNDECIDED, UNMEASURED
+from cnslib.stats.accuracy import LEAST_TRAJECTORIES, NEVER
+from cnslib.stats.verdicts import OPPOSITE, SAME, UNDECIDED, UNMEASURED, word
 from cnslib.studies.oodcv.labels import UNKNOWN
 
 EASIER = "easier than the reference"
@@ -13,7 +13,7 @@ OPENINGS = {
     SAME: "Drawn weather at the last scale hurts less than rendered weather of mixed severity",
     OPPOSITE: "Drawn weather at the last scale hurts more than rendered weather of mixed severity",
     UNDECIDED: "Whether drawn or rendered weather hurts more is undecided",
-    UNMEASURED: "Whether drawn or rendered weather hurts more is not measured",
+    UNMEASURED: "Too few trajectories say whether drawn or rendered weather hurts more",
 }
 
 
@@ -25,9 +25,8 @@ def short(shift: str) -> str:
 def reference(examples: pd.DataFrame, count: int) -> str:
     """The caption of the reference's pictures."""
     own = examples[examples["scale"] > 0]["scale"]
-    return (
-        f"Every severity occurs, here {own.min():.2f} to {own.max():.2f}: {len(examples)} of {count:,} pictures, ordered by it in each row"
-    )
+    shown = f"Severities from {own.min():.2f} to {own.max():.2f}: {len(examples)} of {count:,} pictures, each row ordered by severity"
+    return f"{shown}; unshifted ones have none, and no order" if (examples["scale"] == 0).any() else shown
 
 
 def against_reference(curves: pd.DataFrame, lines: pd.DataFrame, model: str, *, note: str) -> str:
@@ -68,11 +67,26 @@ def labels(right: dict, confused: pd.DataFrame, named: pd.DataFrame, *, note: st
     """
     end = named[named["scale"] == named["scale"].max()]
     each = [f"{short(row.shift)} {row.estimate:.2f}" for row in end.itertuples()]
-    wrong = confused[(confused["truth"] != confused["label"]) & (confused["label"] != UNKNOWN)]
-    worst = wrong.loc[wrong["estimate"].idxmax()]
-    mistaken = f"{short(worst['truth'])} as {short(worst['label'])}, {interval(worst)}"
-    shares = f"CLIP's label is right for {interval(right)} of {right['n']} reference pictures; most mistaken is {mistaken}"
+    shares = f"CLIP's label is right for {interval(right)} of {right['n']} reference pictures; {mistaken(confused)}, {missed(confused)}"
     return f"{shares}. At the last scale it is right for {', '.join(each)}. On the right {extent(named['n'])} trajectories; bands: {note}"
+
+
+def mistaken(confused: pd.DataFrame) -> str:
+    """Which weather is called by the name of another most often (as `confusion` gives the shares)."""
+    wrong = confused[(confused["truth"] != confused["label"]) & (confused["label"] != UNKNOWN)]
+    if not (wrong["estimate"] > 0).any():
+        return "no picture gets the name of another weather"
+    worst = wrong.loc[wrong["estimate"].idxmax()]
+    return f"most mistaken is {short(worst['truth'])} as {short(worst['label'])}, {interval(worst)}"
+
+
+def missed(confused: pd.DataFrame) -> str:
+    """Which of the weathers that have a name is called unknown most often."""
+    lost = confused[(confused["label"] == UNKNOWN) & confused["truth"].isin(confused["label"])]
+    if not (lost["estimate"] > 0).any():
+        return "none of the named weathers is called unknown"
+    worst = lost.loc[lost["estimate"].idxmax()]
+    return f"most often called unknown is {short(worst['truth'])}, {interval(worst)}"
 
 
 def doubt_seen(doubt: pd.DataFrame) -> str:
@@ -128,18 +142,19 @@ def ends(worth: pd.DataFrame) -> str:
 def answer(said: dict[str, pd.DataFrame], *, model: str, scale: float) -> str:
     """The notebook's answer; `said` are the statements on all and on kept images."""
     rows = {name: table.loc[EASIER].rename({"ours": "estimate"}) for name, table in said.items()}
-    opening = OPENINGS.get(rows["all"]["verdict"], OPENINGS[UNDECIDED])
     each = " and ".join(on_images(name, row) for name, row in rows.items())
+    opening = OPENINGS[decided(rows["all"])]
     return f"{opening}: accuracy of {model} on generated minus accuracy on rendered weather is, at scale {scale:g}, {each}."
 
 
+def decided(row: pd.Series) -> str:
+    """Whether generated images are surely easier (same direction) or harder than the reference; nothing is said of few trajectories."""
+    return UNMEASURED if row["n"] < LEAST_TRAJECTORIES else word(row["low"] > 0, row["high"] < 0)
+
+
 def on_images(name: str, row: pd.Series) -> str:
-    """The difference on one set of images with its trajectories; without a verdict, why there is none."""
-    if row["verdict"] == UNMEASURED:
-        return f"not measured on the {row['n']} {name} trajectories, which are too few"
-    return f"{interval(row, '+.2f')} on {name} {row['n']} trajectories ({hurt(row['verdict'])})"
-
-
-def hurt(verdict: str) -> str:
-    """The verdict on generated images being easier, about what they are."""
-    return {SAME: "easier", OPPOSITE: "harder"}.get(verdict, verdict)
+    """The difference on one set of images with its trajectories; where these are few, that there is no verdict."""
+    if (side := decided(row)) == UNMEASURED:
+        return f"without a verdict on the {row['n']:.0f} {name} trajectories, which are too few"
+    hurt = {SAME: "easier", OPPOSITE: "harder"}.get(side, side)
+    return f"{interval(row, '+.2f')} on {name} {row['n']:.0f} trajectories ({hurt})"

@@ -27,6 +27,10 @@ STEADY = 1.5  # up to here the paper sees no loss
 THIRDS = ["light", "middling", "heavy"]
 MARGIN = 0.05  # differences of accuracy below this count as none
 BEYOND = "none of the shifts"
+UNLIKE = {
+    f"lost from scale 0 to {STEADY:g}": "a scale of other sliders",
+    "easier than the reference": "a reference without the paper's faults",
+}  # statements whose numbers are no like for like, and why
 
 
 def long(tables: dict[str, pd.DataFrame], name: str) -> pd.DataFrame:
@@ -142,7 +146,7 @@ def table10(correct: Bool[np.ndarray, "rows"], label: pd.Series, path: Path, *, 
 def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series) -> pd.DataFrame:
     """Four statements about one classifier with intervals and verdicts; `named` is the share of images labelled as asked at the end.
 
-    Where there is one shift alone, or no fog, nothing is said about the hardest.
+    Those of UNLIKE have no verdict. Where there is one shift alone, or no fog, nothing is said about the hardest.
     """
     place, shifts = drawn.models.index(model), drawn.groups[:-1]
     wrong = drawn.samples[:, :-1, place]
@@ -156,7 +160,8 @@ def statements(drawn: Shares, reference: Shares, *, model: str, named: pd.Series
     rows = [{"statement": name, **over_images(value, drawn)} for name, value in values.items()]
     rows.append({"statement": "labelled as asked at the last scale", **named[["n", "estimate", "low", "high"]].to_dict()})
     said = ["about 0", "above 0", "above 0", "about 1"]
-    return verdicts.beside(pd.DataFrame(rows).set_index("statement"), said, tolerance=MARGIN)
+    found = verdicts.beside(pd.DataFrame(rows).set_index("statement"), said, tolerance=MARGIN)
+    return without_verdict(found, found.index.to_series().map(UNLIKE))
 
 
 def each_statements(drawn: dict[str, Shares], reference: Shares, *, model: str, named: pd.Series) -> dict[str, pd.DataFrame]:
@@ -166,10 +171,15 @@ def each_statements(drawn: dict[str, Shares], reference: Shares, *, model: str, 
 
 def measured(found: pd.DataFrame) -> pd.DataFrame:
     """Statements of which those with fewer than `LEAST_TRAJECTORIES` are not measured: resamples of so few show too narrow intervals."""
-    few = found["n"] < LEAST_TRAJECTORIES
-    rule = f"needs {LEAST_TRAJECTORIES} trajectories"
+    reasons = pd.Series(f"needs {LEAST_TRAJECTORIES} trajectories", found.index)
+    return without_verdict(found, reasons.where(found["n"] < LEAST_TRAJECTORIES))
+
+
+def without_verdict(found: pd.DataFrame, reasons: pd.Series) -> pd.DataFrame:
+    """Statements that have no verdict where there is a reason, which takes the place of the rule; reasons are NaN elsewhere."""
+    out = reasons.notna()
     return found.assign(
-        rule=found["rule"].mask(few, rule), verdict=found["verdict"].mask(few, verdicts.UNMEASURED), smallest=found["smallest"].mask(few)
+        rule=found["rule"].mask(out, reasons), verdict=found["verdict"].mask(out, verdicts.UNMEASURED), smallest=found["smallest"].mask(out)
     )
 
 

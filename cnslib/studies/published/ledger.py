@@ -12,7 +12,7 @@ from cnslib.core.names import demand
 from cnslib.core.settings.analyses import Published
 from cnslib.data import published
 from cnslib.studies.published import findings, releases
-from cnslib.studies.published.findings import Finding
+from cnslib.studies.published.findings import UNSAID, Finding
 
 PROSE = tables.schema(
     ["id"],
@@ -21,7 +21,7 @@ PROSE = tables.schema(
         for name in ("id", "document", "item", "subject", "paper_table", "paper_fact", "code_fact", "reason", "effect", "source")
     },
 )
-VERDICTS = ("agrees", "differs", "differs, the claim stands", "differs, the claim falls")
+VERDICTS = ("agrees", UNSAID, "differs", "differs, the claim stands", "differs, the claim falls")
 COLUMNS = ["id", "document", "item", "subject", "paper", "code", "ours", "reason", "effect", "verdict", "source"]
 
 
@@ -44,16 +44,22 @@ def find(line, settings: Published) -> Finding:
 
 
 def verdict(found: Finding) -> str:
-    """Whether the values agree, and if not, what becomes of the claim that rests on them, where it can be tested."""
+    """Whether the values agree, and if not, what becomes of the claim that rests on them, where it can be tested.
+
+    Where the paper states nothing, nothing agrees and nothing differs.
+    """
+    agrees, unsaid, differs, stands, falls = VERDICTS
+    if found.paper == UNSAID:
+        return unsaid
     if not found.differs:
-        return VERDICTS[0]
-    return VERDICTS[1] if found.holds is None else VERDICTS[2] if found.holds else VERDICTS[3]
+        return agrees
+    return differs if found.holds is None else stands if found.holds else falls
 
 
 def build(settings: Published) -> pd.DataFrame:
     """The ledger: a row per line of the prose with COLUMNS; reason and effect carry the computed numbers.
 
-    Where the values agree there is nothing to explain, and reason and effect are empty.
+    Where our value is what one expects there is nothing to explain, and reason and effect are empty.
     """
     code, rows = published.facts("released_code"), []
     for line in prose().itertuples():

@@ -12,7 +12,7 @@ from cnslib.core.settings.analyses import Published
 from cnslib.data import published
 from cnslib.studies.controlshift import latents
 from cnslib.studies.published import derived
-from cnslib.studies.published.findings import Finding
+from cnslib.studies.published.findings import UNSAID, Finding
 
 GRID = np.linspace(0, 1, 10_001)  # candidate means of a row, accuracies in [0, 1]
 ROUNDED = 0.5e-4  # half of the last digit of a percentage with two decimals
@@ -179,14 +179,14 @@ def guidance(settings: Published) -> Finding:
     guided = [prediction + scale * (prediction - prediction) for scale in scales]
     change = float(np.abs(guided[0] - guided[1]).max())
     return Finding(
-        "not stated", f"{scales[0]:g} and {scales[1]:g} give predictions that differ by {change:g}", change == 0, None, {"change": change}
+        UNSAID, f"{scales[0]:g} and {scales[1]:g} give predictions that differ by {change:g}", change == 0, None, {"change": change}
     )
 
 
 def undocumented(settings: Published) -> Finding:
     """Settings that only the code states."""
     names = [name.removeprefix("undocumented_") for name in published.facts("released_code") if name.startswith("undocumented_")]
-    return Finding("not stated", f"{len(names)} settings: {', '.join(names).replace('_', ' ')}", bool(names), None, {"count": len(names)})
+    return Finding(UNSAID, f"{len(names)} settings: {', '.join(names).replace('_', ' ')}", bool(names), None, {"count": len(names)})
 
 
 def scale_name(settings: Published) -> Finding:

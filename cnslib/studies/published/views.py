@@ -5,6 +5,8 @@ import seaborn as sns
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from cnslib.studies.published.ledger import VERDICTS
+
 SCORES = {"printed": "as printed", "row_mean": "with each row's own mean", "as_defined": "by the equations"}
 
 
@@ -48,8 +50,9 @@ def scores(table: pd.DataFrame) -> Figure:
 def ledger(counts: pd.DataFrame) -> Figure:
     """Lines of the ledger as stacked bars, a colour per verdict."""
     figure, axes = plt.subplots(figsize=(5, 2))
-    green, *others = [sns.color_palette("colorblind")[place] for place in (2, 0, 1)]
-    counts.plot.barh(stacked=True, ax=axes, color=[green, *others, "0.3"])
+    blue, orange, green = sns.color_palette("colorblind")[:3]
+    colours = dict(zip(VERDICTS, (green, "0.85", blue, orange, "0.3"), strict=True))
+    counts.plot.barh(stacked=True, ax=axes, color=[colours[name] for name in counts])
     axes.set(xlabel="lines of the ledger", ylabel="")
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure

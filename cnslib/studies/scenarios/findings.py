@@ -30,16 +30,17 @@ def experiments(ex1: Accuracies, ex2: Accuracies) -> str:
     names = [name for name in ex1.names if name != UNSHIFTED]
     worst = names[int(ex1.of(*names)[0].mean(0).argmin())]
     before, after = (interval(bootstrap.record(own.of(worst)[..., 0].mean(1), own.n, own.confidence), ".0%") for own in (ex1, ex2))
-    return f"Who was trained on originals is right about {before} of the garments under '{worst}', who was trained within it about {after}"
+    return f"Under '{worst}' backbones trained on originals name {before} of the garments right, those trained within it {after}"
 
 
 def learning(gains: pd.DataFrame) -> str:
-    """Whether the trainings had come to their end: which scenarios certainly gained accuracy in the last third."""
+    """Which scenarios gained accuracy in the last third, by intervals that stand alone: of many, one may lie above zero by luck."""
     rising, most = gains[gains["low"] > 0], gains.iloc[0]
     if rising.empty:
-        return f"In the last third no scenario certainly gains accuracy; the most is '{most['scenario']}', {interval(most)}"
+        return f"In the last third no interval of a gain lies above zero; the most is '{most['scenario']}', {interval(most)}"
     names = ", ".join(f"'{row['scenario']}' by {interval(row, '.3f')}" for _, row in rising.iterrows())
-    return f"Not all is learned: in the last third accuracy still rises in {len(rising)} of {len(gains)} kinds of training, {names}"
+    luck = f"of {len(gains)} intervals that stand alone, one may lie above zero by luck"
+    return f"In the last third accuracy still rises in {len(rising)} of {len(gains)} kinds of training, {names}; {luck}"
 
 
 def scores(table: pd.DataFrame) -> str:
@@ -51,28 +52,34 @@ def scores(table: pd.DataFrame) -> str:
 
 
 def coefficients(rows: pd.DataFrame) -> str:
-    """How many scenarios certainly cost accuracy on each set, and which costs most, by the clustered regression."""
+    """How many scenarios certainly cost accuracy on each set by either regression, and which costs most by the clustered one."""
     parts = []
-    for name, part in rows[rows["regression"] == "clustered"].groupby("set", sort=False):
-        worst, harmful = part.loc[part["estimate"].idxmin()], (part["high"] < 0).sum()
-        parts.append(f"{harmful} of {len(part)} on {name}, most of it '{worst['scenario']}', {interval(worst)}")
-    return f"Scenarios that certainly cost accuracy, taken one by one: {'; '.join(parts)}"
+    for name, both in rows.groupby("set", sort=False):
+        part, mixed = (both[both["regression"] == way] for way in ("clustered", "mixed"))
+        worst, harmful, other = part.loc[part["estimate"].idxmin()], (part["high"] < 0).sum(), (mixed["high"] < 0).sum()
+        parts.append(f"{harmful} of {len(part)} on {name} (mixed: {other}), most of it '{worst['scenario']}', {interval(worst)}")
+    return f"Scenarios that certainly cost accuracy by their clustered intervals, taken one by one: {'; '.join(parts)}"
 
 
 def behind(name: str, own: pd.DataFrame, *, alpha: float) -> str:
     """Whether backgrounds matter on one set, by Holm over its scenarios, and the scenario that costs most with the object as it is."""
     kept = own[~own["scenario"].isin(CHANGED_OBJECT)]
     sure, dearest = int(((kept["p_holm"] < alpha) & (kept["estimate"] > 0)).sum()), kept.iloc[0]
-    cost = f"'{dearest['scenario']}', {interval(dearest)}"
     if sure:
-        return f"On {name} a classifier looks at the background, too: {sure} of {len(kept)} changed ones surely cost accuracy, most {cost}"
-    return f"On {name} none of {len(kept)} changed backgrounds surely costs accuracy; most costs {cost}, Holm's p {dearest['p_holm']:.2f}"
+        first = f"On {name} a classifier looks at the background, too: {sure} of {len(kept)} changed ones surely cost accuracy"
+        return f"{first}, most '{dearest['scenario']}', {interval(dearest)}"
+    none = f"On {name} none of {len(kept)} changed backgrounds surely costs accuracy"
+    return f"{none}; '{dearest['scenario']}' costs most, {interval(dearest)}, Holm's p {dearest['p_holm']:.2f}"
 
 
-def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.Series, *, confidence: float) -> str:
+def tested(claims: pd.DataFrame) -> str:
+    """How many tests of how many of the paper's claims there are, and what became of the tests (as `claims.against_paper`)."""
+    became = verdicts.counted(claims["verdict"]).removeprefix(f"of {len(claims)}, ")
+    return f"{len(claims)} tests of {claims['claim'].nunique()} claims of the paper: {became}"
+
+
+def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.DataFrame, *, confidence: float) -> str:
     """The notebook's answer: whether backgrounds matter on each set, what training on random ones brings, the paper's claims."""
     first = ". ".join(behind(name, own, alpha=1 - confidence) for name, own in costs.items())
     side = verdicts.word(less["low"] > 0, less["high"] < 0)
-    return (
-        f"{first}. {AFTER[side]}: {interval(less)} less, each measured from its originals. Claims of the paper: {verdicts.counted(claims)}."
-    )
+    return f"{first}. {AFTER[side]}: {interval(less)} less, each measured from its originals. {tested(claims)}."

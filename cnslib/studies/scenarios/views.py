@@ -50,7 +50,7 @@ def scenario_dots(axes: Axes, table: pd.DataFrame) -> None:
 
 def coefficient_dots(axes: Axes, table: pd.DataFrame) -> None:
     """Coefficients of the scenarios with their intervals, a colour per kind of regression, beside a line at 0."""
-    dots(axes, table, y="scenario", hue="regression", levels=["clustered", "mixed"], order=list(scenarios.NAMES))
+    dots(axes, table, y="scenario", hue="regression", levels=["clustered", "mixed"], order=[*scenarios.NAMES, scenarios.SUMMED])
     axes.axvline(0, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel="change of accuracy")
 

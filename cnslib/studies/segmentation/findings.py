@@ -83,7 +83,7 @@ def networks(coefficients: pd.DataFrame) -> str:
         return f"{NETWORKS[0]} stands alone."
     said = "; ".join(f"{row['name']} {interval(row, '+.3f')}, {side(row)}" for row in rows.to_dict("records"))
     size = f"n = {rows['n'].iloc[0]} images, {rows['trainings'].iloc[0]} trainings of each network"
-    return f"Mean IoU minus that of {NETWORKS[0]}, about other images and other trainings: {said}; {size}."
+    return f"Garment IoU minus that of {NETWORKS[0]}, about other images and other trainings: {said}; {size}."
 
 
 def side(row: Mapping) -> str:
@@ -99,9 +99,9 @@ def claim(rho: dict) -> pd.DataFrame:
 def worded(rho: dict) -> str:
     """What a rank correlation of share and lost accuracy tells."""
     told_by = {
-        verdicts.SAME: "who looks at the garment more certainly loses less",
-        verdicts.OPPOSITE: "who looks at the garment more certainly loses more",
-        verdicts.UNDECIDED: "whether who looks at the garment more loses less is undecided",
+        verdicts.SAME: "classifiers that look more at the garment certainly lose less",
+        verdicts.OPPOSITE: "classifiers that look more at the garment certainly lose more",
+        verdicts.UNDECIDED: "whether classifiers that look more at the garment lose less is undecided",
     }
     return told_by[claim(rho)["verdict"].iloc[0]]
 
@@ -114,12 +114,12 @@ def correlation(rho: dict) -> str:
 def answer(coefficients: pd.DataFrame, original: float, excess: pd.DataFrame, changes: pd.DataFrame, rho: dict) -> str:
     """The notebook's answer: where outlines fall furthest, where classifiers look and what a background does to it, and the claim.
 
-    `coefficients` as `masks.table3` gives them: of scenarios, what they change of the mean IoU.
+    `coefficients` as `masks.table3` gives them: of scenarios, what they change of the garment IoU.
     """
     worst = coefficients[coefficients["of"] == "scenario"].sort_values("ours").iloc[0].rename({"ours": "estimate"})
     sure = "Yes, where outlines are asked for" if worst["high"] < 0 else "Not shown where outlines are asked for"
     size = f"n = {worst['n']} images, {worst['trainings']} trainings"
-    first = f"{sure}: '{worst['name']}' changes the networks' mean IoU of {original:.2f} by {interval(worst, '+.2f')}, {size}"
+    first = f"{sure}: '{worst['name']}' changes the networks' garment IoU of {original:.2f} by {interval(worst, '+.2f')}, {size}"
     second = f"{apart(excess)}; {answered(changes)}"
     return f"{first}. {second}. {sentence(worded(rho))} (rank correlation {interval(rho)}, n = {rho['n']})."
 

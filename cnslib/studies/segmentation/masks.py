@@ -318,11 +318,15 @@ def by_training(shares: Shares, trained: dict[str, list[str]]) -> pd.DataFrame:
 
 
 def table3(found: pd.DataFrame) -> pd.DataFrame:
-    """Our coefficients beside the published ones: difference, rule and verdict."""
+    """Our coefficients of the garments' IoU beside the published ones of the accuracy of segmentation: rule and verdict on the side of 0.
+
+    The two are not the same quantity, so their sizes are not compared.
+    """
     rows = published.read("ximagenet12_table3").query("task == 'segmentation'").set_index("variable")["estimate"]
     printed = {ours: rows[f"Image Scenario[{theirs}]"] for theirs, ours in SCENARIOS.items()}
     printed |= {ours: rows[f"Model Name[{theirs}]"] for theirs, ours in MODELS.items()}
-    return verdicts.beside(found, found["name"].map(printed))
+    theirs = found["name"].map(printed)
+    return verdicts.beside(found.assign(table_3=theirs), np.where(theirs > 0, "above 0", "below 0")).drop(columns="difference")
 
 
 def miou_beside(rows: pd.DataFrame, path: Path) -> pd.DataFrame:

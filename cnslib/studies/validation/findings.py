@@ -6,7 +6,7 @@ from cnslib.plots.captions.words import interval, listed
 from cnslib.stats import verdicts
 from cnslib.studies.validation.screening import ALONE, LABELS, NONE
 
-COIN = 0.5  # the area under the curve of a guess
+COIN = 0.5  # the area under the curve of a guess, and what it finds or drops
 OPENINGS = {
     verdicts.SAME: "Yes, results come closer to the labels with the filter than without one",
     verdicts.OPPOSITE: "No, results lie further from the labels with the filter than without one",
@@ -37,10 +37,10 @@ def rule_told(quality: pd.DataFrame, rule: str, part: str) -> str:
 
 
 def base_rate_told(quality: pd.DataFrame, rule: str, part: str) -> str:
-    """How often a rule is right about a picture of one part, beside one that drops nothing: what few lost pictures make of accuracy."""
+    """How often a rule is right about a picture of one part, beside one that drops nothing, which is right about all that are in class."""
     rows = quality[(quality["part"] == part) & (quality["measure"] == "accuracy")].set_index("rule")
     nothing, own = (interval(rows.loc[name], ".0%") for name in (NONE, rule))
-    return f"On {part} a rule that drops nothing gives {nothing} right verdicts, for few pictures are lost; {rule} gives {own}."
+    return f"On {part} a rule that drops nothing gives {nothing} right verdicts, since as many are in class; {rule} gives {own}."
 
 
 def promise_told(table: pd.DataFrame, rule: str, recall: float, pair: list[str]) -> str:
@@ -64,16 +64,24 @@ def closest(last: pd.DataFrame) -> str:
 def curves_told(last: pd.DataFrame, rule: str) -> str:
     """How far the accuracy drop under a rule is from that under the labels, and which rule comes closest."""
     row, best = last.loc[rule], closest(last)
-    words = {True: "too small", False: "too large"}[row["estimate"] < 0]
+    small = row["estimate"] < 0
+    by = {"estimate": -row["estimate"], "low": -row["high"], "high": -row["low"]} if small else row
     decided = "certainly " if row["low"] > 0 or row["high"] < 0 else ""
-    own = f"Under {rule} the drop is {decided}{words}, by {interval(row, '+.2f')}"
+    own = f"Under {rule} the drop is {decided}too {'small' if small else 'large'}, by {interval(by)}"
     return f"{own}; closest to the labels comes {best}, {interval(last.loc[best], '+.2f')}"
 
 
 def order_told(tau: pd.DataFrame, rule: str) -> str:
-    """How far the order of the classifiers under a rule agrees with that under the labels, at the last scale."""
-    row = tau[(tau["rule"] == rule) & (tau["scale"] == tau["scale"].max())].iloc[0]
-    return f"Under {rule} tau with the order under the labels is {interval(row)}"
+    """How far the order of the classifiers under a rule agrees with that under the labels, at the first scale and at the last."""
+    own = tau[tau["rule"] == rule].sort_values("scale").iloc[[0, -1]]
+    each = [f"{interval(row)} at scale {row['scale']:g}" for _, row in own.iterrows()]
+    return f"Under {rule} tau with the order under the labels is {' and '.join(each)}"
+
+
+def seen_from(name: str, part: str, measure: str) -> float | None:
+    """What a line of Table 2b is seen from: a half, as a coin gives; nothing for accuracy, and for a recall that was set on the pair."""
+    was_set = (name, part, measure) == ("CLIP", "the pair", "tpr")
+    return None if was_set or measure == "accuracy" else COIN
 
 
 def study_told(shares: pd.DataFrame) -> str:

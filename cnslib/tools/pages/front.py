@@ -5,6 +5,7 @@ A page marks the place of a table with `<!-- filled: NAME -->` and `<!-- end -->
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -72,6 +73,9 @@ BECAME = {  # what a verdict means for a claim about robustness
     "stay open": (verdicts.UNDECIDED,),
     "cannot be measured here": (verdicts.UNMEASURED,),
 }
+AS_RULE = {"exists": "above 0"}  # what a rule of the claims asks of an interval, where it has other words
+DIFFUSION = "[27 denoiser](../notebooks/27_denoiser.ipynb) asks it about few pictures"
+ELSEWHERE = dict.fromkeys(("diffusion_worse", "diffusion_widens"), DIFFUSION)  # who asks what cannot be measured here
 
 
 def listed() -> pd.DataFrame:
@@ -83,7 +87,7 @@ def listed() -> pd.DataFrame:
 
 
 def verdict() -> str:
-    """What became of the paper's claims about robustness, in four numbers."""
+    """How many claims about robustness the paper makes, and what became of them."""
     words = listed()["verdict"]
     return markdown(["claims about robustness", *BECAME], [len(words), *(int(words.isin(own).sum()) for own in BECAME.values())])
 
@@ -93,17 +97,43 @@ def claims() -> str:
     table, rows = listed(), []
     for name, words in BECAME.items():
         for own in table[table["verdict"].isin(words)].itertuples():
-            measured = ranged(own._asdict()) if own.n > 0 else ""
-            seen = f"{own.smallest:.2f}" if own.verdict == verdicts.UNDECIDED else ""
-            rows.append([name, own.claim, measured, seen])
-    return markdown(["what became of it", "claim", "here", "least that could have been seen"], *rows)
+            measured = ranged(own._asdict()) if own.n > 0 else ELSEWHERE.get(own.id, "")
+            rows.append([name, own.claim, measured, seen(own) if own.verdict == verdicts.UNDECIDED else ""])
+    return markdown(["what became of it", "claim", "here", "least that could have been seen, taken by itself"], *rows)
+
+
+def seen(own: Any) -> str:
+    """The least that could have been seen of an open claim, and whether Holm's correction asked for more than that."""
+    return f"{own.smallest:.2f}{', but Holm asks more' if left_open_by_holm(own) else ''}"
+
+
+def left_open_by_holm(own: Any) -> bool:
+    """Whether the interval of an open claim leaves out the other answer: then only Holm's correction keeps it open.
+
+    A rule that names a margin, which the table does not have, counts as held open by its interval.
+    """
+    rule = AS_RULE.get(own.rule, own.rule)
+    if own.verdict != verdicts.UNDECIDED or not verdicts.STATEMENT.match(str(rule)):
+        return False
+    claim = verdicts.read(rule, math.nan, math.nan, tolerance=0.0, null=0.0)
+    return claim.verdict(own.low, own.high) != verdicts.UNDECIDED
 
 
 def findings() -> str:
-    """The claims that hold and those that point the other way, in two sentences."""
+    """The claims that hold and those that point the other way, in two sentences, and one about the others."""
     table = listed()
     said = {name: "; ".join(table.loc[table["verdict"].isin(BECAME[name]), "claim"]) or "none" for name in list(BECAME)[:2]}
-    return "\n\n".join(f"**Claims that {name}:** {own}." for name, own in said.items())
+    first = "\n\n".join(f"**Claims that {name}:** {own}." for name, own in said.items())
+    return f"{first}\n{others(table)}"
+
+
+def others(table: pd.DataFrame) -> str:
+    """What became of the other claims, and how many of them only Holm's correction keeps open."""
+    left, unmeasured = (table[table["verdict"].isin(BECAME[name])] for name in list(BECAME)[2:])
+    alone = sum(left_open_by_holm(own) for own in left.itertuples())
+    through = f" ({alone} through Holm's correction alone)" if alone else ""
+    said = [f"stay open{through}"] * bool(len(left)) + ["cannot be measured here"] * bool(len(unmeasured))
+    return f"The others {' or '.join(said)}." if said else "There are no others."
 
 
 def numbers() -> str:

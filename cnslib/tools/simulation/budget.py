@@ -171,6 +171,12 @@ def extent(settings: Plan) -> str:
     return f"n = {settings.runs} simulated runs with {failures}; in brackets the interval of their mean"
 
 
+def blocks_extent(settings: Plan) -> str:
+    """What the simulated blocks are and what their share is of, for a caption (as `blocks`: the first classes and workers)."""
+    given = f"{settings.classes[0]:,} classes, {settings.workers[0]:,} GPUs, a failure of each every {settings.between:g} hours"
+    return f"Share of the answers' GPU-hours that were cut off and done again: {given}; mean of {settings.runs} simulated runs"
+
+
 def lost(found: pd.DataFrame) -> str:
     """What short blocks cost, in a sentence: by piece what the shortest block that holds it loses, and the longest."""
     parts = []

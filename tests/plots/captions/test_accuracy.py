@@ -33,13 +33,15 @@ def test_drops_name_their_shifts_and_the_ends_of_the_classifiers():
     seen = accuracy.drop_seen(drops, HARDEST)
     assert seen.startswith("Over all shifts and at the last scale resnet (0.50) loses most accuracy and vit (0.30) least.")
     assert seen.endswith("The hardest shift is snow, with probability 90%.")
+    nearly = HARDEST.assign(probability=[0.996, 0.004])
+    assert accuracy.drop_seen(drops, nearly).endswith("with probability over 99%.")
 
 
 def test_failures_are_split_into_before_under_and_never():
     rows = [("vit", 0.0, 0.2), ("vit", 1.0, 0.3), ("vit", NEVER, 0.5), ("mae", 0.0, 0.4), ("mae", 1.0, 0.5), ("mae", NEVER, 0.1)]
     few = table(rows, ["model", "scale", "estimate"]).assign(shift="snow")
     assert accuracy.failures(few, ["snow"], note="x").startswith(
-        "Of the trajectories, these classifiers lose to the shift itself 40% under snow. n = 60"
+        "Trajectories on which the shift itself makes these classifiers fail: 40% under snow. n = 60"
     )
     seen = accuracy.failures_seen(few.assign(shift=ALL))
     assert "30% of the trajectories are wrong before any shift, 40% fail under one and 30% never." in seen
@@ -48,7 +50,7 @@ def test_failures_are_split_into_before_under_and_never():
 def test_strips_count_what_is_lost_on_the_way():
     lost = pd.DataFrame({"shift": ["fog", "snow"], "model": ["vit", "mae"], "failed": [True, True], "failure_point": [1.5, 0.0]})
     assert accuracy.strips(lost).startswith("1 of 2 garments shown are known without the shift")
-    assert "from scale 0 (mae, snow) to 1.5 (vit, fog)" in accuracy.strips_seen(lost)
+    assert "from scale 0 (so mae under snow) to 1.5 (so vit under fog)" in accuracy.strips_seen(lost)
     assert accuracy.strips_seen(lost.assign(failed=False)) == "None of the garments shown is ever missed."
 
 

@@ -12,8 +12,10 @@ CLAIMS = pd.DataFrame(
         "measure": ["rCE", "rCE", "held-out error"],
         "verdict": ["agrees", "undecided", "opposite direction"],
         "drop_verdict": ["agrees", "same direction", ""],
+        "caution": ["", "another recipe", "wrong preprocessing"],
     }
 )
+GATES = {key: {"n": 9, "estimate": 0.5, "low": 0.4, "high": 0.6} for key in ("real_generated_r", "claims_decided")}
 
 
 def test_drops_are_told_at_the_last_scale_each_classifier_once():
@@ -73,10 +75,21 @@ def test_ends_of_both_measures_and_steps_of_size_are_told():
 
 def test_claims_on_which_the_measures_disagree_are_listed():
     said = axes.claims(CLAIMS, 0.95)
-    assert said.startswith("Of 3 claims 1 hold, 1 opposite, 1 undecided and 0 not measured. 95% intervals before, verdicts after Holm's")
+    assert said.startswith("Of 3 claims 1 holds, 1 opposite, 1 undecided and 0 not measured. 95% intervals before, verdicts after Holm's")
     first, blank, row = axes.disagreement(CLAIMS).splitlines()
-    assert first == "The two measures disagree on 1 of 2 claims." and blank == ""
+    assert first == "The two measures disagree on 1 of the 2 claims that both can judge." and blank == ""
     assert row == "- two: *undecided* by rCE, *same direction* by average drop"
+    unknown = CLAIMS.assign(verdict="not measured", drop_verdict=["not measured", "agrees", ""])
+    assert axes.disagreement(unknown).startswith("The two measures disagree on 0 of the 0 claims")
+
+
+def test_missed_gates_and_cautions_are_counted():
+    assert axes.cautioned(CLAIMS) == "1 of the 2 claims that hold or are opposite carry a caution in the table"
+    assert axes.cautioned(CLAIMS.assign(verdict="undecided")).startswith("0 of the 0 claims")
+    assert axes.gated(GATES) == "1 of 2 gates is missed: by our rule these verdicts are not safe"
+    unknown = GATES | {"rising_mean": {"n": 0, "estimate": float("nan")}}
+    assert axes.gated(unknown) == "1 of 3 gates is missed and 1 not measured: by our rule these verdicts are not safe"
+    assert axes.gated({"claims_decided": GATES["claims_decided"]}) == "No gate is missed"
 
 
 @pytest.mark.parametrize(
@@ -85,8 +98,9 @@ def test_claims_on_which_the_measures_disagree_are_listed():
 )
 def test_an_axis_that_does_not_stand_out_is_not_called_the_widest(sure, said):
     spread = pd.DataFrame({"estimate": [0.02, 0.05, 0.01], "low": 0.04, "high": 0.0625}, index=["training", "size", "data"])
-    text = axes.answer(spread, CLAIMS, sure=sure)
+    text = axes.answer(spread, CLAIMS, GATES, sure=sure)
     assert text.startswith(f"{said} their average accuracy drops have a standard deviation of 0.050 (0.040 to 0.062), against ")
     assert "against 0.020 along training and 0.010 along data.** Claims about" in text
-    assert "robustness: of 2, 1 hold, 0 opposite, 1 undecided and 0 not measured. About" in text
-    assert text.endswith("without a shift: of 1, 0 hold, 1 opposite, 0 undecided and 0 not measured.")
+    assert "robustness: of 2, 1 holds, 0 opposite, 1 undecided and 0 not measured. About" in text
+    assert "without a shift: of 1, 0 hold, 1 opposite, 0 undecided and 0 not measured. 1 of the 2 claims" in text
+    assert text.endswith("a caution in the table. 1 of 2 gates is missed: by our rule these verdicts are not safe.")

@@ -66,9 +66,20 @@ def test_the_answer_holds_pictures_delay_order_and_first_failures():
     assert "Kendall's tau 0.90 (0.60 to 1.00)" in text and "50% (25% to 75%) of 20 bisected points" in text
 
 
+def test_a_number_without_an_interval_says_why():
+    bare = {"n": 9, "estimate": 0.86, "low": np.nan, "high": np.nan}
+    text = bisection.answer(pd.Series(bare), bare, bare, COST, 1 / 8)
+    assert "Kendall's tau 0.86 (too few seeds for an interval);" in text and "nan" not in text
+
+
 def test_pairs_told_apart_are_counted_for_every_reading():
     said = bisection.told_seen({"Eq. 3": (6, 28), "middle": (5, 28), "bisected": (7, 28)})
-    assert said.startswith("Of 28 pairs of classifiers, each by itself, 6 (Eq. 3), 5 (middle) and 7 (bisected) are told apart. For the 21 ")
+    assert said == (
+        "Of 28 pairs of classifiers, each by itself, 6 (Eq. 3), 5 (middle) and 7 (bisected) are told apart. "
+        "The bisected reading leaves 21 open; a finer scale told 1 more apart."
+    )
+    for finest in (5, 6):
+        assert bisection.told_seen({"Eq. 3": (6, 28), "bisected": (finest, 28)}).endswith("open; a finer scale did not help.")
 
 
 @pytest.mark.parametrize(("low", "high", "said"), [(0.1, 0.3, "Yes"), (-0.3, -0.1, "No"), (-0.1, 0.3, "Undecided")])

@@ -114,7 +114,8 @@ def test_hardness_names_the_hardest_and_counts_changes_of_side():
     assert calibration.hardness(hard, pd.Series([8]), note="x").startswith(
         "Highest estimate of hardness: fog by scale and fog by asked. n = 8 kept"
     )
-    assert calibration.hardness_seen(hard).endswith("the other way round: 1 of 2 by asked.")
+    seen = calibration.hardness_seen(hard)
+    assert seen.startswith("By their estimates") and seen.endswith("the other way round: 1 of 2 by asked.")
 
 
 def test_the_answer_holds_steps_maps_and_orders():
@@ -123,7 +124,8 @@ def test_the_answer_holds_steps_maps_and_orders():
     )
     orders = pd.DataFrame({"order": ["shifts", "shifts"], "estimate": [0.5, 0.7]})
     text = calibration.answer(rising, SUMMARY, orders, 2.0)
-    assert (
-        "in 70% (0% to 100%) of all cases by CLIP and in 80%" in text and "but equal steps are not equal severities: in 1 of 2 maps" in text
-    )
+    both = "in 70.0% (0.0% to 100.0%) of all cases by CLIP and in 80.0% (0.0% to 100.0%) by the severity of the asked shift"
+    assert f"{both}, but equal steps are not equal readings: in 1 of 2 maps" in text
+    straight = calibration.answer(rising, SUMMARY.assign(half_low=0.1, half_high=1.9), orders, 2.0)
+    assert "and no map is known to be bent: in 0 of 2 maps" in straight
     assert text.endswith("that on a ruler is, by ruler, 0.50 to 0.70 for the shifts.")

@@ -40,7 +40,7 @@ def test_figures_tell_their_images():
         "Kept and lost are in class, missed and caught out of class; under each picture its class, and"
     )
     picked = {"kept": pd.DataFrame({"class_probability": [0.9, 0.5, 1.0]}), "lost": pd.DataFrame({"class_probability": []})}
-    assert filtering.gallery_seen(picked) == "In the middle the oracle gives the class of these pictures: kept 0.90."
+    assert filtering.gallery_seen(picked) == "The median probability of the class, by the oracle: kept 0.90."
 
 
 def test_detectors_are_ordered_and_the_text_with_the_shift_is_asked_where_there_is_little_of_it():
@@ -76,11 +76,13 @@ def test_numbers_of_tests_shifts_and_outcomes_are_told():
     assert "most are kept under rain (9) and fewest under fog (0)" in filtering.kept_seen(pd.Series({"fog": None, "rain": 9.0}), 20)
     index = pd.MultiIndex.from_product([["fog", "rain"], [0.0, 2.5]], names=["shift", "scale"])
     shares = pd.DataFrame({"caught": [0, 0.5, 0, 0.1], "lost": [0.9, 0.2, 0.9, 0.3], "missed": 0.0}, index=index)
-    assert filtering.outcomes_seen(shares).endswith("under 1 of 2 shifts; most are lost under rain (30%).")
+    assert filtering.outcomes_seen(shares).endswith(
+        "under 1 of 2 shifts; most are lost under rain (30%) of all its pictures at that scale."
+    )
 
 
 def test_shifts_that_are_rarely_named_or_jump_are_doubted():
     rows = [("fog", "named", 0.7), ("fog", "step of asked", 0.3), ("fog", "step of distance", 0.4)]
     rows += [("rain", "named", 0.9), ("rain", "step of asked", 0.6), ("rain", "step of distance", 0.2)]
     seen = filtering.doubtful(pd.DataFrame(rows, columns=["shift", "measure", "estimate"]), named=0.8, step=0.45)
-    assert seen == "Named in fewer than 80% of the pictures: fog. More than 0.45 of a rise in one step: rain (0.60)."
+    assert seen == "Named in fewer than 80% of the pictures: fog. More than 0.45 of a rise in one step: rain (0.60 of asked)."

@@ -24,4 +24,6 @@ def test_only_curves_that_rise_in_every_step_are_counted():
 def test_the_answer_holds_counts_recognition_and_change():
     text = generation.answer(8520, 1680, {"estimate": 0.876}, scale=2.5, change=41.6)
     assert text.startswith("**They begin with an unshifted garment, which the text-image encoder names in 88% of the cases; at scale 2.5")
-    assert text.endswith("by 42 of 255 grey levels on average.** There are 8,520 images in 1,680 trajectories.")
+    assert text.endswith(
+        "by 42 of 255 grey levels on average.** There are 8,520 images in 1,680 trajectories, which share their unshifted ones."
+    )

@@ -32,20 +32,27 @@ def test_sheets_are_told_by_the_judge_and_the_nearest_pair():
     assert inversion.samples(10, 4).startswith("4 held-out scenes of each of 10 classes")
     assert "50% (40% to 60%) of those asked for by name and 50%" in inversion.samples_seen({"text": RECORD, "in_star": RECORD})
     near = pd.DataFrame(
-        {"prompt": ["in_star", "in_star", "text"], "class": ["bag", "coat", "bag"], "learned": [0.2, 0.1, 0.0], "heldout": [0.3, 0.15, 0.0]}
+        {
+            "prompt": ["in_star", "in_star", "text"],
+            "class": ["bag", "coat", "bag"],
+            "learned": [0.2, 0.1, 0.0],
+            "heldout": [0.12, 0.15, 0.0],
+        }
     )
     assert inversion.nearest(near, RECORD).startswith("The learned scene is nearer than a held-out one for 50% (40% to 60%)")
-    assert "is a coat at distance 0.100" in inversion.nearest_seen(near) and "lies at 0.150" in inversion.nearest_seen(near)
+    assert "is a coat at distance 0.100 of its learned scene; its nearest" in inversion.nearest_seen(
+        near
+    ) and "lies at 0.150" in inversion.nearest_seen(near)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "word"), [(-0.3, -0.1, "Yes, they come closer"), (-0.1, 0.1, "It is open"), (0.1, 0.3, "No, they move away")]
+    ("low", "high", "word"),
+    [(-0.3, -0.1, "Over all classes they come closer"), (-0.1, 0.1, "It is open"), (0.1, 0.3, "Over all classes they move away")],
 )
 def test_only_a_whole_interval_says_that_images_come_closer(low, high, word):
     record = {"estimate": (low + high) / 2, "low": low, "high": high}
-    text = inversion.answer(RECORD, record, {"estimate": 0.9, "n": 10})
-    assert (
-        text.startswith(f"**{word}: with a learned word")
-        and "9 of 10 classes come closer.** A catalog classifier names more of them" in text
-    )
-    assert inversion.OPEN in inversion.answer(record | {"low": -0.1, "high": 0.1}, record, {"estimate": 0.9, "n": 10})
+    change = pd.DataFrame({"low": [-0.2, -0.3, 0.1, -0.1], "high": [-0.1, -0.1, 0.2, 0.1]})
+    text = inversion.answer(RECORD, record, change)
+    assert text.startswith(f"**{word}: with a learned word")
+    assert "Of 4 classes 2 surely come closer and 1 surely move away. A catalog classifier names more of them" in text
+    assert inversion.OPEN in inversion.answer(record | {"low": -0.1, "high": 0.1}, record, change)

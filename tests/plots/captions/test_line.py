@@ -112,12 +112,14 @@ def test_families_with_a_certain_partial_correlation_are_named():
 
 def test_the_answer_holds_r_tests_and_size():
     rest = pd.DataFrame({"family": ["vit"], "estimate": [0.01], "low": [-0.005], "high": [0.02]})
-    text = line.answer(SLOPES.iloc[1], 0.25, (3, 84), rest, GAINS)
+    text = line.answer(SLOPES.iloc[1], 0.25, (3, 84), (rest, rest), GAINS)
     assert text.startswith(
         "**Yes: by accuracy under the shifts 1 of 2 classifiers stand surely above the line and 0 surely below it.** At "
     )
     assert line.off_the_line(GAINS.assign(low=-1.0, high=1.0)).startswith("Not for certain: by")
     assert "follows accuracy without one: R = 0.90 (0.70 to 0.97" in text and "0.25 without" in text and "3 of 84 lines" in text
-    assert text.endswith(f"change accuracy under the shifts by +0.010 (-0.005 to +0.020) in vit{line.NOISE}.")
-    assert "cannot be said" in line.answer(SLOPES.iloc[0], 0.25, (3, 84), rest.head(0), GAINS)
+    above = "Measured from the line of the supervised classifiers, twice the weights change accuracy under the shifts by +0.010"
+    assert text.endswith(f"{above} (-0.005 to +0.020) in vit{line.NOISE}. {line.partial_seen(rest)}")
+    none = line.answer(SLOPES.iloc[0], 0.25, (3, 84), (rest.head(0), rest.head(0)), GAINS)
+    assert "cannot be said" in none and "weights" not in none
     assert line.classifiers(["vit"], {"vit": ["vit", "vit_l"]}) == "1 classifiers; in the families but not evaluated: vit_l"

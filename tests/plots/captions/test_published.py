@@ -8,8 +8,8 @@ CHECK = pd.DataFrame({"consistent": [True, True, False]}, index=["vit", "mae", "
 PARTIAL = pd.DataFrame(
     {"accuracy": ["mean", "drop"], "estimate": [0.69, -0.45], "low": [0.4, -0.8], "high": [0.8, 0.2], "least": [-0.2, -1], "most": [0.9, 1]}
 )
-VERDICTS = ["agrees", "differs", "differs, the claim stands", "differs, the claim falls"]
-LINES = pd.DataFrame({"verdict": [VERDICTS[0], VERDICTS[1], VERDICTS[3]], "subject": ["a", "b", "size"]})
+VERDICTS = ["agrees", "not stated", "differs", "differs, the claim stands", "differs, the claim falls"]
+LINES = pd.DataFrame({"verdict": [VERDICTS[0], VERDICTS[2], VERDICTS[4], VERDICTS[1]], "subject": ["a", "b", "size", "c"]})
 SCORES = pd.DataFrame(
     [
         (m, s, v)
@@ -51,16 +51,18 @@ def test_scores_name_the_largest_change_and_the_orders():
 
 
 def test_the_ledger_is_counted_by_verdict():
-    assert published.ledger(LINES, VERDICTS) == "1 lines agree, 2 differ, and 1 claims fall. n = 3 lines"
+    said = "1 lines agree, 2 differ, so that 1 claims fall, and for 1 the papers state nothing. n = 4 lines"
+    assert published.ledger(LINES, VERDICTS) == said
     assert "differs, the claim stands (0)" in published.ledger_seen(LINES, VERDICTS)
 
 
 def test_the_answer_is_one_sentence_about_rows_places_and_claims():
     first = "2 of 3 rows of the paper's large table agree with themselves"
     text = published.answer(LINES, VERDICTS, CHECK)
-    where = "tables, texts and released code differ in 2 of the 3 places where we compared them"
+    where = "tables, texts and released code differ in 2 of the 3 places where the papers state something to compare"
     assert text == f"**Not everywhere: {first}, but {where}, and 1 printed claim cannot be upheld.**"
     assert published.answer(LINES.head(2), VERDICTS, CHECK).endswith(
-        "in 1 of the 2 places where we compared them, and no printed claim falls with it.**"
+        "in 1 of the 2 places where the papers state something to compare, and no printed claim falls with it.**"
     )
-    assert published.answer(LINES.head(1), VERDICTS, CHECK).startswith(f"**Yes: {first}, and tables")
+    agreed = published.answer(LINES.iloc[[0, 3]], VERDICTS, CHECK)
+    assert agreed == f"**Yes: {first}, and tables, texts and code agree wherever we compared them (1 times).**"

@@ -1,6 +1,7 @@
 """Captions about orders: the numbers of hand-made tables stand in the sentences."""
 
 import pandas as pd
+import pytest
 
 from cnslib.plots.captions import ranking
 from cnslib.stats.accuracy import ALL
@@ -54,11 +55,26 @@ def test_pairs_that_a_test_tells_apart_are_counted_at_both_ends():
     assert "tells 1 of 10 pairs apart at scale 0 and 3 at scale 2.5" in seen
 
 
+ALONE = pd.Series({"estimate": 0.55, "low": 0.2, "high": 0.7})
+
+
+@pytest.mark.parametrize(
+    ("published", "word"),
+    [
+        ([0.9, 0.9], "above our whole interval at 2 of 2 scales, and below it at 0: where it does, our order fades faster."),
+        ([0.5, 0.1], "at 0 of 2 scales, and below it at 1: where it does, our order lasts longer."),
+        ([0.5, 0.5], "below it at 0: neither order surely fades faster."),
+    ],
+)
+def test_the_published_order_fades_faster_or_slower_where_it_lies_outside_our_interval(published, word):
+    assert ranking.paper_seen(pd.DataFrame({"low": 0.4, "high": 0.6, "published": published})).endswith(word)
+
+
 def test_the_answer_holds_both_targets_and_the_pairs():
-    text = ranking.answer(AGREEMENT, {"low": 0.1, "high": 0.9}, 0.55, FLIPS)
+    text = ranking.answer(AGREEMENT, {"low": 0.1, "high": 0.9}, ALONE, FLIPS)
     assert text.startswith("**No, it changes: Kendall's tau")
-    assert ranking.answer(AGREEMENT.assign(high=1), {"low": 0, "high": 1}, 0.5, FLIPS).startswith("**A change is not certain: Kendall's")
-    assert "is 0.60 (0.40 to 0.80; for other classes 0.10 to 0.90), 0.55 without classifiers" in text
+    assert ranking.answer(AGREEMENT.assign(high=1), {"low": 0, "high": 1}, ALONE, FLIPS).startswith("**A change is not certain: Kendall's")
+    assert "is 0.60 (0.40 to 0.80; for other classes 0.10 to 0.90), 0.55 (0.20 to 0.70) without classifiers" in text
     assert (
         "each pair by itself, 2 of 3 change places in over 95% of the resamples, 0 keep their order as surely, and the other 1 stay open.**"
         in text

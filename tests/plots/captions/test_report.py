@@ -12,7 +12,8 @@ def test_the_places_and_the_worst_shift_are_named():
     seen = report.overview_seen(summary, LOST.assign(model="mine"), "mine")
     assert seen.startswith("Its places (equal values share the better one): 5 of 24 by CE. By the last scale fog")
     assert seen.endswith("costs mine most accuracy, 0.10 (0.05 to 0.20).")
-    assert report.asked(1200, 60, ["vit", "mae"]) == "1,200 pictures, 60 kept trajectories, 2 others: vit, mae"
+    said = "It answers all 1,200 pictures; those of the 1,060 kept trajectories count. 2 others: vit, mae"
+    assert report.asked(1200, 1060, ["vit", "mae"]) == said
 
 
 def test_shifts_are_counted_and_named_by_their_intervals():
@@ -29,7 +30,17 @@ def test_the_answer_compares_with_the_plain_rival():
     given = {"summary": pd.DataFrame(rows), "name": "blurred", "plain": "resnet", "confidence": 0.95}
     text = report.answer(gain, **given)
     assert text.startswith("**At scale 2.5 blurred names 57% (54% to 60%) of the images right, place 3 of 24; it is less accurate")
-    assert text.endswith("(-0.100, -0.200 to -0.020, Holm's p 0.012).**")
+    assert text.endswith("Holm's p 0.012).** At no other scale is it surely more or less accurate than resnet.")
+    assert "(-0.100, -0.200 to -0.020, Holm's p 0.012)" in text
     undecided = report.answer(gain.assign(p_holm=0.32), **given)  # although the interval leaves out zero
     assert "whether it is more accurate than resnet is undecided (-0.100, -0.200 to -0.020, Holm's p 0.32)" in undecided
     assert "whether it is more accurate" in report.answer(gain, **given | {"confidence": 0.99})  # 0.012 is below 5 %, not below 1 %
+
+
+def test_scales_on_the_way_are_told_where_holm_is_sure_of_them():
+    values = {"estimate": [-0.01, 0.02, -0.03, -0.04, -0.5], "p_holm": [0.5, 0.01, 0.02, 0.0, 0.06]}
+    gain = pd.DataFrame(values, index=[0.0, 0.5, 1.0, 1.5, 2.0])
+    said = report.elsewhere(gain, "resnet", alpha=0.05)
+    less = "it is surely less accurate than resnet at scale 1 (-0.030) and 1.5 (-0.040)."
+    assert said == f"It is surely more accurate than resnet at scale 0.5 (+0.020); {less}"
+    assert report.elsewhere(gain.iloc[:1], "resnet", alpha=0.05).startswith("At no other scale is it surely")

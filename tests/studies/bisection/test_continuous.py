@@ -11,7 +11,6 @@ from tiny_bisection import GRID, SETTINGS, Oracle
 
 from cnslib.core import tables
 from cnslib.stats import accuracy, bootstrap, failure
-from cnslib.stats.accuracy import Outcomes
 from cnslib.studies.bisection import continuous, search
 
 RESOLUTION = SETTINGS.resolution
@@ -148,10 +147,18 @@ def test_what_a_scan_says_about_bisected_points_by_hand():
 def test_a_shift_of_four_seeds_has_no_band_and_one_of_five_has():
     shifts = ["heavy fog"] * 4 + ["heavy snow"] * 5
     rows = pd.DataFrame({"shift": shifts, "class": "bag", "seed": [1, 2, 3, 4, 1, 2, 3, 4, 5]})
-    found = Outcomes(rows, ["a"], GRID, np.zeros((9, 1, len(GRID)), bool))
     table = pd.DataFrame({"shift": ["heavy fog", "heavy snow", accuracy.ALL], "estimate": 0.5, "low": 0.4, "high": 0.6})
-    kept = continuous.without_few(table, found, settings=SETTINGS.bootstrap)
+    kept = continuous.without_few(table, rows, settings=SETTINGS.bootstrap)
     assert kept["low"].isna().tolist() == kept["high"].isna().tolist() == [True, False, False] and kept["estimate"].eq(0.5).all()
+
+
+def test_delays_of_a_shift_of_few_seeds_have_no_interval():
+    rows = [point("a", (1.0, 1.5), (1.25, 1.28125), seed=seed) | {"shift": "heavy fog"} for seed in range(1, 5)]
+    rows += [point("a", (1.0, 1.5), (1.0, 1.03125), seed=seed) for seed in range(1, 9)]
+    rows += [point("b", (2.5, np.inf), (2.5, np.inf), seed=seed) | {"shift": "heavy fog"} for seed in range(5, 9)]  # not bracketed
+    for table in continuous.delays(pd.DataFrame(rows).iloc[::-1], settings=SETTINGS.bootstrap).values():
+        assert table["low"].isna().to_dict() == {"heavy fog": True, "heavy snow": False, accuracy.ALL: False}
+        assert table["estimate"].notna().all()
 
 
 def test_a_cautious_share_counts_trajectories_and_not_rows():

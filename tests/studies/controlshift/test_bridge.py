@@ -26,7 +26,7 @@ def predictions(lost: dict[str, list[int]], shifts: list[str], steps: list[float
 def test_the_bridge_says_one_for_the_same_order_and_minus_one_for_the_reverse():
     lost = {"a": [0, 5], "b": [0, 7], "c": [0, 9]}
     benchmark = accuracy.error_shares(
-        accuracy.outcomes(predictions(lost, [UNSHIFTED, "heavy snow"], [0.0, 1.0])), settings=SETTINGS.bootstrap
+        accuracy.outcomes(predictions(lost, [UNSHIFTED, "heavy snow", "heavy fog"], [0.0, 1.0])), settings=SETTINGS.bootstrap
     )
     away = predictions({"a": [0, 0]}, ["extend", "overlap"], [0.0, 1.0]).drop(columns=["model", "top1"])
     away = away.assign(pixel=1 + away["scale"])
@@ -34,6 +34,7 @@ def test_the_bridge_says_one_for_the_same_order_and_minus_one_for_the_reverse():
         found = accuracy.outcomes(predictions(own, ["extend", "overlap"], [0.0, 1.0]))
         tau = bridge.agreement(found, away, benchmark, space="pixel", reference="a", settings=SETTINGS.bootstrap)
         assert {record["estimate"] for record in tau.values()} == {sign}
+        assert {group: record["n"] for group, record in tau.items()} == {"extend": 60, "overlap": 60, accuracy.ALL: 120}
         slopes = findings.steepness(found, away, space="pixel", settings=SETTINGS.bootstrap)
         assert slopes.samples[0, -1, :, 0].tolist() == pytest.approx([-row[1] / 10 for row in own.values()])
         beside = bridge.both(slopes, benchmark, reference="a")

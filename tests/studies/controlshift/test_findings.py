@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_trainings import SETTINGS
 
 from cnslib.core import paths
 from cnslib.stats import accuracy
@@ -23,9 +24,9 @@ def test_findings_are_differences_that_a_hand_can_take():
     curves = {"resnet20": [0.1, 0.2, 0.3], "vit": [0.1, 0.3, 0.5], "resnet20 + RandAugment": [0.1, 0.1, 0.2]}
     errors = shares(curves | mixer)
     slopes = dataclasses.replace(errors, samples=-(errors.samples[..., -1:] - errors.samples[..., :1]), bins=[0.0])
-    sets = shares({"full support": [0.1, 0.1, 0.1], "half sphere": [0.1, 0.2, 0.3], "large": [0.1, 0.2, 0.2]})
+    sets = shares({"full support": [0.1, 0.1, 0.1], "standard": [0.1, 0.2, 0.3], "twice as many": [0.1, 0.2, 0.2]})
     found = {name: row["estimate"] for name, row in findings.findings(errors, slopes, sets, least=0.2).items()}
-    expected = {"decline": 0.3, "augmented": 0.1, "baseline": 0.0, "augmentation": 0.1, "size": 0.05, "support": 0.1, "complete": 0.0}
+    expected = {"decline": 0.3, "augmented": 0.1, "baseline": 0.0, "augmentation": 0.1, "size": 1 / 3, "support": 0.1, "complete": 0.0}
     unknown = {"strongest_extend": np.nan, "strongest_overlap": np.nan}  # there is no truncation here
     assert found == pytest.approx(expected | unknown | {"bias": 0.2}, nan_ok=True)
 
@@ -43,7 +44,26 @@ THREE = {
     "overlap": {"resnet20": [0.1, 0.2], "svm": [0.1, 0.6]},
     "truncation": {"resnet20": [0.2, 0.3], "svm": [0.2, 0.5]},
 }
-SETS = shares({"full support": [0.1, 0.1], "half sphere": [0.1, 0.3], "large": [0.1, 0.2]})
+SETS = shares({"standard": [0.1, 0.3], "twice as many": [0.1, 0.2], "full support": [0.1, 0.1]})
+
+
+def test_a_part_of_a_drop_is_a_share_only_where_something_is_lost_for_certain():
+    assert findings.share_of(np.array([0.1, 0.2]), np.array([0.2, 0.2])).tolist() == [0.5, 1.0]
+    assert np.isnan(findings.share_of(np.array([0.1, 0.2]), np.array([0.2, -0.1]))).all()
+
+
+def test_training_sets_are_compared_under_names_for_a_reader_with_their_runs_averaged():
+    wrong = {("half sphere", 1): 0, ("half sphere", 2): 1, ("large", 1): 1, ("full support", 1): 0, ("truncation", 1): 1}
+    rows = [
+        {"network": "vit", "augmented": False, "training": training, "run": run, "shift": "extend", "class": "bag", "scale": scale}
+        | {"seed": seed, "top1": "coat" if bad and scale else "bag"}
+        for (training, run), bad in wrong.items()
+        for scale in (0.0, 1.0)
+        for seed in (1, 2)
+    ]
+    found = findings.by_set(pd.DataFrame(rows), "vit", settings=SETTINGS.bootstrap)
+    assert found.models == ["standard", "twice as many", "full support"]
+    assert found.samples[0, 0].tolist() == [[0, 0.5], [0, 1], [0, 0]]
 
 
 def test_truncation_is_compared_with_each_other_shift_and_bias_under_overlap():
@@ -58,17 +78,22 @@ def test_truncation_is_compared_with_each_other_shift_and_bias_under_overlap():
     assert table.loc["svm", "truncation"].to_dict() == pytest.approx({"step 0": 0.8, "last step": 0.5, "lost": 0.3})
     assert table["slope"].tolist() == pytest.approx([-0.4 / 3, -1.2 / 3])
     steep = "svm loses accuracy fastest with distance (-0.40 (-0.40 to -0.40) per unit), surely so beside 1 of 1 others; resnet20 slowest"
+    pairs = dataclasses.replace(slopes, samples=np.repeat(slopes.samples, 2, 2), models=["vit", "vit + RandAugment", "svm", "mixer"])
+    assert "svm" not in findings.steepest(pairs)  # who was trained in one way alone does not stand in the figure
     assert findings.steepest(slopes).startswith(steep) and findings.steepest(slopes).endswith("surely so beside 1 of 1 others")
 
 
 def test_sentences_hold_the_numbers_of_their_tables():
     fits = pd.DataFrame({"shift": ["extend", "truncation", accuracy.ALL], "estimate": [0.96, 0.7, 0.9]})
     assert findings.line_words(fits) == "a line in the distance explains 0.96 (extend), 0.70 (truncation) of the change"
-    steps = "0.00 (0.00 to 0.00) after full support, 0.10 (0.10 to 0.10) after large, 0.20 (0.20 to 0.20) after half sphere"
+    steps = "0.00 (0.00 to 0.00) with 'full support', 0.10 (0.10 to 0.10) with 'twice as many', 0.20 (0.20 to 0.20) with 'standard'"
     assert findings.set_words(SETS) == f"Averaged over the steps it loses {steps}"
-    own, everybody = (pd.DataFrame({"verdict": words}) for words in (["agrees", "undecided"], ["undecided", "undecided"]))
-    assert findings.tally(own, everybody, []) == "Of the paper's claims: of 2, 1 hold, 0 opposite, 1 undecided and 0 not measured"
+    own, everybody = (pd.DataFrame({"finding": ["a", "b"], "verdict": words}) for words in (["agrees", "undecided"], ["undecided"] * 2))
+    assert findings.tally(own, everybody, []) == "2 tests of 2 claims of the paper: 1 hold, 0 opposite, 1 undecided and 0 not measured"
     assert findings.tally(own, everybody, ["vit"]).endswith("; with vit, who learned nothing, 0 hold")
+    against = pd.DataFrame({"finding": ["a", "a", "b"], "verdict": ["opposite direction", "opposite direction", "agrees"]})
+    one = "1 hold, 2 opposite, 0 undecided and 0 not measured; the opposite ones contradict 1 of the claims"
+    assert findings.tally(against, against, []) == f"3 tests of 2 claims of the paper: {one}"
     falls = "extend 0.90 to 0.50, by 0.40 (0.40 to 0.40); overlap 0.90 to 0.40, by 0.50 (0.50 to 0.50); truncation 0.80 to 0.50, by 0.30"
     assert falls in findings.drop_words(several(THREE), ["svm"])
 
@@ -96,11 +121,16 @@ def test_truncation_costs_most_or_least_only_by_whole_intervals(ahead, words):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "words"), [(0.1, 0.9, "The two orders agree:"), (-0.9, -0.1, "rather reversed:"), (-0.1, 0.9, "agree is undecided:")]
+    ("low", "high", "words"),
+    [
+        (0.1, 0.9, "Pooled over the shifts the two orders agree more than chance would:"),
+        (-0.9, -0.1, "Pooled over the shifts the two orders are rather reversed:"),
+        (-0.1, 0.9, "Pooled over the shifts it is undecided whether the two orders agree:"),
+    ],
 )
 def test_the_bridge_is_told_by_its_interval(low, high, words):
     tau = {"extend": {"estimate": 0.5, "low": 0.4, "high": 0.6}, accuracy.ALL: {"estimate": 0.4, "low": low, "high": high}}
-    assert words in findings.bridge_words(tau)
+    assert findings.bridge_words(tau).startswith(words)
     slopes = dataclasses.replace(shares({"a": [-0.1], "b": [0.1], "c": [-0.2]}), bins=[0.0])
     seen = findings.bridge_seen(tau, slopes)
     assert seen == "By shift tau is 0.50 (0.40 to 0.60) under extend. 2 of 3 slopes are surely below zero, 1 surely above."

@@ -27,7 +27,8 @@ def test_sentences_hold_the_numbers_of_their_tables():
     assert views.strip_words(CHANGED, "overlap") == said
     said = "In 2,048 dimensions the intensity at the first and at the last step is 0.25 and 0.50 (overlap)"
     assert views.intensity_words(STRENGTH, 2048) == said
-    assert views.headline(CHANGED).endswith("so many of 255 grey levels: 20 (19 to 21) under overlap, 4 (3 to 5) under truncation")
+    amounts = "20 (19 to 21) of 255 grey levels under overlap and 4 (3 to 5) under truncation"
+    assert views.headline(CHANGED) == f"By its last step it changes a picture on average by {amounts}"
 
 
 def test_the_closed_form_is_counted_where_the_interval_holds_it():

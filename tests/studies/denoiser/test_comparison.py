@@ -120,23 +120,46 @@ def test_the_bill_is_the_cost_of_an_image_times_their_number():
     assert bill["evaluations"].to_dict() == {"whole": 280, "least": 280, "most": 280}
 
 
+def test_the_seeds_that_were_answered_are_counted_and_called_few_where_they_are():
+    chosen = pd.DataFrame({"seed": [1, 1, 2, 3, 4, 5, 5, 5]})
+    assert comparison.seeds_words(chosen) == "5 seeds (1 to 3 trajectories each)"
+    few = "2 seeds (2 trajectories each, fewer than the 5 that resampling needs)"
+    assert comparison.seeds_words(pd.DataFrame({"seed": [1, 2, 1, 2]})) == few
+
+
+def test_luck_is_counted_by_the_confidence_and_the_nearest_bound_that_leaves_out_zero_is_told():
+    pooled = pd.DataFrame({"model": list("abcd"), "low": [0.1, -0.4, -0.1, -0.2], "high": [0.3, -0.02, 0.3, 0.1]})
+    said = "Of 4 such intervals, 0.2 would leave out zero by luck; of those that do, the nearest ends 0.020 from it"
+    assert comparison.luck(pooled, confidence=0.95) == said
+    assert comparison.luck(pooled.assign(low=-1, high=1), confidence=0.9) == "Of 4 such intervals, 0.4 would leave out zero by luck"
+    assert comparison.luck(pooled.assign(low=-1, high=-1e-6), confidence=0.9).endswith("the nearest ends less than 0.001 from it")
+
+
+def test_places_that_several_share_are_told_as_shared():
+    accuracies = pd.Series({"a": 1.0, "m": 1.0 - 1e-15, "b": 0.5})
+    assert comparison.ranked(accuracies, "m") == "place 1 of 3, shared by 2" and comparison.ranked(accuracies, "b") == "place 3 of 3"
+
+
 def test_sentences_hold_the_numbers_of_their_tables():
     pooled = pd.DataFrame({"model": ["a", "b", "c"], "estimate": [0.2, -0.3, 0.1], "low": [0.1, -0.4, -0.1], "high": [0.3, -0.2, 0.3]})
-    said = comparison.headline(pooled, (0.8, 0.4), scale=2.5, n=55)
+    said = comparison.headline(pooled, (0.8, 0.4), scale=2.5, n=55, confidence=0.95)
     assert said.startswith("Undecided for most. By intervals that stand alone the diffusion classifier loses less")
     assert "less accuracy than 1 of 3 classifiers and more than 1; 1 comparisons stay open" in said
-    same, ends = {"scale": 2.5, "n": 55}, (0.8, 0.4)
+    assert "Of 3 such intervals, 0.2 would leave out zero by luck; of those that do, the nearest ends 0.100 from it" in said
+    same, ends = {"scale": 2.5, "n": 55, "confidence": 0.95}, (0.8, 0.4)
     assert comparison.headline(pooled.assign(low=0.1, high=0.2), ends, **same).startswith("Less robust than most.")
     assert comparison.headline(pooled.assign(low=-0.2, high=-0.1), ends, **same).startswith("More robust than most.")
     assert said.endswith("falls from 0.80 to 0.40 at scale 2.5 (55 trajectories)")
-    assert comparison.lead_words(pooled) == "It loses 0.30 less accuracy than b and 0.20 more than a"
+    lead = "from -0.30 (-0.40 to -0.20) beside b to +0.20 (+0.10 to +0.30) beside a; 1 of 3 intervals lie above zero, 1 below"
+    assert comparison.lead_words(pooled) == f"How much more accuracy it loses: {lead}"
     sure = pd.DataFrame({"model": "m", "shift": "snow", "scale": [2.5, 0.0], "estimate": [-1.0, 3.0]})
     assert comparison.margin_words(sure, "m") == "The margin of the true class goes from 3.0 to -1.0 under snow (m)"
     single = pd.DataFrame({"loss": ["l1", "l1", "l2"], "timestep": [100, 300, 200], "estimate": [0.4, 0.5, 0.6]})
-    said = "Alone, timestep 300 by l1 (0.50 of the pictures) and timestep 200 by l2 (0.60 of the pictures) tells classes apart best"
+    said = "Alone, timestep 300 by l1 (0.50 of the pictures) and timestep 200 by l2 (0.60 of the pictures) tell classes apart best"
     assert comparison.timestep_words(single) == said
-    whole = pd.DataFrame({0.0: [0.9, 0.8], 2.5: [0.3, 0.4]}, index=["a", "m"])
-    assert comparison.accuracy_words(whole, "m") == "m names 0.80 at scale 0 (place 2) and 0.40 at scale 2.5 (place 1) of 2"
+    whole = pd.DataFrame({0.0: [1.0, 1.0], 2.5: [0.3, 0.4]}, index=["a", "m"])
+    places = "all pictures at scale 0 (place 1 of 2, shared by 2) and 0.40 of the pictures at scale 2.5 (place 1 of 2)"
+    assert comparison.accuracy_words(whole, "m") == f"m names {places}"
 
 
 def test_margins_are_told_as_a_share_of_the_error_and_drops_at_the_last_scale():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cnslib.stats import verdicts
-from cnslib.studies.directions import captions
+from cnslib.studies.directions import captions, findings
 
 
 def record(estimate, low, high, n=40):
@@ -18,7 +18,7 @@ def record(estimate, low, high, n=40):
         ((0.10, 0.04, 0.16), "Not as well: "),
         ((0.03, 0.01, 0.04), "Not as well: "),
         ((-0.10, -0.16, -0.04), "Yes, and better: "),
-        ((0.01, -0.02, 0.03), "Yes, to within 0.030: "),  # half of what the slider has lost
+        ((0.01, -0.02, 0.03), "Yes, to within 0.030, half of what the slider loses: "),
         ((0.01, -0.02, 0.04), "Undecided: "),
         ((0.01, -0.09, 0.11), "Undecided: "),
     ],
@@ -26,15 +26,20 @@ def record(estimate, low, high, n=40):
 def test_the_answer_opens_with_what_the_interval_decides(numbers, opening):
     ours = record(*numbers)
     claim = verdicts.statements({"knob": ours}, pd.DataFrame({"id": ["knob"], "quantity": ["q"], "published": ["above 0"]})).iloc[0]
-    said = captions.knob(claim, ours, 0.06)
-    assert (
-        said.startswith(opening) and f"{numbers[0]:+.3f} ({numbers[1]:+.3f} to {numbers[2]:+.3f}), where the slider has lost 0.060" in said
-    )
-    assert said.endswith("(n = 40).")
+    said = captions.knob(claim, ours, 0.06, 4)
+    told = f"{numbers[0]:+.3f} ({numbers[1]:+.3f} to {numbers[2]:+.3f}) on average over 4 shifts, where the slider has lost 0.060 (n = 40)."
+    assert said.startswith(opening) and said.endswith(told)
 
 
 def test_nothing_gained_is_nothing_measured():
-    assert captions.knob(pd.Series({"verdict": "not measured"}), record(np.nan, np.nan, np.nan, n=0), np.nan).startswith("Not measured")
+    assert captions.knob(pd.Series({"verdict": "not measured"}), record(np.nan, np.nan, np.nan, n=0), np.nan, 4).startswith("Not measured")
+
+
+def test_single_shifts_are_named_where_their_own_interval_leaves_out_zero():
+    shifts = pd.DataFrame({"fog": record(0.01, -0.02, 0.04), "snow": record(-0.04, -0.06, -0.01), "rain": record(0.05, 0.01, 0.09)}).T
+    said = captions.one_by_one(shifts)
+    assert said == "Shift by shift, the two surely differ under snow, -0.040 (-0.060 to -0.010) and rain, +0.050 (+0.010 to +0.090)."
+    assert captions.one_by_one(shifts[:1]).endswith("surely under none.")
 
 
 def test_the_sentence_on_equal_gain_takes_its_words_from_the_intervals():
@@ -42,8 +47,10 @@ def test_the_sentence_on_equal_gain_takes_its_words_from_the_intervals():
     level = pd.DataFrame([{"method": name, "measure": "structure", **record(*row)} for name, row in rows.items()])
     shifts = pd.DataFrame({"heavy fog": record(-0.03, -0.05, -0.01), "heavy snow": record(0.04, 0.0, 0.08)}).T
     said = captions.equal_gain_seen(level, shifts)
-    assert "less than the class token (-0.100 (-0.200 to -0.050))" in said
-    assert ", more than the end tokens (" in said and "and not surely more or less than the whole text (" in said
+    assert said.startswith("By the structure left at equal gain the slider keeps less than the class token (-0.100 (-0.200 to -0.050)); it")
+    assert "; it keeps more than the end tokens (" in said and "; it cannot be told from the whole text (" in said
+    none = captions.equal_gain_seen(level.assign(low=-0.3, high=0.3), shifts)
+    assert "slider cannot be told from the class token (" in none and "), the end tokens (" in none and ") and the whole text (" in none
     assert said.endswith("from -0.030 (-0.050 to -0.010) under heavy fog to +0.040 (+0.000 to +0.080) under heavy snow.")
 
 
@@ -61,10 +68,9 @@ def test_captions_tell_what_is_gained_beside_what_is_left():
     key = ("heavy snow", "bag", 1)
     said = captions.strip(own, key)
     assert said.startswith("Alignment gained and structure left at the end: slider 1.40 and 0.67, two prompts 1.30 and 0.90, whole text")
-    best = captions.fails(own, dict.fromkeys(("works", "breaks", "wavers"), key))
-    assert best.startswith(
-        "At its best the class token gains 0.20 and leaves 0.95 of the structure; at its worst it leaves 0.95, or rises in 20%"
-    )
+    best = captions.fails(own, dict.fromkeys(findings.EXAMPLES, key))
+    assert best.startswith("Where it gains most, 0.20, the class token leaves 0.95 of the structure; the least that it leaves is 0.95, and")
+    assert "the fewest rises are 20% of the steps. One" in best
 
 
 def test_a_path_that_has_its_gain_early_pays_for_the_rest_of_the_way():
@@ -79,5 +85,7 @@ def test_a_path_that_has_its_gain_early_pays_for_the_rest_of_the_way():
 
 def test_the_answer_on_texts_says_what_a_plain_prompt_lacks():
     claims = pd.DataFrame({"verdict": ["undecided"]}, index=["knob"])
-    said = captions.answer(claims, {"knob": record(0.01, -0.02, 0.04)}, 0.5)
-    assert said.startswith("Yes, to within 0.050: ") and said.endswith("A plain prompt has no knob: it makes the whole way in one step.")
+    shifts = pd.DataFrame({"fog": record(0.01, -0.02, 0.04)}).T
+    said = captions.answer(claims, {"knob": record(0.01, -0.02, 0.04)}, 0.5, shifts)
+    assert said.startswith("Yes, to within 0.050: ") and "under none. A plain" in said
+    assert said.endswith("A plain prompt has no knob: it makes the whole way in one step.")

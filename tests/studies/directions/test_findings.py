@@ -164,11 +164,24 @@ def test_the_interval_of_a_difference_of_shares_stays_within_what_is_possible():
     assert found.loc["structure", "low"] < -1 and found.loc["structure", "high"] > 1
 
 
+def test_where_no_trajectory_differs_a_difference_could_still_have_been_missed():
+    """Wilson's bound of a share that none of seven classes shows; a single trajectory that differs is resampled as ever."""
+    names = [f"class {number}" for number in range(8)]
+    table = pd.DataFrame({"method": "two prompts", "class": names, "seed": 1, "class_kept": [0.0] * 7 + [np.nan]})
+    settings = Bootstrap(resamples=200, confidence=0.95, seed=1, target="other classes")
+    found = findings.differences(table, ["class_kept"], settings=settings).iloc[0]
+    wilson = bootstrap.counted(0, 7, confidence=0.95)["high"]
+    assert found["n"] == 7 and (found["low"], found["estimate"], found["high"]) == pytest.approx((-wilson, 0.0, wilson))
+    assert np.isnan(findings.differences(table[:1], ["class_kept"], settings=settings)["low"]).all()  # of one class nothing is known
+    one = findings.differences(table.assign(class_kept=[1.0] + [0.0] * 7), ["class_kept"], settings=settings).iloc[0]
+    assert one["estimate"] == pytest.approx(0.125) and one["low"] > -wilson
+
+
 def test_the_three_examples_are_different_trajectories():
     parts = [path("class token", [0.0, 0.9], seed=1, structure=[1, 0.5]), path("class token", [0.0, 0.1], seed=2, structure=[1, 0.1])]
     parts.append(path("class token", [0.0, -0.1], seed=3, structure=[1, 0.3]))
     chosen = findings.examples(findings.per_trajectory(pd.concat(parts), labels=10), "class token")
-    assert {title: key[2] for title, key in chosen.items()} == {"works": 1, "breaks": 2, "wavers": 3}
+    assert {title: key[2] for title, key in chosen.items()} == {"most gain": 1, "least structure": 2, "fewest rises": 3}
 
 
 def record(estimate, low, high, n=9):

@@ -8,7 +8,8 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.studies.labels import findings
 
 SHARES = pd.DataFrame({"scale": [0.0, 2.5], "n": [10, 10], "estimate": [0.0, 0.5], "low": [0.0, 0.25], "high": [0.0, 0.75]})
-TOLD = "At scale 2.5 50% (25% to 75%) of the images are out of class, at scale 0 none"
+WEAK = "at scale 0, where stage (ii) has dropped the weak ones,"
+TOLD = f"At scale 2.5 50% (25% to 75%) of the images are out of class; {WEAK} none"
 KAPPA = {"n": 1200, "estimate": 0.5, "low": 0.25, "high": 0.75}
 
 
@@ -22,7 +23,7 @@ def test_what_is_lost_is_a_share_of_every_scale_with_its_interval():
 
 def test_stages_and_kinds_are_counted():
     assert findings.stages_told(SHARES) == TOLD
-    assert findings.stages_told(SHARES.assign(estimate=[0.2, 0.5])).endswith("at scale 0 20% (0% to 0%)")
+    assert findings.stages_told(SHARES.assign(estimate=[0.2, 0.5])).endswith(f"{WEAK} 20% (0% to 0%)")
     strongest = pd.DataFrame({"kind": ["in class", "out of class", "out of class"]})
     said = findings.kinds_told(strongest)
     assert said == "Of 3 hard pictures at the largest scale, 1 are in class, 0 are partly in class, 2 are out of class"

@@ -15,24 +15,26 @@ WORTH = pd.DataFrame(
 RIGHT = {"n": 960, "estimate": 0.85, "low": 0.83, "high": 0.87}
 
 
-def statement(verdict: str, ours: float) -> pd.DataFrame:
-    return pd.DataFrame({"n": 96, "ours": ours, "low": ours - 0.1, "high": ours + 0.1, "verdict": verdict}, index=[captions.EASIER])
+def statement(ours: float, n: int = 96) -> pd.DataFrame:
+    return pd.DataFrame({"n": n, "ours": ours, "low": ours - 0.1, "high": ours + 0.1}, index=[captions.EASIER])
 
 
 @pytest.mark.parametrize(
-    ("verdict", "opening", "word"),
+    ("ours", "opening", "word"),
     [
-        ("same direction", "Drawn weather at the last scale hurts less than", "easier"),
-        ("opposite direction", "Drawn weather at the last scale hurts more than", "harder"),
-        ("undecided", "Whether drawn or rendered weather hurts more is undecided: ", "undecided"),
+        (0.3, "Drawn weather at the last scale hurts less than", "easier"),
+        (-0.3, "Drawn weather at the last scale hurts more than", "harder"),
+        (0.05, "Whether drawn or rendered weather hurts more is undecided: ", "undecided"),
     ],
 )
-def test_the_answer_opens_with_what_the_verdict_says_of_all_images(verdict, opening, word):
-    said = {"all": statement(verdict, -0.3), "kept": statement("not measured", 0.05).assign(n=11)}
+def test_the_answer_opens_with_what_the_interval_says_of_all_images(ours, opening, word):
+    said = {"all": statement(ours), "kept": statement(0.25, n=11)}
     text = captions.answer(said, model="resnet", scale=3.0)
-    assert text.startswith(opening) and f"at scale 3, -0.30 (-0.40 to -0.20) on all 96 trajectories ({word})" in text
-    assert text.endswith("and not measured on the 11 kept trajectories, which are too few.") and "+0.05" not in text
+    numbers = f"{ours:+.2f} ({ours - 0.1:+.2f} to {ours + 0.1:+.2f})"
+    assert text.startswith(opening) and f"at scale 3, {numbers} on all 96 trajectories ({word})" in text
+    assert text.endswith("and without a verdict on the 11 kept trajectories, which are too few.") and "+0.25" not in text
     assert text.count(". ") == 0  # one sentence
+    assert captions.answer(said | {"all": statement(ours, n=49)}, model="resnet", scale=3.0).startswith("Too few trajectories say")
 
 
 def test_starting_points_are_compared_classifier_by_classifier():
@@ -52,12 +54,30 @@ def test_failures_of_the_weather_leave_out_both_ends():
     )
 
 
+def test_mistaken_and_missed_weather_are_told_apart():
+    rows = [("heavy fog", "heavy fog", 0.8), ("heavy fog", "heavy rain", 0.0), ("heavy fog", "unknown", 0.2), ("unshifted", "unknown", 1.0)]
+    confused = pd.DataFrame(rows, columns=["truth", "label", "estimate"]).assign(low=0.1, high=0.3)
+    assert captions.mistaken(confused) == "no picture gets the name of another weather"
+    assert captions.missed(confused) == "most often called unknown is fog, 0.20 (0.10 to 0.30)"
+    other = confused.assign(estimate=[0.8, 0.2, 0.0, 1.0])
+    assert captions.mistaken(other) == "most mistaken is fog as rain, 0.20 (0.10 to 0.30)"
+    assert captions.missed(other) == "none of the named weathers is called unknown"
+
+
+def test_pictures_without_a_severity_have_no_order():
+    examples = pd.DataFrame({"shift": ["heavy fog"] * 2, "scale": [0.1, 0.9]})
+    said = "Severities from 0.10 to 0.90: 2 of 1,200 pictures, each row ordered by severity"
+    assert captions.reference(examples, 1200) == said
+    unshifted = pd.DataFrame({"shift": ["unshifted"], "scale": [0.0]})
+    assert captions.reference(pd.concat([examples, unshifted]), 1200).endswith("unshifted ones have none, and no order")
+
+
 def test_captions_take_the_last_scale():
     named = pd.DataFrame({"shift": "heavy fog", "scale": [0.0, 3.0], "estimate": [0.1, 0.98], "n": 40})
     rows = [("heavy sandstorm", "heavy fog", 0.7), ("heavy fog", "heavy fog", 0.9), ("unshifted", "unknown", 1.0)]
     confused = pd.DataFrame(rows, columns=["truth", "label", "estimate"]).assign(low=0.5, high=1.0)
     text = captions.labels(RIGHT, confused, named, note="x")
-    assert "0.85 (0.83 to 0.87) of 960 reference pictures; most mistaken is sandstorm as fog, 0.70 (0.50 to 1.00)." in text
+    assert "0.85 (0.83 to 0.87) of 960 reference pictures; most mistaken is sandstorm as fog, 0.70 (0.50 to 1.00), none" in text
     assert "At the last scale it is right for fog 0.98." in text
     curves = pd.DataFrame({"model": "vit", "images": ["all", "all", "kept"], "shift": "heavy fog", "scale": [0.0, 3.0, 3.0]})
     lines = pd.DataFrame({"model": ["vit"], "shift": ["heavy fog"], "estimate": [0.4]})

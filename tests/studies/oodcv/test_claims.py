@@ -40,11 +40,13 @@ def test_the_papers_statements_hold_where_they_are_built_in_and_fail_where_they_
     reference = errors([[0.5]] * 3, [0.0], scatter=0.01)
     paper = errors([[0.05, 0.06, 0.45], [0.05, 0.05, 0.2], [0.05, 0.05, 0.2]], [0.0, 1.5, 3.0], scatter=0.01)  # fog comes first
     found = claims.statements(paper, reference, model="resnet", named=named)
-    assert found["verdict"].tolist() == ["agrees", "same direction", "same direction", "agrees"]
+    assert found["verdict"].tolist() == ["not measured", "same direction", "not measured", "agrees"]
+    assert found["rule"].tolist()[::2] == ["a scale of other sliders", "a reference without the paper's faults"]
     assert found["ours"].tolist() == pytest.approx([0.01 / 3, 0.25, 0.5 - 0.85 / 3, 0.99])
     other = errors([[0.05, 0.4, 0.6], [0.05, 0.5, 0.9], [0.05, 0.4, 0.9]], [0.0, 1.5, 3.0], scatter=0.01)
     bad = claims.statements(other, reference, model="resnet", named=named.replace({0.97: 0.5, 1.0: 0.7}))
-    assert bad["verdict"].tolist() == ["opposite direction"] * 4
+    assert bad["verdict"].tolist() == ["not measured", "opposite direction", "not measured", "opposite direction"]
+    assert bad["ours"].iloc[0] > 0.3 and bad["ours"].iloc[2] < -0.2  # told all the same
     alone = claims.statements(errors([[0.1, 0.2]], [0.0, 3.0]), errors([[0.5]], [0.0]), model="resnet", named=named)
     assert alone["verdict"].iloc[1] == "not measured"
 

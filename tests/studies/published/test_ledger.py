@@ -6,7 +6,7 @@ import pytest
 from cnslib.core.settings.analyses import Published
 from cnslib.core.settings.method import Bootstrap
 from cnslib.studies.published import ledger
-from cnslib.studies.published.findings import Finding
+from cnslib.studies.published.findings import UNSAID, Finding
 
 SETTINGS = Published(bootstrap=Bootstrap(100, 0.95, 1, "same classes"), starts=50, images=20, seed=1)
 
@@ -40,12 +40,16 @@ def test_known_disagreements_are_found(table):
 def test_known_agreements_are_found(table):
     assert set(table.index[table["verdict"] == "agrees"]) >= {
         "rce_others",
-        "averages",
         "training_hours",
         "image_count",
         "weather",
         "tables_agree",
     }
+
+
+def test_a_line_of_which_the_paper_states_nothing_neither_agrees_nor_differs(table):
+    assert set(table.index[table["verdict"] == "not stated"]) == {"averages", "reference_error", "guidance", "undocumented"}
+    assert not table["paper"][table["verdict"] != "not stated"].str.contains(r"not (?:stated|said|defined)").any()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,8 @@ def test_our_value_is_the_one_computed_by_hand(table, name, value):
 def test_the_same_prose_fits_other_numbers():
     """No line's verdict is typed: a finding that agrees silences reason and effect."""
     assert ledger.verdict(Finding("1", "1", False, False)) == "agrees"
-    assert [ledger.verdict(Finding("1", "2", True, holds)) for holds in (None, True, False)] == list(ledger.VERDICTS[1:])
+    assert [ledger.verdict(Finding("1", "2", True, holds)) for holds in (None, True, False)] == list(ledger.VERDICTS[2:])
+    assert {ledger.verdict(Finding(UNSAID, "2", differs, holds)) for differs in (True, False) for holds in (None, True)} == {UNSAID}
 
 
 def test_a_line_without_function_or_facts_is_named(monkeypatch):

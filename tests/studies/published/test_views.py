@@ -5,6 +5,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from cnslib.studies.published import views
+from cnslib.studies.published.ledger import VERDICTS
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +41,10 @@ def test_the_ledger_has_a_bar_per_document_and_verdict():
     counts = pd.DataFrame({"agrees": [3, 1], "differs": [2, 4]}, index=["CNS-Bench", "Control+Shift"])
     axes = views.ledger(counts).axes[0]
     assert sorted(patch.get_width() for patch in axes.patches) == [1, 2, 3, 4]
+
+
+def test_a_verdict_keeps_its_colour_whatever_others_there_are():
+    few, more = (pd.DataFrame(3, index=["CNS-Bench"], columns=names) for names in (["differs"], list(VERDICTS)))
+    colours = [patch.get_facecolor() for patch in views.ledger(more).axes[0].patches]
+    assert views.ledger(few).axes[0].patches[0].get_facecolor() == colours[VERDICTS.index("differs")]
+    assert len(set(colours)) == len(VERDICTS)

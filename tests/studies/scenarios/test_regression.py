@@ -75,6 +75,15 @@ def test_clustered_errors_are_the_sandwich_over_clusters(warpbreaks):
     assert np.allclose(found["high"] - found["estimate"], 2.306004 * errors)  # qt(0.975, 8)
 
 
+def test_the_papers_random_background_is_the_sum_of_its_code():
+    """Table 3 prints -0.7078 for it; ours beside it is the coefficient of the sum, whatever clean composites cost."""
+    variables = [f"scenario[{name}]" for name in (*regression.VARIABLES, "random background")]
+    table = pd.DataFrame({"variable": variables, "n": 20, "estimate": -0.1, "low": -0.2, "high": -0.05})
+    table.loc[table["variable"] == "scenario[summed background]", "estimate"] = -0.15
+    found = regression.against_table3({"garments": table}).set_index("scenario")
+    assert found.loc["summed background", ["ours", "published"]].tolist() == [-0.15, -0.7078] and "random background" not in found.index
+
+
 @pytest.fixture
 def replies():
     """Two models, two scenarios, two classes of two objects: b misses everything under grey, a nothing."""

@@ -117,7 +117,8 @@ def test_effects_are_differences_of_means():
     """Grey takes 0.3 and 0.1, on average 0.2; PSPNet is ahead by 0.2 in grey, by 0 before, on average by 0.1."""
     table = masks.table3(masks.effects(measured(0.0), TRAINED, freedom=1)).set_index("name")
     assert table["ours"].to_dict() == pytest.approx({"grey": -0.2, "PSPNet": 0.1})
-    assert table["published"].to_dict() == {"grey": -0.01929, "PSPNet": -0.045}
+    assert table["table_3"].to_dict() == {"grey": -0.01929, "PSPNet": -0.045}
+    assert set(table["published"]) == {"below 0"}  # whatever the sizes, the verdict asks for the side
     assert table["verdict"].to_dict() == {"grey": "same direction", "PSPNet": "opposite direction"}
     assert table["n"].to_dict() == {"grey": 2, "PSPNet": 2} and table["trainings"].to_dict() == {"grey": 4, "PSPNet": 2}
 

@@ -59,7 +59,8 @@ def test_the_answer_opens_with_what_the_distance_from_the_labels_says(low, high,
 def test_accuracy_is_told_beside_a_rule_that_drops_nothing():
     rows = [("the pair", NONE, "accuracy", 0.99, 0.98, 1.0), ("the pair", RELEASED, "accuracy", 0.7, 0.6, 0.8)]
     said = findings.base_rate_told(numbers(rows, "part", "rule", "measure"), RELEASED, "the pair")
-    assert said.startswith("On the pair a rule that drops nothing gives 99% (98% to 100%) right verdicts") and "70% (60% to 80%)" in said
+    nothing = "a rule that drops nothing gives 99% (98% to 100%) right verdicts, since as many are in class"
+    assert said == f"On the pair {nothing}; {RELEASED} gives 70% (60% to 80%)."
 
 
 def test_a_promise_is_asked_of_whole_intervals_on_shifts_that_had_no_say():
@@ -74,18 +75,29 @@ def test_a_promise_is_asked_of_whole_intervals_on_shifts_that_had_no_say():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "words"), [(-0.13, -0.08, "certainly too small"), (-0.13, 0.02, "too small"), (0.08, 0.13, "certainly too large")]
+    ("low", "high", "words"),
+    [
+        (-0.14, -0.08, "certainly too small, by 0.11 (0.08 to 0.14)"),
+        (-0.13, 0.02, "too small, by 0.06 (-0.02 to 0.13)"),
+        (0.08, 0.14, "certainly too large, by 0.11 (0.08 to 0.14)"),
+    ],
 )
 def test_a_drop_is_certainly_off_where_its_whole_interval_is(low, high, words):
     last = LAST.copy()
     last.loc[RELEASED] = [(low + high) / 2, low, high]
     said = findings.curves_told(last, RELEASED)
-    assert said.startswith(f"Under {RELEASED} the drop is {words}, by ") and said.endswith(f"comes {NONE}, +0.02 (+0.01 to +0.03)")
+    assert said.startswith(f"Under {RELEASED} the drop is {words}; closest") and said.endswith(f"comes {NONE}, +0.02 (+0.01 to +0.03)")
+
+
+def test_what_was_set_and_what_hangs_on_how_many_are_lost_is_seen_from_nothing():
+    assert findings.seen_from("CLIP", "the pair", "tpr") is None and findings.seen_from("ours", "the other shifts", "accuracy") is None
+    others = [("CLIP", "the pair", "fpr"), ("CLIP", "the other shifts", "tpr"), ("ours", "the pair", "tpr")]
+    assert [findings.seen_from(*key) for key in others] == [0.5] * 3
 
 
 def test_the_last_scale_and_the_study_are_told():
     tau = numbers([(RELEASED, 0.5, 0.9, 0.8, 1.0), (RELEASED, 2.5, 0.69, 0.55, 0.86)], "rule", "scale")
-    assert findings.order_told(tau, RELEASED).endswith("is 0.69 (0.55 to 0.86)")
+    assert findings.order_told(tau, RELEASED).endswith("is 0.90 (0.80 to 1.00) at scale 0.5 and 0.69 (0.55 to 0.86) at scale 2.5")
     shares = numbers([("paper (people)", 0.01, 0.0, 0.03), ("sample (oracle, asked twice)", 0.03, 0.02, 0.06)], "what")
     said = findings.study_told(shares)
     ours, theirs = "3.0% (2.0% to 6.0%) are out of class in the sample (oracle, asked twice)", "1.0% (0.0% to 3.0%) in the paper (people)"

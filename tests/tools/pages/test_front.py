@@ -7,14 +7,14 @@ import pytest
 from cnslib.core import paths
 from cnslib.tools.pages import front
 
-CLAIMS = """id,claim,n,estimate,low,high,verdict,smallest
-f,... but not under all,9,0.1,-0.001,0.3,undecided,0.2
-a,shifts hurt,9,0.5,0.4,0.6,agrees,
-b,snow hurts most,9,0.5,0.4,0.6,same direction,
-c,size helps,9,-0.5,-0.6,-0.4,opposite direction,
-d,data helps,9,0.1,0.0,0.2,undecided,0.1
-e,space helps,0,,,,not measured,
-g,accurate without a shift,9,0.5,0.4,0.6,agrees,
+CLAIMS = """id,claim,rule,n,estimate,low,high,verdict,smallest
+f,... but not under all,exists,9,0.1,-0.001,0.3,undecided,0.2
+a,shifts hurt,above 0,9,0.5,0.4,0.6,agrees,
+b,snow hurts most,above 0,9,0.5,0.4,0.6,same direction,
+c,size helps,above 0,9,-0.5,-0.6,-0.4,opposite direction,
+d,data helps,above 0,9,0.1,0.01,0.2,undecided,0.1
+diffusion_worse,noise helps,,0,,,,not measured,
+g,accurate without a shift,above 0,9,0.5,0.4,0.6,agrees,
 """
 LISTED = """id,claim,measure
 a,shifts hurt,rCE
@@ -22,7 +22,7 @@ b,snow hurts most,rCE
 c,size helps,average drop
 d,data helps,average drop
 f,... but not under all,rCE
-e,space helps,none
+diffusion_worse,noise helps,none
 g,accurate without a shift,held-out error
 """
 
@@ -54,15 +54,30 @@ def test_every_claim_stands_under_what_became_of_it_in_the_papers_order(root):
         "| hold | shifts hurt | 0.50 (0.40 to 0.60) |  |",
         "| hold | snow hurts most | 0.50 (0.40 to 0.60) |  |",
         "| point the other way | size helps | -0.50 (-0.60 to -0.40) |  |",
-        "| stay open | data helps | 0.10 (0.00 to 0.20) | 0.10 |",
+        "| stay open | data helps | 0.10 (0.01 to 0.20) | 0.10, but Holm asks more |",
         "| stay open | data helps, but not under all | 0.10 (0.00 to 0.30) | 0.20 |",
-        "| cannot be measured here | space helps |  |  |",
+        "| cannot be measured here | noise helps | [27 denoiser](../notebooks/27_denoiser.ipynb) asks it about few pictures |  |",
     ]
 
 
-def test_what_is_found_is_said_in_two_sentences(root):
+def test_what_is_found_is_said_in_two_sentences_and_one_about_the_others(root):
     first, last = "**Claims that hold:** shifts hurt; snow hurts most.", "**Claims that point the other way:** size helps."
-    assert front.findings() == f"{first}\n\n{last}"
+    others = "The others stay open (1 through Holm's correction alone) or cannot be measured here."
+    assert front.findings() == f"{first}\n\n{last}\n{others}"
+
+
+def test_others_are_told_only_where_there_are_some(root):
+    table = front.listed()
+    assert front.others(table[table["verdict"] == "not measured"]) == "The others cannot be measured here."
+    assert front.others(table[table["id"] == "f"]) == "The others stay open."
+    assert front.others(table[table["verdict"] == "agrees"]) == "There are no others."
+
+
+@pytest.mark.parametrize(("rule", "left"), [("above 0", True), ("exists", True), ("below 0", True), ("below margin", False), ("", False)])
+def test_holm_alone_keeps_a_claim_open_whose_interval_decides(root, rule, left):
+    row = front.listed().query("id == 'd'").assign(rule=rule)
+    assert front.left_open_by_holm(next(row.itertuples())) is left
+    assert not front.left_open_by_holm(next(row.assign(low=-0.1).itertuples()))
 
 
 def test_a_record_is_shown_with_its_interval_and_n(root):

@@ -97,6 +97,13 @@ def test_short_blocks_cut_more_work_off_and_those_that_hold_no_piece_are_left_ou
     assert "blocks of 72 hours lose" in budget.lost(found)
 
 
+def test_the_blocks_say_what_they_are_a_share_of_and_name_the_classes_and_workers_that_were_simulated(sections):
+    settings = dataclasses.replace(sections["plan"], classes=[300, 1000], workers=[2, 8], between=40.0, walltime=72.0, runs=7)
+    said = budget.blocks_extent(settings)
+    assert said.startswith("Share of the answers' GPU-hours that were cut off") and said.endswith("mean of 7 simulated runs")
+    assert "300 classes, 2 GPUs, a failure of each every 40 hours" in said and "72" not in said and "brackets" not in said
+
+
 def test_files_are_counted_by_hand(sections):
     small, large = budget.files(sections, [100, 1000]).to_dict("records")
     assert small["files"] == 2 * (1400 + 15 + 43) and large["sliders"] == 14_000
