@@ -37,7 +37,7 @@ NUMBERS = [
 ]
 # The base models, and which of their measured qualities the cards tell.
 QUALITIES = {
-    "vae_psnr_db": "autoencoder: PSNR in dB, catalog pictures",
+    "vae_psnr_db": "autoencoder: PSNR in dB, held-out web scenes with and without shifts",
     "vae_psnr_db_worst_shift": "autoencoder: PSNR in dB under the shift it draws worst",
     "frechet_heldout": "mini-SD: Fréchet distance of drawings to unseen scenes, in features of the image encoder",
     "frechet_floor": "the same between two sets of unseen scenes",
