@@ -70,6 +70,7 @@ def corruption_error(own: pd.Series, other: pd.Series) -> Exercise:
             "The ratio is upside down: the reference belongs below.": float(sums[1] / sums[0]),
             "The original (severity 0) is no corruption. ImageNet-C leaves it out.": float(own.sum() / other.sum()),
         },
+        tolerance=0.0002,
         praise="Below 1: fewer errors than the reference.",
     )
 

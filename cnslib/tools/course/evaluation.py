@@ -103,6 +103,9 @@ def interval(hits: int, n: int) -> Exercise:
             "That is one standard error to each side, an interval of 68 %. For 95 % take Wilson's interval.": (
                 share + np.array([-1, 1]) * error
             ),
+            "That is the normal interval, which `proportion_confint` gives by default. It is too short near 0 and 1: ask for Wilson's.": (
+                np.array(proportion_confint(hits, n, 0.05, "normal"))
+            ),
             "That is the interval of the error. Count the right answers.": np.array([1 - high, 1 - low]),
         },
         praise="Another test set of this size would give another accuracy; the interval says how much that may be.",
@@ -130,19 +133,18 @@ def lost(before: pd.Series, after: pd.Series) -> Exercise:
 
 
 def hardest(before: pd.Series, after: pd.Series) -> Exercise:
-    """The class that loses most."""
+    """What each class loses, and which loses most."""
     means = pd.DataFrame({"before": before, "after": after}).groupby("class").mean()
     loss = means["before"] - means["after"]
     return Exercise(
-        largest(loss),
-        ("Compute a drop for each class, then take the largest: `groupby` and `idxmax`.",),
+        loss,
+        ("Pivot to one row per garment, take the mean of each class with `groupby`, then subtract the two columns.",),
         {
-            "That class has the lowest accuracy under the shift. But how accurate was it before? The drop compares the two.": (
-                largest(-means["after"])
-            ),
-            "That class loses least.": largest(-loss),
+            "Those are the accuracies under the shift. But how accurate was each class before? The drop compares the two.": means["after"],
+            "The sign is turned round. A loss is a positive drop.": -loss,
+            "Those are relative to the accuracy without a shift. The drop is absolute: a plain difference.": loss / means["before"],
         },
-        praise="A mean over the classes would not have told you.",
+        praise=f"It is largest for {' and '.join(largest(loss))}. A mean over the classes would not have told you.",
     )
 
 

@@ -108,7 +108,7 @@ def near(answer: Any, right: Answer) -> str:
         return ""
     if any(same(answer, np.round(right, digits), EQUAL) for digits in (1, 2)) and not np.array_equal(right, np.round(right)):
         return "Nearly: the answer is rounded too far. Give three digits after the point, or leave it as it is computed."
-    if np.all(np.abs(right) <= 1) and same(answer, 100 * np.asarray(right), 0.5):
+    if np.all(np.abs(right) <= 1) and same(answer, 100 * np.asarray(right), min(0.5, 10 * float(np.max(np.abs(right))))):
         return "That is in percent. Give a share between 0 and 1."
     return ""
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from scipy import stats
 
 from cnslib.core import tables
@@ -9,14 +10,25 @@ from cnslib.stats.failure import first_failure
 from cnslib.tools.course.exercises import Exercise, Sheet
 
 LESSON = "5_measuring"
+TAILS = (0.025, 0.975)  # of a 95 % interval
+Resampled = Float[np.ndarray, "resamples+1"]
 
 
 def sheet(
-    *, trajectory: pd.Series, points: pd.DataFrame, accuracies: pd.DataFrame, model: str, reference: str, shift: str, scale: float
+    *,
+    trajectory: pd.Series,
+    points: pd.DataFrame,
+    accuracies: pd.DataFrame,
+    model: str,
+    reference: str,
+    shift: str,
+    scale: float,
+    pair: tuple[Resampled, Resampled],
 ) -> Sheet:
     """The exercises on one trajectory (`wrong` by scale), failure points of one classifier, and accuracies (shift, model, scale).
 
     `scale` is where survivors are counted; accuracies over all shifts stand under the name that `stats.accuracy.ALL` gives them.
+    `pair` holds the accuracies of two classifiers, each in the sample and in its resamples.
     """
     wide = accuracies.pivot(index=["shift", "model"], columns="scale", values="estimate")
     over_shifts = wide.groupby("model").mean()
@@ -29,6 +41,7 @@ def sheet(
             "rce": relative_corruption_error(wide.loc[shift, :].loc[model], wide.loc[shift, :].loc[reference]),
             "clusters": clusters(points),
             "classes": classes(points),
+            "difference": difference(*pair),
             "tau": tau(over_shifts.iloc[:, 0], over_shifts.iloc[:, -1]),
         },
     )
@@ -142,6 +155,28 @@ def classes(points: pd.DataFrame) -> Exercise:
     )
 
 
+def difference(first: Resampled, second: Resampled) -> Exercise:
+    """The interval of one classifier's accuracy minus another's on the same resamples."""
+    gap, (one, other) = first[1:] - second[1:], (np.quantile(row[1:], TAILS) for row in (first, second))
+    return Exercise(
+        np.quantile(gap, TAILS),
+        (
+            "Subtract first: one difference for each resample. Then take the quantiles of the differences.",
+            "`np.quantile(differences[1:], [0.025, 0.975])`",
+        ),
+        {
+            "The sign is turned round: `resnet` minus `vit`.": np.quantile(-gap, TAILS),
+            "That is as if each had seen other pictures: from the two intervals alone. Subtract within each resample first.": (
+                one - other[::-1]
+            ),
+            "You subtracted the bounds of two intervals. Subtract within each resample first.": one - other,
+            "Those are the smallest and the largest difference. Take the quantiles 0.025 and 0.975.": np.quantile(gap, (0.0, 1.0)),
+        },
+        tolerance=0.0005,
+        praise="Does it hold 0? Then the order of the two is open. It says so for this pair alone: with many pairs, see lesson 6.",
+    )
+
+
 def counted(points: pd.DataFrame, key: str) -> float:
     """How many different values a column of the trajectories has."""
     return float(points[key].nunique())
@@ -156,13 +191,16 @@ def tau(first: pd.Series, last: pd.Series) -> Exercise:
     """Kendall's tau between the orders of the classifiers at the first and the last scale."""
     return Exercise(
         float(stats.kendalltau(first, last).statistic),
-        ("`stats.kendalltau(first, last).statistic`, with one accuracy per classifier at scale 0 and at the last scale.",),
+        (
+            "Take one accuracy per classifier at scale 0, and one at the last scale.",
+            "`from scipy import stats`, then `stats.kendalltau(first, last).statistic`.",
+        ),
         {
             "That is Pearson's correlation of the accuracies. The order alone is asked.": float(stats.pearsonr(first, last).statistic),
             "That is Spearman's correlation of ranks. Kendall's tau counts pairs.": float(stats.spearmanr(first, last).statistic),
             "That is the p value. Take the statistic.": float(stats.kendalltau(first, last).pvalue),
         },
-        praise="(1 + tau) / 2 of the pairs keep their order, if there are no ties.",
+        praise="(1 + tau) / 2 of the pairs keep their order, if there are no ties. The interval below says how certain it is.",
     )
 
 

@@ -1,10 +1,14 @@
 """Lesson 6, what can go wrong: the exercises on preprocessing, averages, the line of accuracies and many comparisons."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from timm.data import create_transform
 
+from cnslib.models.classifiers import Classifier
 from cnslib.stats.accuracy import ALL
 from cnslib.tools.course.exercises import Exercise, Sheet
 
@@ -42,6 +46,13 @@ def sheet(
     )
 
 
+def between(own: Classifier, other: Classifier) -> list[Classifier]:
+    """One network with its own preprocessing, but for one thing of the other version's: its crop, or its normalisation."""
+    parts = {"crop": ("crop_pct", "crop_mode"), "normalisation": ("mean", "std")}
+    changed = {name: own.settings | {key: other.settings[key] for key in keys} for name, keys in parts.items()}
+    return [replace(own, name=name, settings=settings, transform=create_transform(**settings)) for name, settings in changed.items()]
+
+
 def closest(means: pd.Series) -> tuple[str, str]:
     """The two classifiers whose means lie closest to each other, by name."""
     ordered = means.sort_values()
@@ -64,12 +75,13 @@ def suspects(validation: pd.DataFrame) -> Exercise:
             "The columns are in percent, so 2 points are 2, not 0.02. You kept nearly all.": frozenset(name[np.abs(gap) > POINTS / 100]),
             "Those are the ones that agree.": frozenset(name[np.abs(gap) <= POINTS]),
         },
-        praise="Both were trained with mean and standard deviation 0.5. The paper ran every model with those of ImageNet.",
+        praise="Both were trained with mean and standard deviation 0.5. The paper ran every model with those of ImageNet, and with "
+        "one crop for all. That one of these is the cause is our inference: the numbers alone do not say which.",
     )
 
 
 def changed(answers: pd.DataFrame, own: str, other: str) -> Exercise:
-    """How many pictures get another answer under another normalisation."""
+    """How many pictures get another answer under another preprocessing."""
     wide = answers.pivot(index=["class", "seed"], columns="model", values="top1")
     right = answers.groupby("model")["right"].sum()
     lost = answers.pivot(index=["class", "seed"], columns="model", values="right").astype(bool)
@@ -114,7 +126,7 @@ def line(before: pd.Series, after: pd.Series, model: str) -> Exercise:
     return Exercise(
         float(after[model] - expected),
         (
-            "`fit = stats.linregress(before, after)`; the line expects `fit.intercept + fit.slope * before[model]`.",
+            "`from scipy import stats`; `fit = stats.linregress(before, after)`. It expects `fit.intercept + fit.slope * before[model]`.",
             "Accuracy under shifts minus what the line expects of it.",
         ),
         {
@@ -137,7 +149,10 @@ def many(p: pd.Series) -> Exercise:
     plain = int((p < LEVEL).sum())
     return Exercise(
         float(holm),
-        ('`multipletests(p, method="holm")[1]` gives the corrected p values.', "Count the corrected values below 0.05."),
+        (
+            "`from statsmodels.stats.multitest import multipletests`. It corrects the p values.",
+            'Count the values of `multipletests(p, method="holm")[1]` that are below 0.05.',
+        ),
         {
             "Those are the uncorrected p values. Among so many pairs some are below 0.05 by chance alone.": float(plain),
             "That is Bonferroni's correction. Holm's is as safe and finds more.": float(bonferroni),

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from cnslib.core import tables
 from cnslib.core.names import PROMPT, text
@@ -139,31 +140,41 @@ def steps(levels: Int[np.ndarray, "steps"]) -> Exercise:
 
 
 def rising(report: pd.DataFrame) -> Exercise:
-    """The share of steps along the scale that raise the alignment with the shift (supplement H)."""
+    """The share of steps along the scale that raise the alignment with the shift (supplement H): of all, and of the worst shift."""
     ordered = report.sort_values(tables.KEY)
+    steps = trajectory.rises(report, "alignment")
+    share, by_shift = steps["rises"].mean(), steps.groupby("shift")["rises"].mean()
     ends = ordered.groupby(tables.TRAJECTORY)["alignment"].agg(["first", "last"])
-    falls = ordered.groupby(tables.TRAJECTORY)["alignment"].diff().dropna() < 0
-    share = float(trajectory.rises(report, "alignment")["rises"].mean())
+    change, shift = ordered.groupby(tables.TRAJECTORY)["alignment"].diff(), ordered["shift"]
+    known = change.notna()
     return Exercise(
-        share,
+        np.array([share, by_shift.min()]),
         (
             "Sort by trajectory and scale, then take differences *within* each trajectory, a (shift, class, seed).",
             'The first row of a trajectory has no difference: `groupby([...])["alignment"].diff().dropna()`.',
+            "For the lowest share, group the steps by shift, take the mean of each, and the smallest of these.",
         ),
         {
             "That compares only the first and the last scale. Each step from one scale to the next counts.": (
-                float((ends["last"] > ends["first"]).mean())
+                all_and_lowest(ends["last"] > ends["first"], ends.index.get_level_values("shift"))
             ),
             "You took differences across trajectories as well: from the last scale of one to the first of the next. Group first.": (
-                float((ordered["alignment"].diff().dropna() > 0).mean())
+                all_and_lowest(ordered["alignment"].diff().dropna() > 0, shift.iloc[1:])
             ),
             "The first row of each trajectory has no difference, and yet it counts in your share. Drop it.": (
-                float((ordered.groupby(tables.TRAJECTORY)["alignment"].diff() > 0).mean())
+                all_and_lowest(change > 0, shift)
             ),
-            "Those are the steps that lower the alignment.": float(falls.mean()),
+            "Those are the steps that lower the alignment.": all_and_lowest((change < 0)[known], shift[known]),
+            "The second number is that of the *highest* shift. Take the lowest.": np.array([share, by_shift.max()]),
         },
-        praise=f"Here {share:.0%} of the steps rise. The paper reports 73% for its sliders (supplement H).",
+        praise=f"Here {share:.0%} of the steps rise, and {by_shift.min():.0%} under {by_shift.idxmin()}. "
+        "The paper reports 73% for its sliders (supplement H).",
     )
+
+
+def all_and_lowest(hits: pd.Series, shift: ArrayLike) -> Float[np.ndarray, "2"]:
+    """The share of hits, and that of the shift in which it is lowest."""
+    return np.array([hits.mean(), hits.groupby(np.asarray(shift)).mean().min()])
 
 
 def read(folder: Path) -> pd.DataFrame:

@@ -31,7 +31,8 @@ def test_the_interval_is_wilsons_formula(sheet):
     n, p, z = 16, 9 / 16, 1.959964
     centre, half = (p + z**2 / (2 * n)) / (1 + z**2 / n), z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     assert sheet.check("interval", [centre - half, centre + half]).right
-    assert not sheet.check("interval", [p - z * np.sqrt(p * (1 - p) / n), p + z * np.sqrt(p * (1 - p) / n)]).right
+    normal = sheet.check("interval", [p - z * np.sqrt(p * (1 - p) / n), p + z * np.sqrt(p * (1 - p) / n)])
+    assert not normal.right and "by default" in normal.text
 
 
 def test_five_garments_are_lost_though_only_three_fewer_are_right(sheet):
@@ -39,7 +40,10 @@ def test_five_garments_are_lost_though_only_three_fewer_are_right(sheet):
 
 
 def test_the_bag_loses_most_though_the_shoe_is_never_named(sheet):
-    assert sheet.check("hardest", "bag").right and "lowest accuracy" in sheet.check("hardest", "shoe").text
+    drops = pd.Series({"shoe": 0, "bag": 0.5, "b": 0.25, "a": 0})
+    assert sheet.check("hardest", drops).right and "largest for bag." in sheet.check("hardest", drops).text
+    under = pd.Series({"a": 0.75, "b": 0.5, "bag": 0.25, "shoe": 0})
+    assert "before" in sheet.check("hardest", under).text and not sheet.check("hardest", "bag").right
 
 
 def test_every_known_mistake_is_told(sheet):

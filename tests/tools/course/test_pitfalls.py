@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from tiny_course import told_mistakes
 
 from cnslib.data import published
+from cnslib.models.classifiers import Classifier
 from cnslib.tools.course import pitfalls
 
 VALIDATION = pd.DataFrame({"model": ["a", "b", "c", "d"], "printed": [71.7, 80.0, 76.0, 88.0], "library": [84.5, 80.1, 76.0, 85.0]})
@@ -64,6 +66,19 @@ def test_holm_leaves_two_of_five(sheet):
 def test_every_known_mistake_is_told(sheet):
     spread = pitfalls.hidden(pd.Series([0.9, 0.2, 0.4]), pd.Series([0.4, 0.5, 0.6]))
     assert min(told_mistakes(type(sheet)(sheet.lesson, {**sheet.exercises, "hidden": spread})).values()) >= 3
+
+
+def test_versions_between_two_change_the_crop_or_the_normalisation_alone():
+    plain = {"input_size": (3, 8, 8), "interpolation": "bicubic", "crop_pct": 1.0, "crop_mode": "center"}
+    plain |= {"mean": (0.5,) * 3, "std": (0.5,) * 3}
+    other = plain | {"crop_pct": 0.5, "mean": (0.0,) * 3, "std": (1.0,) * 3}
+    own, paper = (Classifier(name, "", [], None, None, settings, 0, "cpu") for name, settings in {"own": plain, "paper": other}.items())
+    crop, normalisation = pitfalls.between(own, paper)
+    picture = np.zeros((8, 8, 3), np.uint8)
+    picture[2:6, 2:6] = 255  # what a crop to one half mostly shows: the mean rises from -0.5
+    shown = [version.transform(Image.fromarray(picture)) for version in (crop, normalisation)]
+    assert [version.name for version in (crop, normalisation)] == ["crop", "normalisation"]
+    assert (shown[0].mean().item() > 0, shown[1].min().item(), shown[1].max().item()) == (True, 0.0, 1.0)
 
 
 def test_the_ends_are_all_shifts_at_the_start_and_each_at_the_last_scale():
