@@ -166,11 +166,11 @@ def beside(
 
 
 def counted(words: pd.Series) -> str:
-    """How many claims there are and what became of them, for a sentence."""
-    count = words.value_counts()
+    """What became of the claims, for a sentence: how many hold, are opposite, undecided or not measured."""
     kinds = {"hold": CONFIRMED, "opposite": (OPPOSITE,), "undecided": (UNDECIDED,), "not measured": (UNMEASURED,)}
-    parts = [f"{count.reindex(own, fill_value=0).sum()} {name}" for name, own in kinds.items()]
-    return f"of {len(words)}, {', '.join(parts[:-1])} and {parts[-1]}"
+    found = {name: int(words.isin(own).sum()) for name, own in kinds.items()}
+    parts = [f"{n} holds" if (name, n) == ("hold", 1) else f"{n} {name}" for name, n in found.items()]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def statements(ours: dict[str, dict], said: pd.DataFrame) -> pd.DataFrame:

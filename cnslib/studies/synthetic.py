@@ -153,9 +153,7 @@ def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *,
         return training.normalise(training.flip(image, seeds.generator(*key, "flip"))), label
 
     key = ("synthetic", settings.seed, run)
-    return training.fit_classifier(
-        model, one, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1, half=False
-    )
+    return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
 
 
 def batch(

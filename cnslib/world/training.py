@@ -214,7 +214,7 @@ def train(
         return augment(flip(found.image, seeds.generator(*key, "flip")), found.label, len(garments.classes))
 
     fitted = fit_classifier(
-        model, batch, (name, schedule.seed), schedule=schedule, checkpoint=checkpoint, device=device, smoothing=smoothing
+        model, batch, (name, schedule.seed), schedule=schedule, checkpoint=checkpoint, device=device, smoothing=smoothing, half=True
     )
     return fitted.cpu()
 
@@ -228,13 +228,14 @@ def fit_classifier(
     checkpoint: Path,
     device: str,
     smoothing: float = 0.0,
-    half: bool = True,
+    half: bool = False,
     every: int = 100,
     watch: Callable[[int, nn.Module], None] = unwatched,
 ) -> nn.Module:
     """Minimises the cross-entropy of the normalised images and the labels, or soft targets, that `batch` draws; resumes.
 
-    Step i draws them from (*key, i), as all else that is random in it. `half` computes in bfloat16; `every` and `watch` as in `fit`.
+    Step i draws them from (*key, i), as all else that is random in it. `half` computes in bfloat16, which a processor
+    without it emulates slowly; `every` and `watch` as in `fit`.
     """
     model = model.to(device)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)

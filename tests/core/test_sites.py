@@ -44,13 +44,13 @@ def test_nothing_is_noted_without_a_folder_and_nothing_read_where_none_was(tmp_p
     [
         ("sliders", "sliders", {"iterations": 7}, False),
         ("sliders", "base", {"device": "cuda"}, False),
-        ("sliders", "base", {"classes": ["bag"], "out": "elsewhere", "workers": "clusters/slurm.yaml"}, True),
+        ("sliders", "base", {"classes": ["bag", "dress"], "out": "elsewhere", "workers": "clusters/slurm.yaml"}, True),
         ("sliders", "generation", {"steps": 9}, True),
         ("generation", "base", {"seeds": 3}, False),
         ("evaluation", "evaluation", {"classifiers": {"resnet": "data/models/classifiers/resnet"}}, True),
-        ("evaluation", "base", {"classes": ["bag"]}, False),
+        ("evaluation", "base", {"classes": ["bag", "dress"]}, False),
         ("filtering", "base", {"shifts": ["heavy snow"]}, True),
-        ("filtering", "base", {"classes": ["bag"]}, False),
+        ("filtering", "base", {"classes": ["bag", "dress"]}, False),
     ],
 )
 def test_a_trial_tells_what_the_whole_costs_unless_a_piece_of_it_is_another(sections, step, section, change, same):

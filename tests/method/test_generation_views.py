@@ -38,9 +38,9 @@ def test_every_picture_of_every_shard_is_compared_with_the_start_of_its_class(tm
 
 def test_the_recipe_stands_beside_the_papers():
     sections = read.load(paths.resolve("params.yaml"))
-    base = changed(sections["base"], shifts=["heavy snow", "heavy fog"], classes=["bag"], seeds=5, scales=[0.0, 1.0, 2.5])
+    base = changed(sections["base"], shifts=["heavy snow", "heavy fog"], classes=["bag", "dress"], seeds=5, scales=[0.0, 1.0, 2.5])
     table = generation_views.against_paper(base, changed(sections["generation"], steps=20, start_fraction=0.75))
-    ours = [3, 2.5, 20, sections["generation"].guidance, 0.75, 2, 1, 5, 30]  # 5 of 20 steps without the slider
+    ours = [3, 2.5, 20, sections["generation"].guidance, 0.75, 2, 2, 5, 60]  # 5 of 20 steps without the slider
     assert table["ours"].tolist() == ours and table.index.tolist() == list(generation_views.PAPER)
     assert table.loc["seeds"].tolist() == [5, 50, -45]
-    assert table.loc["images", "difference"] == pytest.approx(30 - 14 * 100 * 50 * 6)
+    assert table.loc["images", "difference"] == pytest.approx(60 - 14 * 100 * 50 * 6)

@@ -221,8 +221,8 @@ def test_records_are_held_against_a_list_of_claims():
 
 def test_verdicts_are_counted_for_a_sentence():
     words = pd.Series([AGREES, SAME, OPPOSITE, UNDECIDED, UNDECIDED, UNMEASURED])
-    assert verdicts.counted(words) == "of 6, 2 hold, 1 opposite, 2 undecided and 1 not measured"
-    assert verdicts.counted(words[:1]) == "of 1, 1 hold, 0 opposite, 0 undecided and 0 not measured"
+    assert verdicts.counted(words) == "2 hold, 1 opposite, 2 undecided and 1 not measured"
+    assert verdicts.counted(words[:1]) == "1 holds, 0 opposite, 0 undecided and 0 not measured"
 
 
 def texts(source: str) -> set[str]:

@@ -166,10 +166,10 @@ class Base:
     oracle: str
     labels: str
     catalog: str
-    classes: Named
+    classes: Annotated[Named, Field(min_length=2)]  # one class is always right; and other classes, or seeds, are drawn anew from these
     shifts: Named
     scales: Scales
-    seeds: Count
+    seeds: Some
     shown: Annotated[list[str], AfterValidator(distinct)]
     prediction: Literal["v_prediction", "epsilon"]
     sources: dict[Annotated[str, AfterValidator(known_model)], Annotated[Source, mapped(Source)]]

@@ -91,13 +91,8 @@ def size_seen(size: pd.DataFrame) -> str:
 
 def claims(judged: pd.DataFrame, confidence: float) -> str:
     """The caption of all verdicts: what became of the claims, and what is drawn."""
-    finding = f"Of {len(judged)} claims {counted(judged['verdict']).removeprefix(f'of {len(judged)}, ')}"
+    finding = f"Of {len(judged)} claims {verdicts.counted(judged['verdict'])}"
     return f"{finding}. {confidence:.0%} intervals before, verdicts after Holm's correction in each family; hollow: by average drop"
-
-
-def counted(words: pd.Series) -> str:
-    """How many claims there are and what became of them, with one that holds in the singular."""
-    return verdicts.counted(words).replace(", 1 hold,", ", 1 holds,")
 
 
 def disagreement(judged: pd.DataFrame) -> str:
@@ -130,6 +125,8 @@ def answer(spread: pd.DataFrame, judged: pd.DataFrame, found: Mapping[str, dict]
     size = f"their average accuracy drops have a standard deviation of {interval(spread.loc[widest], '.3f')}"
     others = listed(f"{row['estimate']:.3f} along {axis}" for axis, row in spread.drop(widest).iterrows())
     unshifted = judged["measure"] == "held-out error"
-    shifted, plain = (counted(judged.loc[rows, "verdict"]) for rows in (~unshifted, unshifted))
+    shifted, plain = (
+        f"of {len(own)}, {verdicts.counted(own)}" for own in (judged.loc[~unshifted, "verdict"], judged.loc[unshifted, "verdict"])
+    )
     claims = f"Claims about robustness: {shifted}. About accuracy without a shift: {plain}"
     return answered(f"{lead} differ most by {widest}: {size}, against {others}. {claims}. {cautioned(judged)}. {gated(found)}.")

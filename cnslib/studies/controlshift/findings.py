@@ -162,10 +162,9 @@ def learned_words(errors: Shares, least: float, chance: float) -> str:
 
 def tally(own: pd.DataFrame, everybody: pd.DataFrame, left: list[str]) -> str:
     """What became of the tests, of how many claims, and how many hold when those classifiers that learned nothing take part, too."""
-    became = verdicts.counted(own["verdict"]).removeprefix(f"of {len(own)}, ")
     against = own.loc[own["verdict"] == verdicts.OPPOSITE, "finding"]
     same = f"; the opposite ones contradict {against.nunique()} of the claims" if against.duplicated().any() else ""
-    said = f"{len(own)} tests of {own['finding'].nunique()} claims of the paper: {became}{same}"
+    said = f"{len(own)} tests of {own['finding'].nunique()} claims of the paper: {verdicts.counted(own['verdict'])}{same}"
     held = int(everybody["verdict"].isin(verdicts.CONFIRMED).sum())
     return f"{said}; with {listed(left)}, who learned nothing, {held} hold" if left else said
 

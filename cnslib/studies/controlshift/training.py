@@ -171,7 +171,7 @@ def network(
     checkpoint = experiment.checkpoints / f"{training_run.name}-{experiment.stamp(training_run)[:12]}.pt"
     schedule = Schedule(settings.training_steps, settings.batch_size, settings.learning_rate, average=0.98, seed=settings.training_seed)
     key = (BATCHES, settings.training_seed, training_run.run)
-    fitted = training.fit_classifier(model, batch, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device, half=False)
+    fitted = training.fit_classifier(model, batch, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device)
     found = answers(fitted, asked)
     checkpoint.unlink()
     return found

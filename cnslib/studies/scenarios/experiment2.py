@@ -144,7 +144,6 @@ def finetune(
         checkpoint=checkpoint,
         device=experiment.device,
         smoothing=0.1,
-        half=False,
         every=every,
         watch=watch,
     )

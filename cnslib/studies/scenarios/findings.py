@@ -74,8 +74,7 @@ def behind(name: str, own: pd.DataFrame, *, alpha: float) -> str:
 
 def tested(claims: pd.DataFrame) -> str:
     """How many tests of how many of the paper's claims there are, and what became of the tests (as `claims.against_paper`)."""
-    became = verdicts.counted(claims["verdict"]).removeprefix(f"of {len(claims)}, ")
-    return f"{len(claims)} tests of {claims['claim'].nunique()} claims of the paper: {became}"
+    return f"{len(claims)} tests of {claims['claim'].nunique()} claims of the paper: {verdicts.counted(claims['verdict'])}"
 
 
 def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.DataFrame, *, confidence: float) -> str:

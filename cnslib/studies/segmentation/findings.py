@@ -50,7 +50,7 @@ def looking(excess: pd.DataFrame, changes: pd.DataFrame) -> str:
     return f"{apart(excess)}; the share on it changes {listed(moved)}"
 
 
-def answered(changes: pd.DataFrame) -> str:
+def moved(changes: pd.DataFrame) -> str:
     """What the two backgrounds say of the question: one that draws looks away, and a black one that gives them back."""
     other, black = (changes.set_index("scenario").loc[name] for name in BACKGROUNDS)
     took = (
@@ -120,7 +120,7 @@ def answer(coefficients: pd.DataFrame, original: float, excess: pd.DataFrame, ch
     sure = "Yes, where outlines are asked for" if worst["high"] < 0 else "Not shown where outlines are asked for"
     size = f"n = {worst['n']} images, {worst['trainings']} trainings"
     first = f"{sure}: '{worst['name']}' changes the networks' garment IoU of {original:.2f} by {interval(worst, '+.2f')}, {size}"
-    second = f"{apart(excess)}; {answered(changes)}"
+    second = f"{apart(excess)}; {moved(changes)}"
     return f"{first}. {second}. {sentence(worded(rho))} (rank correlation {interval(rho)}, n = {rho['n']})."
 
 

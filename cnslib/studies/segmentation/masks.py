@@ -146,7 +146,7 @@ def train(name: str, run: int, classes: list[str], *, settings: Segmentation, ch
         return training.normalise(image), target
 
     key = ("segmentation", seed)
-    return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=device, half=False)
+    return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=device)
 
 
 def batch(pool: scenes.Garments, key: tuple, count: int) -> tuple[Float[Tensor, "batch 3 side side"], Int[Tensor, "batch side side"]]:

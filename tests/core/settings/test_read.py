@@ -215,6 +215,8 @@ def test_an_error_names_the_file_in_which_the_key_stands(tmp_path):
     for text, key in {
         "base: {seeds: {a: 1}}": r"base\.seeds: \{'a': 1\}",
         "base: {bootstrap: 3}": r"base\.bootstrap: 3",
+        "base: {seeds: 1}": r"base\.seeds: 1",
+        "base: {classes: [bag]}": r"base\.classes: \['bag'\]",
         "accuracy: {bootstrap: [1]}": r"accuracy\.bootstrap: \[1\]",
         "photos: {severities: [0.0, 2.0]}": r"photos\.severities: \[0\.0, 2\.0\]",
     }.items():

@@ -89,10 +89,10 @@ def test_sentences_hold_the_numbers_of_their_tables():
     steps = "0.00 (0.00 to 0.00) with 'full support', 0.10 (0.10 to 0.10) with 'twice as many', 0.20 (0.20 to 0.20) with 'standard'"
     assert findings.set_words(SETS) == f"Averaged over the steps it loses {steps}"
     own, everybody = (pd.DataFrame({"finding": ["a", "b"], "verdict": words}) for words in (["agrees", "undecided"], ["undecided"] * 2))
-    assert findings.tally(own, everybody, []) == "2 tests of 2 claims of the paper: 1 hold, 0 opposite, 1 undecided and 0 not measured"
+    assert findings.tally(own, everybody, []) == "2 tests of 2 claims of the paper: 1 holds, 0 opposite, 1 undecided and 0 not measured"
     assert findings.tally(own, everybody, ["vit"]).endswith("; with vit, who learned nothing, 0 hold")
     against = pd.DataFrame({"finding": ["a", "a", "b"], "verdict": ["opposite direction", "opposite direction", "agrees"]})
-    one = "1 hold, 2 opposite, 0 undecided and 0 not measured; the opposite ones contradict 1 of the claims"
+    one = "1 holds, 2 opposite, 0 undecided and 0 not measured; the opposite ones contradict 1 of the claims"
     assert findings.tally(against, against, []) == f"3 tests of 2 claims of the paper: {one}"
     falls = "extend 0.90 to 0.50, by 0.40 (0.40 to 0.40); overlap 0.90 to 0.40, by 0.50 (0.50 to 0.50); truncation 0.80 to 0.50, by 0.30"
     assert falls in findings.drop_words(several(THREE), ["svm"])

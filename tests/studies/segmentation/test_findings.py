@@ -63,7 +63,7 @@ def test_who_looks_at_the_garment_is_counted_by_whole_intervals_on_either_side()
 )
 def test_backgrounds_are_said_to_draw_looks_by_whole_intervals(other, black, words):
     rows = [(name, sum(ends) / 2, *ends) for name, ends in zip(findings.BACKGROUNDS, (other, black), strict=True)]
-    said = findings.answered(shares(*rows))
+    said = findings.moved(shares(*rows))
     assert all(word in said for word in words)
 
 
