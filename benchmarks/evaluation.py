@@ -132,7 +132,9 @@ class Large:
 
     def reference(self) -> pd.DataFrame:
         """Each classifier decodes and transforms the pictures by itself, in one thread."""
-        parts, taken, start = [], [], time.perf_counter()
+        parts: list[pd.DataFrame] = []
+        taken: list[float] = []
+        start = time.perf_counter()
         for classifier in self.group:
             watched = replace(classifier, network=timed(classifier.network, taken))
             logits = [watched.logits([picture() for picture in pictures]) for _, pictures in self.batches()]

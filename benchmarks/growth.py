@@ -90,7 +90,8 @@ def exponent(sizes: np.ndarray, values: np.ndarray) -> tuple[float, float, float
 def slope(sizes: np.ndarray, values: np.ndarray) -> tuple[float, float, float]:
     """The slope of a line by least squares with its 95 % interval."""
     fit = sm.OLS(np.asarray(values, float), sm.add_constant(np.asarray(sizes, float))).fit()
-    return (float(fit.params[1]), *map(float, fit.conf_int()[1]))
+    low, high = fit.conf_int()[1]
+    return float(fit.params[1]), float(low), float(high)
 
 
 def table(times: pd.DataFrame) -> pd.DataFrame:

@@ -39,7 +39,7 @@ class Half(Sampler):
 
     @torch.no_grad()
     def images(self, name: str, seeds: int, change: dict, scale: float) -> torch.Tensor:
-        """As `fusion.Sampler.images`; what all scales share is drawn before the weights change."""
+        """As `drawing.Sampler.images`; what all scales share is drawn before the weights change."""
         for members in passes(seeds):
             self.start(name, members)
         with merged(self.full.unet, change, scale):
@@ -117,8 +117,8 @@ class Drawing:
 
     def asked(self) -> list[classifiers.Classifier]:
         """The classifiers of params.yaml, each in fp32 and with its own preprocessing."""
-        options = {"labels": encoders.read_labels(self.base.labels), "device": self.device}
-        return [classifiers.load(name, source, **options) for name, source in self.evaluation.classifiers.items()]
+        labels = encoders.read_labels(self.base.labels)
+        return [classifiers.load(name, source, labels, self.device) for name, source in self.evaluation.classifiers.items()]
 
 
 def agreement(drawing: Drawing) -> tuple[dict, dict, float]:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import open_clip
@@ -133,7 +134,7 @@ def seeing(sections: dict, device: str, dtype: torch.dtype) -> list[Step]:
     batch, found = sections["evaluation"].batch_size, []
     for name, (module, side) in (mini(sections) if device == "cpu" else large(device)).items():
         pictures = noise(batch, 3, side, side, like=module.requires_grad_(False).eval().to(dtype))
-        found.append(Step(name, lambda module=module, pictures=pictures: forward(module, pictures), f"{batch} pictures"))
+        found.append(Step(name, partial(forward, module, pictures), f"{batch} pictures"))
     return found
 
 

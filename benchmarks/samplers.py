@@ -37,9 +37,9 @@ SPLITS = 200
 class Contestants(Drawing):
     """The pictures of one class under the ablation's shifts by either procedure."""
 
-    def __init__(self, study: Ablation):
+    def __init__(self, study: Ablation, device: str = "cpu"):
         """The reference's steps for the plain calls, and the sharing sampler with the fast scheduler."""
-        super().__init__()
+        super().__init__(device)
         self.settings = replace(self.settings, steps=study.samplers[study.reference].steps)
         folder = paths.Layout(self.base.out).artifacts("sliders")
         self.files = {shift: slider_path(folder, shift, NAME) for shift in study.shifts}
@@ -76,7 +76,7 @@ def answers(study: Ablation, seeds: int) -> pd.DataFrame:
     return samplers.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
 
 
-def errors(found: Outcomes, seeds: Sequence[int]) -> Float[np.ndarray, "models"]:
+def errors(found: Outcomes, seeds: Sequence[int] | np.ndarray) -> Float[np.ndarray, "models"]:
     """Error rate of every model over the pictures of some seeds at scales above 0."""
     return found.wrong[found.trajectories["seed"].isin(seeds)][..., 1:].mean((0, 2))
 
@@ -116,7 +116,7 @@ def compare(study: Ablation, seeds: int) -> bool:
     """Prints how the classifiers' order and accuracies change with the sampler; whether the fast one's stay as the reference's."""
     found = answers(study, seeds)
     sampled = {name: accuracy.outcomes(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
-    shares = samplers.by_sampler(found, settings=study)
+    shares = samplers.by_sampler(found, settings=study.bootstrap)
     orders = pd.DataFrame(samplers.orders(shares, study.reference)).T
     counts = pd.DataFrame({name: within(shares[name], shares[study.reference]) for name in orders.index}).T
     predictions = tables.read_answers(

@@ -50,13 +50,14 @@ def simulate(path: Path, *, extent: Extent) -> None:
     hardness = rng.normal(size=garments)[cluster] + rng.normal(size=len(cluster))
     growth = np.repeat(rng.uniform(0.3, 1.5, len(SHIFTS)), extent.kept)[:, None] * np.array(SCALES) ** 1.3
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = None
+    writer: parquet.ParquetWriter | None = None
     for model in range(extent.models):
         logit = hardness[:, None] - rng.normal(3.5, 0.7) + rng.uniform(0.6, 1.4) * growth  # of a wrong answer
         part = model_table(f"model {model:02d}", logit, cluster, extent=extent, rng=rng)
         writer = writer or parquet.ParquetWriter(path, part.schema, compression="zstd")
         writer.write_table(part)
-    writer.close()
+    if writer:
+        writer.close()
 
 
 def model_table(model: str, logit: np.ndarray, cluster: np.ndarray, *, extent: Extent, rng: np.random.Generator) -> arrow.Table:
@@ -141,7 +142,7 @@ def failure_tables(found: accuracy.Outcomes, failures: accuracy.Shares, errors: 
 def line_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     """Lines per shift and scale on linear and probit axes, gains over them, without each family, and what size adds."""
     families = {f"family {number}": errors.models[number::6] for number in range(6)}
-    parameters = {model: 10 ** (6 + 0.05 * number) for number, model in enumerate(errors.models)}
+    parameters = {model: round(10 ** (6 + 0.05 * number)) for number, model in enumerate(errors.models)}
     found = {axes: line.points(errors, axes=axes) for axes in line.AXES}
     linear, each = found["linear"], (line.slopes, line.noise_free, line.gains, line.mean_gains)
     sized = size.sized(linear, parameters, families)

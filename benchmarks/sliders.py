@@ -70,7 +70,7 @@ class Training:
         self.settings, self.samples = settings, 0
         self.pipe = text_to_image.load_pipeline(paths.resolve(base.pipeline), device)
         text_to_image.load_tokens(self.pipe, paths.Layout(base.out).artifacts("inversion"), [NAME])
-        self.text = text_to_image.embed(self.pipe, list(sliders.prompts(SHIFT, NAME)))
+        self.text = text_to_image.embed(self.pipe, list(sliders.prompts(SHIFT, NAME, texts=settings.texts)))
         self.seed = typical_seed(settings, text_to_image.latent_shape(self.pipe))
         self.pipe.unet.register_forward_pre_hook(self.count)
 
@@ -81,8 +81,8 @@ class Training:
     def losses(self, fit) -> list[float]:
         """The loss of every iteration."""
         self.samples = 0
-        drawn = {"rank": self.settings.rank, "alpha": self.settings.alpha, "generator": seeds.generator("benchmark", SHIFT, NAME)}
-        with adapters.fresh(self.pipe, **drawn) as weights:
+        drawn = seeds.generator("benchmark", SHIFT, NAME)
+        with adapters.fresh(self.pipe, rank=self.settings.rank, alpha=self.settings.alpha, generator=drawn) as weights:
             noise = torch.Generator().manual_seed(self.seed)
             found = fit(self.pipe, weights, self.text, settings=self.settings, generator=noise)
         return found["loss"] if isinstance(found, dict) else found

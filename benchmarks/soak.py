@@ -30,7 +30,8 @@ def draw(folder: Path, minutes: float) -> list[tuple[int, int, int]]:
     text_to_image.load_tokens(pipe, tokens, NAMES)
     given = {"scales": SCALES, "seeds": SEEDS, "settings": sections["generation"], "sliders": layout.artifacts("sliders")}
     given["origin"] = text_to_image.origin(place, tokens, NAMES)
-    process, end, found = psutil.Process(), time.monotonic() + 60 * minutes, []
+    found: list = []
+    process, end = psutil.Process(), time.monotonic() + 60 * minutes
     for shift in tqdm(cycle(base.shifts), desc="shards", disable=None):
         if time.monotonic() > end:
             return found

@@ -5,6 +5,7 @@ Workers start once in a process and stay until it ends or they have been idle; e
 
 import atexit
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -164,10 +165,10 @@ def give_up(executor: Any, status: dict[str, Any], *, retries: int) -> None:
 
 def setup(cluster: Cluster) -> str:
     """Lines of the shell before workers start: this environment's programs, this process's arithmetic, a fair share of the cores."""
-    passed = [f"export {name}={os.environ[name]!r}" for name in PASSED if name in os.environ]
+    passed = [f"export {name}={shlex.quote(os.environ[name])}" for name in PASSED if name in os.environ]
     cores = "$(env -u OMP_NUM_THREADS nproc)"  # which would answer with that number
     share = f"export LOKY_MAX_CPU_COUNT=$(( ({cores} + {cluster.workers - 1}) / {cluster.workers} ))"
-    return "\n".join([f"export PATH={Path(sys.executable).parent}:$PATH", *passed, share, cluster.setup])
+    return "\n".join([f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH", *passed, share, cluster.setup])
 
 
 def main() -> None:

@@ -40,6 +40,7 @@ PRETRAINED = {
 }
 AUTOENCODER = Recipe("mini-sd-vae", 1, ("cnslib.world.autoencoder", "cnslib.world.training"), (SHIFTS,))
 DIFFUSION = Recipe("mini-sd", 1, ("cnslib.world.diffusion", "cnslib.world.training"), (AUTOENCODER,))
+REDRAWN = Recipe("redrawn", 1, ("cnslib.world.redrawing",), (SHIFTS,))
 CONTRASTIVE = Recipe(
     "mini-clip", 2, ("cnslib.world.contrastive", "cnslib.world.diffusion", "cnslib.world.redrawing", "cnslib.world.training"), (SHIFTS,)
 )

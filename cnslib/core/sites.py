@@ -44,7 +44,13 @@ class Site:
         self.folder.mkdir(parents=True, exist_ok=True)
         line = {"work": work, "name": name, "units": count, **dataclasses.asdict(cost), "conditions": self.conditions}
         with open(self.folder / COSTS, "a") as stream:
-            stream.write(json.dumps(line) + "\n")
+            stream.write("\n" * halved(self.folder / COSTS) + json.dumps(line) + "\n")
+
+
+def halved(path: Path) -> bool:
+    """Whether a file ends within a line, as one of a run that was killed while it wrote."""
+    data = path.read_bytes()
+    return bool(data) and not data.endswith(b"\n")
 
 
 current = Site()

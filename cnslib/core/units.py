@@ -121,7 +121,7 @@ class Stamp(str):
 def source_digest(modules: tuple[str, ...]) -> str:
     """A digest of the code of modules, which are found and not imported.
 
-    Comments, docstrings, layout, imports, the order of definitions and the modules' names do not enter: code may move between them.
+    Comments, docstrings, layout, imports at the top, the order of definitions and names of modules do not enter: code may move.
     """
     found: set[str] = set()
     for name in modules:
@@ -186,14 +186,18 @@ def sidecar(path: Path) -> Path:
     return path.with_name(path.name + ".digest")
 
 
+def record(path: Path) -> list[str]:
+    """The words of a unit's record, damaged bytes included: what it was made from, its sha256, recipe and source. OSError without one."""
+    return sidecar(path).read_text(errors="replace").split()
+
+
 SEALED = "-"  # in a record, in the place of what a unit was made from
 REMEDY = "run the step named by its folder again, or restore it with `dvc checkout --force`"
 
 
 def done(path: Path, made_from: Stamp) -> bool:
     """Whether a unit exists and was made from what `made_from` says, with the bytes that were written then."""
-    record = sidecar(path)
-    return path.exists() and record.exists() and record.read_text().split()[:2] == [made_from, file_digest(path)]
+    return path.exists() and sidecar(path).exists() and record(path)[:2] == [made_from, file_digest(path)]
 
 
 def finish(path: Path, made_from: Stamp) -> None:
@@ -215,7 +219,7 @@ def write_sealed(path: Path, data: bytes) -> None:
 
 def sealed(path: Path) -> bool:
     """Whether a file was recorded by `seal`."""
-    return sidecar(path).read_text().split()[:1] == [SEALED]
+    return record(path)[:1] == [SEALED]
 
 
 def verified(path: Path, *, required: bool = True) -> str:
@@ -225,12 +229,12 @@ def verified(path: Path, *, required: bool = True) -> str:
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; `dvc pull` restores it, the step named by its folder makes it")
-    found, record = file_digest(path), sidecar(path)
-    if not record.exists():
+    found, beside = file_digest(path), sidecar(path)
+    if not beside.exists():
         if required:
-            raise ValueError(f"{path} has no record {record.name} of its bytes; {REMEDY}")
+            raise ValueError(f"{path} has no record {beside.name} of its bytes; {REMEDY}")
         return found
-    if (noted := record.read_text(errors="replace").split()[1:2]) != [found]:
+    if (noted := record(path)[1:2]) != [found]:
         said = noted[0][:12] if noted else "nothing"
         raise ValueError(f"{path} is not as it was written: its bytes have the sha256 {found[:12]}..., its record says {said}; {REMEDY}")
     return found
@@ -241,8 +245,8 @@ def prune(folder: Path, keep: set[str], pattern: str) -> list[str]:
     found = {p.relative_to(folder).as_posix(): p for p in folder.glob(pattern)}
     extra = sorted(set(found) - keep)
     for name in extra:
+        sidecar(found[name]).unlink(missing_ok=True)  # first: a record without its unit would never be found again
         found[name].unlink()
-        sidecar(found[name]).unlink(missing_ok=True)
     return extra
 
 

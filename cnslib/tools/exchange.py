@@ -49,8 +49,8 @@ def bring_in(sources: Sources, wish: dict[str, dict]) -> tuple[Path, accuracy.Ou
     answer the same images, images other than those that were answered, and whatever the files themselves do wrong; after an error an
     earlier import is as it was.
     """
-    demand(wish["base"]["out"] != ".", "base.out", ".", "a folder of its own: the import replaces artifacts and labels there")
-    root = paths.Layout(wish["base"]["out"]).root
+    root, out = paths.Layout(wish["base"]["out"]).root, wish["base"]["out"]
+    demand(root.resolve() != paths.ROOT.resolve(), "base.out", out, "a folder of its own: the import replaces artifacts and labels there")
     with aside(root) as folder:
         seen = take_in(sources, wish, paths.Layout(str(folder)))
     return root / "official.yaml", seen
@@ -60,7 +60,7 @@ def bring_in(sources: Sources, wish: dict[str, dict]) -> tuple[Path, accuracy.Ou
 def aside(root: Path) -> Iterator[Path]:
     """A folder to import into: without an error its parts replace those under `root`, where a part that it lacks goes away."""
     root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root, suffix=".partial") as staging:
+    with tempfile.TemporaryDirectory(dir=root, suffix=".partial") as staging, contextlib.ExitStack() as undo:
         new, old = Path(staging) / "new", Path(staging) / "old"
         yield new
         for part in IMPORTED:
@@ -68,6 +68,8 @@ def aside(root: Path) -> Iterator[Path]:
                 if source.exists():
                     target.parent.mkdir(parents=True, exist_ok=True)
                     source.rename(target)
+                    undo.callback(target.rename, source)  # an error in between puts the earlier import back
+        undo.pop_all()
 
 
 def take_in(sources: Sources, wish: dict[str, dict], layout: paths.Layout) -> accuracy.Outcomes:
@@ -158,7 +160,7 @@ def missing(wish: dict[str, dict], models: list[str], *, reference: str) -> dict
     return found
 
 
-def told(sources: Sources, wish: dict[str, dict], seen: accuracy.Outcomes, left_out: dict[str, str]) -> str:
+def told(sources: Sources, seen: accuracy.Outcomes, left_out: dict[str, str]) -> str:
     """What there is and what there is not, in a few lines."""
     rows, scales = seen.trajectories, ", ".join(f"{scale:g}" for scale in seen.scales)
     absent = sorted(set(pd.read_csv(paths.PUBLISHED / "classifiers43.csv")["model"]) - set(seen.models))
@@ -175,9 +177,11 @@ def told(sources: Sources, wish: dict[str, dict], seen: accuracy.Outcomes, left_
 def rebuild(sources: Sources, overlay: Path) -> int:
     """Imports the authors' data and runs every analysis that they suffice for; returns 0 if all went well."""
     wish = read.read(overlay)
+    lacking = [name for name in ("base", "evaluation", "axes", "line") if name not in wish]
+    demand(not lacking, overlay.name, ", ".join(wish), f"the sections base, evaluation, axes and line; {', '.join(lacking)} is missing")
     target, seen = bring_in(sources, wish)
     left_out = missing(wish, seen.models, reference=read.load(paths.resolve("params.yaml"))["accuracy"].reference)
-    print(told(sources, wish, seen, left_out), flush=True)
+    print(told(sources, seen, left_out), flush=True)
     code = runner.main(["--overlay", str(target), *(step for step in ANALYSES if step not in left_out)])
     if code == 0:
         print(f"figures: {wish['base']['out']}/figures; notebooks with results: {wish['base']['out']}/executed")

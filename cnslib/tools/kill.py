@@ -80,10 +80,11 @@ def overlay(wish: dict[str, dict], name: str) -> Path:
 
 
 def chain(steps: list[str], overlays: dict[str, Path], *, kills: int, seed: int) -> int:
-    """Runs the steps undisturbed and killed; returns how many kills met a running step."""
+    """Runs the steps undisturbed and killed; returns how many kills met a running step. ValueError for fewer kills than steps."""
     run = [sys.executable, "-m", "cnslib.tools.cli", "run"]
     commands = {name: [[*run, "--overlay", str(path), step] for step in steps] for name, path in overlays.items()}
     took = [timed(command) for command in tqdm(commands["undisturbed"], desc="undisturbed")]
+    demand(kills >= len(steps), "--kills", kills, f"{len(steps)} or more: each step is killed at least once")
     generator, met = np.random.default_rng(seed), 0
     for place, command in enumerate(tqdm(commands["killed"], desc="killed")):
         for _ in range(kills // len(steps) + (place < kills % len(steps))):
@@ -97,13 +98,16 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="cns kill", description=__doc__.splitlines()[0])
     parser.add_argument("steps", nargs="+", metavar="STEP", help="a notebook's name without its number, in order")
     parser.add_argument("--overlay", default="smoke.yaml", help="file whose keys replace some of params.yaml (default smoke.yaml)")
-    parser.add_argument("--kills", type=int, default=20, help="how many (default 20)")
+    parser.add_argument("--kills", type=int, help="how many (default one for each step)")
     parser.add_argument("--seed", type=int, default=1, help="of their moments (default 1)")
     options = parser.parse_args(arguments)
     wish = read.read(paths.resolve(options.overlay))
     try:
         met = chain(
-            options.steps, {name: overlay(wish, name) for name in ("undisturbed", "killed")}, kills=options.kills, seed=options.seed
+            options.steps,
+            {name: overlay(wish, name) for name in ("undisturbed", "killed")},
+            kills=options.kills or len(options.steps),
+            seed=options.seed,
         )
         wrong = differing(paths.resolve("build/kill/undisturbed"), paths.resolve("build/kill/killed"))
     except (RuntimeError, ValueError) as error:

@@ -17,16 +17,19 @@ THREADS = (2, 4, 1)
 PYTHON = [sys.executable, "-m"]
 COMMANDS = {  # the smoke chain counts as a test
     "make repro": [[*PYTHON, "cnslib.tools.cli", "reproduce"]],
-    "make test": [["make", "--no-print-directory", "smoke"], [*PYTHON, "pytest", "-n", "2"]],
+    "make test": [
+        ["make", "--no-print-directory", "smoke"],
+        [*PYTHON, "pytest", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"],
+    ],
 }
 
 
 def cells(levels: list[str], *, everything: bool) -> list[tuple[str, int]]:
     """Pairs of a level and a number of threads, the pinned ones last: all, or so many that each level and number comes once."""
     if everything:
-        return list(itertools.product([*(level for level in levels if level != "avx2"), "avx2"], THREADS))
+        return list(itertools.product(sorted(levels, key="avx2".__eq__), THREADS))
     others = [level for level in levels if level != "avx2"]
-    return [*zip(itertools.cycle(others), THREADS[:2], strict=False), ("avx2", 1)]
+    return [*zip(itertools.cycle(others), THREADS[:2], strict=False), *(("avx2", 1) for level in levels if level == "avx2")]
 
 
 def attempt(commands: list[list[str]], variables: dict[str, str]) -> tuple[int, str]:

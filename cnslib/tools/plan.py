@@ -205,7 +205,7 @@ def beside(table: pd.DataFrame, sections: dict[str, Any], counts: list[int]) -> 
 
 def rounded(value: float) -> str:
     """A number of hours or GiB as a reader wants it."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
 
 
 def report(sections: dict[str, Any], *, seconds: float, workers: Sequence[int] = ()) -> str:

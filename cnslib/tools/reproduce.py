@@ -56,9 +56,9 @@ def cached(root: Path, md5: str) -> bytes:
     return (root / ".dvc" / "cache" / "files" / "md5" / md5[:2] / md5[2:]).read_bytes()
 
 
-def current(root: Path) -> dict[str, bytes]:
-    """The results now on disk by path."""
-    found = [path for pattern in WATCHED for path in sorted(root.glob(pattern))]
+def current(root: Path, *patterns: str) -> dict[str, bytes]:
+    """The results now on disk by path: all, or those that match."""
+    found = [path for pattern in patterns or WATCHED for path in sorted(root.glob(pattern))]
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
 
 
@@ -156,7 +156,7 @@ def settled(root: Path, step: str, stored: dict[str, bytes]) -> dict[str, bytes]
     Tokens, sliders and pictures were made from the stored tables to the last bit. A pixel that another processor rounds the other way
     would outdate them all, and they would be made anew, in hours.
     """
-    made = {name: data for name, data in current(root).items() if name.startswith(f"artifacts/{step}/")}
+    made = current(root, f"artifacts/{step}/**/*.parquet")
     own = {name: data for name, data in stored.items() if name.startswith(f"artifacts/{step}/")}
     agreed = compare({name: data for name, data in own.items() if name.endswith(".parquet")}, made)
     if set(agreed.values()) <= set(GOOD):

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import nbclient
 import nbformat
 import papermill
 
@@ -72,6 +73,10 @@ def run(step: str, params: str, overlay: str = "", **how: Any) -> Path:
     except papermill.exceptions.PapermillExecutionError as error:
         keep(making, target)
         raise RuntimeError(f"{step}: {error.ename}: {error.evalue}; see {paths.shown(target)}") from error
+    except nbclient.exceptions.DeadKernelError as error:
+        if making.exists():
+            keep(making, target)
+        raise RuntimeError(f"{step}: its kernel died, as one does that runs out of memory; see {paths.shown(target)}") from error
     finally:
         making.unlink(missing_ok=True)
     return target

@@ -16,9 +16,8 @@ from cnslib.core import seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.models.encoders import FORMAT
 from cnslib.world import diffusion, redrawing, scenes
-from cnslib.world.training import Schedule, fit
+from cnslib.world.training import MEAN, STD, Schedule, fit, normalise
 
-MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
 SEVERITIES = (0.15, 1.0)  # of the shifts of rendered scenes, where nothing else is said
 
 
@@ -64,11 +63,6 @@ def one_of_each(garments: scenes.Garments, key: tuple, *, severities: Sequence[f
     style = "catalog" if torch.rand(1, generator=g) < 0.4 else "web"
     image = scenes.render(garments.grey[rows], keys, style=style, shift=names, severity=severity)
     return scenes.Batch(image, labels, shifts, severity, garments.classes)
-
-
-def normalise(image: Tensor) -> Tensor:
-    """Images in [0, 1] to the model's input."""
-    return (image - MEAN[0]) / STD[0]
 
 
 def matching(similarity: Float[Tensor, "images texts"], text: Int[Tensor, "images"]) -> Tensor:

@@ -1,10 +1,11 @@
-"""mini-SD: a Stable Diffusion pipeline of a few million parameters, trained on captioned web scenes (design section 2)."""
+"""mini-SD: a Stable Diffusion pipeline of a few million parameters, trained on captioned web scenes."""
 
 import json
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import joblib
 import torch
@@ -17,10 +18,11 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from cnslib.core import seeds, units
+from cnslib.core import kinds, paths, seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.settings.read import Run
 from cnslib.world import autoencoder, scenes
-from cnslib.world.training import Schedule, fit
+from cnslib.world.training import Schedule, fit, keyed, place
 
 CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
 PART = 256  # scenes that are rendered together
@@ -153,6 +155,15 @@ def token_table(tokens: CLIPTokenizer, classes: Sequence[str] = scenes.CLASSES) 
     return tokens([*captions(classes), ""], padding="max_length", max_length=CONTEXT, return_tensors="pt").input_ids
 
 
+def place_of(run: Run) -> dict[str, Any]:
+    """Device, checkpoint and latents of notebook 20: what decides each file stands in its name, the VAE too."""
+    own = run.settings
+    vae = units.file_digest(paths.MODELS / "mini-sd" / "vae" / "diffusion_pytorch_model.safetensors")
+    seen = own.images, own.severities, own.seed, run.base.classes, vae
+    cache = keyed(paths.CHECKPOINTS, "web-latents", kinds.AUTOENCODER, *seen, ending=".safetensors")
+    return place(run, kinds.DIFFUSION, vae) | {"cache": cache}
+
+
 def train(
     vae: AutoencoderKL,
     garments: scenes.Garments,
@@ -163,19 +174,19 @@ def train(
     images: int,
     caption_dropout: float,
     schedule: Schedule,
-    folder: Path,
+    checkpoint: Path,
+    cache: Path,
     device: str = "cpu",
     severities: Sequence[float] = (0.4, 1.0),
     ranks: int = 1,
 ) -> StableDiffusionPipeline:
     """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance.
 
-    On a CPU `ranks` threads share each batch; a card takes it whole.
+    `checkpoint` keeps the training and `cache` the latents. On a CPU `ranks` threads share each batch; a card takes it whole.
     """
     ranks = ranks if device == "cpu" else 1
     torch.manual_seed(schedule.seed)
     tokens, levels = tokenizer(garments.classes), scheduler()
-    cache = folder / "web_latents.safetensors"
     data = web_latents(vae, garments, images=images, severities=severities, seed=schedule.seed, cache=cache)
     ids = token_table(tokens, garments.classes).to(device)
     denoiser = unet(channels, width=width, latent_channels=vae.config.latent_channels)
@@ -195,7 +206,7 @@ def train(
             output = model(noisy.to(device), t.to(device), ids[caption[mine].to(device)])
         return F.mse_loss(output.float(), target.to(device))
 
-    trained = fit(model, loss, schedule=schedule, checkpoint=folder / "diffusion.pt", ranks=ranks).cpu()
+    trained = fit(model, loss, schedule=schedule, checkpoint=checkpoint, ranks=ranks).cpu()
     trained.unet.set_attn_processor(AttnProcessor2_0())
     return assemble(vae, tokens, trained, levels)
 

@@ -15,10 +15,11 @@ from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from cnslib.core import seeds, units, workers
+from cnslib.core import kinds, paths, seeds, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.settings.read import Run
 from cnslib.models import text_to_image
-from cnslib.world import scenes
+from cnslib.world import scenes, training
 
 STYLES = ("web", "catalog")  # of every other scene
 
@@ -154,15 +155,16 @@ def replaced(batch: scenes.Batch, places: slice | Tensor, redrawn: Redrawn, rows
     return scenes.Batch(image, label, shift, severity, batch.classes)
 
 
-def place(folder: Path, pool: str) -> Path:
-    """The file of the pictures of one pool."""
-    return folder / f"redrawn-{pool}.safetensors"
+def place(run: Run, pool: str) -> Path:
+    """The file of the pictures of one pool: others by another mini-SD or for other settings of notebook 25 do not lie there."""
+    decided = run.redrawing, run.base.classes, units.directory_digest(paths.MODELS / "mini-sd")
+    return training.keyed(paths.CHECKPOINTS, f"redrawn-{pool}", kinds.REDRAWN, *decided, ending=".safetensors")
 
 
-def stored(folder: Path, pool: str, *, share: float) -> Redrawn | None:
-    """The pictures of one pool, where a share of a training is to be such. FileNotFoundError where they have not been made."""
+def stored(path: Path, *, share: float) -> Redrawn | None:
+    """The pictures of a file, where a share of a training is to be such. FileNotFoundError where they have not been made."""
     if not share:
         return None
-    if not place(folder, pool).exists():
-        raise FileNotFoundError(f"{place(folder, pool)} does not exist; notebooks/world/25_redrawing.ipynb makes it")
-    return Redrawn(**load_file(place(folder, pool)))
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; notebooks/world/25_redrawing.ipynb makes it")
+    return Redrawn(**load_file(path))

@@ -1,6 +1,6 @@
-"""The mini world's renderer: real Fashion-MNIST garments as colour scenes with exact masks (design section 2).
+"""The mini world's renderer: real Fashion-MNIST garments as colour scenes with exact masks.
 
-Three disjoint garment pools exist. *web* garments, captioned and in all shifts, train the text-to-image and text-image models;
+Four disjoint garment pools exist. *web* garments, captioned and in all shifts, train the text-to-image and text-image models;
 *catalog* garments, unshifted, train the classifiers; *heldout* garments are never trained on; *judge* garments train the oracle.
 Every image owns one generator, so its pixels depend on its key alone and not on the batch it is rendered in.
 """

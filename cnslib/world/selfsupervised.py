@@ -16,9 +16,7 @@ from torch import Tensor, nn
 from cnslib.core import seeds
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.world import redrawing, scenes
-from cnslib.world.training import Schedule, fit
-
-MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
+from cnslib.world.training import Schedule, fit, normalise
 
 
 class Learner(nn.Module):
@@ -31,7 +29,7 @@ class Learner(nn.Module):
 
     def forward(self, image: Tensor) -> Float[Tensor, "batch 64"]:
         """Projections of images in [0, 1]."""
-        return self.head(self.backbone((image - MEAN[0]) / STD[0]))
+        return self.head(self.backbone(normalise(image)))
 
 
 def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int) -> list[Float[Tensor, "batch 3 64 64"]]:
@@ -99,7 +97,7 @@ def train(
 @torch.no_grad()
 def features(backbone: nn.Module, image: Float[Tensor, "batch 3 64 64"]) -> Float[Tensor, "batch width"]:
     """L2-normalised features of images in [0, 1]."""
-    parts = [backbone.eval()((part - MEAN[0]) / STD[0]) for part in image.split(256)]
+    parts = [backbone.eval()(normalise(part)) for part in image.split(256)]
     return nn.functional.normalize(torch.cat(parts), dim=1)
 
 

@@ -58,8 +58,8 @@ def plush_toy_style(scene, amount: Severity, draws) -> Image:
     tint = lerp(blur(image, 3.5), hsv(draws.uniforms[:, 21], 0.38, 1.0), 0.6)
     toy = lerp(blur(lerp(scene.background, 1.0, 0.5), 2), tint * light, body)
     for dx in (-5.5, 5.5):
-        toy = disc(toy, centre(mask), draws, offset=(-3.0, dx), radius=2.6, tone=0.06)
-        toy = disc(toy, centre(mask), draws, offset=(-3.8, dx + 0.8), radius=0.9, tone=0.98)
+        toy = disc(toy, centre(mask), offset=(-3.0, dx), radius=2.6, tone=0.06)
+        toy = disc(toy, centre(mask), offset=(-3.8, dx + 0.8), radius=0.9, tone=0.98)
     return lerp(scene.image, toy, ramp(amount, 0, 0.85))
 
 
@@ -70,7 +70,7 @@ def centre(mask: Tensor) -> tuple[Tensor, Tensor]:
     return (mask * y).sum((2, 3), keepdim=True) / total, (mask * x).sum((2, 3), keepdim=True) / total
 
 
-def disc(image: Image, at, draws, *, offset: tuple[float, float], radius: float, tone: float) -> Image:
+def disc(image: Image, at, *, offset: tuple[float, float], radius: float, tone: float) -> Image:
     """Paints a soft grey disc at a place given as centre plus an offset in lengths."""
     y, x = grid(image.shape[-1], image)
     distance = ((y - at[0] - offset[0] / 64).square() + (x - at[1] - offset[1] / 64).square()).sqrt() * 64

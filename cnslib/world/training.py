@@ -1,6 +1,7 @@
 """The training loop of every base model: AdamW, one-cycle schedule, moving average of the weights, resume after a kill.
 
-A step draws its data from a generator of (name, seed, step), so a resumed run continues with the very batches it would have seen.
+A step draws its data from a generator of (name, seed, step), and a checkpoint holds the state of torch's own generators: a resumed run
+continues with the very batches, and the dropout, that it would have seen.
 `train` is the supervised form, from any start with any augmentation: web pre-training, fine-tuning and DeiT's recipe.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import timm
@@ -24,7 +25,8 @@ from torch import Tensor, nn
 from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
 from tqdm.auto import trange
 
-from cnslib.core import seeds, units
+from cnslib.core import paths, seeds, units
+from cnslib.core.settings.read import Run
 from cnslib.world import scenes
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -117,19 +119,35 @@ def blend(average: nn.Module, model: nn.Module, *, weight: float) -> None:
         kept.copy_(current)
 
 
+def keyed(folder: Path, name: str, recipe: units.Recipe, *decided, ending: str = ".pt") -> Path:
+    """A file that is found for the same recipe and `decided` values alone: its name holds a digest of them."""
+    return folder / f"{name}-{recipe.stamp(*decided)[:12]}{ending}"
+
+
+def place(run: Run, recipe: units.Recipe, *inputs: str) -> dict[str, Any]:
+    """Device and checkpoint of a step's training: one with other settings, classes, recipe or `inputs` does not find the latter."""
+    checkpoint = keyed(paths.CHECKPOINTS, run.step, recipe, run.settings, run.base.classes, *inputs)
+    return {"checkpoint": checkpoint, "device": run.base.device}
+
+
 def store(state: dict, checkpoint: Path, step: int) -> None:
-    """Writes a checkpoint atomically."""
+    """Writes a checkpoint atomically, with the state of torch's generators: dropout and a VAE's samples are drawn from them."""
+    chance = {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()}
     with units.atomic(checkpoint) as partial:
-        torch.save({"step": step} | {key: part.state_dict() for key, part in state.items()}, partial)
+        torch.save({"step": step, "chance": chance} | {key: part.state_dict() for key, part in state.items()}, partial)
 
 
 def restore(state: dict, checkpoint: Path) -> int:
-    """Loads a checkpoint where there is one; returns the step to continue with."""
+    """Loads a checkpoint where there is one; returns the step to continue with. ValueError for one that another version has written."""
     if not checkpoint.exists():
         return 0
     saved = torch.load(checkpoint, weights_only=True)
+    if saved.keys() != {"step", "chance", *state}:
+        raise ValueError(f"{checkpoint} holds {', '.join(saved)}; accepted: step, chance, {', '.join(state)}. Delete it to start anew")
     for key, part in state.items():
         part.load_state_dict(saved[key])
+    torch.set_rng_state(saved["chance"]["cpu"])
+    torch.cuda.set_rng_state_all(saved["chance"]["cuda"][: torch.cuda.device_count()])
     return saved["step"]
 
 

@@ -46,19 +46,6 @@ def train_classifier(garments: scenes.Garments, *, architecture: str, arguments:
     return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu()
 
 
-def build(garments: scenes.Garments, name: str, options: dict, *, schedule: Schedule, checkpoints: Path, models: Path, device: str):
-    """Trains and saves one classifier of the zoo; `options` holds its steps, its timm architecture and the arguments of that.
-
-    The schedule gives everything but the steps.
-    """
-    arguments = {key: value for key, value in options.items() if key not in ("steps", "architecture")}
-    architecture, own = options["architecture"], dataclasses.replace(schedule, steps=options["steps"])
-    checkpoint = checkpoints / f"classifiers-{name}.pt"
-    model = train_classifier(garments, architecture=architecture, arguments=arguments, schedule=own, checkpoint=checkpoint, device=device)
-    save(model, models / "classifiers" / name, architecture=architecture, arguments=arguments)
-    return model
-
-
 def train_oracle(
     garments: scenes.Garments,
     *,
@@ -224,13 +211,15 @@ def plain(settings: Zoo) -> list[Member]:
 
 def plain_member(name: str, options: dict, schedule: Schedule) -> Member:
     """A classifier trained from scratch on catalog scenes by the zoo's recipe."""
+    network, own = network_of(options), dataclasses.replace(schedule, steps=options["steps"])
+    decided = {**dataclasses.asdict(schedule), **options}
 
     def train(run: Run) -> dict:
-        place: dict = {"checkpoints": run.checkpoints, "models": run.models, "device": run.device}
-        build(run.garments("catalog"), name, options, schedule=schedule, **place)
+        where: dict = {"checkpoint": checkpoint(run, name, kinds.PLAIN, decided), "device": run.device, "schedule": own}
+        save(train_classifier(run.garments("catalog"), **network, **where), run.models / "classifiers" / name, **network)
         return {}
 
-    return Member(name, {**dataclasses.asdict(schedule), **options}, kinds.PLAIN, train)
+    return Member(name, decided, kinds.PLAIN, train)
 
 
 def augmented(settings: Augmentation) -> list[Member]:
@@ -250,7 +239,7 @@ def augmented_member(name: str, options: dict, strong: training.Strong, schedule
         training.begin(schedule.seed)
         garments = run.garments("catalog")
         model = timm.create_model(network["architecture"], num_classes=len(garments.classes), **network["arguments"])
-        where: dict = {"checkpoint": checkpoint(run, name, decided), "device": run.device, "schedule": schedule}
+        where: dict = {"checkpoint": checkpoint(run, name, kinds.AUGMENTED, decided), "device": run.device, "schedule": schedule}
         trained = training.train(model, garments, name="augmented", style="catalog", augment=strong, **where)
         save(trained, run.models / "classifiers" / name, **network)
         return {}
@@ -282,7 +271,8 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
 
     def train(run: Run) -> dict:
         folder = run.models / "classifiers" / name
-        where = {"checkpoint": checkpoint(run, f"pretraining-{objective}", [past, settings.network]), "device": run.device}
+        state = checkpoint(run, f"pretraining-{objective}", kinds.PRETRAINED[objective], [past, settings.network])
+        where = {"checkpoint": state, "device": run.device}
         start = pretrain(objective, run, network_of(settings.network), past, **where)
         if adaptation == "zero_shot":
             contrastive.save(start[0], start[1], folder, classes=run.garments(OBJECTIVES[objective][1]).classes)
@@ -309,7 +299,10 @@ def adapt(adaptation: str, name: str, backbone: nn.Module, run: Run, decided: di
     if adaptation == "probe":
         return pretraining.probe(run.garments("catalog"), backbone, network, seed=decided["seed"], device=run.device, **own)
     schedule = schedule_of({key: decided[key] for key in SHARED} | own)
-    where: dict = {"checkpoint": checkpoint(run, f"finetuning-{name}", decided), "device": run.device}
+    where: dict = {
+        "checkpoint": checkpoint(run, f"finetuning-{name}", kinds.PRETRAINED[decided["objective"]], decided),
+        "device": run.device,
+    }
     return pretraining.finetune(run.garments("catalog"), backbone, network, schedule=schedule, **where)
 
 
@@ -359,6 +352,6 @@ def network_of(options: dict) -> dict:
     return {"architecture": options["architecture"], "arguments": arguments}
 
 
-def checkpoint(run: Run, name: str, decided: object) -> Path:
-    """A checkpoint that other options do not find."""
-    return run.checkpoints / f"{name}-{units.digest(decided)[:8]}.pt"
+def checkpoint(run: Run, name: str, recipe: units.Recipe, decided: object) -> Path:
+    """A checkpoint that other options, another recipe or other classes do not find."""
+    return training.keyed(run.checkpoints, name, recipe, decided, list(run.garments("catalog").classes))

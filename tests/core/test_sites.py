@@ -29,8 +29,10 @@ def test_the_latest_cost_of_a_piece_is_read_and_those_of_other_parameters_are_no
 def test_half_a_line_of_a_killed_run_is_passed_over(tmp_path):
     sites.Site(tmp_path, "these").note("sliders", "heavy_snow/coat", 1, COST)
     with open(tmp_path / sites.COSTS, "a") as stream:
-        stream.write('{"work": "sliders", "na\n7\n')
+        stream.write('7\n{"work": "sliders", "na')
     assert len(sites.costs(tmp_path, "these")) == 1
+    sites.Site(tmp_path, "these").note("sliders", "heavy_snow/bag", 1, COST)
+    assert sites.costs(tmp_path, "these")["name"].tolist() == ["heavy_snow/coat", "heavy_snow/bag"]
 
 
 def test_nothing_is_noted_without_a_folder_and_nothing_read_where_none_was(tmp_path, monkeypatch):

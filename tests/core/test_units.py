@@ -85,6 +85,8 @@ def test_a_shelf_asks_for_what_is_missing_damaged_or_outdated_and_deletes_the_re
     stamps = {key: (f"{key}.txt", RECIPE.stamp(key, "new" if key == "c" else "")) for key in "abcd"}
     assert units.Shelf(tmp_path, stamps, "*.txt").waiting() == ["a", "b", "c"]
     assert not any(path.exists() for path in leftovers) and shelf["d"].done
+    units.sidecar(shelf["d"].path).write_bytes(b"\xff\xfe")
+    assert units.Shelf(tmp_path, {"d": ("d.txt", shelf["d"].made_from)}, "*.txt").waiting() == ["d"]
 
 
 def test_a_killed_run_loses_one_unit(tmp_path):

@@ -1,7 +1,9 @@
 """The authors' data in and ours out, through the commands: figures from foreign files, the identity, one clear error each."""
 
+import errno
 import itertools
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -187,10 +189,35 @@ def test_an_import_that_fails_half_way_leaves_the_earlier_one_and_one_without_im
     assert not [name for name in files() if "generation" in name or "convnext" in name]
 
 
-def test_the_committed_results_are_never_imported_over(foreign, overlay):
-    wish = read.read(overlay) | {"base": read.read(overlay)["base"] | {"out": "."}}
-    with pytest.raises(ValueError, match=r"base.out: '\.' is not accepted; accepted: a folder of its own"):
+def test_an_import_that_cannot_be_put_in_place_puts_the_earlier_one_back(tmp_path, monkeypatch):
+    for part in exchange.IMPORTED:
+        (tmp_path / part).mkdir(parents=True)
+    rename = Path.rename
+
+    def full(source: Path, target: Path) -> None:
+        if source.match("new/labels.json"):
+            raise OSError(errno.ENOSPC, "no space")
+        rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OSError, match="no space"), exchange.aside(tmp_path) as new:
+        for part in exchange.IMPORTED:
+            (new / part / "own").mkdir(parents=True)
+    assert all((tmp_path / part).is_dir() and not list((tmp_path / part).iterdir()) for part in exchange.IMPORTED)
+    assert {path.name for path in tmp_path.iterdir()} == {"artifacts", "labels.json", "official.yaml"}
+
+
+@pytest.mark.parametrize("out", [".", "./", str(paths.ROOT)])
+def test_the_committed_results_are_never_imported_over(foreign, overlay, out):
+    wish = read.read(overlay) | {"base": read.read(overlay)["base"] | {"out": out}}
+    with pytest.raises(ValueError, match=rf"base.out: '{re.escape(out)}' is not accepted; accepted: a folder of its own"):
         exchange.bring_in(exchange.Sources(foreign[0]), wish)
+
+
+def test_an_overlay_without_a_section_that_is_needed_is_refused(foreign, capsys):
+    assert exchange.main(["official", str(foreign[0]), "--overlay", "benchmark.yaml"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: benchmark.yaml: ") and said.endswith("is missing\n") and said.count("\n") == 1
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path, overlay, capsys):

@@ -76,6 +76,9 @@ def test_kills_are_dealt_to_the_steps_in_turn(monkeypatch):
     monkeypatch.setattr(kill, "timed", lambda command: ran.append(command[-1]) or 10.0)
     monkeypatch.setattr(kill, "killed", lambda command, after: moments.append((command[-1], after)) or True)
     overlays = dict.fromkeys(("undisturbed", "killed"), paths.resolve("smoke.yaml"))
+    with pytest.raises(ValueError, match="--kills: 2 is not accepted; accepted: 3 or more"):
+        kill.chain(["world", "sliders", "line"], overlays, kills=2, seed=1)
+    ran.clear()
     assert kill.chain(["world", "sliders", "line"], overlays, kills=5, seed=1) == 5
     assert [step for step, _ in moments] == ["world", "world", "sliders", "sliders", "line"]
     assert ran == ["world", "sliders", "line"] * 2

@@ -15,6 +15,11 @@ def test_each_level_and_each_pinned_number_of_threads_comes_once(levels):
     assert found[-1] == ("avx2", 1)
 
 
+def test_a_level_that_the_processor_lacks_is_never_tried():
+    assert matrix.cells(["default"], everything=False) == [("default", 2), ("default", 4)]
+    assert matrix.cells(["default"], everything=True) == [("default", count) for count in matrix.THREADS]
+
+
 def test_everything_is_every_level_with_every_number_of_threads():
     found = matrix.cells(["default", "avx2", "avx512"], everything=True)
     assert len(set(found)) == len(found) == 3 * len(matrix.THREADS)

@@ -62,6 +62,10 @@ def test_the_bisection_asks_for_no_more_than_its_bound(mini):
     assert found(mini)["images at most"].units == 48 * 32 + 6 * 35
 
 
+def test_hours_are_told_with_two_digits_or_as_whole_numbers():
+    assert [plan.rounded(value) for value in (0.123, 9.94, 9.96, 99.7, 1234.5)] == ["0.12", "9.9", "10", "100", "1,234"]
+
+
 def test_hours_are_passes_times_rate():
     rate = rates.Rate(passing=3.6, slider_passing=36.0, slider_training=360.0, inversion_training=7.2, decoding=0.36, memory=0)
     works = [

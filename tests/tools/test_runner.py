@@ -73,6 +73,12 @@ def test_a_failing_notebook_raises_and_stays_for_reading(repository):
     assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
 
 
+def test_a_kernel_that_dies_is_named_with_its_step_and_the_notebook_stays_for_reading(repository):
+    with pytest.raises(RuntimeError, match=r"world: its kernel died, .*; see executed/00_world\.ipynb"):
+        runner.run("world", **world(repository, "import os\nprint('alive', flush=True)\nos._exit(9)"))
+    assert "os._exit" in (repository / "executed" / "00_world.ipynb").read_text()
+
+
 def test_a_notebook_that_takes_values_in_the_place_of_files_is_refused(repository):
     files = world(repository, "seed", cell="params = None\nseed = 1")
     with pytest.raises(ValueError, match="the parameters cell must hold params and overlay, and nothing else"):

@@ -25,6 +25,11 @@ def test_units_of_older_code_and_of_earlier_recipes_are_listed(tmp_path, capsys)
     assert f"no recipe: 1 units, {stale.EARLIER}\n  bare\n" in said and "present" not in said and present.done
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path, capsys):
+    assert stale.main([str(tmp_path / "nowhere")]) == 2
+    assert "nowhere' is not accepted; accepted: a folder with units" in capsys.readouterr().err
+
+
 def test_nothing_to_list_is_said_in_one_line(tmp_path, capsys):
     unit(tmp_path, "present")
     stale.main([str(tmp_path)])

@@ -22,7 +22,16 @@ def mini_sd(tmp_path_factory):
     torch.manual_seed(0)
     vae = autoencoder.build((8, 8, 8), latent_channels=4)
     pipe = diffusion.train(
-        vae, garments(), channels=(16, 16, 16), width=32, layers=1, images=8, caption_dropout=0.5, schedule=SCHEDULE, folder=folder
+        vae,
+        garments(),
+        channels=(16, 16, 16),
+        width=32,
+        layers=1,
+        images=8,
+        caption_dropout=0.5,
+        schedule=SCHEDULE,
+        checkpoint=folder / "unfinished.pt",
+        cache=folder / "latents.safetensors",
     )
     pipe.save_pretrained(folder / "model")
     return folder / "model"

@@ -58,18 +58,18 @@ def test_a_picture_depends_on_its_own_noise_and_not_on_its_neighbours(pipe, imag
 
 def test_every_caption_is_drawn_equally_often_at_every_strength_and_only_once(pipe, tmp_path, monkeypatch):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-    cache = redrawing.place(tmp_path, "web")
+    cache = tmp_path / "web.safetensors"
     with pytest.raises(FileNotFoundError, match="25_redrawing"):
-        redrawing.stored(tmp_path, "web", share=0.5)
+        redrawing.stored(cache, share=0.5)
     drawn = redrawing.make(pipe, few(), pool="web", strengths=[0.0, 0.5], **WAY, cache=cache)
     caption = drawn.label * 15 + drawn.shift
     assert torch.bincount(caption).tolist() == [4] * 30 and len(drawn.within(0.4).label) == 60
     assert (drawn.severity[drawn.shift == len(SHIFTS)] == 0).all()
     assert drawn.severity[drawn.shift < len(SHIFTS)].min() >= 0.3 and drawn.severity.max() <= 0.85
     assert torch.equal(torch.from_numpy(few().labels)[drawn.garment], drawn.label)
-    stored = redrawing.stored(tmp_path, "web", share=0.5)
+    stored = redrawing.stored(cache, share=0.5)
     assert all(torch.equal(value, getattr(stored, key)) for key, value in vars(drawn).items())
-    assert redrawing.stored(tmp_path, "web", share=0.0) is None
+    assert redrawing.stored(cache, share=0.0) is None
 
 
 def pictures(strength):

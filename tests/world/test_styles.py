@@ -60,6 +60,6 @@ def test_the_centre_of_a_mask_is_its_centre_of_mass():
 def test_a_disc_has_the_tone_and_area_that_were_asked_for():
     image = torch.zeros(1, 3, 64, 64)
     at = (torch.full((1, 1, 1, 1), 0.5),) * 2
-    painted = styles.disc(image, at, None, offset=(8.0, -8.0), radius=6.0, tone=0.5)
+    painted = styles.disc(image, at, offset=(8.0, -8.0), radius=6.0, tone=0.5)
     assert painted[0, :, 40, 24].tolist() == [0.5] * 3
     assert (painted[0, 0] / 0.5).sum().item() == pytest.approx(3.14159 * 36, rel=0.03)

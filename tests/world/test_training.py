@@ -1,17 +1,20 @@
 """The training loop of the base models, on a two-parameter model."""
 
+import dataclasses
 from functools import partial
 
 import pytest
 import torch
 from torch import nn
 
+from cnslib.core import kinds, paths
+from cnslib.core.settings import read
 from cnslib.world import training
 
 SCHEDULE = training.Schedule(steps=40, batch_size=1, learning_rate=0.1, weight_decay=0.0, average=0.5)
 
 
-def problem(*, dies_at: int | None = None):
+def problem(*, dies_at: int | None = None, dropout: bool = False):
     """A line to fit to y = 3 x + 1 from one point per step, drawn from the step's own generator."""
     torch.manual_seed(0)
     model = nn.Linear(1, 1)
@@ -20,7 +23,8 @@ def problem(*, dies_at: int | None = None):
         if step == dies_at:
             raise KeyboardInterrupt
         x = torch.randn(8, 1, generator=torch.Generator().manual_seed(step))
-        return (model(x) - (3 * x + 1)).square().mean()
+        seen = nn.functional.dropout(x, 0.1) if dropout else x  # from torch's own generator, as a network's
+        return (model(seen) - (3 * x + 1)).square().mean()
 
     return model, loss
 
@@ -32,15 +36,39 @@ def test_the_loss_falls_and_the_average_is_close_to_the_solution(tmp_path):
     assert averaged.weight.item() == pytest.approx(3, abs=0.05) and averaged.bias.item() == pytest.approx(1, abs=0.05)
 
 
-def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(tmp_path):
-    model, loss = problem()
+@pytest.mark.parametrize("dropout", [False, True])
+def test_a_killed_training_ends_with_the_weights_of_an_undisturbed_one(dropout, tmp_path):
+    model, loss = problem(dropout=dropout)
     whole = training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "whole.pt", every=10)
-    model, loss = problem(dies_at=27)
+    model, loss = problem(dies_at=27, dropout=dropout)
     with pytest.raises(KeyboardInterrupt):
         training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "killed.pt", every=10)
-    model, loss = problem()
+    model, loss = problem(dropout=dropout)
     resumed = training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "killed.pt", every=10)
     assert torch.equal(whole.weight, resumed.weight) and torch.equal(whole.bias, resumed.bias)
+
+
+def test_a_checkpoint_of_another_version_is_named_and_kept(tmp_path):
+    model, loss = problem()
+    torch.save({"step": 40}, tmp_path / "old.pt")
+    with pytest.raises(ValueError, match=r"old\.pt holds step; accepted: step, chance, model, optimizer, pace, average\. Delete it"):
+        training.fit(model, loss, schedule=SCHEDULE, checkpoint=tmp_path / "old.pt")
+    assert (tmp_path / "old.pt").exists()
+
+
+def test_other_settings_classes_recipes_and_inputs_find_no_checkpoint_and_the_same_find_it():
+    """Of the autoencoder, as notebook 10 asks for it: with a new seed it would else take the finished weights of the old one."""
+    files = (paths.ROOT / "world.yaml",)
+    run = read.Run("autoencoder", read.load(*files), files)
+    base, settings = run.base, run.settings
+    others = [
+        {"autoencoder": dataclasses.replace(settings, seed=settings.seed + 1)},
+        {"base": dataclasses.replace(base, classes=base.classes[:2])},
+    ]
+    found = [training.place(read.Run(run.step, run.sections | other, files), kinds.AUTOENCODER) for other in [{}, *others]]
+    found += [training.place(run, dataclasses.replace(kinds.AUTOENCODER, number=99)), training.place(run, kinds.AUTOENCODER, "drawn")]
+    assert len({place["checkpoint"] for place in found}) == 5
+    assert training.place(run, kinds.AUTOENCODER) == found[0] and found[0]["device"] == "cpu"
 
 
 def test_a_watch_sees_the_average_at_every_place_and_at_the_end_also_of_a_resumed_training(tmp_path):

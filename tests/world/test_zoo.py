@@ -11,6 +11,7 @@ import timm
 import torch
 from golden_units import difference
 from PIL import Image
+from safetensors.torch import load_file
 from tiny_garments import VIT, few, garments
 
 from cnslib.core import paths
@@ -67,6 +68,18 @@ def test_other_options_changed_weights_and_another_recipe_ask_for_a_new_training
     else:
         (run.models / member.folder / "model.safetensors").write_bytes(b"")
     assert not zoo.done(member, run)
+
+
+def test_a_classifier_with_other_options_does_not_take_the_weights_of_the_finished_training(run):
+    """The checkpoint of the first is complete, and stays."""
+    weights = {}
+    for settings in (TINY, TINY | {"learning_rate": 2e-3}, TINY):
+        member = zoo.plain(Zoo({"one": {"steps": 2, **VIT}}, **settings))[0]
+        zoo.build_member(member, run, quality_images=8)
+        weights[member.options["learning_rate"], len(weights)] = load_file(run.models / member.folder / "model.safetensors")
+    first, other, again = weights.values()
+    assert all(torch.equal(first[key], again[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
 
 
 def test_the_number_of_weights_is_that_of_the_stored_file(run):

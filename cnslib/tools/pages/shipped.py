@@ -20,7 +20,7 @@ base, settings = run.base, replace(run.settings, per_caption=2)
 run"""
 ONE = """pipe = text_to_image.load_pipeline(paths.MODELS / "mini-sd", base.device)
 pools = {"web": scenes.garments(paths.GARMENTS, "web", base.classes)}
-files = {"web": redrawing.place(paths.CHECKPOINTS, "web")}"""
+files = {"web": redrawing.place(run, "web")}"""
 # By notebook and cell, what is run in place of a training.
 LOADED = {
     "10_autoencoder": {

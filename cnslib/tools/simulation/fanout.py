@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import simpy
 
+from cnslib.core.names import demand
 from cnslib.core.settings.analyses import Trouble
 
 
@@ -32,6 +33,9 @@ class Run:
         self.environment = simpy.Environment()
         self.waiting = simpy.Store(self.environment)
         self.hours = durations(stage, trouble.spread, rng)
+        room = trouble.walltime - trouble.loading
+        if self.hours.max(initial=0.0) > room:
+            raise ValueError(f"{stage.name}: its longest unit takes {self.hours.max():.2g} hours; accepted: {room:g}, what loading leaves")
         self.waiting.items = list(range(stage.units))
         self.done, self.lost, self.finished = 0, 0.0, self.environment.event()
         for _ in range(workers):
@@ -75,8 +79,9 @@ def durations(stage: Stage, spread: float, rng: np.random.Generator) -> np.ndarr
 def simulate(stages: Sequence[Stage], workers: int, trouble: Trouble, *, seed: int) -> pd.DataFrame:
     """One row per stage: units, wall hours, share of the workers' hours that ended up in a unit, and the share that was cut off.
 
-    ValueError names a stage whose units hardly fit into a block: they would be cut off for ever.
+    ValueError names a stage whose units hardly fit into a block, as they would be cut off for ever, and fewer workers than one.
     """
+    demand(workers >= 1, "workers", workers, "1 or more")
     rows = []
     for number, stage in enumerate(stages):
         if not fits(stage, trouble):

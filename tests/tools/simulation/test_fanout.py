@@ -52,6 +52,14 @@ def test_a_unit_that_hardly_fits_into_a_block_is_refused():
         fanout.simulate([Stage("sliders", 1, 13.0)], 1, TROUBLE, seed=1)
 
 
+def test_a_unit_that_never_ends_in_what_loading_leaves_of_a_block_is_refused():
+    tight = dataclasses.replace(TROUBLE, walltime=2.0, loading=1.5, spread=0.0)
+    with pytest.raises(ValueError, match=r"sliders: its longest unit takes 1 hours; accepted: 0\.5, what loading leaves"):
+        fanout.simulate([Stage("sliders", 1, 1.0)], 1, tight, seed=1)
+    with pytest.raises(ValueError, match=r"workers: 0 is not accepted; accepted: 1 or more"):
+        fanout.simulate([Stage("sliders", 1, 1.0)], 0, TROUBLE, seed=1)
+
+
 def test_durations_have_their_mean_and_spread():
     found = fanout.durations(Stage("sliders", 20_000, 2.0), 0.1, np.random.default_rng(1))
     assert found.mean() == pytest.approx(2.0, rel=0.01) and found.std() == pytest.approx(0.2, rel=0.05)
