@@ -55,7 +55,7 @@ SLIDERS = Recipe("sliders", 1, ("cnslib.method.sliders", "cnslib.models.adapters
 FAST_SLIDERS = Recipe("sliders-fast", 1, ("cnslib.method.recipes", "cnslib.method.sliders_fast"), (SLIDERS,))
 GRADED_SLIDERS = Recipe("sliders-graded", 1, ("cnslib.method.recipes", "cnslib.method.sliders_graded"), (SLIDERS,))
 RELEASED_SLIDERS = Recipe(
-    "sliders-released", 1, ("cnslib.method.recipes", "cnslib.method.sliders_released", "cnslib.models.kohya"), (SLIDERS,)
+    "sliders-released", 2, ("cnslib.method.recipes", "cnslib.method.sliders_released", "cnslib.models.kohya"), (SLIDERS,)
 )
 GIVEN_SLIDERS = Recipe("given-sliders", 1, ("cnslib.method.provision", "cnslib.models.kohya"))
 GENERATION = Recipe("generation", 1, ("cnslib.method.generation", "cnslib.models.adapters", "cnslib.models.text_to_image"))

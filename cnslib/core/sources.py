@@ -115,7 +115,15 @@ def named(key: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, FileNotFoundError) as error:
-        raise type(error)(f"{key}: {error}") from error
+        raise (FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError)(f"{key}: {error}") from error
+
+
+def document(path: Path, *, key: str) -> Any:
+    """What a JSON file holds. ValueError names the parameter and a file that is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{key}: {path} is no JSON file ({error}); copy it again") from None
 
 
 MANIFEST = "manifest.json"

@@ -20,7 +20,7 @@ from cnslib.core import tables, units
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.tables import kept_schema
 from cnslib.data import archives
-from cnslib.data.official import IDENTIFIERS, NAME, class_of, image_name, shift_of
+from cnslib.data.official import IDENTIFIERS, NAME, class_of, image_name, require_official, shift_of
 
 COLUMNS = ("pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale")
 PREPROCESSING = "paper"  # ImageNet statistics for every model, as `classifiers.paper_settings` has it
@@ -54,7 +54,7 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
         for model, files in tqdm(asked.items(), desc="answers", disable=None):
             parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in files]
             table = pd.concat(parts, ignore_index=True)
-            staged[model] = Path(staging) / f"{model}.parquet"
+            staged[model] = Path(staging) / f"{identifier(model)}.parquet"
             tables.store(table, staged[model], schema)
         paths = {model: path.replace(folder / path.name) for model, path in staged.items()}
     for path in paths.values():
@@ -181,6 +181,9 @@ def export_answers(
     """
     kept = tables.check(kept, kept_schema, "kept")
     shifts = sorted(set(kept["shift"]))
+    require_official(shifts)
+    shifted = predictions[predictions["scale"] > 0]  # scale 0 counts under every shift, also of those that were not asked about
+    tables.select(shifted, kept, tables.TRAJECTORY, "predictions of kept trajectories")
     if (predictions["shift"] == UNSHIFTED).any():
         predictions = tables.trajectories(predictions, shifts)
     chosen = tables.select(predictions, kept, tables.TRAJECTORY, "predictions of kept trajectories")
@@ -227,7 +230,7 @@ def csv(rows: pd.DataFrame, model: str, named: dict) -> bytes:
 def adapters(source: Path, *, labels: list[str]) -> pd.DataFrame:
     """The authors' sliders: shift, class, the step of the checkpoint (-1 for the last), alpha, rank, method and name in the archive.
 
-    Values that a name does not say are -1 or empty. Nothing is opened; the weights are pickles, see the slider converter. Raises
+    Values that a name does not say are -1 or empty. Nothing is opened; the weights are pickles, see `kohya.import_slider`. Raises
     ValueError for a checkpoint whose name is not understood, an unknown shift or class, one that is there twice, or none at all.
     """
     with archives.opened(source) as archive:

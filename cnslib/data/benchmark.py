@@ -90,5 +90,7 @@ def shards(folder: Path, shifts: list[str] | None) -> list[Path]:
 def trajectories(rows: pd.DataFrame, kept: pd.DataFrame, shifts: list[str] | None) -> pd.DataFrame:
     """The rows of whole kept trajectories; each shift takes its scale 0 from the unshifted images."""
     wanted = kept if shifts is None else kept[kept["shift"].isin(shifts)]
+    shifted = rows[rows["scale"] > 0]  # scale 0 is the same under every shift, and would be found for trajectories without images
+    tables.select(shifted, wanted, tables.TRAJECTORY, "images of kept trajectories")
     whole = tables.trajectories(rows, sorted(set(wanted["shift"]))) if (rows["shift"] == UNSHIFTED).any() else rows
     return tables.select(whole, wanted, tables.TRAJECTORY, "images of kept trajectories")

@@ -80,7 +80,7 @@ def from_table(table: pd.DataFrame, where: str, name: str, count: int | None) ->
 
 def from_folder(path: Path, split: str, name: str, count: int | None) -> tuple[list[int], list[np.ndarray]]:
     """Places and pictures of a class: the files that come first by name."""
-    files = sorted(file for file in class_folder(path, split, name).iterdir() if file.suffix in SUFFIXES)[:count]
+    files = sorted(file for file in class_folder(path, split, name).iterdir() if file.suffix.lower() in SUFFIXES)[:count]
     return list(range(len(files))), [open_picture(file) for file in files]
 
 

@@ -12,7 +12,7 @@ from timm.data import ImageNetInfo
 
 from cnslib.core import paths, pictures, tables
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".JPEG")
+SUFFIXES = (".png", ".jpg", ".jpeg")  # in any case
 
 
 def open_picture(file: Path) -> UInt8[np.ndarray, "height width 3"]:
@@ -79,6 +79,6 @@ def class_folder(split: Path, name: str) -> Path:
     folder = split / wnids()[index(name)]
     if folder.is_dir():
         return folder
-    flat = split.is_dir() and any(path.suffix in SUFFIXES for path in split.iterdir())
+    flat = split.is_dir() and any(path.suffix.lower() in SUFFIXES for path in split.iterdir())
     hint = f"; {split} holds the images side by side: sort them into one folder per class first" if flat else ""
     raise FileNotFoundError(f"ImageNet: folder {folder} of class {name!r} does not exist{hint}")

@@ -204,6 +204,12 @@ def ending(data: bytes, name: str) -> str:
         raise ValueError(f"{name} is not a picture (it begins with {data[:16]!r}); accepted: JPEG and PNG") from None
 
 
+def require_official(shifts: list[str]) -> None:
+    """Raises ValueError for the first shift that the authors' layout has no name for."""
+    for shift in shifts:
+        demand(shift in IDENTIFIERS, "base.shifts", shift, f"for an export {', '.join(IDENTIFIERS)}")
+
+
 def image_name(shift: str, name: str, seed: int, scale: float, *, number: int, form: str, startnoise: int | None = None) -> str:
     """Where the benchmark keeps an image: the published form, or with a start noise that of the released code's generator.
 
@@ -225,6 +231,7 @@ def export_benchmark(
     label, FileNotFoundError for a missing table, FileExistsError where `target` exists.
     """
     demand(set(info) == set(INFO), "info", sorted(info), ", ".join(INFO))
+    require_official(sorted(set(kept["shift"])))
     kept = tables.check(kept, kept_schema, "kept")
     return archives.write(target, exported(images, kept, labels, info, startnoise))
 

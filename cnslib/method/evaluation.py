@@ -126,7 +126,7 @@ def evaluate(
     device: str,
     folder: Path,
 ) -> dict[str, Path]:
-    """Makes the prediction tables that are missing or outdated, then deletes those of classifiers that are not asked for.
+    """Deletes the prediction tables of classifiers that are not asked for, then makes those that are missing or outdated.
 
     `images` is the folder of image tables. A unit depends on the classifier's files, the labels, the settings and the image
     tables. Raises ValueError for a class without a label, an incomplete image table and bytes that are no

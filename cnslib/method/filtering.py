@@ -237,10 +237,10 @@ def outcomes(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
 def cross_validated(rule: Rule, labelled: pd.DataFrame, *, recall: float) -> pd.Series:
     """Whether the rule keeps each image at thresholds that come from other seeds' labels.
 
-    A threshold must not be judged on the labels it was chosen on. All trajectories of a class and seed are in one fold, and each
-    fold has seeds of every class.
+    A threshold must not be judged on the labels it was chosen on. All trajectories of a seed are in one fold, those of all classes:
+    they start from one noise.
     """
-    fold = labelled.groupby(PAIR).ngroup().to_numpy() % FOLDS
+    fold = pd.factorize(labelled["seed"], sort=True)[0] % FOLDS
     keep = np.ones(len(labelled), bool)
     for number in np.unique(fold):
         limits = thresholds(labelled[fold != number], recall)
@@ -325,12 +325,12 @@ def roc(labelled: pd.DataFrame) -> pd.DataFrame:
     Fixed places, since the number of different scores, and so of corners, depends on how a processor rounds. Empty where all images
     are of one kind.
     """
-    parts = [pd.DataFrame(columns=["detector", "fpr", "tpr"])]
+    parts = []
     for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
-        fpr, tpr, _ = roc_curve(labelled["oracle_ooc"], -labelled[name])
+        fpr, tpr, _ = roc_curve(labelled["oracle_ooc"], -labelled[name], drop_intermediate=False)  # it is read between its corners
         reached = tpr[np.searchsorted(fpr, FALSE_POSITIVES, side="right") - 1]
         parts.append(pd.DataFrame({"detector": name, "fpr": FALSE_POSITIVES, "tpr": reached}))
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["detector", "fpr", "tpr"])
 
 
 def areas(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:

@@ -181,9 +181,10 @@ def write_shards(
     `draw` makes the rows of a part from its piece in `pieces`, which is in the order of a shard's rows.
     """
     waiting = {shift: unit for shift, unit in shards.items() if not unit.done}
+    folder = next(iter(shards.values())).path.parent / PARTS
     if not waiting:
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed before it had
         return
-    folder = next(iter(waiting.values())).path.parent / PARTS
     parts = units.Shelf(folder, {key: part(key[1], waiting[key[0]]) for key in pieces if key[0] in waiting}, "*/*.parquet")
     missing = parts.waiting()
     sampler.prepare(list(dict.fromkeys(name for _, name in missing)), seeds=seeds)

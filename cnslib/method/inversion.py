@@ -46,15 +46,13 @@ def invert_all(
     `pictures` is the catalog, `base` the digest of the pipeline's directory. Raises ValueError for two classes with one token.
     """
     require_distinct(classes)
-    paths = {name: folder / f"{identifier(name)}.safetensors" for name in classes}
-    units.prune(folder, {path.name for path in paths.values()}, "*.safetensors")
-    for name, path in tqdm(paths.items(), desc="inversion", disable=None):
-        examples = catalog.images(pictures, "train", name, count=settings.images_per_class, side=side(pipe))
-        unit = units.Unit(path, stamp(name, examples, settings=settings, base=base))
-        if not unit.done:
-            invert(pipe, name, examples, settings=settings, path=path)
-            unit.finish()
-    return paths
+    examples = {name: catalog.images(pictures, "train", name, count=settings.images_per_class, side=side(pipe)) for name in classes}
+    stamps = {name: stamp(name, own, settings=settings, base=base) for name, own in examples.items()}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.safetensors", stamps[name]) for name in classes}, "*.safetensors")
+    for name in tqdm(shelf.waiting(), desc="inversion", disable=None):
+        invert(pipe, name, examples[name], settings=settings, path=shelf[name].path)
+        shelf[name].finish()
+    return shelf.paths
 
 
 def side(pipe: StableDiffusionPipeline) -> int:

@@ -17,7 +17,7 @@ import pandera.pandas as pa
 import torch
 
 from cnslib.core import kinds, tables, units, workers
-from cnslib.core.names import SHIFTS, identifier
+from cnslib.core.names import SHIFTS, demand, identifier
 from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, provision
 from cnslib.method.filtering import KNOWN
@@ -47,6 +47,10 @@ def readings(
     """
     pilot = settings.pilot
     keys = [(eta, shift, name) for (shift, etas), name in itertools.product(pilot.etas.items(), pilot.classes) for eta in etas]
+    if not keys:
+        return pd.DataFrame(columns=[*schema.columns])
+    demand(recipe in provision.RECIPES, "base.recipe", recipe, f"{', '.join(provision.RECIPES)}: a pilot trains its sliders itself")
+    demand(hasattr(oracle, "parts"), "base.oracle", type(oracle).__name__, "an oracle that names shifts, which a pilot reads")
     stamp = provision.RECIPES[recipe].stamp
     own = {eta: dataclasses.replace(settings, eta=eta, etas={}) for eta, _, _ in keys}
     shared = scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels
@@ -58,7 +62,7 @@ def readings(
     )
     make = functools.partial(measure, sampler, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
     workers.each(make, [(*key[1:], own[key[0]], shelf[key]) for key in shelf.waiting()], device=sampler.pipe.device, desc="pilot")
-    return tables.read_units(shelf, schema) if keys else pd.DataFrame(columns=[*schema.columns])
+    return tables.read_units(shelf, schema)
 
 
 def measure(

@@ -5,6 +5,7 @@ guidance of 7.5 in the partial denoise: it mixes two predictions of one prompt, 
 """
 
 import copy
+import functools
 import itertools
 from pathlib import Path
 
@@ -13,9 +14,8 @@ from diffusers import DDIMScheduler, StableDiffusionPipeline
 from jaxtyping import Float
 from peft.utils import get_peft_model_state_dict
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
-from cnslib.core import kinds, names, seeds, units
+from cnslib.core import kinds, names, seeds, units, workers
 from cnslib.core.settings.method import Sliders
 from cnslib.method import recipes, sliders
 from cnslib.models import adapters, kohya, text_to_image
@@ -36,11 +36,12 @@ def pipeline(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
     Raises ValueError unless the model predicts v, on which the released loss is defined.
     """
     if (found := pipe.scheduler.config.prediction_type) != "v_prediction":
-        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {found}; accepted here: paper, fast")
+        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {found}; accepted here: paper, fast, graded")
     copies = {name: copy.deepcopy(getattr(pipe, name)).bfloat16() for name in ("unet", "text_encoder")}
     rounded = StableDiffusionPipeline(**(pipe.components | copies), requires_safety_checker=False)
     # Put in place afterwards: the constructor sets the offset of any scheduler to 1.
-    rounded.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, steps_offset=0, set_alpha_to_one=True)
+    released = {"timestep_spacing": "leading", "steps_offset": 0, "set_alpha_to_one": True}  # as Stable Diffusion 2 has it
+    rounded.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, **released)
     return rounded
 
 
@@ -92,8 +93,10 @@ def fit(
     return recipes.descend(pipe, parameters, text, points, settings=settings)
 
 
-def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin, path: Path) -> None:
-    """Trains and writes one slider, in bf16 as the released files are; `pipe` is what `pipeline` gives.
+def train(
+    pipe: StableDiffusionPipeline, shift: str, name: str, unit: units.Unit, *, settings: Sliders, origin: text_to_image.Origin
+) -> None:
+    """Trains and writes one slider and what it was made from, in bf16 as the released files are; `pipe` is what `pipeline` gives.
 
     The released runs have no seed; here the generator of (shift, class, seed) decides everything random. Raises
     FloatingPointError, naming the slider, when the loss is no longer a number.
@@ -107,7 +110,8 @@ def train(pipe: StableDiffusionPipeline, shift: str, name: str, *, settings: Sli
         used = sliders.training_settings(settings)
         told = recipes.told(entries, prompts=texts, settings=used, curve=curve)
         weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
-        kohya.write(path, weights, rank=settings.rank, alpha=settings.alpha, entries=told)
+        kohya.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=told)
+    unit.finish()
 
 
 def train_all(
@@ -117,10 +121,9 @@ def train_all(
     pairs = itertools.product(shifts, classes)
     shelf = sliders.shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in pairs}, folder)
     waiting = shelf.waiting()
-    rounded = pipeline(pipe) if waiting else None
-    for shift, name in tqdm(waiting, desc="sliders", disable=None):
-        train(rounded, shift, name, settings=settings, origin=origin, path=shelf[shift, name].path)
-        shelf[shift, name].finish()
+    rounded = pipeline(pipe) if waiting else pipe
+    make = functools.partial(train, settings=settings, origin=origin)
+    workers.each(make, [(rounded, *pair, shelf[pair]) for pair in waiting], device=pipe.device, desc="sliders")
     return shelf.paths
 
 

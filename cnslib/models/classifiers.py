@@ -118,7 +118,7 @@ def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[Ca
         clip = encoders.Clip(source, device=device)
         texts = clip.text_features([PROMPT.format(label=label) for label in labels]).to(device)
     except (ValueError, FileNotFoundError) as error:
-        raise type(error)(f"{key}: {error}") from error
+        raise (FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError)(f"{key}: {error}") from error
     settings = dict(clip.model.visual.preprocess_cfg)
     size = settings.pop("size")
     settings["input_size"] = (3, *((size, size) if isinstance(size, int) else size))
@@ -186,9 +186,11 @@ def named(source: str, name: str, labels: list[str], device: str) -> Classifier:
 
 
 def digest(source: str) -> str:
-    """A digest of a named model: of its weights where they lie on this machine, else of its name."""
+    """A digest of a named model: of its weights where they lie on this machine, else of its name; of the registry also how it is built."""
     if source.startswith(efficientnet_lite.PREFIX):
         return units.file_digest(efficientnet_lite.weights_file(source.removeprefix(efficientnet_lite.PREFIX)))
+    if source.startswith(registry.PREFIX):
+        return registry.source_digest(source)
     return encoders.source_digest(source.removeprefix(HUGGING_FACE))
 
 

@@ -4,7 +4,6 @@ Each comes from a local directory or by name, keeps its own preprocessing and an
 """
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from torch import Tensor
 
 from cnslib.core import paths, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.core.sources import require_recorded
+from cnslib.core.sources import document, require_recorded
 from cnslib.models import networks, weights  # noqa: F401  (networks: registers alexnet_64, mixer_64 and vit_64 with timm)
 
 BATCH = 64  # images per forward pass
@@ -118,8 +117,8 @@ def read_labels(path: str) -> list[str]:
     file = paths.resolve(path)
     if not file.exists():
         raise FileNotFoundError(f"labels: {file} does not exist; accepted: a JSON list with the name of each classifier output")
-    names = json.loads(file.read_text())
-    if not isinstance(names, list) or len(set(names)) != len(names):
+    names = document(file, key="labels")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
         raise ValueError(f"labels: {file} is not a list of distinct names")
     return names
 

@@ -157,7 +157,7 @@ def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, ent
     """Writes a released file as an adapter file of ours, in the types it came in, and returns what was matched.
 
     `entries` (shift, class, base ...) join those that the file has. Nothing is written where a tensor is missing, unexpected or of
-    another shape: ValueError counts them. Errors of reading are those of `pickles.read_weights`.
+    another shape: ValueError counts them. Errors of reading are those of `weights.read_weights`.
     """
     weights = read_weights(source, sha256=sha256)
     match, alpha = require_complete(unet, weights, source), file_alpha(weights, source)

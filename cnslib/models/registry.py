@@ -102,6 +102,12 @@ class Entry:
         return {**size, "crop_pct": self.crop_pct, "crop_mode": "center", "mean": mean, "std": std}
 
 
+BUILDING = (  # the fields of a row by which a model is built; the others say what is known about it
+    *("kind", "architecture", "hub", "file", "head", "features", "pooling", "sha256"),
+    *("input_size", "crop_pct", "interpolation", "statistics"),
+)
+
+
 @dataclass(frozen=True)
 class Place:
     """Where the weights of a classifier are: a local file or directory, else a revision of its hub repository; and their digest."""
@@ -155,11 +161,12 @@ def build(source: str, *, key: str) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def source_digest(source: str) -> str:
-    """What such a source names: its text, the files at its path, and how the model is built."""
-    local = parse(source, key="classifier")[1].local
+    """What such a source names: its text, the files at its path, and how its row says that the model is built."""
+    found, place = parse(source, key="classifier")
+    local, row = place.local, {name: getattr(found, name) for name in BUILDING}
     path = paths.resolve(local)
     files = units.directory_digest(path) if path.is_dir() else units.file_digest(path) if path.is_file() else ""
-    return units.digest(kinds.REGISTRY, source, files if local else "")
+    return units.digest(kinds.REGISTRY, source, files if local else "", row)
 
 
 def pinned(found: Entry, place: Place, key: str, *, local: str) -> Path:

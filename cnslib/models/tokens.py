@@ -1,6 +1,6 @@
 """IN* tokens of others: dataset interfaces' files and text encoder (Vendrow et al. 2023; CNS-Bench section 3.1), to and from ours.
 
-There a class is the word `<display name-ImageNet index>`; here it is `inversion.token`. `classes` gives the index of each class name.
+There a class is the word `<display name-ImageNet index>`; here it is `names.token`. `classes` gives the index of each class name.
 """
 
 import collections
@@ -76,7 +76,7 @@ def read_files(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
 def read_file(path: Path, number: int) -> Vector:
     """The vector in a token file: a bare tensor, {word: tensor}, or {"placeholder": (word, tensor)}.
 
-    Raises ValueError, naming the file, for anything else and for a word of another class; other errors as those of `pickles.load`.
+    Raises ValueError, naming the file, for anything else and for a word of another class; other errors as those of `weights.load_torch`.
     """
     found = weights.load_torch(path)
     if isinstance(found, dict) and len(found) == 1:

@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from cnslib.core.sources import named, require_downloaded
+from cnslib.core.sources import document, named, require_downloaded
 
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
 
@@ -37,7 +37,7 @@ def read_weights(path: Path, *, sha256: str | None = None) -> dict[str, Tensor]:
 
 
 def read_torch(path: Path, *, sha256: str | None = None) -> dict[str, Tensor]:
-    """Tensors by name of a torch file. Errors as those of `load`; ValueError also where it holds anything else."""
+    """Tensors by name of a torch file. Errors as those of `load_torch`; ValueError also where it holds anything else."""
     found = load_torch(path, sha256=sha256)
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds one {type(found).__name__}; accepted: tensors by name")
@@ -72,11 +72,11 @@ def refuse_code(folder: Path, *, key: str) -> None:
     `trust_remote_code`. A directory in which open_clip finds its text tower is looked through too.
     """
     for path in configurations(folder):
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = document(path, key=key)
         elsewhere = [Path(value) for name, value in entries(found) if name == "hf_model_name" and isinstance(value, str)]
         refuse_entries(path, found, key=key)
         for other in (other for place in elsewhere for other in configurations(place)):
-            refuse_entries(other, json.loads(other.read_text(encoding="utf-8")), key=key)
+            refuse_entries(other, document(other, key=key), key=key)
 
 
 def configurations(folder: Path) -> list[Path]:

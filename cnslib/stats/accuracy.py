@@ -116,7 +116,7 @@ def accuracy(errors: Shares) -> pd.DataFrame:
 def unanimous(table: pd.DataFrame, confidence: float) -> pd.DataFrame:
     """A table of shares, with Wilson's interval of n cases where all are alike: resamples of such know no other, as in `bootstrap.rate`.
 
-    Cases of one seed count one by one; with fixed classes that is nearly what simulated intervals ask (`answers.exams`).
+    Cases of one seed count one by one; with fixed classes that is nearly what simulations ask (tests/stats/test_coverage_single.py).
     """
     same = table["estimate"].isin([0.0, 1.0]) & table["low"].eq(table["high"])
     found = (table["estimate"] * table["n"]).where(same), table["n"].where(same)
@@ -146,12 +146,14 @@ def drop_beyond(errors: Shares) -> pd.DataFrame:
 def hardest(errors: Shares) -> pd.DataFrame:
     """The drop at the last scale under each shift, mean over the models, and how probable it is that none costs more.
 
-    The probability is the share of resamples; those of the shifts add up to 1. The hardest shift of the sample is hardest partly by
-    luck, which its own interval does not know.
+    The probability is the share of those resamples that have a trajectory under every shift; shifts that are level there share it, and
+    those of the shifts add up to 1. The hardest shift of the sample is hardest partly by luck, which its own interval does not know.
     """
     drops = (errors.samples[:, :-1, :, -1] - errors.samples[:, :-1, :, 0]).mean(2)
-    first = drops[1:].argmax(1)[:, None] == np.arange(drops.shape[1])
-    table = pd.DataFrame({"shift": errors.groups[:-1], **estimates(drops, errors.n[:-1], errors.confidence), "probability": first.mean(0)})
+    known = drops[1:][~np.isnan(drops[1:]).any(1)]
+    first = np.isclose(known, known.max(1, keepdims=True), rtol=0, atol=TINY) if len(known) else np.full((1, drops.shape[1]), np.nan)
+    probability = (first / first.sum(1, keepdims=True)).mean(0)
+    table = pd.DataFrame({"shift": errors.groups[:-1], **estimates(drops, errors.n[:-1], errors.confidence), "probability": probability})
     return table.sort_values("estimate", ascending=False, ignore_index=True)
 
 

@@ -31,7 +31,7 @@ def band(values: Values) -> tuple[Float[np.ndarray, "resamples"], Float[np.ndarr
     sample, resamples, width = values[0], values[1:], error(values)
     away = np.abs(resamples - sample)
     score = np.divide(away, width, out=np.zeros_like(away), where=width > 0)
-    reach = np.sort(np.nan_to_num(score).reshape(len(score), -1).max(-1))[:, None, None, None]
+    reach = np.sort(np.nan_to_num(score, nan=np.inf).reshape(len(score), -1).max(-1))[:, None, None, None]
     return combine(sample - reach * width), combine(sample + reach * width)
 
 

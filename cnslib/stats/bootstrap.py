@@ -89,10 +89,14 @@ def numbered(rows: pd.DataFrame, key: list[str]) -> Int[np.ndarray, "rows"]:
 
 
 def strata_of(rows: pd.DataFrame) -> Int[np.ndarray, "rows"]:
-    """The class of each row as a number; classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12)."""
-    objects = rows.drop_duplicates(CLUSTER)["class"].value_counts()
-    alone = rows["class"].map(objects).to_numpy() == 1
-    return pd.factorize(np.where(alone, -1, numbered(rows, ["class"])), sort=True)[0]
+    """The class of each row as a number; classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12).
+
+    Where only one class has a single object, it joins the class with the fewest others: a stratum of one would never vary.
+    """
+    objects = rows.drop_duplicates(CLUSTER)["class"].value_counts().sort_index()
+    alone = objects[objects == 1].index
+    joined = [objects[objects > 1].idxmin()] if len(alone) == 1 < len(objects) else []
+    return pd.factorize(np.where(rows["class"].isin([*alone, *joined]), -1, numbered(rows, ["class"])), sort=True)[0]
 
 
 def random_weights(units: int, freedom: int, generator: np.random.Generator, *, settings: Bootstrap) -> np.ndarray:
@@ -233,8 +237,8 @@ def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
 
 
 def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The share of hits as a record; `rows` say class and seed of each."""
-    return possible(mean(pd.Series(np.asarray(hits)), rows, settings=settings), SHARE)
+    """The share of hits as a record, as `rate`; `rows` say class and seed of each."""
+    return rate(pd.Series(np.asarray(hits, float)), rows, settings=settings)
 
 
 def possible(found: dict, range_: Range) -> dict:
@@ -249,7 +253,9 @@ def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict
 
 
 def counted(hits: int, n: int, *, confidence: float) -> dict:
-    """The same of `hits` among `n` cases."""
+    """The same of `hits` among `n` cases; `NOTHING` for none."""
+    if not n:
+        return dict(NOTHING)
     low, high = proportion_confint(hits, n, alpha=1 - confidence, method="wilson")
     return {"n": n, "estimate": hits / n, "low": float(low), "high": float(high)}
 
@@ -269,9 +275,11 @@ def over_trainings(
     of the difference has three parts. Units: the variance of its resamples, whose weights spread more than a mean does by `widening`.
     Trainings of either network: s^2 / R, of the R values on the sample itself, with R - 1 degrees of freedom. What one training makes of
     single units is in the first part and in the others, and networks that learn from the same batches share some of their luck: both
-    make the interval rather too wide. A single unit says nothing about others: no interval.
+    make the interval rather too wide. Fewer than `FEWEST` units say too little about others: no interval.
     """
     difference = first.mean(1) - second.mean(1)
+    if freedom + 1 < FEWEST:
+        return {"n": int(n), "estimate": float(difference[0]), "low": np.nan, "high": np.nan}
     of_units = np.var(difference[1:]) / widening(freedom, confidence) ** 2
     parts = np.array([of_units, *(own[0].var(ddof=1) / own.shape[1] for own in (first, second))])
     half = half_width(parts, np.array([freedom, first.shape[1] - 1, second.shape[1] - 1]), confidence)

@@ -301,9 +301,9 @@ def judged(values: Values, *, rule: str, margin: float, confidence: float) -> di
     """
     lows, highs = band(values)
     tests = {
-        "above 0": (lows <= 0, highs >= 0),
-        "exists": (lows <= 0, highs >= margin),
-        "below margin": (highs >= margin, lows <= margin),
+        "above 0": (~(lows > 0), ~(highs < 0)),  # a bound that is not known fails, too
+        "exists": (~(lows > 0), ~(highs < margin)),
+        "below margin": (~(highs < margin), ~(lows > margin)),
     }
     p = [(np.sum(fails) + 1) / (len(fails) + 1) for fails in tests[rule]]
     low, high = placed(lows, highs, confidence)
@@ -320,7 +320,7 @@ def measured(listed: pd.DataFrame, found: Evidence) -> pd.DataFrame:
     settings, rows = found.settings, []
     for claim in listed.itertuples():
         values = KINDS[claim.kind](found, claim) if measurable(found, claim) else np.full((1, 1, 1, 1), np.nan)
-        if not values[0].size or np.isnan(values[0]).any():
+        if not values[0].size or np.isnan(values[0]).any() or (len(values) > 1 and np.isnan(values[1:]).all()):
             rows.append({"n": 0, **dict.fromkeys(("estimate", "low", "high", "p"), np.nan), "direction": UNMEASURED})
         else:
             result = judged(values, rule=claim.rule, margin=settings.margin, confidence=settings.bootstrap.confidence)

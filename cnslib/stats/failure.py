@@ -16,7 +16,7 @@ from cnslib.core import tables
 from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.stats import bootstrap
 from cnslib.stats.accuracy import ALL, NEVER, Outcomes, Shares, outcomes, resample, tabulate, unanimous
-from cnslib.stats.bootstrap import holm, record
+from cnslib.stats.bootstrap import NIL, holm, record
 
 LEAST_UNITS = 12  # with failures above scale 0: of simulated spreads of fewer, fewer than 92 in 100 intervals held the truth
 
@@ -84,14 +84,15 @@ def median_scale(failures: Shares) -> pd.DataFrame:
     """The scale by which half of the trajectories have failed: the first grid scale with a share of survivors of at most one half.
 
     The median itself lies between that scale and the one before it. Infinite where more than half never fail; a bound that is
-    infinite is reported as such, since never is an answer here.
+    infinite is reported as such, since never is an answer here. Resamples without a trajectory of the shift are left out.
     """
     scales = np.array([*failures.bins[:-1], np.inf])
     failed = failures.samples[..., :-1].cumsum(-1) >= 0.5 - 1e-12
     reached = np.where(failed.any(-1), failed.argmax(-1), len(scales) - 1)
-    values = scales[reached]
+    values = np.where(np.isnan(failures.samples).any(-1), np.nan, scales[reached])
     tail = (1 - failures.confidence) / 2
-    low, high = np.quantile(values[1:], [tail, 1 - tail], axis=0, method="inverted_cdf")
+    quantile = np.nanquantile if np.isnan(values).any() else np.quantile  # the former takes a column at a time
+    low, high = quantile(values[1:], [tail, 1 - tail], axis=0, method="inverted_cdf")
     index = pd.MultiIndex.from_product([failures.groups, failures.models], names=["shift", "model"])
     table = pd.DataFrame({"estimate": values[0].ravel(), "low": low.ravel(), "high": high.ravel()}, index=index).reset_index()
     table.insert(2, "n", np.repeat(failures.n, len(failures.models)))
@@ -104,14 +105,14 @@ def log_rank(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
     The numerator is that of the textbook, failures of the first model less what its share of those still at risk would make. Its
     variance is not: trajectories of one unit are not independent, and both models see the same ones. Each unit (`stats.bootstrap`)
     contributes a part of the numerator that changes its sign when the two models change places in it, so that under equal models the
-    parts scatter about zero, and a t test asks whether they do. NaN for two models that never fail, or with a single unit.
+    parts scatter about zero, and a t test asks whether they do. NaN where the parts of all units are equal, as of two models that
+    never fail, or with a single unit: they do not tell how much they scatter.
     """
     units, _ = bootstrap.units_of(found.trajectories, settings.target)
     parts = unit_scores(found, units)
     count = len(parts)
     excess, spread = parts.sum(0), parts.std(0, ddof=1) if count > 1 else np.full(parts.shape[1], np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        p = 2 * t.sf(np.abs(excess) / (spread * np.sqrt(count)), count - 1)
+    p = 2 * t.sf(np.abs(excess) / (np.where(spread > NIL, spread, np.nan) * np.sqrt(count)), count - 1)
     names, (first, second) = np.array(found.models, object), np.triu_indices(len(found.models), 1)
     table = pd.DataFrame({"first": names[first], "second": names[second], "n": len(found.trajectories), "excess": excess, "p": p})
     return table.assign(p_holm=holm(table["p"]))
@@ -152,10 +153,14 @@ def pair_scores(
     return apart.sum((1, 2)) / 2
 
 
+def recovers(wrong: Bool[np.ndarray, "trajectories models scales"]) -> Bool[np.ndarray, "trajectories models"]:
+    """Whether a model is right again after it was wrong."""
+    return (wrong[..., :-1] & ~wrong[..., 1:]).any(-1)
+
+
 def recovered(found: Outcomes, *, settings: Bootstrap) -> pd.DataFrame:
     """Share of trajectories on which a model is right again after its first failure, per shift and model: those are not monotone."""
-    again = (np.maximum.accumulate(found.wrong, axis=-1) & ~found.wrong).any(-1)
-    shares = resample(found, again[..., None], [0], settings=settings)
+    shares = resample(found, recovers(found.wrong)[..., None], [0], settings=settings)
     return unanimous(tabulate(shares.samples, shares, [0]), shares.confidence).drop(columns="scale")
 
 
@@ -253,8 +258,7 @@ def fates(found: Outcomes, points: pd.DataFrame, never: pd.DataFrame) -> pd.Data
 
     `points` are the `failure_points`, `never` the rows of the distribution for NEVER by model.
     """
-    recovers = (found.wrong[..., :-1] & ~found.wrong[..., 1:]).any(-1).sum(0)
-    counts = points.groupby("model")["failed"].agg(failed="sum", trajectories="size").assign(recovered=recovers)
+    counts = points.groupby("model")["failed"].agg(failed="sum", trajectories="size").assign(recovered=recovers(found.wrong).sum(0))
     begun = points[points["failure_point"] == found.scales[0]].groupby("model").size().reindex(counts.index, fill_value=0)
     counts.insert(0, "failed at scale 0", begun)
     counts.insert(1, "failed later", counts.pop("failed") - begun)

@@ -77,7 +77,7 @@ def bounded(key: str, estimate: float) -> str:
 def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, dict]:
     """The group that is farthest on the wrong side, and its record: the least estimate, or the greatest. NaN is the worst of all.
 
-    The interval is that of its group alone; that the worst of several was taken makes it a little too hopeful.
+    The interval is that of its group alone; that the worst of several was taken makes it a little too gloomy.
     """
     return min(records.items(), key=lambda item: -np.inf if np.isnan(item[1]["estimate"]) else side * item[1]["estimate"])
 

@@ -23,19 +23,20 @@ def shape(errors: Shares, published: pd.DataFrame) -> tuple[pd.DataFrame, list[f
     """Records on the shape of the mean curve, and the same of the published one.
 
     Accuracy at scale 0, the drop at the last scale, the share of it that is done by scale 1, and Kendall's tau between the orders of the
-    classifiers by mean error and by mean drop; `nulls` has the null of each.
+    classifiers by mean error and by mean drop; `nulls` has the null of each. The third is left out where scale 1 was not drawn.
     """
     shared = same(errors, published)
     _, theirs = alike(pd.DataFrame(index=shared.models), published)
     wrong, size = shared.samples[:, -1], errors.n[-1]
-    right, one = 1 - wrong.mean(1), errors.bins.index(1.0)
+    right = 1 - wrong.mean(1)
     fall = right[:, 0] - right[:, -1]
     numbers = {"accuracy at scale 0": right[:, 0], "drop at the last scale": fall}
-    numbers |= {"share of the drop by scale 1": (right[:, 0] - right[:, one]) / fall}
+    if 1.0 in errors.bins:
+        numbers["share of the drop by scale 1"] = (right[:, 0] - right[:, errors.bins.index(1.0)]) / fall
     rows = {name: bootstrap.record(values, size, errors.confidence) for name, values in numbers.items()}
     sides = wrong.mean(-1), wrong.mean(-1) - wrong[:, :, 0]
     rows["tau of error and drop"] = ranking.order_record(*sides, size, errors.confidence)
-    return pd.DataFrame(rows).T, printed_shape(theirs)
+    return pd.DataFrame(rows).T, printed_shape(theirs, errors.bins)
 
 
 def nulls(scales: list[float]) -> list[float | None]:
@@ -43,16 +44,17 @@ def nulls(scales: list[float]) -> list[float | None]:
 
     Levels have no direction. Nor has the tau: a mean error is the error at scale 0 plus the mean drop, so that some of it is built in.
     """
-    return [None, None, 1 / max(scales), None]
+    return [None, None, *([1 / max(scales)] if 1.0 in scales else []), None]
 
 
-def printed_shape(published: pd.DataFrame) -> list[float]:
-    """The four numbers of `shape` for published accuracies."""
+def printed_shape(published: pd.DataFrame, scales: list[float]) -> list[float]:
+    """The numbers of `shape` for published accuracies."""
     first, *_, last = published.columns
     curve, mean = published.mean(), published.mean(axis=1)
     fall = curve[first] - curve[last]
     tau = (published[first] - mean).corr(1 - mean, "kendall")
-    return [curve[first], fall, (curve[first] - curve[1.0]) / fall, tau]
+    early = [(curve[first] - curve[1.0]) / fall] if 1.0 in scales else []
+    return [curve[first], fall, *early, tau]
 
 
 def harder(errors: Shares, digitised: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:

@@ -6,6 +6,7 @@ agreement of their orders (supplement D, Figs. 16, 17).
 """
 
 import itertools
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -62,12 +63,17 @@ def pair_table(errors: Shares, group: int, keys: Mapping[str, ArrayLike], column
 def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "*columns"]:
     """Two-sided p value of a difference: normal, the resamples' spread as its standard error; 0 where all resamples differ alike.
 
+    NaN where fewer than two resamples have a value, as with a single unit.
+
     The share of resamples on the other side of zero would not do: with a thousand of them its least value, 2 / 1,001, is too large
     for a correction over hundreds of pairs to leave any.
     """
-    estimate, spread = np.abs(values[0]), values[1:].std(0, ddof=1)
+    estimate, enough = np.abs(values[0]), np.isfinite(values[1:]).sum(0) > 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of columns without a value
+        spread = np.nanstd(values[1:], axis=0, ddof=1)
     z = np.divide(estimate, spread, out=np.where(estimate > 0, np.inf, 0.0), where=spread > 0)
-    return 2 * norm.sf(z)
+    return np.where(enough, 2 * norm.sf(z), np.nan)
 
 
 def flips(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:

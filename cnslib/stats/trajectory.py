@@ -56,7 +56,8 @@ def division(one: Outcomes) -> str:
     middle = int(((first > 0) & (first < count)).sum())
     kinds = f"{int((first == 0).sum())} without any shift, {middle} under it, {int((first == count).sum())} never"
     scales = len(set(first) - {count})
-    return f"On this one garment ({named(one)}) the {len(one.models)} classifiers fail at {scales} different scales: {kinds}"
+    where = "one scale" if scales == 1 else f"{scales} different scales"
+    return f"On this one garment ({named(one)}) the {len(one.models)} classifiers fail at {where}: {kinds}"
 
 
 def certainty(predictions: pd.DataFrame, one: Outcomes) -> pd.DataFrame:

@@ -36,7 +36,7 @@ WORDS = (AGREES, SAME, OPPOSITE, UNDECIDED, UNMEASURED)
 CONFIRMED = (AGREES, SAME)
 SIDES = {"above": 1, "at least": 1, "below": -1, "at most": -1}
 CLOSED = ("at least", "at most")  # they hold X itself
-STATEMENT = re.compile(rf"({'|'.join(SIDES)}|about) (-?\d+(?:\.\d+)?)")
+STATEMENT = re.compile(rf"({'|'.join(SIDES)}|about) (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: \(.*\))?")  # behind it, in brackets, where it stands
 ACCEPTED = f"a number, or a number after {', '.join(SIDES)} or about"
 
 OneOrEach = float | None | Iterable[float | None]  # one for all rows, or one per row
@@ -117,7 +117,7 @@ def read(
 
 def said(published: float | str, low: float, high: float, given: dict[str, Any]) -> Claim:
     """What a cell says."""
-    if isinstance(published, str) and (words := STATEMENT.match(published)):
+    if isinstance(published, str) and (words := STATEMENT.fullmatch(published)):
         number = float(words[2])
         return Claim(words[1], number, number, number, **given)
     number = pd.to_numeric(published, errors="coerce")

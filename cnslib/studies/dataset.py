@@ -8,6 +8,7 @@ import io
 import json
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap, Filtering, Generation, Sliders
 from cnslib.core.settings.studies import Dataset
 from cnslib.data import benchmark
+from cnslib.method import drawing
 from cnslib.stats import bootstrap, verdicts
 from cnslib.world import manifest
 
@@ -189,6 +191,7 @@ class Settings:
     """The settings that a benchmark was made with."""
 
     pipeline: str
+    drawing: str  # as `base.drawing`
     sliders: Sliders
     generation: Generation
     filtering: Filtering
@@ -301,23 +304,42 @@ def by_class(facts: Facts) -> list[str]:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share in whole per cent."""
-    return f"{100 * part / whole:.0f} %" if whole else "none"
+    """A share in per cent, with a decimal below ten."""
+    share = 100 * part / whole if whole else 0.0
+    return f"{share:.1f} %" if 0 < share < 10 else f"{share:.0f} %" if whole else "none"
 
 
 def made(facts: Facts) -> list[str]:
     """How the images came to be, from the settings in force."""
-    sliders, drawing, filtered = facts.settings.sliders, facts.settings.generation, facts.settings.filtering
-    drawn = f"{drawing.steps} DDIM steps at guidance {drawing.guidance:g}, slider on for the last {100 * drawing.start_fraction:g} %"
+    sliders, filtered = facts.settings.sliders, facts.settings.filtering
     return [
         f"- base model `{facts.settings.pipeline}`, one token per class (IN*), one initial noise per seed for all scales, shifts "
         "and classes",
         f"- one slider per shift and class: rank {sliders.rank}, alpha {sliders.alpha:g}, {sliders.iterations} iterations of "
-        f"{sliders.batch_size}, learning rate {sliders.learning_rate:g}, eta {sliders.eta:g}",
-        f"- images: {drawn}; negative prompt {drawing.negative_prompt!r}",
+        f"{sliders.batch_size}{except_of(sliders.longer)}, learning rate {sliders.learning_rate:g}, eta "
+        f"{sliders.eta:g}{except_of(sliders.etas)}",
+        f"- images: {drawn(facts.settings)}",
         f"- filter: an image must pass {filtered.passes} of 4 tests whose thresholds find {percent_of(filtered.recall)} of the "
         "out-of-class labels; a trajectory counts only with all its scales",
     ]
+
+
+def except_of(own: Mapping[str, float]) -> str:
+    """The values of shifts that have their own, in brackets."""
+    said = [f"{value:g} under {', '.join(shift for shift in own if own[shift] == value)}" for value in sorted(set(own.values()))]
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def drawn(settings: Settings) -> str:
+    """How pictures are drawn and stored: sampler, steps, guidance and its interval, the slider's share, the negative prompt."""
+    own, way = settings.generation, drawing.chosen(settings.drawing)
+    sampler = "UniPC" if way.steps else "DDIM"
+    guided = "" if list(own.guided) == [0, 1] else f" (from {own.guided[0]:g} to {own.guided[1]:g} of the time)"
+    stored = f"JPEG of quality {own.quality}" if own.quality else "PNG"
+    return (
+        f"{way.settings(own).steps} {sampler} steps at guidance {own.guidance:g}{guided}, slider on for the last "
+        f"{100 * own.start_fraction:g} %; negative prompt {own.negative_prompt!r}; stored as {stored}"
+    )
 
 
 def percent_of(share: float) -> str:

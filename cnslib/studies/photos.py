@@ -23,7 +23,7 @@ from cnslib.method import evaluation
 from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
 from cnslib.stats import accuracy, bootstrap, failure, verdicts
-from cnslib.stats.accuracy import Shares
+from cnslib.stats.accuracy import TINY, Shares
 from cnslib.world import cutouts
 from cnslib.world.cutouts import CutOut
 
@@ -189,10 +189,13 @@ def size_claim(errors: Shares) -> dict:
 def order_claim(errors: Shares) -> dict:
     """Under how many shifts the summed errors order the models otherwise than over all shifts; the interval is `bootstrap.joined`.
 
-    Noise shuffles what is close, so that a resample counts more than the sample, as the sample counts more than the truth.
+    Noise shuffles what is close, so that a resample counts more than the sample, as the sample counts more than the truth. Two models
+    that are level under a shift or over all are not in another order.
     """
-    order = errors.samples.sum(-1).argsort(axis=-1, kind="stable")
-    changed = (order[:, :-1] != order[:, -1:]).any(-1).sum(-1).astype(float)
+    summed, (first, second) = errors.samples.sum(-1), np.triu_indices(len(errors.models), 1)
+    apart = summed[..., first] - summed[..., second]
+    side = np.where(np.abs(apart) > TINY, np.sign(apart), 0.0)
+    changed = (side[:, :-1] * side[:, -1:] < 0).any(-1).sum(-1).astype(float)
     shifts = len(errors.groups) - 1
     found = bootstrap.joined(changed, errors.n[-1], errors.confidence, within=(0.0, float(shifts)))
     size = {"n": found["n"], "ours": found["estimate"], "low": found["low"], "high": found["high"]}

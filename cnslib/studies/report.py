@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
@@ -28,7 +29,7 @@ from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
-from cnslib.plots.captions.words import enough
+from cnslib.plots.captions.words import enough, interval
 from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL, MEAN, NEVER, Outcomes
 from cnslib.studies import asking, photos
@@ -229,7 +230,7 @@ def report(
     on = on or benchmark(data=data)
     demand(name not in on.models, "name", name, f"a name that is not one of {', '.join(on.models)}")
     labels = labels or on.labels
-    evaluation.require_labels(sorted(on.answers["class"].unique()), labels)
+    evaluation.require_labels(sorted(on.kept["class"].unique()), labels)
     classifier = classifiers.own_classifier(model, name=name, labels=labels, transform=transform, device=device)
     return compare(on.ask(classifier), on)
 
@@ -285,10 +286,10 @@ def headlines(found: dict[str, pd.DataFrame]) -> dict[str, tuple[pd.DataFrame, i
 
 
 def placed(table: pd.DataFrame, name: str, *, better: int) -> dict:
-    """One model's row with the median of the others, and its place: one more than the number of better ones."""
+    """One model's row with the median of the others, and its place: one more than the number of better ones; none without a number."""
     own = table.set_index("model")
-    others = own.drop(index=name)["estimate"]
-    place = 1 + int((better * others > better * own.loc[name, "estimate"]).sum())
+    others, mine = own.drop(index=name)["estimate"], own.loc[name, "estimate"]
+    place = np.nan if np.isnan(mine) else 1 + int((better * others > better * mine).sum())
     columns = {key: own[key].loc[name] for key in COLUMNS}
     return columns | {"others": others.median(), "place": place, "of": len(own)}
 
@@ -298,10 +299,12 @@ def words(found: dict[str, pd.DataFrame], name: str, confidence: float) -> list[
     accuracy, drops = (found[kind][found[kind]["model"] == name] for kind in ("accuracy", "drop"))
     pooled = accuracy[accuracy["shift"] == ALL].set_index("scale")
     first, last = pooled.index[0], pooled.index[-1]
-    right = [f"{row['estimate']:.0%} ({row['low']:.0%} to {row['high']:.0%})" for row in (pooled.loc[first], pooled.loc[last])]
+    right = [known_within(row, ".0%") for row in (pooled.loc[first], pooled.loc[last])]
     single = enough(drops[drops["scale"] == last]).set_index("shift")["estimate"]
     hardest, mildest = single.idxmax(), single.idxmin()
     lost = f"*{hardest}* costs it most, {single[hardest]:.2f}, and *{mildest}* least, {single[mildest]:.2f}."
+    if len(single) == 1:
+        lost = f"*{hardest}* costs it {single[hardest]:.2f}."
     known = f"{name} names {right[0]} of the images without a shift, and {right[1]} at scale {last:g}. {lost}"
     return [known, "", compared(found, name, last, alpha=1 - confidence)] if "pairs" in found else [known]
 
@@ -312,11 +315,16 @@ def compared(found: dict[str, pd.DataFrame], name: str, last: float, *, alpha: f
     own = ranks[(ranks["shift"] == ALL) & (ranks["model"] == name)].iloc[0]
     better, worse = ((pairs["p_holm"] < alpha) & (pairs["estimate"] * sign > 0) for sign in (1, -1))
     rest = len(pairs) - better.sum() - worse.sum()
-    rank = f"At scale {last:g} its rank is {own['estimate']:g} ({own['low']:g} to {own['high']:g}) of {len(pairs) + 1}"
+    rank = f"At scale {last:g} its rank is {known_within(own, 'g')} of {len(pairs) + 1}"
     return (
         f"{rank}: {name} is more accurate than {better.sum()} of {len(pairs)} classifiers{listed(pairs[better])}, less than "
         f"{worse.sum()}{listed(pairs[worse])}, undecided against {rest} (paired differences, Holm, {alpha:.0%})."
     )
+
+
+def known_within(record: pd.Series, form: str) -> str:
+    """An estimate with its interval, or with the word that it has none, as with too few seeds."""
+    return f"{record['estimate']:{form}} (no interval)" if np.isnan(record["low"]) else interval(record, form)
 
 
 def listed(pairs: pd.DataFrame) -> str:
@@ -326,9 +334,11 @@ def listed(pairs: pd.DataFrame) -> str:
 
 def line(row) -> str:
     """One row of the summary in markdown."""
-    interval = "open" if pd.isna(row.low) or pd.isna(row.high) else f"{row.low:.3f} to {row.high:.3f}"
-    others = ["", ""] if row.of == 1 else [f"{row.others:.3f}", f"{row.place} of {row.of}"]
-    return f"| {row.quantity} | {row.n} | {row.estimate:.3f} | {interval} | {others[0]} | {others[1]} |"
+    within = "open" if pd.isna(row.low) or pd.isna(row.high) else f"{row.low:.3f} to {row.high:.3f}"
+    estimate = "undefined" if pd.isna(row.estimate) else f"{row.estimate:.3f}"
+    place = "" if pd.isna(row.place) else f"{row.place:.0f} of {row.of}"
+    others = ["", ""] if row.of == 1 else ["" if pd.isna(row.others) else f"{row.others:.3f}", place]
+    return f"| {row.quantity} | {row.n} | {estimate} | {within} | {others[0]} | {others[1]} |"
 
 
 def main(arguments: list[str]) -> int:

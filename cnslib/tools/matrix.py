@@ -33,13 +33,15 @@ def cells(levels: list[str], *, everything: bool) -> list[tuple[str, int]]:
 
 
 def attempt(commands: list[list[str]], variables: dict[str, str]) -> tuple[int, str]:
-    """The exit status and the last line of commands that follow each other while they succeed."""
+    """The exit status and the last line of commands that follow each other while they succeed; of one that fails, what it says failed."""
     for command in commands:
         done = subprocess.run(
             command, cwd=paths.ROOT, env=os.environ | variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        last = (done.stdout.strip().splitlines() or [""])[-1]
+        lines = done.stdout.strip().splitlines() or [""]
+        last = lines[-1]
         if done.returncode:
+            last = "; ".join([last, *(line for line in lines if line.startswith(("FAILED", "ERROR", "error:")))])
             break
     return done.returncode, last
 

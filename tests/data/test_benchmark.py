@@ -107,6 +107,8 @@ def test_what_is_missing_is_named(folder, tmp_path):
         Benchmark(folder, labels=["bag"])
     with pytest.raises(ValueError, match="images of kept trajectories: 3 rows missing"):
         Benchmark(folder, labels=LABELS, kept=KEPT.assign(seed=7))
+    with pytest.raises(ValueError, match="images of kept trajectories: 1 rows missing"):  # the unshifted pictures of it are there
+        Benchmark(folder, labels=LABELS, kept=pd.concat([KEPT, KEPT[:1].assign(shift="heavy rain")]))
 
 
 def test_all_shards_are_one_table_for_any_reader_of_parquet(folder):

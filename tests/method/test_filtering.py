@@ -168,6 +168,23 @@ def test_cross_validation_never_uses_an_images_own_seed():
     assert filtering.cross_validated(filtering.rules(3)["ours"], table, recall=0.9)[bag & first & table["oracle_ooc"]].all()
 
 
+def test_cross_validation_never_uses_labels_of_a_seed_in_another_class_either():
+    """One class has lost its first seeds, so that numbers of (class, seed) and of seeds no longer go together."""
+    table = benchmark(seeds=10)
+    table = table[(table["class"] == "bag") | (table["seed"] > 3)].reset_index(drop=True)
+    used = []
+
+    def spy(labelled: pd.DataFrame, recall: float) -> pd.Series:
+        used.append(set(labelled["seed"]))
+        return filtering_thresholds(labelled, recall)
+
+    filtering_thresholds = filtering.thresholds
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filtering, "thresholds", spy)
+        filtering.cross_validated(filtering.rules(3)["ours"], table, recall=0.9)
+    assert len(used) == filtering.FOLDS and sum(10 - len(seeds) for seeds in used) == 10  # every seed is left out once, whole
+
+
 def test_cross_validated_rates_of_separable_images_are_perfect():
     table = filtering.compare(benchmark(), recall=0.9, settings=SETTINGS).set_index(["rule", "judged on", "measure"])["estimate"]
     for rule, judged_on in itertools.product(["clip", "clip_pair", "ours"], ["cross-validated", "same labels"]):
@@ -210,6 +227,15 @@ def test_roc_of_separable_and_of_reversed_scores():
     assert ((curve["fpr"] == 0) & (curve["tpr"] == 1)).groupby(curve["detector"]).any().all()
     reverse = table.assign(**{name: -table[name] for name in DETECTORS})
     assert filtering.areas(reverse, settings=SETTINGS.bootstrap)["estimate"].tolist() == [0] * 4
+
+
+def test_scores_that_are_all_level_tell_nothing_and_their_curve_is_the_diagonal():
+    table = benchmark()
+    table = table[: len(table) // 20 * 20]
+    pairs = np.arange(len(table)) % 10  # each score belongs to as many images out of class as in class
+    table = table.assign(**dict.fromkeys(DETECTORS, pairs), oracle_ooc=np.arange(len(table)) // 10 % 2 == 0)
+    curve = filtering.roc(table)
+    assert (curve["tpr"] - curve["fpr"]).abs().max() <= 0.1 + 1e-9
 
 
 def test_a_single_class_and_seed_has_no_other_labels_and_keeps_all():

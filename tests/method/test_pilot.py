@@ -34,8 +34,8 @@ def read(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
         "folder": folder / "seen",
     }
     settings = dataclasses.replace(tiny_sliders.SETTINGS, pilot=PILOT)
-    return lambda **changes: pilot.readings(
-        generation.Sampler(pipe, settings=DRAWING), settings=dataclasses.replace(settings, **changes), **shared
+    return lambda recipe="graded", **changes: pilot.readings(
+        generation.Sampler(pipe, settings=DRAWING), settings=dataclasses.replace(settings, **changes), **(shared | {"recipe": recipe})
     )
 
 
@@ -87,6 +87,12 @@ def test_every_trajectory_is_read_at_all_scales_and_begins_alike_at_every_eta(re
 def test_each_shift_is_tried_at_its_own_etas(read):
     table = read(pilot=dataclasses.replace(PILOT, etas={"heavy snow": [0.5], "heavy fog": [0.7]}, seeds=1))
     assert set(zip(table["shift"], table["eta"], strict=True)) == {("heavy snow", 0.5), ("heavy fog", 0.7)}
+
+
+def test_sliders_that_others_made_need_no_pilot_and_cannot_have_one(read):
+    assert read(recipe="sliders of others", pilot=dataclasses.replace(PILOT, etas={})).empty
+    with pytest.raises(ValueError, match=r"base\.recipe: 'sliders of others' is not accepted; accepted: paper, "):
+        read(recipe="sliders of others")
 
 
 def test_what_is_stored_is_read_again_unless_the_training_changes(read, monkeypatch):

@@ -1,10 +1,12 @@
 """The released training: what differs from the paper's, by the numbers of the released code, and what does not."""
 
+import copy
 import dataclasses
 import json
 
 import pytest
 import torch
+from diffusers import DDIMScheduler
 from golden_units import difference
 from safetensors.torch import load_file
 from tiny_sliders import CLASSES, SETTINGS
@@ -45,9 +47,13 @@ def test_the_teacher_stands_at_the_timesteps_of_the_released_code(k, timestep):
     assert sliders_released.teacher_timestep(k, steps=50) == timestep
 
 
+@pytest.mark.parametrize("spacing", ["leading", "trailing"])
 @pytest.mark.parametrize("steps", [4, 5, 50])
-def test_the_teacher_is_one_step_less_one_above_the_latents(pipe, steps):
-    """19 at 50 steps. The scheduler's own list is what its set_timesteps gives for 50 and for 1000 steps."""
+def test_the_teacher_is_one_step_less_one_above_the_latents(plain, steps, spacing):
+    """19 at 50 steps, whatever spacing the base has. The scheduler's own list is what its set_timesteps gives for 50 and for 1000 steps."""
+    base = copy.copy(plain)
+    base.scheduler = DDIMScheduler.from_config(plain.scheduler.config, timestep_spacing=spacing)
+    pipe = sliders_released.pipeline(base)
     pipe.scheduler.set_timesteps(1000)
     entries = pipe.scheduler.timesteps.tolist()
     pipe.scheduler.set_timesteps(steps)

@@ -155,8 +155,9 @@ def test_the_digest_is_that_of_the_files(saved, folder, tmp_path):
 def test_labels_are_a_list_of_distinct_names(tmp_path):
     (tmp_path / "labels.json").write_text(json.dumps(LABELS))
     assert encoders.read_labels(str(tmp_path / "labels.json")) == LABELS
-    (tmp_path / "labels.json").write_text(json.dumps([*LABELS, "bag"]))
-    with pytest.raises(ValueError, match=r"labels: .*labels\.json"):
-        encoders.read_labels(str(tmp_path / "labels.json"))
+    for text in (json.dumps([*LABELS, "bag"]), '[["bag"]]', "[1, 2]", '["bag"'):
+        (tmp_path / "labels.json").write_text(text)
+        with pytest.raises(ValueError, match=r"^labels: .*labels\.json"):
+            encoders.read_labels(str(tmp_path / "labels.json"))
     with pytest.raises(FileNotFoundError, match=r"labels: .*none"):
         encoders.read_labels(str(tmp_path / "none.json"))

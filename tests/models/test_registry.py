@@ -205,6 +205,15 @@ def test_the_digest_of_a_source_is_that_of_its_files(tmp_path):
     before = classifiers.source_digest(f"registry:alexnet@{tmp_path}")
     (tmp_path / "a.pth").write_bytes(b"2")
     assert classifiers.source_digest(f"registry:alexnet@{tmp_path}") != before
+    assert classifiers.digest(f"registry:alexnet@{tmp_path}") == classifiers.source_digest(f"registry:alexnet@{tmp_path}")
+
+
+def test_the_digest_of_a_source_is_that_of_its_row(monkeypatch):
+    before, row = registry.source_digest("registry:alexnet"), registry.entry("alexnet")
+    for change, same in (({"crop_pct": 0.5}, False), ({"sha256": "0" * 8}, False), ({"family": "other"}, True)):
+        changed = dataclasses.replace(row, **change)
+        monkeypatch.setattr(registry, "entry", lambda _, changed=changed: changed)
+        assert (registry.source_digest("registry:alexnet") == before) == same
 
 
 def test_another_data_sets_labels_are_refused():

@@ -266,6 +266,21 @@ def test_the_headline_names_its_records_with_the_suffix_and_without_one_alone():
     assert list(accuracy.headline(errors, reference="alexnet", suffix="_b")) == [f"{name}_b" for name in names]
 
 
+def test_the_hardest_shift_is_told_by_resamples_that_know_every_shift_and_level_ones_share_it():
+    words = {"alexnet": [".xx"] * 6}
+    found = accuracy.error_shares(
+        accuracy.outcomes(
+            pd.concat([predictions(words), predictions(words, "heavy fog"), predictions({"alexnet": ["..."] * 6}, "heavy dust")])
+        ),
+        settings=SETTINGS,
+    )
+    found.samples[9:, 0] = np.nan  # heavy dust, as where its seed was not drawn
+    table = accuracy.hardest(found).set_index("shift")["probability"]
+    assert table.to_dict() == {"heavy fog": 0.5, "heavy snow": 0.5, "heavy dust": 0.0}
+    found.samples[1:, 0] = np.nan
+    assert accuracy.hardest(found)["probability"].isna().all()
+
+
 MANY = Bootstrap(2000, 0.95, 3, "same classes")
 
 

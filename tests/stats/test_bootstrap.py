@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
 from tiny_answers import SETTINGS, random_predictions, shares
 
 from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
@@ -310,9 +311,32 @@ def test_without_a_spread_of_units_a_difference_has_welchs_interval():
     assert (record["low"], record["high"]) == pytest.approx((expected.low, expected.high))
 
 
-def test_three_equal_parts_of_two_degrees_have_six_together():
-    record = bootstrap.over_trainings(*both(1.0, bootstrap.widening(2, 0.95)), 3, 2, 0.95)
-    assert record["high"] - 2 == pytest.approx(scipy.stats.t.ppf(0.975, 6) * 3**0.5)
+def test_a_part_of_four_degrees_and_two_equal_ones_of_two_have_7_2_together():
+    """3^2 / (1 / 4 + 1 / 2 + 1 / 2)."""
+    record = bootstrap.over_trainings(*both(1.0, bootstrap.widening(4, 0.95)), 5, 4, 0.95)
+    assert record["high"] - 2 == pytest.approx(scipy.stats.t.ppf(0.975, 7.2) * 3**0.5)
+
+
+def test_of_fewer_units_than_resampling_needs_a_difference_of_networks_has_no_interval():
+    """With 3 units of one network's kind it held the truth 88 times in 100, with 2 units 65 times."""
+    record = bootstrap.over_trainings(*both(1.0, 1.0), 4, 3, 0.95)
+    assert record["estimate"] == 2 and np.isnan([record["low"], record["high"]]).all()
+
+
+def test_a_class_with_a_single_object_joins_the_smallest_other_one_and_then_varies():
+    """One hit of class a against ten misses of class b: alone, a would count 1 of 11 in every resample."""
+    rows = pd.DataFrame({"class": ["a", *"b" * 10, *"c" * 12], "seed": range(23)})
+    _, strata = bootstrap.units_of(rows, OBJECTS)
+    assert len(set(strata[:11])) == 1 and len(set(strata)) == 2
+    found = bootstrap.rate(pd.Series([1.0] + [0.0] * 10), rows[:11], settings=SETTINGS.of(OBJECTS))
+    assert found["estimate"] == pytest.approx(1 / 11) and found["low"] < 0.05 and found["high"] > 0.15
+
+
+def test_a_share_of_hits_that_are_all_alike_has_wilsons_interval_and_of_no_cases_none():
+    rows = pd.DataFrame({"class": "bag", "seed": range(12)})
+    found = bootstrap.share(np.ones(12, bool), rows, settings=SETTINGS)
+    assert (found["low"], found["high"]) == pytest.approx(proportion_confint(12, 12, method="wilson"))
+    assert bootstrap.counted(0, 0, confidence=0.95)["n"] == 0 and np.isnan(bootstrap.counted(0, 0, confidence=0.95)["estimate"])
 
 
 def test_a_difference_in_which_nothing_varies_is_a_point_and_a_single_unit_has_no_interval():

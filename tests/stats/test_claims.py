@@ -53,6 +53,16 @@ def judged(found: Evidence, *args, **columns) -> pd.Series:
     return row.rename({"direction": "verdict"}).replace({row["direction"]: "undecided"} if row["p"] >= 0.05 else {})
 
 
+def test_a_claim_without_a_resample_has_no_verdict_and_an_unknown_bound_is_none_for_it():
+    values = np.full((21, 1, 1, 1), np.nan)
+    values[0] = 0.1
+    rule = {"rule": "above 0", "margin": 0.05, "confidence": 0.95}
+    values[1:] = 0.1 + np.linspace(-0.01, 0.01, 20)[:, None, None, None]
+    sure = claims.judged(values, **rule)["p"]
+    values[1:11] = np.nan
+    assert sure == pytest.approx(1 / 21) and claims.judged(values, **rule)["p"] > 0.4
+
+
 def beside(found: Evidence, *args, **columns) -> pd.Series:
     """One claim about rCE with what the average drop says."""
     return claims.judge(claim(*args, **columns), found).iloc[0]

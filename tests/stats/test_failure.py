@@ -68,6 +68,21 @@ def textbook(table: pd.DataFrame, first: str, second: str) -> float:
     return excess
 
 
+def test_a_median_leaves_out_the_resamples_without_a_trajectory():
+    """One trajectory of one shift, of six seeds: a resample without its seed knows nothing of it, and does not say never."""
+    both = predictions({"alexnet": ["..x"] * 6}), predictions({"alexnet": ["..x"]}, "heavy fog")
+    found = failures(pd.concat(both))
+    found.samples[5:, 0] = np.nan
+    row = failure.median_scale(found).set_index("shift").loc[found.groups[0]]
+    assert (row["estimate"], row["low"], row["high"]) == (1.0, 1.0, 1.0)
+
+
+def test_units_that_are_all_alike_do_not_tell_models_apart():
+    """Two seeds in which one model fails and the other does not: their parts are equal, which says nothing of how they scatter."""
+    row = failure.log_rank(accuracy.outcomes(predictions({"alexnet": [".xx"] * 2, "resnet": ["..."] * 2})), settings=SETTINGS).iloc[0]
+    assert row["excess"] == 1 and np.isnan(row["p"]) and np.isnan(row["p_holm"])
+
+
 def test_the_excess_of_the_log_rank_test_is_observed_less_expected_failures():
     vit = random_predictions(8).query("model == 'resnet'").assign(model="vit")
     table = pd.concat([random_predictions(7), vit])

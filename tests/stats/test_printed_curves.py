@@ -23,7 +23,7 @@ def test_the_shape_of_a_curve_by_hand():
     assert ours["estimate"].tolist() == pytest.approx([0.8, 0.15, 1.0, 1.0 if ours["estimate"].iloc[-1] > 0 else -1.0])
     assert theirs[:3] == pytest.approx([0.75, 0.15, 1.0])
     assert theirs[3] == -1  # who starts higher loses more and has the smaller error
-    assert printed_curves.nulls([0.0, 0.5, 2.0]) == [None, None, 0.5, None] and len(ours) == len(theirs) == 4
+    assert printed_curves.nulls([0.0, 1.0, 2.0]) == [None, None, 0.5, None] and len(ours) == len(theirs) == 4
     assert set(ours["n"]) == {40}  # twenty under each of two shifts
 
 
@@ -38,6 +38,15 @@ def test_the_four_numbers_of_a_curve_go_by_their_names():
             "tau of error and drop": -1 / 3,
         }
     )
+
+
+def test_where_scale_1_was_not_drawn_the_share_of_the_drop_by_it_is_left_out_on_both_sides():
+    table = predictions({name: falling([0.9, 0.8, 0.5], 20) for name in "xy"}, scales=[0.0, 0.75, 1.5])
+    found = accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS)
+    printed = pd.DataFrame({0.0: PUBLISHED[0.0], 0.75: 0.8, 1.0: 0.7, 1.5: 0.5})
+    ours, theirs = printed_curves.shape(found, printed)
+    assert ours.index.tolist() == ["accuracy at scale 0", "drop at the last scale", "tau of error and drop"]
+    assert len(theirs) == len(printed_curves.nulls(found.bins)) == 3
 
 
 def test_the_share_of_the_drop_is_that_by_scale_1_where_there_are_larger_scales():

@@ -74,6 +74,12 @@ def test_alike_in_all_is_certainly_no_difference_and_unlike_in_all_certainly_one
     assert ranking.pairs(shares(predictions(words)))["p"].tolist() == [1, 1, 0]
 
 
+def test_a_difference_of_a_single_unit_has_no_p_value_and_a_few_empty_resamples_change_none():
+    values = np.array([0.1, 0.05, 0.15, 0.1, np.nan])
+    assert ranking.wald(values) == pytest.approx(ranking.wald(values[:-1]))
+    assert np.isnan(ranking.wald(np.array([0.1, np.nan, np.nan])))
+
+
 def test_agreement_is_the_kendall_tau_of_scipy():
     rng = np.random.default_rng(2)
     words = {f"model {i}": ["".join(".x"[int(v)] for v in row) for row in rng.random((50, 3)) < rng.random(3)] for i in range(5)}

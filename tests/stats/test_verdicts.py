@@ -145,9 +145,10 @@ def test_the_columns_stand_behind_ours_and_replace_what_is_there():
 
 def test_a_statement_may_say_where_it_stands():
     assert judged(0.1, 0.2, "above 0 (Fig. 14)") == SAME
+    assert judged(0.1, 0.2, "above 1e-3") == SAME
 
 
-@pytest.mark.parametrize("published", ["over 0", "about", "above nothing", ""])
+@pytest.mark.parametrize("published", ["over 0", "about", "above nothing", "", "about 0.5 to 0.7"])
 def test_a_text_that_is_no_claim_is_named(published):
     with pytest.raises(ValueError, match=rf"published: '{published}' .*above"):
         judged(0, 1, published)

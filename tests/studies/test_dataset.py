@@ -175,7 +175,9 @@ def test_mlcroissant_finds_no_issue_and_reads_every_record(folder):
 SECTIONS = read.load(paths.resolve("params.yaml"))
 PICTURE = tables.encode(np.zeros((6, 8, 3), np.uint8))
 KEPT = [("heavy snow", "bag", 1), ("heavy snow", "coat", 1), ("heavy fog", "bag", 1)]
-SETTINGS = dataset.Settings(SECTIONS["base"].pipeline, *(SECTIONS[name] for name in ("sliders", "generation", "filtering")))
+SETTINGS = dataset.Settings(
+    SECTIONS["base"].pipeline, SECTIONS["base"].drawing, *(SECTIONS[name] for name in ("sliders", "generation", "filtering"))
+)
 
 
 def scored(shift: str, name: str, scale: float) -> dict:
@@ -235,6 +237,17 @@ def test_how_it_was_made_repeats_the_settings_in_force(scored_folder):
     assert f"{drawing.steps} DDIM steps at guidance {drawing.guidance:g}" in text
     assert f"rank {sliders.rank}, alpha {sliders.alpha:g}, {sliders.iterations} iterations of {sliders.batch_size}" in text
     assert f"pass {SECTIONS['filtering'].passes} of 4 tests" in text
+    assert "iterations of 8 (60 under heavy rain, heavy sandstorm)" in text  # `sliders.longer`
+    assert (
+        "eta 1.3 (0.6 under heavy rain; 0.7 under heavy fog, heavy smog, heavy dust, heavy sandstorm; 0.8 under heavy snow; 1 under" in text
+    )
+    assert "(from 0.3 to 1 of the time)" in text and "stored as JPEG of quality 90" in text
+
+
+def test_a_fast_drawing_tells_its_own_sampler_and_a_small_share_its_decimal():
+    fast = dataclasses.replace(SETTINGS, drawing="fast", generation=dataclasses.replace(SETTINGS.generation, quality=0, guided=[0.0, 1.0]))
+    assert dataset.drawn(fast).startswith("20 UniPC steps at guidance 2.25, slider on") and dataset.drawn(fast).endswith("stored as PNG")
+    assert [dataset.percent(*pair) for pair in ((35, 13138), (1, 4), (0, 5), (0, 0))] == ["0.3 %", "25 %", "0 %", "none"]
 
 
 def test_every_part_has_its_licence(scored_folder):

@@ -151,6 +151,17 @@ def test_claims_of_the_paper_are_judged_by_the_interval():
     assert table.loc["mean drop of b minus that of a", ["ours", "verdict"]].tolist() == [-1.0, "same direction"]
 
 
+def test_models_that_are_level_under_a_shift_are_in_no_other_order():
+    """Level under one shift, apart under the other: whatever their names are, the order is the same; crossing ones have another."""
+    level = errors({"a": [False, True, True], "b": [False, False, True]})
+    level.samples[:, 0, 1] = level.samples[:, 0, 0]
+    level.samples[:, 2] = level.samples[:, :2].mean(1)
+    assert photos.order_claim(level)["ours"] == 0
+    level.samples[:, 0] = level.samples[:, 0, ::-1]
+    level.samples[:, 0, 1] += 0.01
+    assert photos.order_claim(level)["ours"] == 1
+
+
 def test_levels_of_other_pictures_and_a_count_that_cannot_fall_below_zero_get_no_verdict():
     table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]})).set_index("quantity")
     assert table.loc["mean accuracy without a shift", ["n", "ours", "verdict"]].tolist() == [4, 1.0, "not measured"]

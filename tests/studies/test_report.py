@@ -130,8 +130,24 @@ def test_the_classifier_that_is_always_right_is_first_in_everything(found):
     heads = report.headlines(found.tables)
     first = {quantity: report.placed(table, "perfect", better=better)["place"] for quantity, (table, better) in heads.items()}
     last = {quantity: report.placed(table, "reference", better=better)["place"] for quantity, (table, better) in heads.items()}
-    assert set(first.values()) == {1}
-    assert last == {quantity: 1 if quantity in ("accuracy at scale 0", "rCE") else 3 for quantity in heads}
+    assert {quantity: place for quantity, place in first.items() if place != 1} == pytest.approx({"rCE": np.nan}, nan_ok=True)
+    expected = {quantity: 1 if quantity == "accuracy at scale 0" else 3 for quantity in heads} | {"rCE": np.nan}
+    assert last == pytest.approx(expected, nan_ok=True)
+
+
+def test_what_is_not_defined_has_no_place():
+    table = pd.DataFrame({"model": list("ab"), "n": 9, "estimate": [np.nan, 0.7], "low": np.nan, "high": np.nan})
+    row = pd.Series(report.placed(table, "a", better=-1) | {"quantity": "rCE"})
+    assert report.line(row) == "| rCE | 9 | undefined | open | 0.700 |  |"
+
+
+def test_with_a_single_seed_nothing_is_certain(benchmark):
+    """All differences are those of one unit: no interval, no p value, nobody surely better."""
+    kept = benchmark.kept[benchmark.kept["seed"] == 1]
+    alone = dataclasses.replace(benchmark, kept=kept, answers=benchmark.answers[benchmark.answers["seed"] == 1])
+    own = alone.answers[alone.answers["model"] == "perfect"].assign(model="mine")
+    text = report.compare(own, alone).text()
+    assert "nan" not in text and "(no interval)" in text and "more accurate than 0 of 2 classifiers" in text
 
 
 def test_differences_are_those_of_the_named_model_from_each_other_one(found):

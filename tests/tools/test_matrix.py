@@ -33,5 +33,7 @@ def test_commands_follow_each_other_until_one_fails(tmp_path):
     given = {"LEVEL": "avx2"}
     assert matrix.attempt([[sys.executable, "-c", says, "3"], leaves], given) == (3, "avx2")
     assert not (tmp_path / "ran").exists()
+    fails = "print('FAILED tests/a.py::b'); print('1 failed'); raise SystemExit(1)"
+    assert matrix.attempt([[sys.executable, "-c", fails]], given) == (1, "1 failed; FAILED tests/a.py::b")
     assert matrix.attempt([[sys.executable, "-c", says, "0"], leaves], given) == (0, "")
     assert (tmp_path / "ran").exists()

@@ -168,7 +168,7 @@ class Base:
     catalog: str
     classes: Annotated[Named, Field(min_length=2)]  # one class is always right; and other classes, or seeds, are drawn anew from these
     shifts: Named
-    scales: Scales
+    scales: Annotated[Scales, Field(min_length=2)]
     seeds: Some
     shown: Annotated[list[str], AfterValidator(distinct)]
     prediction: Literal["v_prediction", "epsilon"]

@@ -115,10 +115,11 @@ def ranks(table: pd.DataFrame, count: int, *, note: str) -> str:
     return f"Ranks at the last severity: {places}. n = {count:,} trajectories; bands: {note}"
 
 
-def ranks_seen(pairs: pd.DataFrame) -> str:
+def ranks_seen(pairs: pd.DataFrame, confidence: float) -> str:
     """How many comparisons of two classifiers at one severity are decided after Holm's correction."""
-    decided = (pairs["p_holm"] < 0.05).sum()
-    return f"{decided} of {len(pairs)} comparisons of two classifiers at one severity are decided (Holm's p below 0.05)."
+    alpha = 1 - confidence
+    decided = (pairs["p_holm"] < alpha).sum()
+    return f"{decided} of {len(pairs)} comparisons of two classifiers at one severity are decided (Holm's p below {alpha:.2g})."
 
 
 def answer(top: pd.Series, mean: pd.DataFrame, median: pd.DataFrame, classifiers: int) -> str:

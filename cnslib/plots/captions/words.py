@@ -26,6 +26,11 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def number(count: int, noun: str) -> str:
+    """A number of things, as in "3 tests" or "1 test"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def chance(share: float) -> str:
     """A share of resamples as a probability: rounded, but neither to "0%" nor to "100%", which no number of resamples can show."""
     return "under 1%" if share < 0.005 else "over 99%" if share > 0.995 else f"{share:.0%}"

@@ -21,7 +21,6 @@ BOTH, CONTROL, LOST = (
     "sliders and corruptions, accuracy lost",
 )
 REAL, GENERATED = "originals and corruptions", "unshifted and sliders"
-SURE = 0.05  # of p values after Holm's correction
 RULE = "whole interval below that of the control"
 COUNTED = accuracy.RULE.replace("shifts", "corruptions").replace("trajectories", "pictures").replace("scales", "severities")
 
@@ -192,8 +191,9 @@ def order_claims(errors: Shares, by_contrast: Shares, photographs: Shares) -> pd
         "from corruption to corruption, photographs": (by_corruption(photographs), photographs.models),
     }
     found = {name: ranking.reversals(values, models)["p_holm"] for name, (values, models) in places.items()}
-    counts = {name: {"pairs": len(p), "surely turned": int((p < SURE).sum())} for name, p in found.items()}
-    table = pd.DataFrame(counts).T.rename_axis("the order changes").assign(rule=f"a pair with p below {SURE:g}, Holm")
+    alpha = 1 - errors.confidence
+    counts = {name: {"pairs": len(p), "surely turned": int((p < alpha).sum())} for name, p in found.items()}
+    table = pd.DataFrame(counts).T.rename_axis("the order changes").assign(rule=f"a pair with p below {alpha:.2g}, Holm")
     return table.assign(verdict=[verdicts.word(count > 0, False) for count in table["surely turned"]])
 
 

@@ -15,6 +15,7 @@ from cnslib.stats import bootstrap
 from cnslib.studies.directions.texts import CLASS, METHODS, PROMPTS, SLIDER, WHOLE, grid
 
 SHARES = (0.25, 0.5, 0.75)  # of the gain that both reach; at its end a path is flat, and where it first has a gain is chance
+YES_NO = ("class_kept", "reached")  # columns of ones and zeros
 MARGIN = 0.05  # differences of a cosine below this count as none
 EXAMPLES = MOST, LEAST, FEWEST = ("most gain", "least structure", "fewest rises")
 OWN = ["method", *tables.TRAJECTORY]
@@ -97,7 +98,12 @@ def at_gain(path: pd.DataFrame, gain: float, *, labels: int) -> dict[str, float]
     return {"structure": structure, "class_kept": float(probability >= 1 / labels) if begun else np.nan}
 
 
-def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap, statistic=bootstrap.mean) -> pd.DataFrame:
+def average(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """`bootstrap.rate` of a column of ones and zeros (`YES_NO`), `bootstrap.mean` of any other."""
+    return (bootstrap.rate if values.name in YES_NO else bootstrap.mean)(values, rows, settings=settings)
+
+
+def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap, statistic=average) -> pd.DataFrame:
     """The mean of each column per method: (method, measure, n, estimate, low, high), methods in their order.
 
     n counts rows; those of one trajectory are resampled together.

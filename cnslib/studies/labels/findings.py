@@ -16,7 +16,7 @@ PEOPLE = "Two people, on the pair of shifts. Their two answers to a picture"
 def lost(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """The share of images that are out of class, scale by scale (scale, n, estimate, low, high)."""
     cases = labelled.assign(out=(labelled["kind"] == OUT).astype(float)).sort_values("scale", kind="stable")
-    return bootstrap.means(cases, ["out"], ["scale"], settings=settings).drop(columns="measure")
+    return bootstrap.means(cases, ["out"], ["scale"], settings=settings, statistic=bootstrap.rate).drop(columns="measure")
 
 
 def stages_told(shares: pd.DataFrame) -> str:

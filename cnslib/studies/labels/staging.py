@@ -79,7 +79,7 @@ def parts(table: pd.DataFrame, pair: list[str]) -> dict[str, pd.Series]:
 
 
 def with_pictures(images: Path, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the PNG bytes of their images; a row of scale 0 finds its picture among the unshifted ones."""
+    """The rows with the bytes of their images, PNG or JPEG; a row of scale 0 finds its picture among the unshifted ones."""
     keys = mirrors.drawn_as(rows)
     shards = [artifacts.images(images, shift) for shift in sorted(set(keys.get_level_values("shift")))]
     stored = pd.concat(shards).set_index(tables.KEY)["image"] if shards else pd.Series(dtype=object)

@@ -6,6 +6,7 @@ import pandas as pd
 
 from cnslib.core.names import UNSHIFTED
 from cnslib.plots.captions.words import interval
+from cnslib.plots.captions.words import number as numbered
 from cnslib.stats import bootstrap, verdicts
 from cnslib.studies.scenarios.scenarios import SUMMED
 from cnslib.studies.scenarios.score import Accuracies
@@ -74,11 +75,14 @@ def behind(name: str, own: pd.DataFrame, *, alpha: float) -> str:
 
 def tested(claims: pd.DataFrame) -> str:
     """How many tests of how many of the paper's claims there are, and what became of the tests (as `claims.against_paper`)."""
-    return f"{len(claims)} tests of {claims['claim'].nunique()} claims of the paper: {verdicts.counted(claims['verdict'])}"
+    number, told = (numbered(count, noun) for count, noun in ((len(claims), "test"), (claims["claim"].nunique(), "claim")))
+    return f"{number} of {told} of the paper: {verdicts.counted(claims['verdict'])}"
 
 
 def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.DataFrame, *, confidence: float) -> str:
     """The notebook's answer: whether backgrounds matter on each set, what training on random ones brings, the paper's claims."""
     first = ". ".join(behind(name, own, alpha=1 - confidence) for name, own in costs.items())
-    side = verdicts.word(less["low"] > 0, less["high"] < 0)
-    return f"{first}. {AFTER[side]}: {interval(less)} less, each measured from its originals. {tested(claims)}."
+    side, word = verdicts.word(less["low"] > 0, less["high"] < 0), "less"
+    if side == verdicts.OPPOSITE:
+        less, word = {"estimate": -less["estimate"], "low": -less["high"], "high": -less["low"]}, "more"
+    return f"{first}. {AFTER[side]}: {interval(less)} {word}, each measured from its originals. {tested(claims)}."

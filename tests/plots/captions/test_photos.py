@@ -67,7 +67,10 @@ def test_ratios_and_ranks_name_the_classifiers():
     assert photos.ratios_seen(average, "lite0") == "Surely better than lite0, by CE: lite2; by rCE: none."
     table = pd.DataFrame({"shift": ALL, "scale": 1.0, "model": ["lite0", "lite2"], "estimate": [2.0, 1.0]})
     assert photos.ranks(table, 1232, note="x").startswith("Ranks at the last severity: lite2 (1) and lite0 (2). n = 1,232")
-    assert photos.ranks_seen(pd.DataFrame({"p_holm": [0.01, 0.5]})).startswith("1 of 2 comparisons")
+    assert photos.ranks_seen(pd.DataFrame({"p_holm": [0.01, 0.08]}), 0.95) == (
+        "1 of 2 comparisons of two classifiers at one severity are decided (Holm's p below 0.05)."
+    )
+    assert photos.ranks_seen(pd.DataFrame({"p_holm": [0.01, 0.08]}), 0.9).startswith("2 of 2 comparisons")
 
 
 def test_the_answer_lists_the_shifts_that_take_half():

@@ -51,7 +51,7 @@ def test_scores_name_the_largest_change_and_the_orders():
 
 
 def test_the_ledger_is_counted_by_verdict():
-    said = "1 lines agree, 2 differ, so that 1 claims fall, and for 1 the papers state nothing. n = 4 lines"
+    said = "1 lines agree, 2 differ, so that 1 claim falls, and for 1 the papers state nothing. n = 4 lines"
     assert published.ledger(LINES, VERDICTS) == said
     assert "differs, the claim stands (0)" in published.ledger_seen(LINES, VERDICTS)
 

@@ -69,10 +69,11 @@ def test_extend_at_a_right_angle_draws_from_z_itself_and_the_standard_set_is_no_
 
 
 def test_an_image_does_not_depend_on_its_neighbours_or_its_place_in_a_pass(decoder):
+    """But for one grey level: without AVX and with two threads, oneDNN adds up the ends of a batch in another order."""
     z = latents.start("test bag", range(20), decoder.size, seed=1)
     first, mixed = (datasets.draw(decoder, "sneaker", chosen) for chosen in (z[:10], np.concatenate([z[15:], z[:5]])))
-    assert np.array_equal(first[:5], mixed[5:])
-    assert not np.array_equal(first[0], first[1])
+    assert np.abs(first[:5].astype(int) - mixed[5:]).max() <= 1
+    assert np.abs(first[0].astype(int) - first[1]).max() > 20
 
 
 def test_latents_have_the_norm_that_the_decoder_knows(decoder):

@@ -88,5 +88,7 @@ def test_the_answer_passes_over_scenarios_that_change_the_object_and_asks_every_
     assert "After training on random backgrounds these cost garments less than before: 0.20 (0.10 to 0.30) less, each" in text
     other = findings.answer(costs, less | {"low": -0.1}, claims, confidence=0.95)
     assert "is undecided: 0.20 (-0.10 to 0.30) less" in other
+    worse = findings.answer(costs, {"estimate": -0.2, "low": -0.3, "high": -0.1}, claims[:1], confidence=0.95)
+    assert "cost garments more than before: 0.20 (0.10 to 0.30) more, each" in worse and "1 test of 1 claim of the paper: 1 holds" in worse
     assert "On garments none of 1" in findings.answer(costs, less, claims, confidence=0.999)  # where p is 0.01
     assert text.endswith("3 tests of 2 claims of the paper: 2 hold, 0 opposite, 1 undecided and 0 not measured.")

@@ -115,7 +115,7 @@ def measured(luck: float) -> Shares:
 
 def test_effects_are_differences_of_means():
     """Grey takes 0.3 and 0.1, on average 0.2; PSPNet is ahead by 0.2 in grey, by 0 before, on average by 0.1."""
-    table = masks.table3(masks.effects(measured(0.0), TRAINED, freedom=1)).set_index("name")
+    table = masks.table3(masks.effects(measured(0.0), TRAINED, freedom=9)).set_index("name")
     assert table["ours"].to_dict() == pytest.approx({"grey": -0.2, "PSPNet": 0.1})
     assert table["table_3"].to_dict() == {"grey": -0.01929, "PSPNet": -0.045}
     assert set(table["published"]) == {"below 0"}  # whatever the sizes, the verdict asks for the side
@@ -125,7 +125,7 @@ def test_effects_are_differences_of_means():
 
 def test_the_luck_of_trainings_widens_the_interval_of_a_network_and_of_no_scenario():
     """Two trainings at 0.1 on either side of their mean: a variance of 0.02, of the mean 0.01, and one degree of freedom."""
-    table = masks.effects(measured(0.1), TRAINED, freedom=1).set_index("name")
+    table = masks.effects(measured(0.1), TRAINED, freedom=9).set_index("name")
     half = scipy.stats.t.ppf(0.975, 1) * 0.1
     assert table.loc["PSPNet", ["estimate", "low", "high"]].tolist() == pytest.approx([0.1, 0.1 - half, 0.1 + half])
     assert table.loc["grey", ["estimate", "low", "high"]].tolist() == pytest.approx([-0.2] * 3)
