@@ -199,7 +199,7 @@ def test_an_export_without_a_kept_prediction_or_label_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"predictions of kept trajectories: 1 rows missing"):  # of which scale 0 is there
         shifted = predictions["scale"] > 0
         answers.export_answers(predictions[~shifted], kept, tmp_path / "out", labels=LABELS)
-    with pytest.raises(ValueError, match="base.shifts: 'night' is not accepted; accepted: for an export cartoon style, "):
+    with pytest.raises(ValueError, match=r"base\.shifts: 'night' is not accepted; accepted: for an export cartoon style, "):
         answers.export_answers(predictions, kept.assign(shift="night"), tmp_path / "out", labels=LABELS)
     with pytest.raises(ValueError, match="class: 'golden retriever'"):
         answers.export_answers(predictions, kept, tmp_path / "out", labels=["bald eagle"])
