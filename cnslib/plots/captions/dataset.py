@@ -1,6 +1,6 @@
 """The data set and its licences (notebook 15): what the filter leaves, and the answer of the page.
 
-Tables are those of `studies.dataset`: trajectories by class (rows) and shift (columns).
+Tables are those of `studies.dataset.datasheet`: trajectories by class (rows) and shift (columns).
 """
 
 from collections.abc import Mapping
