@@ -87,7 +87,7 @@ def pairs(images: Path, masks: Path) -> Iterator[Pair]:
 
     Raises FileNotFoundError for a folder that is missing or has no image and for an image without a mask; errors as `pair`.
     """
-    files = [file for file in sorted(directory(images).rglob("*")) if file.suffix in SUFFIXES]
+    files = [file for file in sorted(directory(images).rglob("*")) if file.suffix.lower() in SUFFIXES]
     if not files:
         raise FileNotFoundError(f"{images} holds no image; accepted: files that end in {', '.join(SUFFIXES)}")
     for file in files:
@@ -119,7 +119,7 @@ def contents(root: Path) -> pd.DataFrame:
         (name, imagenet.labels()[imagenet.index(place.name)], seed, file)
         for name, folder in there.items()
         for place in sorted(own for own in folder.iterdir() if own.is_dir())
-        for seed, file in enumerate(sorted(file for file in place.iterdir() if file.suffix in SUFFIXES))
+        for seed, file in enumerate(sorted(file for file in place.iterdir() if file.suffix.lower() in SUFFIXES))
     ]
     return pd.DataFrame(rows, columns=["shift", "class", "seed", "file"])
 
