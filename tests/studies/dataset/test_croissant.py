@@ -10,27 +10,13 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
 import pytest
+from tiny_dataset import ABOUT
 from tiny_settings import changed
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, identifier
-from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Dataset
 from cnslib.studies.dataset import croissant
 
-ABOUT = Dataset(
-    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"),
-    name="CNS-Bench mini",
-    description="Garments under continuous nuisance shifts.",
-    version="1.0.0",
-    url="https://example.org/cns",
-    license=["https://spdx.org/licenses/MIT"],
-    creator="The authors",
-    date_published="2026-01-02",
-    cite_as="@inproceedings{cns, title={CNS-Bench}}",
-    keywords=["robustness"],
-    parts={"code": "MIT", "Fashion-MNIST": "MIT, Zalando SE"},
-)
 PYTHON = {"sc:Text": str, "sc:Integer": int, "sc:Float": float, "sc:ImageObject": bytes}
 
 

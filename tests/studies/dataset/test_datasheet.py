@@ -7,27 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_dataset import ABOUT
 
 from cnslib.core import paths, tables
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings import read
-from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Dataset
 from cnslib.studies.dataset import datasheet
 
-ABOUT = Dataset(
-    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"),
-    name="CNS-Bench mini",
-    description="Garments under continuous nuisance shifts.",
-    version="1.0.0",
-    url="https://example.org/cns",
-    license=["https://spdx.org/licenses/MIT"],
-    creator="The authors",
-    date_published="2026-01-02",
-    cite_as="@inproceedings{cns, title={CNS-Bench}}",
-    keywords=["robustness"],
-    parts={"code": "MIT", "Fashion-MNIST": "MIT, Zalando SE"},
-)
 SECTIONS = read.load(paths.resolve("params.yaml"))
 PICTURE = tables.encode(np.zeros((6, 8, 3), np.uint8))
 KEPT = [("heavy snow", "bag", 1), ("heavy snow", "coat", 1), ("heavy fog", "bag", 1)]
