@@ -43,14 +43,10 @@ class Site:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         line = {"work": work, "name": name, "units": count, **dataclasses.asdict(cost), "conditions": self.conditions}
-        with open(self.folder / COSTS, "a") as stream:
-            stream.write("\n" * halved(self.folder / COSTS) + json.dumps(line) + "\n")
-
-
-def halved(path: Path) -> bool:
-    """Whether a file ends within a line, as one of a run that was killed while it wrote."""
-    data = path.read_bytes()
-    return bool(data) and not data.endswith(b"\n")
+        with open(self.folder / COSTS, "ab+") as stream:
+            stream.seek(max(stream.tell() - 1, 0))
+            halved = stream.read(1) not in (b"", b"\n")  # by a run that was killed while it wrote
+            stream.write(b"\n" * halved + json.dumps(line).encode() + b"\n")
 
 
 current = Site()

@@ -51,6 +51,7 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
     with archives.opened(source) as archive, tempfile.TemporaryDirectory(dir=folder, suffix=".partial") as staging:
         asked = {model: files for model, files in by_model(archive.names, source).items() if model not in without}
         require_shifts(asked, source)
+        demand(len(set(map(identifier, asked))) == len(asked), "models", sorted(asked), "names that differ in more than blanks")
         for model, files in tqdm(asked.items(), desc="answers", disable=None):
             parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in files]
             table = pd.concat(parts, ignore_index=True)

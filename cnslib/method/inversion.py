@@ -8,6 +8,7 @@ Frechet distance, accuracy and nearest real images (section 4.1, Table 2a).
 import contextlib
 import copy
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -46,11 +47,11 @@ def invert_all(
     `pictures` is the catalog, `base` the digest of the pipeline's directory. Raises ValueError for two classes with one token.
     """
     require_distinct(classes)
-    examples = {name: catalog.images(pictures, "train", name, count=settings.images_per_class, side=side(pipe)) for name in classes}
-    stamps = {name: stamp(name, own, settings=settings, base=base) for name, own in examples.items()}
+    examples = functools.partial(catalog.images, pictures, "train", count=settings.images_per_class, side=side(pipe))
+    stamps = {name: stamp(name, examples(name), settings=settings, base=base) for name in classes}  # one class in memory at a time
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.safetensors", stamps[name]) for name in classes}, "*.safetensors")
     for name in tqdm(shelf.waiting(), desc="inversion", disable=None):
-        invert(pipe, name, examples[name], settings=settings, path=shelf[name].path)
+        invert(pipe, name, examples(name), settings=settings, path=shelf[name].path)
         shelf[name].finish()
     return shelf.paths
 

@@ -18,7 +18,7 @@ from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from torch import Tensor, nn
 from transformers import AutoImageProcessor, AutoModelForImageClassification
 
-from cnslib.core import paths, units
+from cnslib.core import paths, sources, units
 from cnslib.core.names import demand
 from cnslib.data import imagenet
 from cnslib.models import efficientnet_lite, encoders, registry
@@ -114,11 +114,9 @@ def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[Ca
 
     Its weights are those of the image tower and the labels' text features, which play the head; the text tower is done by then.
     """
-    try:
+    with sources.named(key):
         clip = encoders.Clip(source, device=device)
         texts = clip.text_features([PROMPT.format(label=label) for label in labels]).to(device)
-    except (ValueError, FileNotFoundError) as error:
-        raise (FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError)(f"{key}: {error}") from error
     settings = dict(clip.model.visual.preprocess_cfg)
     size = settings.pop("size")
     settings["input_size"] = (3, *((size, size) if isinstance(size, int) else size))

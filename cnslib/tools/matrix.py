@@ -14,14 +14,7 @@ import pandas as pd
 from cnslib.core import paths, pins
 
 THREADS = (2, 4, 1)
-PYTHON = [sys.executable, "-m"]
-COMMANDS = {  # the smoke chain counts as a test
-    "make repro": [[*PYTHON, "cnslib.tools.cli", "reproduce"]],
-    "make test": [
-        ["make", "--no-print-directory", "smoke"],
-        [*PYTHON, "pytest", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"],
-    ],
-}
+TARGETS = ("repro", "test")
 
 
 def cells(levels: list[str], *, everything: bool) -> list[tuple[str, int]]:
@@ -32,18 +25,13 @@ def cells(levels: list[str], *, everything: bool) -> list[tuple[str, int]]:
     return [*zip(itertools.cycle(others), THREADS[:2], strict=False), *(("avx2", 1) for level in levels if level == "avx2")]
 
 
-def attempt(commands: list[list[str]], variables: dict[str, str]) -> tuple[int, str]:
-    """The exit status and the last line of commands that follow each other while they succeed; of one that fails, what it says failed."""
-    for command in commands:
-        done = subprocess.run(
-            command, cwd=paths.ROOT, env=os.environ | variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        lines = done.stdout.strip().splitlines() or [""]
-        last = lines[-1]
-        if done.returncode:
-            last = "; ".join([last, *(line for line in lines if line.startswith(("FAILED", "ERROR", "error:")))])
-            break
-    return done.returncode, last
+def attempt(command: list[str], variables: dict[str, str]) -> tuple[int, str]:
+    """The exit status and the last line of a command; of one that fails, what it says failed before that."""
+    given = os.environ | variables
+    done = subprocess.run(command, cwd=paths.ROOT, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = done.stdout.strip().splitlines() or [""]
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR", "error:"))] if done.returncode else []
+    return done.returncode, "; ".join([*failed, lines[-1]])
 
 
 def main(arguments: list[str]) -> int:
@@ -53,10 +41,10 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     levels = pins.available(pins.flags())
     rows = []
-    for (level, threads), (name, commands) in itertools.product(cells(levels, everything=options.all), COMMANDS.items()):
-        status, last = attempt(commands, pins.LEVELS[level] | pins.threads(threads))
-        rows.append({"level": level, "threads": threads, "command": name, "exit": status, "last line": last})
-        print(f"{level}, {threads} threads, {name}: exit {status}, {last}", flush=True)
+    for (level, threads), name in itertools.product(cells(levels, everything=options.all), TARGETS):
+        status, last = attempt(["make", "--no-print-directory", name], pins.LEVELS[level] | pins.threads(threads))
+        rows.append({"level": level, "threads": threads, "command": f"make {name}", "exit": status, "last line": last})
+        print(f"{level}, {threads} threads, make {name}: exit {status}, {last}", flush=True)
     print(pd.DataFrame(rows).to_string(index=False, justify="left", max_colwidth=None))
     if lacking := [level for level in pins.LEVELS if level not in levels]:
         print(f"left out, since this processor lacks them: {', '.join(lacking)}")

@@ -192,6 +192,12 @@ def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
         answers.apart(["a", "cns.a.cns"])
 
 
+def test_models_whose_tables_would_be_one_file_are_refused(tmp_path):
+    twins = {name.replace("dinov2_vit_base_patch14_reg__", "dinov2 vit_base_patch14__"): text for name, text in files().items()}
+    with pytest.raises(ValueError, match=r"models: .*accepted: names that differ in more than blanks"):
+        bring_in(write_zip(tmp_path / "results.zip", twins), tmp_path / "out")
+
+
 def test_an_export_without_a_kept_prediction_or_label_is_refused(tmp_path):
     predictions, kept = ours()
     with pytest.raises(ValueError, match=r"predictions of kept trajectories: 1 rows missing"):

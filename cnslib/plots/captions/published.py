@@ -5,7 +5,7 @@ Tables are those of `studies.published`.
 
 import pandas as pd
 
-from cnslib.plots.captions.words import interval, listed, number
+from cnslib.plots.captions.words import interval, listed, numbered
 from cnslib.plots.figures import extent
 
 
@@ -86,7 +86,7 @@ def scores_seen(table: pd.DataFrame) -> str:
 def ledger(lines: pd.DataFrame, verdicts: list[str]) -> str:
     """The caption of the ledger's verdicts; `verdicts` from agreement, then nothing stated, to a claim that falls."""
     agree, unsaid, *differ = lines["verdict"].value_counts().reindex(verdicts, fill_value=0)
-    falls = f"{number(differ[-1], 'claim')} {'falls' if differ[-1] == 1 else 'fall'}"
+    falls = f"{numbered(differ[-1], 'claim')} {'falls' if differ[-1] == 1 else 'fall'}"
     text = f"{agree} lines agree, {sum(differ)} differ, so that {falls}, and for {unsaid} the papers state nothing"
     return f"{text}. n = {len(lines)} lines"
 

@@ -26,7 +26,7 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def number(count: int, noun: str) -> str:
+def numbered(count: int, noun: str) -> str:
     """A number of things, as in "3 tests" or "1 test"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 

@@ -11,8 +11,7 @@ from jaxtyping import Float
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
-from cnslib.plots.captions.words import interval, listed
-from cnslib.plots.captions.words import number as numbered
+from cnslib.plots.captions.words import interval, listed, numbered
 from cnslib.stats import accuracy, axes, bootstrap, verdicts
 from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images
 from cnslib.studies.controlshift.distance import along, slope
@@ -165,8 +164,8 @@ def tally(own: pd.DataFrame, everybody: pd.DataFrame, left: list[str]) -> str:
     """What became of the tests, of how many claims, and how many hold when those classifiers that learned nothing take part, too."""
     against = own.loc[own["verdict"] == verdicts.OPPOSITE, "finding"]
     same = f"; the opposite ones contradict {against.nunique()} of the claims" if against.duplicated().any() else ""
-    number, told = (numbered(count, noun) for count, noun in ((len(own), "test"), (own["finding"].nunique(), "claim")))
-    said = f"{number} of {told} of the paper: {verdicts.counted(own['verdict'])}{same}"
+    tests, told = numbered(len(own), "test"), numbered(own["finding"].nunique(), "claim")
+    said = f"{tests} of {told} of the paper: {verdicts.counted(own['verdict'])}{same}"
     held = int(everybody["verdict"].isin(verdicts.CONFIRMED).sum())
     return f"{said}; with {listed(left)}, who learned nothing, {held} hold" if left else said
 

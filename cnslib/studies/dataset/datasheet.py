@@ -166,7 +166,7 @@ def except_of(own: Mapping[str, float]) -> str:
 def drawn(settings: Settings) -> str:
     """How pictures are drawn and stored: sampler, steps, guidance and its interval, the slider's share, the negative prompt."""
     own, way = settings.generation, drawing.chosen(settings.drawing)
-    sampler = "UniPC" if way.steps else "DDIM"
+    sampler = "UniPC" if settings.drawing == "fast" else "DDIM"
     guided = "" if list(own.guided) == [0, 1] else f" (from {own.guided[0]:g} to {own.guided[1]:g} of the time)"
     stored = f"JPEG of quality {own.quality}" if own.quality else "PNG"
     return (

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from cnslib.core.names import UNSHIFTED
-from cnslib.plots.captions.words import interval
-from cnslib.plots.captions.words import number as numbered
+from cnslib.plots.captions.words import interval, numbered
 from cnslib.stats import bootstrap, verdicts
 from cnslib.studies.scenarios.scenarios import SUMMED
 from cnslib.studies.scenarios.score import Accuracies
@@ -75,8 +74,8 @@ def behind(name: str, own: pd.DataFrame, *, alpha: float) -> str:
 
 def tested(claims: pd.DataFrame) -> str:
     """How many tests of how many of the paper's claims there are, and what became of the tests (as `claims.against_paper`)."""
-    number, told = (numbered(count, noun) for count, noun in ((len(claims), "test"), (claims["claim"].nunique(), "claim")))
-    return f"{number} of {told} of the paper: {verdicts.counted(claims['verdict'])}"
+    tests, told = numbered(len(claims), "test"), numbered(claims["claim"].nunique(), "claim")
+    return f"{tests} of {told} of the paper: {verdicts.counted(claims['verdict'])}"
 
 
 def answer(costs: dict[str, pd.DataFrame], less: Mapping, claims: pd.DataFrame, *, confidence: float) -> str:
