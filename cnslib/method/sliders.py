@@ -6,7 +6,7 @@ import functools
 import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -26,6 +26,8 @@ from cnslib.models import adapters, text_to_image
 SHIFT_PROMPT = names.PROMPT + " {text}"
 BY_SHIFT = ("etas", "longer")  # settings that take the place of others for some shifts
 HEALTH_KEYS = ("health_seeds", "health_steps", "health_guidance", "least_gain")  # settings that do not touch the weights
+
+Point = tuple[Float[Tensor, "batch channels height width"], Tensor]  # latents and the timestep they are shown at
 
 
 def prompts(shift: str, name: str, *, texts: dict[str, str]) -> tuple[str, str]:
@@ -99,12 +101,21 @@ def train(
     text = text_to_image.embed(pipe, list(texts))
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
         curve = fit(pipe, parameters, text, settings=settings, generator=generator)
-        if not all(map(math.isfinite, curve["loss"])):
-            raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
         entries = {"shift": shift, "class": name, "base": origin.base}
-        plain = {"prompts": texts, "settings": training_settings(settings), "curve": curve}
-        adapters.save(pipe, unit.path, entries | {key: json.dumps(value) for key, value in plain.items()})
+        adapters.save(pipe, unit.path, told(entries, prompts=texts, settings=training_settings(settings), curve=curve))
     unit.finish()
+
+
+def told(
+    entries: dict[str, str], *, prompts: tuple[str, str], settings: dict[str, int | float], curve: dict[str, list[float]]
+) -> dict[str, str]:
+    """The header entries of a slider file. FloatingPointError names the slider when the loss is no longer a number."""
+    if not all(map(math.isfinite, curve["loss"])):
+        raise FloatingPointError(
+            f"slider of {entries['class']} in {entries['shift']}: the loss is not a number; lower sliders.learning_rate"
+        )
+    plain = {"prompts": prompts, "settings": settings, "curve": curve}
+    return entries | {key: json.dumps(value) for key, value in plain.items()}
 
 
 def fit(
@@ -115,15 +126,27 @@ def fit(
     settings: Sliders,
     generator: torch.Generator,
 ) -> dict[str, list[float]]:
-    """AdamW on the attached adapter (the released code's optimiser, constant rate).
+    """Trains the attached adapter as `descend`, each time on other latents: k + 2 + 1 UNet evaluations per sample, one with gradient."""
+    points = (partial_denoise(pipe, text[:1], settings=settings, generator=generator) for _ in range(settings.iterations))
+    return descend(pipe, parameters, text, points, settings=settings)
 
-    `text` holds the embeddings of c and c+. An iteration costs k + 2 + 1 UNet evaluations per sample, one with gradient. Returns
-    the loss of each iteration, and what the loss would be without slider: the noise levels differ, so neither says much alone.
+
+def descend(
+    pipe: StableDiffusionPipeline,
+    parameters: list[nn.Parameter],
+    text: Float[Tensor, "2 tokens width"],
+    points: Iterable[Point],
+    *,
+    settings: Sliders,
+) -> dict[str, list[float]]:
+    """One update of AdamW (the released code's optimiser, constant rate) towards Eq. 2 on each of `points`, drawn as they are needed.
+
+    `text` holds the embeddings of c and c+. Returns the loss of each update, and what it would be without slider: the noise levels
+    differ, so neither says much alone.
     """
     optimizer = torch.optim.AdamW(parameters, settings.learning_rate)
     curve: dict[str, list[float]] = {"loss": [], "untrained": []}
-    for _ in range(settings.iterations):
-        latents, timestep = partial_denoise(pipe, text[:1], settings=settings, generator=generator)
+    for latents, timestep in points:
         plain, target = teacher(pipe, latents, timestep, text, eta=settings.eta)
         loss = F.mse_loss(pipe.unet(latents, timestep, text[:1].expand(len(latents), -1, -1)).sample, target)
         optimizer.zero_grad()

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from cnslib.core import kinds, seeds, units
 from cnslib.core.settings.method import Sliders
-from cnslib.method import recipes, sliders
+from cnslib.method import sliders
 from cnslib.models import adapters, text_to_image
 
 POINTS = 4  # of a trajectory, at most: there are `denoising_steps` - 1
@@ -45,7 +45,7 @@ def visited(first: int, *, steps: int, points: int) -> list[int]:
 @torch.no_grad()
 def trajectory(
     pipe: StableDiffusionPipeline, text: Float[Tensor, "1 tokens width"], *, settings: Sliders, generator: torch.Generator, points: int
-) -> Iterator[recipes.Point]:
+) -> Iterator[sliders.Point]:
     """The training points of one denoising trajectory from fresh noise, most noise first.
 
     Each step is made with the adapter as it is when the step is made. So the latents of the last point come in part from an adapter
@@ -81,7 +81,7 @@ def fit(
     settings = shortened(settings)
     draw = functools.partial(trajectory, pipe, text[:1], settings=settings, generator=generator, points=points)
     endless = itertools.chain.from_iterable(draw() for _ in itertools.count())
-    return recipes.descend(pipe, parameters, text, itertools.islice(endless, settings.iterations), settings=settings)
+    return sliders.descend(pipe, parameters, text, itertools.islice(endless, settings.iterations), settings=settings)
 
 
 def evaluations(settings: Sliders, *, points: int = POINTS) -> float:
@@ -106,7 +106,7 @@ def train(
         curve = fit(pipe, parameters, text_to_image.embed(pipe, list(prompts)), settings=settings, generator=generator)
         entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "fast"}
         used = sliders.training_settings(shortened(settings))
-        adapters.save(pipe, unit.path, recipes.told(entries, prompts=prompts, settings=used, curve=curve))
+        adapters.save(pipe, unit.path, sliders.told(entries, prompts=prompts, settings=used, curve=curve))
     unit.finish()
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from cnslib.core import kinds, seeds, units
 from cnslib.core.settings.method import Sliders
-from cnslib.method import recipes, sliders
+from cnslib.method import sliders
 from cnslib.models import adapters, text_to_image
 
 REACH = 2.5  # the last scale of the benchmark (Table 5)
@@ -95,7 +95,7 @@ def train(
         curve = fit(pipe, parameters, text, settings=settings, generator=generator)
         entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "graded"}
         used = sliders.training_settings(settings)
-        adapters.save(pipe, unit.path, recipes.told(entries, prompts=prompts, settings=used, curve=curve))
+        adapters.save(pipe, unit.path, sliders.told(entries, prompts=prompts, settings=used, curve=curve))
     unit.finish()
 
 

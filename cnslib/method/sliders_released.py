@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cnslib.core import kinds, names, seeds, units, workers
 from cnslib.core.settings.method import Sliders
-from cnslib.method import recipes, sliders
+from cnslib.method import sliders
 from cnslib.models import adapters, kohya, text_to_image
 
 RESOLUTION = 512  # pixels, whatever the model's own size
@@ -90,7 +90,7 @@ def fit(
 ) -> dict[str, list[float]]:
     """As `sliders.fit`, on latents and timesteps of the released code: AdamW on the mean squared error of the v prediction."""
     points = (partial_denoise(pipe, text[:1], settings=settings, generator=generator) for _ in range(settings.iterations))
-    return recipes.descend(pipe, parameters, text, points, settings=settings)
+    return sliders.descend(pipe, parameters, text, points, settings=settings)
 
 
 def train(
@@ -108,7 +108,7 @@ def train(
         curve = fit(pipe, parameters, text, settings=settings, generator=generator)
         entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "released"}
         used = sliders.training_settings(settings)
-        told = recipes.told(entries, prompts=texts, settings=used, curve=curve)
+        told = sliders.told(entries, prompts=texts, settings=used, curve=curve)
         weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
         kohya.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=told)
     unit.finish()

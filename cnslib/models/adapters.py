@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from cnslib.core import units
 from cnslib.core.names import demand, identifier
+from cnslib.models.weights import match
 
 NAME = "slider"
 # Everything but cross-attention, as in the released code: self-attention, residual blocks, down- and upsampling.
@@ -146,9 +147,9 @@ def require_complete(unet: UNet2DConditionModel, path: Path) -> None:
     expected = factor_shapes(unet, rank)
     with safe_open(path, "pt") as file:
         found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118, the file is no mapping
-    differing = sorted({key for key, _ in found.items() ^ expected.items()})
-    if differing:
-        raise ValueError(f"slider {path} does not fit this UNet: {len(differing)} tensors differ, for example {differing[:2]}")
+    met = match(found, expected)
+    if not met.complete:
+        raise ValueError(f"slider {path} does not fit this UNet: {met}; accepted: both factors of each module to adapt, and nothing else")
 
 
 def factor_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:

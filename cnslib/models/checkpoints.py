@@ -1,7 +1,6 @@
 """Checkpoints in the layouts of their authors, brought to timm's names and loaded as a whole or not at all."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -9,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from cnslib.models import weights
+from cnslib.models.weights import SHOWN, Match, match, shapes
 
 CONTAINERS = ("model_ema", "state_dict", "model", "teacher")  # under which training scripts store weights, the evaluated ones first
 PREFIXES = ("module.base_encoder.", "module.backbone.", "module.", "backbone.", "linear.")  # of MoCo v3, DINO and torch's wrappers
@@ -22,28 +22,6 @@ RENAMES = (  # OpenMMLab's vision transformer
     (r"ln1\.", "norm."),
     (r"head\.layers\.head\.", "head."),
 )
-SHOWN = 3  # names of tensors in an error
-
-
-@dataclass(frozen=True)
-class Match:
-    """How the tensors of a file meet those of a model: names in both with one shape, and the rest."""
-
-    matched: list[str]
-    missing: list[str]
-    unexpected: list[str]
-    reshaped: list[str]
-
-    @property
-    def complete(self) -> bool:
-        """Whether the file holds the model and nothing else."""
-        return not (self.missing or self.unexpected or self.reshaped)
-
-    def __str__(self) -> str:
-        parts = [f"{len(self.matched)} tensors match"]
-        for word, names in (("missing", self.missing), ("unexpected", self.unexpected), ("of another shape", self.reshaped)):
-            parts.append(f"{len(names)} {word}" + (f" ({', '.join(names[:SHOWN])})" if names else ""))
-        return ", ".join(parts)
 
 
 def tensors(path: Path, *, key: str) -> dict[str, Tensor]:
@@ -79,21 +57,13 @@ def renaming(name: str) -> str:
     return name
 
 
-def match(state: dict[str, Tensor], model: nn.Module) -> Match:
-    """Compares tensors with a model's own, by name and shape."""
-    own = model.state_dict()
-    both = sorted(state.keys() & own.keys())
-    fitting = [name for name in both if state[name].shape == own[name].shape]
-    return Match(fitting, sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys()), sorted(set(both) - set(fitting)))
-
-
 def load(model: nn.Module, path: Path, *, key: str) -> Match:
     """Puts the tensors of a checkpoint file into a model, which may lie on the meta device; returns how they met.
 
     Raises ValueError, naming the key and counting what differs, where they are not exactly the model's: a partial load is refused.
     """
     state = renamed(path, key=key)
-    found = match(state, model)
+    found = match(shapes(state), shapes(model.state_dict()))
     if not found.complete:
         hint = "; it looks like a backbone without its classification head" if headless(found) else ""
         raise ValueError(f"{key}: {path} does not fit the model: {found}; a partial load is refused{hint}")
@@ -137,11 +107,11 @@ def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> Probe:
     state = renamed(path, key=key)
     width = int(backbone.embed_dim)  # type: ignore[arg-type]
     accepted = [2 * width] if interleaved else [2 * width, 5 * width]
-    shapes = {name: tuple(value.shape) for name, value in state.items()}
-    outputs, inputs = (*shapes.get("weight", ()), 0, 0)[:2]
-    if shapes != {"weight": (outputs, inputs), "bias": (outputs,)} or inputs not in accepted:
+    there = shapes(state)
+    outputs, inputs = (*there.get("weight", ()), 0, 0)[:2]
+    if there != {"weight": (outputs, inputs), "bias": (outputs,)} or inputs not in accepted:
         wanted = f"a linear head, weight and bias, on {' or '.join(map(str, accepted))} features"
-        raise ValueError(f"{key}: {path} holds {dict(list(shapes.items())[:SHOWN])}; accepted: {wanted}")
+        raise ValueError(f"{key}: {path} holds {dict(list(there.items())[:SHOWN])}; accepted: {wanted}")
     head = nn.Linear(inputs, outputs, device="meta")
     load(head, path, key=key)
     return Probe(backbone, head, blocks=inputs // width - 1, interleaved=interleaved)

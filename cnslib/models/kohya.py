@@ -9,7 +9,6 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
@@ -21,23 +20,13 @@ from torch import Tensor
 from cnslib.core import units
 from cnslib.core.names import identifier
 from cnslib.models import adapters
-from cnslib.models.weights import read_weights
+from cnslib.models.weights import Match, Shapes, match, read_weights, shapes
 
 PREFIX = "lora_unet_"
 ALPHA, DOWN, UP = "alpha", "lora_down.weight", "lora_up.weight"
 CONFIG = "lora_adapter_metadata"  # the header entry that holds rank and alpha
 SCALING = ("alpha_pattern", "rank_pattern", "use_rslora", "use_dora")  # peft settings that no released file can express
 METHOD = "noxattn"
-
-
-@dataclass(frozen=True)
-class Match:
-    """Tensors of a released file against those that a UNet's adapter has, by name."""
-
-    matched: list[str]
-    missing: list[str]
-    unexpected: list[str]
-    misshapen: list[str]
 
 
 def stems(unet: UNet2DConditionModel) -> dict[str, str]:
@@ -53,7 +42,7 @@ def stems(unet: UNet2DConditionModel) -> dict[str, str]:
     return found
 
 
-def shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:
+def released_shapes(unet: UNet2DConditionModel, rank: int) -> Shapes:
     """Name and shape of every tensor of a released file of this rank for a UNet without adapter."""
     ours = adapters.factor_shapes(unet, rank)
     expected: dict[str, tuple[int, ...]] = {}
@@ -66,15 +55,7 @@ def shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:
 
 def compare(unet: UNet2DConditionModel, weights: Mapping[str, Tensor]) -> Match:
     """Which tensors of a released file the UNet's modules take, and which are missing, unexpected or of another shape."""
-    expected = shapes(unet, file_rank(weights))
-    found = {key: tuple(value.shape) for key, value in weights.items()}
-    shared = [key for key in expected if key in found]
-    return Match(
-        matched=[key for key in shared if found[key] == expected[key]],
-        missing=[key for key in expected if key not in found],
-        unexpected=[key for key in found if key not in expected],
-        misshapen=[key for key in shared if found[key] != expected[key]],
-    )
+    return match(shapes(weights), released_shapes(unet, file_rank(weights)))
 
 
 def file_rank(weights: Mapping[str, Tensor]) -> int:
@@ -84,14 +65,12 @@ def file_rank(weights: Mapping[str, Tensor]) -> int:
 
 
 def require_complete(unet: UNet2DConditionModel, weights: Mapping[str, Tensor], path: Path) -> Match:
-    """Returns the match where nothing is missing, unexpected or misshapen; ValueError counts and shows what is."""
-    match = compare(unet, weights)
-    if match.missing or match.unexpected or match.misshapen:
-        parts = (("missing", match.missing), ("unexpected", match.unexpected), ("of another shape", match.misshapen))
-        told = "; ".join(f"{len(keys)} {what}" + (f", for example {keys[:2]}" if keys else "") for what, keys in parts)
+    """Returns the match where it is complete; ValueError counts and shows what is not."""
+    found = compare(unet, weights)
+    if not found.complete:
         accepted = f"alpha and both factors of each of the {len(stems(unet))} modules to adapt, all of one rank, and nothing else"
-        raise ValueError(f"slider {path} does not fit this UNet: {len(match.matched)} tensors matched; {told}; accepted: {accepted}")
-    return match
+        raise ValueError(f"slider {path} does not fit this UNet: {found}; accepted: {accepted}")
+    return found
 
 
 def file_alpha(weights: Mapping[str, Tensor], path: Path) -> float:
@@ -160,10 +139,10 @@ def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, ent
     another shape: ValueError counts them. Errors of reading are those of `weights.read_weights`.
     """
     weights = read_weights(source, sha256=sha256)
-    match, alpha = require_complete(unet, weights, source), file_alpha(weights, source)
+    found, alpha = require_complete(unet, weights, source), file_alpha(weights, source)
     known = adapters.header(source) if source.suffix == ".safetensors" else {}
     write(target, to_ours(unet, weights), rank=file_rank(weights), alpha=alpha, entries=known | entries)
-    return match
+    return found
 
 
 def write(path: Path, weights: Mapping[str, Tensor], *, rank: int, alpha: float, entries: dict[str, str]) -> None:

@@ -6,7 +6,8 @@ Where a file comes from and what it is checked against is decided before, in `co
 import argparse
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,43 @@ from torch import Tensor
 from cnslib.core.sources import document, named, require_downloaded
 
 TORCH_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt")
+SHOWN = 3  # names of tensors in an error
+
+Shapes = Mapping[str, tuple[int, ...]]  # of tensors, by name
+
+
+@dataclass(frozen=True)
+class Match:
+    """How the tensors of a file meet those that a network has: names in both with one shape, and the rest."""
+
+    matched: list[str]
+    missing: list[str]
+    unexpected: list[str]
+    reshaped: list[str]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the file holds what the network has and nothing else."""
+        return not (self.missing or self.unexpected or self.reshaped)
+
+    def __str__(self) -> str:
+        parts = [f"{len(self.matched)} tensors match"]
+        for word, names in (("missing", self.missing), ("unexpected", self.unexpected), ("of another shape", self.reshaped)):
+            parts.append(f"{len(names)} {word}" + (f" ({', '.join(names[:SHOWN])})" if names else ""))
+        return ", ".join(parts)
+
+
+def match(found: Shapes, wanted: Shapes) -> Match:
+    """Compares the tensors of a file with those that a network has, by name and shape."""
+    both = sorted(found.keys() & wanted.keys())
+    fitting = [name for name in both if found[name] == wanted[name]]
+    reshaped = [name for name in both if found[name] != wanted[name]]
+    return Match(fitting, sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys()), reshaped)
+
+
+def shapes(tensors: Mapping[str, Tensor]) -> Shapes:
+    """The shapes of some tensors, by name."""
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
 def read_weights(path: Path, *, sha256: str | None = None) -> dict[str, Tensor]:

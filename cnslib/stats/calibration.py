@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy.optimize import isotonic_regression
 
 from cnslib.core import tables
@@ -333,27 +333,27 @@ def at_equal_error(
     return read(bins, position(rising, clipped))
 
 
-def severities(drawn: Shares, ladder: Shares) -> pd.DataFrame:
-    """The severity on the ladder at which accuracy equals that at each slider scale, per shift and classifier, with intervals.
+def reached(curve: Shares, sought: Shares, *, n: Int[np.ndarray, "groups"], **counts: Int[np.ndarray, "groups"]) -> pd.DataFrame:
+    """Where the curve reaches each error of the other shares, per shift and classifier, with intervals.
 
-    n counts trajectories, `n_ladder` rendered garments; `beyond` says where even the end of the ladder is more or less accurate.
+    `n` and `counts` are columns of what was counted; `beyond` says where even the end of the curve is more or less accurate.
     """
-    wanted = drawn.samples[:, :-1]
-    found = accuracy.tabulate(
-        at_equal_error(ladder, wanted), dataclasses.replace(drawn, groups=drawn.groups[:-1], n=drawn.n[:-1]), drawn.bins
-    )
-    ends = monotone(ladder).samples[0]
+    wanted, ends = sought.samples[:, :-1], monotone(curve).samples[0]
+    own = dataclasses.replace(sought, groups=sought.groups[:-1], n=n[:-1])
+    found = accuracy.tabulate(at_equal_error(curve, wanted), own, sought.bins)
     outside = np.select([wanted[0] < ends[..., :1], wanted[0] > ends[..., -1:]], ["below", "above"], "")
-    return found.assign(n_ladder=np.repeat(ladder.n[:-1], wanted[0, 0].size), beyond=outside.ravel())
+    others = {name: np.repeat(count[:-1], wanted[0, 0].size) for name, count in counts.items()}
+    return found.assign(**others, beyond=outside.ravel())
+
+
+def severities(drawn: Shares, ladder: Shares) -> pd.DataFrame:
+    """The severity on the ladder at which accuracy equals that at each slider scale; n counts trajectories, `n_ladder` garments."""
+    return reached(ladder, drawn, n=drawn.n, n_ladder=ladder.n)
 
 
 def scales(drawn: Shares, reference: Shares) -> pd.DataFrame:
-    """The slider scale at which accuracy falls to that on the reference, per shift and classifier, with intervals."""
-    wanted = reference.samples[:, :-1]
-    found = accuracy.tabulate(at_equal_error(drawn, wanted), dataclasses.replace(drawn, groups=drawn.groups[:-1], n=drawn.n[:-1]), [0.0])
-    ends = monotone(drawn).samples[0]
-    outside = np.select([wanted[0] < ends[..., :1], wanted[0] > ends[..., -1:]], ["below", "above"], "")
-    return found.drop(columns="scale").assign(n_reference=np.repeat(reference.n[:-1], wanted[0, 0].size), beyond=outside.ravel())
+    """The slider scale at which accuracy falls to that on the reference; n counts trajectories, `n_reference` its pictures."""
+    return reached(drawn, reference, n=drawn.n, n_reference=reference.n).drop(columns="scale")
 
 
 def differences(drawn: Shares, reference: Shares) -> pd.DataFrame:

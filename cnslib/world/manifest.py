@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cnslib.core import units
+from cnslib.core import sources, units
 from cnslib.stats import bootstrap
 
 LICENCE = "MIT (weights trained by this project on Fashion-MNIST, MIT)"
@@ -34,9 +34,8 @@ def said(figure: dict) -> str:
 
 
 def read(models: Path) -> dict:
-    """The manifest of a model folder; empty before the first model is built."""
-    path = models / "manifest.json"
-    return json.loads(path.read_text()) if path.exists() else {}
+    """The manifest of a model folder; empty before the first model is built. ValueError for one that is damaged."""
+    return sources.manifest(models / "manifest.json", key="data/models")
 
 
 @contextlib.contextmanager

@@ -75,7 +75,7 @@ def test_the_keys_and_shapes_of_the_released_adapter_of_stable_diffusion_2_are_m
     unet = sd2_unet()
     assert sum(parameter.numel() for parameter in unet.parameters()) == 865_910_724
     assert len(listed) == 450 and len(kohya.stems(unet)) == 150
-    assert kohya.shapes(unet, 4) == listed
+    assert kohya.released_shapes(unet, 4) == listed
 
 
 def test_names_are_looked_up_and_not_guessed_from_underscores(pipe):
@@ -194,8 +194,8 @@ def test_a_partial_slider_is_refused_with_counts_and_nothing_is_written(pipe, re
     weights = broken(torch.load(released, weights_only=True), fault)
     torch.save(weights, path)
     match = kohya.compare(pipe.unet, weights)
-    assert tuple(map(len, (match.matched, match.missing, match.unexpected, match.misshapen))) == counts
-    told = rf"partial\.pt does not fit this UNet: {counts[0]} tensors matched; {counts[1]} missing.*{counts[2]} unexpected.*{counts[3]} of"
+    assert tuple(map(len, (match.matched, match.missing, match.unexpected, match.reshaped))) == counts
+    told = rf"partial\.pt does not fit this UNet: {counts[0]} tensors match, {counts[1]} missing.*{counts[2]} unexpected.*{counts[3]} of"
     with pytest.raises(ValueError, match=told):
         kohya.import_slider(pipe.unet, path, target, entries={})
     assert not target.exists()

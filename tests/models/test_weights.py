@@ -184,3 +184,15 @@ def test_an_unknown_suffix_is_refused(tmp_path):
     (tmp_path / "weights.npz").write_bytes(b"")
     with pytest.raises(ValueError, match=r"'\.npz' is not accepted; accepted: \.safetensors, \.pt"):
         weights.read_weights(tmp_path / "weights.npz")
+
+
+def test_a_match_tells_apart_what_fits_what_is_missing_unexpected_and_of_another_shape():
+    found = weights.match({"a": (2,), "b": (3,), "u": ()}, {"a": (2,), "b": (3, 1), "m": (), "n": ()})
+    assert found == weights.Match(matched=["a"], missing=["m", "n"], unexpected=["u"], reshaped=["b"])
+    assert not found.complete and weights.match({"a": (2,)}, {"a": (2,)}).complete
+    assert str(found) == "1 tensors match, 2 missing (m, n), 1 unexpected (u), 1 of another shape (b)"
+    assert str(weights.match({}, dict.fromkeys("abcd", ()))) == "0 tensors match, 4 missing (a, b, c), 0 unexpected, 0 of another shape"
+
+
+def test_shapes_are_those_of_the_tensors():
+    assert weights.shapes({"a": torch.zeros(2, 3), "b": torch.tensor(1)}) == {"a": (2, 3), "b": ()}

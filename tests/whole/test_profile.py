@@ -115,7 +115,7 @@ def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another
         assert ours.keys() == back.keys() and all(torch.equal(ours[key], back[key]) for key in ours)
         assert loss_curve(path)["loss"].isna().all()  # nobody kept it
     torch.save({key: value for key, value in ours.items() if "mid_block" not in key}, tmp_path / stem / f"{stem}_last.pt")
-    with pytest.raises(ValueError, match=r"_last\.pt does not fit this UNet: \d+ tensors matched; \d+ missing"):
+    with pytest.raises(ValueError, match=r"_last\.pt does not fit this UNet: \d+ tensors match, \d+ missing"):
         provision.make_sliders(pipe, ["heavy snow"], CLASSES, **shared)
     with pytest.raises(ValueError, match=r"base\.recipe: 'paperr' is not accepted; accepted: paper, released, graded, fast, or a folder"):
         provision.make_sliders(pipe, ["heavy snow"], CLASSES, **{**shared, "recipe": "paperr"})

@@ -30,7 +30,7 @@ from cnslib.core import kinds, units
 from cnslib.core.names import PROMPT, demand, token
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models import text_to_image
-from cnslib.models.weights import read_weights
+from cnslib.models.weights import match, read_weights, shapes
 from cnslib.studies.controlshift.datasets import Decoder
 from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
 
@@ -100,17 +100,10 @@ def architecture(weights: Mapping[str, Tensor], path: Path) -> Architecture:
 
 def require_complete(denoiser: Denoiser, weights: Mapping[str, Tensor], path: Path) -> None:
     """Raises ValueError, with their numbers, unless a file has just the tensors that a network of its sizes has."""
-    wanted = {key: tuple(value.shape) for key, value in denoiser.state_dict().items()}
-    parts = {
-        "missing": [key for key in wanted if key not in weights],
-        "unexpected": [key for key in weights if key not in wanted],
-        "of another shape": [key for key in wanted if key in weights and tuple(weights[key].shape) != wanted[key]],
-    }
-    if any(parts.values()):
-        told = "; ".join(f"{len(keys)} {what}" + (f", for example {keys[0]}" if keys else "") for what, keys in parts.items())
-        sizes = denoiser.sizes
-        accepted = f"the {len(wanted)} tensors of a {sizes.family} of {sizes.side} px with channels {sizes.widths}, and nothing else"
-        raise ValueError(f"{path} does not fit: of its {len(weights)} tensors and those of the network {told}; accepted: {accepted}")
+    found, sizes = match(shapes(weights), shapes(denoiser.state_dict())), denoiser.sizes
+    if not found.complete:
+        network = f"the tensors of a {sizes.family} of {sizes.side} px with channels {sizes.widths}"
+        raise ValueError(f"{path} does not fit: {found}; accepted: {network}, and nothing else")
 
 
 class Heun(HeunDiscreteScheduler):

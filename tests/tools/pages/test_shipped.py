@@ -34,12 +34,17 @@ def test_a_notebook_shows_its_own_code_and_what_ships_stays_as_it_is(tmp_path, m
     models.mkdir()
     (models / "weights").write_text("shipped")
     cells = [new_markdown_cell("# Does it learn?"), new_code_cell("raise ValueError('hours')", id="train")]
-    cells += [new_code_cell("from cnslib.core import paths\n(paths.MODELS / 'weights').write_text('new')\nprint(found)", id="shows")]
+    cells += [
+        new_code_cell(
+            "from cnslib.core import paths\n(paths.MODELS / 'weights').write_text('new')\nprint(found, os.environ['ONEDNN_MAX_CPU_ISA'])",
+            id="shows",
+        )
+    ]
     python = {"kernelspec": runner.KERNELSPEC, "language_info": {"name": "python"}}
     nbformat.write(new_notebook(metadata=python, cells=cells), tmp_path / "10_tiny.ipynb")
     monkeypatch.setattr(paths, "MODELS", models)
-    monkeypatch.setitem(shipped.LOADED, "10_tiny", {"train": "found = (paths.MODELS / 'weights').read_text()"})
+    monkeypatch.setitem(shipped.LOADED, "10_tiny", {"train": "import os\nfound = (paths.MODELS / 'weights').read_text()"})
     made = shipped.run(tmp_path / "10_tiny.ipynb")
     assert [cell.source for cell in made.cells if cell.cell_type == "code"] == [cell.source for cell in cells[1:]]
-    assert made.cells[1].source.startswith("*Run with the models that ship") and made.cells[-1].outputs[0].text == "shipped\n"
+    assert made.cells[1].source.startswith("*Run with the models that ship") and made.cells[-1].outputs[0].text == "shipped DEFAULT\n"
     assert (models / "weights").read_text() == "shipped"
