@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import tiny_work
 from ruamel.yaml import YAML
@@ -87,6 +88,19 @@ def files(layout: paths.Layout, step: str) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def require_same(run: paths.Layout, step: str) -> None:
+    """The bytes of the smoke run; networks that answer with several threads add in another order, and their last digits may move."""
+    found, expected = files(run, step), files(SMOKE, step)
+    if step == "evaluation" and os.environ["OMP_NUM_THREADS"] != "1":
+        assert found.keys() == expected.keys()
+        for name in [name for name in found if name.endswith(".parquet")]:
+            ours, theirs = (pd.read_parquet(io.BytesIO(side.pop(name))) for side in (found, expected))
+            pd.testing.assert_frame_equal(ours, theirs, rtol=0, atol=1e-5)
+            ours, theirs = (side.pop(f"{name}.digest").split() for side in (found, expected))
+            assert (ours[0], *ours[2:]) == (theirs[0], *theirs[2:])  # all but the digest of the bytes
+    assert found == expected
+
+
 def jobs(environment: dict[str, str]) -> dict[str, str]:
     """The state of every job that there was."""
     asked = ["squeue", "--noheader", "--states=all", "--sort=i", "--format=%i %T"]
@@ -113,7 +127,7 @@ def test_the_smoke_chain_over_slurm_makes_the_bytes_of_the_one_without(node, tmp
     run = paths.Layout(str(tmp_path / "run"))
     subprocess.run(chain(tmp_path, *STEPS), check=True, env=node, cwd=paths.ROOT)
     for step in STEPS:
-        assert files(run, step) == files(SMOKE, step)
+        require_same(run, step)
         assert (run.workers / step / sites.COSTS).exists() and any((run.workers / step / "logs").iterdir())
     assert list(ended(node).values()) == ["CANCELLED"] * len(STEPS)  # each step gives its block back: none ends by itself
     submitted = [path for step in STEPS for path in (run.workers / step / "parsl").rglob("submit_scripts/*")]
