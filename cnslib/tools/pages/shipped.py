@@ -38,10 +38,15 @@ LOADED = {
     },
 }
 SAID = "*Run with the models that ship: {left}. `make world` runs all of it.*"
-LEFT = {"25_redrawing": "two scenes of each caption are drawn again, of the web pool; judges learn from more"}
+TRAINED = "in place of training, it loads what it once wrote"
+KEPT = "the classifiers are there and are not trained again"
+LEFT = {
+    "25_redrawing": "two scenes of each caption are drawn again, of the web pool; judges learn from more",
+    "55_fidelity": "what it measures is written to a copy",
+    **dict.fromkeys(("60_zoo", "65_augmentation", "70_pretraining"), KEPT),
+}
 # As `make world` runs them: bfloat16, in which scenes are drawn again, is many times slower where AVX2 has to stand in for it.
 UNBOUND = {"MKL_CBWR": "AUTO", "ONEDNN_MAX_CPU_ISA": "DEFAULT"}
-TRAINED = "in place of training, it loads what it once wrote"
 
 
 def run(path: Path) -> nbformat.NotebookNode:
