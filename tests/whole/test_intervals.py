@@ -16,6 +16,7 @@ HELPERS = [
         "stats.accuracy.tabulate",
         "stats.accuracy.unanimous",
         "stats.accuracy.over_images",
+        "stats.calibration.reached",
         "stats.calibration.tabulate",
         "stats.line.along",
     ),
