@@ -133,7 +133,7 @@ def test_a_truncated_file_is_refused(path, tmp_path):
 @pytest.mark.parametrize(
     ("drop", "add", "message"),
     [
-        (["model.map_layer1.bias", "model.enc.4x4_down.skip.weight"], ["u"], "2 missing \(.*\), 1 unexpected \(u\), 1 of another shape"),
+        (["model.map_layer1.bias", "model.enc.4x4_down.skip.weight"], ["u"], r"2 missing \(.*\), 1 unexpected \(u\), 1 of another shape"),
         (["model.map_augment.weight"], [], r"1 of 6 tensors that tell its sizes are missing, for example model\.map_augment"),
         (["model.map_label.weight", "model.map_layer0.weight"], [], r"2 of 6 tensors that tell its sizes are missing"),
     ],
