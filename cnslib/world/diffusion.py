@@ -1,8 +1,9 @@
 """mini-SD: a Stable Diffusion pipeline of a few million parameters, trained on captioned web scenes."""
 
+import copy
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,14 @@ def web_scenes(garments: scenes.Garments, start: int, *, images: int, severities
 
 
 def web_latents(
-    vae: AutoencoderKL, garments: scenes.Garments, *, images: int, severities: Sequence[float], seed: int, cache: Path
+    vae: AutoencoderKL,
+    garments: scenes.Garments,
+    *,
+    images: int,
+    severities: Sequence[float],
+    seed: int,
+    cache: Path,
+    device: str = "cpu",
 ) -> dict[str, Tensor]:
     """Latents [images, channels, 16, 16] (half precision, scaled) and caption indices of rendered web scenes, cached in one file."""
     if cache.exists():
@@ -125,11 +133,11 @@ def web_latents(
 
     def part(start: int) -> tuple[Tensor, Tensor]:
         batch = web_scenes(garments, start, images=images, severities=severities, seed=seed)
-        with torch.autocast("cpu", torch.bfloat16):  # three times as fast as single precision
-            latents = autoencoder.encode(vae, batch.image)
+        with torch.autocast(torch.device(device).type, torch.bfloat16):  # three times as fast as single precision
+            latents = autoencoder.encode(vae, batch.image.to(device)).cpu()
         return (latents * vae.config.scaling_factor).half(), batch.label * (len(SHIFTS) + 1) + batch.shift
 
-    starts = range(0, images, PART)
+    starts, vae = range(0, images, PART), vae.to(device)
     with ThreadPoolExecutor(joblib.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as threads:
         found = list(tqdm(threads.map(part, starts), total=len(starts), desc="web latents", disable=None))
     latents, caption = zip(*found, strict=True)
@@ -164,6 +172,17 @@ def place_of(run: Run) -> dict[str, Any]:
     return place(run, kinds.DIFFUSION, vae) | {"cache": cache}
 
 
+def recorded(model: Denoiser, latents: Tensor, ids: Tensor) -> Callable[..., Any]:
+    """The model's passes forward and backward as CUDA graphs: it is so small that a card waits for the launch of its kernels.
+
+    They take as many latents as `latents` holds. The model itself stays as it is, and shares its weights.
+    """
+    count, device = len(latents), ids.device
+    like = latents.to(device), torch.zeros(count, dtype=torch.int64, device=device), ids[:1].repeat(count, 1)
+    with torch.autocast(device.type, torch.bfloat16, cache_enabled=False):
+        return torch.cuda.make_graphed_callables(copy.copy(model), like)
+
+
 def train(
     vae: AutoencoderKL,
     garments: scenes.Garments,
@@ -187,11 +206,13 @@ def train(
     ranks = ranks if device == "cpu" else 1
     torch.manual_seed(schedule.seed)
     tokens, levels = tokenizer(garments.classes), scheduler()
-    data = web_latents(vae, garments, images=images, severities=severities, seed=schedule.seed, cache=cache)
+    data = web_latents(vae, garments, images=images, severities=severities, seed=schedule.seed, cache=cache, device=device)
     ids = token_table(tokens, garments.classes).to(device)
     denoiser = unet(channels, width=width, latent_channels=vae.config.latent_channels)
     model = Denoiser(text_encoder(tokens, width=width, layers=layers), denoiser).to(device)
     model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower
+
+    predict = model if device == "cpu" else recorded(model, torch.zeros(schedule.batch_size, *data["latents"].shape[1:]), ids)
 
     def loss(step: int, rank: int = 0) -> Tensor:
         g = seeds.generator("diffusion", schedule.seed, step)
@@ -202,13 +223,14 @@ def train(
         mine = slice(rank, None, ranks)
         latents, eps, t = data["latents"][rows[mine]].float(), eps[mine], t[mine]
         noisy, target = levels.add_noise(latents, eps, t), levels.get_velocity(latents, eps, t)
-        with torch.autocast(device, torch.bfloat16, cache_enabled=ranks == 1):  # threads share the cache
-            output = model(noisy.to(device), t.to(device), ids[caption[mine].to(device)])
+        with torch.autocast(torch.device(device).type, torch.bfloat16, cache_enabled=ranks == 1):  # threads share the cache
+            output = predict(noisy.to(device), t.to(device), ids[caption[mine].to(device)])
         return F.mse_loss(output.float(), target.to(device))
 
-    trained = fit(model, loss, schedule=schedule, checkpoint=checkpoint, ranks=ranks).cpu()
+    every = 100 if device == "cpu" else 1000  # steps; a card takes a hundred in a second or two
+    trained = fit(model, loss, schedule=schedule, checkpoint=checkpoint, ranks=ranks, every=every).cpu()
     trained.unet.set_attn_processor(AttnProcessor2_0())
-    return assemble(vae, tokens, trained, levels)
+    return assemble(vae.cpu(), tokens, trained, levels)
 
 
 def assemble(vae: AutoencoderKL, tokens: CLIPTokenizer, model: Denoiser, noise: DDIMScheduler) -> StableDiffusionPipeline:

@@ -22,6 +22,7 @@ from timm.data import Mixup
 from timm.data.auto_augment import rand_augment_transform
 from timm.data.random_erasing import RandomErasing
 from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
 from tqdm.auto import trange
 
@@ -113,8 +114,7 @@ def backward(model: nn.Module, loss: Callable[..., Tensor], step: int, *, ranks:
 @torch.no_grad()
 def blend(average: nn.Module, model: nn.Module, *, weight: float) -> None:
     """Moves the averaged weights towards the current ones; buffers (batch norm statistics) are copied."""
-    for old, new in zip(average.parameters(), model.parameters(), strict=True):
-        old.lerp_(new, 1 - weight)
+    get_ema_multi_avg_fn(weight)(list(average.parameters()), list(model.parameters()), None)
     for kept, current in zip(average.buffers(), model.buffers(), strict=True):
         kept.copy_(current)
 

@@ -81,3 +81,21 @@ def test_the_schedule_ends_without_signal_and_sampling_begins_there():
     noise.set_timesteps(8)
     assert noise.timesteps[0] == 999
     assert noise.alphas_cumprod[-1] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+def test_the_recorded_passes_answer_as_the_model_and_give_its_gradients():
+    tokens = diffusion.tokenizer()
+    text, unet = diffusion.text_encoder(tokens, width=32, layers=1), diffusion.unet([16, 16, 16], width=32, latent_channels=4)
+    model, ids = diffusion.Denoiser(text, unet).to("cuda"), diffusion.token_table(tokens).to("cuda")
+    given = torch.randn(2, 4, 16, 16, device="cuda"), torch.tensor([10, 900], device="cuda"), ids[:2]
+    found = []
+    for predict in (model, diffusion.recorded(model, torch.zeros(2, 4, 16, 16), ids)):
+        model.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16):
+            output = predict(*given).float()
+        output.square().mean().backward()
+        found.append([output.detach(), *(p.grad.clone() for p in model.parameters() if p.grad is not None)])
+    assert len(found[0]) == len(found[1]) > 100
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(other, one, rtol=0.02, atol=1e-3)
