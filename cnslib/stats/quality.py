@@ -30,9 +30,9 @@ def judged(found: dict[str, dict], named: dict[str, dict], bounds: dict[str, flo
     `classifiers` are the least and the largest accuracy that a classifier may have. KeyError names a quality that was not measured.
     """
     least, most = classifiers
-    rows = [{"quality": name, "bound": bound, **found[name]} for name, bound in bounds.items()]
+    rows = [{"quality": name, "bound": bound, "at most": float("inf"), **found[name]} for name, bound in bounds.items()]
     rows += [{"quality": f"classifier {name}", "bound": least, "at most": most, **record} for name, record in named.items()]
-    table = pd.DataFrame(rows).fillna({"at most": float("inf")})
+    table = pd.DataFrame(rows)
     holds = table["estimate"].between(table["bound"], table["at most"])
     return table.assign(verdict=holds.map({True: MET, False: MISSED}))
 

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from cnslib.core import seeds, tables
-from cnslib.core.names import SHIFTS, UNSHIFTED, demand, text
+from cnslib.core.names import PROMPT, SHIFTS, UNSHIFTED, demand, text
 from cnslib.world import shifts
 from cnslib.world.textures import blur, grid, hsv, lerp, ramp, shift_by, smooth_noise
 
@@ -228,4 +228,4 @@ def to_uint8(image: Float[Tensor, "batch 3 side side"]) -> UInt8[Tensor, "batch 
 
 def caption(name: str, shift: str = UNSHIFTED) -> str:
     """The caption of an image (paper A.1): "a picture of a {class}", with " in {shift}" under a shift."""
-    return f"a picture of a {name}" + ("" if shift == UNSHIFTED else f" {text(shift, {})}")
+    return PROMPT.format(token=name) + ("" if shift == UNSHIFTED else f" {text(shift, {})}")

@@ -31,6 +31,11 @@ def test_a_bound_is_met_from_itself_on_and_a_classifier_may_be_too_good():
     assert table["bound"].tolist() == [0.8, 31.0, 0.9, 0.9] and table["at most"].tolist() == [float("inf")] * 2 + [0.95] * 2
 
 
+def test_without_classifiers_the_bounds_are_judged_all_the_same():
+    table = quality.judged({"vae_psnr_db": {"estimate": 31.0}}, {}, {"vae_psnr_db": 30.0}, classifiers=(0.9, 0.95))
+    assert table["verdict"].tolist() == ["met"] and table["at most"].tolist() == [float("inf")]
+
+
 def test_a_quality_that_was_not_measured_is_named():
     with pytest.raises(KeyError, match="dino_knn_accuracy"):
         quality.judged({}, {}, {"dino_knn_accuracy": 0.75}, classifiers=(0.8, 0.95))

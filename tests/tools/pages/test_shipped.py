@@ -49,3 +49,8 @@ def test_a_notebook_shows_its_own_code_and_what_ships_stays_as_it_is(tmp_path, m
     assert [cell.source for cell in made.cells if cell.cell_type == "code"] == [cell.source for cell in cells[1:]]
     assert made.cells[1].source.startswith("*Run with the models that ship") and made.cells[-1].outputs[0].text == "shipped DEFAULT\n"
     assert (models / "weights").read_text() == "shipped"
+
+
+def test_a_chapter_runs_under_the_instructions_of_make_world():
+    exported = dict(re.findall(r"^world: export (\w+) := (\w+)$", (paths.ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert exported == shipped.UNBOUND
