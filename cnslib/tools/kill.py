@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 from ruamel.yaml import YAML
-from tqdm.auto import tqdm
+from tqdm import tqdm  # of the terminal: `auto` takes a program that has loaded ipykernel for a notebook
 
 from cnslib.core import paths, units
 from cnslib.core.names import demand

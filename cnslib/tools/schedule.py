@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from tqdm.auto import tqdm
+from tqdm import tqdm  # of the terminal: `auto` takes a program that has loaded ipykernel for a notebook
 
 MOST = 4  # stages at once: each may take 2 GB
 

@@ -68,3 +68,9 @@ def test_the_first_error_keeps_later_stages_from_starting():
     with pytest.raises(ValueError, match="first"):
         schedule.run({"first": set(), "second": {"first"}}, launch)
     assert seen == ["first"]
+
+
+def test_without_a_terminal_there_is_no_bar_though_the_program_has_loaded_kernels():
+    source = "from cnslib.tools import runner, schedule; schedule.run({'a': set()}, lambda name: print(name))"
+    done = subprocess.run([sys.executable, "-c", source], cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["a", "a: done"] and "stages" not in done.stderr
