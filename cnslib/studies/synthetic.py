@@ -149,6 +149,7 @@ def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *,
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
 
     def one(key: tuple) -> tuple[Tensor, Tensor]:
+        training.reseed(*key)
         image, label = batch(pool, experiment.generated, key, experiment, share=settings.share if arm == MIXED else 0.0)
         return training.normalise(training.flip(image, seeds.generator(*key, "flip"))), label
 

@@ -2,7 +2,7 @@
 
 A step draws its data from a generator of (name, seed, step), and a checkpoint holds the state of torch's own generators: a resumed run
 continues with the very batches, and the dropout, that it would have seen.
-`train` is the supervised form, from any start with any augmentation: web pre-training, fine-tuning and DeiT's recipe.
+`train` is the supervised form, from any start with any augmentation: the zoo, DeiT's recipe, web pre-training and fine-tuning.
 """
 
 import copy
@@ -183,7 +183,7 @@ class Strong:
     smoothing: float = 0.1
 
     def __call__(self, image: Tensor, label: Tensor, classes: int = len(scenes.CLASSES)) -> tuple[Tensor, Tensor]:
-        """One batch; random numbers come from the global generators, which `train` seeds for every step."""
+        """One batch; random numbers come from the global generators, which `train` seeds for every such step."""
         change = rand_augment_transform(self.policy, {"translate_const": int(0.45 * image.shape[-1]), "img_mean": (128, 128, 128)})
         changed = torch.stack([pil_to_tensor(change(to_pil_image(picture))) for picture in image]) / 255
         erased = RandomErasing(self.erasing, mode="pixel", device="cpu")(normalise(changed))
@@ -203,7 +203,7 @@ def begin(seed: int) -> None:
 
 
 def reseed(*key: str | int) -> None:
-    """Seeds the global generators: what libraries draw, dropout and masks too, then depends on the step alone."""
+    """Seeds the global generators: what libraries draw, dropout and masks too, then depends on the key alone."""
     seed = seeds.seed_of(*key)
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  (timm draws from the global generator)
@@ -228,6 +228,8 @@ def train(
     smoothing = 0.1 if augment is plain else 0.0
 
     def batch(key: tuple) -> tuple[Tensor, Tensor]:
+        if augment is not plain:
+            reseed(*key)
         found = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
         return augment(flip(found.image, seeds.generator(*key, "flip")), found.label, len(garments.classes))
 
@@ -252,14 +254,13 @@ def fit_classifier(
 ) -> nn.Module:
     """Minimises the cross-entropy of the normalised images and the labels, or soft targets, that `batch` draws; resumes.
 
-    Step i draws them from (*key, i), as all else that is random in it. `half` computes in bfloat16, which a processor
-    without it emulates slowly; `every` and `watch` as in `fit`.
+    Step i draws them from (*key, i); what libraries draw, such as dropout, comes from the global generators, unless `batch` reseeds them.
+    `half` computes in bfloat16, which a processor without it emulates slowly; `every` and `watch` as in `fit`.
     """
     model = model.to(device)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
 
     def loss(step: int) -> Tensor:
-        reseed(*key, step)
         image, target = batch((*key, step))
         with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=half):
             logits = model(image.to(device))

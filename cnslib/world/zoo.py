@@ -29,23 +29,6 @@ BESIDE = len(SHIFTS) + 2  # outputs of the oracle behind those of the classes: s
 CLASS_OUTPUTS, SHIFT_OUTPUTS, SEVERITY_OUTPUT = slice(None, -BESIDE), slice(-BESIDE, -1), -1
 
 
-def train_classifier(garments: scenes.Garments, *, architecture: str, arguments: dict, schedule: Schedule, checkpoint: Path, device: str):
-    """Trains a classifier on unshifted catalog scenes (cross-entropy, label smoothing 0.1, mirror augmentation)."""
-    torch.manual_seed(schedule.seed)
-    timm.layers.set_fused_attn(enable=False)  # its backward in bfloat16 on a CPU is several times slower
-    model = timm.create_model(architecture, num_classes=len(garments.classes), **arguments).to(device)
-
-    def loss(step: int) -> Tensor:
-        key = ("classifier", schedule.seed, step)
-        batch = scenes.sample(garments, key, schedule.batch_size, style="catalog", unshifted=1.0)
-        image = flip(batch.image, seeds.generator(*key, "flip")).to(device)
-        with torch.autocast(device, torch.bfloat16):
-            logits = model(normalise(image))
-        return F.cross_entropy(logits.float(), batch.label.to(device), label_smoothing=0.1)
-
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu()
-
-
 def train_oracle(
     garments: scenes.Garments,
     *,
@@ -206,20 +189,7 @@ def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
 def plain(settings: Zoo) -> list[Member]:
     """The classifiers of one recipe: architectures and sizes."""
     schedule = schedule_of(dataclasses.asdict(settings))
-    return [plain_member(name, options, schedule) for name, options in settings.classifiers.items()]
-
-
-def plain_member(name: str, options: dict, schedule: Schedule) -> Member:
-    """A classifier trained from scratch on catalog scenes by the zoo's recipe."""
-    network, own = network_of(options), dataclasses.replace(schedule, steps=options["steps"])
-    decided = {**dataclasses.asdict(schedule), **options}
-
-    def train(run: Run) -> dict:
-        where: dict = {"checkpoint": checkpoint(run, name, kinds.PLAIN, decided), "device": run.device, "schedule": own}
-        save(train_classifier(run.garments("catalog"), **network, **where), run.models / "classifiers" / name, **network)
-        return {}
-
-    return Member(name, decided, kinds.PLAIN, train)
+    return [scratch_member(name, options, kinds.PLAIN, schedule=schedule) for name, options in settings.classifiers.items()]
 
 
 def augmented(settings: Augmentation) -> list[Member]:
@@ -227,24 +197,26 @@ def augmented(settings: Augmentation) -> list[Member]:
     table = dataclasses.asdict(settings)
     strong = training.Strong(**{field.name: table[field.name] for field in dataclasses.fields(training.Strong)})
     schedule = dataclasses.replace(schedule_of(table), weight_decay=settings.weight_decay)
-    return [augmented_member(name, options, strong, schedule) for name, options in settings.classifiers.items()]
+    return [
+        scratch_member(name, options, kinds.AUGMENTED, schedule=schedule, strong=strong) for name, options in settings.classifiers.items()
+    ]
 
 
-def augmented_member(name: str, options: dict, strong: training.Strong, schedule: Schedule) -> Member:
-    """A classifier trained from scratch on catalog scenes with strong augmentation."""
-    network, schedule = network_of(options), dataclasses.replace(schedule, steps=options["steps"])
-    decided = {**dataclasses.asdict(schedule), **dataclasses.asdict(strong), **options}
+def scratch_member(name: str, options: dict, recipe: units.Recipe, *, schedule: Schedule, strong: training.Strong | None = None) -> Member:
+    """A classifier trained from scratch on catalog scenes, with strong augmentation or with the mirror alone."""
+    network, own = network_of(options), dataclasses.replace(schedule, steps=options["steps"])
+    decided = {**dataclasses.asdict(schedule), **(dataclasses.asdict(strong) if strong else {}), **options}
+    how: dict = {"name": "augmented", "augment": strong} if strong else {"name": "classifier"}
 
     def train(run: Run) -> dict:
-        training.begin(schedule.seed)
         garments = run.garments("catalog")
+        training.begin(own.seed)
         model = timm.create_model(network["architecture"], num_classes=len(garments.classes), **network["arguments"])
-        where: dict = {"checkpoint": checkpoint(run, name, kinds.AUGMENTED, decided), "device": run.device, "schedule": schedule}
-        trained = training.train(model, garments, name="augmented", style="catalog", augment=strong, **where)
-        save(trained, run.models / "classifiers" / name, **network)
+        where: dict = {"checkpoint": checkpoint(run, name, recipe, decided), "device": run.device, "schedule": own}
+        save(training.train(model, garments, style="catalog", **how, **where), run.models / "classifiers" / name, **network)
         return {}
 
-    return Member(name, decided, kinds.AUGMENTED, train)
+    return Member(name, decided, recipe, train)
 
 
 def pretrained(settings: Pretraining) -> list[Member]:

@@ -164,6 +164,7 @@ def network(
     change = RandAugment()
 
     def batch(key: tuple) -> tuple[Tensor, Tensor]:
+        training.reseed(*key)
         rows = torch.randint(len(image), (settings.batch_size,), generator=seeds.generator(*key))
         chosen = torch.stack([change(picture) for picture in image[rows]]) if training_run.augmented else image[rows]
         return training.normalise(chosen / 255), label[rows]

@@ -131,6 +131,7 @@ def finetune(
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
 
     def batch(key: tuple) -> tuple[Tensor, Tensor]:
+        training.reseed(*key)
         rows = torch.randint(len(label), (settings.batch_size,), generator=seeds.generator(*key))
         image = training.flip(batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip"))
         return training.normalise(image), label[rows]

@@ -142,6 +142,7 @@ def train(name: str, run: int, classes: list[str], *, settings: Segmentation, ch
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=seed)
 
     def one(key: tuple) -> tuple[Tensor, Tensor]:
+        training.reseed(*key)
         image, target = batch(pool, key, settings.batch_size)
         return training.normalise(image), target
 
