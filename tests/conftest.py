@@ -74,27 +74,39 @@ def forking():
     return kernels.Manager
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session", autouse=True)
 def one_process():
-    """All work stays in this process: it is too little to start others for, or is counted here."""
+    """All work stays in this process: it is too little to start others for, or is counted here. Tests of the processes ask for two."""
     with pytest.MonkeyPatch.context() as patch:
         yield patch.setenv("LOKY_MAX_CPU_COUNT", "1")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session", autouse=True)
 def handed_over(one_process):
-    """All work stays in this process, and each piece is copied as for another one: starting that takes longer than the work."""
+    """Each piece of work is copied as for another process: starting that takes longer than the work."""
+    import functools
+
     import cloudpickle
 
     from cnslib.core import workers
 
     beside = workers.beside
 
+    @functools.wraps(beside)
     def call(function, piece, *where):
         return beside(*cloudpickle.loads(cloudpickle.dumps((function, piece))), *where)
 
     with pytest.MonkeyPatch.context() as patch:
         yield patch.setattr(workers, "beside", call)
+
+
+@pytest.fixture(scope="module")
+def in_place(handed_over):
+    """The pieces themselves are worked on: the tests watch one of their parts."""
+    from cnslib.core import workers
+
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch.setattr(workers, "beside", workers.beside.__wrapped__)
 
 
 @pytest.fixture(autouse=True)

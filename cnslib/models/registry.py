@@ -163,10 +163,13 @@ def build(source: str, *, key: str) -> tuple[nn.Module, dict[str, Any]]:
 def source_digest(source: str) -> str:
     """What such a source names: its text, the files at its path, and how its row says that the model is built."""
     found, place = parse(source, key="classifier")
-    local, row = place.local, {name: getattr(found, name) for name in BUILDING}
-    path = paths.resolve(local)
-    files = units.directory_digest(path) if path.is_dir() else units.file_digest(path) if path.is_file() else ""
-    return units.digest(kinds.REGISTRY, source, files if local else "", row)
+    row = {name: getattr(found, name) for name in BUILDING}
+    return units.digest(kinds.REGISTRY, source, files_digest(paths.resolve(place.local)) if place.local else "", row)
+
+
+def files_digest(path: Path) -> str:
+    """A digest of a folder's files, or of one file; empty for what does not exist."""
+    return units.directory_digest(path) if path.is_dir() else units.file_digest(path) if path.is_file() else ""
 
 
 def pinned(found: Entry, place: Place, key: str, *, local: str) -> Path:

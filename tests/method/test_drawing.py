@@ -22,8 +22,6 @@ SETTINGS = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0],
 CLASSES, SHIFT, SCALES = ["sneaker", "ankle boot"], "heavy snow", [0.0, 1.0, 2.5]
 RANK, ALPHA = 4, 2.0
 
-pytestmark = pytest.mark.usefixtures("handed_over")
-
 
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):

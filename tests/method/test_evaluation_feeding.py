@@ -182,6 +182,7 @@ def test_a_killed_run_keeps_the_finished_groups_and_decodes_for_the_others_alone
     assert all((tmp_path / "out" / name).stat().st_mtime_ns == stamp for name, stamp in finished.items())
 
 
+@pytest.mark.usefixtures("in_place")
 def test_bytes_that_are_no_picture_are_named_and_end_the_group(shards, models, table, tmp_path, monkeypatch):
     """The first group has finished when the table is damaged: its units stay, those of the second are not written."""
     monkeypatch.setattr(evaluation, "TOGETHER", 2)

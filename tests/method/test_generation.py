@@ -20,8 +20,6 @@ CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
 SCALES = [0.0, 1.0, 2.5]
 
-pytestmark = pytest.mark.usefixtures("handed_over")
-
 
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):

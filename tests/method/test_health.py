@@ -36,8 +36,6 @@ SETTINGS = Sliders(
 )
 SCALES = [0.0, 0.5, 1.0]
 
-pytestmark = pytest.mark.usefixtures("handed_over")
-
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory):

@@ -101,7 +101,6 @@ def test_what_is_stored_is_read_again_unless_the_training_changes(read, monkeypa
 
     table = read()
     monkeypatch.setattr(pilot, "measure", refuse)
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     pd.testing.assert_frame_equal(read(health_seeds=5), table)
     with pytest.raises(ValueError, match="measured anew"):
         read(iterations=1)

@@ -12,8 +12,6 @@ from cnslib.core import kinds
 from cnslib.method import sliders
 from cnslib.models import adapters, text_to_image
 
-pytestmark = pytest.mark.usefixtures("handed_over")
-
 
 @pytest.fixture(scope="module")
 def origin(tiny_pipeline_dir, tiny_tokens_dir):

@@ -26,9 +26,7 @@ def pipe(tiny_pipeline_dir, tiny_tokens_dir):
 
 
 @pytest.fixture
-def make(pipe, origin, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # starting processes takes longer than these trainings
-
+def make(pipe, origin, tmp_path):
     def call(shifts=SHIFTS, classes=CLASSES, **changes):
         given = {"settings": dataclasses.replace(SETTINGS, **changes), "origin": origin, "folder": tmp_path}
         return provision.make_sliders(pipe, shifts, classes, recipe="graded", **given)

@@ -14,6 +14,7 @@ import torchvision
 from safetensors.torch import save_file
 from tiny_encoders import flat, write_clip
 
+from cnslib.core import units
 from cnslib.core.paths import PUBLISHED
 from cnslib.data import imagenet
 from cnslib.models import classifiers, encoders, registry
@@ -214,6 +215,12 @@ def test_the_digest_of_a_source_is_that_of_its_row(monkeypatch):
         changed = dataclasses.replace(row, **change)
         monkeypatch.setattr(registry, "entry", lambda _, changed=changed: changed)
         assert (registry.source_digest("registry:alexnet") == before) == same
+
+
+def test_a_source_without_a_path_reads_no_file(monkeypatch):
+    """An empty path resolves to the repository, whose every file was hashed with its environment: half a minute for a classifier."""
+    monkeypatch.setattr(units, "file_digest", lambda path: pytest.fail(f"{path} was read"))
+    assert registry.source_digest("registry:alexnet") != registry.source_digest("registry:alexnet;sha256=00000000")
 
 
 def test_another_data_sets_labels_are_refused():

@@ -88,9 +88,9 @@ def test_the_generated_stock_holds_kept_trajectories_alone(tmp_path):
         synthetic.generated(tmp_path, kept, labels=["coat"])
 
 
+@pytest.mark.usefixtures("in_place")
 def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(scenes, "garments", many)
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     replies = synthetic.outcome(experiment, folder=tmp_path / "runs")
     assert replies.groupby(["arm", "run"]).size().to_dict() == {(BEFORE, 0): 16} | {
         (arm, run): 16 for arm in (REAL, MIXED) for run in (1, 2)

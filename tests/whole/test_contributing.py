@@ -28,7 +28,6 @@ ROOT = paths.ROOT
 DIFFS = re.findall(r"^```diff\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)
 (RECIPE,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)
 CLASSES, SHIFTS, SCALES, SEEDS = ["t-shirt", "sneaker"], ["cartoon style", "heavy snow"], [0.0, 1.0, 2.5], 2
-pytestmark = pytest.mark.usefixtures("one_process")
 
 
 def named(diff: str) -> list[str]:

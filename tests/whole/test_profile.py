@@ -57,7 +57,6 @@ def layout(sections, overlay):
     """The folder in which the whole chain has run."""
     with plt.rc_context(), pytest.MonkeyPatch.context() as patch:
         patch.chdir(paths.ROOT)
-        patch.setenv("LOKY_MAX_CPU_COUNT", "1")  # starting a second process costs more than the work
         for step in CHAIN:
             execute(step, overlay)
     return paths.Layout(sections["base"].out)

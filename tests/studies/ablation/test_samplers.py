@@ -38,9 +38,6 @@ SAMPLERS = {
 SCHEDULING = {name: studies.Scheduling(**one) for name, one in SAMPLERS.items()}
 
 
-pytestmark = pytest.mark.usefixtures("one_process")
-
-
 @pytest.fixture(scope="module")
 def pipe(tiny_pipeline_dir, tiny_tokens_dir):
     return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)

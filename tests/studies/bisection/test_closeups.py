@@ -34,9 +34,7 @@ SETTINGS = Bisection(
     scans=1,
     scan_step=1 / 4,
 )
-
-
-pytestmark = pytest.mark.usefixtures("one_process")
+pytestmark = pytest.mark.usefixtures("in_place")
 
 
 @pytest.fixture(scope="module")

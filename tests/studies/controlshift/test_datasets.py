@@ -16,6 +16,7 @@ from cnslib.studies.controlshift import datasets, latents
 from cnslib.studies.controlshift.datasets import Decoder, Piece
 
 CLASSES = ["sneaker", "ankle boot"]
+pytestmark = pytest.mark.usefixtures("in_place")
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +31,7 @@ def decoder(tiny_pipeline_dir, tiny_tokens_dir) -> Decoder:
 def folder(decoder, tmp_path_factory):
     """The data sets of the tiny pipeline."""
     place = tmp_path_factory.mktemp("sets")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
-        datasets.make(decoder, place)
+    datasets.make(decoder, place)
     return place
 
 
@@ -85,7 +84,6 @@ def test_latents_have_the_norm_that_the_decoder_knows(decoder):
 
 
 def test_a_finished_file_stays_and_a_lost_or_outdated_one_is_drawn_anew(decoder, folder, monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     made, original, before = [], datasets.store, (folder / "test_overlap_1.parquet").read_bytes()
     monkeypatch.setattr(datasets, "store", lambda *a: made.append(a[1].name) or original(*a))
     (folder / "test_overlap_1.parquet").unlink()

@@ -21,6 +21,7 @@ from cnslib.studies.controlshift.edmnet import ADM, PLUS
 
 SETTINGS = dataclasses.replace(SHIFTED, guidance=1.0, side=8)
 NUMBERS = {"cat": 2, "dog": 0}
+pytestmark = pytest.mark.usefixtures("in_place")
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +163,8 @@ def test_a_latent_and_a_class_are_an_image(decoder):
     assert not np.array_equal(first, other) and not np.array_equal(first[0], first[1])
 
 
-def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_sampling(decoder, path, tmp_path, monkeypatch):
+def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_sampling(decoder, path, tmp_path):
     """Every file of the data sets exists; the first training images are those of Heun's method from the shifted latents."""
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     datasets.make(decoder, tmp_path)
     assert len(datasets.evaluation_set(tmp_path, SETTINGS)) == 3 * 2 * 2 * len(NUMBERS)
     stored = datasets.load(tmp_path, "train_extend").query("`class` == 'cat'")

@@ -17,9 +17,7 @@ from cnslib.studies.controlshift.training import TrainingRun
 @pytest.fixture(scope="module")
 def answers(experiment, tmp_path_factory) -> pd.DataFrame:
     """The answers of all trainings."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
-        return training.outcome(experiment, tmp_path_factory.mktemp("answers"))
+    return training.outcome(experiment, tmp_path_factory.mktemp("answers"))
 
 
 def test_every_network_is_trained_in_both_ways_and_the_reference_on_every_set():

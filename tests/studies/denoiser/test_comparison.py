@@ -37,8 +37,7 @@ def test_the_answer_has_the_largest_logit_and_the_margin_tells_right_from_wrong(
     assert found == pytest.approx(16 * (one.mean(0).min() - one.mean(0)))
 
 
-def test_only_missing_or_outdated_units_are_made_and_foreign_ones_deleted(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # starting processes would take longer than the toy
+def test_only_missing_or_outdated_units_are_made_and_foreign_ones_deleted(tmp_path):
     judge = exact()
     plan = diffusion_classifier.plan(images(dict(zip(CLASSES, COLOURS, strict=True))), tmp_path)
     first = comparison.judge_all(judge, plan, folder=tmp_path, settings=SETTINGS)

@@ -27,9 +27,6 @@ SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0],
 BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
 
 
-pytestmark = pytest.mark.usefixtures("one_process")
-
-
 @pytest.fixture(scope="module")
 def sampler(tiny_pipeline_dir, tiny_tokens_dir):
     return generation.Sampler(pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), settings=SETTINGS)

@@ -24,9 +24,6 @@ SCALES = [0.0, 1.0, 2.0]
 SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 
 
-pytestmark = pytest.mark.usefixtures("one_process")
-
-
 @pytest.fixture(scope="module")
 def sampler(tiny_pipeline_dir, tiny_tokens_dir):
     return generation.Sampler(pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), settings=SETTINGS)

@@ -52,9 +52,8 @@ def studio(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory) -> generated.St
 
 @pytest.fixture(autouse=True)
 def synthetic(monkeypatch):
-    """Synthetic garments in place of the data set, all work in this process."""
+    """Synthetic garments in place of the data set."""
     monkeypatch.setattr(scenes, "garments", plentiful)
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
 
 
 def write_slider(pipe, path, seed: int) -> None:

@@ -68,7 +68,6 @@ def test_everything_is_made_once_and_only_what_is_missing_is_made_again(studio, 
     shutil.rmtree(tuning.weights)
     monkeypatch.setattr(scenes, "garments", plentiful)
     monkeypatch.setattr(generated, "draw", lambda *a: drawn.append(a[1:3]) or original(*a))
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     generated.generated(studio, CLASSES, folder=tmp_path / "generated")
     assert {name for _, name in drawn} == {"sneaker"}
     assert {path.name: path.read_bytes() for path in (tmp_path / "generated").glob("*.parquet")} == before

@@ -36,9 +36,8 @@ def found() -> list[subjects.Subject]:
 
 @pytest.fixture
 def few(monkeypatch):
-    """Rectangles in place of Fashion-MNIST, in this process alone."""
+    """Rectangles in place of Fashion-MNIST."""
     monkeypatch.setattr(scenes, "garments", lambda _folder, pool: garments(pool))
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     experiment2.read.cache_clear()
     yield
     experiment2.read.cache_clear()

@@ -85,8 +85,7 @@ def test_what_is_kept_stays_and_what_is_free_is_painted(tiny_pipeline_dir, setti
     assert torch.equal(made[..., :8], known[..., :8]) and not torch.allclose(made[..., 8:], known[..., 8:], atol=0.1)
 
 
-def test_a_drawn_scene_belongs_to_its_object_and_is_drawn_once(tiny_pipeline_dir, settings, found, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+def test_a_drawn_scene_belongs_to_its_object_and_is_drawn_once(tiny_pipeline_dir, settings, found, tmp_path):
     given = {"pipeline": tiny_pipeline_dir, "settings": settings, "device": "cpu", "folder": tmp_path}
     drawn = subjects.draw_all(found, **given)
     alone = subjects.draw(text_to_image.load_pipeline(tiny_pipeline_dir, "cpu"), found[3:], settings=settings)
@@ -99,8 +98,7 @@ def test_a_drawn_scene_belongs_to_its_object_and_is_drawn_once(tiny_pipeline_dir
     assert unchanged == {"ankle_boot.parquet", "ankle_boot.parquet.digest"}
 
 
-def test_the_tiny_units_are_the_golden_ones(tiny_pipeline_dir, settings, found, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+def test_the_tiny_units_are_the_golden_ones(tiny_pipeline_dir, settings, found, tmp_path):
     drawn = subjects.draw_all(found, pipeline=tiny_pipeline_dir, settings=settings, device="cpu", folder=tmp_path / "drawn")
     assert not difference(kinds.DRAWN_BACKGROUNDS, np.stack([own.drawn * 255 for own in drawn]))
     names = [name for name in scenarios.NAMES if name != subjects.NAME]

@@ -18,8 +18,7 @@ def test_states_begin_with_the_image_itself_and_every_scenario_changes_it(garmen
     assert all((picture != pictures[0]).any() for picture in pictures[1:])
 
 
-def test_the_garments_are_those_of_the_scenarios_each_with_a_scene_drawn_around_it(garment, drawing, monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+def test_the_garments_are_those_of_the_scenarios_each_with_a_scene_drawn_around_it(garment, drawing):
     (made,) = inputs.garments(["trouser"], settings=SETTINGS, drawing=drawing)
     assert np.array_equal(made.image, garment.image) and np.array_equal(made.other, garment.other) and made.drawn.shape == made.image.shape
 

@@ -37,11 +37,9 @@ def run(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory) -> read.Run:
     (out / "artifacts" / "inversion").symlink_to(tiny_tokens_dir)
     pipe, sliders = pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), found.layout.artifacts("sliders")
     random_sliders(pipe, sliders, SHIFTS, CLASSES)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
-        origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-        asked = {"scales": SCALES, "seeds": 2, "settings": DRAWING, "origin": origin, "sliders": sliders}
-        generation.generate(pipe, SHIFTS, CLASSES, **asked, folder=found.layout.artifacts("generation"))
+    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    asked = {"scales": SCALES, "seeds": 2, "settings": DRAWING, "origin": origin, "sliders": sliders}
+    generation.generate(pipe, SHIFTS, CLASSES, **asked, folder=found.layout.artifacts("generation"))
     return found
 
 
