@@ -21,7 +21,7 @@ from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.data import artifacts
 from cnslib.models.encoders import Clip, ImageEncoder, Oracle
 from cnslib.stats import bootstrap
-from cnslib.stats.roc import roc_auc_score
+from cnslib.stats.roc import roc_auc_scores
 
 CLASS_PROMPT = "a picture of a {name}"
 SHIFT_PROMPT = "a picture of a {name} in {shift}"
@@ -336,9 +336,9 @@ def roc(labelled: pd.DataFrame) -> pd.DataFrame:
 def areas(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """The area under each detector's ROC curve with its interval."""
     outside, rows = labelled["oracle_ooc"].to_numpy(), []
+    weights, units = bootstrap.resampling_weights(labelled, settings=settings)
+    both = [row[units] for row in weights if not np.isnan(row).any()]
     for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
-        score, (weights, units) = -labelled[name].to_numpy(), bootstrap.resampling_weights(labelled, settings=settings)
-        both = [row[units] for row in weights if not np.isnan(row).any()]
-        values = np.array([roc_auc_score(outside, score, sample_weight=row) for row in both])
+        values = roc_auc_scores(outside, -labelled[name].to_numpy(), sample_weights=both)
         rows.append({"detector": name, **bootstrap.record(values, len(labelled), settings.confidence)})
     return pd.DataFrame(rows, columns=["detector", "n", "estimate", "low", "high"])

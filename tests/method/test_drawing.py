@@ -86,6 +86,7 @@ def test_the_fast_pictures_are_others_than_the_exact_ones_under_the_same_keys(dr
     assert abs(pictures(fast[SHIFT], "sneaker", 1) - pictures(exact[SHIFT], "sneaker", 1)).mean() > 1
 
 
+@pytest.mark.slow
 def test_a_fast_image_does_not_depend_on_the_number_of_seeds_or_on_a_table_that_is_there(draw, drawn, tmp_path):
     few, many = drawn("fast"), draw("fast", tmp_path / "many", seeds=6)
     for shift in ("unshifted", SHIFT):
@@ -94,6 +95,7 @@ def test_a_fast_image_does_not_depend_on_the_number_of_seeds_or_on_a_table_that_
     assert draw("fast", tmp_path / "many", seeds=6)["unshifted"].equals(many["unshifted"])
 
 
+@pytest.mark.slow
 def test_the_ways_do_not_take_each_others_tables(draw, tmp_path):
     """In one folder each way draws its own, also the table of scale 0 that all of them have."""
     digests = set()

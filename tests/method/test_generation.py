@@ -197,6 +197,7 @@ def test_every_scale_is_stored_once(undisturbed):
         assert table["image"].nunique() == len(table)
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_to_the_same_bytes(generate, undisturbed):
     first = generate(shifts=["heavy snow"])
     kept = first["unshifted"].stat().st_mtime_ns
@@ -209,6 +210,7 @@ def test_a_killed_run_continues_to_the_same_bytes(generate, undisturbed):
     assert resumed["unshifted"].stat().st_mtime_ns == kept
 
 
+@pytest.mark.slow
 def test_only_shards_whose_inputs_changed_are_drawn_again(generate, sliders, pipe):
     before = {shift: path.stat().st_mtime_ns for shift, path in generate().items()}
     candidates = dataclasses.replace(SETTINGS, guidances=[1.0, 3.0])

@@ -56,6 +56,7 @@ def test_the_rate_is_whole_for_a_half_and_ends_near_zero():
     assert rates == [1, 1, 1, 1, 1, 0.75, 0.5, 0.25]
 
 
+@pytest.mark.slow
 def test_a_slider_costs_what_is_told(pipe):
     samples, settings = [], dataclasses.replace(SETTINGS, iterations=60, denoising_steps=5)
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=torch.Generator().manual_seed(0)) as weights:
@@ -65,6 +66,7 @@ def test_a_slider_costs_what_is_told(pipe):
     assert sum(samples) == pytest.approx(sliders_graded.evaluations(settings), rel=0.05)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_distance_to_a_shift_that_the_base_model_knows(pipe):
     settings = dataclasses.replace(SETTINGS, iterations=40, batch_size=8, learning_rate=3e-3, eta=1.0)
     with adapters.fresh(pipe, rank=4, alpha=4.0, generator=torch.Generator().manual_seed(0)) as weights:

@@ -134,6 +134,7 @@ def test_a_model_that_predicts_noise_is_refused(plain):
         sliders_released.pipeline(pipe)
 
 
+@pytest.mark.slow
 def test_training_closes_part_of_the_gap(pipe):
     text = noise(0, 2, 24, 16).bfloat16()
     latents, timestep = noise(1, 4, 4, 16, 16).bfloat16(), torch.tensor(499)

@@ -80,6 +80,7 @@ def test_other_figures_are_shown_below_their_cell(shown):
     assert [len(pictures) for pictures in shown[1][:2]] == [0, 1]
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(tmp_path):
     drops(tmp_path / "here" / "drop")
     code = f"import pathlib, test_figures as t; t.figures.use_style(); t.drops(pathlib.Path({str(tmp_path)!r}) / 'there' / 'drop')"

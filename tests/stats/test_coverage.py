@@ -134,7 +134,8 @@ def of_tables(errors: Shares, failures: Shares) -> dict[str, dict]:
 
 def of_lines(points: line.Points, end: line.Points) -> dict[str, dict]:
     """The numbers of a line beyond its slope."""
-    without = line.left_out(end, {"axis": AXIS}).query("left_out == 'axis' and shift == @ALL").iloc[0]
+    families = {"axis": AXIS, "others": [name for name in end.shares.models if name not in AXIS]}
+    without = line.left_out(end, families).query("left_out == 'axis' and shift == @ALL").iloc[0]
     seen = line.scatter(end, shift=MANY, scale=SCALES[-1]).set_index("model").loc["m12"]
     return {
         "gain under one shift": only(line.gains(end), shift=MANY, **OWN),

@@ -1,4 +1,4 @@
-"""The area under a ROC curve against scikit-learn's: equal, not close."""
+"""Areas under a ROC curve against scikit-learn's: equal, not close."""
 
 import numpy as np
 import pytest
@@ -15,18 +15,19 @@ def test_the_area_is_scikit_learns_to_the_last_bit(rows, levels):
         rng = np.random.default_rng(seed)
         score = rng.integers(0, levels, rows) / levels
         positive = np.arange(rows) % 2 == 0
-        weight = (np.rint(rng.standard_gamma(0.1 + seed, rows) * bootstrap.EXACT) + 1) / bootstrap.EXACT
-        weight[2:][rng.random(rows - 2) < 0.2] = 0
-        assert roc.roc_auc_score(positive, score, sample_weight=weight) == roc_auc_score(positive, score, sample_weight=weight)
+        weights = (np.rint(rng.standard_gamma(0.1 + seed, (3, rows)) * bootstrap.EXACT) + 1) / bootstrap.EXACT
+        weights[:, 2:][rng.random((3, rows - 2)) < 0.2] = 0
+        expected = [roc_auc_score(positive, score, sample_weight=weight) for weight in weights]
+        assert roc.roc_auc_scores(positive, score, sample_weights=weights).tolist() == expected
 
 
 def test_without_one_of_the_two_kinds_there_is_no_area():
     positive, score = np.array([True, True, False]), np.array([0.1, 0.2, 0.3])
-    assert np.isnan(roc.roc_auc_score(positive, score, sample_weight=np.array([1.0, 1.0, 0.0])))
-    assert np.isnan(roc.roc_auc_score(positive, score, sample_weight=np.array([0.0, 0.0, 1.0])))
+    found = roc.roc_auc_scores(positive, score, sample_weights=np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0]]))
+    assert np.isnan(found).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_score_that_is_no_number_is_refused(value):
     with pytest.raises(ValueError, match=r"^scores: NaN or infinite; accepted: finite numbers$"):
-        roc.roc_auc_score(np.array([True, False]), np.array([value, 0.0]), sample_weight=np.ones(2))
+        roc.roc_auc_scores(np.array([True, False]), np.array([value, 0.0]), sample_weights=np.ones((1, 2)))

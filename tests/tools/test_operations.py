@@ -11,6 +11,7 @@ def made_up(operations_, kind, preprocessing="a"):
     return operations.Network("", operations_, kind, (3, 8, 8), None, preprocessing)
 
 
+@pytest.mark.slow
 def test_operations_are_the_published_ones(looking):
     """torchvision's documentation of the same shapes prints multiply-adds in units of 1e9, which are two operations each; attention's
     products are 4 % of the ViT's."""
@@ -27,6 +28,7 @@ def test_operations_are_the_published_ones(looking):
     assert counted["registry:alexnet@weights/alexnet-owt-7be5be79.pth"].operations == pytest.approx(2 * 0.71e9, rel=0.01)
 
 
+@pytest.mark.slow
 def test_every_classifier_of_the_paper_but_vmamba_is_counted_without_weights(paper, looking):
     networks, unknown = looking
     assert list(unknown) == ["evaluation.classifiers.vssm_base_v0"]

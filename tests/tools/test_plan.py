@@ -117,6 +117,7 @@ def test_the_plan_of_a_pipeline_that_is_here_measures_that_one(mini, tiny_pipeli
     assert sizes["disk: images"] == pytest.approx(24_000 * 12288 * 0.11 / 2**30)
 
 
+@pytest.mark.slow
 def test_without_the_device_units_disk_memory_and_operations_are_told(paper, looking):
     """Stable Diffusion 2's adapter has 2,906,880 weights less its 150 alphas (reference tables): 1,400 of them in 16 bits are 7.6 GiB."""
     if torch.cuda.is_available():

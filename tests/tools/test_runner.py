@@ -60,6 +60,7 @@ def world(repository, code: str, *, cell: str = "params = None\noverlay = None")
     return {"params": str(repository / "plain.yaml"), "overlay": str(repository / "other.yaml")}
 
 
+@pytest.mark.slow
 def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repository):
     files = world(repository, "from cnslib.core.settings.read import start\nprint(start('world', params, overlay).settings.seed + 1)")
     first, second = (runner.run("world", **files) for _ in range(2))
@@ -100,6 +101,7 @@ def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
     assert "zoo not in dvc.yaml; accepted: world, inversion" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_steps_side_by_side_leave_what_each_leaves_alone(repository, monkeypatch):
     files = world(repository, "print(params)")
     monkeypatch.setattr(runner.schedule, "predecessors", lambda root: {"world": set()})
@@ -151,6 +153,7 @@ def test_a_full_disk_is_named_and_the_earlier_copy_survives(repository, capsys, 
     assert copy.read_bytes() == before and [path.name for path in copy.parent.iterdir()] == [copy.name]
 
 
+@pytest.mark.slow
 def test_a_notebook_that_fails_takes_the_place_of_the_earlier_copy(repository):
     copy = runner.run("world", **world(repository, "x = 1"))
     with pytest.raises(RuntimeError, match=r"world: ZeroDivisionError: .*; see executed/00_world\.ipynb"):

@@ -166,6 +166,7 @@ def test_sliders_learn_the_text_and_those_of_other_shifts_stay(tmp_path, tiny_pi
     assert learned == ["a picture of a <sneaker*>", "a picture of a <sneaker*> in snow"]
 
 
+@pytest.mark.slow
 def test_a_figure_is_one_cell_that_leaves_picture_page_and_numbers(house, answers, forking):
     """The notebook runs on the answers of all classifiers, the new one among them."""
     kept = pd.DataFrame(list(itertools.product(SHIFTS, CLASSES, range(1, SEEDS + 1))), columns=tables.TRAJECTORY)

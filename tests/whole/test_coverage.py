@@ -120,6 +120,7 @@ def coverage() -> pd.Series:
 NUMBERS = ["accuracy", "accuracy under one shift", "drop", "difference of drops", "difference", "rCE", "never failed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 def test_clustered_intervals_hold_the_truth_in_93_to_97_percent(coverage, number):
     assert 0.93 <= coverage["clustered", number] <= 0.97

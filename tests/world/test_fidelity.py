@@ -23,6 +23,7 @@ def test_held_out_scenes_follow_the_captions_and_another_seed_shows_others():
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
+@pytest.mark.slow
 def test_the_scenes_of_the_training_are_those_whose_latents_it_learned(tmp_path):
     parts = list(fidelity.training(garments(), 270, **TAUGHT))
     assert [len(part) for part in parts] == [256, 14]

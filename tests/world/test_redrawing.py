@@ -59,6 +59,7 @@ def test_a_picture_depends_on_its_own_noise_and_not_on_its_neighbours(pipe, imag
     assert not torch.equal(together, redraw(pipe, image, 0.5, key="b"))
 
 
+@pytest.mark.slow
 def test_every_caption_is_drawn_equally_often_at_every_strength_and_only_once(pipe, tmp_path):
     cache = tmp_path / "web.safetensors"
     with pytest.raises(FileNotFoundError, match="25_redrawing"):

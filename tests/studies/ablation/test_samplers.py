@@ -129,6 +129,7 @@ def test_unipc_with_20_steps_starts_its_slider_where_the_released_code_does(pipe
     assert (stepper.scheduler.timesteps > 750).sum() == generation.steps_without_slider(settings) == 5
 
 
+@pytest.mark.slow
 def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
     answers, looks = samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
     keys = {(shift, name, 1, scale) for shift in SHIFTS for name in CLASSES for scale in SCALES}

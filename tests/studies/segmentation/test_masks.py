@@ -57,6 +57,7 @@ def test_miou_divides_sums_and_not_images():
     assert miou["estimate"].tolist() == pytest.approx([(1 / 10 + 8 / 18) / 2] * len(miou))
 
 
+@pytest.mark.slow
 def test_the_same_seed_trains_the_same_network_to_the_byte(tmp_path, drawing):
     """The smallest unit twice; another seed gives another answer, and so does another run, about the same garments."""
     written, stamps = [], []
