@@ -1,4 +1,4 @@
-"""Areas under a ROC curve as scikit-learn computes them, to the last bit: without its checks a resample takes a fortieth of the time."""
+"""Areas under a ROC curve as scikit-learn computes them, to the last bit: 20,000 rows take a twelfth of its time for a resample."""
 
 from collections.abc import Iterable
 
