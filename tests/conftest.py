@@ -70,7 +70,6 @@ def forking():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MPLBACKEND", kernels.INLINE)  # for that process alone
         kernels.prepare(nbformat.read(path, as_version=4) for path in notebooks)
-        forkserver.ensure_running()
     return kernels.Manager
 
 

@@ -13,12 +13,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import psutil
+from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
@@ -30,10 +32,12 @@ INLINE = "module://matplotlib_inline.backend_inline"  # ipykernel asks for it, w
 
 
 def prepare(notebooks: Iterable[nbformat.NotebookNode]) -> None:
-    """Tells the process, before the first kernel starts it, what to import: each module that a notebook imports."""
+    """Starts the process, which goes on to import this module and each that a notebook imports. One that runs already stays."""
     sources = [cell.source for notebook in notebooks for cell in notebook.cells if cell.cell_type == "code"]
     os.environ.setdefault("MPLBACKEND", INLINE)
-    CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", *dict.fromkeys(name for source in sources for name in imported(source))])
+    needed = dict.fromkeys(name for source in sources for name in imported(source))
+    CONTEXT.set_forkserver_preload(["ipykernel.kernelapp", __name__, *needed])
+    forkserver.ensure_running()
 
 
 def imported(source: str) -> list[str]:
@@ -116,7 +120,16 @@ def follower(process: psutil.Process) -> bool:
 
 
 class Kernel(IPythonKernel):
-    """The standard kernel, which would wait half a minute for its followers: some obey no SIGTERM, and none is cleared away meanwhile."""
+    """The standard kernel, but for two long waits at its end.
+
+    It would wait half a minute for its followers: some obey no SIGTERM, and none is cleared away meanwhile. One time in five, by chance,
+    the thread that sends what is printed ends before the last flush, which waits ten seconds for it.
+    """
+
+    def do_shutdown(self, restart: bool) -> dict:  # type: ignore[override]  # as the standard one's is
+        """As the standard one, and no flush waits for long from here on."""
+        OutStream.flush_timeout = 0.1  # type: ignore[assignment]  # seconds
+        return super().do_shutdown(restart)
 
     def _process_children(self) -> list[psutil.Process]:
         """The processes that the standard one ends before itself, but followers."""

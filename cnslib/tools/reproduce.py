@@ -174,13 +174,14 @@ def notebooks(root: Path) -> Callable[[str], Path]:
 def main(arguments: list[str]) -> int:
     """Runs and compares; 0 if everything agrees, 1 if not or if a stage fails, 2 if nothing is committed to compare with."""
     argparse.ArgumentParser(prog="cns reproduce", description=__doc__.splitlines()[0]).parse_args(arguments)
+    launch = notebooks(paths.ROOT)  # first: the process of the kernels imports meanwhile
     try:
         old, stored = committed(paths.ROOT)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     try:
-        made = execute(paths.ROOT, notebooks(paths.ROOT), stored)
+        made = execute(paths.ROOT, launch, stored)
     except RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

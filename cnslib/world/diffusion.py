@@ -23,7 +23,7 @@ from cnslib.core import kinds, paths, seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.read import Run
 from cnslib.world import autoencoder, scenes
-from cnslib.world.training import Schedule, fit, keyed, place
+from cnslib.world.training import Schedule, fit, keyed, place, sent
 
 CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
 PART = 256  # scenes that are rendered together
@@ -179,7 +179,8 @@ def recorded(model: Denoiser, latents: Tensor, ids: Tensor) -> Callable[..., Any
     """
     count, device = len(latents), ids.device
     like = latents.to(device), torch.zeros(count, dtype=torch.int64, device=device), ids[:1].repeat(count, 1)
-    with torch.autocast(device.type, torch.bfloat16, cache_enabled=False):
+    fastest = torch.backends.cudnn.flags(enabled=True, benchmark=True)  # of cuDNN's algorithms, found before the recording
+    with fastest, torch.autocast(device.type, torch.bfloat16, cache_enabled=False):
         return torch.cuda.make_graphed_callables(copy.copy(model), like)
 
 
@@ -223,9 +224,10 @@ def train(
         mine = slice(rank, None, ranks)
         latents, eps, t = data["latents"][rows[mine]].float(), eps[mine], t[mine]
         noisy, target = levels.add_noise(latents, eps, t), levels.get_velocity(latents, eps, t)
+        noisy, target, t, caption = sent(device, noisy, target, t, caption[mine])
         with torch.autocast(torch.device(device).type, torch.bfloat16, cache_enabled=ranks == 1):  # threads share the cache
-            output = predict(noisy.to(device), t.to(device), ids[caption[mine].to(device)])
-        return F.mse_loss(output.float(), target.to(device))
+            output = predict(noisy, t, ids[caption])
+        return F.mse_loss(output.float(), target)
 
     every = 100 if device == "cpu" else 1000  # steps; a card takes a hundred in a second or two
     trained = fit(model, loss, schedule=schedule, checkpoint=checkpoint, ranks=ranks, every=every).cpu()

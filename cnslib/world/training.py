@@ -31,6 +31,7 @@ from cnslib.core.settings.read import Run
 from cnslib.world import scenes
 
 Model = TypeVar("Model", bound=nn.Module)
+TOLD = 20  # steps between two losses that are read: a card has to end all its work for one
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ def fit(
     Every `every` steps and at the end `watch(steps, average)` is called, and then the state is saved to `checkpoint`; a run that
     finds one continues from there, so that a watch is asked once more where it was killed between the two.
     """
-    optimizer = torch.optim.AdamW(
-        [p for p in model.parameters() if p.requires_grad], schedule.learning_rate, weight_decay=schedule.weight_decay
-    )
+    learned = [p for p in model.parameters() if p.requires_grad]
+    fused = learned[0].is_cuda or None  # one kernel for all of them; a CPU keeps the loop by which its models were trained
+    optimizer = torch.optim.AdamW(learned, schedule.learning_rate, weight_decay=schedule.weight_decay, fused=fused)
     pace = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, schedule.learning_rate, total_steps=schedule.steps, pct_start=0.08, cycle_momentum=False
     )
@@ -84,7 +85,8 @@ def fit(
         optimizer.step()
         pace.step()
         blend(average, model, weight=min(schedule.average, (1 + step) / (10 + step)))
-        progress.set_postfix(loss=f"{value.item():.4f}")
+        if step % TOLD == 0:
+            progress.set_postfix(loss=f"{value.item():.4f}")
         if (step + 1) % every == 0 or step + 1 == schedule.steps:
             watch(step + 1, average)
             store(state, checkpoint, step + 1)
@@ -149,6 +151,13 @@ def restore(state: dict, checkpoint: Path) -> int:
     torch.set_rng_state(saved["chance"]["cpu"])
     torch.cuda.set_rng_state_all(saved["chance"]["cuda"][: torch.cuda.device_count()])
     return saved["step"]
+
+
+def sent(device: torch.device | str, *tensors: Tensor) -> list[Tensor]:
+    """Tensors on the device. From pinned memory the copies to a card are queued: this process goes on while the card is busy."""
+    if torch.device(device).type == "cpu":
+        return [*tensors]
+    return [tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors]
 
 
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)

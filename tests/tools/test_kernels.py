@@ -22,7 +22,10 @@ pytestmark = pytest.mark.slow
 FIRST = "import json, os, sys\nknown = 'email.charset' in sys.modules\nimport email.charset\nleft = 1\n"
 TOLD = "print(json.dumps([known, os.getpid(), os.getppid(), os.getcwd(), sys.modules['__main__'].__name__]))"
 SCRIPT = """
-import sys, nbformat, papermill
+import sys
+if __name__ == "__mp_main__":
+    open("imported", "w").write(str("cnslib.tools.kernels" in sys.modules))
+import nbformat, papermill
 from cnslib.tools import kernels
 if __name__ == "__main__":
     source = sys.argv[1]
@@ -68,6 +71,7 @@ def test_a_kernel_has_what_notebooks_import_and_nothing_that_another_left(script
     assert started(script, tmp_path).wait() == 0
     outputs = [nbformat.read(tmp_path / f"{name}.ipynb", as_version=4).cells[1].outputs[0].text for name in ("first", "second")]
     (known, one, server, folder, name), second = (json.loads(text) for text in outputs)
+    assert (tmp_path / "imported").read_text() == "True"  # before there was a kernel
     assert known and folder == str(tmp_path) and name == "__main__"
     assert second[1] != one and second[2] == server
 
@@ -97,6 +101,15 @@ def test_a_kernel_takes_no_port_that_another_program_may_take_first(manager, tmp
     connection = json.loads(nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[0].outputs[0].text)
     assert connection["transport"] == "ipc" and str(tmp_path) in connection["ip"]
     assert not list(tmp_path.glob("cns-*"))
+
+
+def test_a_kernel_that_was_asked_to_end_waits_for_no_flush(tmp_path):
+    asked = "from ipykernel.iostream import OutStream\nbefore, kernel = OutStream.flush_timeout, get_ipython().kernel\n"
+    told = "kernel.do_shutdown(False)\nget_ipython().exit_now = False\nprint(before, OutStream.flush_timeout)"
+    nbformat.write(notebook(asked + told), tmp_path / "source.ipynb")
+    papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", kernel_name="python3", kernel_manager_class=kernels.Patient)
+    before, after = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[0].outputs[0].text.split()
+    assert float(after) < 1 < float(before)
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
