@@ -20,7 +20,6 @@ from typing import Any
 
 import nbformat
 import psutil
-from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.manager import AsyncKernelManager
@@ -122,14 +121,23 @@ def follower(process: psutil.Process) -> bool:
 class Kernel(IPythonKernel):
     """The standard kernel, but for two long waits at its end.
 
-    It would wait half a minute for its followers: some obey no SIGTERM, and none is cleared away meanwhile. One time in five, by chance,
-    the thread that sends what is printed ends before the last flush, which waits ten seconds for it.
+    It would wait half a minute for its followers: some obey no SIGTERM, and none is cleared away meanwhile. And one time in five its main
+    thread would stop the one that sends messages, while the thread that was asked to end still has one: ten seconds or thirty.
     """
 
-    def do_shutdown(self, restart: bool) -> dict:  # type: ignore[override]  # as the standard one's is
-        """As the standard one, and no flush waits for long from here on."""
-        OutStream.flush_timeout = 0.1  # type: ignore[assignment]  # seconds
-        return super().do_shutdown(restart)
+    def __init__(self, **settings: Any):
+        super().__init__(**settings)
+        self.answered = threading.Event()
+        self.answered.set()
+        atexit.register(self.answered.wait, 10)  # before the sockets are closed, which was registered earlier
+
+    async def process_control(self, msg: list[Any]) -> None:
+        """As the standard one; the process does not end in between."""
+        self.answered.clear()
+        try:
+            await super().process_control(msg)
+        finally:
+            self.answered.set()
 
     def _process_children(self) -> list[psutil.Process]:
         """The processes that the standard one ends before itself, but followers."""

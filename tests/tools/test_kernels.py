@@ -103,13 +103,26 @@ def test_a_kernel_takes_no_port_that_another_program_may_take_first(manager, tmp
     assert not list(tmp_path.glob("cns-*"))
 
 
-def test_a_kernel_that_was_asked_to_end_waits_for_no_flush(tmp_path):
-    asked = "from ipykernel.iostream import OutStream\nbefore, kernel = OutStream.flush_timeout, get_ipython().kernel\n"
-    told = "kernel.do_shutdown(False)\nget_ipython().exit_now = False\nprint(before, OutStream.flush_timeout)"
-    nbformat.write(notebook(asked + told), tmp_path / "source.ipynb")
-    papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", kernel_name="python3", kernel_manager_class=kernels.Patient)
-    before, after = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[0].outputs[0].text.split()
-    assert float(after) < 1 < float(before)
+SLOW = """
+import time
+kernel = get_ipython().kernel
+publish = kernel._publish_status_and_flush
+def late(status, channel, *more):
+    if channel == "control":
+        time.sleep(1)
+        open("sends", "w").write(str(kernel.iopub_socket.io_thread.thread.is_alive()))
+    publish(status, channel, *more)
+kernel._publish_status_and_flush = late
+"""
+
+
+@pytest.mark.parametrize("manager", [kernels.Patient, kernels.Manager])
+def test_a_kernel_sends_its_last_message_before_it_ends(manager, tmp_path):
+    """Else that waits for a thread that is gone, and the kernel is killed after half a minute."""
+    nbformat.write(notebook(SLOW), tmp_path / "source.ipynb")
+    how = {"kernel_name": "python3", "kernel_manager_class": manager, "cwd": str(tmp_path)}
+    papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "out.ipynb", **how)
+    assert (tmp_path / "sends").read_text() == "True"
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
