@@ -61,7 +61,7 @@ official: data ## rebuild the figures of the paper from the authors' answers: ma
 export: data ## write images and answers in the authors' layout into build/export
 	$(CNS) export build/export
 
-test: smoke ## run the whole chain at smoke size, then all tests
+test: data ## run all tests; the first of them is the whole chain at smoke size
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 unit: data ## run the tests that are not marked slow

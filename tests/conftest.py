@@ -149,9 +149,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests come first: what is left for the end can be shared by the processes of pytest-xdist."""
+    """The chain, the longest test, comes first, then files with long ones: what is left for the end can be shared by processes."""
     long = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in long)
+    items.sort(key=lambda item: (item.path.name != "test_smoke.py", item.path not in long))
 
 
 def pytest_collection_finish() -> None:

@@ -4,8 +4,9 @@ All units of a stage must be there before the next begins. A unit that is cut of
 whichever worker is free: units keep nothing of a half.
 """
 
+import functools
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,17 @@ def simulate(stages: Sequence[Stage], workers: int, trouble: Trouble, *, seed: i
             raise ValueError(
                 f"{stage.name}: a unit of {stage.hours:g} hours in blocks of {trouble.walltime:g}; accepted: half a block or less"
             )
-        run = Run(stage, workers, trouble, np.random.default_rng([seed, number, workers]))
-        paid = workers * run.wall
-        rows.append({"stage": stage.name, "units": stage.units, "workers": workers, "wall": run.wall})
-        rows[-1] |= {"busy": run.hours.sum() / paid, "lost": run.lost / paid}
+        ended = alone(stage, workers, Trouble(*(getattr(trouble, field.name) for field in fields(Trouble))), (seed, number, workers))
+        rows.append({"stage": stage.name, "units": stage.units, "workers": workers, **ended})
     return pd.DataFrame(rows)
+
+
+@functools.cache
+def alone(stage: Stage, workers: int, trouble: Trouble, key: tuple[int, ...]) -> dict[str, float]:
+    """How one stage ended: `wall`, `busy` and `lost` as `simulate` tells them. Plans that differ in another stage share it."""
+    run = Run(stage, workers, trouble, np.random.default_rng(key))
+    paid = workers * run.wall
+    return {"wall": run.wall, "busy": run.hours.sum() / paid, "lost": run.lost / paid}
 
 
 def scaled(stages: Sequence[Stage], counts: Sequence[int], trouble: Trouble, *, seed: int) -> pd.DataFrame:
