@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from cnslib.core import names
 from cnslib.core.names import SHIFTS
 from cnslib.world import scenes
-from cnslib.world.training import Schedule, fit
+from cnslib.world.training import Schedule, autocast, fit
 
 
 def build(channels: tuple[int, ...], *, latent_channels: int) -> AutoencoderKL:
@@ -75,7 +75,7 @@ def train(
         style = "web" if step % 5 else "catalog"
         image = scenes.sample(garments, key, schedule.batch_size, style=style, lowest=0.0).image * 2 - 1
         image = image.to(device)
-        with torch.autocast(device, torch.bfloat16):
+        with autocast(device):
             posterior = model.encode(image).latent_dist
             output = model.decode(posterior.sample()).sample
         return reconstruction_loss(output.float(), image) + kl_weight * posterior.kl().float().mean()

@@ -16,7 +16,7 @@ from cnslib.core import seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.models.encoders import FORMAT
 from cnslib.world import diffusion, redrawing, scenes
-from cnslib.world.training import MEAN, STD, Schedule, fit, normalise
+from cnslib.world.training import MEAN, STD, Schedule, autocast, fit, normalise
 
 SEVERITIES = (0.15, 1.0)  # of the shifts of rendered scenes, where nothing else is said
 
@@ -109,7 +109,7 @@ def train(
         named = torch.rand(len(batch.shift), generator=seeds.generator(*key, "omitted")) >= omitted
         caption = batch.label * (len(SHIFTS) + 1) + torch.where(named, batch.shift, len(SHIFTS))
         told, own = caption.to(device).unique(return_inverse=True)
-        with torch.autocast(device, torch.bfloat16):
+        with autocast(device):
             image, text, scale = model(normalise(batch.image).to(device, memory_format=FORMAT), ids[told])
         return matching(scale.clamp(max=100) * image.float() @ text.float().T, own)
 

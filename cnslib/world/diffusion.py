@@ -23,7 +23,7 @@ from cnslib.core import kinds, paths, seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.read import Run
 from cnslib.world import autoencoder, scenes
-from cnslib.world.training import Schedule, fit, keyed, place, sent
+from cnslib.world.training import Schedule, autocast, fit, halved, keyed, place, sent
 
 CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
 PART = 256  # scenes that are rendered together
@@ -133,7 +133,7 @@ def web_latents(
 
     def part(start: int) -> tuple[Tensor, Tensor]:
         batch = web_scenes(garments, start, images=images, severities=severities, seed=seed)
-        with torch.autocast(torch.device(device).type, torch.bfloat16):  # three times as fast as single precision
+        with autocast(device):
             latents = autoencoder.encode(vae, batch.image.to(device)).cpu()
         return (latents * vae.config.scaling_factor).half(), batch.label * (len(SHIFTS) + 1) + batch.shift
 
@@ -180,7 +180,7 @@ def recorded(model: Denoiser, latents: Tensor, ids: Tensor) -> Callable[..., Any
     count, device = len(latents), ids.device
     like = latents.to(device), torch.zeros(count, dtype=torch.int64, device=device), ids[:1].repeat(count, 1)
     fastest = torch.backends.cudnn.flags(enabled=True, benchmark=True)  # of cuDNN's algorithms, found before the recording
-    with fastest, torch.autocast(device.type, torch.bfloat16, cache_enabled=False):
+    with fastest, autocast(device, cached=False):
         return torch.cuda.make_graphed_callables(copy.copy(model), like)
 
 
@@ -211,8 +211,8 @@ def train(
     ids = token_table(tokens, garments.classes).to(device)
     denoiser = unet(channels, width=width, latent_channels=vae.config.latent_channels)
     model = Denoiser(text_encoder(tokens, width=width, layers=layers), denoiser).to(device)
-    model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower
-
+    if halved(device):
+        model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower
     predict = model if device == "cpu" else recorded(model, torch.zeros(schedule.batch_size, *data["latents"].shape[1:]), ids)
 
     def loss(step: int, rank: int = 0) -> Tensor:
@@ -225,7 +225,7 @@ def train(
         latents, eps, t = data["latents"][rows[mine]].float(), eps[mine], t[mine]
         noisy, target = levels.add_noise(latents, eps, t), levels.get_velocity(latents, eps, t)
         noisy, target, t, caption = sent(device, noisy, target, t, caption[mine])
-        with torch.autocast(torch.device(device).type, torch.bfloat16, cache_enabled=ranks == 1):  # threads share the cache
+        with autocast(device, cached=ranks == 1):
             output = predict(noisy, t, ids[caption])
         return F.mse_loss(output.float(), target)
 

@@ -64,7 +64,7 @@ def mae(garments: scenes.Garments, backbone: dict, *, masked: float, width: int,
         training.reseed(*key)
         image = training.normalise(scenes.sample(garments, key, schedule.batch_size, style="catalog", unshifted=1.0).image)
         kept, hidden = (part.to(device) for part in utils.random_token_mask((len(image), model.encoder.sequence_length), masked))
-        with torch.autocast(device, torch.bfloat16):
+        with training.autocast(device):
             drawn = model(image.to(device), kept, hidden)
         return reconstruction_loss(drawn, image.to(device), hidden, side=model.side)
 
@@ -93,7 +93,7 @@ def simclr(garments: scenes.Garments, backbone: dict, *, temperature: float, sch
 
     def loss(step: int) -> Tensor:
         both = views(garments, ("simclr", schedule.seed, step), schedule.batch_size)
-        with torch.autocast(device, torch.bfloat16):
+        with training.autocast(device):
             projected = learner(torch.cat(both).to(device))
         return criterion(*projected.float().chunk(2))
 
@@ -125,7 +125,7 @@ def clip(garments: scenes.Garments, *, width: int, layers: int, schedule: Schedu
         key = ("clip", schedule.seed, step)
         training.reseed(*key)
         batch = contrastive.one_of_each(garments, key)
-        with torch.autocast(device, torch.bfloat16):
+        with training.autocast(device):
             image, text, scale = model(training.normalise(batch.image).to(device), ids[batch.label * (len(SHIFTS) + 1) + batch.shift])
         return nce(image.float(), text.float(), scale.clamp(max=100))
 

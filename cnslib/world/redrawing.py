@@ -74,13 +74,13 @@ def make(
 
 
 def piece(pipe: StableDiffusionPipeline, garments: scenes.Garments, label: int, shift: int, told: dict, drawing: dict) -> dict[str, Tensor]:
-    """The pictures of one caption at all strengths, in bfloat16: half the time, for pictures to learn from that are a grey level apart."""
+    """The pictures of one caption at all strengths, in bfloat16 where that is quicker: they are to learn from, and a grey level apart."""
     rows, severity, image = originals(garments, label, shift, **told)
     keys = [("redrawn", told["pool"], label, shift, number, told["seed"]) for number in range(len(rows))]
     prompt = scenes.caption(garments.classes[label], (*SHIFTS, UNSHIFTED)[shift])
     found = []
     for strength in drawing["strengths"]:
-        with torch.autocast(pipe.device.type, torch.bfloat16):
+        with training.autocast(pipe.device):
             drawn = redraw(pipe, image, prompt, keys, strength=strength, steps=drawing["steps"], guidance=drawing["guidance"])
         own = {"label": label, "shift": shift, "strength": strength}
         full = {key: torch.full((len(rows),), value) for key, value in own.items()}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from cnslib.core import seeds
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.world import redrawing, scenes
-from cnslib.world.training import Schedule, fit, normalise
+from cnslib.world.training import Schedule, autocast, fit, normalise
 
 
 class Learner(nn.Module):
@@ -87,7 +87,7 @@ def train(
         both = views(garments, key, schedule.batch_size, crops=2)
         if redrawn and share:
             both = [torch.cat(pair) for pair in zip(both, drawn_views(garments, redrawn, key, round(share * len(both[0]))), strict=True)]
-        with torch.autocast(device, torch.bfloat16):
+        with autocast(device):
             projected = learner(torch.cat(both).to(device))
         return criterion(*projected.float().chunk(2))
 

@@ -53,7 +53,7 @@ def train_oracle(
         batch = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=0.2, lowest=0.0)
         if redrawn and share:
             batch = redrawing.mixed(batch, redrawn, share, seeds.generator(*key, "redrawn"))
-        with torch.autocast(device, torch.bfloat16):
+        with training.autocast(device):
             logits = model(normalise(flip(batch.image, seeds.generator(*key, "flip"))).to(device))
         return oracle_loss(logits.float(), batch)
 

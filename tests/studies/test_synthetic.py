@@ -173,7 +173,7 @@ def test_settings_that_cannot_be_are_named(change, message):
 
 
 def test_the_styled_test_set_is_the_golden_one():
-    """What the networks learn is a training in bf16, which processors round in their own way."""
+    """What the networks learn is left out: a training enlarges the differences with which processors round."""
     _, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
     assert not difference(kinds.SYNTHETIC, pictures)
 

@@ -71,7 +71,7 @@ def test_every_caption_is_drawn_equally_often_at_every_strength_and_only_once(pi
     assert drawn.severity[drawn.shift < len(SHIFTS)].min() >= 0.3 and drawn.severity.max() <= 0.85
     assert torch.equal(torch.from_numpy(few().labels)[drawn.garment], drawn.label)
     told = pd.DataFrame({key: getattr(drawn, key).double().numpy() for key in ("label", "shift", "severity", "strength")})
-    grey = drawn.image.double().mean((1, 2, 3)).numpy()  # drawn in bfloat16, which processors round in their own way
+    grey = drawn.image.double().mean((1, 2, 3)).numpy()  # processors round a drawing in their own way
     assert not difference(kinds.REDRAWN, told.assign(grey=grey)[::8].reset_index(drop=True), within=1.0)
     stored = redrawing.stored(cache, share=0.5)
     assert all(torch.equal(value, getattr(stored, key)) for key, value in vars(drawn).items())

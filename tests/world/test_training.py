@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from cnslib.core import kinds, paths
+from cnslib.core import kinds, paths, pins
 from cnslib.core.settings import read
 from cnslib.world import training
 
@@ -108,3 +108,13 @@ def test_threads_that_share_a_batch_find_the_gradient_of_the_whole():
     assert shared.item() == pytest.approx(alone.item(), rel=1e-6)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         assert torch.allclose(parameter.grad, gradient, atol=1e-7)
+
+
+def test_a_cpu_computes_in_bfloat16_only_with_tiles_that_the_bound_allows(monkeypatch):
+    tiles = "amx_bf16" in pins.flags()
+    for bound, allowed in {"SSE41": False, "AVX2": False, "AVX512_CORE_BF16": False, "AVX512_CORE_AMX": True, "DEFAULT": True}.items():
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", bound)
+        with training.autocast("cpu"):
+            product = torch.ones(2, 2) @ torch.ones(2, 2)
+        assert product.dtype == (torch.bfloat16 if tiles and allowed else torch.float32), bound
+    assert training.halved("cuda") and training.halved(torch.device("cuda:1"))

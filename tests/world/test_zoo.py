@@ -199,7 +199,7 @@ def test_the_oracle_names_a_class_or_a_shift_by_the_largest_of_its_outputs(monke
 
 @pytest.mark.parametrize("name", ["one", "deit", "mae"])
 def test_the_tiny_classifier_is_the_golden_one(name, run):
-    """Trained in bf16, which processors round in their own way."""
+    """Roughly: a training enlarges the differences with which processors round."""
     member = {m.name: m for m in members()}[name]
     member.train(run)
     model = classifiers.load(name, str(run.models / member.folder), list(scenes.CLASSES))

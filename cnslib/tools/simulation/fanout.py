@@ -83,19 +83,20 @@ def simulate(stages: Sequence[Stage], workers: int, trouble: Trouble, *, seed: i
     ValueError names a stage whose units hardly fit into a block, as they would be cut off for ever, and fewer workers than one.
     """
     demand(workers >= 1, "workers", workers, "1 or more")
+    plain = Trouble(*(getattr(trouble, field.name) for field in fields(Trouble)))  # a plan holds lists, which are no key of a cache
     rows = []
     for number, stage in enumerate(stages):
         if not fits(stage, trouble):
             raise ValueError(
                 f"{stage.name}: a unit of {stage.hours:g} hours in blocks of {trouble.walltime:g}; accepted: half a block or less"
             )
-        ended = alone(stage, workers, Trouble(*(getattr(trouble, field.name) for field in fields(Trouble))), (seed, number, workers))
+        ended = outcome(stage, workers, plain, (seed, number, workers))
         rows.append({"stage": stage.name, "units": stage.units, "workers": workers, **ended})
     return pd.DataFrame(rows)
 
 
 @functools.cache
-def alone(stage: Stage, workers: int, trouble: Trouble, key: tuple[int, ...]) -> dict[str, float]:
+def outcome(stage: Stage, workers: int, trouble: Trouble, key: tuple[int, ...]) -> dict[str, float]:
     """How one stage ended: `wall`, `busy` and `lost` as `simulate` tells them. Plans that differ in another stage share it."""
     run = Run(stage, workers, trouble, np.random.default_rng(key))
     paid = workers * run.wall

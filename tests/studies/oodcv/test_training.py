@@ -40,5 +40,5 @@ def test_training_learns_what_can_be_learned(studio):
 
 
 def test_the_tiny_unit_is_the_golden_one(studio):
-    """Losses alone, and these roughly: the networks are trained in bf16, which processors round in their own way."""
+    """Losses alone, and these roughly: a training enlarges the differences with which processors round."""
     assert not difference(kinds.FINETUNED, studio.panel.tuning.histories().drop(columns=["accuracy", "best"]), within=0.05)

@@ -63,6 +63,6 @@ def test_a_class_that_is_no_garment_is_named():
 
 
 def test_the_tiny_unit_is_the_golden_one(studio, tmp_path):
-    """Answers of networks that were trained in bf16 are left out, processors round it in their own way."""
+    """But for the answers of trained networks: a training enlarges the differences with which processors round."""
     found = weather.reference(CLASSES, panel=studio.panel, folder=tmp_path)
     assert not difference(kinds.WEATHER, found, within=1e-3, skip=tuple(SETTINGS.networks))
