@@ -53,22 +53,24 @@ class Views:
     probability: Float[np.ndarray, "rows"]
 
 
-def align(images: Path, shifts: list[str], *, judges: Judges, folder: Path) -> pd.DataFrame:
+def align(images: Path, shifts: list[str], *, judges: Judges, seen: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """The four alignments of every image, scale 0 under every shift; computes the shifts that are missing or outdated.
 
-    `images` is the folder of the generation step's tables, `folder` receives one table per shift.
+    `images` is the folder of the generation step's tables, `seen` what the oracle sees in all of them (`sights.look`), and `folder`
+    receives one table per shift.
     """
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(images, shift, judges)) for shift in shifts})
     if waiting := shelf.waiting():
-        unshifted = look(images, UNSHIFTED, judges)
-        pieces = [(images, shift, judges, unshifted, shelf[shift]) for shift in waiting]
+        of_shift = dict(list(seen.groupby("shift")))
+        unshifted = look(images, UNSHIFTED, judges, of_shift[waiting[0]])
+        pieces = [(images, shift, judges, of_shift[shift], unshifted, shelf[shift]) for shift in waiting]
         workers.each(align_shift, pieces, device=judges.clip.device, desc="alignment")
     return tables.read_units(shelf, schema)
 
 
-def align_shift(images: Path, shift: str, judges: Judges, unshifted: Views, unit: units.Unit) -> None:
+def align_shift(images: Path, shift: str, judges: Judges, seen: pd.DataFrame, unshifted: Views, unit: units.Unit) -> None:
     """Writes the alignments of one shift."""
-    tables.write_unit(measure(shift, look(images, shift, judges), unshifted, judges.clip), unit, schema)
+    tables.write_unit(measure(shift, look(images, shift, judges, seen), unshifted, judges.clip), unit, schema)
 
 
 def stamp(images: Path, shift: str, judges: Judges) -> units.Stamp:
@@ -86,17 +88,14 @@ def shard(images: Path, shift: str) -> Path:
     return path
 
 
-def look(images: Path, shift: str, judges: Judges) -> Views:
-    """Shows every image of one shift to each judge once."""
+def look(images: Path, shift: str, judges: Judges, seen: pd.DataFrame) -> Views:
+    """Shows every image of one shift to both encoders once; the oracle has `seen` them, under one shift and at scale 0."""
     table = artifacts.images(images, shift)
-    unknown = sorted(set(table["class"]) - set(judges.oracle.labels))
-    if unknown:
-        raise ValueError(f"labels: the oracle knows no class {unknown[0]!r}; accepted: {', '.join(judges.oracle.labels)}")
     pictures = tables.pictures(table, str(shard(images, shift)))
-    own = [judges.oracle.labels.index(name) for name in table["class"]]
-    probability = judges.oracle.class_probability(pictures).numpy()[np.arange(len(own)), own]
     features = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
-    return Views(table.drop(columns="image"), *features, probability)
+    row = ["class", "seed", "scale"]
+    probability = table[row].merge(seen[[*row, "class_probability"]], on=row, how="left", validate="one_to_one")["class_probability"]
+    return Views(table.drop(columns="image"), *features, probability.to_numpy())
 
 
 def measure(shift: str, shifted: Views, unshifted: Views, clip: Clip) -> pd.DataFrame:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
+from torch import Tensor
 
 from cnslib.core import kinds, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, identifier
@@ -18,27 +19,39 @@ from cnslib.models.encoders import Oracle
 
 SHARE = pa.Check.in_range(0, 1)
 SIGHT = {"oracle": pa.Column(float, SHARE, nullable=True), "asked": pa.Column(float, SHARE, nullable=True), "named": pa.Column(str)}
+CLASS = "class_probability"  # of the image's own class
 BLIND = "not asked"  # what an oracle of the class alone names
-schema = tables.schema(tables.KEY, {**tables.IDENTITY, **SIGHT})
+schema = tables.schema(tables.KEY, {**tables.IDENTITY, **SIGHT, CLASS: pa.Column(float, SHARE)})
 
 
 def see(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"], *, oracle: Oracle) -> pd.DataFrame:
-    """The rows of a table with the oracle's severity, the shift it names, and one column per shift with that shift's probability.
+    """The rows of a table with the oracle's probability of their class, its severity, the shift it names, and a column per shift.
 
-    An oracle of the class alone sees no shift: its severities are not numbers, and there are no probabilities.
+    These hold the shifts' probabilities. An oracle of the class alone sees no shift: its severities are not numbers, and there are no
+    such columns. Raises ValueError for a class that the oracle does not know.
     """
     if not hasattr(oracle, "parts"):
-        return table[tables.KEY].assign(oracle=np.nan, named=BLIND)
-    _, shifts, severity = oracle.parts(pictures)
+        return of_class(table, oracle.class_probability(pictures), oracle).assign(oracle=np.nan, named=BLIND)
+    classes, shifts, severity = oracle.parts(pictures)
     probability = pd.DataFrame(shifts.softmax(dim=1).double().numpy(), columns=[*SHIFTS, UNSHIFTED], index=table.index)
-    found = table[tables.KEY].assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=probability.idxmax(axis=1))
+    own = of_class(table, classes.softmax(dim=1), oracle)
+    found = own.assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=probability.idxmax(axis=1))
     return found.join(probability)
+
+
+def of_class(table: pd.DataFrame, probability: Float[Tensor, "rows labels"], oracle: Oracle) -> pd.DataFrame:
+    """The rows of a table with the oracle's probability of their own class."""
+    unknown = sorted(set(table["class"]) - set(oracle.labels))
+    if unknown:
+        raise ValueError(f"labels: the oracle knows no class {unknown[0]!r}; accepted: {', '.join(oracle.labels)}")
+    own = [oracle.labels.index(name) for name in table["class"]]
+    return table[tables.KEY].assign(**{CLASS: probability.numpy()[np.arange(len(own)), own].astype(float).round(6)})
 
 
 def ask(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
     """What the oracle sees of one shift: `asked` is its severity times the probability that it gives to that shift, if it knows it."""
     asked = (seen["oracle"] * seen.get(shift, np.nan)).round(6)
-    return seen[[*tables.KEY, "oracle", "named"]].assign(shift=shift, asked=asked)
+    return seen[[*tables.KEY, CLASS, "oracle", "named"]].assign(shift=shift, asked=asked)
 
 
 def look(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.DataFrame:
@@ -76,5 +89,5 @@ def beside(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     the same images.
     """
     tables.complete(seen, scores[tables.KEY].itertuples(index=False, name=None), tables.KEY, "the oracle's sights")
-    both = seen.merge(scores, on=tables.KEY, validate="one_to_one")
+    both = seen.drop(columns=CLASS).merge(scores, on=tables.KEY, validate="one_to_one")
     return both.assign(alignment=both["clip_class_shift"] - both["clip_class"], distance=1 - both["image_reference"])

@@ -18,7 +18,7 @@ from cnslib.core.names import demand, identifier
 from cnslib.core.settings.analyses import Calibration
 from cnslib.method import filtering
 from cnslib.method.filtering import CLASS_PROMPT, SHIFT_PROMPT, Judges
-from cnslib.method.sights import SIGHT, ask, beside, see
+from cnslib.method.sights import CLASS, SIGHT, ask, beside, see
 from cnslib.stats import accuracy, verdicts
 from cnslib.world.scenes import CLASSES, Garments, garments, render, to_uint8
 
@@ -87,7 +87,7 @@ def measure(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows side side 3"]
     clip, image = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
     cosines = {"alignment": (clip * (in_shift - plain)).sum(dim=1), "distance": 1 - (image * image[start]).sum(dim=1)}
     numbers = {name: values.double().numpy().round(6) for name, values in cosines.items()}
-    return ask(see(table, pictures, oracle=judges.oracle), shift).assign(**numbers)
+    return ask(see(table, pictures, oracle=judges.oracle), shift).drop(columns=CLASS).assign(**numbers)
 
 
 def strips(garment: pd.DataFrame, equal: pd.Series, *, scales: list[float]) -> dict[str, pd.DataFrame]:

@@ -13,7 +13,7 @@ from tiny_encoders import write_clip, write_timm
 from cnslib.core import kinds, tables
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Bootstrap, Filtering
-from cnslib.method import filtering
+from cnslib.method import filtering, sights
 from cnslib.method.filtering import DETECTORS
 from cnslib.models import encoders
 
@@ -291,7 +291,8 @@ def images(tmp_path):
 @pytest.fixture
 def align(images, judges, tmp_path):
     def call(shifts=CHOSEN):
-        return filtering.align(images, shifts, judges=judges, folder=tmp_path / "alignment")
+        seen = sights.look(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
+        return filtering.align(images, shifts, judges=judges, seen=seen, folder=tmp_path / "alignment")
 
     return call
 
@@ -357,14 +358,19 @@ def test_a_missing_unshifted_image_is_named(align, images):
         align()
 
 
-def test_bytes_that_are_no_picture_are_named_and_their_shift_alone_is_not_judged(align, images, tmp_path):
+def test_bytes_that_are_no_picture_are_named_and_their_shift_alone_is_not_judged(align, images, judges, tmp_path):
+    seen = sights.look(images, CHOSEN, oracle=judges.oracle, folder=tmp_path / "sights")
     path = images / "heavy_snow.parquet"
     table = tables.read(path, tables.images)
     table.at[3, "image"] = b"not a picture"
     tables.write(table, path, tables.images)
     with pytest.raises(ValueError, match=r"heavy_snow.*not a picture"):
+        filtering.align(images, CHOSEN, judges=judges, seen=seen, folder=tmp_path / "alignment")
+    with pytest.raises(ValueError, match=r"heavy_snow.*not a picture"):
         align()
-    assert sorted(path.name for path in (tmp_path / "alignment").glob("*.parquet")) == ["cartoon_style.parquet"]
+    for judged in ("alignment", "sights"):
+        assert (tmp_path / judged / "cartoon_style.parquet").exists()
+    assert not (tmp_path / "alignment" / "heavy_snow.parquet").exists()
 
 
 def test_a_class_that_the_oracle_does_not_know_is_named(align, images):

@@ -43,6 +43,8 @@ def test_the_sight_of_an_image_is_the_oracles_answer_to_it(look, judges):
         assert table.loc[key, "oracle"] == pytest.approx(severity, abs=1e-5)
         assert table.loc[key, "asked"] == pytest.approx(severity * float(probability), abs=1e-5)
         assert table.loc[key, "named"] == oracle.shift(own)[0]
+        known = oracle.class_probability(own)[0, oracle.labels.index(key[1])]
+        assert table.loc[key, "class_probability"] == pytest.approx(float(known), abs=1e-5)
 
 
 def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(look, images, tmp_path):
@@ -50,7 +52,7 @@ def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(look, image
 
 
 def test_scores_of_other_images_are_refused(look, images, judges, tmp_path):
-    scores = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment").assign(keep=True)
+    scores = filtering.align(images, CHOSEN, judges=judges, seen=look(), folder=tmp_path / "alignment").assign(keep=True)
     with pytest.raises(ValueError, match=r"the oracle's sights: 0 rows missing \[\], 1 foreign"):
         sights.beside(look(), scores.iloc[1:])
 
@@ -58,6 +60,7 @@ def test_scores_of_other_images_are_refused(look, images, judges, tmp_path):
 def test_an_oracle_of_the_class_alone_sees_no_shift_and_one_that_does_not_know_it_no_reading(look, judges, images, tmp_path):
     class Blind:
         labels, digest, device = judges.oracle.labels, "blind", "cpu"
+        class_probability = judges.oracle.class_probability
 
     table = sights.look(images, ["heavy snow"], oracle=Blind(), folder=tmp_path / "blind")
     assert (

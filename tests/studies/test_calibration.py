@@ -41,9 +41,9 @@ def images(tmp_path) -> Path:
 
 
 def test_rulers_lie_beside_each_other(images, judges, tmp_path):
-    cosines = filtering.align(images, CHOSEN, judges=judges, folder=tmp_path / "alignment")
-    scores = cosines.drop(columns="class_probability").assign(oracle_ooc=False, keep=True)
     seen = sights.look(images, CHOSEN, oracle=judges.oracle, folder=tmp_path / "sights")
+    cosines = filtering.align(images, CHOSEN, judges=judges, seen=seen, folder=tmp_path / "alignment")
+    scores = cosines.drop(columns="class_probability").assign(oracle_ooc=False, keep=True)
     table = calibration.lay(seen, scores.sample(frac=1, random_state=0)).set_index(tables.KEY)
     row = scores.set_index(tables.KEY).loc[("heavy snow", "bag", 2, 2.0)]
     found = table.loc[("heavy snow", "bag", 2, 2.0)]
