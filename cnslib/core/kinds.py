@@ -42,7 +42,7 @@ AUTOENCODER = Recipe("mini-sd-vae", 1, ("cnslib.world.autoencoder", "cnslib.worl
 DIFFUSION = Recipe("mini-sd", 1, ("cnslib.world.diffusion", "cnslib.world.training"), (AUTOENCODER,))
 REDRAWN = Recipe("redrawn", 1, ("cnslib.world.redrawing",), (SHIFTS,))
 CONTRASTIVE = Recipe(
-    "mini-clip", 2, ("cnslib.world.contrastive", "cnslib.world.diffusion", "cnslib.world.redrawing", "cnslib.world.training"), (SHIFTS,)
+    "mini-clip", 3, ("cnslib.world.contrastive", "cnslib.world.diffusion", "cnslib.world.redrawing", "cnslib.world.training"), (SHIFTS,)
 )
 SELFSUPERVISED = Recipe("mini-dino", 1, ("cnslib.world.redrawing", "cnslib.world.selfsupervised", "cnslib.world.training"), (SHIFTS,))
 ORACLE = Recipe("oracle", 1, ("cnslib.world.redrawing",), (PLAIN, SHIFTS))

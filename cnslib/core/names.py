@@ -36,6 +36,7 @@ def demand(holds: bool, key: str, value: object, accepted: str) -> None:
 
 
 PROMPT = "a picture of a {token}"  # paper section 3.4; also the caption that the text encoder knows
+NAMELESS = "a picture"  # the caption where nothing is shown that has a name
 
 
 def text(shift: str, texts: dict[str, str]) -> str:

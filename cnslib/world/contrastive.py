@@ -75,6 +75,14 @@ def matching(similarity: Float[Tensor, "images texts"], text: Int[Tensor, "image
     return (F.cross_entropy(similarity, text) + F.cross_entropy(similarity.T, owned / owned.sum(dim=1, keepdim=True))) / 2
 
 
+def drawn_too(batch: scenes.Batch, redrawn: redrawing.Redrawn | None, share: float, key: tuple) -> scenes.Batch:
+    """The batch with about a `share` of its scenes replaced by pictures of their captions that mini-SD drew again."""
+    if not redrawn or not share:
+        return batch
+    members = redrawn.of_captions(len(batch.classes) * (len(SHIFTS) + 1))
+    return redrawing.same_captions(batch, redrawn, members, share, seeds.generator(*key, "redrawn"))
+
+
 def train(
     garments: scenes.Garments,
     *,
@@ -85,32 +93,39 @@ def train(
     checkpoint: Path,
     device: str,
     redrawn: redrawing.Redrawn | None = None,
+    nothing: redrawing.Redrawn | None = None,
     share: float = 0.0,
     severities: Sequence[float] = SEVERITIES,
     omitted: float = 0.0,
 ):
     """Trains mini-CLIP with the symmetric InfoNCE loss on batches of one picture per class and shift; returns model and config.
 
-    About a `share` of each batch is replaced by pictures of the same captions that mini-SD drew again. A share `omitted` of the captions
-    leaves the shift out, as those of the web often do: else a picture in snow lies far from the name of what it shows.
+    About a `share` of each batch is replaced by pictures of the same captions that mini-SD drew again (`redrawn`). A share `omitted` of
+    the captions leaves the shift out, as those of the web often do: else a picture in snow lies far from the name of what it shows.
+    To each batch comes one picture per shift of what has no name, rendered or drawn again (`nothing`): who has only ever seen garments
+    cannot tell that one is gone.
     """
     torch.manual_seed(schedule.seed)
     tokens = diffusion.tokenizer(garments.classes)
     settings = config(tokens, vision=vision, width=width, layers=layers)
     model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device, memory_format=FORMAT)
-    ids = diffusion.token_table(tokens, garments.classes)[:-1].to(device)
-    members = redrawn.of_captions(len(ids)) if redrawn else []
+    ids = diffusion.token_table(tokens, [*garments.classes, *scenes.NOTHING.classes])[:-1].to(device)
+    sources = {"garment": (garments, redrawn), "nothing": (scenes.NOTHING, nothing)}
 
     def loss(step: int) -> Tensor:
         key = ("contrastive", schedule.seed, step)
-        batch = one_of_each(garments, key, severities=severities)
-        if redrawn and share:
-            batch = redrawing.same_captions(batch, redrawn, members, share, seeds.generator(*key, "redrawn"))
-        named = torch.rand(len(batch.shift), generator=seeds.generator(*key, "omitted")) >= omitted
-        caption = batch.label * (len(SHIFTS) + 1) + torch.where(named, batch.shift, len(SHIFTS))
+        batches = [
+            drawn_too(one_of_each(own, (*key, name), severities=severities), drawings, share, (*key, name))
+            for name, (own, drawings) in sources.items()
+        ]
+        shift = torch.cat([batch.shift for batch in batches])
+        label = torch.cat([batches[0].label, batches[1].label + len(garments.classes)])
+        named = torch.rand(len(shift), generator=seeds.generator(*key, "omitted")) >= omitted
+        caption = label * (len(SHIFTS) + 1) + torch.where(named, shift, len(SHIFTS))
         told, own = caption.to(device).unique(return_inverse=True)
+        picture = normalise(torch.cat([batch.image for batch in batches]))
         with autocast(device):
-            image, text, scale = model(normalise(batch.image).to(device, memory_format=FORMAT), ids[told])
+            image, text, scale = model(picture.to(device, memory_format=FORMAT), ids[told])
         return matching(scale.clamp(max=100) * image.float() @ text.float().T, own)
 
     return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu().to(memory_format=torch.contiguous_format), settings

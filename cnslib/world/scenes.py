@@ -20,7 +20,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from cnslib.core import seeds, tables
-from cnslib.core.names import PROMPT, SHIFTS, UNSHIFTED, demand, text
+from cnslib.core.names import NAMELESS, PROMPT, SHIFTS, UNSHIFTED, demand, text
 from cnslib.world import shifts
 from cnslib.world.textures import blur, grid, hsv, lerp, ramp, shift_by, smooth_noise
 
@@ -43,6 +43,9 @@ class Garments:
     grey: Float[Tensor, "n 28 28"]
     labels: np.ndarray
     classes: tuple[str, ...] = CLASSES
+
+
+NOTHING = Garments(torch.zeros(1, 28, 28), np.zeros(1, dtype=int), ("",))  # a garment without a name that cannot be seen
 
 
 @dataclass(frozen=True)
@@ -235,5 +238,5 @@ def to_uint8(image: Float[Tensor, "batch 3 side side"]) -> UInt8[Tensor, "batch 
 
 
 def caption(name: str, shift: str = UNSHIFTED) -> str:
-    """The caption of an image (paper A.1): "a picture of a {class}", with " in {shift}" under a shift."""
-    return PROMPT.format(token=name) + ("" if shift == UNSHIFTED else f" {text(shift, {})}")
+    """The caption of an image (paper A.1): "a picture of a {class}", with " in {shift}" under a shift; "a picture" of what has no name."""
+    return (PROMPT.format(token=name) if name else NAMELESS) + ("" if shift == UNSHIFTED else f" {text(shift, {})}")

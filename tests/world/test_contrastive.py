@@ -10,7 +10,7 @@ from open_clip.loss import ClipLoss
 from tiny_garments import few, garments
 
 from cnslib.core.names import SHIFTS
-from cnslib.world import contrastive, diffusion
+from cnslib.world import contrastive, diffusion, scenes
 from cnslib.world.training import Schedule
 
 SCHEDULE = Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1)
@@ -54,3 +54,26 @@ def test_the_open_clip_directory_loads_with_its_tokenizer(tmp_path):
         same = torch.allclose(loaded.eval().encode_text(ids), model.eval().encode_text(ids), atol=1e-2)
     assert same and ids.shape == (1, diffusion.CONTEXT)
     assert transform.transforms[-1].mean == list(contrastive.MEAN)
+
+
+def test_pictures_of_nothing_are_a_bare_backdrop_under_each_shift_and_none():
+    batch = contrastive.one_of_each(scenes.NOTHING, ("test", 1))
+    assert batch.captions()[8] == "a picture in heavy snow" and batch.captions()[-1] == "a picture"
+    assert sorted(batch.shift.tolist()) == list(range(15)) and set(batch.label.tolist()) == {0}
+    draws = scenes.draw([("test", 1, 14)])
+    style = next(
+        style for style in scenes.STYLES if torch.equal(batch.image[14:], scenes.scenes(torch.zeros(1, 28, 28), draws, style=style).image)
+    )
+    assert torch.equal(batch.image[14:], scenes.backdrop(draws, 64, wide=scenes.STYLES[style]).clamp(0, 1))
+
+
+def test_a_batch_tells_every_garment_and_nothing_under_every_shift_apart(tmp_path, monkeypatch):
+    matching, seen = contrastive.matching, []
+    monkeypatch.setattr(
+        contrastive, "matching", lambda similarity, text: seen.append((similarity.shape, text)) or matching(similarity, text)
+    )
+    network = {"vision": "test_resnet", "width": 16, "layers": 1}
+    contrastive.train(few(), **network, schedule=SCHEDULE, checkpoint=tmp_path / "c.pt", device="cpu")
+    for shape, text in seen:
+        assert shape == (45, 45) and text.tolist() == list(range(45))  # two garments and nothing, fifteen captions of each
+    assert len(seen) == SCHEDULE.steps

@@ -62,6 +62,7 @@ class Redrawing:
 
     per_caption: Annotated[Count, Field(ge=2)]  # one scene of each style
     strengths: Annotated[list[Share], Field(min_length=1)]
+    nothing: Annotated[list[Share], Field(min_length=1)]
     severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
     steps: Steps
     guidance: Guidance

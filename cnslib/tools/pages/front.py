@@ -44,6 +44,7 @@ QUALITIES = {
     "copied": "mini-SD: share of drawings nearer to a scene of its training than 99 of 100 unseen scenes are",
     "clip_class_accuracy": "text-image encoder: garments named from their class texts",
     "clip_shift_accuracy": "text-image encoder: shifts named from their texts",
+    "clip_nothing_accuracy": "text-image encoder: empty scenes to which it gives no class",
     "dino_knn_accuracy": "image encoder: garments named by the nearest neighbours",
     "real_class_accuracy": "oracle: class of rendered pictures",
     "real_shift_accuracy": "oracle: shift of rendered pictures",
