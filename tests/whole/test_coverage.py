@@ -18,6 +18,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL
 
+pytestmark = pytest.mark.slow  # one simulation for all of them, 15 s
 DATA_SETS, BATCH, CLUSTERS = 500, 50, 200
 SHIFTS = ["cartoon style", "heavy fog", "heavy rain", "heavy snow", "painting style", "plush toy style"]
 MODELS, SCALES = ["alexnet", "resnet", "vit"], [0.0, 1.0, 2.0]
@@ -120,7 +121,6 @@ def coverage() -> pd.Series:
 NUMBERS = ["accuracy", "accuracy under one shift", "drop", "difference of drops", "difference", "rCE", "never failed"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 def test_clustered_intervals_hold_the_truth_in_93_to_97_percent(coverage, number):
     assert 0.93 <= coverage["clustered", number] <= 0.97
