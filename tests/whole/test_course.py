@@ -1,4 +1,4 @@
-"""The course: every lesson has what a lesson needs, runs unanswered, and its solutions are right."""
+"""The course: every lesson has what a lesson needs, runs unanswered, and its solutions are right, its known mistakes wrong."""
 
 import ast
 import builtins
@@ -27,10 +27,11 @@ def asked(name: str) -> dict[str, nbformat.NotebookNode]:
 
 
 def both(name: str) -> nbformat.NotebookNode:
-    """The lesson with each exercise unanswered first, and then solved."""
+    """The lesson with each exercise unanswered first, and then solved; before the quiz the mistakes that the data hide."""
     book, code = lesson(name), exercises.solutions(name)
     solved = {key: new_code_cell(cell.source.replace(BLANK, code[key])) for key, cell in asked(name).items()}
-    book.cells = [part for cell in book.cells for part in ([cell, solved[cell.id]] if cell.id in solved else [cell])]
+    cells = [part for cell in book.cells for part in ([cell, solved[cell.id]] if cell.id in solved else [cell])]
+    book.cells = [*cells[:-1], new_code_cell("print(exercises.hidden(sheet))"), cells[-1]]
     return book
 
 
@@ -105,5 +106,6 @@ def test_a_lesson_runs_unanswered_and_each_solution_is_right(name, forking):
     said = [cell.outputs[-1].data["text/markdown"] for cell in book.cells if "sheet.check(" in cell.source]
     assert len(said) == 2 * len(asked(name))
     assert all("There is no answer yet" in text for text in said[::2]) and all(text.startswith("✓") for text in said[1::2])
+    assert book.cells[-2].outputs[0].text == "[]\n"  # on these data every known mistake leads to another answer than the right one
     first = json.dumps(json.loads(exercises.questions(name).read_text())[0]["question"], ensure_ascii=False)
     assert any(first in output.data.get("application/javascript", "") for output in book.cells[-1].outputs)

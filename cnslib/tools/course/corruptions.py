@@ -47,7 +47,10 @@ def distance(first: np.ndarray, second: np.ndarray) -> Exercise:
     change = (second.astype(float) - first) / 255
     return Exercise(
         float(np.abs(change).mean()),
-        ("Turn both pictures into floats first, divide by 255, then take the mean of the absolute difference.",),
+        (
+            "Turn both pictures into floats first, divide by 255, then take the mean of the absolute difference.",
+            "`first.astype(float) - second`, then `np.abs(...).mean() / 255`.",
+        ),
         {
             "Bytes cannot be negative: 10 - 20 becomes 246. Use `astype(float)` before you subtract.": float((second - first).mean() / 255),
             "Positive and negative differences cancel. Take absolute values.": float(change.mean()),
@@ -63,7 +66,10 @@ def corruption_error(own: pd.Series, other: pd.Series) -> Exercise:
     rows, sums = own.drop(0), (own.drop(0).sum(), other.drop(0).sum())
     return Exercise(
         float(sums[0] / sums[1]),
-        ("Sum the errors over the severities 1 to 5, for the classifier and for the reference, and divide.",),
+        (
+            "Sum the errors over the severities 1 to 5, for the classifier and for the reference, and divide.",
+            "Leave severity 0 out of both sums: it is no corruption.",
+        ),
         {
             "That is the mean error, 1 minus accuracy. CE divides by the reference's errors.": float(rows.mean()),
             "You averaged ratios. CE is one ratio, of two sums.": float((rows / other.drop(0)).mean()),
@@ -80,7 +86,10 @@ def mean_corruption_error(own: pd.DataFrame, other: pd.DataFrame) -> Exercise:
     ratios = own.sum(axis=1) / other.sum(axis=1)
     return Exercise(
         float(ratios.mean()),
-        ("Compute the CE of each corruption as in exercise 2, then take the mean of these.",),
+        (
+            "Compute the CE of each corruption as in exercise 2, then take the mean of these.",
+            "Two sums per corruption with `groupby`, one division, and only then `.mean()`.",
+        ),
         {
             "That is the mean error over everything: 1 minus accuracy. mCE is relative to the reference.": float(own.to_numpy().mean()),
             "You summed over the corruptions before dividing. Then the hardest corruption counts most; mCE gives each the same weight.": (
@@ -97,7 +106,10 @@ def relative_corruption_error(own: pd.Series, other: pd.Series) -> Exercise:
     lost, below = (row.drop(0) - row[0] for row in (own, other))
     return Exercise(
         float(lost.sum() / below.sum()),
-        ("At each severity, subtract the error on the original (severity 0), for the classifier *and* for the reference.",),
+        (
+            "At each severity, subtract the error on the original (severity 0), for the classifier *and* for the reference.",
+            "Sum the five differences of each of the two, then divide.",
+        ),
         {
             "That is CE. rCE counts only what is lost since severity 0.": float(own.drop(0).sum() / other.drop(0).sum()),
             "You subtracted the original's error once. It belongs to every severity, five times in the sum.": (

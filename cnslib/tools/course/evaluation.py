@@ -61,7 +61,10 @@ def accuracy(value: float, over_models: float) -> Exercise:
     """The accuracy of one classifier on pictures without a shift."""
     return Exercise(
         value,
-        ("Accuracy is the share of right answers. Choose the rows of one model and of the pictures without a shift first.",),
+        (
+            "Accuracy is the share of right answers. Choose the rows of one model and of the pictures without a shift first.",
+            "The column `right` holds true and false; its mean is the share.",
+        ),
         {
             "That is the error, one minus the accuracy.": 1 - value,
             "That is in percent. This course counts shares from 0 to 1.": 100 * value,
@@ -74,7 +77,10 @@ def drop(before: float, after: float) -> Exercise:
     """The accuracy drop under a shift, absolute."""
     return Exercise(
         before - after,
-        ("The drop is absolute: accuracy without the shift, minus accuracy under it.",),
+        (
+            "The drop is absolute: accuracy without the shift, minus accuracy under it.",
+            "Compute the accuracy twice, on the same garments, and subtract.",
+        ),
         {
             "The sign is turned round. A loss is a positive drop.": after - before,
             "That is the accuracy under the shift, not what was lost.": after,
@@ -138,7 +144,10 @@ def hardest(before: pd.Series, after: pd.Series) -> Exercise:
     loss = means["before"] - means["after"]
     return Exercise(
         loss,
-        ("Pivot to one row per garment, take the mean of each class with `groupby`, then subtract the two columns.",),
+        (
+            "Pivot to one row per garment, take the mean of each class with `groupby`, then subtract the two columns.",
+            "The answer is a Series with the classes as its labels; do not sort or round it.",
+        ),
         {
             "Those are the accuracies under the shift. But how accurate was each class before? The drop compares the two.": means["after"],
             "The sign is turned round. A loss is a positive drop.": -loss,

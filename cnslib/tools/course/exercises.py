@@ -1,5 +1,6 @@
 """Exercises that check themselves: an answer is compared with the right one, and with the mistakes that are often made."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from cnslib.core.names import demand
 
 COURSE = paths.NOTEBOOKS / "course"
 SOLUTION = re.compile(r"^## (\w+)\n\n```python\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
+NAMED = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}  # digits
 EQUAL = 1e-9  # numbers nearer than this are the same: two mistakes may lie within the tolerance of each other
 # A number, or some in their order; a tuple of texts, of which each is right; a set of names; a Series by its labels.
 Answer = float | np.ndarray | tuple[str, ...] | frozenset[str] | pd.Series
@@ -41,7 +43,10 @@ class Exercise:
     praise: str = ""
 
     def check(self, answer: Any) -> Reply:
-        """The verdict on an answer: right, not given yet, of another form, a known mistake, or wrong with the first hint."""
+        """The verdict on an answer: right, not given yet, of another form, rounded too far, a known mistake, or wrong with the first hint.
+
+        A rounded answer is told so before a mistake that lies near it; where it is just what a mistake leads to, both are told.
+        """
         if answer is ...:
             return Reply("There is no answer yet: put it in place of the three dots and run the cell again.")
         if wanted := unlike(answer, self.right):
@@ -50,7 +55,11 @@ class Exercise:
             return Reply(self.praise, True)
         known = [said for said, wrong in self.mistakes.items() if same(answer, wrong, self.tolerance)]
         nearest = [said for said in known if same(answer, self.mistakes[said], EQUAL)]
-        return Reply((nearest or known or [near(answer, self.right) or f"Hint: {self.hints[0]}"])[0], False)
+        clothes = rounded(answer, self.right, self.tolerance)
+        if clothes and nearest:
+            return Reply(f"{clothes} Or, if it is not rounded: {nearest[0]}", False)
+        clothes = clothes or percent(answer, self.right)
+        return Reply(next(filter(None, [*nearest, clothes, *known, f"Hint: {self.hints[0]}"])), False)
 
 
 @dataclass(frozen=True)
@@ -70,9 +79,11 @@ class Sheet:
         return self[name].check(answer)
 
     def hint(self, name: str, number: int = 1) -> Reply:
-        """A hint; the last one for a number beyond it."""
+        """A hint, counted from 1; beyond the last one the way to the solution."""
         hints = self[name].hints
-        place = min(max(number, 1), len(hints))
+        if number > len(hints):
+            return Reply(f'There is no further hint. The code is in `sheet.solution("{name}")`.')
+        place = max(number, 1)
         return Reply(f"Hint {place} of {len(hints)}: {hints[place - 1]}")
 
     def solution(self, name: str) -> Reply:
@@ -84,7 +95,7 @@ class Sheet:
 def unlike(answer: Any, right: Answer) -> str:
     """What form the answer should have, if it has another one; else nothing."""
     if isinstance(right, pd.Series):
-        fits = isinstance(answer, pd.Series) and set(answer.index) == set(right.index)
+        fits = isinstance(answer, pd.Series) and set(answer.index) == set(right.index) and answer.index.is_unique and numeric(answer)
         return "" if fits else f"a Series with a number for each of {', '.join(map(str, right.index))}"
     if isinstance(right, frozenset):
         fits = isinstance(answer, (set, frozenset, list, tuple, np.ndarray, pd.Index, pd.Series))
@@ -102,15 +113,24 @@ def form(answer: Any) -> str:
     return f"is {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
-def near(answer: Any, right: Answer) -> str:
-    """What to say of the right numbers in other clothes: rounded too far, or in percent; else nothing."""
-    if not numeric(right) or isinstance(right, frozenset | tuple | pd.Series):
+def rounded(answer: Any, right: Answer, tolerance: float) -> str:
+    """What to say of the right numbers with too few digits; else nothing."""
+    enough = math.ceil(-math.log10(tolerance))  # digits: to round to these moves a number by less than the tolerance
+    if whole(right) or not any(same(answer, np.round(right, digits), EQUAL) for digits in range(1, enough)):
         return ""
-    if any(same(answer, np.round(right, digits), EQUAL) for digits in (1, 2)) and not np.array_equal(right, np.round(right)):
-        return "Nearly: the answer is rounded too far. Give three digits after the point, or leave it as it is computed."
-    if np.all(np.abs(right) <= 1) and same(answer, 100 * np.asarray(right), min(0.5, 10 * float(np.max(np.abs(right))))):
-        return "That is in percent. Give a share between 0 and 1."
-    return ""
+    return f"Nearly: the answer is rounded too far. Give {NAMED[enough]} digits after the point, or leave it as it is computed."
+
+
+def percent(answer: Any, right: Answer) -> str:
+    """What to say of the right numbers in percent; else nothing."""
+    if whole(right) or not same(answer, 100 * right, min(0.5, 10 * float(np.nanmax(np.abs(right))))):
+        return ""
+    return "That is in percent. Give it as a fraction: 0.83, not 83."
+
+
+def whole(right: Answer) -> bool:
+    """Whether a right answer is made of names, or of numbers that are whole as a count is, or a step of a scale."""
+    return isinstance(right, frozenset | tuple) or np.array_equal(right, np.round(right))
 
 
 def numbers(shape: tuple[int, ...]) -> str:
@@ -140,6 +160,12 @@ def same(answer: Any, other: Answer, tolerance: float) -> bool:
 def bare(text: str) -> str:
     """A text without what does not count: spaces and a full stop at its ends, capital letters."""
     return text.strip(" .").lower()
+
+
+def hidden(sheet: Sheet) -> list[tuple[str, str]]:
+    """The known mistakes (exercise, sentence) that lead to the right answer on the data of a sheet, and pass for it."""
+    pairs = [(name, own, said, wrong) for name, own in sheet.exercises.items() for said, wrong in own.mistakes.items()]
+    return [(name, said) for name, own, said, wrong in pairs if not isinstance(wrong, tuple) and same(wrong, own.right, own.tolerance)]
 
 
 def solutions(lesson: str) -> dict[str, str]:

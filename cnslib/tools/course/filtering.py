@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 
 from cnslib.core import tables
+from cnslib.core.settings.method import Bootstrap
 from cnslib.method import filtering
+from cnslib.stats import bootstrap
 from cnslib.tools.course.exercises import Exercise, Sheet
 
 LESSON = "4_filtering"
@@ -65,7 +67,10 @@ def false_positives(dropped: pd.Series, outside: pd.Series) -> Exercise:
     """The share of good images that a filter drops."""
     return Exercise(
         float(dropped[~outside].mean()),
-        ("Of the images in `labelled` that are *not* out of class, which share does the filter drop?",),
+        (
+            "Of the images in `labelled` that are *not* out of class, which share does the filter drop?",
+            'Take `labelled[~labelled["oracle_ooc"]]`, and the mean of `clip_class` at or below its limit.',
+        ),
         {
             "That is the share of the dropped images that were good. FPR is the share of the good images that were dropped.": (
                 float((~outside)[dropped].mean())
@@ -83,7 +88,10 @@ def vote(table: pd.DataFrame, limits: dict[str, float]) -> Exercise:
     passed = sum((table[name] > limit).astype(int) for name, limit in limits.items())
     return Exercise(
         float((passed >= PASSES).mean()),
-        ("Count for each image in `labelled` how many of the four scores lie above their threshold; keep those with at least 2.",),
+        (
+            "Count for each image in `labelled` how many of the four scores lie above their threshold; keep those with at least 2.",
+            "`sum(labelled[name] > limit for name, limit in limits.items())` counts the passed tests.",
+        ),
         {
             "You dropped an image at two alarms, so three tests must pass. The paper's text says so; its code keeps with two.": (
                 float((passed > PASSES).mean())
@@ -117,6 +125,15 @@ def trajectories(table: pd.DataFrame, keep: pd.Series) -> Exercise:
     )
 
 
+def easier(table: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict:
+    """What the exercise `bias` asks, as a record; `n` counts the different unshifted pictures, which open a trajectory of each shift."""
+    zero = table[filtering.started_in_class(table) & (table["scale"] == table["scale"].min())]
+    drawn, units = bootstrap.resampling_weights(zero, settings=settings)
+    weights, right, whole = drawn[:, units], zero["right"].to_numpy(float), filtering.whole(table, keep)[zero.index].to_numpy(float)
+    gain = weights @ (right * whole) / (weights @ whole) - weights @ right / weights.sum(axis=1)
+    return bootstrap.record(gain, len(zero[["class", "seed"]].drop_duplicates()), settings.confidence)
+
+
 def bias(table: pd.DataFrame, keep: pd.Series) -> Exercise:
     """How much easier the unshifted images of kept trajectories are than those of all that start in class."""
     first = table[table["scale"] == table["scale"].min()]
@@ -125,7 +142,10 @@ def bias(table: pd.DataFrame, keep: pd.Series) -> Exercise:
     gain = {name: float(part.loc[whole, "right"].mean() - part["right"].mean()) for name, part in {"zero": zero, "last": last}.items()}
     return Exercise(
         gain["zero"],
-        ("Take the rows of scale 0 that are `started`. Accuracy on kept trajectories, minus accuracy on all of them.",),
+        (
+            "Take the rows of scale 0 that are `started`. Accuracy on kept trajectories, minus accuracy on all of them.",
+            'Kept for good is `keep.groupby([...]).transform("all")`, as in exercise 4; do not round the difference.',
+        ),
         {
             "That is at the largest scale. Look at scale 0, where nothing has been shifted.": gain["last"],
             "The sign is turned round: kept minus all.": -gain["zero"],
@@ -135,7 +155,7 @@ def bias(table: pd.DataFrame, keep: pd.Series) -> Exercise:
             "You kept trajectories that do not start in class. They belong on neither side: use `started` on both.": (
                 float(first.loc[whole, "right"].mean() - first["right"].mean())
             ),
-            "You kept single images. The benchmark keeps whole trajectories.": (
+            "You kept single images. At scale 0 the two reference tests pass them all. The benchmark keeps whole trajectories.": (
                 float(zero.loc[keep.loc[zero.index], "right"].mean() - zero["right"].mean())
             ),
         },

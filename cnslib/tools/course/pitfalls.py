@@ -9,7 +9,9 @@ from statsmodels.stats.multitest import multipletests
 from timm.data import create_transform
 
 from cnslib.models.classifiers import Classifier
-from cnslib.stats.accuracy import ALL
+from cnslib.stats.accuracy import ALL, Shares, over_images, over_shifts
+from cnslib.stats.bootstrap import ANYWHERE
+from cnslib.stats.line import gain, points
 from cnslib.tools.course.exercises import Exercise, Sheet
 
 LESSON = "6_pitfalls"
@@ -18,11 +20,21 @@ LEVEL = 0.05
 
 
 def at_the_end(table: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy per classifier: `before`, over all shifts at the first scale, and under each shift at the last (shift, model, scale)."""
-    first, last = table["scale"].min(), table["scale"].max()
-    before = table[(table["scale"] == first) & (table["shift"] == ALL)].set_index("model")["estimate"].rename("before")
-    after = table[(table["scale"] == last) & (table["shift"] != ALL)].pivot(index="model", columns="shift", values="estimate")
-    return pd.concat([before, after], axis=1)
+    """Accuracy per classifier: `before`, its mean over the shifts at the first scale, and under each shift at the last.
+
+    `table` (shift, model, scale, estimate) may hold accuracies over all shifts as well. Each shift counts the same on both sides.
+    """
+    single = table[table["shift"] != ALL]
+    ends = [single[single["scale"] == scale] for scale in (single["scale"].min(), single["scale"].max())]
+    first, last = (part.pivot(index="model", columns="shift", values="estimate") for part in ends)
+    return pd.concat([first.mean(axis=1).rename("before"), last], axis=1)
+
+
+def above_the_line(errors: Shares, model: str) -> dict:
+    """How far one classifier lies above the line of all at the last scale, in the mean over the shifts, as a record."""
+    found = points(over_shifts(errors))
+    own = gain(found)[:, 0, errors.models.index(model), -1]
+    return over_images(own, found.shares, within=ANYWHERE)
 
 
 def sheet(
@@ -67,7 +79,10 @@ def suspects(validation: pd.DataFrame) -> Exercise:
     name = validation["model"].to_numpy()
     return Exercise(
         frozenset(name[np.abs(gap) > POINTS]),
-        ("Subtract the two columns, take the absolute value, and keep what is above 2 points.",),
+        (
+            "Subtract the two columns, take the absolute value, and keep what is above 2 points.",
+            '`validation.loc[gap > 2, "model"]`, where `gap` holds the absolute differences.',
+        ),
         {
             "You kept the wrong sign: these are printed too *high*, and there are none. Take absolute values.": frozenset(
                 name[gap < -POINTS]
@@ -87,7 +102,10 @@ def changed(answers: pd.DataFrame, own: str, other: str) -> Exercise:
     lost = answers.pivot(index=["class", "seed"], columns="model", values="right").astype(bool)
     return Exercise(
         float((wide[own] != wide[other]).sum()),
-        ("Pivot `top1` to one column per model and count the rows in which the two differ.",),
+        (
+            "Pivot `top1` to one column per model and count the rows in which the two differ.",
+            '`answers.pivot(index=["class", "seed"], columns="model", values="top1")` has a row per garment.',
+        ),
         {
             "That is the difference in right answers. Some wrong answers turn into other wrong ones, and some into right ones.": (
                 float(right[own] - right[other])
@@ -107,7 +125,10 @@ def hidden(first: pd.Series, second: pd.Series) -> Exercise:
     gap = first - second
     return Exercise(
         float(gap.abs().max()),
-        ("Subtract shift by shift, take absolute values, then the largest.",),
+        (
+            "Subtract shift by shift, take absolute values, then the largest.",
+            "`shifted.loc[first] - shifted.loc[second]` has a number per shift; then `.abs().max()`.",
+        ),
         {
             "That is the difference of their means, in which gains and losses cancel.": float(abs(gap.mean())),
             "That is the largest gain of one of them. Take absolute values: the other one may gain more elsewhere.": (
@@ -123,8 +144,10 @@ def line(before: pd.Series, after: pd.Series, model: str) -> Exercise:
     """How far one classifier lies above the line of all (effective robustness)."""
     fit, back = stats.linregress(before, after), stats.linregress(after, before)
     expected = fit.intercept + fit.slope * before[model]
+    gap = float(after[model] - expected)
+    says = "Positive: it loses less than" if gap > 0 else "Negative: it loses more than"
     return Exercise(
-        float(after[model] - expected),
+        gap,
         (
             "`from scipy import stats`; `fit = stats.linregress(before, after)`. It expects `fit.intercept + fit.slope * before[model]`.",
             "Accuracy under shifts minus what the line expects of it.",
@@ -139,7 +162,7 @@ def line(before: pd.Series, after: pd.Series, model: str) -> Exercise:
                 float(before[model] - back.intercept - back.slope * after[model])
             ),
         },
-        praise="Positive: it loses less than its accuracy without a shift lets one expect.",
+        praise=f"{says} its accuracy without a shift lets one expect, if there is a line at all. See the cell below.",
     )
 
 

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from cnslib.core import tables
 from cnslib.core.names import PROMPT, text
 from cnslib.method import health
+from cnslib.plots.captions.words import listed
+from cnslib.plots.figures import extent
 from cnslib.stats import trajectory
 from cnslib.tools.course.exercises import Exercise, Sheet
 
@@ -38,7 +40,7 @@ def sheet(
         {
             "prompt": prompt(name, shift),
             "target": target(*predictions),
-            "size": size(*layer, rank=4),
+            "size": size(*layer, rank=4, other=len(factors[1])),
             "weights": weights(weight, *factors, scale=1.5),
             "steps": steps(levels),
             "rising": rising(report),
@@ -51,7 +53,10 @@ def prompt(name: str, shift: str) -> Exercise:
     plain = PROMPT.format(token=name)
     return Exercise(
         (f"{plain} {text(shift, {})}",),
-        ("The pattern is: a picture of a (class) in (shift). Copy the names as they are written.",),
+        (
+            "The pattern is: a picture of a (class) in (shift). Copy the names as they are written.",
+            "Begin with the first prompt as it stands, and add a space, the word `in` and the shift.",
+        ),
         {
             "That is the prompt of the class alone. Name the shift as well.": (plain,),
             'A word is missing between the class and the shift: "in".': (f"{plain} {shift}",),
@@ -80,17 +85,23 @@ def target(plain: np.ndarray, shifted: np.ndarray) -> Exercise:
     )
 
 
-def size(inputs: int, outputs: int, *, rank: int) -> Exercise:
-    """How many values a low-rank adapter of one layer has."""
+def size(inputs: int, outputs: int, *, rank: int, other: int) -> Exercise:
+    """How many values a low-rank adapter of one layer has; `other` is the rank of the small layer, which the lesson holds in `rank`."""
     return Exercise(
         float(rank * (inputs + outputs)),
-        ("The adapter is a product of two matrices: outputs by rank, and rank by inputs. Count the values of both.",),
+        (
+            "The adapter is a product of two matrices: outputs by rank, and rank by inputs. Count the values of both.",
+            "One has `outputs * 4` values, the other `4 * inputs`.",
+        ),
         {
             "That is the layer itself. The adapter has two thin matrices.": float(inputs * outputs),
             "The two matrices stand side by side: add their sizes instead of multiplying them.": float(rank * inputs * outputs),
             "That would be rank 1. Each matrix is `rank` values wide.": float(inputs + outputs),
             "That is `A` alone. `B` has values, too.": float(rank * inputs),
             "That is `B` alone. `A` has values, too.": float(rank * outputs),
+            f"That is rank {other}: the name `rank` belongs to the small layer of the next exercise. Write {rank}.": (
+                float(other * (inputs + outputs))
+            ),
         },
         tolerance=0.5,
         praise=f"The layer has {inputs * outputs:,} values: the adapter is {rank * (inputs + outputs) / (inputs * outputs):.1%} of it.",
@@ -125,7 +136,10 @@ def steps(levels: Int[np.ndarray, "steps"]) -> Exercise:
     late = int((levels <= START).sum())
     return Exercise(
         float(late),
-        (f"Sampling starts at a high noise level and ends at a low one. Count the levels up to {START}.",),
+        (
+            f"Sampling starts at a high noise level and ends at a low one. Count the levels up to {START}.",
+            f"`levels <= {START}` has a `True` for each step on which the slider acts.",
+        ),
         {
             "Those are the steps *without* the slider, which lay out the picture.": float(len(levels) - late),
             "Those are all steps. The first ones run without the slider.": float(len(levels)),
@@ -167,9 +181,16 @@ def rising(report: pd.DataFrame) -> Exercise:
             "Those are the steps that lower the alignment.": all_and_lowest((change < 0)[known], shift[known]),
             "The second number is that of the *highest* shift. Take the lowest.": np.array([share, by_shift.max()]),
         },
-        praise=f"Here {share:.0%} of the steps rise, and {by_shift.min():.0%} under {by_shift.idxmin()}. "
+        praise=f"Of {len(steps):,} steps {share:.0%} rise here; fewest {lowest(steps)}. "
         "The paper reports 73% for its sliders (supplement H).",
     )
+
+
+def lowest(steps: pd.DataFrame) -> str:
+    """The shift, or all the shifts, under which the fewest steps rise, with their share in words."""
+    by_shift = steps.groupby("shift")["rises"].agg(["mean", "size"])
+    found = by_shift[by_shift["mean"] == by_shift["mean"].min()]
+    return f"under {listed(found.index)} ({found['mean'].iloc[0]:.0%}, {extent(found['size'])})"
 
 
 def all_and_lowest(hits: pd.Series, shift: ArrayLike) -> Float[np.ndarray, "2"]:

@@ -34,12 +34,26 @@ def test_of_two_mistakes_within_the_tolerance_the_one_that_was_made_is_told():
         (np.array([0.11, 0.333]), [0.1, 0.3], "rounded too far"),
         (0.9342, 93.42, "in percent"),
         (0.9342, 93, "in percent"),
+        (1.4048, 140.48, "in percent"),
+        (pd.Series({"fog": 0.25, "snow": 0.5}), pd.Series({"fog": 25, "snow": 50}), "in percent"),
         (38.0, 40.0, "Hint"),
         (0.9342, 1.0, "Hint"),
     ],
 )
 def test_the_right_number_in_other_clothes_is_known(right, answer, said):
     assert said in Exercise(right, ("Count.",)).check(answer).text
+
+
+@pytest.mark.parametrize("tolerance, answer, digits", [(0.002, 0.83, "three"), (0.0002, 0.833, "four"), (0.0003, 0.833, "four")])
+def test_a_rounded_answer_is_told_how_many_digits_are_enough(tolerance, answer, digits):
+    """And is not told the mistake that lies nearer to it than the tolerance."""
+    reply = Exercise(0.83333, ("Divide.",), {"That is CE.": answer - tolerance / 2}, tolerance=tolerance).check(answer)
+    assert reply.right is False and f"Give {digits} digits" in reply.text and "CE" not in reply.text
+
+
+def test_a_rounded_answer_that_a_mistake_gives_as_well_is_told_both():
+    said = Exercise(1.4048, ("Divide.",), {"That is the last scale alone.": 1.4}).check(1.4).text
+    assert "rounded too far" in said and said.endswith("That is the last scale alone.")
 
 
 def test_three_dots_are_no_answer():
@@ -59,6 +73,8 @@ def test_three_dots_are_no_answer():
         (frozenset({"vit"}), "vit", "a set or list of names; yours is a str"),
         (pd.Series({"fog": 1.0}), 1.0, "a Series with a number for each of fog; yours is a float"),
         (pd.Series({"fog": 1.0}), pd.Series({"snow": 1.0}), "a Series with a number for each of fog; yours is a Series"),
+        (pd.Series({"fog": 1.0}), pd.Series([1, 2], ["fog", "fog"]), "a Series with a number for each of fog; yours is 2 numbers"),
+        (pd.Series({"fog": 1.0}), pd.Series({"fog": "much"}), "a Series with a number for each of fog; yours is a Series"),
     ],
 )
 def test_an_answer_of_another_form_is_told_the_form(right, answer, wanted):
@@ -84,9 +100,15 @@ def test_not_a_number_is_never_right():
     assert Exercise(0.2, ("",)).check(float("nan")).right is False
 
 
-def test_hints_come_in_order_and_the_last_one_stays():
+def test_hints_come_in_order_and_after_the_last_one_the_way_to_the_solution():
     sheet = Sheet("1_evaluation", {"drop": NUMBER})
-    assert [sheet.hint("drop", number).text for number in (1, 2, 9)] == ["Hint 1 of 2: Subtract.", *["Hint 2 of 2: 0.8 - 0.6"] * 2]
+    assert [sheet.hint("drop", number).text for number in (1, 2)] == ["Hint 1 of 2: Subtract.", "Hint 2 of 2: 0.8 - 0.6"]
+    assert 'sheet.solution("drop")' in sheet.hint("drop", 3).text
+
+
+def test_a_mistake_that_the_data_hide_is_found():
+    own = Exercise(2.5, ("",), {"Clipped.": 2.5, "Left out.": 1.0})
+    assert exercises.hidden(Sheet("1_evaluation", {"median": own, "drop": NUMBER})) == [("median", "Clipped.")]
 
 
 def test_an_unknown_exercise_is_refused_with_the_accepted_ones():

@@ -6,8 +6,10 @@ import pytest
 from PIL import Image
 from tiny_course import told_mistakes
 
+from cnslib.core.settings.method import Bootstrap
 from cnslib.data import published
 from cnslib.models.classifiers import Classifier
+from cnslib.stats import accuracy
 from cnslib.tools.course import pitfalls
 
 VALIDATION = pd.DataFrame({"model": ["a", "b", "c", "d"], "printed": [71.7, 80.0, 76.0, 88.0], "library": [84.5, 80.1, 76.0, 85.0]})
@@ -81,7 +83,33 @@ def test_versions_between_two_change_the_crop_or_the_normalisation_alone():
     assert (shown[0].mean().item() > 0, shown[1].min().item(), shown[1].max().item()) == (True, 0.0, 1.0)
 
 
-def test_the_ends_are_all_shifts_at_the_start_and_each_at_the_last_scale():
+def test_the_ends_are_the_mean_of_the_shifts_at_the_start_and_each_at_the_last_scale():
     rows = [("all shifts", "a", 0.0, 0.9), ("all shifts", "a", 2.0, 0.1), ("fog", "a", 0.0, 0.8), ("fog", "a", 2.0, 0.3)]
+    rows += [("snow", "a", 0.0, 0.6), ("snow", "a", 2.0, 0.5)]
     found = pitfalls.at_the_end(pd.DataFrame(rows, columns=["shift", "model", "scale", "estimate"]))
-    assert found.loc["a"].to_dict() == {"before": 0.9, "fog": 0.3}
+    assert found.loc["a"].to_dict() == {"before": pytest.approx(0.7), "fog": 0.3, "snow": 0.5}
+
+
+def test_the_distance_with_its_interval_is_the_one_that_the_exercise_asks_for(sheet):
+    """Two shifts, one of three trajectories and one of six: the mean counts both the same, and so does the line."""
+    rows = [(shift, "x", seed) for shift, count in {"fog": 3, "snow": 6}.items() for seed in range(count)]
+    keys = pd.DataFrame(rows, columns=["shift", "class", "seed"])
+    wrong = np.random.default_rng(0).random((9, 4, 2)) < [[0.1, 0.3], [0.1, 0.6], [0.3, 0.7], [0.4, 0.9]]
+    tables = [
+        keys.assign(model=model, scale=scale, top1=np.where(wrong[:, m, s], "y", "x"))
+        for m, model in enumerate("abcd")
+        for s, scale in enumerate((0.0, 2.0))
+    ]
+    errors = accuracy.error_shares(accuracy.outcomes(pd.concat(tables)), settings=Bootstrap(200, 0.95, 1, "same classes"))
+    ends = pitfalls.at_the_end(accuracy.accuracy(errors))
+    own = pitfalls.above_the_line(errors, "a")
+    assert pitfalls.line(ends["before"], ends.drop(columns="before").mean(axis=1), "a").check(own["estimate"]).right
+    assert own["low"] < own["estimate"] < own["high"]
+
+
+def test_the_side_of_the_line_is_told_as_it_is(sheet):
+    x = pd.Series({"a": 0.9, "b": 0.8, "c": 0.6})
+    for after, side in ((0.7, "Positive"), (0.1, "Negative")):
+        y = pd.Series({"a": after, "b": 0.4, "c": 0.2})
+        exercise = pitfalls.line(x, y, "a")
+        assert exercise.check(exercise.right).text.startswith(side)

@@ -48,7 +48,7 @@ def test_the_slider_acts_on_38_of_50_steps(sheet):
 
 
 def test_three_of_six_steps_rise(sheet):
-    assert sheet.check("rising", [3 / 6, 3 / 6]).right and "Here 50%" in sheet.check("rising", [3 / 6, 3 / 6]).text
+    assert sheet.check("rising", [3 / 6, 3 / 6]).right and "Of 6 steps 50% rise here" in sheet.check("rising", [3 / 6, 3 / 6]).text
     assert "across trajectories" in sheet.check("rising", [4 / 7, 4 / 7]).text
 
 
@@ -61,5 +61,8 @@ def test_every_known_mistake_is_told(sheet):
     values = {0.0: 0.0, 1.0: 1.0, 2.0: 0.5, 3.0: 0.2}
     third = report().query("seed == 1").assign(seed=3, shift="heavy fog", alignment=lambda table: table["scale"].map(values))
     rising = sliders.rising(pd.concat([report(), third]))
-    assert rising.check([4 / 9, 1 / 3]).right and "33% under heavy fog" in rising.check([4 / 9, 1 / 3]).text
+    assert (
+        rising.check([4 / 9, 1 / 3]).right
+        and "Of 9 steps 44% rise here; fewest under heavy fog (33%, n = 3)." in rising.check([4 / 9, 1 / 3]).text
+    )
     assert min(told_mistakes(replace(sheet, exercises={**sheet.exercises, "rising": rising})).values()) >= 3
