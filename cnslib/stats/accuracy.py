@@ -5,7 +5,8 @@ seed share their initial noise (see `stats.bootstrap`), and paired, because all 
 the errors on images without a shift that no training has seen: from the answers to each image, or from published accuracies.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from statsmodels.stats.proportion import proportion_confint
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.bootstrap import Range, estimates, record, records, resampling_weights
+from cnslib.stats.bootstrap import Range, estimates, reaching_zero, record, records, resampling_weights, too_few
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
@@ -42,7 +43,11 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of trajectories per group (every shift, then ALL); row 0 is the sample itself, the others are its resamples."""
+    """Shares of trajectories per group (every shift, then ALL); row 0 is the sample itself, the others are its resamples.
+
+    `sums`, where they are known, are those of each unit (see `sums_of`), which row 0 adds up and divides by n. They are of these samples
+    alone, so `dataclasses.replace` forgets them.
+    """
 
     samples: Float[np.ndarray, "resamples+1 groups models bins"]
     groups: list[str]
@@ -50,6 +55,7 @@ class Shares:
     models: list[str]
     bins: list
     confidence: float
+    sums: Float[np.ndarray, "units groups models bins"] | None = field(default=None, init=False)
 
 
 def outcomes(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> Outcomes:
@@ -105,7 +111,21 @@ def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bi
     sums, counts = (np.concatenate([array, array.sum(1, keepdims=True)], 1) for array in (sums, counts))
     with np.errstate(invalid="ignore"):  # where no unit is left there is no share
         shares = sums / counts[..., None, None]
-    return Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
+    result = Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
+    object.__setattr__(result, "sums", sums_of(values, units, shift))  # the class is frozen
+    return result
+
+
+def sums_of(
+    values: Shaped[np.ndarray, "trajectories models bins"], units: Int[np.ndarray, "trajectories"], shift: Int[np.ndarray, "trajectories"]
+) -> Float[np.ndarray, "units groups models bins"]:
+    """The sum of `values` over each unit's trajectories, per shift and over all of them; NaN where it has none."""
+    size = (units.max() + 1, shift.max() + 1)
+    sums, counts = np.zeros((*size, *values.shape[1:])), np.zeros(size)
+    np.add.at(sums, (units, shift), values)
+    np.add.at(counts, (units, shift), 1)
+    each = np.where(counts[..., None, None] > 0, sums, np.nan)
+    return np.concatenate([each, sums.sum(1, keepdims=True)], 1)
 
 
 def accuracy(errors: Shares) -> pd.DataFrame:
@@ -126,18 +146,35 @@ def unanimous(table: pd.DataFrame, confidence: float) -> pd.DataFrame:
 
 def accuracy_drop(errors: Shares) -> pd.DataFrame:
     """Accuracy at scale 0 minus accuracy at each scale (section 5.2), absolute; negative where a shift helps."""
-    return tabulate(errors.samples - errors.samples[..., :1], errors, errors.bins)
+    return tabulate(falls(errors.samples), errors, errors.bins)
 
 
 def drop_against(errors: Shares, *, reference: str) -> pd.DataFrame:
-    """Accuracy drop minus the reference model's on the same images: a paired difference, positive where it loses more."""
-    drops = errors.samples - errors.samples[..., :1]
-    return tabulate(drops - drops[:, :, [model_index(errors, reference)]], errors, errors.bins)
+    """Accuracy drop minus the reference model's on the same images: a `paired` difference, positive where it loses more."""
+    place = model_index(errors, reference)
+    return paired(lambda rates: falls(rates) - falls(rates)[:, :, [place]], errors, bins=errors.bins)
+
+
+def falls(rates: Float[np.ndarray, "rows groups models bins"]) -> Float[np.ndarray, "rows groups models bins"]:
+    """Error rates, or numbers of errors, minus those at the first scale."""
+    return rates - rates[..., :1]
+
+
+def paired(change: Callable[..., np.ndarray], *sides: Shares, bins: list, models: list | None = None) -> pd.DataFrame:
+    """A table as `tabulate` of a difference on the same images: `change` of the samples of `sides`, linear in them.
+
+    The interval reaches 0 where too few units differ to tell a side (`bootstrap.too_few`), if it is known what each unit adds.
+    """
+    table = tabulate(change(*(side.samples for side in sides)), sides[0], bins, models=models)
+    sums = [side.sums for side in sides if side.sums is not None]
+    if len(sums) < len(sides):
+        return table
+    return reaching_zero(table, np.ravel(too_few(change(*sums), sides[0].confidence)))
 
 
 def drop_beyond(errors: Shares) -> pd.DataFrame:
     """Accuracy drop under each shift minus that over all of them, per model and for their mean: above 0 under the harder shifts."""
-    drops = errors.samples - errors.samples[..., :1]
+    drops = falls(errors.samples)
     beyond = drops - drops[:, -1:]
     with_mean = np.concatenate([beyond, beyond.mean(2, keepdims=True)], 2)
     return tabulate(with_mean, errors, errors.bins, models=[*errors.models, MEAN_MODEL])
@@ -196,7 +233,7 @@ def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
 
 def relative_corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
     """rCE (Eq. 6): accuracy drops summed over the scales, divided by the reference model's sum; then the mean over shifts."""
-    drops = (errors.samples - errors.samples[..., :1]).mean(-1)
+    drops = falls(errors.samples).mean(-1)
     return error_ratio(drops, errors, reference=reference, trajectories=LEAST_TRAJECTORIES)
 
 

@@ -209,19 +209,32 @@ def of_few(sums: Float[np.ndarray, "units"], counts: Int[np.ndarray, "units"], c
 
 
 def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean of one difference per row as a record, whose interval leaves out 0 only where enough units differ to tell a side.
-
-    Where some units do not differ and all others lie on one side, every resample does, too, even if it is a single one. A sign test
-    of those that differ asks how likely that is by chance; where it is not unlikely, the interval is widened to 0.
-    """
+    """The mean of one difference per row as a record, whose interval reaches 0 where too few units differ to tell a side (`too_few`)."""
     found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
     if not known.any():
         return found
     sums = np.bincount(units_of(rows[known], settings.target)[0], weights=values[known].to_numpy(float))
-    sides = np.sign(sums[np.abs(sums) > NIL])
-    if len(sides) < len(sums) and abs(sides.sum()) == len(sides) and 2 * 0.5 ** len(sides) > 1 - settings.confidence:
+    if too_few(sums, settings.confidence):
         found |= {"low": min(found["low"], 0.0), "high": max(found["high"], 0.0)}
     return found
+
+
+def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Bool[np.ndarray, "*columns"] | np.bool_:
+    """Whether a difference, given as the sums of the units, comes from so few of them that they cannot tell a side.
+
+    Where some units do not differ and all others lie on one side, every resample does, too, even if it is a single one. A sign test
+    of those that differ asks how likely that is by chance; where it is not unlikely, an interval should reach 0. A unit without any
+    row is NaN and does not count.
+    """
+    sides = np.sign(np.where(np.abs(sums) > NIL, sums, 0.0))
+    count = np.abs(sides).sum(0)
+    return (count < (~np.isnan(sums)).sum(0)) & (np.abs(sides.sum(0)) == count) & (2 * 0.5**count > 1 - confidence)
+
+
+def reaching_zero(table: pd.DataFrame, few: Bool[np.ndarray, "rows"]) -> pd.DataFrame:
+    """A table of differences whose intervals reach 0 in some rows, see `too_few`."""
+    low, high = table["low"].clip(upper=0.0), table["high"].clip(lower=0.0)
+    return table.assign(low=table["low"].mask(few, low), high=table["high"].mask(few, high))
 
 
 def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:

@@ -22,7 +22,7 @@ LEAST_UNITS = 12  # with failures above scale 0: of simulated spreads of fewer, 
 
 
 def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
-    """Index of the smallest misclassified scale (Eq. 3), scale 0 included; the number of scales where none is.
+    """Index of the smallest misclassified scale (Eq. 3, of the scales asked), scale 0 included; the number of scales where none is.
 
     What happens after the first failure does not matter: a model may recover at a larger scale.
     """

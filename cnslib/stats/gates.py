@@ -35,16 +35,22 @@ BOUNDS: dict[str, tuple[str, int, float]] = {  # gate: what it is, the side, the
     "kept_start_in_class": ("kept trajectories that start in class", AT_LEAST, 1.0),
     "claims_decided": ("measurable claims of section 5.3 with a verdict", AT_LEAST, 0.5),
 }
+CANNOT_FAIL = ("kept_start_in_class",)  # gates that cannot fail, since the filter keeps no other trajectory: shown, but not counted
+BY_CONSTRUCTION = "by construction"
 
 
 def table(found: Mapping[str, dict]) -> pd.DataFrame:
-    """One row per gate, with its bound and whether it holds. KeyError for a name that is no gate; a number that is none does not hold."""
+    """One row per gate, with its bound and whether it holds, or that it cannot fail (`CANNOT_FAIL`).
+
+    KeyError for a name that is no gate; a number that is none does not hold.
+    """
     rows = []
     for key, record in found.items():
         words, side, bound = BOUNDS[key]
         sign = {AT_LEAST: ">=", AT_MOST: "<="}[side]
         told = {name: record[name] for name in ("n", "estimate", "low", "high")}
-        rows.append({"gate": key, "what": words, **told, "to reach": f"{sign} {bound:g}", "reached": holds(key, record["estimate"])})
+        reached = BY_CONSTRUCTION if key in CANNOT_FAIL else holds(key, record["estimate"])
+        rows.append({"gate": key, "what": words, **told, "to reach": f"{sign} {bound:g}", "reached": reached})
     return pd.DataFrame(rows).set_index("gate")
 
 
@@ -54,24 +60,34 @@ def holds(key: str, estimate: float) -> bool:
     return bool(side * (round(estimate, 6) - bound) >= 0)
 
 
+def counted(found: Mapping[str, dict]) -> dict[str, dict]:
+    """The gates that count: all that could fail."""
+    return {key: record for key, record in found.items() if key not in CANNOT_FAIL}
+
+
 def said(found: Mapping[str, dict]) -> str:
-    """How many gates hold, each that does not, with its number, and those for which nothing was there to count."""
-    counted, wrong = [key for key, record in found.items() if record["n"]], missed(found)
-    parts = [f"{len(counted) - len(wrong)} of {len(found)} gates hold."]
-    parts += [f"**Missed: {'; '.join(bounded(key, found[key]['estimate']) for key in wrong)}.**"] if wrong else []
-    parts += [f"Not measured: {', '.join(key for key in found if key not in counted)}."] if len(counted) < len(found) else []
+    """How many of the counted gates hold, each that does not, with its number, and those for which nothing was there to count."""
+    own, wrong, open_ = counted(found), missed(found), unmeasured(found)
+    parts = [f"{len(own) - len(open_) - len(wrong)} of {len(own)} gates hold."]
+    parts += [f"**Missed: {'; '.join(bounded(key, own[key]['estimate']) for key in wrong)}.**"] if wrong else []
+    parts += [f"Not measured: {', '.join(open_)}."] if open_ else []
     return " ".join(parts)
 
 
 def missed(found: Mapping[str, dict]) -> list[str]:
-    """The gates that were measured and do not hold."""
-    return [key for key, record in found.items() if record["n"] and not holds(key, record["estimate"])]
+    """The counted gates that were measured and do not hold."""
+    return [key for key, record in counted(found).items() if record["n"] and not holds(key, record["estimate"])]
 
 
-def bounded(key: str, estimate: float) -> str:
-    """A gate with its number and its bound, as in "real_generated_r (0.58, at least 0.7)"."""
-    _, side, bound = BOUNDS[key]
-    return f"{key} ({estimate:.2f}, {'at least' if side == AT_LEAST else 'at most'} {bound:g})"
+def unmeasured(found: Mapping[str, dict]) -> list[str]:
+    """The counted gates for which nothing was there to count."""
+    return [key for key, record in counted(found).items() if not record["n"]]
+
+
+def bounded(key: str, estimate: float, *, words: bool = False) -> str:
+    """A gate, by its key or in words, with its number and its bound, as in "real_generated_r (0.58, at least 0.7)"."""
+    what, side, bound = BOUNDS[key]
+    return f"{what if words else key} ({estimate:.2f}, {'at least' if side == AT_LEAST else 'at most'} {bound:g})"
 
 
 def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, dict]:
@@ -173,7 +189,12 @@ def stored(metrics: Path, steps: Sequence[str]) -> dict[str, dict]:
     """The gates in the metrics of some steps, as far as these were run; a number that was none is NaN."""
     files = [metrics / f"{step}.json" for step in steps]
     found = [json.loads(path.read_text()).get("gates", {}) for path in files if path.exists()]
-    return {key: {k: np.nan if v is None else v for k, v in record.items()} for gates in found for key, record in gates.items()}
+    return {key: record for gates in found for key, record in restored(gates).items()}
+
+
+def restored(gates: Mapping[str, dict]) -> dict[str, dict]:
+    """Gates as they stand in a file of metrics, with NaN for a number that was none."""
+    return {key: {name: np.nan if value is None else value for name, value in record.items()} for key, record in gates.items()}
 
 
 def agreement(real: Float[np.ndarray, "resamples+1 models"], generated: Float[np.ndarray, "resamples+1 models"], confidence: float) -> dict:

@@ -13,6 +13,7 @@ A verdict says what our interval makes of what was published, and names its rule
   and that two numbers which cannot be negative are both positive says nothing.
 - a claim about a model for which one of another kind stands in: *not measured*.
 - a claim whose null lies at the end of what is possible, or beyond: *not measured*, since nothing could contradict it.
+- a claim that is set aside for a reason, such as one about far larger sets: *not measured*, and the reason stands in the place of the rule.
 
 Whatever was published, it is *not measured* where we have no number, and *undecided* where ours has no interval. What is undecided
 comes with the smallest effect that could have been seen: the distance from the null at which an interval as wide would have decided.
@@ -163,6 +164,17 @@ def beside(
     named = {"rule": [claim.rule() for claim in listed], "verdict": judged, "smallest": np.array(seen, float)}
     new = theirs.assign(difference=table["ours"].to_numpy(float) - numbers, **named)
     return table.drop(columns=new.columns, errors="ignore").assign(**{name: new[name].array for name in new})
+
+
+def set_aside(table: pd.DataFrame, reasons: Iterable[Any]) -> pd.DataFrame:
+    """Judged claims, of which those with a reason are not measured: it says why ours could neither hold nor contradict them.
+
+    A reason per row, in order; missing where there is none.
+    """
+    given = pd.Series(list(reasons), table.index, dtype=object)
+    aside = given.notna()
+    judged = {"rule": table["rule"].mask(aside, given), "verdict": table["verdict"].mask(aside, UNMEASURED)}
+    return table.assign(**judged, smallest=table["smallest"].mask(aside))
 
 
 def counted(words: pd.Series) -> str:

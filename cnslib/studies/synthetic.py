@@ -231,22 +231,45 @@ def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.Data
     return verdicts.beside(table.assign(table_6=printed), np.where(printed > 0, "above 0", "below 0")).drop(columns="difference")
 
 
-def headline(gains: pd.DataFrame, alone: pd.DataFrame, *, runs: int) -> str:
-    """What the generated pictures add and what training alone changes, per test set (tables by test set)."""
-    first = f"Over {runs} paired runs, generated images in half of each batch change accuracy on garments in rendered styles"
-    then = f"by {interval(gains.loc[STYLES], '+.3f')} and on the held-out catalog by {interval(gains.loc[CATALOG], '+.3f')}"
+def headline(gains: pd.DataFrame, pictures: pd.DataFrame, alone: pd.DataFrame, *, runs: int) -> str:
+    """What the generated pictures add, over runs and over garments, and what training alone changes (tables by test set)."""
+    added = {
+        exam: f"{interval(gains.loc[exam], '+.3f')} over runs and {span(pictures.loc[exam])} over garments" for exam in (STYLES, CATALOG)
+    }
+    first = f"over {runs} paired runs, generated images in half of each batch change accuracy on garments in rendered styles"
+    then = f"by {added[STYLES]}, and on the held-out catalog by {added[CATALOG]}"
     last = f"Those steps by themselves change it by {interval(alone.loc[STYLES], '+.3f')} and {interval(alone.loc[CATALOG], '+.3f')}"
-    return f"{helped(gains)}: {first[0].lower()}{first[1:]} {then}, compared with as many steps on real images alone. {last}"
+    return f"{helped(gains, pictures)}: {first} {then}, compared with as many steps on real images alone. {last}"
 
 
-def helped(gains: pd.DataFrame) -> str:
-    """On which test sets generated pictures surely help, and on which they surely hurt, in a few words."""
+def helped(gains: pd.DataFrame, pictures: pd.DataFrame) -> str:
+    """On which test sets generated pictures surely help and on which they surely hurt, by both intervals, and where by one alone.
+
+    Runs that agree speak of these pictures; only where the interval over garments leaves out 0, too, do they speak of others.
+    """
     names = {STYLES: "on rendered styles", CATALOG: "on the catalog"}
-    words = {1: "they help", -1: "they hurt", 0: "whether they help is undecided"}
-    signs = {exam: int(gains.loc[exam, "low"] > 0) - int(gains.loc[exam, "high"] < 0) for exam in names}
-    if len(set(signs.values())) == 1:
-        return f"{words[signs[STYLES]]} on both test sets".capitalize()
-    return " and ".join(f"{words[sign]} {names[exam]}" for exam, sign in signs.items()).capitalize()
+    said = {exam: verdict(side(gains.loc[exam]), side(pictures.loc[exam])) for exam in names}
+    if said[STYLES] == said[CATALOG]:
+        return said[STYLES].format(where="on both test sets").capitalize()
+    return "; ".join(said[exam].format(where=where) for exam, where in names.items()).capitalize()
+
+
+def verdict(runs: int, garments: int) -> str:
+    """What the sides on which two intervals of one change lie say of it; `{where}` is left to be filled in."""
+    if not runs:
+        return "whether they help {where} is undecided"
+    plain = f"they {'help' if runs > 0 else 'hurt'} {{where}}"
+    return plain if garments else f"{plain} for these pictures, and for others this is undecided"
+
+
+def side(row: pd.Series) -> int:
+    """1 where a whole interval lies above 0, -1 below, else 0."""
+    return int(row["low"] > 0) - int(row["high"] < 0)
+
+
+def span(row: pd.Series) -> str:
+    """An interval without its estimate."""
+    return f"({row['low']:+.3f} to {row['high']:+.3f})"
 
 
 def accuracy_words(accuracies: pd.DataFrame) -> str:

@@ -22,6 +22,7 @@ from cnslib.core import kinds, paths, seeds, units
 from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers, networks
+from cnslib.plots.captions.words import answered, interval, numbered
 from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, training
 from cnslib.world.training import MEAN, STD, Schedule, fit, flip, normalise
 
@@ -293,6 +294,26 @@ def table(entries: dict) -> pd.DataFrame:
     found = {name.removeprefix("classifiers/"): entry for name, entry in entries.items() if name.startswith("classifiers/")}
     rows = [{"classifier": name, **described(name, entry)} for name, entry in found.items()]
     return pd.DataFrame(rows).sort_values(["axis", "recipe", "weights"], ignore_index=True).set_index("classifier")
+
+
+def answer(found: pd.DataFrame) -> str:
+    """What a `table` says of the zoo: its span, the past with most and the one with least accuracy, and whose intervals meet theirs.
+
+    Every past comes with an adaptation, and the two cannot be told apart.
+    """
+    accuracy = found["accuracy"]
+    first = f"{numbered(len(found), 'classifier')} know between {accuracy.min():.0%} and {accuracy.max():.0%} of the held-out garments"
+    pasts = found[found["axis"] == "pre-training"].rename(columns={"accuracy": "estimate"}).sort_values("estimate", kind="stable")
+    said = [at_end(pasts, place, words) for place, words in ((-1, "most"), (0, "least"))]
+    backbone = f"With one and the same backbone {'; '.join(said)}"
+    return answered(f"{first}. {backbone}. Past and adaptation change together here, so neither is compared by itself.")
+
+
+def at_end(pasts: pd.DataFrame, place: int, words: str) -> str:
+    """Who stands at one end of the pasts, and how many of the others have an interval that meets its own."""
+    own, others = pasts.iloc[place], pasts.drop(index=pasts.index[place])
+    meet = int(((others["low"] <= own["high"]) & (others["high"] >= own["low"])).sum())
+    return f"'{own['recipe']}' knows {words}, {interval(own, '.0%')}, an interval that meets those of {meet} of {len(others)} others"
 
 
 def accuracies(entries: dict) -> pd.DataFrame:

@@ -43,4 +43,4 @@ def test_the_recipe_stands_beside_the_papers():
     ours = [3, 2.5, 20, sections["generation"].guidance, 0.75, 2, 2, 5, 60]  # 5 of 20 steps without the slider
     assert table["ours"].tolist() == ours and table.index.tolist() == list(generation_views.PAPER)
     assert table.loc["seeds"].tolist() == [5, 50, -45]
-    assert table.loc["images", "difference"] == pytest.approx(60 - 14 * 100 * 50 * 6)
+    assert table.loc[generation_views.IMAGES, "difference"] == pytest.approx(60 - 14 * 100 * 50 * 6)

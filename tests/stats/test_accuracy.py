@@ -1,5 +1,7 @@
 """Statistics: counts by hand, published numbers, other programs, and identities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,6 +103,29 @@ def test_the_drop_at_scale_zero_is_zero_without_width():
 def test_a_model_differs_from_itself_by_zero_without_width():
     table = accuracy.drop_against(shares(random_predictions(5)), reference="resnet").query("model == 'resnet'")
     assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
+
+
+@pytest.mark.parametrize(("seeds", "surely"), [(1, False), (5, False), (6, True)])
+def test_two_models_differ_surely_only_where_enough_seeds_tell_the_side(seeds, surely):
+    """Under snow and under fog the same `seeds` of twelve differ, all to one side: six of a coin's sides are alike once in 32 times."""
+    words = {"alexnet": ["..."] * 12, "resnet": ["..x"] * seeds + ["..."] * (12 - seeds)}
+    errors = shares(pd.concat([predictions(words), predictions(words, "heavy fog")]))
+    table = accuracy.drop_against(errors, reference="alexnet").query("model == 'resnet' and scale == 1")
+    assert (table["estimate"] == seeds / 12).all()
+    assert table["low"].gt(0).tolist() == [surely] * 3 and (surely or table["low"].eq(0).all())
+    plain = accuracy.drop_against(replace(errors), reference="alexnet").query("model == 'resnet' and scale == 1")
+    assert (plain["low"] > 0).all()  # every resample of one seed that differs lies on its side
+
+
+def test_the_sums_of_the_units_are_those_of_their_trajectories_and_belong_to_the_sample():
+    """Seeds 1, 2 and 3 of `HAND` under snow, and the first answers once more under fog for another class."""
+    fog = predictions({model: own[:1] for model, own in HAND.items()}, "heavy fog").assign(**{"class": "coat", "top1": "coat"})
+    errors = shares(pd.concat([predictions(HAND), fog]))
+    assert errors.groups == ["heavy fog", "heavy snow", accuracy.ALL] and errors.models == ["alexnet", "resnet"]
+    assert errors.sums[:, 2, 0].tolist() == [[0, 0, 1], [0, 1, 1], [0, 1, 1]]
+    assert errors.sums[:, 1, 1].tolist() == [[0, 0, 1], [0, 1, 0], [0, 0, 0]]
+    assert not errors.sums[0, 0].any() and np.isnan(errors.sums[1:, 0]).all()  # under fog there is seed 1 alone
+    assert replace(errors, samples=errors.samples / 2).sums is None
 
 
 def test_paired_resamples_know_that_equal_models_are_equal():

@@ -238,6 +238,20 @@ def test_a_difference_of_a_single_unit_tells_no_side():
     assert bootstrap.difference(one * np.nan, rows, settings=settings)["n"] == 0
 
 
+def test_how_many_units_differ_to_which_side_is_counted_in_each_column():
+    """Of eight units differ, column by column: none, one, five and six to one side, one to the other side as well, and all eight."""
+    sums = np.zeros((8, 6))
+    sums[0, 1] = sums[:5, 2] = sums[:6, 3] = sums[:2, 4] = sums[:, 5] = -1.0
+    sums[1, 4], sums[7, :] = 1.0, sums[7, :] + 1e-15  # what rounding leaves is no difference
+    three = np.where(np.arange(8) < 3, -1.0, np.nan)
+    assert not bootstrap.too_few(three, 0.95) and bootstrap.too_few(np.r_[three, 0.0], 0.95)  # all of three differ, and three of four
+    assert bootstrap.too_few(sums, 0.95).tolist() == [True, True, True, False, False, False]
+    assert bootstrap.too_few(sums, 0.9375).tolist() == [True, True, False, False, False, False]
+    table = pd.DataFrame({"low": [-3.0, -3.0, 1.0, np.nan], "high": [-1.0, -1.0, 3.0, np.nan]})
+    reached = bootstrap.reaching_zero(table, np.array([True, False, True, True]))
+    assert reached["low"].tolist()[:3] == [-3, -3, 0] and reached["high"].tolist()[:3] == [0, -1, 3] and reached.loc[3].isna().all()
+
+
 def test_as_many_units_on_one_side_as_the_confidence_asks_tell_it():
     """Five of eight: by chance on one side twice in 2 ** 5, and 1 - 2 / 32 = 0.9375."""
     rows, five = pd.DataFrame({"class": "bag", "seed": range(8)}), pd.Series([0.1] * 5 + [0.0] * 3)

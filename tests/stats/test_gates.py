@@ -32,9 +32,9 @@ def record(estimate):
         ("start_worst_class", 0.899, False),
         ("filter_good_dropped", 0.12, True),
         ("filter_good_dropped", 0.121, False),
-        ("kept_start_in_class", 1 - 1e-9, True),  # rounding of a mean of ones
-        ("kept_start_in_class", 1 - 4e-7, True),  # to six digits
-        ("kept_start_in_class", 1 - 6e-7, False),
+        ("start_worst_class", 0.9 - 1e-9, True),  # rounding of a mean
+        ("start_worst_class", 0.9 - 4e-7, True),  # to six digits
+        ("start_worst_class", 0.9 - 6e-7, False),
         ("rising_mean", float("nan"), False),
     ],
 )
@@ -56,6 +56,19 @@ def test_the_sentence_names_every_gate_that_is_missed_with_its_number():
     nothing = dict.fromkeys(("clip_unshifted_none", "asked_worst_shift"), record(np.nan) | {"n": 0})
     assert gates.missed(nothing | {"rising_mean": record(0.1), "zoo_scale_0_all": record(0.9)}) == ["rising_mean"]
     assert gates.said(nothing) == "0 of 2 gates hold. Not measured: clip_unshifted_none, asked_worst_shift."
+
+
+def test_a_gate_that_cannot_fail_is_shown_but_not_counted():
+    found = {"rising_mean": record(0.9), "kept_start_in_class": record(1.0)}
+    assert gates.table(found)["reached"].tolist() == [True, "by construction"]
+    assert gates.said(found) == "1 of 1 gates hold." and list(gates.counted(found)) == ["rising_mean"]
+    assert gates.missed({"kept_start_in_class": record(0.2)}) == []
+    assert gates.unmeasured(found | {"kept_start_in_class": record(np.nan) | {"n": 0}}) == []
+
+
+def test_a_missed_gate_is_named_by_its_key_or_in_words():
+    assert gates.bounded("claims_decided", 0.412) == "claims_decided (0.41, at least 0.5)"
+    assert gates.bounded("claims_decided", 0.412, words=True) == "measurable claims of section 5.3 with a verdict (0.41, at least 0.5)"
 
 
 def test_a_name_that_is_no_gate_is_refused():
@@ -162,6 +175,7 @@ def test_the_gates_of_earlier_steps_are_read_from_their_metrics_where_these_are(
     tables.write_metrics(tmp_path / "accuracy.json", {"other": record(0.1)})
     found = gates.stored(tmp_path, ["sliders", "generation", "filtering", "accuracy"])
     assert list(found) == ["rising_mean", "largest_step_worst_shift"] and found["rising_mean"] == record(0.9)
+    assert np.isnan(found["largest_step_worst_shift"]["estimate"])
     assert "1 of 2 gates hold" in gates.said(found)
 
 

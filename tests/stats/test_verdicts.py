@@ -220,6 +220,15 @@ def test_records_are_held_against_a_list_of_claims():
         verdicts.statements(ours, said)
 
 
+def test_a_claim_that_is_set_aside_gives_its_reason_and_no_verdict():
+    table = verdicts.beside(pd.DataFrame({"ours": [0.5, 0.1], "low": [0.4, -0.1], "high": [0.6, 0.3]}, index=["a", "b"]), "below 0")
+    assert table["verdict"].tolist() == [OPPOSITE, UNDECIDED]
+    aside = verdicts.set_aside(table, ["about larger sets", None])
+    assert aside["verdict"].tolist() == [UNMEASURED, UNDECIDED] and aside["rule"].tolist() == ["about larger sets", "below 0"]
+    other = verdicts.set_aside(table, pd.Series([np.nan, "not significant"]))
+    assert other["smallest"].isna().all() and other["verdict"].tolist() == [OPPOSITE, UNMEASURED]
+
+
 def test_verdicts_are_counted_for_a_sentence():
     words = pd.Series([AGREES, SAME, OPPOSITE, UNDECIDED, UNDECIDED, UNMEASURED])
     assert verdicts.counted(words) == "2 hold, 1 opposite, 2 undecided and 1 not measured"

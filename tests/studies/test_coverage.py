@@ -41,7 +41,7 @@ def of_trajectories(number: int) -> dict[str, float]:
     given = world(rng, models=5)
     found = answers(rng, given, seeds=40)
     failures, first = failure.failure_shares(found, settings=settings), truth(given)[1][-1]
-    scale = continuous.tabulate({"Eq. 3": continuous.mean_scale(failures, centred=False)}, found.models, n=1, confidence=0.95)
+    scale = continuous.tabulate({"grid": continuous.mean_scale(failures, centred=False)}, found.models, n=1, confidence=0.95)
     true = first[:, :-1] @ SCALES + first[:, -1] * SCALES[-1]
     rows = found.trajectories.loc[found.trajectories.index.repeat(len(found.models))]
     never = continuous.cautious_share(pd.Series(~found.wrong.any(-1).ravel()), rows, settings=settings)

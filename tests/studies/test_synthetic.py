@@ -181,12 +181,11 @@ def test_the_styled_test_set_is_the_golden_one():
 def test_sentences_hold_the_numbers_of_their_tables():
     rows = {"estimate": [0.09, -0.011], "low": [0.07, -0.025], "high": [0.11, 0.003]}
     gains = pd.DataFrame(rows, index=[STYLES, CATALOG])
-    text = synthetic.headline(gains, gains * 0, runs=5)
-    assert text.startswith("They help on rendered styles and whether they help is undecided on the catalog: over 5 paired runs")
-    assert "styles by +0.090 (+0.070 to +0.110) and" in text and "catalog by -0.011" in text
-    hurt = gains.assign(low=[0.07, -0.025], high=[0.11, -0.003])
-    assert synthetic.helped(hurt) == "They help on rendered styles and they hurt on the catalog"
-    assert synthetic.helped(gains * 0) == "Whether they help is undecided on both test sets"
+    text = synthetic.headline(gains, gains.assign(low=[0.06, -0.03]), gains * 0, runs=5)
+    assert text.startswith("They help on rendered styles; whether they help on the catalog is undecided: over 5 paired runs, generated")
+    assert "styles by +0.090 (+0.070 to +0.110) over runs and (+0.060 to +0.110) over garments, and on the held-out catalog" in text
+    assert "catalog by -0.011 (-0.025 to +0.003) over runs and (-0.030 to +0.003) over garments, compared" in text
+    assert text.endswith("Those steps by themselves change it by +0.000 (+0.000 to +0.000) and -0.000 (-0.000 to +0.000)")
     arms = pd.DataFrame({"exam": STYLES, "arm": [MIXED, REAL, BEFORE], "estimate": [0.5, 0.4, 0.3]})
     assert "50.0% are right after half generated batches, 40.0% after real ones, 30.0% before" in synthetic.accuracy_words(arms)
     columns = {"estimate": [0.1, 0.3, 0.2, 0.25], "low": [-0.1, 0.2, 0.1, 0.1], "high": [0.3, 0.4, 0.3, 0.4]}
@@ -196,6 +195,24 @@ def test_sentences_hold_the_numbers_of_their_tables():
     undecided = "4 styles cannot decide whether the gain follows the number of trajectories: Spearman's correlation -0.40 (-0.99 to 0.92)"
     assert synthetic.style_words(by_style, eaten, confidence=0.95) == f"{said}; {undecided}"
     assert synthetic.style_words(by_style, eaten * 0, confidence=0.95) == said
+
+
+@pytest.mark.parametrize(
+    ("over_runs", "over_garments", "words"),
+    [
+        (((0.1, 0.2), (-0.2, -0.1)), ((0.1, 0.2), (-0.2, -0.1)), "They help on rendered styles; they hurt on the catalog"),
+        (
+            ((0.1, 0.2), (-0.2, -0.1)),
+            ((0.1, 0.2), (-0.2, 0.1)),
+            "They help on rendered styles; they hurt on the catalog for these pictures, and for others this is undecided",
+        ),
+        (((0.1, 0.2), (0.1, 0.2)), ((0.1, 0.2), (0.1, 0.2)), "They help on both test sets"),
+        (((-0.1, 0.2), (-0.1, 0.2)), ((0.1, 0.2), (-0.1, 0.2)), "Whether they help on both test sets is undecided"),
+    ],
+)
+def test_generated_pictures_help_or_hurt_only_by_the_intervals_over_runs_and_over_garments(over_runs, over_garments, words):
+    tables_of = [pd.DataFrame(rows, index=[STYLES, CATALOG], columns=["low", "high"]) for rows in (over_runs, over_garments)]
+    assert synthetic.helped(*tables_of) == words
 
 
 @pytest.mark.parametrize(("sign", "words"), [(1, "the gain certainly follows the"), (-1, "the gain is certainly smaller")])

@@ -14,6 +14,7 @@ HELPERS = [
     *(f"stats.bootstrap.{name}" for name in [*RECORDS.split(), "independent_rank_correlation", "jackknifed", "of_few", "over_trainings"]),
     *(
         "stats.accuracy.tabulate",
+        "stats.accuracy.paired",
         "stats.accuracy.unanimous",
         "stats.accuracy.over_images",
         "stats.calibration.reached",

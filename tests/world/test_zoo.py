@@ -169,6 +169,26 @@ def test_the_table_names_axis_recipe_and_interval():
     assert table.loc["mae", ["recipe", "accuracy", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
 
 
+PASTS = pd.DataFrame(
+    [
+        ("architecture", "from scratch", 0.95, 0.94, 0.96),
+        ("pre-training", "mae, finetuned", 0.91, 0.90, 0.92),
+        ("pre-training", "mae, probe", 0.82, 0.80, 0.84),
+        ("pre-training", "clip, zero-shot", 0.80, 0.78, 0.82),
+        ("pre-training", "web, finetuned", 0.87, 0.85, 0.89),
+    ],
+    columns=["axis", "recipe", "accuracy", "low", "high"],
+)
+
+
+def test_the_ends_of_the_pasts_are_named_with_adaptation_interval_and_whose_intervals_meet_it():
+    said = zoo.answer(PASTS)
+    assert said.startswith("**5 classifiers know between 80% and 95% of the held-out garments.** With one and the same backbone 'mae, fine")
+    assert "'mae, finetuned' knows most, 91% (90% to 92%), an interval that meets those of 0 of 3 others" in said
+    assert "'clip, zero-shot' knows least, 80% (78% to 82%), an interval that meets those of 1 of 3 others. Past and adaptation" in said
+    assert zoo.answer(PASTS.assign(low=0.7, high=0.99)).count("meets those of 3 of 3 others") == 2
+
+
 def test_accuracies_stand_beside_weights_and_steps_in_the_order_of_the_entries():
     share = manifest.share([True] * 8 + [False] * 2)
     entry = {"parameters": 7, "quality": {"accuracy": share, "neighbour_accuracy": {}}}

@@ -110,12 +110,13 @@ def cautioned(judged: pd.DataFrame) -> str:
 
 
 def gated(found: Mapping[str, dict]) -> str:
-    """How many gates are missed, on which all that is said about classifiers rests; `found` as `gates.table` takes it."""
-    wrong, unknown = len(gates.missed(found)), sum(not record["n"] for record in found.values())
+    """How many of the gates that could fail are missed, on which all that is said about classifiers rests; `found` as for `gates.table`."""
+    wrong, unknown = len(gates.missed(found)), len(gates.unmeasured(found))
     open_ = f" and {unknown} not measured" if unknown else ""
     if not wrong:
         return f"No gate is missed{open_}"
-    return f"{wrong} of {len(found)} gates {'is' if wrong == 1 else 'are'} missed{open_}: by our rule these verdicts are not safe"
+    missed = f"{wrong} of {len(gates.counted(found))} gates {'is' if wrong == 1 else 'are'} missed{open_}"
+    return f"{missed}: by our rule these verdicts are not safe"
 
 
 def answer(spread: pd.DataFrame, judged: pd.DataFrame, found: Mapping[str, dict], *, sure: bool) -> str:

@@ -12,6 +12,8 @@ from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.calibration import NOMINAL
 
+TIED = 0.01  # medians that differ by less are told as equal
+
 
 def by_ruler(table: pd.DataFrame) -> pd.Series:
     """The median estimate over the shifts of every ruler, the largest first."""
@@ -19,11 +21,20 @@ def by_ruler(table: pd.DataFrame) -> pd.Series:
 
 
 def correlation(table: pd.DataFrame, severities: int, *, note: str) -> str:
-    """The caption of the rank correlations on rendered garments."""
-    median = by_ruler(table)
-    finding = f"Of the rulers {median.index[0]} puts rendered garments best in the order of their severity, {median.index[-1]} worst"
-    counted = f"{extent(table['n'])} garments per shift, {severities + 1} severities; lines: {note}"
-    return f"{finding} (median Spearman's rho {median.iloc[0]:.2f} and {median.iloc[-1]:.2f}). {counted}"
+    """The caption of the rank correlations on rendered garments; rulers whose medians differ by less than `TIED` are named together."""
+    median = by_ruler(table).dropna()
+    best, worst = median[median > median.max() - TIED], median[median < median.min() + TIED]
+    rho, counted = "median Spearman's rho", f"{extent(table['n'])} garments per shift, {severities + 1} severities; lines: {note}"
+    if len(best) == len(median):
+        return f"No ruler puts rendered garments better in the order of their severity than another ({rho} {span(best)}). {counted}"
+    finding = f"Of the rulers {listed(best.index)} put{'s' if len(best) == 1 else ''} rendered garments best in the order of their severity"
+    return f"{finding}, {listed(worst.index)} worst ({rho} {span(best)} and {span(worst)}). {counted}"
+
+
+def span(values: pd.Series) -> str:
+    """A number, or the least and the greatest where two digits tell them apart."""
+    ends = [f"{value:.2f}" for value in (values.min(), values.max())]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def correlation_seen(table: pd.DataFrame) -> str:
@@ -95,8 +106,8 @@ def severity_seen(progress: pd.DataFrame) -> str:
     middle = min(progress["scale"].unique(), key=lambda scale: (abs(scale - last / 2), scale))
     done = by_ruler(progress[progress["scale"] == middle].dropna(subset=["estimate"]))
     parts = [f"{value:.0%} by {ruler}" for ruler, value in done.items()]
-    text = f"At scale {middle:g} of {last:g} the median slider has done {listed(parts)} of its rise"
-    return f"{text}; an even slider would have {middle / last:.0%}."
+    text = f"At scale {middle:g} of {last:g} the share of the rise that is done, in the median over the shifts, is {listed(parts)}"
+    return f"{text}; even sliders would have {middle / last:.0%}."
 
 
 def moved(summary: pd.DataFrame) -> pd.DataFrame:
@@ -160,8 +171,8 @@ def accuracy(drawn: pd.DataFrame, three: list[str], models: int, counts: pd.Seri
     by_shift = drawn[drawn["ruler"] == NOMINAL].sort_values("scale").groupby("shift")["estimate"]
     fall = (by_shift.first() - by_shift.last()).loc[three]
     finding = f"Over its own slider {three[0]} costs {fall.iloc[0]:.2f} of accuracy and {three[-1]} {fall.iloc[-1]:.2f}"
-    counted = f"mean of {models} classifiers; {extent(counts)} kept trajectories per shift"
-    return f"{finding}; by perceived severity their order may differ. {counted}; grey: the other shifts; intervals: csv"
+    counted = f"Mean of {models} classifiers; {extent(counts)} kept trajectories per shift"
+    return f"{finding}. {counted}; grey: the other shifts; intervals: csv"
 
 
 def accuracy_seen(drawn: pd.DataFrame, three: list[str]) -> str:

@@ -75,7 +75,7 @@ def mistakes_seen(answers: pd.DataFrame) -> str:
     mean, leads = answers.mean(), answers.idxmax(axis=1)
     label = mean.idxmax()
     text = (
-        f"On average {label} attracts most wrong answers, {mean[label]:.0%}; an even row would give each label {1 / answers.shape[1]:.0%}"
+        f"On average {label} attracts most wrong answers, {mean[label]:.0%}; an even row would give each label {1 / answers.shape[1]:.1%}"
     )
     return f"{text}. It leads under {(leads == label).sum()} of {len(leads)} shifts."
 

@@ -6,8 +6,7 @@ Records are those of `method.filtering`; rates are of dropping out-of-class imag
 import numpy as np
 import pandas as pd
 
-from cnslib.plots.captions.words import answered, extremes, interval, listed
-from cnslib.plots.figures import extent
+from cnslib.plots.captions.words import answered, extremes, interval, listed, numbered
 
 
 def labels(outside: pd.Series, labelled: int, shifted: int) -> str:
@@ -56,11 +55,12 @@ def roc_seen(curves: pd.DataFrame, ours: dict[str, dict]) -> str:
 
 
 def passes(sweep: pd.DataFrame, rule: int, *, note: str) -> str:
-    """The caption of the number of tests that must pass: what the benchmark's own rule keeps and drops."""
-    own = sweep[sweep["passes"] == rule].set_index("measure")["estimate"]
-    finding = f"With {rule} tests to pass {own['kept']:.0%} of the trajectories stay, and {own['fpr']:.0%} of the good images go"
-    drawn = sweep[sweep["measure"].isin(["tpr", "fpr", "kept"])]
-    return f"{finding}. {extent(drawn['n'])}; bands: {note}; grey: our rule"
+    """The caption of the number of tests that must pass: what the benchmark's own rule keeps and drops, and of how many of each."""
+    own = sweep[sweep["passes"] == rule].set_index("measure")
+    kept, good = (own.loc[measure, "estimate"] for measure in ("kept", "fpr"))
+    finding = f"With {numbered(rule, 'test')} to pass {kept:.0%} of the trajectories stay, and {good:.0%} of the good images go"
+    bad, fine, whole = (f"{own.loc[measure, 'n']:,}" for measure in ("tpr", "fpr", "kept"))
+    return f"{finding}. n = {bad} images out of class, {fine} in class and {whole} trajectories; bands: {note}; grey: our rule"
 
 
 def passes_seen(sweep: pd.DataFrame) -> str:
@@ -79,9 +79,11 @@ def kept_seen(counts: pd.Series, total: int) -> str:
 def outcomes_seen(shares: pd.DataFrame) -> str:
     """Under how many shifts more is lost than caught at the last scale (rows shift and scale, columns caught, lost, missed)."""
     last = shares.xs(shares.index.get_level_values("scale").max(), level="scale")
-    more, (most, _) = int((last["lost"] > last["caught"]).sum()), extremes(last["lost"], ".0%")
+    more, most = int((last["lost"] > last["caught"]).sum()), last["lost"].max()
     first = f"At the last scale more good images are lost than bad ones caught under {more} of {len(last)} shifts"
-    return f"{first}; most are lost under {most} of all its pictures at that scale."
+    if not most:
+        return f"{first}; none is lost."
+    return f"{first}; most are lost under {listed(last.index[last['lost'] == most])}, {most:.0%} of all pictures of a shift at that scale."
 
 
 def doubtful(by_shift: pd.DataFrame, *, named: float, step: float) -> str:

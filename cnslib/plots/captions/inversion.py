@@ -73,17 +73,17 @@ def samples_seen(accuracy: dict[str, dict]) -> str:
 
 
 def nearest(near: pd.DataFrame, record: dict) -> str:
-    """The caption of the nearest learned scenes."""
-    share = interval(record, ".0%")
+    """The caption of the learned scenes that are nearest to the images by token; `record` is the share nearer to these."""
+    share, own = interval(record, ".0%"), near[near["prompt"] == "in_star"]
     finding = f"The learned scene is nearer than a held-out one for {share} of the images by token; without copying, expect half"
-    return f"{finding}. n = {record['n']} images; distance: median {near['learned'].median():.3f}"
+    return f"{finding}. n = {record['n']} images; distance: median {own['learned'].median():.3f}"
 
 
 def nearest_seen(near: pd.DataFrame) -> str:
-    """The smallest distance, where a copy would be, and how far the same image lies from the held-out scenes."""
+    """The smallest distance of an image by token, where a copy would be, and how far the same image lies from the held-out scenes."""
     own = near[near["prompt"] == "in_star"]
     low = own.loc[own["learned"].idxmin()]
-    text = f"The nearest pair of all is a {low['class']} at distance {low['learned']:.3f} of its learned scene"
+    text = f"Of the images by token one of the class {low['class']} is the nearest to a learned scene, at distance {low['learned']:.3f}"
     return f"{text}; its nearest held-out scene, which nobody learned from, lies at {low['heldout']:.3f}."
 
 

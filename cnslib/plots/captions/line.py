@@ -70,14 +70,17 @@ def slopes_seen(linear: pd.DataFrame, probit: pd.DataFrame) -> str:
 
 
 def effect(row: pd.Series) -> str:
-    """What the interval of a slope (other images) says a shift does to the differences of these classifiers."""
+    """What the interval of a slope (other images) says of the difference that these classifiers have without a shift.
+
+    The slope says how much of it is left. How far apart they stand under the shift, it does not say.
+    """
     if row["high"] < 0:
         return "the shift turns their order round"
     if row["low"] > 1:
         return "the shift spreads these classifiers"
-    return (
-        "the shift draws them together" if row["low"] > 0 and row["high"] < 1 else "what the shift does to their differences is not certain"
-    )
+    if row["low"] > 0 and row["high"] < 1:
+        return "less than their difference without a shift remains"
+    return "how much of their difference without a shift remains is not certain"
 
 
 def tests(table: pd.DataFrame, counts: pd.Series, *, alpha: float) -> str:
@@ -120,7 +123,7 @@ def gain_seen(gains: pd.DataFrame, pool: list[str]) -> str:
     text = f"{above} of {len(own)} classifiers stand surely above the line of all, {below} surely below"
     taught = own.reindex(pool).dropna(subset=["estimate"])
     familiar = listed(f"{name} {interval(row, '+.2f')}" for name, row in taught.iterrows())
-    return f"{text}. Those that learned from the pictures that taught the generator: {familiar}."
+    return f"{text}. Those of the generator's pool: {familiar}."
 
 
 def gain_map(table: pd.DataFrame, counts: pd.Series, *, note: str) -> str:
@@ -172,15 +175,16 @@ def size(partial: pd.DataFrame, *, note: str) -> str:
     values = listed(f"{row['estimate']:.2f} ({row['family']})" for _, row in last.iterrows())
     finding = f"At equal ID accuracy, size and OOD accuracy correlate by {values} at the last scale"
     counted = f"n = {own['n'].max()} trajectories of all shifts; size: logarithm of the number of weights"
-    return f"{finding}. {counted}; bars: {note}"
+    return f"{finding}. {counted}; bars: {note}; with the noise of ID accuracy, so too short"
 
 
 def size_seen(partial: pd.DataFrame) -> str:
     """How many of the partial correlations over all shifts leave out zero; the noise of ID accuracy keeps that from being certain."""
     above, below = certain(own := partial[partial["shift"] == ALL])
     if above + below == 0:
-        return f"All {len(own)} bars hold zero: no effect of size is certain here."
-    return f"Of {len(own)} bars {above} lie above zero and {below} below, the others hold zero. All have the noise of ID accuracy in them."
+        return "No bar leaves out zero: no effect of size is certain here."
+    counts = f"Bars above zero: {above} of {len(own)}; below zero: {below}; with zero inside: {len(own) - above - below}"
+    return f"{counts}. All have the noise of ID accuracy in them, and such intervals hold the truth too rarely."
 
 
 def partial_seen(correlation: pd.DataFrame) -> str:

@@ -28,14 +28,18 @@ def partial(table: pd.DataFrame, said: float, *, confidence: float, starts: int)
     """The caption of the partial correlation by what could be meant."""
     near = table.loc[(table["estimate"] - said).abs().idxmin()]
     finding = f"Of what could be meant, '{near['accuracy']}' comes closest to the printed {said}: {near['estimate']:+.2f}"
-    return f"{finding}. n = 5 models; bars: {confidence:.0%} of {starts:,} roundings; lines: extremes of all roundings"
+    size = f"Size: log2 of the parameters; with their number itself it is {near['counted']:+.2f}"
+    return (
+        f"{finding}. {size}. {extent(table['n'])} models; bars: {confidence:.0%} of {starts:,} roundings; lines: extremes of all roundings"
+    )
 
 
 def partial_seen(table: pd.DataFrame, said: float) -> str:
     """How many readings have the printed sign, and in whose bars and in whose extremes the printed number lies."""
     sign = (table["estimate"] * said > 0).sum()
     bars, ends = (table[(table[low] <= said) & (said <= table[high])]["accuracy"] for low, high in (("low", "high"), ("least", "most")))
-    text = f"{sign} of {len(table)} readings have the sign of the printed {said}. It lies within the bars of: {listed(bars)}"
+    first = f"{sign} of {len(table)} readings {'has' if sign == 1 else 'have'} the sign of the printed {said}"
+    text = f"{first}. It lies within the bars of: {listed(bars)}"
     return f"{text}; and within the extremes of {len(ends)} of {len(table)}."
 
 

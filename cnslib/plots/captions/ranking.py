@@ -5,7 +5,7 @@ Tables are those of `stats.ranking`; `note` says what the intervals are about.
 
 import pandas as pd
 
-from cnslib.plots.captions.words import extremes, interval, listed
+from cnslib.plots.captions.words import extremes, interval, listed, numbered
 from cnslib.plots.figures import extent
 from cnslib.stats.accuracy import ALL
 
@@ -92,9 +92,12 @@ def agreement_seen(table: pd.DataFrame) -> str:
 def paper_seen(table: pd.DataFrame) -> str:
     """At how many scales the published tau lies above our whole interval, and at how many below it; a row per scale."""
     above, below = (table["published"] > table["high"]).sum(), (table["published"] < table["low"]).sum()
-    text = f"The published tau lies above our whole interval at {above} of {len(table)} scales, and below it at {below}"
-    faster = "our order fades faster" if above > below else "our order lasts longer" if below > above else "neither order fades faster"
-    return f"{text}: where it does, {faster}." if above or below else f"{text}: neither order surely fades faster."
+    text = f"Of {numbered(len(table), 'scale')}, the published tau lies above our whole interval at {above or 'none'}"
+    text = f"{text} and below it at {below or 'none'}"
+    if above and below:
+        return f"{text}: our order fades faster at the first and lasts longer at the second."
+    said = "where it lies above, our order fades faster" if above else "where it lies below, our order lasts longer"
+    return f"{text}: {said if above or below else 'neither order surely fades faster'}."
 
 
 def told_seen(told: pd.DataFrame) -> str:
@@ -123,7 +126,7 @@ def answer(table: pd.DataFrame, wide: dict, alone: pd.Series, flips: pd.DataFram
     value = f"{end['estimate']:.2f} ({end['low']:.2f} to {end['high']:.2f}; for other classes {wide['low']:.2f} to {wide['high']:.2f})"
     lead = "No, it changes" if end["high"] < 1 else "A change is not certain"
     agree = f"Kendall's tau of the order at scale {last:g} with that at scale {first:g} is {value}"
-    agree = f"{agree}, {interval(alone)} without classifiers that know the generator's pictures"
+    agree = f"{agree}, {interval(alone)} without the classifiers of the generator's pool"
     certain = (
         f"each pair by itself, {sure} of {len(flips)} change places in over {SURE:.0%} of the resamples, {safe} keep their order as surely"
     )

@@ -8,6 +8,7 @@ from cnslib.plots.captions.words import extremes, listed
 from cnslib.plots.figures import extent
 
 ALWAYS = 0.75  # a rise in fewer of the steps to some scale is no plain yes
+NAMED = 6  # equal steps, at most, that a sentence names
 RISES = "the alignment with the shift rises in"
 
 
@@ -45,10 +46,18 @@ def loss(remaining: pd.DataFrame) -> str:
 def steps_seen(steps: pd.DataFrame) -> str:
     """How often the alignment rises in the steps to each scale, and where least (shift, scale, rises)."""
     by_scale = steps.groupby("scale")["rises"].mean()
-    (shift, scale), share = (own := steps.groupby(["shift", "scale"])["rises"].mean()).idxmin(), own.min()
     each = listed(f"{value:.0%} ({scale:g})" for scale, value in by_scale.items())
-    least = f"Least often it does in the step to {scale:g} under {shift} ({share:.0%})"
-    return f"Share of the steps in which the alignment rises, by the scale reached: {each}. {least}."
+    return f"Share of the steps in which the alignment rises, by the scale reached: {each}. {fewest(steps)}."
+
+
+def fewest(steps: pd.DataFrame) -> str:
+    """The steps in which the alignment rises least often: all of the equal ones by name, or how many they are where they are many."""
+    own = steps.groupby(["scale", "shift"])["rises"].mean()
+    low = own[own == own.min()]
+    if len(low) > NAMED:
+        return f"The least share of a shift and a step, {own.min():.0%}, is that of {len(low)} of {len(own)}"
+    places = [f"to {scale:g} under {listed(part.index.get_level_values('shift'))}" for scale, part in low.groupby("scale")]
+    return f"Least often it does in the step {' and '.join(places)} ({own.min():.0%})"
 
 
 def pilot(best: pd.DataFrame, used: pd.Series) -> str:

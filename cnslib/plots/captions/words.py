@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from cnslib.core.settings.method import ABOUT, Bootstrap
 from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES
 
 
@@ -29,6 +30,12 @@ def listed(names: Iterable[str]) -> str:
 def numbered(count: int, noun: str) -> str:
     """A number of things, as in "3 tests" or "1 test"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def both_notes(drawn: dict[str, Bootstrap]) -> str:
+    """What the intervals of a number from two benchmarks are about, each of which resamples in its own way; by what is resampled."""
+    about = [f"{name}: {ABOUT[own.target]}" for name, own in drawn.items()]
+    return f"{next(iter(drawn.values())).confidence:.0%} intervals ({'; '.join(about)})"
 
 
 def chance(share: float) -> str:

@@ -29,7 +29,7 @@ from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier, load
 from cnslib.plots.captions import words
 from cnslib.stats import accuracy, bootstrap, ranking
-from cnslib.stats.accuracy import ALL, Outcomes, Shares, over_images, tabulate
+from cnslib.stats.accuracy import ALL, Outcomes, Shares, falls, paired
 
 NAME = {"sampler": pa.Column(str)}
 answers_schema = tables.schema(
@@ -41,6 +41,7 @@ looks_schema = tables.schema(
 )
 pictures_schema = tables.schema(["sampler", *tables.KEY], {**NAME, **tables.IDENTITY, "image": pa.Column(object)})
 Pictures = UInt8[np.ndarray, "scales height width 3"]
+Rates = Float[np.ndarray, "rows groups models scales"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,19 +213,28 @@ def beside_reference(gap: pd.DataFrame, curve: pd.DataFrame, reference: str) -> 
 
 def differences(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
     """Mean accuracy of each sampler's images minus that of the reference's, paired; columns as those of `curves`."""
-    base = shares[reference].samples.mean(2, keepdims=True)
-    others = {name: one for name, one in shares.items() if name != reference}
+    others = [name for name in shares if name != reference]
     parts = [
-        tabulate(base - one.samples.mean(2, keepdims=True), one, one.bins, models=["difference"]).assign(sampler=name)
-        for name, one in others.items()
+        paired(right_more, shares[name], shares[reference], bins=shares[name].bins, models=["difference"]).assign(sampler=name)
+        for name in others
     ]
     return pd.concat(parts, ignore_index=True).drop(columns="model")
 
 
+def right_more(first: Rates, second: Rates) -> Rates:
+    """By how much the second error rates exceed the first, averaged over the models."""
+    return (second - first).mean(2, keepdims=True)
+
+
 def drop_differences(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
     """Accuracy drop at the last scale (mean over the models, all shifts) of each sampler minus the reference's, as records."""
-    drops = {name: overall(one)[..., -1].mean(1) - overall(one)[..., 0].mean(1) for name, one in shares.items()}
-    return {name: over_images(drop - drops[reference], shares[name]) for name, drop in drops.items() if name != reference}
+    tables = {name: paired(falls_more, one, shares[reference], bins=one.bins[-1:], models=["drop"]) for name, one in shares.items()}
+    return {name: bootstrap.records(table, "shift")[ALL] for name, table in tables.items() if name != reference}
+
+
+def falls_more(first: Rates, second: Rates) -> Rates:
+    """By how much the first error rates rise more than the second from the first scale to the last, averaged over the models."""
+    return (falls(first) - falls(second))[..., -1:].mean(2, keepdims=True)
 
 
 def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:

@@ -73,9 +73,9 @@ def without_few(table: pd.DataFrame, rows: pd.DataFrame, *, settings: Bootstrap)
 
 
 def readings(points: pd.DataFrame) -> pd.DataFrame:
-    """The bisected failures with what one would read: Eq. 3 on the grid, the middle of its cell, and the bisected centre.
+    """The bisected failures with what one would read: the grid's first wrong scale, the middle of its cell, and the bisected centre.
 
-    `delay` is Eq. 3 minus centre, `bias` middle minus centre; `place` is where in its cell the failure lies, from 0 to 1.
+    `delay` is the grid's minus the centre, `bias` middle minus centre; `place` is where in its cell the failure lies, from 0 to 1.
     """
     rows = points[bracketed(points)].copy()
     rows["middle"], rows["centre"] = (rows["grid_after"] + rows["grid_until"]) / 2, (rows["after"] + rows["until"]) / 2
@@ -93,7 +93,7 @@ def mean_scale(failures: Shares, *, centred: bool) -> Means:
     """Mean failure scale of each model over all shifts, with its resamples; who never fails counts with the last scale.
 
     It is the area under the survival curve up to the last scale (the restricted mean). `centred` puts a failure between two
-    scales in their middle; otherwise it counts with the upper one (Eq. 3).
+    scales in their middle; otherwise it counts with the upper one, as the grid reads it.
     """
     upper = np.array([float(b) for b in failures.bins if b != NEVER])
     lower = np.concatenate([upper[:1], upper[:-1]])
@@ -241,19 +241,19 @@ def delays(points: pd.DataFrame, *, settings: Bootstrap) -> dict[str, pd.DataFra
 
 
 def mean_scales(grid: Shares, fine: Shares) -> dict[str, Means]:
-    """`mean_scale` in the three readings, by name, and how Eq. 3 and the middle differ from the bisected one."""
+    """`mean_scale` in the three readings, by name, and how the grid and the middle differ from the bisected one."""
     means = {name: mean_scale(shares, centred=centred) for name, (shares, centred) in ways(grid, fine).items()}
-    return means | {f"{name} minus bisected": means[name] - means["bisected"] for name in ("Eq. 3", "middle")}
+    return means | {f"{name} minus bisected": means[name] - means["bisected"] for name in ("grid", "middle")}
 
 
 def ways(grid: Shares, fine: Shares) -> dict[str, tuple[Shares, bool]]:
     """The three readings of a failure: its shares, and whether it lies in the middle between its scales."""
-    return {"Eq. 3": (grid, False), "middle": (grid, True), "bisected": (fine, True)}
+    return {"grid": (grid, False), "middle": (grid, True), "bisected": (fine, True)}
 
 
 def medians(grid: Shares, fine: Shares) -> pd.DataFrame:
-    """Median failure scales per shift and model in three readings (Eq. 3, interpolated, bisected), infinite where none is reached."""
-    parts = {"Eq. 3": failure.median_scale(grid), "interpolated": median_interpolated(grid), "bisected": failure.median_scale(fine)}
+    """Median failure scales per shift and model in three readings (grid, interpolated, bisected), infinite where none is reached."""
+    parts = {"grid": failure.median_scale(grid), "interpolated": median_interpolated(grid), "bisected": failure.median_scale(fine)}
     return pd.concat({name: part.set_index(["shift", "model"])["estimate"] for name, part in parts.items()}, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Continuous failure points: bisects the slider scale between the last right and the first wrong scale of the grid (Eq. 3, refined).
+"""Continuous failure points (Eq. 3): bisects the slider scale between the last right and the first wrong scale of the grid.
 
 All classifiers bisect the same trajectory together. Each asks for the middle of its own bracket; the pictures are shared.
 """

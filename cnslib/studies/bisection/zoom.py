@@ -162,7 +162,7 @@ def survival_boxes(axes: Axes, table: pd.DataFrame) -> None:
     scales, shares = coarse["scale"].to_numpy(), coarse["estimate"].to_numpy()
     for left, right, high, low in zip(scales[:-1], scales[1:], shares[:-1], shares[1:], strict=True):
         axes.add_patch(Rectangle((left, low), right - left, high - low, facecolor="0.8", edgecolor="none", zorder=0))
-    axes.step(scales, shares, where="post", color=GREY, linewidth=1, label="grid (Eq. 3)")
+    axes.step(scales, shares, where="post", color=GREY, linewidth=1, label="grid")
     axes.plot(scales, shares, "o", color=GREY, markersize=3)
     color = sns.color_palette("colorblind")[0]
     axes.fill_between(fine["scale"], fine["low"], fine["high"], step="post", color=color, alpha=0.1, linewidth=0)

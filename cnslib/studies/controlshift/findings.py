@@ -125,10 +125,14 @@ def findings(errors: Shares, slopes: Shares, sets: Shares, *, least: float) -> d
 
 
 def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
-    """Our numbers beside the paper's statements (id, finding, quantity, published, tolerance): a number, "above 0" or "about 0"."""
+    """Our numbers beside the paper's statements (id, finding, quantity, published, tolerance): a number, "above 0" or "about 0".
+
+    A statement that `unmeasured` gives a reason for gets no verdict.
+    """
     table = published.set_index("id").loc[list(found)]
     own = table[["finding", "quantity"]].join(pd.DataFrame(found).T)
-    return verdicts.beside(own, table["published"], tolerance=table["tolerance"].fillna(0.0))
+    judged = verdicts.beside(own, table["published"], tolerance=table["tolerance"].fillna(0.0))
+    return verdicts.set_aside(judged, table["unmeasured"])
 
 
 def levels(errors: Shares, slopes: Shares) -> pd.DataFrame:
@@ -161,11 +165,13 @@ def learned_words(errors: Shares, least: float, chance: float) -> str:
 
 
 def tally(own: pd.DataFrame, everybody: pd.DataFrame, left: list[str]) -> str:
-    """What became of the tests, of how many claims, and how many hold when those classifiers that learned nothing take part, too."""
+    """What became of the tests, of how many claims, which got no verdict, and how many hold when those that learned nothing take part."""
     against = own.loc[own["verdict"] == verdicts.OPPOSITE, "finding"]
     same = f"; the opposite ones contradict {against.nunique()} of the claims" if against.duplicated().any() else ""
     tests, told = numbered(len(own), "test"), numbered(own["finding"].nunique(), "claim")
-    said = f"{tests} of {told} of the paper: {verdicts.counted(own['verdict'])}{same}"
+    unmeasured = own.loc[own["verdict"] == verdicts.UNMEASURED, "finding"].unique()
+    none = f"; without a verdict: that {listed(unmeasured)}" if len(unmeasured) else ""
+    said = f"{tests} of {told} of the paper: {verdicts.counted(own['verdict'])}{same}{none}"
     held = int(everybody["verdict"].isin(verdicts.CONFIRMED).sum())
     return f"{said}; with {listed(left)}, who learned nothing, {held} hold" if left else said
 
@@ -187,9 +193,9 @@ def drop_words(errors: Shares, models: list[str]) -> str:
 
 
 def loss_words(results: dict[str, dict]) -> str:
-    """How much accuracy the classifiers lose at the last step, and whether truncation, the paper's strongest, costs most or least."""
+    """How much accuracy is lost at the last step without augmentation, and whether truncation, the paper's hardest, costs most or least."""
     lost, *ahead = (results[name] for name in ("decline", "strongest_extend", "strongest_overlap"))
-    said = f"At the last step classifiers lose {interval(lost)} of accuracy (n = {lost['n']})"
+    said = f"At the last step classifiers trained without augmentation lose {interval(lost)} of accuracy (n = {lost['n']})"
     if np.isnan([record["estimate"] for record in ahead]).any():
         return said
     if all(record["high"] < 0 for record in ahead):

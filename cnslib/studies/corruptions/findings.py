@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Float, UInt8
 
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.method import ABOUT, Bootstrap
+from cnslib.core.settings.method import Bootstrap
 from cnslib.plots.captions.words import interval
 from cnslib.stats import accuracy, bootstrap, ranking, verdicts
 from cnslib.stats.accuracy import ALL, MEAN, Shares
@@ -153,21 +153,19 @@ def extremes(means: dict[str, pd.DataFrame], left_out: dict[str, list[str]]) -> 
     return f"{best}. {', '.join(each)}"
 
 
-def both_notes(drawn: Bootstrap, real: Bootstrap) -> str:
-    """What the intervals of numbers from two benchmarks are, where each resamples in its own way."""
-    about = f"trajectories: {ABOUT[drawn.target]}; real pictures: {ABOUT[real.target]}"
-    return f"lines: {real.confidence:.0%} intervals ({about})"
+def movers(changes: pd.DataFrame, *, confidence: float) -> str:
+    """How many classifiers stand elsewhere for certain under corruptions than under sliders, who moves most, and what luck would give.
 
-
-def movers(changes: pd.DataFrame) -> str:
-    """How many classifiers stand elsewhere for certain under corruptions than under sliders, and who moves most."""
+    `confidence` is that of the intervals, which stand alone.
+    """
     certain = changes[(changes["low"] > 0) | (changes["high"] < 0)]
     stand = "stands" if len(certain) == 1 else "stand"
     first = f"{len(certain)} of {len(changes)} classifiers surely {stand} at another place under corruptions than under sliders"
+    luck = f"of {len(changes)} intervals that stand alone, {len(changes) * (1 - confidence):.1f} would leave out zero by luck"
     if certain.empty:
-        return first
+        return f"{first}; {luck}"
     most = certain.loc[certain["estimate"].abs().idxmax()]
-    return f"{first}, most of all {most['model']} ({most['estimate']:+.0f} places)"
+    return f"{first}, most of all {most['model']} ({most['estimate']:+.0f} places); {luck}"
 
 
 def mean_ratios(errors: Shares, *, reference: str) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame], dict[str, list[str]]]:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from cnslib.stats.accuracy import Shares
 from cnslib.stats.bootstrap import NIL
 from cnslib.studies.denoiser import diffusion_classifier
 from cnslib.studies.denoiser.diffusion_classifier import Judge
+
+Rates = Float[np.ndarray, "rows groups models scales"]
 
 
 def model(loss: str) -> str:
@@ -130,20 +133,20 @@ def rivals(answers: pd.DataFrame, wanted: pd.DataFrame) -> pd.DataFrame:
 
 def lead(errors: Shares, *, reference: str) -> pd.DataFrame:
     """How much more accuracy the reference loses than each other model on the same images, averaged over the scales as in Table 5."""
-    behind = behind_reference(errors, reference).mean(-1, keepdims=True)
-    return without(accuracy.tabulate(behind, errors, [0]), reference)
+    behind = behind_reference(errors, reference)
+    return without(accuracy.paired(lambda rates: behind(rates).mean(-1, keepdims=True), errors, bins=[0]), reference)
 
 
 def widening(errors: Shares, *, reference: str) -> pd.DataFrame:
     """How much the reference's lead in accuracy drop grows from the first scale above 0 to the last one (Fig. 14)."""
     behind = behind_reference(errors, reference)
-    return without(accuracy.tabulate(behind[..., [-1]] - behind[..., [1]], errors, [0]), reference)
+    return without(accuracy.paired(lambda rates: behind(rates)[..., [-1]] - behind(rates)[..., [1]], errors, bins=[0]), reference)
 
 
-def behind_reference(errors: Shares, reference: str) -> Float[np.ndarray, "resamples+1 groups models scales"]:
-    """Accuracy drop of the reference minus that of each model, in every resample: paired, since all see the same images."""
-    drops = axes.drops(errors)
-    return drops[:, :, [accuracy.model_index(errors, reference)]] - drops
+def behind_reference(errors: Shares, reference: str) -> Callable[[Rates], Rates]:
+    """Accuracy drop of the reference minus that of each model, of given error rates: paired, since all see the same images."""
+    place = accuracy.model_index(errors, reference)
+    return lambda rates: accuracy.falls(rates)[:, :, [place]] - accuracy.falls(rates)
 
 
 def without(table: pd.DataFrame, reference: str) -> pd.DataFrame:
@@ -273,7 +276,8 @@ def margins(answers: pd.DataFrame, chosen: pd.DataFrame, *, settings: Denoiser) 
 def published(errors: Shares, printed: pd.DataFrame, *, reference: str) -> pd.DataFrame:
     """The paper's average drops and their differences beside ours: ours with n and interval, published, difference, rule, verdict.
 
-    `printed` has the columns model (the paper's), counterpart (ours) and drop; the first row is the diffusion classifier.
+    `printed` has the columns model (the paper's), counterpart (ours) and drop; the first row is the diffusion classifier. The drops are
+    levels over other scales and have no direction; the differences are seen from 0.
     """
     drop = axes.average_drop(errors).query("shift == @accuracy.ALL").set_index("model")
     ahead = lead(errors, reference=reference).query("shift == @accuracy.ALL").set_index("model")
@@ -283,4 +287,4 @@ def published(errors: Shares, printed: pd.DataFrame, *, reference: str) -> pd.Da
     for row in others.itertuples():
         rows.append({"what": f"{first['model']} minus {row.model}", **ahead.loc[row.counterpart], "published": first["drop"] - row.drop})
     table = pd.DataFrame(rows)[["what", "n", "estimate", "low", "high", "published"]]
-    return verdicts.beside(table, table["published"])
+    return verdicts.beside(table, table["published"], null=[None] * len(known) + [0.0] * len(others))

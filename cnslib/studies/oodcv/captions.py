@@ -117,8 +117,9 @@ def looked_up_seen(table: pd.DataFrame) -> str:
     `table` as `claims.of_reference` gives it.
     """
     out = (table["true"] < table["low"]) | (table["true"] > table["high"])
-    kept = [f"{short(name)} ({interval(row)}, true {row['true']:.2f})" for name, row in table[~out].iterrows()]
-    missed = [f"{short(name)} ({interval(row)}, true {row['true']:.2f})" for name, row in table[out].iterrows()]
+    kept, missed = (
+        [f"{short(name)} ({interval(row, '.3f')}, true {row['true']:.3f})" for name, row in table[side].iterrows()] for side in (~out, out)
+    )
     first = f"The looked-up severity holds the true mean under {listed(kept)}, and leaves it out under {listed(missed)}."
     return f"{first} {bend_seen(table[out])}" if missed else first
 

@@ -41,7 +41,8 @@ def validation(settings: Published) -> Finding:
     special, others = gap[list(MISTREATED)], gap.drop(list(MISTREATED)).abs()
     paper = " and ".join(f"{value:.1f} %" for value in both.loc[list(MISTREATED), "accuracy_percent"])
     ours = " and ".join(f"{value:.1f} %" for value in both.loc[list(MISTREATED), "accuracy_percent_timm"])
-    numbers = {"gap": -special.min(), "other": -special.max(), "most": others.max(), "models": len(others)}
+    first, second = -special
+    numbers = {"first": first, "second": second, "most": others.max(), "models": len(others)}
     return Finding(paper, f"{ours} (timm)", bool(special.abs().min() > others.max()), None, numbers)
 
 
@@ -142,8 +143,11 @@ def partial_correlation(settings: Published) -> Finding:
     p = rounding.p_value(said, line["n"])
     usual, all_of_them = (f"{line[low]:+.2f} to {line[high]:+.2f}" for low, high in (("low", "high"), ("least", "most")))
     ours = f"{line['estimate']:+.2f}; {settings.bootstrap.confidence:.0%} of roundings {usual}, all {all_of_them}"
-    numbers = {"p": p, "below": line["below"], "needed": rounding.models_needed(said, alpha), "n": line["n"]}
+    below = int(line["below"])
+    reach = f"{below or 'None'} of {settings.starts:,} roundings {'reach' if below > 1 else 'reaches'}"
+    numbers = {"p": p, "reach": reach, "needed": rounding.models_needed(said, alpha), "n": int(line["n"])}
     numbers |= {"drop": drop["estimate"], "drop_low": drop["low"], "drop_high": drop["high"]}
+    numbers |= {name: drop[name] for name in ("counted", "counted_low", "counted_high")}
     numbers["fits"] = "contains" if drop["low"] <= said <= drop["high"] else "leaves out"
     return Finding(f"{said:+.3f}, significant", ours, not line["low"] <= said <= line["high"], bool(p < alpha), numbers)
 

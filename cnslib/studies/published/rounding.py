@@ -74,16 +74,19 @@ def draws(model: str, count: int, generator: np.random.Generator) -> Float[np.nd
 
 
 def partial(size: np.ndarray, ood: np.ndarray, own: np.ndarray) -> tuple[float, float]:
-    """Partial correlation of log size and OOD accuracy given ID accuracy, and its p value, by least squares (statsmodels)."""
-    result = sm.OLS(ood, np.column_stack([np.log2(size), own, np.ones(len(size))])).fit()
+    """Partial correlation of size and OOD accuracy given ID accuracy, and its p value, by least squares (statsmodels)."""
+    result = sm.OLS(ood, np.column_stack([size, own, np.ones(len(size))])).fit()
     t = result.tvalues[0]
     return float(t / np.sqrt(t**2 + result.df_resid)), float(result.pvalues[0])
 
 
-def correlation(point: Float[np.ndarray, "3models"]) -> float:
-    """The same correlation for sizes, OOD accuracies and ID accuracies in one vector, from residuals."""
+def correlation(point: Float[np.ndarray, "3models"], measure: Callable[[np.ndarray], np.ndarray] = np.log2) -> float:
+    """The same correlation for numbers of parameters, OOD accuracies and ID accuracies in one vector, from residuals.
+
+    `measure` makes a size of the number of parameters.
+    """
     size, ood, own = point.reshape(3, -1)
-    columns = np.stack([np.log2(size), ood, own])
+    columns = np.stack([measure(size), ood, own])
     x, y, z = columns - columns.mean(1, keepdims=True)
     x, y = x - (x @ z) / (z @ z) * z, y - (y @ z) / (z @ z) * z
     return float(x @ y / np.sqrt(max((x @ x) * (y @ y), 1e-30)))
@@ -104,8 +107,9 @@ def extremes(function: Callable[[np.ndarray], float], low: np.ndarray, high: np.
 def correlations(*, starts: int, confidence: float, seed: int) -> pd.DataFrame:
     """Partial correlation of size for DeiT3 and what rounding allows, for each of `outcomes` given ID accuracy.
 
-    `low` and `high` are quantiles over `starts` evenly drawn tables that round to the printed ones, `least` and `most` the extremes;
-    `below` is the share of the draws at or below the printed value. n counts models.
+    Size is the logarithm to base 2 of the number of parameters; `counted` is the value with that number itself, and `counted_low` and
+    `counted_high` are its quantiles. `low` and `high` are quantiles over `starts` evenly drawn tables that round to the printed ones,
+    `least` and `most` the extremes; `below` is the number of draws at or below the printed value. n counts models.
     """
     table, generator = family(), np.random.default_rng(seed)
     said = float(published.facts("cns_text")["partial_correlation"])
@@ -114,14 +118,18 @@ def correlations(*, starts: int, confidence: float, seed: int) -> pd.DataFrame:
     drawn = [values + half * generator.uniform(-1, 1, (starts, len(values))) for values, half in ((size, HALF_MILLION), (own, HALF_ID))]
     rows = []
     for title, weights in outcomes().items():
-        r, p = partial(size, table[list(SCALES)].to_numpy() @ weights, own)
-        many = np.array([correlation(np.concatenate(point)) for point in zip(drawn[0], cells @ weights, drawn[1], strict=True)])
+        ood, points = table[list(SCALES)].to_numpy() @ weights, np.concatenate([drawn[0], cells @ weights, drawn[1]], axis=1)
+        r, p = partial(np.log2(size), ood, own)
+        many, plain = (np.array([correlation(point, measure) for point in points]) for measure in (np.log2, np.asarray))
         ends = np.array([bounds(model, weights) for model in table.index]).T
         box = [np.concatenate([size + sign * HALF_MILLION, end, own + sign * HALF_ID]) for sign, end in zip((-1, 1), ends, strict=True)]
         least, most = extremes(correlation, *box, starts=starts, seed=seed)
-        low, high = np.quantile(many, [(1 - confidence) / 2, (1 + confidence) / 2])
-        row = {"accuracy": title, "n": len(table), "estimate": r, "low": low, "high": high, "p": p}
-        rows.append({**row, "least": least, "most": most, "below": (many <= said).mean()})
+        (low, counted_low), (high, counted_high) = (
+            np.quantile([many, plain], q, axis=1) for q in ((1 - confidence) / 2, (1 + confidence) / 2)
+        )
+        row = {"accuracy": title, "n": len(table), "estimate": r, "low": low, "high": high, "p": p, "least": least, "most": most}
+        counted = {"counted": partial(size, ood, own)[0], "counted_low": counted_low, "counted_high": counted_high}
+        rows.append(row | {"below": int((many <= said).sum())} | counted)
     return pd.DataFrame(rows)
 
 

@@ -8,8 +8,9 @@ from cnslib.core.settings.studies import NETWORKS
 from cnslib.plots.captions.words import certain, interval, listed
 from cnslib.stats import verdicts
 from cnslib.studies.scenarios.subjects import Subject
+from cnslib.studies.segmentation.masks import ON_BACKGROUND
 
-BACKGROUNDS = {"random background": "another background", "segmented": "none at all"}
+BACKGROUNDS = {"random background": "a random background", "segmented": "none at all"}
 
 
 def maps(rows: pd.DataFrame, own: Subject, overlap: float) -> str:
@@ -44,20 +45,23 @@ def apart(excess: pd.DataFrame) -> str:
 
 
 def looking(excess: pd.DataFrame, changes: pd.DataFrame) -> str:
-    """The same, and what another background and none at all do to the share on the garment (`changes` from that on originals)."""
+    """The same, and what a random background and none at all do to the share on the garment (`changes` from that on originals)."""
     own = changes.set_index("scenario")
     moved = [f"{interval(own.loc[name], '+.2f')} by {what}" for name, what in BACKGROUNDS.items()]
     return f"{apart(excess)}; the share on it changes {listed(moved)}"
 
 
 def moved(changes: pd.DataFrame) -> str:
-    """What the two backgrounds say of the question: one that draws looks away, and a black one that gives them back."""
+    """What backgrounds say of the question: a random one that draws looks away, a black one that gives them back, and the others."""
     other, black = (changes.set_index("scenario").loc[name] for name in BACKGROUNDS)
     took = (
         "draws looks away from it" if other["high"] < 0 else "draws looks to it" if other["low"] > 0 else "is not shown to draw looks away"
     )
     back = "gives them back" if black["low"] > 0 else "takes more away" if black["high"] < 0 else "is not shown to give any back"
-    return f"another background {took} ({interval(other, '+.2f')} of the share on it), a black one {back} ({interval(black, '+.2f')})"
+    said = f"a random background {took} ({interval(other, '+.2f')} of the share on it), a black one {back} ({interval(black, '+.2f')})"
+    rest = changes[changes["scenario"].isin(set(ON_BACKGROUND) - set(BACKGROUNDS))]
+    towards, away = certain(rest)
+    return f"{said}; of {len(rest)} other changed backgrounds {towards} surely draw looks to it, {away} surely away" if len(rest) else said
 
 
 def photographs(table: pd.DataFrame, area: dict) -> str:

@@ -201,6 +201,7 @@ SCENARIOS = {  # as Table 3 calls them
     "segmented_image": "segmented",
     "generated_background": "drawn background",
 }
+NOT_SIGNIFICANT = "ns"  # as Table 3 calls it
 MODELS = {"pspnet_r50-d8": "PSPNet", "fpn_r50": "FPN"}  # beside DeepLabV3Plus, which is the table's reference
 KEYS = ["model", *tables.KEY]
 Values = Float[np.ndarray, "trajectories models scales"]
@@ -321,13 +322,15 @@ def by_training(shares: Shares, trained: dict[str, list[str]]) -> pd.DataFrame:
 def table3(found: pd.DataFrame) -> pd.DataFrame:
     """Our coefficients of the garments' IoU beside the published ones of the accuracy of segmentation: rule and verdict on the side of 0.
 
-    The two are not the same quantity, so their sizes are not compared.
+    The two are not the same quantity, so their sizes are not compared; a coefficient that is printed as not significant claims no side.
     """
-    rows = published.read("ximagenet12_table3").query("task == 'segmentation'").set_index("variable")["estimate"]
-    printed = {ours: rows[f"Image Scenario[{theirs}]"] for theirs, ours in SCENARIOS.items()}
-    printed |= {ours: rows[f"Model Name[{theirs}]"] for theirs, ours in MODELS.items()}
-    theirs = found["name"].map(printed)
-    return verdicts.beside(found.assign(table_3=theirs), np.where(theirs > 0, "above 0", "below 0")).drop(columns="difference")
+    named = {f"Image Scenario[{theirs}]": ours for theirs, ours in SCENARIOS.items()}
+    named |= {f"Model Name[{theirs}]": ours for theirs, ours in MODELS.items()}
+    rows = published.read("ximagenet12_table3").query("task == 'segmentation' and variable in @named")
+    printed = rows.set_index(rows["variable"].map(named)).loc[found["name"]]
+    sides = (printed["estimate"] > 0).map({True: "above 0", False: "below 0"}).mask(printed["summary"] == NOT_SIGNIFICANT)
+    judged = verdicts.beside(found.assign(table_3=printed["estimate"].to_numpy()), sides).drop(columns="difference")
+    return verdicts.set_aside(judged, printed["summary"].map({NOT_SIGNIFICANT: "printed as not significant"}))
 
 
 def miou_beside(rows: pd.DataFrame, path: Path) -> pd.DataFrame:

@@ -4,13 +4,13 @@ import pandas as pd
 
 from cnslib.plots.captions.words import interval, listed
 from cnslib.stats import verdicts
-from cnslib.studies.validation.screening import ALONE, LABELS, NONE
+from cnslib.studies.validation.screening import ALONE, FILTER, LABELS, NONE
 
 COIN = 0.5  # the area under the curve of a guess, and what it finds or drops
 OPENINGS = {
-    verdicts.SAME: "Yes, results come closer to the labels with the filter than without one",
-    verdicts.OPPOSITE: "No, results lie further from the labels with the filter than without one",
-    verdicts.UNDECIDED: "Undecided, whether results come closer to the labels with the filter or without one",
+    verdicts.SAME: "Yes, results come closer to the labels with a filter by the paper's recipe than without one",
+    verdicts.OPPOSITE: "No, results lie further from the labels with a filter by the paper's recipe than without one",
+    verdicts.UNDECIDED: "Undecided, whether results come closer to the labels with a filter by the paper's recipe or without one",
 }
 
 
@@ -29,11 +29,12 @@ def honest_part(quality: pd.DataFrame) -> str:
 
 
 def rule_told(quality: pd.DataFrame, rule: str, part: str) -> str:
-    """What a rule finds and what it drops on one part, beside CLIP alone."""
+    """What a rule finds and what it drops on one part, beside CLIP alone and the filter of notebook 04."""
     rows = quality[quality["part"] == part].set_index(["rule", "measure"])["estimate"]
-    own, alone = ([rows[name, measure] for measure in ("tpr", "fpr")] for name in (rule, ALONE))
+    own, *others = ([rows[name, measure] for measure in ("tpr", "fpr")] for name in (rule, ALONE, FILTER))
     found = f"On {part}, {rule} drops {own[0]:.0%} of the lost pictures and {own[1]:.0%} of the good ones"
-    return f"{found}, {ALONE} {alone[0]:.0%} and {alone[1]:.0%}"
+    beside = [f"{name} {lost:.0%} and {good:.0%}" for name, (lost, good) in zip((ALONE, FILTER), others, strict=True)]
+    return f"{found}, {', '.join(beside)}"
 
 
 def base_rate_told(quality: pd.DataFrame, rule: str, part: str) -> str:
@@ -92,15 +93,24 @@ def study_told(shares: pd.DataFrame) -> str:
     return f"Of what is left, {shown} are out of class in the {ours}, {published} in the {theirs}"
 
 
-def answer(quality: pd.DataFrame, last: pd.DataFrame, gaps: pd.DataFrame, rule: str, source: str) -> str:
+def answer(quality: pd.DataFrame, last: pd.DataFrame, gaps: pd.DataFrame, rule: str, source: str, *, pair: list[str]) -> str:
     """The notebook's answer: whether the filter brings the accuracy drop closer to the labels, and what it finds and drops.
 
-    `gaps` as `screening.distances` gives them. Asked are the shifts that did not choose the thresholds.
+    `gaps` as `screening.distances` gives them; the thresholds come from the shifts of the `pair`. Asked are the others. The filter of
+    notebook 04 has thresholds of its own, and stands beside it.
     """
     part, gap = honest_part(quality), gaps.loc["closer than no filter"]
     side = verdicts.word(gap["high"] < 0, gap["low"] > 0)
-    rows = quality[quality["part"] == part].set_index(["rule", "measure"])
-    found, lost = (interval(rows.loc[(rule, measure)], ".0%") for measure in ("tpr", "fpr"))
     drops = [f"{interval(last.loc[name], '+.2f')} {how}" for name, how in ((rule, "with it"), (NONE, "without"))]
     first = f"{OPENINGS[side]}: the accuracy drop differs from that under the labels by {listed(drops)}"
-    return f"{first}. The filter finds {found} of the out-of-class pictures of {part}, but drops {lost} of the good ones ({source})."
+    recipe = f"Its thresholds come from the labels of {listed(pair)}: it {caught(quality, rule, part)} ({source})"
+    other = "It is not the filter of notebook 04, whose thresholds come from the oracle's labels of all shifts"
+    beside = f"that one {caught(quality, FILTER, part)}, and with it the drop differs by {interval(last.loc[FILTER], '+.2f')}"
+    return f"{first}. {recipe}. {other}; {beside}."
+
+
+def caught(quality: pd.DataFrame, rule: str, part: str) -> str:
+    """What a rule finds of the out-of-class pictures of one part, and what it drops of the good ones."""
+    rows = quality[quality["part"] == part].set_index(["rule", "measure"])
+    found, lost = (interval(rows.loc[(rule, measure)], ".0%") for measure in ("tpr", "fpr"))
+    return f"finds {found} of the out-of-class pictures of {part} and drops {lost} of the good ones"

@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from cnslib.core import tables
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS, MEASURES, Rule
 from cnslib.stats import accuracy, bootstrap, ranking
@@ -21,6 +21,7 @@ ALONE = "CLIP alone"
 LABELS = "labels"  # keeps what the labels call in class, or partly so
 RULES = {NAMES.get(k, f"{k} of 4"): Rule(DETECTORS, k) for k in range(len(DETECTORS) + 1)} | {ALONE: Rule(DETECTORS[:1], 1)}
 SINGLES = {name: Rule((name,), 1) for name in DETECTORS}
+FILTER = "filter of notebook 04"  # its vote, at its own thresholds
 COMPARED = (NONE, RELEASED, TEXT, ALONE)
 TITLES = {"tpr": "out of class, dropped (TPR)", "fpr": "in class, dropped (FPR)", "accuracy": "right verdicts"}
 
@@ -28,6 +29,16 @@ TITLES = {"tpr": "out of class, dropped (TPR)", "fpr": "in class, dropped (FPR)"
 def verdicts(scores: pd.DataFrame, limits: dict[str, float], rules: dict[str, Rule] = RULES) -> pd.DataFrame:
     """Whether each rule keeps each image: one column per rule."""
     return pd.DataFrame({name: filtering.keeps(rule, scores, limits) for name, rule in rules.items()})
+
+
+def by_filter(aligned: pd.DataFrame, labelled: pd.DataFrame, *, labels: int, settings: Filtering) -> pd.Series:
+    """Whether the filter of notebook 04 keeps each labelled image: its thresholds come from the oracle's labels of all shifts.
+
+    `aligned` are the alignments of all images with the oracle's probability of their class among so many `labels`.
+    """
+    scores = aligned.assign(oracle_ooc=filtering.out_of_class(aligned["class_probability"], labels=labels))
+    limits = filtering.thresholds(filtering.labelled_images(scores), settings.recall)
+    return filtering.keeps(filtering.rules(settings.passes)["ours"], labelled, limits)
 
 
 def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
@@ -133,7 +144,7 @@ def votes_of(quality: pd.DataFrame, part: str) -> pd.DataFrame:
 
 def by_passes(quality: pd.DataFrame) -> pd.DataFrame:
     """The rules that count tests, with the number that must pass in the column passes."""
-    rows = quality[quality["rule"] != ALONE]
+    rows = quality[~quality["rule"].isin([ALONE, FILTER])]
     return rows.assign(passes=rows["rule"].str[0].astype(int))
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from cnslib.core import paths
 from cnslib.core.names import demand
-from cnslib.stats import verdicts
+from cnslib.stats import gates, verdicts
 
 MARKED = re.compile(r"(<!-- filled: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # What is measured, where its record lies (the step, then the keys in metrics/<step>.json), and what the paper says; {n} is the record's n.
@@ -80,11 +80,10 @@ ELSEWHERE = dict.fromkeys(("diffusion_worse", "diffusion_widens"), DIFFUSION)  #
 
 
 def listed() -> pd.DataFrame:
-    """The paper's claims about robustness in its order: claim, verdict and interval; "..." is the claim before, which it goes on."""
+    """The paper's claims about robustness in its order: claim, verdict and interval."""
     claims = pd.read_csv(paths.ROOT / "published" / "claims.csv")[["id", "claim", "measure"]]
-    whole = [text.replace("...", f"{before},") for before, text in zip(["", *claims["claim"]], claims["claim"], strict=False)]
     found = pd.read_csv(paths.ROOT / "figures" / "axes" / "claims.csv").drop(columns="claim")
-    return claims.assign(claim=whole).merge(found, on="id", validate="one_to_one").query("measure != 'held-out error'")
+    return claims.merge(found, on="id", validate="one_to_one").query("measure != 'held-out error'")
 
 
 def verdict() -> str:
@@ -94,13 +93,31 @@ def verdict() -> str:
 
 
 def claims() -> str:
-    """Every claim about robustness under what became of it, with its number here and, where it stays open, what could have been seen."""
+    """What the gates say of the verdicts, and every claim about robustness under what became of it.
+
+    A claim has its number here and, where it stays open, what could have been seen.
+    """
     table, rows = listed(), []
     for name, words in BECAME.items():
         for own in table[table["verdict"].isin(words)].itertuples():
             measured = ranged(own._asdict()) if own.n > 0 else ELSEWHERE.get(own.id, "")
             rows.append([name, own.claim, measured, seen(own) if own.verdict == verdicts.UNDECIDED else ""])
-    return markdown(["what became of it", "claim", "here", "least that could have been seen, taken by itself"], *rows)
+    heads = ["what became of it", "claim", "here", "least that could have been seen, taken by itself"]
+    return f"{safety()}\n\n{markdown(heads, *rows)}"
+
+
+def safety() -> str:
+    """Which gates are missed, in words, on which all verdicts rest."""
+    found = gates.restored(record("gates"))
+    wrong = [gates.bounded(key, found[key]["estimate"], words=True) for key in gates.missed(found)]
+    said = missing(found, "glossary.md")
+    return f"{said}: {'; '.join(wrong)}. By our rule the verdicts below are not safe." if wrong else f"{said}."
+
+
+def missing(found: dict[str, dict], glossary: str) -> str:
+    """How many gates are missed, of those that could fail; `glossary` is the page that says what a gate is."""
+    wrong, of = len(gates.missed(found)), f"{len(gates.counted(found))} [gates]({glossary}#gate)"
+    return f"{wrong} of {of} {'is' if wrong == 1 else 'are'} missed" if wrong else f"None of {of} is missed"
 
 
 def seen(own: Any) -> str:
@@ -121,11 +138,13 @@ def left_open_by_holm(own: Any) -> bool:
 
 
 def findings() -> str:
-    """The claims that hold and those that point the other way, in two sentences, and one about the others."""
+    """The claims that hold and those that point the other way, in two sentences, one about the others, and one about the gates."""
     table = listed()
     said = {name: "; ".join(table.loc[table["verdict"].isin(BECAME[name]), "claim"]) or "none" for name in list(BECAME)[:2]}
     first = "\n\n".join(f"**Claims that {name}:** {own}." for name, own in said.items())
-    return f"{first}\n{others(table)}"
+    found = gates.restored(record("gates"))
+    unsafe = ": no verdict is safe" if gates.missed(found) else ""
+    return f"{first}\n{others(table)} {missing(found, 'docs/glossary.md')}{unsafe}."
 
 
 def others(table: pd.DataFrame) -> str:

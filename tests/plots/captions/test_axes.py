@@ -90,6 +90,9 @@ def test_missed_gates_and_cautions_are_counted():
     unknown = GATES | {"rising_mean": {"n": 0, "estimate": float("nan")}}
     assert axes.gated(unknown) == "1 of 3 gates is missed and 1 not measured: by our rule these verdicts are not safe"
     assert axes.gated({"claims_decided": GATES["claims_decided"]}) == "No gate is missed"
+    sure = GATES | {"kept_start_in_class": GATES["claims_decided"]}  # cannot fail
+    assert axes.gated(sure) == axes.gated(GATES)
+    assert axes.gated(dict.fromkeys(("real_generated_r", "rising_mean"), GATES["real_generated_r"])).startswith("2 of 2 gates are missed:")
 
 
 @pytest.mark.parametrize(

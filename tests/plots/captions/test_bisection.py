@@ -35,8 +35,8 @@ def test_survival_names_the_ends_and_the_tallest_box():
 
 
 def test_means_are_written_with_their_intervals():
-    table = pd.DataFrame([{"model": "vit", "reading": "Eq. 3", **RECORD}])
-    assert bisection.wide(table, ["Eq. 3"]).loc["vit", "Eq. 3"] == "0.500 (0.250 to 0.750)"
+    table = pd.DataFrame([{"model": "vit", "reading": "grid", **RECORD}])
+    assert bisection.wide(table, ["grid"]).loc["vit", "grid"] == "0.500 (0.250 to 0.750)"
 
 
 def test_scans_are_told_by_their_shares():
@@ -73,13 +73,13 @@ def test_a_number_without_an_interval_says_why():
 
 
 def test_pairs_told_apart_are_counted_for_every_reading():
-    said = bisection.told_seen({"Eq. 3": (6, 28), "middle": (5, 28), "bisected": (7, 28)})
+    said = bisection.told_seen({"grid": (6, 28), "middle": (5, 28), "bisected": (7, 28)})
     assert said == (
-        "Of 28 pairs of classifiers, each by itself, 6 (Eq. 3), 5 (middle) and 7 (bisected) are told apart. "
+        "Of 28 pairs of classifiers, each by itself, 6 (grid), 5 (middle) and 7 (bisected) are told apart. "
         "The bisected reading leaves 21 open; a finer scale told 1 more apart."
     )
     for finest in (5, 6):
-        assert bisection.told_seen({"Eq. 3": (6, 28), "bisected": (finest, 28)}).endswith("open; a finer scale did not help.")
+        assert bisection.told_seen({"grid": (6, 28), "bisected": (finest, 28)}).endswith("open; a finer scale did not help.")
 
 
 @pytest.mark.parametrize(("low", "high", "said"), [(0.1, 0.3, "Yes"), (-0.3, -0.1, "No"), (-0.1, 0.3, "Undecided")])

@@ -43,11 +43,12 @@ def test_what_is_left_before_an_answer_flips_is_told():
 
 def test_wrong_answers_name_the_label_that_attracts():
     answers = pd.DataFrame({"bag": [0.7, 0.4], "coat": [0.3, 0.6]}, index=pd.Index(["fog", "snow"], name="shift"))
+    assert "each label 12.5%." in evaluation.mistakes_seen(answers.assign(**dict.fromkeys("cdefgh", 0.0)))
     assert evaluation.mistakes(answers, 1234, 23, 2.5).startswith(
         "Under fog, 70% of the wrong answers are bag. n = 1,234 wrong answers of 23"
     )
     assert evaluation.mistakes_seen(answers).endswith(
-        "bag attracts most wrong answers, 55%; an even row would give each label 50%. It leads under 1 of 2 shifts."
+        "bag attracts most wrong answers, 55%; an even row would give each label 50.0%. It leads under 1 of 2 shifts."
     )
 
 

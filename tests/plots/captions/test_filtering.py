@@ -68,17 +68,20 @@ def test_numbers_of_tests_shifts_and_outcomes_are_told():
     assert filtering.passes_seen(sweep).endswith(
         "1: 70% kept, 10% of the good images dropped; 2: 40% kept, 20% of the good images dropped."
     )
-    counted = sweep.assign(n=[100, 80, 100, 90])
-    other = pd.DataFrame({"passes": [2], "measure": ["accuracy"], "estimate": [0.9], "n": [7]})
+    counted = sweep.assign(n=[100, 8000, 100, 8000])
+    other = pd.DataFrame({"passes": [1, 2], "measure": "tpr", "estimate": 0.9, "n": 7})
+    counts = "n = 7 images out of class, 8,000 in class and 100 trajectories; bands: x; grey: our rule"
     assert filtering.passes(pd.concat([counted, other]), 2, note="x") == (
-        "With 2 tests to pass 40% of the trajectories stay, and 20% of the good images go. n = 80 to 100; bands: x; grey: our rule"
+        f"With 2 tests to pass 40% of the trajectories stay, and 20% of the good images go. {counts}"
     )
+    assert filtering.passes(pd.concat([counted, other]), 1, note="x").startswith("With 1 test to pass 70% of")
     assert "most are kept under rain (9) and fewest under fog (0)" in filtering.kept_seen(pd.Series({"fog": None, "rain": 9.0}), 20)
     index = pd.MultiIndex.from_product([["fog", "rain"], [0.0, 2.5]], names=["shift", "scale"])
     shares = pd.DataFrame({"caught": [0, 0.5, 0, 0.1], "lost": [0.9, 0.2, 0.9, 0.3], "missed": 0.0}, index=index)
-    assert filtering.outcomes_seen(shares).endswith(
-        "under 1 of 2 shifts; most are lost under rain (30%) of all its pictures at that scale."
-    )
+    rest = "of all pictures of a shift at that scale."
+    assert filtering.outcomes_seen(shares).endswith(f"under 1 of 2 shifts; most are lost under rain, 30% {rest}")
+    assert filtering.outcomes_seen(shares.assign(lost=0.2)).endswith(f"most are lost under fog and rain, 20% {rest}")
+    assert filtering.outcomes_seen(shares.assign(lost=0.0)).endswith("under 0 of 2 shifts; none is lost.")
 
 
 def test_shifts_that_are_rarely_named_or_jump_are_doubted():

@@ -50,10 +50,16 @@ def test_points_are_told_by_r_at_both_ends_and_under_the_shifts_shown():
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [(1.1, 2, "spreads"), (0.1, 0.9, "together"), (-2, -0.1, "round"), (-0.1, 0.9, "not certain"), (0.5, 1.5, "not certain")],
+    [
+        (1.1, 2, "the shift spreads these classifiers"),
+        (0.1, 0.9, "less than their difference without a shift remains"),
+        (-2, -0.1, "the shift turns their order round"),
+        (-0.1, 0.9, "how much of their difference without a shift remains is not certain"),
+        (0.5, 1.5, "how much of their difference without a shift remains is not certain"),
+    ],
 )
 def test_what_a_slope_does_follows_from_its_interval(low, high, said):
-    assert said in line.effect(pd.Series({"low": low, "high": high}))
+    assert line.effect(pd.Series({"low": low, "high": high})) == said
 
 
 def test_slopes_are_told_on_both_axes():
@@ -75,9 +81,8 @@ def test_tests_count_single_shifts_alone():
 def test_gains_are_those_over_the_line_of_all():
     assert line.gain(GAINS, note="x").startswith("Farthest above the line of all stands vit (+0.10), farthest below clip (-0.20)")
     seen = line.gain_seen(GAINS, ["clip", "absent"])
-    assert seen.startswith("1 of 2 classifiers stand surely above the line of all, 0 surely below") and seen.endswith(
-        "clip -0.20 (-0.40 to +0.10)."
-    )
+    assert seen.startswith("1 of 2 classifiers stand surely above the line of all, 0 surely below")
+    assert seen.endswith("Those of the generator's pool: clip -0.20 (-0.40 to +0.10).")
 
 
 def test_a_map_of_gains_counts_what_chance_would_give():
@@ -96,11 +101,16 @@ def test_the_family_whose_absence_moves_the_slope_most():
     assert line.left_out_seen(table).endswith("The largest change is that without vit: -0.40 (-0.60 to -0.20).")
 
 
-def test_size_says_what_is_certain():
+def test_size_says_what_is_certain_and_that_its_intervals_are_too_short():
     table = pd.DataFrame({"shift": ALL, "family": "vit", "scale": [0.5, 2.5], "n": 300, "estimate": [0.1, 0.4]})
     assert "correlate by 0.40 (vit) at the last scale. n = 300" in line.size(table.assign(low=-0.1, high=0.5), note="x")
-    assert line.size_seen(table.assign(low=-0.1, high=0.5)).endswith("no effect of size is certain here.")
-    assert line.size_seen(table.assign(low=[-0.1, 0.1], high=0.5)).startswith("Of 2 bars 1 lie above zero and 0 below, the")
+    assert line.size(table.assign(low=-0.1, high=0.5), note="x").endswith("; bars: x; with the noise of ID accuracy, so too short")
+    none = "No bar leaves out zero: no effect of size is certain here."
+    assert line.size_seen(table.assign(low=-0.1, high=0.5)) == line.size_seen(table.head(0).assign(low=0.0, high=0.0)) == none
+    assert line.size_seen(table.assign(low=[-0.1, 0.1], high=0.5)) == (
+        "Bars above zero: 1 of 2; below zero: 0; with zero inside: 1. "
+        "All have the noise of ID accuracy in them, and such intervals hold the truth too rarely."
+    )
     assert line.size(table.head(0), note="x") == "No family has enough sizes"
 
 

@@ -7,7 +7,7 @@ from cnslib.plots.captions import published
 CHECK = pd.DataFrame({"consistent": [True, True, False]}, index=["vit", "mae", "dino"])
 PARTIAL = pd.DataFrame(
     {"accuracy": ["mean", "drop"], "estimate": [0.69, -0.45], "low": [0.4, -0.8], "high": [0.8, 0.2], "least": [-0.2, -1], "most": [0.9, 1]}
-)
+).assign(n=5, counted=[0.94, -0.04])
 VERDICTS = ["agrees", "not stated", "differs", "differs, the claim stands", "differs, the claim falls"]
 LINES = pd.DataFrame({"verdict": [VERDICTS[0], VERDICTS[2], VERDICTS[4], VERDICTS[1]], "subject": ["a", "b", "size", "c"]})
 SCORES = pd.DataFrame(
@@ -29,11 +29,15 @@ def test_rows_that_contradict_themselves_are_counted_and_named():
 
 def test_readings_are_held_against_the_printed_number():
     caption = published.partial(PARTIAL, -0.358, confidence=0.95, starts=2000)
-    assert caption.startswith("Of what could be meant, 'drop' comes closest to the printed -0.358: -0.45. n = 5 models; bars: 95% of 2,000")
+    finding = "Of what could be meant, 'drop' comes closest to the printed -0.358: -0.45"
+    size = "Size: log2 of the parameters; with their number itself it is -0.04"
+    assert caption.startswith(f"{finding}. {size}. n = 5 models; bars: 95% of 2,000")
     seen = published.partial_seen(PARTIAL, -0.358)
     assert (
-        seen == "1 of 2 readings have the sign of the printed -0.358. It lies within the bars of: drop; and within the extremes of 1 of 2."
+        seen == "1 of 2 readings has the sign of the printed -0.358. It lies within the bars of: drop; and within the extremes of 1 of 2."
     )
+    assert published.partial_seen(PARTIAL, -1.5).startswith("1 of 2 readings has the sign")
+    assert published.partial_seen(PARTIAL.assign(estimate=-0.1), -0.358).startswith("2 of 2 readings have the sign")
     assert published.printed_p(-0.358, 0.64, 30) == "p of -0.358 with one value per model: 0.64; points it needs: 30"
 
 

@@ -28,6 +28,13 @@ def test_the_step_in_which_the_alignment_rises_least_often_is_named():
     assert "by the scale reached: 50% (1) and 100% (2)." in seen and seen.endswith("in the step to 1 under rain (0%).")
 
 
+def test_equal_steps_are_all_named_or_where_they_are_many_counted():
+    steps = pd.DataFrame({"shift": ["fog", "fog", "rain", "rain"], "scale": [1.0, 2.0] * 2, "rises": [True, False, False, False]})
+    assert sliders.fewest(steps) == "Least often it does in the step to 1 under rain and to 2 under fog and rain (0%)"
+    many = pd.DataFrame({"shift": list("abcdefgh"), "scale": 1.0, "rises": [False] * 7 + [True]})
+    assert sliders.fewest(many) == "The least share of a shift and a step, 0%, is that of 7 of 8"
+
+
 def test_the_pilots_reading_in_the_middle_is_that_of_the_eta_in_use():
     rows = [("fog", 0.5, 0.0, 0.0), ("fog", 0.5, 1.0, 0.1), ("fog", 0.5, 2.0, 0.4), ("fog", 0.9, 1.0, 0.4), ("fog", 0.9, 2.0, 0.4)]
     seen = pd.DataFrame(rows, columns=["shift", "eta", "scale", "asked"])

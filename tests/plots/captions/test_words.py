@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from cnslib.core.settings.method import Bootstrap
 from cnslib.plots.captions import words
 from cnslib.stats.accuracy import ALL
 
@@ -21,6 +22,12 @@ def test_a_list_of_names():
 def test_intervals_that_touch_the_null_are_not_certain():
     table = pd.DataFrame({"low": [0.1, 0.0, -0.2, -0.3], "high": [0.2, 0.2, -0.1, 0.0]})
     assert words.certain(table) == (1, 1) and words.certain(table, 0.05) == (1, 2)
+
+
+def test_two_benchmarks_name_what_each_of_them_resamples():
+    drawn = Bootstrap(resamples=10, confidence=0.9, seed=1, target="same classes")
+    said = words.both_notes({"trajectories": drawn, "real pictures": drawn.of("other objects")})
+    assert said == "90% intervals (trajectories: same classes, other pictures; real pictures: same classes, other objects)"
 
 
 def test_the_ends_of_some_values():

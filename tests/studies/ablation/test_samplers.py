@@ -195,6 +195,18 @@ def test_differences_between_samplers_are_paired_on_the_trajectory():
     assert np.allclose(samplers.differences(same, "A")[["estimate", "low", "high"]], 0)
 
 
+@pytest.mark.parametrize(("count", "surely"), [(1, False), (6, True)])
+def test_samplers_differ_surely_only_where_enough_units_do(count, surely):
+    """Of eight garments `count` lose the last scale by the second sampler, the others nothing."""
+    same, worse = [[0, 0]] * 8, [[0, 1]] * count + [[0, 0]] * (8 - count)
+    shares = samplers.by_sampler(answered({"A": same, "B": worse}), settings=BOOTSTRAP)
+    last = samplers.differences(shares, "A").query("scale == 1 and shift == @accuracy.ALL").iloc[0]
+    drop = samplers.drop_differences(shares, "A")["B"]
+    assert last["estimate"] == -count / 8 and drop["estimate"] == count / 8 and drop["n"] == 8
+    assert (last["high"] < 0) == surely and (drop["low"] > 0) == surely
+    assert surely or last["high"] == drop["low"] == 0
+
+
 def test_the_order_of_the_models_is_compared_over_the_shifted_scales():
     shares = samplers.by_sampler(answered({"A": [[1, 2, 0]] * 2, "B": [[1, 2, 2]] * 2, "C": [[2, 1, 1]] * 2}), settings=BOOTSTRAP)
     taus = samplers.orders(shares, "A")

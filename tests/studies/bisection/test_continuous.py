@@ -223,9 +223,9 @@ def test_the_tables_of_the_notebook_are_their_parts_by_name():
     delays = continuous.delays(points, settings=SETTINGS.bootstrap)
     assert delays["delay"].loc[accuracy.ALL, "estimate"] == pytest.approx(continuous.readings(points)["delay"].mean())
     means = continuous.mean_scales(grid, fine)
-    assert np.allclose(means["Eq. 3 minus bisected"], means["Eq. 3"] - means["bisected"]) and (means["Eq. 3"] >= means["middle"]).all()
+    assert np.allclose(means["grid minus bisected"], means["grid"] - means["bisected"]) and (means["grid"] >= means["middle"]).all()
     medians = continuous.medians(grid, fine)
-    assert list(medians) == ["Eq. 3", "interpolated", "bisected"] and (medians["interpolated"] <= medians["Eq. 3"] + 1e-9).all()
+    assert list(medians) == ["grid", "interpolated", "bisected"] and (medians["interpolated"] <= medians["grid"] + 1e-9).all()
     sides = {"grid": found}
     assert continuous.more_abrupt(sides, "cartoon style", "heavy snow", settings=SETTINGS.bootstrap).empty
     assert continuous.more_abrupt(sides, "heavy snow", "heavy snow", settings=SETTINGS.bootstrap)["estimate"].tolist() == pytest.approx([0])

@@ -91,6 +91,8 @@ def test_sentences_hold_the_numbers_of_their_tables():
     own, everybody = (pd.DataFrame({"finding": ["a", "b"], "verdict": words}) for words in (["agrees", "undecided"], ["undecided"] * 2))
     assert findings.tally(own, everybody, []) == "2 tests of 2 claims of the paper: 1 holds, 0 opposite, 1 undecided and 0 not measured"
     assert findings.tally(own, everybody, ["vit"]).endswith("; with vit, who learned nothing, 0 hold")
+    silent = pd.DataFrame({"finding": ["a", "more do not help", "more do not help"], "verdict": ["agrees", *["not measured"] * 2]})
+    assert findings.tally(silent, everybody, []).endswith("0 undecided and 2 not measured; without a verdict: that more do not help")
     against = pd.DataFrame({"finding": ["a", "a", "b"], "verdict": ["opposite direction", "opposite direction", "agrees"]})
     one = "1 holds, 2 opposite, 0 undecided and 0 not measured; the opposite ones contradict 1 of the claims"
     assert findings.tally(against, against, []) == f"3 tests of 2 claims of the paper: {one}"
@@ -117,7 +119,8 @@ def test_truncation_costs_most_or_least_only_by_whole_intervals(ahead, words):
     results = {"decline": {"n": 60, "estimate": 0.2, "low": 0.1, "high": 0.3}, "strongest_extend": record, "strongest_overlap": record}
     assert words in findings.loss_words(results)
     unknown = results | {"strongest_extend": record | {"estimate": np.nan}}
-    assert findings.loss_words(unknown) == "At the last step classifiers lose 0.20 (0.10 to 0.30) of accuracy (n = 60)"
+    plain = "At the last step classifiers trained without augmentation lose 0.20 (0.10 to 0.30) of accuracy (n = 60)"
+    assert findings.loss_words(unknown) == plain
 
 
 @pytest.mark.parametrize(
@@ -156,13 +159,24 @@ def test_every_published_statement_is_measured():
 def test_verdicts_follow_from_the_interval():
     said = ["above 0"] * 3 + ["about 0"] * 3 + ["0.1"]
     tolerance = [np.nan] * 3 + [0.15] * 3 + [np.nan]
-    published = pd.DataFrame({"id": list("abcdefg"), "finding": "f", "quantity": "q", "published": said, "tolerance": tolerance})
+    table = {"id": list("abcdefg"), "finding": "f", "quantity": "q", "published": said, "tolerance": tolerance, "unmeasured": np.nan}
+    published = pd.DataFrame(table)
     bounds = [(0.1, 0.2), (-0.1, 0.2), (-0.2, -0.1), (-0.1, 0.1), (0.1, 0.2), (0.2, 0.3), (0.05, 0.3)]
     found = {name: {"n": 1, "estimate": sum(own) / 2, "low": own[0], "high": own[1]} for name, own in zip("abcdefg", bounds, strict=True)}
     table = findings.against(found, published)
     directions = ["same direction", "undecided", "opposite direction"]
     assert table["verdict"].tolist() == [*directions, "agrees", "undecided", "opposite direction", "agrees"]
     assert table.loc["g", "difference"] == pytest.approx(0.175 - 0.1)
+    larger = findings.against(found, published.assign(unmeasured=["about larger sets" if name == "c" else np.nan for name in "abcdefg"]))
+    assert larger.loc["c", ["rule", "verdict"]].tolist() == ["about larger sets", "not measured"]
+    assert larger.drop(index="c").equals(table.drop(index="c"))
+
+
+def test_the_claim_that_more_images_do_not_help_is_about_larger_sets_and_gets_no_verdict():
+    """Twice as many images take away half of the drop: no contradiction of what is said of far larger sets."""
+    said = pd.read_csv(paths.PUBLISHED / "controlshift.csv")
+    found = {"size": {"n": 9, "estimate": 0.5, "low": 0.4, "high": 0.6}, "complete": {"n": 9, "estimate": 0.5, "low": 0.4, "high": 0.6}}
+    assert findings.against(found, said)["verdict"].tolist() == ["not measured", "opposite direction"]
 
 
 def test_change_of_accuracy_stands_beside_the_distance_of_its_step():

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, verdicts
 from cnslib.stats.accuracy import ALL, Shares
 from cnslib.studies.corruptions import findings, levels
@@ -91,9 +90,15 @@ def test_kinds_are_averaged_in_the_papers_order():
 
 def test_movers_count_what_is_certain_and_name_the_furthest():
     changes = pd.DataFrame({"model": ["a", "b", "c"], "estimate": [-3.0, 5.0, 1.0], "low": [-5, 2, -1], "high": [-1, 7, 2]})
-    assert findings.movers(changes).startswith("2 of 3 classifiers surely stand at") and findings.movers(changes).endswith("b (+5 places)")
-    assert findings.movers(changes.iloc[1:]).startswith("1 of 2 classifiers surely stands at another place")
-    assert findings.movers(changes.iloc[2:]) == "0 of 1 classifiers surely stand at another place under corruptions than under sliders"
+    said = findings.movers(changes, confidence=0.9)
+    assert (
+        said.startswith("2 of 3 classifiers surely stand at") and "most of all b (+5 places); of 3 intervals that stand alone, 0.3" in said
+    )
+    assert findings.movers(changes.iloc[1:], confidence=0.9).startswith("1 of 2 classifiers surely stands at another place")
+    none = (
+        "0 of 1 classifiers surely stand at another place under corruptions than under sliders; of 1 intervals that stand alone, 0.1 would"
+    )
+    assert findings.movers(changes.iloc[2:], confidence=0.9) == f"{none} leave out zero by luck"
 
 
 def test_levels_of_contrast_are_told_from_other_corruptions():
@@ -113,12 +118,6 @@ def test_ratios_say_the_best_and_the_worst_and_over_how_many_corruptions():
     assert said == "By CE a is best (0.75) and d worst (1.00). CE averages 2 of 2 corruptions, rCE averages 1 of 2 corruptions"
     assert set(ratios) == set(means) == set(left_out) == {"CE", "rCE"}
     assert "corruptions with at least" in findings.COUNTED and "trajectories" not in findings.COUNTED
-
-
-def test_two_benchmarks_name_what_each_of_them_resamples():
-    drawn = Bootstrap(resamples=10, confidence=0.9, seed=1, target="same classes")
-    said = findings.both_notes(drawn, drawn.of("other objects"))
-    assert said == "lines: 90% intervals (trajectories: same classes, other pictures; real pictures: same classes, other objects)"
 
 
 def test_the_same_objects_are_compared_under_both():

@@ -87,6 +87,17 @@ def test_lead_and_widening_are_differences_of_drops_by_hand():
     beside = comparison.published(shares, pd.read_csv(paths.PUBLISHED / "denoiser.csv").query("scale.isna()"), reference="denoiser_l1")
     assert beside["ours"].tolist() == pytest.approx([1 / 2, 1 / 6, 0, 1 / 3, 1 / 2])
     assert beside["published"].tolist() == pytest.approx([0.106, 0.07, 0.05, 0.036, 0.056])  # 0.036 is what the list of claims says
+    assert beside["verdict"].eq("not measured").tolist() == [True] * 3 + [False] * 2  # levels have no direction, differences have
+
+
+@pytest.mark.parametrize(("seeds", "surely"), [(3, False), (6, True)])
+def test_a_lead_is_sure_only_where_enough_seeds_tell_its_side(seeds, surely):
+    """In `seeds` of seven garments the diffusion classifier loses scales 1 and 2, in two of these a scale more than at scale 1."""
+    lost = [[0, 1, 1]] * (seeds - 2) + [[0, 0, 1]] * 2
+    shares = shares_of({"denoiser_l1": lost + [[0, 0, 0]] * (7 - seeds), "vit": [[0, 0, 0]] * 7})
+    ahead, growth = (own(shares, reference="denoiser_l1").iloc[-1] for own in (comparison.lead, comparison.widening))
+    assert ahead["estimate"] == pytest.approx((2 * (seeds - 2) + 2) / 21) and (ahead["low"] > 0) == surely
+    assert growth["estimate"] == pytest.approx(2 / 7) and growth["low"] == 0  # two seeds never tell
 
 
 def test_only_timesteps_at_which_all_were_tried_vote_and_errors_of_v_weigh_the_noisy_ones_more():

@@ -92,8 +92,10 @@ def test_a_true_mean_outside_the_looked_up_interval_is_told_with_what_the_bend_e
     table = pd.DataFrame(rows, index=names).T.rename_axis("shift")
     text = captions.looked_up_seen(table)
     assert text.startswith(
-        "The looked-up severity holds the true mean under rain (0.50 (0.40 to 0.60), true 0.50), and leaves it out under"
+        "The looked-up severity holds the true mean under rain (0.500 (0.400 to 0.600), true 0.500), and leaves it out under"
     )
+    near = captions.looked_up_seen(table.assign(low=[0.4, 0.5125], true=[0.5, 0.5083]))
+    assert "leaves it out under snow (0.600 (0.512 to 0.650), true 0.508)" in near  # with two decimals both would be 0.51
     assert text.endswith("at 0.58 under snow; found minus that is +0.020 (-0.030 to +0.070): the bend can explain it.")
     assert captions.looked_up_seen(table.assign(gap_low=0.01)).endswith("the bend does not explain it all.")
     assert captions.looked_up_seen(table.head(1)).endswith("and leaves it out under none.")

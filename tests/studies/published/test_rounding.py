@@ -14,10 +14,11 @@ def test_partial_correlation_is_that_of_the_three_pairwise_ones():
         table["id_accuracy"].to_numpy(),
         table["parameters"].to_numpy(),
     )
-    r = np.corrcoef([np.log(size), ood, own])
-    expected = (r[0, 1] - r[0, 2] * r[1, 2]) / np.sqrt((1 - r[0, 2] ** 2) * (1 - r[1, 2] ** 2))
-    assert rounding.partial(size, ood, own)[0] == pytest.approx(expected)
-    assert rounding.correlation(np.concatenate([size, ood, own])) == pytest.approx(expected)
+    for measure, given in ((np.log2, {}), (np.asarray, {"measure": np.asarray})):
+        r = np.corrcoef([measure(size), ood, own])
+        expected = (r[0, 1] - r[0, 2] * r[1, 2]) / np.sqrt((1 - r[0, 2] ** 2) * (1 - r[1, 2] ** 2))
+        assert rounding.partial(measure(size), ood, own)[0] == pytest.approx(expected)
+        assert rounding.correlation(np.concatenate([size, ood, own]), **given) == pytest.approx(expected)
 
 
 def test_drawn_tables_round_to_the_printed_row():
@@ -42,6 +43,13 @@ def test_the_printed_correlation_is_one_that_the_rounding_of_drops_allows():
     said = float(published.facts("cns_text")["partial_correlation"])
     row = rounding.correlations(starts=200, confidence=0.95, seed=1).set_index("accuracy").loc[rounding.DROP]
     assert row["estimate"] == pytest.approx(-0.450, abs=1e-3) and row["low"] <= said <= row["high"]
+
+
+def test_the_number_of_parameters_itself_takes_the_drop_to_zero_and_the_accuracy_up():
+    table = rounding.correlations(starts=200, confidence=0.95, seed=1).set_index("accuracy")
+    assert table["counted"].loc[[rounding.DROP, rounding.MEAN, "scale 0.5"]].tolist() == pytest.approx([-0.04, 0.94, 0.74], abs=0.005)
+    assert (table["counted_low"] <= table["counted"]).all() and (table["counted"] <= table["counted_high"]).all()
+    assert table.loc[rounding.DROP, "counted_low"] < 0 < table.loc[rounding.DROP, "counted_high"]
 
 
 def test_rounding_of_the_partial_correlation_nests():

@@ -50,7 +50,7 @@ def test_a_network_is_said_to_be_worse_or_better_by_its_whole_interval():
 def test_who_looks_at_the_garment_is_counted_by_whole_intervals_on_either_side():
     said = findings.looking(EXCESS, CHANGES)
     assert said.startswith("1 of 3 classifiers surely look at the garment more than chance would, 1 surely less; the share on it changes")
-    assert said.endswith("changes -0.05 (-0.08 to -0.02) by another background and +0.01 (-0.02 to +0.04) by none at all")
+    assert said.endswith("changes -0.05 (-0.08 to -0.02) by a random background and +0.01 (-0.02 to +0.04) by none at all")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,16 @@ def test_who_looks_at_the_garment_is_counted_by_whole_intervals_on_either_side()
 def test_backgrounds_are_said_to_draw_looks_by_whole_intervals(other, black, words):
     rows = [(name, sum(ends) / 2, *ends) for name, ends in zip(findings.BACKGROUNDS, (other, black), strict=True)]
     said = findings.moved(shares(*rows))
-    assert all(word in said for word in words)
+    assert all(word in said for word in words) and "other changed backgrounds" not in said
+
+
+def test_other_backgrounds_that_draw_looks_to_the_garment_are_counted_beside_the_random_one():
+    """Red and green draw looks to it, the drawn background away, grey neither; what changes the object does not count."""
+    others = [("red", 0.02, 0.01, 0.03), ("green", 0.02, 0.01, 0.03), ("grey", 0.0, -0.1, 0.1), ("drawn background", -0.05, -0.06, -0.04)]
+    changes = pd.concat([CHANGES[:2], shares(*others, ("bright object", -0.04, -0.05, -0.03))])
+    said = findings.moved(changes)
+    assert said.startswith("a random background draws looks away from it (-0.05 (-0.08 to -0.02) of the share on it), a black one")
+    assert said.endswith("; of 4 other changed backgrounds 2 surely draw looks to it, 1 surely away")
 
 
 def test_attributions_are_told_from_least_to_most_beside_the_area():

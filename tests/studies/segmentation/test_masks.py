@@ -118,9 +118,20 @@ def test_effects_are_differences_of_means():
     table = masks.table3(masks.effects(measured(0.0), TRAINED, freedom=9)).set_index("name")
     assert table["ours"].to_dict() == pytest.approx({"grey": -0.2, "PSPNet": 0.1})
     assert table["table_3"].to_dict() == {"grey": -0.01929, "PSPNet": -0.045}
-    assert set(table["published"]) == {"below 0"}  # whatever the sizes, the verdict asks for the side
-    assert table["verdict"].to_dict() == {"grey": "same direction", "PSPNet": "opposite direction"}
+    assert table["published"].fillna("").to_dict() == {"grey": "", "PSPNet": "below 0"}  # whatever the sizes, it asks for the side
+    assert table["verdict"].to_dict() == {"grey": "not measured", "PSPNet": "opposite direction"}
+    assert table.loc["grey", "rule"] == "printed as not significant"
     assert table["n"].to_dict() == {"grey": 2, "PSPNet": 2} and table["trainings"].to_dict() == {"grey": 4, "PSPNet": 2}
+
+
+def test_a_coefficient_claims_a_side_only_where_it_is_printed_as_significant():
+    """Table 3 marks the blurred and the grey background "ns", all others with stars."""
+    names = [*masks.SCENARIOS.values(), *masks.MODELS.values()]
+    found = pd.DataFrame({"name": names, "n": 9, "estimate": -0.2, "low": -0.3, "high": -0.1})
+    table = masks.table3(found).set_index("name")
+    assert set(table.index[table["verdict"] == "not measured"]) == {"blurred background", "grey"}
+    assert set(table["verdict"].drop(["blurred background", "grey"])) == {"same direction"}
+    assert table["table_3"].loc[["blurred background", "red", "FPN"]].tolist() == [0.01833, -0.07702, -0.2081]
 
 
 def test_the_luck_of_trainings_widens_the_interval_of_a_network_and_of_no_scenario():
