@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "stale": ("cnslib.tools.stale", [], "list the units that older code made"),
     "book": ("cnslib.tools.pages.book", [], "set the executed notebooks and the gallery as a site that opens from disk"),
     "front": ("cnslib.tools.pages.front", [], "write the results into the tables of the README and docs/"),
+    "numbers": ("cnslib.tools.numbers", [], "compare the numbers in the prose with the results"),
     "plan": ("cnslib.tools.plan", [], "what a parameter file costs here"),
     "gate": ("cnslib.tools.gate", [], "compare classifiers with their published accuracies"),
     "report": ("cnslib.studies.report", [], "one classifier beside the others"),

@@ -1,4 +1,4 @@
-"""The house of the library: who may import whom, how much a room and a corridor hold, and that every room has its tests."""
+"""The house of the library: who may import whom, and how much a module and a folder hold."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 LIBRARY = Path(__file__).parents[2] / "cnslib"
-TESTS = Path(__file__).parents[1]
 ROOMS = sorted(path for path in LIBRARY.rglob("*.py") if path.name != "__init__.py")
 # What each wing may import; itself always. Tools may import all, notebooks all but tools.
 BELOW = {
@@ -73,9 +72,3 @@ def test_a_corridor_has_at_most_eighteen_rooms():
     for folder in {path.parent for path in ROOMS}:
         siblings = [path for path in folder.iterdir() if path.name not in ("__init__.py", "__pycache__") and path.suffix in ("", ".py")]
         assert len(siblings) <= 18, f"{folder.name}: {len(siblings)}"
-
-
-@pytest.mark.parametrize("path", ROOMS, ids=lambda path: path.relative_to(LIBRARY).as_posix())
-def test_a_room_has_its_test_file(path):
-    place = path.relative_to(LIBRARY)
-    assert (TESTS / place.parent / f"test_{place.stem}.py").exists()
