@@ -44,14 +44,14 @@ def tiny_tokens_dir(tmp_path_factory) -> Path:
     from safetensors.torch import save_file
 
     from cnslib.core.names import identifier, token
-    from cnslib.core.units import seal
+    from cnslib.core.units import record_bytes
 
     folder = tmp_path_factory.mktemp("tokens")
     generator = torch.Generator().manual_seed(0)
     for name in ("sneaker", "ankle boot"):
         vector = torch.randn(WIDTH, generator=generator)
         save_file({token(name): vector}, folder / f"{identifier(name)}.safetensors")
-        seal(folder / f"{identifier(name)}.safetensors")
+        record_bytes(folder / f"{identifier(name)}.safetensors")
     return folder
 
 

@@ -91,7 +91,7 @@ def valid(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str) -> pd.DataFr
 def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
     """Checks a table and writes it as parquet, atomically, with a record of its bytes; equal tables give equal bytes."""
     store(table, path, kind)
-    units.seal(path)
+    units.record_bytes(path)
 
 
 def store(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:

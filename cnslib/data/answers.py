@@ -59,7 +59,7 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
             tables.store(table, staged[model], schema)
         paths = {model: path.replace(folder / path.name) for model, path in staged.items()}
     for path in paths.values():
-        units.seal(path)
+        units.record_bytes(path)
     units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
     return paths
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pandera.pandas as pa
 from jaxtyping import Int
 
-from cnslib.core import kinds, paths, tables, units
+from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.method import Base
 from cnslib.core.settings.read import Run
@@ -102,7 +102,7 @@ def answers(run: Run) -> pd.DataFrame:
     sizes = [tables.rows(path) for path in files.values()]
     for (name, path), end, size in zip(files.items(), np.cumsum(sizes), sizes, strict=True):
         require_of(found[end - size : end], name, path)
-        whole.require(found[end - size : end], paths.shown(path), whole=not units.sealed(path))
+        whole.require(found[end - size : end], paths.shown(path), whole=not units.is_recorded(path))
     return found
 
 
@@ -166,13 +166,13 @@ def scored(run: Run) -> units.Unit:
         shift: units.verified(path) for shift, path in expected(run.layout.artifacts("filtering") / "alignment", run.base.shifts).items()
     }
     asked = {"recall": run.filtering.recall, "passes": run.filtering.passes}
-    return units.Unit(run.layout.artifacts("filtering") / "scores.parquet", kinds.FILTERING.stamp(made, asked, run.base.classes))
+    return units.Unit(run.layout.artifacts("filtering") / "scores.parquet", recipes.FILTERING.stamp(made, asked, run.base.classes))
 
 
 def filtered(run: Run) -> units.Unit:
     """The table of kept trajectories, made from the table of scores."""
     folder = run.layout.artifacts("filtering")
-    return units.Unit(folder / "kept.parquet", kinds.FILTERING.stamp("kept", units.verified(folder / "scores.parquet")))
+    return units.Unit(folder / "kept.parquet", recipes.FILTERING.stamp("kept", units.verified(folder / "scores.parquet")))
 
 
 def scores(run: Run) -> pd.DataFrame:
@@ -189,7 +189,7 @@ def kept(run: Run) -> pd.DataFrame:
     path = run.layout.artifacts("filtering") / "kept.parquet"
     units.verified(path)
     found = tables.read(path, tables.kept_schema)
-    if units.sealed(path):
+    if units.is_recorded(path):
         grid(run.base).require(found.assign(scale=0.0), paths.shown(path), whole=False)
     else:
         scores(run)

@@ -64,8 +64,8 @@ def import_benchmark(
             tables.store(rows[tables.TRAJECTORY].drop_duplicates(), partial, kept_schema)
             for name in names.values():
                 (Path(staging) / name).replace(folder / name)
-                units.seal(folder / name)
-        units.seal(kept)
+                units.record_bytes(folder / name)
+        units.record_bytes(kept)
     units.prune(folder, set(names.values()), "*.parquet")
     return {shift: folder / name for shift, name in names.items()}
 

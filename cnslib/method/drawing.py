@@ -23,7 +23,7 @@ from diffusers import SchedulerMixin, StableDiffusionPipeline, UNet2DConditionMo
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation
@@ -68,7 +68,7 @@ def identity(sampler: generation.Sampler) -> dict[str, Any]:
     if not isinstance(sampler, Stepper):
         return {}
     told = {"scheduler": type(sampler.unused).__name__, "spacing": sampler.unused.config.timestep_spacing}
-    return told | {"recipe": kinds.STEPPER.code}
+    return told | {"recipe": recipes.STEPPER.code}
 
 
 PASS = 5  # seeds in one forward pass
@@ -188,11 +188,11 @@ def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin:
 
 def stamp(
     sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, scales: list[float], files: dict[str, Path]
-) -> units.Stamp:
+) -> str:
     """What a shard depends on: all that one of generation does, and that its weights were merged."""
     sliders = [adapters.file_digest(file) for file in files.values()]
     exact = generation.stamp(sampler, classes, seeds=seeds, origin=origin, scales=scales, sliders=sliders)
-    return kinds.FUSED.stamp(exact, identity(sampler))
+    return recipes.FUSED.stamp(exact, identity(sampler))
 
 
 @torch.no_grad()

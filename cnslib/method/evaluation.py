@@ -23,7 +23,7 @@ from PIL import Image
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Evaluation
 from cnslib.data import catalog
@@ -148,7 +148,7 @@ def evaluate_catalog(
     require_labels(classes, labels)
     contents = [catalog.digest(pictures, "heldout", classes)]
     batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
-    recipe, desc = kinds.CATALOG_ANSWERS, "held-out answers"
+    recipe, desc = recipes.CATALOG_ANSWERS, "held-out answers"
     return answered(recipe, contents, batches, labels=labels, settings=settings, device=device, folder=folder, desc=desc)
 
 
@@ -158,7 +158,7 @@ def answered_shards(
     """The tables of answers to the pictures of some tables, as `answered`."""
     contents, total = shard_digests(shards), sum(map(len, shards.values()))
     batches = partial(shard_batches, shards, size=settings.batch_size)
-    return answered(kinds.EVALUATION, contents, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
+    return answered(recipes.EVALUATION, contents, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
 
 
 def require_labels(classes: list[str], labels: list[str]) -> None:
@@ -219,7 +219,7 @@ def loaded(names: list[str], labels: list[str], *, settings: Evaluation, device:
 def write_sizes(roster: list[dict], path: Path) -> pd.DataFrame:
     """Writes how many weights of each classifier act when it answers (model, parameters); `roster` holds their descriptions."""
     table = pd.DataFrame(roster)[["model", "parameters"]].sort_values("model", ignore_index=True)
-    units.write_sealed(path, table.to_csv(index=False, lineterminator="\n").encode())
+    units.write_recorded(path, table.to_csv(index=False, lineterminator="\n").encode())
     return table
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Float, UInt8
 from sklearn.metrics import roc_curve
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.data import artifacts
@@ -73,11 +73,11 @@ def align_shift(images: Path, shift: str, judges: Judges, seen: pd.DataFrame, un
     tables.write_unit(measure(shift, look(images, shift, judges, seen), unshifted, judges.clip), unit, schema)
 
 
-def stamp(images: Path, shift: str, judges: Judges) -> units.Stamp:
+def stamp(images: Path, shift: str, judges: Judges) -> str:
     """What the alignments of a shift depend on: its images, the unshifted ones and the three models."""
     made = [units.verified(shard(images, name)) for name in (UNSHIFTED, shift)]
     models = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
-    return kinds.ALIGNMENT.stamp(shift, made, models)
+    return recipes.ALIGNMENT.stamp(shift, made, models)
 
 
 def shard(images: Path, shift: str) -> Path:

@@ -13,7 +13,7 @@ from diffusers import DDIMScheduler, SchedulerMixin, StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, locks, tables, units, workers
+from cnslib.core import locks, recipes, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier, token
 from cnslib.core.settings.method import Generation
 from cnslib.method.sliders import slider_path
@@ -197,9 +197,9 @@ def write_shards(
     shutil.rmtree(folder)
 
 
-def part(name: str, shard: units.Unit) -> tuple[str, units.Stamp]:
+def part(name: str, shard: units.Unit) -> tuple[str, str]:
     """File and stamp of what one class has in a shard."""
-    return f"{shard.path.stem}/{identifier(name)}.parquet", shard.made_from.recipe.stamp(shard.made_from, name)
+    return f"{shard.path.stem}/{identifier(name)}.parquet", units.digest(shard.made_from, name)
 
 
 def write_part(draw: Callable[..., list[dict]], *piece) -> None:
@@ -210,11 +210,11 @@ def write_part(draw: Callable[..., list[dict]], *piece) -> None:
 
 def stamp(
     sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, scales: list[float], sliders: list[str]
-) -> units.Stamp:
+) -> str:
     """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
     drawn = sampler.settings.drawn()
     tokens = {name: origin.tokens[name] for name in classes}
-    return kinds.GENERATION.stamp(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders)
+    return recipes.GENERATION.stamp(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders)
 
 
 @torch.no_grad()

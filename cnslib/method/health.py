@@ -17,7 +17,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import PROMPT
 from cnslib.core.settings.method import Generation, Sliders
 from cnslib.method import generation
@@ -75,7 +75,7 @@ def report(
     """One row per (shift, class, seed, scale): alignment with the shift and structure kept, stored beside each slider."""
     sampler = generation.Sampler(pipe, settings=drawing_settings(settings, start_fraction))
     shared = scales, settings.health_seeds, sampler.settings.told(), origin.base, judge.digest
-    made_from = {key: kinds.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
+    made_from = {key: recipes.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
     folder = next(iter(sliders.values())).parents[1]
     names = {key: path.relative_to(folder).with_suffix(".parquet").as_posix() for key, path in sliders.items()}
     shelf = units.Shelf(folder, {key: (names[key], made_from[key]) for key in sliders}, "*/*.parquet")
@@ -204,9 +204,7 @@ def stored_strips(
     return np.stack([tables.pictures(stored[stored["shift"] == shift].sort_values("scale"), path.name) for shift in sliders])
 
 
-def stamp(
-    sliders: dict[str, Path], name: str, *, scales: list[float], drawing: Generation, seed: int, origin: text_to_image.Origin
-) -> units.Stamp:
+def stamp(sliders: dict[str, Path], name: str, *, scales: list[float], drawing: Generation, seed: int, origin: text_to_image.Origin) -> str:
     """What the pictures depend on: sliders, token and base model, and how they are drawn."""
     files = {shift: adapters.file_digest(path) for shift, path in sliders.items()}
-    return kinds.SLIDER_STRIPS.stamp(PROMPT, files, name, scales, seed, drawing.told(), origin.base, origin.tokens[name])
+    return recipes.SLIDER_STRIPS.stamp(PROMPT, files, name, scales, seed, drawing.told(), origin.base, origin.tokens[name])

@@ -27,7 +27,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from cnslib.core import kinds, names, seeds, tables, units
+from cnslib.core import names, recipes, seeds, tables, units
 from cnslib.core.names import PROMPT, identifier, require_distinct, token
 from cnslib.core.settings.method import Inversion
 from cnslib.data import catalog
@@ -61,10 +61,10 @@ def side(pipe: StableDiffusionPipeline) -> int:
     return pipe.unet.config.sample_size * pipe.vae_scale_factor
 
 
-def stamp(name: str, examples: UInt8[np.ndarray, "images side side 3"], *, settings: Inversion, base: str) -> units.Stamp:
+def stamp(name: str, examples: UInt8[np.ndarray, "images side side 3"], *, settings: Inversion, base: str) -> str:
     """What a token depends on: its class, the pixels of its examples, the settings of the training, and the base model."""
     pixels = hashlib.sha256(examples.tobytes()).hexdigest()
-    return kinds.TOKENS.stamp(name, PROMPT, pixels, training_settings(settings), base)
+    return recipes.TOKENS.stamp(name, PROMPT, pixels, training_settings(settings), base)
 
 
 def training_settings(settings: Inversion) -> dict[str, float]:
@@ -203,7 +203,7 @@ def draw_all(
 ) -> pd.DataFrame:
     """Images of each class, by name and by token, seeds 1 to `validation_images`; draws the classes that are missing or outdated."""
     drawn = settings.validation_images, settings.sampling_steps, settings.guidance
-    made_from = {name: kinds.SAMPLES.stamp(name, names.PROMPT, drawn, origin.base, origin.tokens[name]) for name in classes}
+    made_from = {name: recipes.SAMPLES.stamp(name, names.PROMPT, drawn, origin.base, origin.tokens[name]) for name in classes}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in classes})
     for name in tqdm(shelf.waiting(), desc="comparison", disable=None):
         tables.write_unit(pd.DataFrame(rows(pipe, name, settings=settings)), shelf[name], schema)

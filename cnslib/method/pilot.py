@@ -16,7 +16,7 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import SHIFTS, demand, identifier
 from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, provision
@@ -55,7 +55,7 @@ def readings(
     own = {eta: dataclasses.replace(settings, eta=eta, etas={}) for eta, _, _ in keys}
     shared = scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels
     made_from = {
-        (eta, shift, name): kinds.PILOT.stamp(stamp(shift, name, settings=own[eta], origin=origin), *shared) for eta, shift, name in keys
+        (eta, shift, name): recipes.PILOT.stamp(stamp(shift, name, settings=own[eta], origin=origin), *shared) for eta, shift, name in keys
     }
     shelf = units.Shelf(
         folder, {key: (f"{identifier(key[1])}/{identifier(key[2])}-{key[0]}.parquet", made_from[key]) for key in keys}, "*/*.parquet"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from diffusers import StableDiffusionPipeline
 
-from cnslib.core import kinds, names, paths, units
+from cnslib.core import names, paths, recipes, units
 from cnslib.core.names import demand, identifier
 from cnslib.core.settings.method import Inversion, Sliders
 from cnslib.data import imagenet
@@ -23,7 +23,7 @@ class Recipe:
     """How sliders are trained: what makes their files, and the expected UNet evaluations of single samples for one of them."""
 
     train_all: Callable[..., dict[tuple[str, str], Path]]
-    stamp: Callable[..., units.Stamp]
+    stamp: Callable[..., str]
     evaluations: Callable[[Sliders], float]
 
 
@@ -48,7 +48,7 @@ def make_tokens(
         return inversion.invert_all(pipe, classes, settings=settings, pictures=pictures, base=base, folder=folder)
     names.require_distinct(classes)
     vectors = read_tokens(pipe, paths.resolve(in_star), {name: imagenet.index(name) for name in classes})
-    made_from = {name: kinds.GIVEN_TOKENS.stamp(name, names.token(name), vectors[name].double().tolist()) for name in classes}
+    made_from = {name: recipes.GIVEN_TOKENS.stamp(name, names.token(name), vectors[name].double().tolist()) for name in classes}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.safetensors", made_from[name]) for name in classes}, "*.safetensors")
     for name in shelf.waiting():
         shelf[name].path.unlink(missing_ok=True)
@@ -114,6 +114,6 @@ def make_sliders(
     return shelf.paths
 
 
-def given_stamp(shift: str, name: str, path: Path, *, origin: text_to_image.Origin) -> units.Stamp:
+def given_stamp(shift: str, name: str, path: Path, *, origin: text_to_image.Origin) -> str:
     """What a slider that is taken from a file depends on."""
-    return kinds.GIVEN_SLIDERS.stamp(shift, name, units.file_digest(path), origin.base, origin.tokens[name])
+    return recipes.GIVEN_SLIDERS.stamp(shift, name, units.file_digest(path), origin.base, origin.tokens[name])

@@ -11,7 +11,7 @@ import pandera.pandas as pa
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, identifier
 from cnslib.data import artifacts
 from cnslib.method import filtering
@@ -60,7 +60,7 @@ def look(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd
     `images` is the folder of the generation step's tables, `folder` receives one table per shift.
     """
     made = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
-    made_from = {one: kinds.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
+    made_from = {one: recipes.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from[shift]) for shift in shifts})
     if waiting := shelf.waiting():
         unshifted = see_shard(images, UNSHIFTED, oracle)

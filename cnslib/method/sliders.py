@@ -16,7 +16,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib.core import kinds, names, seeds, units, workers
+from cnslib.core import names, recipes, seeds, units, workers
 from cnslib.core.names import identifier
 from cnslib.core.settings.method import Sliders
 from cnslib.models import adapters, text_to_image
@@ -57,7 +57,7 @@ def train_each(
     origin: text_to_image.Origin,
     folder: Path,
     train: Callable[..., None],
-    stamp: Callable[..., units.Stamp],
+    stamp: Callable[..., str],
 ) -> dict[tuple[str, str], Path]:
     """As `train_all`, by the recipe whose training of one slider, and what that depends on, are given."""
     shelf = shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in itertools.product(shifts, classes)}, folder)
@@ -66,16 +66,16 @@ def train_each(
     return shelf.paths
 
 
-def shelf_of(made_from: dict[tuple[str, str], units.Stamp], folder: Path) -> units.Shelf[tuple[str, str]]:
+def shelf_of(made_from: dict[tuple[str, str], str], folder: Path) -> units.Shelf[tuple[str, str]]:
     """The sliders of some (shift, class), each with what it is to be made from."""
     names = {pair: slider_path(folder, *pair).relative_to(folder).as_posix() for pair in made_from}
     return units.Shelf(folder, {pair: (names[pair], made_from[pair]) for pair in made_from}, "*/*.safetensors")
 
 
-def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
+def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> str:
     """What one slider depends on: its prompts, the settings of the training, base model, and its class token."""
     texts = prompts(shift, name, texts=settings.texts)
-    return kinds.SLIDERS.stamp(texts, training_settings(own(settings, shift)), origin.base, origin.tokens[name])
+    return recipes.SLIDERS.stamp(texts, training_settings(own(settings, shift)), origin.base, origin.tokens[name])
 
 
 def training_settings(settings: Sliders) -> dict[str, int | float]:

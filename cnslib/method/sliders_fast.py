@@ -17,7 +17,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib.core import kinds, seeds, units
+from cnslib.core import recipes, seeds, units
 from cnslib.core.settings.method import Sliders
 from cnslib.method import sliders
 from cnslib.models import adapters, text_to_image
@@ -110,10 +110,10 @@ def train(
     unit.finish()
 
 
-def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
+def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> str:
     """What one slider depends on; never that of another recipe. Steps beyond those of a trajectory change nothing."""
     used = sliders.training_settings(shortened(sliders.own(settings, shift)))
-    return kinds.FAST_SLIDERS.stamp(sliders.prompts(shift, name, texts=settings.texts), used, origin.base, origin.tokens[name])
+    return recipes.FAST_SLIDERS.stamp(sliders.prompts(shift, name, texts=settings.texts), used, origin.base, origin.tokens[name])
 
 
 train_all = functools.partial(sliders.train_each, train=train, stamp=stamp)  # as `sliders.train_all`, by the fast recipe

@@ -14,7 +14,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib.core import kinds, seeds, units
+from cnslib.core import recipes, seeds, units
 from cnslib.core.settings.method import Sliders
 from cnslib.method import sliders
 from cnslib.models import adapters, text_to_image
@@ -99,10 +99,10 @@ def train(
     unit.finish()
 
 
-def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
+def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> str:
     """What one slider depends on; never that of another recipe."""
     used = sliders.training_settings(sliders.own(settings, shift))
-    return kinds.GRADED_SLIDERS.stamp(sliders.prompts(shift, name, texts=settings.texts), used, origin.base, origin.tokens[name])
+    return recipes.GRADED_SLIDERS.stamp(sliders.prompts(shift, name, texts=settings.texts), used, origin.base, origin.tokens[name])
 
 
 train_all = functools.partial(sliders.train_each, train=train, stamp=stamp)  # as `sliders.train_all`, by the graded recipe

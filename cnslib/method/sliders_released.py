@@ -15,7 +15,7 @@ from jaxtyping import Float
 from peft.utils import get_peft_model_state_dict
 from torch import Tensor, nn
 
-from cnslib.core import kinds, names, seeds, units, workers
+from cnslib.core import names, recipes, seeds, units, workers
 from cnslib.core.settings.method import Sliders
 from cnslib.method import sliders
 from cnslib.models import adapters, kohya, text_to_image
@@ -127,7 +127,7 @@ def train_all(
     return shelf.paths
 
 
-def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> units.Stamp:
+def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> str:
     """What one slider depends on; never that of the paper's recipe."""
     texts, used = prompts(shift, name, texts=settings.texts), sliders.training_settings(sliders.own(settings, shift))
-    return kinds.RELEASED_SLIDERS.stamp(texts, used, origin.base, origin.tokens[name])
+    return recipes.RELEASED_SLIDERS.stamp(texts, used, origin.base, origin.tokens[name])

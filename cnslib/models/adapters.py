@@ -94,7 +94,7 @@ def save(pipe: StableDiffusionPipeline, path: Path, entries: dict[str, str]) -> 
     with tempfile.TemporaryDirectory() as folder:
         pipe.save_lora_weights(folder, weights, weight_name=path.name, unet_lora_adapter_metadata=config)
         data = (Path(folder) / path.name).read_bytes()
-    units.write_sealed(path, with_header(data, entries))
+    units.write_recorded(path, with_header(data, entries))
 
 
 def with_header(data: bytes, entries: dict[str, str]) -> bytes:

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 from torch import Tensor, nn
 
-from cnslib.core import kinds, paths, sources, tables, units
+from cnslib.core import paths, recipes, sources, tables, units
 from cnslib.core.names import demand
 from cnslib.models import checkpoints, encoders
 
@@ -164,7 +164,7 @@ def source_digest(source: str) -> str:
     """What such a source names: its text, the files at its path, and how its row says that the model is built."""
     found, place = parse(source, key="classifier")
     row = {name: getattr(found, name) for name in BUILDING}
-    return units.digest(kinds.REGISTRY, source, files_digest(paths.resolve(place.local)) if place.local else "", row)
+    return units.digest(recipes.REGISTRY, source, files_digest(paths.resolve(place.local)) if place.local else "", row)
 
 
 def files_digest(path: Path) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import UInt8
 
-from cnslib.core import kinds, tables, units
+from cnslib.core import recipes, tables, units
 from cnslib.core.names import identifier
 from cnslib.method import evaluation
 from cnslib.models.classifiers import Classifier
@@ -24,7 +24,7 @@ def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_si
     `folder` receives one table, under the classifier's name.
     """
     known = [classifier.name, classifier.labels, classifier.preprocessing, signature(classifier, shards, batch_size=batch_size)]
-    made_from = kinds.OWN_ANSWERS.stamp(known, evaluation.shard_digests(shards), batch_size)
+    made_from = recipes.OWN_ANSWERS.stamp(known, evaluation.shard_digests(shards), batch_size)
     shelf = units.Shelf(folder, {classifier.name: (f"{identifier(classifier.name)}.parquet", made_from)})
     for name in shelf.waiting():
         tables.write_unit(evaluation.predict(classifier, shards, batch_size=batch_size), shelf[name], tables.predictions)

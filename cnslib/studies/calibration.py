@@ -13,7 +13,7 @@ import torch
 from jaxtyping import UInt8
 from tqdm.auto import tqdm
 
-from cnslib.core import kinds, paths, tables, units
+from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import demand, identifier
 from cnslib.core.settings.analyses import Calibration
 from cnslib.method import filtering
@@ -51,7 +51,7 @@ def rendered(shifts: list[str], classes: list[str], *, judges: Judges, settings:
     for name in classes:
         demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
     digests = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
-    made_from = kinds.RULERS.stamp(classes, settings.scenes, settings.severities, settings.seed, digests)
+    made_from = recipes.RULERS.stamp(classes, settings.scenes, settings.severities, settings.seed, digests)
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from) for shift in shifts})
     pool = None
     for shift in tqdm(shelf.waiting(), desc="rendered", disable=None):

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import UInt8
 from tqdm.auto import tqdm
 
-from cnslib.core import kinds, paths, tables, units, workers
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Photos
@@ -37,7 +37,7 @@ def answer(shifts: list[str], *, settings: Photos, device: str, folder: Path, ph
     chosen(photos, settings)
     models = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
     asked = [settings.cutouts, settings.severities, settings.seed]
-    made_from = {one: kinds.PHOTOS.stamp(one, models, units.directory_digest(photos), asked) for one in (UNSHIFTED, *shifts)}
+    made_from = {one: recipes.PHOTOS.stamp(one, models, units.directory_digest(photos), asked) for one in (UNSHIFTED, *shifts)}
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", one) for shift, one in made_from.items()})
     pieces = [(shift, settings, device, photos, shelf[shift]) for shift in shelf.waiting()]
     workers.each(write, pieces, device=device, desc="photos")

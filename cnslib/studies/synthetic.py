@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from cnslib.core import kinds, paths, seeds, tables, units, workers
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
@@ -71,11 +71,13 @@ class Experiment:
     checkpoints: Path
     device: str
 
-    def stamp(self, arm: str, run: int) -> units.Stamp:
+    def stamp(self, arm: str, run: int) -> str:
         """What the answers of one run depend on."""
         source = encoders.source_digest(self.settings.network)
         kept = {key: value for key, value in vars(self.settings).items() if key not in ("runs", "bootstrap")}
-        return kinds.SYNTHETIC.stamp(arm, run, source, kept, self.generated.origin, self.evaluation_set.table.to_dict("list"), self.labels)
+        return recipes.SYNTHETIC.stamp(
+            arm, run, source, kept, self.generated.origin, self.evaluation_set.table.to_dict("list"), self.labels
+        )
 
 
 def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:

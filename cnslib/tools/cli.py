@@ -13,7 +13,6 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "reproduce": ("cnslib.tools.reproduce", [], "run every notebook anew and compare with the committed results"),
     "matrix": ("cnslib.tools.matrix", [], "reproduce and test under several instruction sets and numbers of threads"),
     "kill": ("cnslib.tools.kill", [], "kill a chain again and again and compare it with an undisturbed one"),
-    "stale": ("cnslib.tools.stale", [], "list the units that older code made"),
     "book": ("cnslib.tools.pages.book", [], "set the executed notebooks and the gallery as a site that opens from disk"),
     "front": ("cnslib.tools.pages.front", [], "write the results into the tables of the README and docs/"),
     "numbers": ("cnslib.tools.numbers", [], "compare the numbers in the prose with the results"),

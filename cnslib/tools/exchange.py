@@ -119,7 +119,7 @@ def write_models(models: list[str], folder: Path) -> None:
     sizes = pd.DataFrame({"model": table["model"], "parameters": weights})
     plain = table[["model", "accuracy"]].dropna().assign(n=VALIDATION_IMAGES)
     for name, rows in (("models.csv", sizes), (accuracy.SUMMARY, plain)):
-        units.write_sealed(folder / name, rows.to_csv(index=False, lineterminator="\n").encode())
+        units.write_recorded(folder / name, rows.to_csv(index=False, lineterminator="\n").encode())
 
 
 def narrowed(wish: dict[str, dict], seen: accuracy.Outcomes, classes: list[str]) -> dict[str, dict]:

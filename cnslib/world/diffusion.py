@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from cnslib.core import kinds, paths, seeds, units
+from cnslib.core import paths, recipes, seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.read import Run
 from cnslib.world import autoencoder, scenes
@@ -168,8 +168,8 @@ def place_of(run: Run) -> dict[str, Any]:
     own = run.settings
     vae = units.file_digest(paths.MODELS / "mini-sd" / "vae" / "diffusion_pytorch_model.safetensors")
     seen = own.images, own.severities, own.seed, run.base.classes, vae
-    cache = keyed(paths.CHECKPOINTS, "web-latents", kinds.AUTOENCODER, *seen, ending=".safetensors")
-    return place(run, kinds.DIFFUSION, vae) | {"cache": cache}
+    cache = keyed(paths.CHECKPOINTS, "web-latents", recipes.AUTOENCODER, *seen, ending=".safetensors")
+    return place(run, recipes.DIFFUSION, vae) | {"cache": cache}
 
 
 def recorded(model: Denoiser, latents: Tensor, ids: Tensor) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Provenance of the base models in `data/models/manifest.json`: seed, steps, recipe, digest of the source, licence, measured quality."""
+"""Provenance of the base models in `data/models/manifest.json`: seed, steps, recipe, licence, measured quality."""
 
 import contextlib
 import fcntl
@@ -53,13 +53,12 @@ def held(models: Path) -> Iterator[None]:
 def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Recipe, quality: dict, **more) -> dict:
     """Adds or replaces the entry of one model; quality figures are {"n", "estimate", "low", "high"} records.
 
-    `source` is provenance: `current` does not look at it. `more` holds what else is to be kept, such as the training's options.
+    `more` holds what else is to be kept, such as the training's options.
     """
     entry = {
         "seed": seed,
         "steps": steps,
         "recipe": recipe.code,
-        "source": recipe.source,
         "files": units.directory_digest(models / name),
         "licence": LICENCE,
         "quality": quality,

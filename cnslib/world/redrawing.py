@@ -15,7 +15,7 @@ from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from cnslib.core import kinds, paths, seeds, units, workers
+from cnslib.core import paths, recipes, seeds, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.read import Run
 from cnslib.models import text_to_image
@@ -158,7 +158,7 @@ def replaced(batch: scenes.Batch, places: slice | Tensor, redrawn: Redrawn, rows
 def place(run: Run, pool: str) -> Path:
     """The file of the pictures of one pool: others by another mini-SD or for other settings of notebook 25 do not lie there."""
     decided = run.redrawing, run.base.classes, units.directory_digest(paths.MODELS / "mini-sd")
-    return training.keyed(paths.CHECKPOINTS, f"redrawn-{pool}", kinds.REDRAWN, *decided, ending=".safetensors")
+    return training.keyed(paths.CHECKPOINTS, f"redrawn-{pool}", recipes.REDRAWN, *decided, ending=".safetensors")
 
 
 def stored(path: Path, *, share: float) -> Redrawn | None:

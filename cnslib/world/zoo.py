@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from cnslib.core import kinds, paths, seeds, units
+from cnslib.core import paths, recipes, seeds, units
 from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers, networks
@@ -190,7 +190,7 @@ def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
 def plain(settings: Zoo) -> list[Member]:
     """The classifiers of one recipe: architectures and sizes."""
     schedule = schedule_of(dataclasses.asdict(settings))
-    return [scratch_member(name, options, kinds.PLAIN, schedule=schedule) for name, options in settings.classifiers.items()]
+    return [scratch_member(name, options, recipes.PLAIN, schedule=schedule) for name, options in settings.classifiers.items()]
 
 
 def augmented(settings: Augmentation) -> list[Member]:
@@ -199,7 +199,7 @@ def augmented(settings: Augmentation) -> list[Member]:
     strong = training.Strong(**{field.name: table[field.name] for field in dataclasses.fields(training.Strong)})
     schedule = dataclasses.replace(schedule_of(table), weight_decay=settings.weight_decay)
     return [
-        scratch_member(name, options, kinds.AUGMENTED, schedule=schedule, strong=strong) for name, options in settings.classifiers.items()
+        scratch_member(name, options, recipes.AUGMENTED, schedule=schedule, strong=strong) for name, options in settings.classifiers.items()
     ]
 
 
@@ -244,7 +244,7 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
 
     def train(run: Run) -> dict:
         folder = run.models / "classifiers" / name
-        state = checkpoint(run, f"pretraining-{objective}", kinds.PRETRAINED[objective], [past, settings.network])
+        state = checkpoint(run, f"pretraining-{objective}", recipes.PRETRAINED[objective], [past, settings.network])
         where = {"checkpoint": state, "device": run.device}
         start = pretrain(objective, run, network_of(settings.network), past, **where)
         if adaptation == "zero_shot":
@@ -255,7 +255,7 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
         save(adapt(adaptation, name, backbone, run, decided), folder, **network_of(settings.network))
         return known
 
-    return Member(name, decided, kinds.PRETRAINED[objective], train)
+    return Member(name, decided, recipes.PRETRAINED[objective], train)
 
 
 def pretrain(objective: str, run: Run, network: dict, past: dict, **where) -> Any:
@@ -273,7 +273,7 @@ def adapt(adaptation: str, name: str, backbone: nn.Module, run: Run, decided: di
         return pretraining.probe(run.garments("catalog"), backbone, network, seed=decided["seed"], device=run.device, **own)
     schedule = schedule_of({key: decided[key] for key in SHARED} | own)
     where: dict = {
-        "checkpoint": checkpoint(run, f"finetuning-{name}", kinds.PRETRAINED[decided["objective"]], decided),
+        "checkpoint": checkpoint(run, f"finetuning-{name}", recipes.PRETRAINED[decided["objective"]], decided),
         "device": run.device,
     }
     return pretraining.finetune(run.garments("catalog"), backbone, network, schedule=schedule, **where)

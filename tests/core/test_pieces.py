@@ -9,7 +9,7 @@ import torch
 from cnslib.core import pieces
 from cnslib.core.units import Recipe, Unit
 
-RECIPE = Recipe("tests", 1, ("cnslib.core.seeds",))
+RECIPE = Recipe("tests", 1)
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def test_a_file_that_was_exchanged_is_named_and_never_opened(tmp_path, name):
     tasks.kept.clear()
     exchanged, mark = task.file.parent / name, tmp_path / "opened"
     exchanged.write_bytes(pickle.dumps(Trap(mark)))
-    units.seal(exchanged)
+    units.record_bytes(exchanged)
     with pytest.raises((ValueError, RuntimeError), match=rf"{name} is not as it was written"):
         tasks.outcome(task, told) if name.endswith("result") else tasks.run(*call)
     assert not mark.exists()

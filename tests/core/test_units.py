@@ -3,15 +3,15 @@
 import dataclasses
 import json
 import os
-import pickle
 import subprocess
 from dataclasses import dataclass
 
+import golden_units
 import pytest
 
-from cnslib.core import units
+from cnslib.core import recipes, units
 
-RECIPE = units.Recipe("tests", 1, ("cnslib.core.seeds",))
+RECIPE = units.Recipe("tests", 1)
 
 
 @dataclass(frozen=True)
@@ -38,37 +38,16 @@ def test_a_unit_is_done_only_with_its_inputs_and_its_bytes(tmp_path):
     assert not unit.done
     unit.finish()
     assert unit.done and not units.Unit(unit.path, RECIPE.stamp("b")).done
+    assert not units.Unit(unit.path, dataclasses.replace(RECIPE, number=2).stamp("a")).done
+    assert units.sidecar(unit.path).read_text().split()[:2] == [RECIPE.stamp("a"), units.file_digest(unit.path)]
     unit.path.write_bytes(b"damaged")
     assert not unit.done
 
 
-def test_a_raised_number_outdates_a_unit_and_changed_code_does_not(tmp_path):
-    unit = units.Unit(tmp_path / "unit", RECIPE.stamp("a"))
-    unit.path.write_bytes(b"result")
-    unit.finish()
-    rewritten = dataclasses.replace(RECIPE, modules=("cnslib.core.tables",))
-    assert rewritten.source != RECIPE.source and units.done(unit.path, rewritten.stamp("a"))
-    assert not units.done(unit.path, dataclasses.replace(RECIPE, number=2).stamp("a"))
-
-
-def test_a_record_without_a_recipe_is_outdated(tmp_path):
-    unit = units.Unit(tmp_path / "unit", RECIPE.stamp("a"))
-    unit.path.write_bytes(b"result")
-    units.sidecar(unit.path).write_text(f"{units.digest('a')} {units.file_digest(unit.path)}\n")
-    assert not unit.done
-
-
-def test_the_record_tells_stamp_bytes_recipe_and_source(tmp_path):
-    unit = units.Unit(tmp_path / "unit", RECIPE.stamp("a"))
-    unit.path.write_bytes(b"result")
-    unit.finish()
-    assert units.sidecar(unit.path).read_text().split() == [RECIPE.stamp("a"), units.file_digest(unit.path), "tests-1", RECIPE.source]
-
-
-def test_a_stamp_keeps_its_recipe_on_the_way_to_another_process():
-    stamp = RECIPE.stamp("a")
-    again = pickle.loads(pickle.dumps(stamp))
-    assert again == stamp and again.recipe == RECIPE and json.dumps(stamp) == f'"{stamp}"'
+def test_a_record_of_bytes_alone_makes_no_unit(tmp_path):
+    units.write_recorded(tmp_path / "table", b"x")
+    assert units.is_recorded(tmp_path / "table") and units.verified(tmp_path / "table")
+    assert not units.Unit(tmp_path / "table", RECIPE.stamp("a")).done
 
 
 def test_a_shelf_asks_for_what_is_missing_damaged_or_outdated_and_deletes_the_rest(tmp_path):
@@ -113,35 +92,6 @@ def test_directory_digest_sees_names_and_contents(tmp_path):
     assert units.directory_digest(tmp_path) != before
 
 
-def test_prose_does_not_change_code():
-    code = 'def f(x):\n    """Doubles."""\n    return 2 * x  # twice\n'
-    assert units.definitions(code) == units.definitions("def f(x):\n    return 2*x\n")
-    assert units.definitions(code) != units.definitions("def f(x):\n    return 3*x\n")
-
-
-def test_code_that_moves_is_the_same_code(tmp_path, monkeypatch):
-    (tmp_path / "room_one.py").write_text('"""One."""\nfrom room_two import half\n\ndef f(x):\n    return half(x)\n')
-    (tmp_path / "room_two.py").write_text("def half(x):\n    return x / 2\n")
-    (tmp_path / "room_three.py").write_text("import numpy\n\ndef half(x):\n    return x / 2\n\ndef f(x):\n    return half(x)\n")
-    (tmp_path / "room_four.py").write_text("import room_two\n\ndef f(x):\n    return room_two.half(x)\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    apart, together = units.source_digest(("room_one", "room_two")), units.source_digest(("room_three",))
-    assert apart == together == units.source_digest(("room_two", "room_four")) != units.source_digest(("room_two",))
-
-
-def test_a_module_that_is_not_there_is_named():
-    with pytest.raises(ModuleNotFoundError, match=r"module cnslib\.nowhere"):
-        units.source_digest(("cnslib.nowhere",))
-
-
-def test_prune_deletes_what_is_not_asked_for_with_its_digest(tmp_path):
-    for name in ("keep.txt", "drop.txt"):
-        units.write_bytes(tmp_path / name, b"x")
-        units.finish(tmp_path / name, RECIPE.stamp("d"))
-    assert units.prune(tmp_path, {"keep.txt"}, "*.txt") == ["drop.txt"]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["keep.txt", "keep.txt.digest"]
-
-
 def test_bytes_that_are_not_those_of_the_record_are_named(tmp_path):
     unit = units.Unit(tmp_path / "unit", RECIPE.stamp("a"))
     with pytest.raises(FileNotFoundError, match="unit does not exist"):
@@ -158,12 +108,6 @@ def test_bytes_that_are_not_those_of_the_record_are_named(tmp_path):
     for ask in (unit.require, lambda: units.verified(unit.path), lambda: units.verified(unit.path, required=False)):
         with pytest.raises(ValueError, match="unit is not as it was written"):
             ask()
-
-
-def test_a_sealed_file_is_no_unit(tmp_path):
-    units.write_sealed(tmp_path / "table", b"x")
-    assert units.sealed(tmp_path / "table") and units.verified(tmp_path / "table")
-    assert not units.done(tmp_path / "table", RECIPE.stamp("a"))
 
 
 def test_a_file_is_hashed_once_and_again_when_it_was_touched(tmp_path, monkeypatch):
@@ -198,3 +142,36 @@ def test_what_a_killed_process_left_of_a_file_goes_with_the_next_writing_of_it_a
         path.write_bytes(b"half")
     units.write_bytes(tmp_path / "a.pdf", b"whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a.pdf", living.name, other.name])
+
+
+# The table of recipes.
+
+
+def every() -> list[units.Recipe]:
+    return [*(one for one in vars(recipes).values() if isinstance(one, units.Recipe)), *recipes.PRETRAINED.values()]
+
+
+def test_every_recipe_has_another_name():
+    assert len({recipe.name for recipe in every()}) == len(every()) > 60
+
+
+def test_a_raised_number_outdates_what_makes_use_of_the_recipe():
+    assert recipes.FILTERING.code == "filtering-2 alignment-1 encoders-1"
+    raised = dataclasses.replace(recipes.SHIFTS, number=recipes.SHIFTS.number + 1)
+    photos = dataclasses.replace(recipes.PHOTOS, parts=tuple(raised if one == recipes.SHIFTS else one for one in recipes.PHOTOS.parts))
+    assert photos.stamp("bag") != recipes.PHOTOS.stamp("bag") and str(photos) == str(recipes.PHOTOS)
+    unshifted = [recipes.PLAIN, recipes.AUGMENTED, *(recipes.PRETRAINED[name] for name in ("mae", "simclr", "web"))]
+    assert not any(recipes.SHIFTS in recipe.lineage for recipe in unshifted) and recipes.SHIFTS in recipes.PRETRAINED["clip"].lineage
+
+
+# Copied or written in every run; too long for a test; seen in others; compared with the authors' own code.
+NOT_GOLDEN = "given-tokens given-sliders filtering mini-sd-vae mini-sd mini-clip mini-dino oracle segmentation zoo-simclr zoo-web zoo-clip"
+NOT_GOLDEN += " encoders classifiers guests augmentation stepper photographs scenarios-photographs registry edm"
+
+
+def test_every_recipe_has_a_golden_result_of_its_present_number():
+    for recipe in every():
+        if recipe.name not in NOT_GOLDEN.split():
+            path = golden_units.FOLDER / f"{recipe.name}.json"
+            assert json.loads(path.read_text())["recipe"] == recipe.code, f"{path.name}: make it again by GOLDEN=write python -m pytest"
+    assert sum(path.stat().st_size for path in golden_units.FOLDER.iterdir()) < 300_000

@@ -194,7 +194,7 @@ def test_the_accuracies_of_imported_classifiers_are_read_where_there_are_no_sing
     shutil.rmtree(folder / "heldout")
     with pytest.raises(FileNotFoundError, match=r"heldout.resnet\.parquet does not exist"):
         artifacts.answered(run)
-    units.write_sealed(folder / artifacts.SUMMARY, b"model,n,accuracy\nvit,10,0.5\n")
+    units.write_recorded(folder / artifacts.SUMMARY, b"model,n,accuracy\nvit,10,0.5\n")
     assert artifacts.answered(run) == folder
     flip(folder / artifacts.SUMMARY, 200)
     with pytest.raises(ValueError, match=r"heldout\.csv is not as it was written"):

@@ -11,7 +11,7 @@ from golden_units import difference
 from safetensors.torch import load_file, save_file
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib.core import kinds, paths, tables
+from cnslib.core import paths, recipes, tables
 from cnslib.core.settings import method, read
 from cnslib.core.settings.method import Generation
 from cnslib.method import drawing, generation
@@ -214,4 +214,4 @@ def test_a_slider_of_another_network_is_refused(pipe, file, tmp_path):
 
 
 def test_the_tiny_unit_of_merged_weights_is_the_golden_one(drawn):
-    assert not difference(kinds.FUSED, drawn("fused")[SHIFT])
+    assert not difference(recipes.FUSED, drawn("fused")[SHIFT])

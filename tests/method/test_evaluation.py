@@ -14,7 +14,7 @@ from PIL import Image
 from safetensors.torch import load_file
 from tiny_encoders import write_clip, write_timm
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.method import Evaluation
 from cnslib.method import evaluation
@@ -282,11 +282,6 @@ def test_whatever_a_held_out_table_is_made_from_makes_it_outdated(bench, catalog
     assert not after["margin"].equals(before["margin"])
 
 
-def test_the_code_of_every_module_that_decides_an_answer_is_known_to_the_recipe():
-    modules = {module for recipe in kinds.EVALUATION.lineage for module in recipe.modules}
-    assert {"cnslib.method.evaluation", *(f"cnslib.models.{name}" for name in ("classifiers", "encoders", "networks"))} <= modules
-
-
 def test_a_class_without_held_out_pictures_is_named(catalog):
     table = tables.read(catalog, tables.catalog).query("split == 'train' or `class` != 'bag'")
     tables.write(table, catalog, tables.catalog)
@@ -308,8 +303,8 @@ def test_the_sizes_are_those_of_the_stored_weights_that_act(tmp_path):
 
 
 def test_the_tiny_units_are_the_golden_ones(bench, catalog):
-    assert not difference(kinds.EVALUATION, run(bench))
-    assert not difference(kinds.CATALOG_ANSWERS, run_catalog(catalog))
+    assert not difference(recipes.EVALUATION, run(bench))
+    assert not difference(recipes.CATALOG_ANSWERS, run_catalog(catalog))
 
 
 def test_a_classifier_whose_answers_are_no_numbers_is_named_in_place_of_ranked():

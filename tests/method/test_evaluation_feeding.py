@@ -15,7 +15,7 @@ import timm
 import torch
 from tiny_encoders import write_clip, write_timm
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Evaluation
 from cnslib.method import evaluation
@@ -190,7 +190,7 @@ def test_bytes_that_are_no_picture_are_named_and_end_the_group(shards, models, t
     passes = iter([evaluation.shard_batches(shards, size=SIZE), broken(table)])
     with pytest.raises(ValueError, match=r"unshifted\.parquet \('unshifted', 'bag', 9, 0\.0\): its image is not a picture"):
         evaluation.answered(
-            kinds.EVALUATION, [], lambda: next(passes), labels=LABELS, settings=settings, device="cpu", folder=tmp_path / "out"
+            recipes.EVALUATION, [], lambda: next(passes), labels=LABELS, settings=settings, device="cpu", folder=tmp_path / "out"
         )
     assert sorted(path.name for path in (tmp_path / "out").glob("*.parquet")) == ["deit.parquet", "vit.parquet"]
 

@@ -10,7 +10,7 @@ import pytest
 from golden_units import difference
 from tiny_encoders import write_clip, write_timm
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.method import filtering, sights
@@ -399,4 +399,4 @@ def test_a_gallery_of_empty_tables_names_them(images):
 
 
 def test_the_tiny_unit_is_the_golden_one(align):
-    assert not difference(kinds.ALIGNMENT, align())
+    assert not difference(recipes.ALIGNMENT, align())

@@ -9,7 +9,7 @@ import torch
 from golden_units import difference
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib.core import kinds, names, tables
+from cnslib.core import names, recipes, tables
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation
 from cnslib.method.sliders import slider_path
@@ -237,4 +237,4 @@ def test_change_is_the_mean_distance_to_the_own_unshifted_image():
 
 
 def test_the_tiny_unit_is_the_golden_one(undisturbed):
-    assert not difference(kinds.GENERATION, tables.read(undisturbed["heavy snow"], tables.images))
+    assert not difference(recipes.GENERATION, tables.read(undisturbed["heavy snow"], tables.images))

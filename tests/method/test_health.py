@@ -10,7 +10,7 @@ from tiny_coverage import covers
 from tiny_encoders import write_clip, write_timm
 from tiny_sliders import CLASSES, SHIFTS
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, health, sliders
 from cnslib.method.sliders import slider_path
@@ -159,7 +159,7 @@ def test_strips_begin_with_the_unshifted_picture(report, tiny_pipeline_dir, tiny
 
 
 def test_the_tiny_unit_is_the_golden_one(report):
-    assert not difference(kinds.HEALTH, report()[1], within=1e-3)
+    assert not difference(recipes.HEALTH, report()[1], within=1e-3)
 
 
 STRIP_SCALES = [0.0, 1.0, 2.0]
@@ -208,7 +208,7 @@ def test_the_tiny_unit_of_strips_is_the_golden_one(pipe, tiny_pipeline_dir, tiny
     drawn = health.stored_strips(
         pipe, {"heavy snow": path}, NAME, scales=STRIP_SCALES, settings=SETTINGS, start_fraction=0.75, seed=3, **place
     )
-    assert not difference(kinds.SLIDER_STRIPS, drawn[0])
+    assert not difference(recipes.SLIDER_STRIPS, drawn[0])
 
 
 WORDS = {"a picture of a bag": [1.0, 0.0], "a picture of a bag in heavy snow": [0.6, 0.8], "a picture of a sneaker": [-1.0, 0.0]}

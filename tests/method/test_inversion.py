@@ -11,7 +11,7 @@ from golden_units import difference
 from safetensors.torch import load_file
 from scipy import stats
 
-from cnslib.core import kinds, names, tables, units
+from cnslib.core import names, recipes, tables, units
 from cnslib.core.settings.method import Inversion
 from cnslib.data import catalog
 from cnslib.method import inversion
@@ -196,11 +196,11 @@ def test_a_loss_that_is_not_a_number_names_the_class_and_writes_nothing(pipe, in
 def test_the_file_tells_class_settings_and_losses(invert):
     path = invert(["sneaker"])["sneaker"]
     assert len(inversion.loss_curve(path)) == SETTINGS.steps
-    assert units.done(path, path.with_name("sneaker.safetensors.digest").read_text().split()[0])
+    assert units.Unit(path, path.with_name("sneaker.safetensors.digest").read_text().split()[0]).done
 
 
 def test_the_tiny_unit_is_the_golden_one(invert):
-    assert not difference(kinds.TOKENS, invert()["sneaker"], within=1e-3)
+    assert not difference(recipes.TOKENS, invert()["sneaker"], within=1e-3)
 
 
 def normal(rows, columns, seed=0):
@@ -365,4 +365,4 @@ def test_settings_of_the_training_draw_nothing_again(draw_all, tmp_path):
 
 
 def test_the_tiny_unit_of_samples_is_the_golden_one(draw_all):
-    assert not difference(kinds.SAMPLES, draw_all())
+    assert not difference(recipes.SAMPLES, draw_all())

@@ -8,7 +8,7 @@ import tiny_sliders
 from golden_units import difference
 from tiny_encoders import write_timm
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Generation, Pilot
 from cnslib.method import generation, pilot
@@ -81,7 +81,7 @@ def test_every_trajectory_is_read_at_all_scales_and_begins_alike_at_every_eta(re
     assert len(table) == 2 * 2 * 3 and set(table["class"]) == {"sneaker"}
     start = table[table["scale"] == 0].pivot(index="seed", columns="eta", values="asked")
     assert (start[0.5] == start[1.0]).all()
-    assert not difference(kinds.PILOT, table, within=1e-3)
+    assert not difference(recipes.PILOT, table, within=1e-3)
 
 
 def test_each_shift_is_tried_at_its_own_etas(read):

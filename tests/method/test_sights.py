@@ -7,7 +7,7 @@ import pytest
 from golden_units import difference
 from tiny_alignment import CHOSEN, GRID, after_changes, picture, random_judges, write_all
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.method import filtering, sights
 
@@ -73,4 +73,4 @@ def test_an_oracle_of_the_class_alone_sees_no_shift_and_one_that_does_not_know_i
 
 
 def test_the_tiny_unit_is_the_golden_one(look):
-    assert not difference(kinds.SIGHTS, look())
+    assert not difference(recipes.SIGHTS, look())

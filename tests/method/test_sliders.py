@@ -8,7 +8,7 @@ import torch
 from golden_units import difference
 from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.method import sliders
 from cnslib.models import adapters, text_to_image
 
@@ -203,4 +203,4 @@ def test_the_released_code_spends_twice_the_evaluations():
 
 
 def test_the_tiny_unit_is_the_golden_one(undisturbed):
-    assert not difference(kinds.SLIDERS, undisturbed["heavy snow", "sneaker"], within=1e-3)
+    assert not difference(recipes.SLIDERS, undisturbed["heavy snow", "sneaker"], within=1e-3)

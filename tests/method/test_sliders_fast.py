@@ -9,7 +9,7 @@ import torch
 from golden_units import difference
 from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 
-from cnslib.core import kinds, paths, units
+from cnslib.core import paths, recipes, units
 from cnslib.core.settings import read
 from cnslib.method import provision, sliders, sliders_fast
 from cnslib.models import adapters, text_to_image
@@ -212,4 +212,4 @@ def test_the_plan_counts_the_recipes_own_passes():
 
 
 def test_the_tiny_unit_is_the_golden_one(make):
-    assert not difference(kinds.FAST_SLIDERS, make(["heavy snow"], ["sneaker"])["heavy snow", "sneaker"], within=1e-3)
+    assert not difference(recipes.FAST_SLIDERS, make(["heavy snow"], ["sneaker"])["heavy snow", "sneaker"], within=1e-3)

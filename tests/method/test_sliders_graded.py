@@ -8,7 +8,7 @@ import torch
 from golden_units import difference
 from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.method import provision, sliders, sliders_graded
 from cnslib.models import adapters, text_to_image
 
@@ -100,4 +100,4 @@ def test_the_same_settings_give_the_same_bytes_and_the_header_names_the_recipe(m
 
 
 def test_the_tiny_unit_is_the_golden_one(make):
-    assert not difference(kinds.GRADED_SLIDERS, make(["heavy snow"], ["sneaker"])["heavy snow", "sneaker"])
+    assert not difference(recipes.GRADED_SLIDERS, make(["heavy snow"], ["sneaker"])["heavy snow", "sneaker"])

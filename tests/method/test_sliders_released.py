@@ -11,7 +11,7 @@ from golden_units import difference
 from safetensors.torch import load_file
 from tiny_sliders import CLASSES, SETTINGS
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.method import sliders, sliders_released
 from cnslib.models import adapters, text_to_image
 
@@ -173,4 +173,4 @@ def test_a_second_run_trains_nothing_and_the_recipes_do_not_share_units(plain, o
 def test_the_tiny_unit_is_the_golden_one(plain, origin, tmp_path):
     """In bf16, of which processors round in their own way."""
     made = sliders_released.train_all(plain, ["heavy snow"], ["sneaker"], settings=SETTINGS, origin=origin, folder=tmp_path)
-    assert not difference(kinds.RELEASED_SLIDERS, made["heavy snow", "sneaker"], within=0.05)
+    assert not difference(recipes.RELEASED_SLIDERS, made["heavy snow", "sneaker"], within=0.05)

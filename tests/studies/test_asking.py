@@ -8,7 +8,7 @@ from golden_units import difference
 from torch import nn
 from torchvision.transforms import v2
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.method import evaluation
 from cnslib.models import classifiers
 from cnslib.studies import asking
@@ -96,4 +96,4 @@ def test_a_sample_reaches_from_the_first_picture_of_a_table_to_the_last(tmp_path
 
 
 def test_the_tiny_unit_is_the_golden_one(ask):
-    assert not difference(kinds.OWN_ANSWERS, ask(Brightness(0.5)))
+    assert not difference(recipes.OWN_ANSWERS, ask(Brightness(0.5)))

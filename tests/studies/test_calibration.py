@@ -9,7 +9,7 @@ import torch
 from golden_units import difference
 from tiny_alignment import CHOSEN, random_judges, write_all
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.settings.analyses import Calibration
 from cnslib.core.settings.method import Bootstrap
 from cnslib.method import filtering, sights
@@ -84,7 +84,7 @@ def test_a_class_that_is_no_garment_is_named(judges, tmp_path):
 
 def test_the_tiny_unit_is_the_golden_one(pool, judges):
     table, pictures = calibration.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
-    assert not difference(kinds.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)
+    assert not difference(recipes.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)
 
 
 def test_a_strip_shows_the_drawn_scales_nearest_to_equal_steps():

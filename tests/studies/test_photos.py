@@ -11,7 +11,7 @@ from tiny_settings import changed
 from torch import nn
 from torchvision.transforms import v2
 
-from cnslib.core import kinds, paths, tables
+from cnslib.core import paths, recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
@@ -184,7 +184,7 @@ def test_top_five_counts_the_truth_at_any_place():
 
 def test_the_tiny_unit_is_the_golden_one(made):
     _, _, files = made
-    assert not difference(kinds.PHOTOS, tables.read(files["heavy snow"], tables.predictions), within=1e-2, skip=("top5",))
+    assert not difference(recipes.PHOTOS, tables.read(files["heavy snow"], tables.predictions), within=1e-2, skip=("top5",))
 
 
 def test_names_of_a_sheet_count_from_one_and_single_shifts_are_scenarios():

@@ -12,7 +12,7 @@ from golden_units import difference
 from tiny_garments import VIT, garments
 from tiny_settings import changed
 
-from cnslib.core import kinds, paths, tables
+from cnslib.core import paths, recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
@@ -175,7 +175,7 @@ def test_settings_that_cannot_be_are_named(change, message):
 def test_the_styled_test_set_is_the_golden_one():
     """What the networks learn is left out: a training enlarges the differences with which processors round."""
     _, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
-    assert not difference(kinds.SYNTHETIC, pictures)
+    assert not difference(recipes.SYNTHETIC, pictures)
 
 
 def test_sentences_hold_the_numbers_of_their_tables():

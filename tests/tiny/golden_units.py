@@ -1,7 +1,7 @@
 """Golden results: the tiny unit of every kind as its recipe made it when the recipe got its number, one small file each.
 
 Processors differ, so a picture may be off by a grey level (its mean in each ninth), a number by 1e-4 or what a test allows. Where a
-result changed, raise the recipe's number in `cnslib/core/kinds.py`, or mend the code. Where a number was raised, make the results anew:
+result changed, raise the recipe's number in `cnslib/core/recipes.py`, or mend the code. Where a number was raised, make the results anew:
 
     GOLDEN=write python -m pytest tests
 """
@@ -39,7 +39,7 @@ def difference(recipe: Recipe, found: pd.DataFrame | np.ndarray | Path, *, withi
     changed = [name for name in sorted(set(golden["values"]) | set(columns)) if not unchanged(name, golden["values"], columns, within)]
     if not changed:
         return ""
-    return f"{recipe}: another {', '.join(changed)} from the same inputs; raise the recipe's number in cnslib/core/kinds.py, or mend"
+    return f"{recipe}: another {', '.join(changed)} from the same inputs; raise the recipe's number in cnslib/core/recipes.py, or mend"
 
 
 def unchanged(name: str, golden: dict[str, list], found: dict[str, list], within: float) -> bool:

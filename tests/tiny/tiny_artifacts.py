@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
-from cnslib.core import kinds, paths, tables, units
+from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings import read
 from cnslib.data import artifacts
@@ -47,7 +47,7 @@ def write_images(folder: Path) -> None:
         rows = keys([shift], scales)
         pictures = [tables.encode(np.full((4, 4, 3), 40 * number + row, np.uint8)) for row in range(len(rows))]
         path = folder / f"{identifier(shift)}.parquet"
-        tables.write_unit(rows.assign(image=pictures), units.Unit(path, kinds.GENERATION.stamp(shift)), tables.images)
+        tables.write_unit(rows.assign(image=pictures), units.Unit(path, recipes.GENERATION.stamp(shift)), tables.images)
 
 
 def write_answers(folder: Path) -> None:
@@ -56,10 +56,12 @@ def write_answers(folder: Path) -> None:
     right = rows["class"].where((rows["shift"] != "heavy fog") | (rows["class"] != "coat"), "bag")
     for name in MODELS:
         table = rows.assign(model=name, top1=right, top5=[[answer] for answer in right], probability=0.5, margin=0.0, preprocessing="x")
-        tables.write_unit(table, units.Unit(folder / f"{name}.parquet", kinds.EVALUATION.stamp(name)), tables.predictions)
+        tables.write_unit(table, units.Unit(folder / f"{name}.parquet", recipes.EVALUATION.stamp(name)), tables.predictions)
         plain = table[table["shift"] == UNSHIFTED]
-        tables.write_unit(plain, units.Unit(folder / "heldout" / f"{name}.parquet", kinds.CATALOG_ANSWERS.stamp(name)), tables.predictions)
-    units.write_sealed(folder / artifacts.MODELS, b"model,parameters\nresnet,10\nvit,20\n")
+        tables.write_unit(
+            plain, units.Unit(folder / "heldout" / f"{name}.parquet", recipes.CATALOG_ANSWERS.stamp(name)), tables.predictions
+        )
+    units.write_recorded(folder / artifacts.MODELS, b"model,parameters\nresnet,10\nvit,20\n")
 
 
 def write_filter(run: read.Run) -> None:
@@ -67,10 +69,10 @@ def write_filter(run: read.Run) -> None:
     for shift in SHIFTS:
         table = keys([shift], SCALES).assign(class_probability=0.9, **dict.fromkeys(COSINES, 0.5))
         path = run.layout.artifacts("filtering") / "alignment" / f"{identifier(shift)}.parquet"
-        tables.write_unit(table, units.Unit(path, kinds.ALIGNMENT.stamp(shift)), alignment)
+        tables.write_unit(table, units.Unit(path, recipes.ALIGNMENT.stamp(shift)), alignment)
         seen = keys([shift], SCALES).assign(oracle=0.5)
         path = run.layout.artifacts("filtering") / "sights" / path.name
-        tables.write_unit(seen, units.Unit(path, kinds.SIGHTS.stamp(shift)), sight)
+        tables.write_unit(seen, units.Unit(path, recipes.SIGHTS.stamp(shift)), sight)
     rows = keys(SHIFTS, SCALES).assign(oracle_ooc=False, **dict.fromkeys(COSINES, 0.5))
     rows["keep"] = (rows["shift"] != "heavy fog") | (rows["class"] != "coat")
     tables.write_unit(rows, artifacts.scored(run), tables.scores)

@@ -10,7 +10,7 @@ from cnslib.core import sites, units, workers
 from cnslib.core.settings import read
 
 COUNT, WAITING, DEADLY, POISON = 6, 2, 3, 4  # how many numbers there are; those with a fate of their own
-RECIPE = units.Recipe("tiny-work", 1, ("tiny_work",))
+RECIPE = units.Recipe("tiny-work", 1)
 
 
 def shelf(folder: Path, count: int = COUNT) -> units.Shelf[int]:

@@ -14,7 +14,7 @@ import sys, time
 from pathlib import Path
 from cnslib.core import units
 
-recipe = units.Recipe("tests", 1, ("cnslib.core.seeds",))
+recipe = units.Recipe("tests", 1)
 files = {key: (f"{key}.txt", recipe.stamp(key)) for key in range(12)}
 shelf = units.Shelf(Path(sys.argv[1]) / "artifacts" / "step", files, "*.txt")
 for key in shelf.waiting():

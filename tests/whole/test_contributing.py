@@ -172,7 +172,7 @@ def test_a_figure_is_one_cell_that_leaves_picture_page_and_numbers(house, answer
     kept = pd.DataFrame(list(itertools.product(SHIFTS, CLASSES, range(1, SEEDS + 1))), columns=tables.TRAJECTORY)
     path = house / "artifacts" / "filtering" / "kept.parquet"
     tables.write(kept, path, tables.kept_schema)
-    units.seal(path)
+    units.record_bytes(path)
     runner.run("failure", str(house / "params.yaml"), str(house / "tiny.yaml"), kernel_manager_class=forking)
     left = {path.name: path for path in (house / "figures" / "failure").glob("recovered.*")}
     assert left.keys() == {"recovered.png", "recovered.pdf", "recovered.csv"}

@@ -7,7 +7,7 @@ import pytest
 
 from cnslib.core.units import Recipe
 
-RECIPE = Recipe("tests", 1, ("cnslib.core.seeds",))
+RECIPE = Recipe("tests", 1)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_another_output_asks_for_a_raised_number(write):
 def test_a_raised_number_asks_for_a_new_golden_result(write):
     table = pd.DataFrame({"margin": [1.0]})
     write(table)
-    said = golden_units.difference(Recipe("tests", 2, ("cnslib.core.seeds",)), table)
+    said = golden_units.difference(Recipe("tests", 2), table)
     assert said.startswith("tests.json was made by 'tests-1") and "GOLDEN=write" in said
 
 

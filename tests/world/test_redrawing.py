@@ -6,7 +6,7 @@ import torch
 from golden_units import difference
 from tiny_garments import garments
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.core.names import SHIFTS
 from cnslib.models import text_to_image
 from cnslib.world import autoencoder, diffusion, redrawing, scenes
@@ -72,7 +72,7 @@ def test_every_caption_is_drawn_equally_often_at_every_strength_and_only_once(pi
     assert torch.equal(torch.from_numpy(few().labels)[drawn.garment], drawn.label)
     told = pd.DataFrame({key: getattr(drawn, key).double().numpy() for key in ("label", "shift", "severity", "strength")})
     grey = drawn.image.double().mean((1, 2, 3)).numpy()  # processors round a drawing in their own way
-    assert not difference(kinds.REDRAWN, told.assign(grey=grey)[::8].reset_index(drop=True), within=1.0)
+    assert not difference(recipes.REDRAWN, told.assign(grey=grey)[::8].reset_index(drop=True), within=1.0)
     stored = redrawing.stored(cache, share=0.5)
     assert all(torch.equal(value, getattr(stored, key)) for key, value in vars(drawn).items())
     assert redrawing.stored(cache, share=0.0) is None

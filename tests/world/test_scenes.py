@@ -9,7 +9,7 @@ import torch
 from golden_units import difference
 from tiny_garments import rendered, squares
 
-from cnslib.core import kinds, paths, tables
+from cnslib.core import paths, recipes, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.world import scenes
 
@@ -91,4 +91,4 @@ def test_each_pool_of_the_real_data_holds_about_a_tenth_of_each_class():
 
 
 def test_the_renderer_is_the_golden_one():
-    assert not difference(kinds.SCENES, scenes.to_uint8(rendered(squares(), UNSHIFTED, 0.0)).numpy())
+    assert not difference(recipes.SCENES, scenes.to_uint8(rendered(squares(), UNSHIFTED, 0.0)).numpy())

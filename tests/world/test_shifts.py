@@ -5,7 +5,7 @@ import torch
 from golden_units import difference
 from tiny_garments import rendered, squares
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.world import scenes, shifts
 
@@ -39,4 +39,4 @@ def test_unknown_shift_and_severity_out_of_range_are_named():
 
 def test_the_shifts_are_the_golden_ones():
     shifted = torch.cat([rendered(squares()[:1], name, 0.8) for name in SHIFTS])
-    assert not difference(kinds.SHIFTS, scenes.to_uint8(shifted).numpy())
+    assert not difference(recipes.SHIFTS, scenes.to_uint8(shifted).numpy())

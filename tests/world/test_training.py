@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from cnslib.core import kinds, paths, pins
+from cnslib.core import paths, pins, recipes
 from cnslib.core.settings import read
 from cnslib.world import training
 
@@ -65,10 +65,10 @@ def test_other_settings_classes_recipes_and_inputs_find_no_checkpoint_and_the_sa
         {"autoencoder": dataclasses.replace(settings, seed=settings.seed + 1)},
         {"base": dataclasses.replace(base, classes=base.classes[:2])},
     ]
-    found = [training.place(read.Run(run.step, run.sections | other, files), kinds.AUTOENCODER) for other in [{}, *others]]
-    found += [training.place(run, dataclasses.replace(kinds.AUTOENCODER, number=99)), training.place(run, kinds.AUTOENCODER, "drawn")]
+    found = [training.place(read.Run(run.step, run.sections | other, files), recipes.AUTOENCODER) for other in [{}, *others]]
+    found += [training.place(run, dataclasses.replace(recipes.AUTOENCODER, number=99)), training.place(run, recipes.AUTOENCODER, "drawn")]
     assert len({place["checkpoint"] for place in found}) == 5
-    assert training.place(run, kinds.AUTOENCODER) == found[0] and found[0]["device"] == "cpu"
+    assert training.place(run, recipes.AUTOENCODER) == found[0] and found[0]["device"] == "cpu"
 
 
 def test_a_watch_sees_the_average_at_every_place_and_at_the_end_also_of_a_resumed_training(tmp_path):

@@ -14,7 +14,7 @@ from PIL import Image
 from safetensors.torch import load_file
 from tiny_garments import VIT, few, garments
 
-from cnslib.core import kinds, paths
+from cnslib.core import paths, recipes
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
 from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
@@ -234,7 +234,7 @@ def test_the_tiny_classifier_is_the_golden_one(name, run):
 def test_a_saved_classifier_is_an_ordinary_timm_directory(run, architecture, arguments):
     schedule = training.Schedule(steps=0, batch_size=4, learning_rate=1e-3, seed=1)
     options = {"steps": 2, "architecture": architecture, **arguments}
-    zoo.scratch_member("tiny", options, kinds.PLAIN, schedule=schedule).train(run)
+    zoo.scratch_member("tiny", options, recipes.PLAIN, schedule=schedule).train(run)
     folder = run.models / "classifiers" / "tiny"
     loaded = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
     own = timm.create_model(architecture, num_classes=len(scenes.CLASSES), **arguments).eval()

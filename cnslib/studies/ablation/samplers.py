@@ -15,7 +15,7 @@ import pandera.pandas as pa
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 
-from cnslib.core import kinds, paths, tables, units, workers
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.core.settings.read import Run
@@ -120,10 +120,10 @@ def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list
     return tables.read_units(answers, answers_schema), tables.read_units(looks, looks_schema)
 
 
-def stamp(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> units.Stamp:
+def stamp(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> str:
     """What a unit depends on: the bench, the sliders of its class, its token and its grid."""
     files = [adapters.file_digest(slider_path(bench.sliders, shift, name)) for shift in shifts]
-    return kinds.ABLATION.stamp(bench.digest, files, bench.origin.tokens[name], shifts, name, seed, scales)
+    return recipes.ABLATION.stamp(bench.digest, files, bench.origin.tokens[name], shifts, name, seed, scales)
 
 
 def measure(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float], answers: units.Unit, looks: units.Unit) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 
-from cnslib.core import kinds, tables, units
+from cnslib.core import recipes, tables, units
 from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier
 from cnslib.method import drawing, evaluation, generation
 from cnslib.method.generation import Sampler
@@ -60,15 +60,15 @@ class Closeup:
         """Reads what is there. FileNotFoundError names a missing slider."""
         self.studio, self.key = studio, (shift, name, int(seed))
         self.slider = slider_path(studio.sliders, shift, name)
-        self.drawn_from = kinds.CLOSEUPS.stamp(studio.drawing, studio.origin.tokens[name], adapters.file_digest(self.slider), *self.key)
+        self.drawn_from = recipes.CLOSEUPS.stamp(studio.drawing, studio.origin.tokens[name], adapters.file_digest(self.slider), *self.key)
         self.picture_path, self.answer_path = (studio.folder / kind / relative_path(*self.key) for kind in ("pictures", "answers"))
         self.pictures = restored(self.picture_path, self.drawn_from, tables.images)
         self.answers = restored(self.answer_path, self.answered_from(), tables.predictions)
 
-    def answered_from(self) -> units.Stamp:
+    def answered_from(self) -> str:
         """What the answers depend on: the classifiers, and the bytes of the pictures."""
         seen = units.file_digest(self.picture_path) if self.picture_path.exists() else ""
-        return kinds.CLOSEUP_ANSWERS.stamp(self.studio.asked, self.drawn_from, seen)
+        return recipes.CLOSEUP_ANSWERS.stamp(self.studio.asked, self.drawn_from, seen)
 
     def ask(self, scales: list[float]) -> pd.DataFrame:
         """The predictions of all classifiers at these scales; draws the pictures that are missing, if the studio draws."""
@@ -116,9 +116,9 @@ def relative_path(shift: str, name: str, seed: int) -> Path:
     return Path(identifier(shift)) / f"{identifier(name)}_{seed}.parquet"
 
 
-def restored(path: Path, made_from: units.Stamp, kind: pa.DataFrameSchema) -> pd.DataFrame:
+def restored(path: Path, made_from: str, kind: pa.DataFrameSchema) -> pd.DataFrame:
     """The table of a unit, or an empty one where it is missing or outdated."""
-    return tables.read(path, kind) if units.done(path, made_from) else pd.DataFrame(columns=list(kind.columns))
+    return tables.read(path, kind) if units.Unit(path, made_from).done else pd.DataFrame(columns=list(kind.columns))
 
 
 def joined(kind: pa.DataFrameSchema, *parts: pd.DataFrame) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import PROMPT, demand, token
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Controlshift
@@ -60,13 +60,13 @@ class Decoder:
         """Dimensions of the latent space."""
         return math.prod(text_to_image.latent_shape(self.pipe))
 
-    def stamp(self, piece: Piece) -> units.Stamp:
+    def stamp(self, piece: Piece) -> str:
         """What the images of a piece depend on; its step enters by its value."""
         own = self.settings
         drawn = {"steps": own.drawing_steps, "guidance": own.guidance, "side": own.side, "seed": own.seed}
         tokens = {name: self.origin.tokens[name] for name in self.classes}
         step = value(piece.kind, piece.step, own)
-        return kinds.CONTROLSHIFT.stamp(piece, step, drawn, self.classes, self.origin.base, tokens)
+        return recipes.CONTROLSHIFT.stamp(piece, step, drawn, self.classes, self.origin.base, tokens)
 
 
 def value(kind: str, step: int, settings: Controlshift) -> float:

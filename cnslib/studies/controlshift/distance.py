@@ -14,7 +14,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from sklearn.neighbors import NearestNeighbors
 
-from cnslib.core import kinds, tables, units
+from cnslib.core import recipes, tables, units
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models.encoders import ImageEncoder
@@ -105,7 +105,7 @@ def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, path: P
     Training images are those of the standard sets, of all classes. Pixel values lie in [0, 1]; features have length 1.
     """
     files = [units.verified(sets / name) for name in sorted(f"{piece.name}.parquet" for piece in datasets.plan(settings))]
-    unit = units.Unit(path, kinds.NEIGHBOURS.stamp(files, encoder.digest))
+    unit = units.Unit(path, recipes.NEIGHBOURS.stamp(files, encoder.digest))
     if not unit.done:
         groups = {"truncation": ("truncation",), "half sphere": ON_SPHERE}
         parts = [from_training(sets, settings, encoder, training, kinds) for training, kinds in groups.items()]

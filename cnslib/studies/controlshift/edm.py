@@ -26,7 +26,7 @@ from safetensors import safe_open
 from torch import Tensor
 from torch.nn import functional
 
-from cnslib.core import kinds, units
+from cnslib.core import recipes, units
 from cnslib.core.names import PROMPT, demand, token
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models import text_to_image
@@ -153,7 +153,7 @@ def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, d
     classes = denoiser.sizes.classes
     known = len(numbers) > 0 and all(0 <= number < classes for number in numbers.values())
     demand(known, "edm: classes", dict(numbers), f"names of one or more of the numbers 0 to {classes - 1}")
-    base = units.digest(kinds.EDM, units.file_digest(path))
+    base = units.digest(recipes.EDM, units.file_digest(path))
     origin = text_to_image.Origin(base, {name: str(number) for name, number in numbers.items()})
     return Decoder(Pipeline(denoiser, numbers, device), origin, list(numbers), settings)
 

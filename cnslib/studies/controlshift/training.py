@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from torch import Tensor, nn
 from torchvision.transforms.v2 import RandAugment
 
-from cnslib.core import kinds, seeds, tables, units, workers
+from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import demand
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models import encoders, networks
@@ -74,14 +74,16 @@ class Experiment:
     checkpoints: Path
     device: str
 
-    def stamp(self, training_run: TrainingRun) -> units.Stamp:
+    def stamp(self, training_run: TrainingRun) -> str:
         """What the answers of a training depend on."""
         test = [name for kind in TEST_KINDS.get(training_run.training, ON_SPHERE) for name in datasets.tested(self.settings, kind)]
         files = [*SETS[training_run.training], *test, *([validation(training_run)] if training_run.network == SVM else [])]
         own = self.settings
         kept = {"steps": own.training_steps, "seed": own.training_seed}
         kept |= {key: getattr(own, key) for key in ("batch_size", "learning_rate", "penalties")}
-        return kinds.DEGRADATION.stamp(training_run, [units.verified(self.sets / f"{name}.parquet") for name in files], kept, self.classes)
+        return recipes.DEGRADATION.stamp(
+            training_run, [units.verified(self.sets / f"{name}.parquet") for name in files], kept, self.classes
+        )
 
 
 def validation(training_run: TrainingRun) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Evaluation
 from cnslib.core.settings.studies import Corruptions
@@ -53,7 +53,7 @@ def evaluate(
             yield from evaluation.array_batches(keys, made, size=classifiers.batch_size)
 
     return evaluation.answered(
-        kinds.CORRUPTIONS, contents, batches, labels=labels, settings=classifiers, device=device, folder=folder, desc="corruptions"
+        recipes.CORRUPTIONS, contents, batches, labels=labels, settings=classifiers, device=device, folder=folder, desc="corruptions"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cnslib.core import kinds, paths, tables, units, workers
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.studies import Corruptions, Photos
 from cnslib.method import evaluation
@@ -39,7 +39,7 @@ def answer(*, settings: Corruptions, asked: Photos, device: str, folder: Path, p
     models = {name: [source, classifiers.digest(source)] for name, source in asked.classifiers.items()}
     graded: dict[str, list] = {UNSHIFTED: [], **{name: list(own.items()) for name, own in published(SIDE).items()}}
     inputs = [models, units.directory_digest(photographs), objects, asked.seed]
-    made_from = {name: kinds.CORRUPTED_PHOTOGRAPHS.stamp(name, own, *inputs) for name, own in graded.items()}
+    made_from = {name: recipes.CORRUPTED_PHOTOGRAPHS.stamp(name, own, *inputs) for name, own in graded.items()}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", one) for name, one in made_from.items()})
     pieces = [(name, settings, asked, device, photographs, shelf[name]) for name in shelf.waiting()]
     workers.each(write, pieces, device=device, desc="corrupted photographs")

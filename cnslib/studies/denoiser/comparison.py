@@ -109,7 +109,8 @@ def announce(judge: Judge, plan: dict[Path, pd.DataFrame], *, settings: Denoiser
     On stderr, which the executed copy of a notebook does not keep: equal runs leave equal copies, whatever was restored.
     """
     waiting = pd.concat(
-        [part for path, part in plan.items() if not units.done(path, diffusion_classifier.stamp(judge, part, settings))] or [pd.DataFrame()]
+        [part for path, part in plan.items() if not units.Unit(path, diffusion_classifier.stamp(judge, part, settings)).done]
+        or [pd.DataFrame()]
     )
     if len(waiting):
         seconds = seconds_per_evaluation(judge, tables.pictures(waiting[:1], "first")[0])

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, seeds, tables, units
+from cnslib.core import recipes, seeds, tables, units
 from cnslib.core.names import identifier
 from cnslib.core.settings.analyses import Denoiser
 from cnslib.models import text_to_image
@@ -218,10 +218,10 @@ def make(judge: Judge, images: pd.DataFrame, unit: units.Unit, settings: Denoise
     tables.write_unit(pd.concat(parts, ignore_index=True), unit, errors_schema)
 
 
-def stamp(judge: Judge, images: pd.DataFrame, settings: Denoiser) -> units.Stamp:
+def stamp(judge: Judge, images: pd.DataFrame, settings: Denoiser) -> str:
     """What a table of errors depends on: model, classes, pictures, stages and seed."""
     pictures = [[*row[:-1], units.digest(row[-1].hex())] for row in images[[*tables.KEY, "image"]].itertuples(index=False, name=None)]
-    return kinds.DENOISER.stamp(judge.origin, judge.classes, PROMPT, pictures, settings.keep, settings.trials, settings.seed)
+    return recipes.DENOISER.stamp(judge.origin, judge.classes, PROMPT, pictures, settings.keep, settings.trials, settings.seed)
 
 
 def plan(images: pd.DataFrame, folder: Path) -> dict[Path, pd.DataFrame]:

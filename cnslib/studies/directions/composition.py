@@ -17,7 +17,7 @@ from jaxtyping import UInt8
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import identifier
 from cnslib.core.settings.method import Bootstrap
 from cnslib.method import generation
@@ -126,11 +126,11 @@ def unit_name(first: str, second: str, name: str) -> str:
     return f"{identifier(first)}_{identifier(second)}_{identifier(name)}.parquet"
 
 
-def stamp(study: Study, own: dict[str, pd.DataFrame], name: str) -> units.Stamp:
+def stamp(study: Study, own: dict[str, pd.DataFrame], name: str) -> str:
     """What a unit depends on: both sliders, and the benchmark's images of each alone."""
     files = {shift: slider_path(study.sliders, shift, name) for shift in own}
     parts = [[texts.stamp(study, shift, name, rows), adapters.file_digest(files[shift])] for shift, rows in own.items()]
-    return kinds.COMPOSITION.stamp(parts)
+    return recipes.COMPOSITION.stamp(parts)
 
 
 def measure(study: Study, own: dict[str, pd.DataFrame], name: str, unit: units.Unit) -> None:

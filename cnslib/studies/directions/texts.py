@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, paths, tables, units, workers
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.read import Run
 from cnslib.data import artifacts
@@ -177,10 +177,10 @@ def unit_name(shift: str, name: str) -> str:
     return f"{identifier(shift)}/{identifier(name)}.parquet"
 
 
-def stamp(study: Study, shift: str, name: str, own: pd.DataFrame) -> units.Stamp:
+def stamp(study: Study, shift: str, name: str, own: pd.DataFrame) -> str:
     """What a unit depends on: the study, its prompts and class token, and the benchmark's images beside it."""
     seen = [[int(row.seed), float(row.scale), units.digest(row.image.hex())] for row in own.itertuples()]
-    return kinds.DIRECTIONS.stamp(study.digest, sliders.prompts(shift, name, texts={}), study.origin.tokens[name], seen)
+    return recipes.DIRECTIONS.stamp(study.digest, sliders.prompts(shift, name, texts={}), study.origin.tokens[name], seen)
 
 
 def measure(study: Study, shift: str, name: str, own: pd.DataFrame, unit: units.Unit) -> None:
@@ -240,10 +240,10 @@ def finer(study: Study, shifts: list[str], classes: list[str], *, scales: list[f
     return tables.read_units(shelf, finer_schema)
 
 
-def finer_stamp(study: Study, shift: str, name: str, own: pd.DataFrame, scales: list[float]) -> units.Stamp:
+def finer_stamp(study: Study, shift: str, name: str, own: pd.DataFrame, scales: list[float]) -> str:
     """What a unit of `finer` depends on: what `score` depends on, the slider, and the scales."""
     slider = adapters.file_digest(sliders.slider_path(study.sliders, shift, name))
-    return kinds.DIRECTIONS.stamp(stamp(study, shift, name, own), FINER, slider, scales)
+    return recipes.DIRECTIONS.stamp(stamp(study, shift, name, own), FINER, slider, scales)
 
 
 def measure_finer(study: Study, shift: str, name: str, own: pd.DataFrame, scales: list[float], unit: units.Unit) -> None:
@@ -272,7 +272,7 @@ def films(study: Study, asked: list[tuple[str, str, str, int]], *, scales: list[
     for key in asked:
         method, shift, name, seed = key
         own[key] = own_rows(benchmark(study.images, shift), name, scales=scales, seeds=seed).query("seed == @seed")
-        made_from = kinds.DIRECTIONS.stamp(method, stamp(study, shift, name, own[key]))
+        made_from = recipes.DIRECTIONS.stamp(method, stamp(study, shift, name, own[key]))
         files[key] = f"{identifier('_'.join(map(str, key)))}.parquet", made_from
     shelf = units.Shelf(study.folder / "pictures", files)
     for key in shelf.waiting():

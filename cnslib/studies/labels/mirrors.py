@@ -8,7 +8,7 @@ import pandera.pandas as pa
 from jaxtyping import Float
 from tqdm.auto import tqdm
 
-from cnslib.core import kinds, tables, units
+from cnslib.core import recipes, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.data import artifacts
 from cnslib.method import filtering
@@ -23,7 +23,7 @@ def look(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd
     `images` is the folder of the generation step's tables, `folder` receives one table for each of them.
     """
     made = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
-    made_from = {name: kinds.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in made.items()}
+    made_from = {name: recipes.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in made.items()}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in made})
     for name in tqdm(shelf.waiting(), desc="mirrored", disable=None):
         table = artifacts.images(images, name)

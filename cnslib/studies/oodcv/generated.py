@@ -14,7 +14,7 @@ import pandera.pandas as pa
 from jaxtyping import UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, paths, tables, units, workers
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
 from cnslib.core.settings.method import Filtering
 from cnslib.core.settings.read import Run
@@ -44,11 +44,11 @@ class Studio:
         grid = settings.shifts, settings.scales, settings.seeds
         return units.digest(name, PROMPT, grid, drawn, self.origin.base, self.origin.tokens[name], sliders)
 
-    def looking(self, name: str) -> units.Stamp:
+    def looking(self, name: str) -> str:
         """What the table of a class depends on: its images and everybody who looks at them."""
         judges = self.panel.judges
         seen = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, self.panel.digest]
-        return kinds.WEATHER_DRAWN.stamp(self.drawing(name), seen)
+        return recipes.WEATHER_DRAWN.stamp(self.drawing(name), seen)
 
 
 def opened(run: Run, panel: Panel) -> Studio:
@@ -120,7 +120,7 @@ def shown(studio: Studio, wanted: pd.DataFrame, *, path: Path) -> pd.DataFrame:
     rows = wanted[tables.KEY].drop_duplicates().assign(shift=lambda t: t["shift"].where(t["scale"] > 0, UNSHIFTED)).drop_duplicates()
     keys = sorted(rows.itertuples(index=False, name=None))
     drawn_from = {name: studio.drawing(name) for name in sorted(set(rows["class"]))}
-    unit = units.Unit(path, kinds.WEATHER_DRAWN.stamp(keys, drawn_from))
+    unit = units.Unit(path, recipes.WEATHER_DRAWN.stamp(keys, drawn_from))
     if not unit.done:
         groups = rows.groupby(["shift", "class"])["seed"].unique()
         pieces = [(studio, *key, sorted(map(int, seeds))) for key, seeds in groups.items()]

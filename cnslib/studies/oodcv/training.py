@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
-from cnslib.core import kinds, paths, seeds, units, workers
+from cnslib.core import paths, recipes, seeds, units, workers
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.analyses import Oodcv
 from cnslib.models import classifiers, encoders
@@ -51,11 +51,11 @@ class FineTuning:
     folder: Path
     device: str
 
-    def stamp(self, name: str) -> units.Stamp:
+    def stamp(self, name: str) -> str:
         """What a classifier is made from: the network it starts from, the scenes, and the settings of the training."""
         source = encoders.source_digest(self.settings.networks[name])
         own = {key: value for key, value in dataclasses.asdict(self.settings).items() if key in TRAINING}
-        return kinds.FINETUNED.stamp(name, source, own, self.classes, self.labels)
+        return recipes.FINETUNED.stamp(name, source, own, self.classes, self.labels)
 
     @property
     def stored(self) -> units.Shelf[str]:

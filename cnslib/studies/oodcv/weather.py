@@ -15,7 +15,7 @@ import pandera.pandas as pa
 import torch
 from jaxtyping import Float, UInt8
 
-from cnslib.core import kinds, paths, seeds, tables, units, workers
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Oodcv
 from cnslib.core.settings.method import Bootstrap
@@ -155,9 +155,9 @@ def climb(pool: scenes.Garments, plan: pd.DataFrame, unit: units.Unit, panel: Pa
     tables.write_unit(plan.join(answers(pictures, panel)), unit, schema(panel.models))
 
 
-def stamp(plan: pd.DataFrame, panel: Panel) -> units.Stamp:
+def stamp(plan: pd.DataFrame, panel: Panel) -> str:
     """What a table of rendered pictures depends on."""
-    return kinds.WEATHER.stamp(plan.to_dict("list"), panel.tuning.settings.seed, panel.digest)
+    return recipes.WEATHER.stamp(plan.to_dict("list"), panel.tuning.settings.seed, panel.digest)
 
 
 def answers_by_model(seen: pd.DataFrame, models: list[str]) -> pd.DataFrame:

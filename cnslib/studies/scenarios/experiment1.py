@@ -13,7 +13,7 @@ import pandera.pandas as pa
 import torch
 from tqdm.auto import tqdm
 
-from cnslib.core import kinds, paths, tables, units, workers
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.studies import Scenarios
 from cnslib.data import imagenet
@@ -37,7 +37,7 @@ def garments(
     found = partial(drawn_garments, classes, pipeline=pipeline, settings=settings, device=device, folder=drawn)
     asked = [classes, labels, settings.images, settings.severities, settings.seed, subjects.digest(pipeline, settings)]
     sources = {name: [source, encoders.source_digest(source)] for name, source in settings.backbones.items()}
-    made_from = {name: kinds.EX1.stamp(name, asked, sources) for name in EVERY}
+    made_from = {name: recipes.EX1.stamp(name, asked, sources) for name in EVERY}
     return answered(made_from, (load_backbones, labels, found), settings, device, folder)
 
 
@@ -53,7 +53,7 @@ def photographs(*, settings: Scenarios, device: str, folder: Path, photos: Path 
     found = partial(subjects.photographs, photos, count=settings.cutouts, seed=settings.seed)
     asked = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(photos)]
     sources = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
-    made_from = {name: kinds.EX1_PHOTOGRAPHS.stamp(name, asked, sources) for name in OF_PHOTOGRAPHS}
+    made_from = {name: recipes.EX1_PHOTOGRAPHS.stamp(name, asked, sources) for name in OF_PHOTOGRAPHS}
     return answered(made_from, (load_imagenet_classifiers, list(imagenet.labels()), found), settings, device, folder)
 
 
@@ -68,7 +68,7 @@ def load_imagenet_classifiers(labels: list[str], settings: Scenarios, device: st
 
 
 def answered(
-    made_from: dict[str, units.Stamp],
+    made_from: dict[str, str],
     work: tuple[Callable, list[str], Callable[[], list[Subject]]],
     settings: Scenarios,
     device: str,

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor, nn
 
-from cnslib.core import kinds, paths, seeds, tables, units, workers
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Scenarios
@@ -56,12 +56,12 @@ class Experiment:
     checkpoints: Path
     device: str
 
-    def stamp(self, backbone: str, name: str) -> units.Stamp:
+    def stamp(self, backbone: str, name: str) -> str:
         """What the answers of one trained backbone depend on."""
         keys = ("images", "training_images", "steps", "checks", "batch_size", "learning_rate", "average", "seed")
         own = {key: getattr(self.settings, key) for key in keys}
         source = encoders.source_digest(self.settings.backbones[backbone])
-        return kinds.EX2.stamp(backbone, name, source, own, self.classes, self.labels)
+        return recipes.EX2.stamp(backbone, name, source, own, self.classes, self.labels)
 
 
 def outcome(experiment: Experiment, *, folder: Path) -> pd.DataFrame:

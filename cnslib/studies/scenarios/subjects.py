@@ -18,7 +18,7 @@ from diffusers import StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import kinds, seeds, tables, units, workers
+from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.studies import Scenarios
 from cnslib.models import text_to_image
@@ -104,7 +104,7 @@ def draw_all(found: list[Subject], *, pipeline: Path, settings: Scenarios, devic
     """The subjects, each with its drawn scene; what is missing or outdated is drawn, one file per class."""
     by_class = {name: [own for own in found if own.label == name] for name in dict.fromkeys(own.label for own in found)}
     made_from = digest(pipeline, settings)
-    files = {name: (f"{identifier(name)}.parquet", kinds.DRAWN_BACKGROUNDS.stamp(name, made_from)) for name in by_class}
+    files = {name: (f"{identifier(name)}.parquet", recipes.DRAWN_BACKGROUNDS.stamp(name, made_from)) for name in by_class}
     shelf = units.Shelf(folder, files)
     pieces = [(by_class[name], pipeline, settings, device, shelf[name]) for name in shelf.waiting()]
     workers.each(write, pieces, device=device, desc=NAME)
@@ -114,7 +114,7 @@ def draw_all(found: list[Subject], *, pipeline: Path, settings: Scenarios, devic
 def digest(pipeline: Path, settings: Scenarios) -> str:
     """What the drawn scenes depend on besides their class, the recipe included: answers to them depend on it, too."""
     asked = [settings.images, settings.drawing_steps, settings.guidance, settings.seed]
-    return units.digest(kinds.DRAWN_BACKGROUNDS, asked, units.directory_digest(pipeline))
+    return units.digest(recipes.DRAWN_BACKGROUNDS, asked, units.directory_digest(pipeline))
 
 
 def write(found: list[Subject], pipeline: Path, settings: Scenarios, device: str, unit: units.Unit) -> None:

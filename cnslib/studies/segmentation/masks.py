@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from cnslib.core import kinds, paths, seeds, tables, units, workers
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import identifier
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import NETWORKS, Segmentation
@@ -78,11 +78,11 @@ def answer(
     return {one: {kind: unit.path for kind, unit in own.items()} for one, own in made.items()}
 
 
-def stamp(name: str, run: int, classes: list[str], settings: Segmentation, drawing: Drawing) -> units.Stamp:
+def stamp(name: str, run: int, classes: list[str], settings: Segmentation, drawing: Drawing) -> str:
     """What the answers of one training depend on."""
     others = ("networks", "runs", "overlap", "photographs", "photo_classifiers", "bootstrap")
     kept = {key: value for key, value in asdict(settings).items() if key not in others}
-    return kinds.SEGMENTATION.stamp(name, run, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder), drawing.digest)
+    return recipes.SEGMENTATION.stamp(name, run, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder), drawing.digest)
 
 
 def train_and_answer(

@@ -19,7 +19,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torchvision.transforms import Compose, Normalize
 
-from cnslib.core import kinds, paths, tables, units, workers
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.settings.studies import Segmentation
 from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
@@ -70,7 +70,7 @@ def answer(
     sources: dict[str, str], labels: list[str], found: Callable, asked: list, *, device: str, folder: Path, seed: int
 ) -> dict[str, Path]:
     """Makes the tables that are missing or outdated. A unit depends on its classifier's weights, and on what is asked."""
-    files = {name: (f"{name}.parquet", kinds.SALIENCY.stamp(name, classifiers.digest(source), asked)) for name, source in sources.items()}
+    files = {name: (f"{name}.parquet", recipes.SALIENCY.stamp(name, classifiers.digest(source), asked)) for name, source in sources.items()}
     shelf = units.Shelf(folder, files)
     waiting = list(shelf.waiting())
     subjects = found() if waiting else []  # once for all pieces: the folder of what is drawn for them is one process's

@@ -15,7 +15,7 @@ from tiny_outcomes import random_outcomes
 from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib.core import kinds, names, tables
+from cnslib.core import names, recipes, tables
 from cnslib.core.settings import studies
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import drawing, generation, health
@@ -232,7 +232,7 @@ def test_the_tiny_unit_is_the_golden_one(bench):
     answers, looks = samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
     key = ["sampler", *tables.KEY]
     answers = answers.pivot(index=key, columns="model", values="top1").reset_index()
-    assert not difference(kinds.ABLATION, looks.merge(answers, on=key, how="left").astype({"one": str, "two": str}), within=1e-2)
+    assert not difference(recipes.ABLATION, looks.merge(answers, on=key, how="left").astype({"one": str, "two": str}), within=1e-2)
 
 
 def test_the_fast_sampler_is_the_first_unipc_and_the_few_steps_are_the_benchmarks():

@@ -11,7 +11,7 @@ import torch
 from golden_units import difference
 from tiny_sliders import pipeline
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.settings.analyses import Bisection
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation
@@ -248,5 +248,5 @@ def test_a_missing_slider_is_named(studio, tmp_path):
 def test_the_tiny_units_are_the_golden_ones(undisturbed):
     folder = undisturbed[0].folder
     path = sorted((folder / "pictures").rglob("*.parquet"))[0].relative_to(folder / "pictures")
-    assert not difference(kinds.CLOSEUPS, tables.read(folder / "pictures" / path, tables.images))
-    assert not difference(kinds.CLOSEUP_ANSWERS, tables.read(folder / "answers" / path, tables.predictions), within=1e-2)
+    assert not difference(recipes.CLOSEUPS, tables.read(folder / "pictures" / path, tables.images))
+    assert not difference(recipes.CLOSEUP_ANSWERS, tables.read(folder / "answers" / path, tables.predictions), within=1e-2)

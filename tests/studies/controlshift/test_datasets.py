@@ -10,7 +10,7 @@ from golden_units import difference
 from tiny_settings import changed
 from tiny_shifts import SHIFTED as SETTINGS
 
-from cnslib.core import kinds, tables, workers
+from cnslib.core import recipes, tables, workers
 from cnslib.models import text_to_image
 from cnslib.studies.controlshift import datasets, latents
 from cnslib.studies.controlshift.datasets import Decoder, Piece
@@ -162,4 +162,4 @@ def test_what_cannot_be_drawn_is_refused(decoder, tmp_path):
 
 
 def test_the_tiny_unit_is_the_golden_one(folder):
-    assert not difference(kinds.CONTROLSHIFT, tables.read(folder / "test_extend_1.parquet", tables.images))
+    assert not difference(recipes.CONTROLSHIFT, tables.read(folder / "test_extend_1.parquet", tables.images))

@@ -11,7 +11,7 @@ from golden_units import difference
 from matplotlib import pyplot as plt
 from tiny_trainings import SETTINGS
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.stats import accuracy
 from cnslib.studies.controlshift import datasets, distance, training
 
@@ -119,4 +119,4 @@ def test_distances_are_those_of_brute_force_to_the_own_training_set(experiment):
 
 
 def test_the_tiny_unit_is_the_golden_one(experiment):
-    assert not difference(kinds.NEIGHBOURS, distance.from_training(experiment.sets, SETTINGS, Means(), "truncation", ("truncation",)))
+    assert not difference(recipes.NEIGHBOURS, distance.from_training(experiment.sets, SETTINGS, Means(), "truncation", ("truncation",)))

@@ -8,7 +8,7 @@ from golden_units import difference
 from tiny_settings import changed
 from tiny_trainings import SETTINGS
 
-from cnslib.core import kinds, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.settings.method import Bootstrap
 from cnslib.studies.controlshift import datasets, findings, latents, training
 from cnslib.studies.controlshift.training import TrainingRun
@@ -90,4 +90,4 @@ def test_kinds_of_shifts_are_those_of_the_latents():
 
 def test_the_tiny_unit_is_the_golden_one(answers):
     """The support vector machine's answers, which are the same on every processor."""
-    assert not difference(kinds.DEGRADATION, answers[answers["network"] == training.SVM])
+    assert not difference(recipes.DEGRADATION, answers[answers["network"] == training.SVM])

@@ -9,7 +9,7 @@ from golden_units import difference
 from tiny_encoders import write_timm
 from tiny_settings import changed, corruption_settings
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.settings.method import Evaluation
 from cnslib.studies.corruptions import answers, levels
 
@@ -84,4 +84,4 @@ def test_answers_are_kept_until_a_level_changes(answered):
 
 
 def test_the_tiny_unit_is_the_golden_one(answered):
-    assert not difference(kinds.CORRUPTIONS, tables.read(answered(), tables.predictions))
+    assert not difference(recipes.CORRUPTIONS, tables.read(answered(), tables.predictions))

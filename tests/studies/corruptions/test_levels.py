@@ -6,7 +6,7 @@ import pytest
 from golden_units import difference
 from tiny_settings import corruption_settings
 
-from cnslib.core import kinds, paths
+from cnslib.core import paths, recipes
 from cnslib.studies.corruptions import levels
 
 
@@ -87,4 +87,4 @@ def test_the_table_says_every_parameter_in_words():
 def test_the_corrupted_pictures_are_the_golden_ones():
     graded = levels.published(64)
     drawn = [levels.corrupt(name, pictures(1), graded[name][3], keys=KEYS[:1]) for name in sorted(graded)]
-    assert not difference(kinds.CORRUPTED, np.concatenate(drawn))
+    assert not difference(recipes.CORRUPTED, np.concatenate(drawn))

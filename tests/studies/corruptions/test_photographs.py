@@ -7,7 +7,7 @@ import pytest
 from golden_units import difference
 from tiny_settings import corruption_settings
 
-from cnslib.core import kinds, paths, tables
+from cnslib.core import paths, recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.studies.corruptions import levels, photographs
@@ -46,7 +46,7 @@ def test_answers_are_made_once_and_are_the_golden_ones(asked, tmp_path):
     files = photographs.answer(settings=settings, asked=asked, device="cpu", folder=tmp_path)
     assert set(files) == {UNSHIFTED, *levels.EFFECTS}
     table = tables.read(files[levels.JPEG], tables.predictions)
-    assert len(table) == 2 * 5 and not difference(kinds.CORRUPTED_PHOTOGRAPHS, table, within=1e-3)
+    assert len(table) == 2 * 5 and not difference(recipes.CORRUPTED_PHOTOGRAPHS, table, within=1e-3)
     before = {name: path.stat().st_mtime_ns for name, path in files.items()}
     again = photographs.answer(settings=settings, asked=asked, device="cpu", folder=tmp_path)
     assert {name: path.stat().st_mtime_ns for name, path in again.items()} == before

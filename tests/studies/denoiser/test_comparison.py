@@ -47,7 +47,7 @@ def test_only_missing_or_outdated_units_are_made_and_foreign_ones_deleted(tmp_pa
     damaged.write_bytes(b"cut off")
     pd.testing.assert_frame_equal(comparison.judge_all(judge, plan, folder=tmp_path, settings=SETTINGS), first)
     assert {path: path.stat().st_mtime_ns for path in others} == {path: before[path] for path in others}
-    assert not any(units.done(path, diffusion_classifier.stamp(judge, part, settings(seed=2))) for path, part in plan.items())
+    assert not any(units.Unit(path, diffusion_classifier.stamp(judge, part, settings(seed=2))).done for path, part in plan.items())
     comparison.judge_all(judge, dict(list(plan.items())[:1]), folder=tmp_path, settings=SETTINGS)
     assert [path.name for path in tmp_path.rglob("*.parquet")] == [damaged.name]
 

@@ -9,7 +9,7 @@ from golden_units import difference
 from tiny_denoiser import CLASSES, COLOURS, SETTINGS, exact, images, picture, settings
 from tiny_settings import changed
 
-from cnslib.core import kinds, paths, tables, units
+from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.studies.denoiser import comparison, diffusion_classifier
@@ -180,4 +180,4 @@ def test_the_scales_of_the_committed_section_are_on_the_grid():
 
 
 def test_the_tiny_unit_is_the_golden_one(tiny):
-    assert not difference(kinds.DENOISER, diffusion_classifier.judged(tiny, picture_of_noise(1), "bag", 1, settings=SETTINGS))
+    assert not difference(recipes.DENOISER, diffusion_classifier.judged(tiny, picture_of_noise(1), "bag", 1, settings=SETTINGS))

@@ -9,7 +9,7 @@ from tiny_encoders import write_clip, write_timm
 from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib.core import kinds, paths, tables
+from cnslib.core import paths, recipes, tables
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings import studies
 from cnslib.core.settings.method import Bootstrap, Generation
@@ -217,4 +217,4 @@ def test_gains_that_add_up_do_not_interact():
 
 
 def test_the_tiny_unit_is_the_golden_one(study, sliders):
-    assert not difference(kinds.COMPOSITION, composition.score(study, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1), within=1e-3)
+    assert not difference(recipes.COMPOSITION, composition.score(study, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1), within=1e-3)

@@ -10,7 +10,7 @@ from golden_units import difference
 from tiny_encoders import write_clip, write_timm
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib.core import kinds, names, tables
+from cnslib.core import names, recipes, tables
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation, health
@@ -177,4 +177,4 @@ def test_a_missing_image_of_the_benchmark_is_named(study):
 
 
 def test_the_tiny_unit_is_the_golden_one(study):
-    assert not difference(kinds.DIRECTIONS, texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1), within=1e-3)
+    assert not difference(recipes.DIRECTIONS, texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1), within=1e-3)

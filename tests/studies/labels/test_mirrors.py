@@ -9,7 +9,7 @@ import torch
 from golden_units import difference
 from tiny_alignment import CHOSEN, GRID, after_changes, picture, random_judges, write_all
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.models.encoders import Oracle
 from cnslib.studies.labels import mirrors
@@ -81,4 +81,4 @@ def test_left_and_right_change_sides_and_each_row_asks_for_its_own_class():
 
 
 def test_the_tiny_unit_is_the_golden_one(look):
-    assert not difference(kinds.MIRRORED, look())
+    assert not difference(recipes.MIRRORED, look())

@@ -9,7 +9,7 @@ import pytest
 from golden_units import difference
 from tiny_oodcv import CLASSES, SETTINGS, plentiful
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.method.filtering import DETECTORS
@@ -94,4 +94,4 @@ def test_a_slider_or_a_scale_that_changes_outdates_its_class(studio):
 def test_the_tiny_unit_is_the_golden_one(studio, tmp_path):
     """But for the answers of trained networks: a training enlarges the differences with which processors round."""
     found = generated.generated(studio, CLASSES, folder=tmp_path)
-    assert not difference(kinds.WEATHER_DRAWN, found, within=1e-3, skip=tuple(SETTINGS.networks))
+    assert not difference(recipes.WEATHER_DRAWN, found, within=1e-3, skip=tuple(SETTINGS.networks))

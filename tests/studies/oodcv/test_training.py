@@ -5,7 +5,7 @@ import dataclasses
 import torch
 from golden_units import difference
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.studies.oodcv import training
 from cnslib.studies.oodcv.training import Scenes
 
@@ -41,4 +41,4 @@ def test_training_learns_what_can_be_learned(studio):
 
 def test_the_tiny_unit_is_the_golden_one(studio):
     """Losses alone, and these roughly: a training enlarges the differences with which processors round."""
-    assert not difference(kinds.FINETUNED, studio.panel.tuning.histories().drop(columns=["accuracy", "best"]), within=0.05)
+    assert not difference(recipes.FINETUNED, studio.panel.tuning.histories().drop(columns=["accuracy", "best"]), within=0.05)

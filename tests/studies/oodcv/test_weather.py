@@ -9,7 +9,7 @@ from golden_units import difference
 from tiny_oodcv import CLASSES, SETTINGS, plentiful
 from tiny_settings import changed
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.core.names import UNSHIFTED
 from cnslib.studies.oodcv import weather
 
@@ -65,4 +65,4 @@ def test_a_class_that_is_no_garment_is_named():
 def test_the_tiny_unit_is_the_golden_one(studio, tmp_path):
     """But for the answers of trained networks: a training enlarges the differences with which processors round."""
     found = weather.reference(CLASSES, panel=studio.panel, folder=tmp_path)
-    assert not difference(kinds.WEATHER, found, within=1e-3, skip=tuple(SETTINGS.networks))
+    assert not difference(recipes.WEATHER, found, within=1e-3, skip=tuple(SETTINGS.networks))

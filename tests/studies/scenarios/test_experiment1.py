@@ -7,7 +7,7 @@ from tiny_garments import garments
 from tiny_scenarios import CLASSES, LABELS
 from tiny_settings import changed
 
-from cnslib.core import kinds, tables
+from cnslib.core import recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.models import classifiers
 from cnslib.studies.scenarios import experiment1, scenarios, subjects
@@ -48,7 +48,7 @@ def test_replies_have_one_row_per_question():
 
 def test_the_tiny_unit_is_the_golden_one(tiny_pipeline_dir, settings, tmp_path, few):
     given = {"labels": LABELS, "settings": settings, "device": "cpu", "folder": tmp_path / "garments"}
-    assert not difference(kinds.EX1, experiment1.garments(CLASSES, **given, drawn=tmp_path / "drawn", pipeline=tiny_pipeline_dir))
+    assert not difference(recipes.EX1, experiment1.garments(CLASSES, **given, drawn=tmp_path / "drawn", pipeline=tiny_pipeline_dir))
 
 
 def test_nothing_is_composed_for_answers_that_are_there(tiny_pipeline_dir, settings, tmp_path, few, monkeypatch):

@@ -10,7 +10,7 @@ import torch
 from golden_units import difference
 from tiny_scenarios import CLASSES, LABELS
 
-from cnslib.core import kinds, paths
+from cnslib.core import paths, recipes
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.studies.scenarios import experiment2
@@ -78,4 +78,4 @@ def test_what_a_backbone_is_trained_on_is_the_golden_one(settings, tmp_path, few
     """The training itself is rounded by every processor in its own way."""
     experiment = Experiment(settings, CLASSES, LABELS, tmp_path, "cpu")
     pictures = [experiment2.examples(experiment, name, "catalog", 2)[1] for name in experiment2.TRAINED]
-    assert not difference(kinds.EX2, np.concatenate(pictures))
+    assert not difference(recipes.EX2, np.concatenate(pictures))

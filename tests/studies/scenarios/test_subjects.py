@@ -9,7 +9,7 @@ from golden_units import difference
 from tiny_garments import garments
 from tiny_scenarios import CLASSES
 
-from cnslib.core import kinds, paths
+from cnslib.core import paths, recipes
 from cnslib.core.names import UNSHIFTED
 from cnslib.models import text_to_image
 from cnslib.studies.scenarios import scenarios, subjects
@@ -100,6 +100,6 @@ def test_a_drawn_scene_belongs_to_its_object_and_is_drawn_once(tiny_pipeline_dir
 
 def test_the_tiny_units_are_the_golden_ones(tiny_pipeline_dir, settings, found, tmp_path):
     drawn = subjects.draw_all(found, pipeline=tiny_pipeline_dir, settings=settings, device="cpu", folder=tmp_path / "drawn")
-    assert not difference(kinds.DRAWN_BACKGROUNDS, np.stack([own.drawn * 255 for own in drawn]))
+    assert not difference(recipes.DRAWN_BACKGROUNDS, np.stack([own.drawn * 255 for own in drawn]))
     names = [name for name in scenarios.NAMES if name != subjects.NAME]
-    assert not difference(kinds.SUBJECTS, np.stack([subjects.shown(found[0], name, 1.0, seed=1) for name in names]))
+    assert not difference(recipes.SUBJECTS, np.stack([subjects.shown(found[0], name, 1.0, seed=1) for name in names]))

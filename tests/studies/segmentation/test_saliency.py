@@ -7,7 +7,7 @@ from golden_units import difference
 from torch import nn
 from torchvision.transforms import Compose, Normalize, PILToTensor
 
-from cnslib.core import kinds
+from cnslib.core import recipes
 from cnslib.models import classifiers
 from cnslib.studies.segmentation import inputs, saliency
 
@@ -57,4 +57,4 @@ def test_a_mask_that_does_not_fit_its_map_is_refused(maps, mask, message):
 
 def test_the_tiny_unit_is_the_golden_one(garment):
     classifier = observer(torch.linspace(0, 1, 3 * 64 * 64).view(3, 64, 64))
-    assert not difference(kinds.SALIENCY, saliency.ask(classifier, garment, seed=1), within=1e-3)
+    assert not difference(recipes.SALIENCY, saliency.ask(classifier, garment, seed=1), within=1e-3)

@@ -127,4 +127,4 @@ def test_the_stamp_of_a_kept_picture_is_that_of_notebook_10(run):
     own = Supply(run)
     own.picture(Look(*KEY, 0.2))
     shot = Closeup(own.studio, *KEY)
-    assert units.done(shot.picture_path, shot.drawn_from)
+    assert units.Unit(shot.picture_path, shot.drawn_from).done
