@@ -6,9 +6,7 @@ import pytest
 import scipy.stats
 from tiny_lines import catalog, scattered, shares
 
-from cnslib.core import paths
 from cnslib.stats import line, printed_lines
-from cnslib.studies.published import rounding
 
 ID = np.array([0.5, 0.6, 0.7, 0.75, 0.8, 0.9])
 
@@ -76,14 +74,3 @@ def test_claims_about_size_have_a_row_per_family():
     assert listed["published"].tolist() == [-0.358, -0.358]
     none = printed_lines.size_claims(table.head(0))
     assert list(none) == list(listed) == ["claim", "source", "published", *printed_lines.NUMBERS] and none.empty
-
-
-def test_the_partial_correlation_of_deit3_is_that_of_the_ledger():
-    table = printed_lines.read(paths.PUBLISHED)
-    own = printed_lines.given_accuracy(table[table.index.str.startswith("deit3")])
-    family = rounding.family()
-    ood = family[[scale for scale in rounding.SCALES if scale > 0]].mean(axis=1)
-    assert (own["estimate"], own["p"]) == pytest.approx(
-        rounding.partial(np.log2(family["parameters"]), ood, family["id_accuracy"]), abs=1e-6
-    )
-    assert own["n"] == 5

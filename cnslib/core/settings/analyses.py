@@ -114,15 +114,6 @@ class Calibration(Resampled):
 
 
 @dataclass(frozen=True, config=STRICT)
-class Published(Resampled):
-    """What follows from the published tables: roundings that are tried, simulated latents, the seed of both."""
-
-    starts: Annotated[int, Field(ge=10)]
-    images: Some
-    seed: Seed
-
-
-@dataclass(frozen=True, config=STRICT)
 class Denoiser(Resampled):
     """Diffusion classifier: whose trajectories it judges at which scales, and its stages (classes kept, timesteps tried)."""
 
@@ -231,7 +222,7 @@ class Plan(Trouble, Resampled):
     seed: Seed
 
 
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Published, Denoiser, Oodcv, Synthetic, Report, Plan)
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Denoiser, Oodcv, Synthetic, Report, Plan)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

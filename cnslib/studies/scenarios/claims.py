@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from cnslib.data import published
 from cnslib.stats import bootstrap, ranking, verdicts
-from cnslib.studies.published import releases
+from cnslib.studies import published as implied
 from cnslib.studies.scenarios import score
 from cnslib.studies.scenarios.experiment2 import PRINTED
 from cnslib.studies.scenarios.scenarios import SUMMED
@@ -19,7 +19,7 @@ RANDOM, SEGMENTED = "random background", "segmented"
 TESTED = {SUMMED if name == RANDOM else name: theirs for name, theirs in PRINTED.items()}  # what the paper tested in EX1
 MARGIN = 0.05  # a loss of accuracy below this counts as none
 LOSS, NO_LOSS, NO_ORDER = 0.0, -MARGIN, 0.0  # the nulls: no difference, a loss that counts, a tau of orders that tell nothing
-CROSS, INNER = releases.REGIMES
+CROSS, INNER = implied.REGIMES
 
 
 def line(quantity: str, values: Float[np.ndarray, "resamples+1"], found: Accuracies, theirs: float, null: float, source: str) -> dict:
@@ -37,7 +37,7 @@ def worst(found: Accuracies, set_name: str) -> dict:
     others = [name for name in TESTED if name != SUMMED]
     drops = found.drops([SUMMED, *others]).mean(1)
     second = 1 + int(drops[0, 1:].argmax())
-    printed = pd.DataFrame(releases.rows("ximagenet12_table1", "accuracy_percent"), index=published.SCENARIOS).T
+    printed = pd.DataFrame(implied.rows("ximagenet12_table1", "accuracy_percent"), index=published.SCENARIOS).T
     mean = printed.xs(CROSS, level=1).mean()
     theirs = mean.drop("random_background").min() - mean["random_background"]
     named = f"{set_name}, EX1: loss by the summed background minus that by the next worst ({others[second - 1]})"
@@ -48,7 +48,7 @@ def without_background(found: Accuracies) -> list[dict]:
     """Conclusion 2: accuracy trained and tested on segmented objects, minus that on colours and blurs, and minus that on originals."""
     rest = [name for name in PRINTED if name not in (RANDOM, SEGMENTED)]
     own = found.of(SEGMENTED)[..., 0]
-    printed = pd.DataFrame(releases.rows("ximagenet12_table1", "accuracy_percent"), index=published.SCENARIOS).T.xs(INNER, level=1)
+    printed = pd.DataFrame(implied.rows("ximagenet12_table1", "accuracy_percent"), index=published.SCENARIOS).T.xs(INNER, level=1)
     theirs = (printed["segmented_image"] - printed[[PRINTED[name] for name in rest]].mean(axis=1)).mean()
     beside = (own - found.of(*rest).mean(-1)).mean(1)
     originals = (own - found.originals).mean(1)
@@ -68,7 +68,7 @@ def stable(found: Accuracies, set_name: str) -> list[dict]:
     unstable = score.variance(found.of(*TESTED), mean=found.originals, ddof=0)
     tau = ranking.order_record(found.originals, -unstable, found.n, found.confidence)
     null = NO_ORDER if tau["low"] > -1 or tau["high"] < 1 else np.nan
-    means = releases.implied_means().query("trained_on == @CROSS").set_index("model")
+    means = implied.implied_means().xs(CROSS, level="trained_on")
     table = published.read("ximagenet12_table2_scores").set_index("model")
     steady = -table["variance_cross"]
     kinds = {"the same data": means["mean"].loc[table.index], "ImageNet": table["imagenet_percent"]}
@@ -90,7 +90,7 @@ def learned(ex1: Accuracies, ex2: Accuracies) -> dict:
     Not measured: the paper's gain is one on sums, and nobody was trained on ours.
     """
     gain = (ex2.of(RANDOM) - ex1.of(RANDOM))[..., 0].mean(1)
-    printed = releases.rows("ximagenet12_table1", "accuracy_percent")
+    printed = implied.rows("ximagenet12_table1", "accuracy_percent")
     place = published.SCENARIOS.index("random_background")
     both = [model for model, regime in printed if regime == INNER and (model, CROSS) in printed]
     theirs = np.mean([printed[model, INNER][place] - printed[model, CROSS][place] for model in both])

@@ -6,7 +6,7 @@ from tiny_scenarios import SETTINGS, answers, found
 
 from cnslib.data import published
 from cnslib.stats import ranking
-from cnslib.studies.published import releases
+from cnslib.studies import published as implied
 from cnslib.studies.scenarios import score
 from cnslib.studies.scenarios.experiment2 import PRINTED, TRAINED
 
@@ -23,12 +23,12 @@ def test_the_score_by_hand():
 
 def test_the_published_scores_follow_from_the_published_accuracies():
     """With each row's own mean and n - 1 the printed scores, Swin's two cells of mean 0 apart; by the equations those of `releases`."""
-    accuracy = releases.rows("ximagenet12_table1", "accuracy_percent")
-    means = releases.implied_means().set_index(["model", "trained_on"])["mean"]
-    table = releases.sibling_scores()
+    accuracy = implied.rows("ximagenet12_table1", "accuracy_percent")
+    means = implied.implied_means()["mean"]
+    table = implied.scores()
     for model in table.index:
-        rows = [accuracy[model, regime] for regime in releases.REGIMES]
-        own = [means[model, regime] for regime in releases.REGIMES]
+        rows = [accuracy[model, regime] for regime in implied.REGIMES]
+        own = [means[model, regime] for regime in implied.REGIMES]
         printed = score.score(*rows, mean_cross=own[0], mean_inner=own[1], ddof=1)
         assert printed == pytest.approx(0.803 if model == "Swin" else table.loc[model, "printed"], abs=2e-3)
         assert score.score(*rows, mean_cross=own[0], mean_inner=own[0], ddof=0) == pytest.approx(table.loc[model, "as_defined"])

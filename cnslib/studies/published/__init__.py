@@ -1,1 +1,0 @@
-"""What the published tables imply, and the discrepancy ledger (notebook 13)."""
