@@ -1,8 +1,9 @@
 """Accuracy, accuracy drop, CE and rCE, each number with n and an interval (CNS-Bench section 3.3).
 
-Every statistic is computed on the same resamples, for all classifiers at once: intervals are clustered, because the images of one
-seed share their initial noise (see `stats.bootstrap`), and paired, because all classifiers see the same images. `shares` gives
-the errors on images without a shift that no training has seen: from the answers to each image, or from published accuracies.
+Arrays are labelled (xarray): `wrong_predictions` says which images each model misclassifies, [trajectory, model, scale]; `by_shift`
+averages such an array under each shift in every resample, [resample, shift, model, scale]; `interval` makes a table of it. Entry 0 of
+"resample" is the estimate itself. All classifiers share the resamples of what was drawn together (`stats.bootstrap`): intervals are
+clustered, because the images of one seed share their initial noise, and differences are paired, because all see the same images.
 """
 
 from collections.abc import Callable
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from jaxtyping import Bool, Float, Int, Shaped
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.bootstrap import Range, estimates, reaching_zero, record, records, resampling_weights, too_few
+from cnslib.stats.bootstrap import Range, bounds, estimates, reaching_zero, record, records, resampling_weights, too_few, units_of
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
@@ -25,10 +27,196 @@ MEAN_MODEL = "mean over models"
 NEVER = "never"
 TINY = 1e-9  # rounding residue of a difference of two shares
 LEAST_TRAJECTORIES, LEAST_LOSS, LEAST_ERRORS = 50, 0.05, 3  # of the reference under a shift, so that a quotient means something
+
+
+def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> xr.DataArray:
+    """Which images each model misclassifies: bool [trajectory, model, scale]; with `kept` only those trajectories (shift, class, seed).
+
+    Unshifted rows are repeated under every shift. Raises ValueError where a trajectory has no row or more than one for a model
+    and scale, where a kept trajectory was not predicted, and where none is left.
+    """
+    shifts = sorted(set(predictions["shift"].unique()) - {UNSHIFTED})
+    wrong = np.asarray(predictions["top1"]) != np.asarray(predictions["class"])
+    rows = predictions[[*tables.TRAJECTORY, "model", "scale"]].assign(wrong=wrong)
+    rows = tables.trajectories(rows, shifts) if (rows["shift"] == UNSHIFTED).any() else rows
+    if kept is not None:
+        rows = tables.select(rows, kept[kept["shift"].isin(shifts)], tables.TRAJECTORY, "predictions of kept trajectories")
+    if rows.empty:
+        raise ValueError("predictions: no trajectory is left; the filter kept none of them")
+    keys = (tables.TRAJECTORY, ["model"], ["scale"])
+    places, (trajectories, models, scales) = zip(*(tables.numbered(rows, key) for key in keys), strict=True)
+    known = {key: ("trajectory", trajectories[key].to_numpy()) for key in tables.TRAJECTORY}
+    coordinates = known | {"model": models["model"].to_numpy(), "scale": scales["scale"].to_numpy()}
+    count = xr.DataArray(np.zeros([len(trajectories), len(models), len(scales)], int), coordinates, ["trajectory", "model", "scale"])
+    np.add.at(count.data, places, 1)
+    require_grid(count)
+    found = count.astype(bool)
+    found.data[places] = rows["wrong"]
+    return found
+
+
+def require_grid(count: xr.DataArray) -> None:
+    """Raises ValueError unless every trajectory has one row per model and scale; names the first that has not."""
+    if (count == 1).all():
+        return
+    twice = bool((count > 1).any())
+    first = count.isel(count.argmax(...) if twice else count.argmin(...))
+    name, at = first["model"].item(), first["scale"].item()
+    key = f"{first['class'].item()!r} under {first['shift'].item()!r}, seed {first['seed'].item()}"
+    wanted = f"accepted: one for each of {len(count)} trajectories, model and scale"
+    many = f"{int((count > 1).sum())} rows appear twice" if twice else f"{int((count == 0).sum())} rows are missing"
+    raise ValueError(f"predictions: {many}, the first of model {name!r} at scale {at:g} of {key}; {wanted}")
+
+
+def by_shift(values: xr.DataArray, settings: Bootstrap) -> xr.DataArray:
+    """Means of a value per trajectory under each shift, and over ALL of them, in every resample: [resample, shift, ...]."""
+    rows = pd.DataFrame({key: values[key].to_numpy() for key in tables.TRAJECTORY})
+    weights, units = resampling_weights(rows, settings=settings)
+    return averaged_by(values, weights, units).assign_coords(confidence=settings.confidence)
+
+
+def by_unit(values: xr.DataArray, settings: Bootstrap) -> xr.DataArray:
+    """The same of each unit that is drawn together, alone, [unit, shift, ...]; NaN where it has no trajectory."""
+    rows = pd.DataFrame({key: values[key].to_numpy() for key in tables.TRAJECTORY})
+    units, _ = units_of(rows, settings.target)
+    return averaged_by(values, np.eye(units.max() + 1), units).rename(resample="unit")
+
+
+def averaged_by(
+    values: xr.DataArray, weights: Float[np.ndarray, "resamples units"], units: Int[np.ndarray, "trajectories"]
+) -> xr.DataArray:
+    """Weighted means under each shift and over ALL; `n` counts trajectories, and where no unit is left there is NaN."""
+    shift, shifts = pd.factorize(values["shift"].to_numpy(), sort=True)
+    parts = [(weights[:, units[shift == i]], values.to_numpy()[shift == i].astype(float)) for i in range(len(shifts))]
+    sums = np.stack([np.tensordot(weight, part, 1) for weight, part in parts], 1)
+    counts = np.stack([weight.sum(1) for weight, _ in parts], 1)
+    sums, counts = (np.concatenate([array, array.sum(1, keepdims=True)], 1) for array in (sums, counts))
+    with np.errstate(invalid="ignore"):
+        means = sums / counts.reshape(*counts.shape, *[1] * (values.ndim - 1))
+    n = np.bincount(shift)
+    labels = {"shift": [*shifts, ALL], "n": ("shift", [*n, n.sum()])} | {name: values[name] for name in values.dims[1:]}
+    return xr.DataArray(means, labels, ["resample", "shift", *values.dims[1:]])
+
+
+def interval(samples: xr.DataArray, *, within: Range | None = None, share: bool = False, units: xr.DataArray | None = None) -> pd.DataFrame:
+    """A table of estimates with their `bounds`, columns n, estimate, low, high beside the labels.
+
+    A `share` that is 0 or 1 in all resamples has Wilson's interval of n cases instead of a point: resamples of such know no other. The
+    interval of a difference reaches 0 where too few units differ to tell a side (`too_few`); `units` is the same difference `by_unit`.
+    """
+    confidence = samples["confidence"].item()
+    low, high = bounds(samples.to_numpy(), confidence, within)
+    estimate = samples.isel(resample=0, drop=True).reset_coords(drop=True).rename("estimate")
+    estimate = estimate.assign_coords(n=samples["n"], low=(estimate.dims, low), high=(estimate.dims, high))
+    table = estimate.to_dataframe(dim_order=estimate.dims).reset_index()
+    if share:
+        same = table["estimate"].isin([0.0, 1.0]) & (table["low"] == table["high"])
+        hits, n = table["estimate"][same] * table["n"][same], table["n"][same]
+        table.loc[same, "low"], table.loc[same, "high"] = proportion_confint(hits, n, alpha=1 - confidence, method="wilson")
+    if units is not None:
+        few = np.ravel(too_few(units.to_numpy(), confidence))
+        table.loc[few, "low"] = table["low"].clip(upper=0.0)
+        table.loc[few, "high"] = table["high"].clip(lower=0.0)
+    return table[[*estimate.dims, "n", "estimate", "low", "high"]]
+
+
+def drop(errors: xr.DataArray) -> xr.DataArray:
+    """Accuracy at scale 0 minus accuracy at each scale (section 5.2), absolute; negative where a shift helps."""
+    return errors - errors.isel(scale=0, drop=True)
+
+
+def hardest(drops: xr.DataArray) -> pd.DataFrame:
+    """Drops under each shift, largest first, and how probable it is that no other shift costs more; `drops` are [resample, shift].
+
+    The probability is the share of those resamples that have a trajectory under every shift; shifts that are level there share it, and
+    those of the shifts add up to 1. The hardest shift of the sample is hardest partly by luck, which its own interval does not know.
+    """
+    if isinstance(drops, Shares):
+        drops = drop(labelled(drops)).isel(scale=-1, drop=True).mean("model")
+    single = drops.drop_sel(shift=ALL)
+    known = single[1:].dropna("resample")
+    first = known >= known.max("shift") - TINY
+    probability = (first / first.sum("shift")).mean("resample")
+    table = interval(single).assign(probability=probability.to_numpy())
+    return table.sort_values("estimate", ascending=False, ignore_index=True)
+
+
+def exemplars(ordered: pd.DataFrame) -> list[str]:
+    """The hardest, the middle and the mildest shift of a table by `hardest`, of those with enough trajectories if they are three."""
+    enough = ordered[ordered["n"] >= LEAST_TRAJECTORIES]
+    shifts = (enough if len(enough) > 2 else ordered)["shift"].tolist()
+    return list(dict.fromkeys([shifts[0], shifts[len(shifts) // 2], shifts[-1]]))
+
+
+def corruption_error(errors: xr.DataArray, *, reference: str) -> pd.DataFrame:
+    """CE (Table 4): errors summed over all scales, divided by the reference model's sum; per shift and averaged over shifts.
+
+    The paper does not say whether scale 0 is in the sum. It is here, which agrees slightly better with Tables 4 and 5.
+    """
+    return error_ratio(labelled(errors).mean("scale"), reference=reference, trajectories=1)
+
+
+def relative_corruption_error(errors: xr.DataArray, *, reference: str) -> pd.DataFrame:
+    """rCE (Eq. 6): accuracy drops summed over the scales, divided by the reference model's sum; then the mean over shifts."""
+    return error_ratio(drop(labelled(errors)).mean("scale"), reference=reference, trajectories=LEAST_TRAJECTORIES)
+
+
+def error_ratio(losses: xr.DataArray, *, reference: str, trajectories: int) -> pd.DataFrame:
+    """Ratios of mean losses [resample, shift, model] to the reference model's, under the shifts where that says something.
+
+    These have so many trajectories, and a loss of the reference of at least `LEAST_LOSS` and `LEAST_ERRORS` standard errors. Another
+    shift has NaN and `defined` False. The mean runs over the defined shifts, the same ones for every model; `shifts` counts them, and
+    it is `defined` only if all are. A resample whose denominator is not positive counts as infinitely large, and a bound that becomes
+    infinite by it is NaN.
+    """
+    demand(reference in losses["model"].to_numpy(), "accuracy.reference", reference, ", ".join(map(str, losses["model"].to_numpy())))
+    single = losses.drop_sel(shift=ALL)
+    below = single.sel(model=reference, drop=True)
+    least = np.maximum(LEAST_LOSS, LEAST_ERRORS * below[1:].std("resample", skipna=False))
+    defined = (single["n"] >= trajectories) & (below[0] >= least)
+    ratio = (single / below.where(below > TINY)).fillna(np.inf).where(below.notnull() & defined)
+    mean = ratio.sel(shift=defined if defined.any() else ~defined).mean("shift", skipna=False)
+    mean = mean.expand_dims(shift=[MEAN], axis=1).assign_coords(n=("shift", [int(single["n"][defined].sum())]))
+    table = pd.concat([interval(ratio), interval(mean)], ignore_index=True)
+    used = defined.to_series() * 1
+    table["shifts"] = table["shift"].map(used).fillna(used.sum()).astype(int)
+    return table.assign(defined=table["shifts"] == np.where(table["shift"] == MEAN, len(used), 1))
+
+
+GROUP = "catalog"
+SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images are not known
+
+
+def held_out(folder: Path, *, settings: Bootstrap) -> xr.DataArray:
+    """Error rates on the held-out images of an evaluation's folder, with resamples of what was drawn together, as of one shift.
+
+    No two of these images share anything but their class, whatever their seeds are: "other objects" stand for "the same classes".
+    Where only accuracies are known (`SUMMARY`), the resamples are binomial: the images are independent, and which of them two
+    classifiers share is lost. Raises FileNotFoundError where there is neither, ValueError as `wrong_predictions` does.
+    """
+    files = sorted((folder / "heldout").glob("*.parquet"))
+    if files or not (folder / SUMMARY).exists():
+        return by_shift(wrong_predictions(tables.read_answers(files).assign(shift=GROUP)), settings.one_by_one)
+    table = pd.read_csv(folder / SUMMARY).sort_values("model", ignore_index=True)
+    n, errors = int(table["n"].iloc[0]), 1 - table["accuracy"].to_numpy()
+    drawn = np.random.default_rng(settings.seed).binomial(n, errors, (settings.resamples, len(table))) / n
+    labels = {"shift": [GROUP, ALL], "n": ("shift", [n, n]), "model": table["model"].to_numpy(), "scale": [0.0]}
+    samples = np.vstack([errors, drawn])[:, None, :, None].repeat(2, axis=1)
+    return xr.DataArray(samples, labels | {"confidence": settings.confidence}, ["resample", "shift", "model", "scale"])
+
+
 RULE = (
     f"shifts with at least {LEAST_TRAJECTORIES} trajectories under which the reference loses at least {LEAST_LOSS:g} of accuracy, "
     f"averaged over the scales, and at least {LEAST_ERRORS} standard errors"
 )
+
+
+# What follows is for `Outcomes` and `Shares`, and goes when the last chapter reads labelled arrays.
+
+
+def labelled(errors) -> xr.DataArray:
+    """Shares as an array."""
+    return errors.array() if isinstance(errors, Shares) else errors
 
 
 @dataclass(frozen=True)
@@ -57,43 +245,18 @@ class Shares:
     confidence: float
     sums: Float[np.ndarray, "units groups models bins"] | None = field(default=None, init=False)
 
+    def array(self) -> xr.DataArray:
+        """The same, labelled."""
+        bins = pd.Index(self.bins, dtype=object if NEVER in self.bins else None)
+        labels = {"shift": self.groups, "n": ("shift", self.n), "model": self.models, "scale": bins, "confidence": self.confidence}
+        return xr.DataArray(self.samples, labels, ["resample", "shift", "model", "scale"])
+
 
 def outcomes(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> Outcomes:
-    """Arranges predictions by trajectory; with `kept` (shift, class, seed) only those trajectories count.
-
-    Unshifted rows are repeated under every shift. Raises ValueError where a trajectory has no row or more than one for a model
-    and scale, where a kept trajectory was not predicted, and where none is left.
-    """
-    shifts = sorted(set(predictions["shift"].unique()) - {UNSHIFTED})
-    wrong = np.asarray(predictions["top1"]) != np.asarray(predictions["class"])
-    rows = predictions[[*tables.TRAJECTORY, "model", "scale"]].assign(wrong=wrong)
-    rows = tables.trajectories(rows, shifts) if (rows["shift"] == UNSHIFTED).any() else rows
-    if kept is not None:
-        rows = tables.select(rows, kept[kept["shift"].isin(shifts)], tables.TRAJECTORY, "predictions of kept trajectories")
-    if rows.empty:
-        raise ValueError("predictions: no trajectory is left; the filter kept none of them")
-    keys = (tables.TRAJECTORY, ["model"], ["scale"])
-    numbers, (trajectories, models, scales) = zip(*(tables.numbered(rows, key) for key in keys), strict=True)
-    wrong = np.zeros([len(trajectories), len(models), len(scales)], bool)
-    found = Outcomes(trajectories, models["model"].tolist(), scales["scale"].tolist(), wrong)
-    cells = np.ravel_multi_index(numbers, wrong.shape)
-    require_grid(rows, cells, found)
-    wrong.flat[cells] = rows["wrong"]
-    return found
-
-
-def require_grid(rows: pd.DataFrame, cells: Int[np.ndarray, "rows"], found: Outcomes) -> None:
-    """Raises ValueError unless every trajectory has one row per model and scale; shows a key that is twice, or the counts."""
-    counts = np.bincount(cells, minlength=found.wrong.size)
-    if counts.max() > 1:
-        first = rows[[*tables.TRAJECTORY, "model", "scale"]].iloc[np.argmax(cells == counts.argmax())]
-        raise ValueError(f"predictions: {(counts - 1).clip(0).sum()} rows appear twice, first {tuple(first)}")
-    if counts.min() == 0:
-        fewest = counts.reshape(found.wrong.shape).sum(0)
-        model, scale = np.unravel_index(fewest.argmin(), fewest.shape)
-        lost = found.trajectories.iloc[np.argmin(counts.reshape(found.wrong.shape)[:, model, scale])]
-        needed = f"one for each of {len(found.wrong)} trajectories is needed, but none is of {lost['class']!r} under {lost['shift']!r}"
-        raise ValueError(f"predictions: {fewest.min()} rows of model {found.models[model]!r} at scale {found.scales[scale]:g}, {needed}")
+    """`wrong_predictions` as `Outcomes`."""
+    wrong = wrong_predictions(predictions, kept)
+    keys = pd.DataFrame({key: wrong[key].to_numpy() for key in tables.TRAJECTORY})
+    return Outcomes(keys, wrong["model"].to_numpy().tolist(), wrong["scale"].to_numpy().tolist(), wrong.to_numpy())
 
 
 def error_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
@@ -128,9 +291,21 @@ def sums_of(
     return np.concatenate([each, sums.sum(1, keepdims=True)], 1)
 
 
-def accuracy(errors: Shares) -> pd.DataFrame:
+def accuracy(errors) -> pd.DataFrame:
     """Share of correctly classified images per shift, model and scale."""
-    return unanimous(tabulate(1 - errors.samples, errors, errors.bins), errors.confidence)
+    return interval(1 - labelled(errors), share=True)
+
+
+def accuracy_drop(errors) -> pd.DataFrame:
+    """Accuracy at scale 0 minus accuracy at each scale."""
+    return interval(drop(labelled(errors)))
+
+
+def mean_accuracy(errors) -> pd.DataFrame:
+    """Accuracy averaged over the models, per shift and scale."""
+    table = interval(1 - labelled(errors).mean("model"), share=True)
+    table.insert(1, "model", MEAN_MODEL)
+    return table
 
 
 def unanimous(table: pd.DataFrame, confidence: float) -> pd.DataFrame:
@@ -142,11 +317,6 @@ def unanimous(table: pd.DataFrame, confidence: float) -> pd.DataFrame:
     found = (table["estimate"] * table["n"]).where(same), table["n"].where(same)
     low, high = proportion_confint(*found, alpha=1 - confidence, method="wilson")
     return table.assign(low=table["low"].mask(same, low), high=table["high"].mask(same, high))
-
-
-def accuracy_drop(errors: Shares) -> pd.DataFrame:
-    """Accuracy at scale 0 minus accuracy at each scale (section 5.2), absolute; negative where a shift helps."""
-    return tabulate(falls(errors.samples), errors, errors.bins)
 
 
 def drop_against(errors: Shares, *, reference: str) -> pd.DataFrame:
@@ -180,30 +350,6 @@ def drop_beyond(errors: Shares) -> pd.DataFrame:
     return tabulate(with_mean, errors, errors.bins, models=[*errors.models, MEAN_MODEL])
 
 
-def hardest(errors: Shares) -> pd.DataFrame:
-    """The drop at the last scale under each shift, mean over the models, and how probable it is that none costs more.
-
-    The probability is the share of those resamples that have a trajectory under every shift; shifts that are level there share it, and
-    those of the shifts add up to 1. The hardest shift of the sample is hardest partly by luck, which its own interval does not know.
-    """
-    drops = (errors.samples[:, :-1, :, -1] - errors.samples[:, :-1, :, 0]).mean(2)
-    known = drops[1:][~np.isnan(drops[1:]).any(1)]
-    first = np.isclose(known, known.max(1, keepdims=True), rtol=0, atol=TINY) if len(known) else np.full((1, drops.shape[1]), np.nan)
-    probability = (first / first.sum(1, keepdims=True)).mean(0)
-    table = pd.DataFrame({"shift": errors.groups[:-1], **estimates(drops, errors.n[:-1], errors.confidence), "probability": probability})
-    return table.sort_values("estimate", ascending=False, ignore_index=True)
-
-
-def exemplars(ordered: pd.DataFrame) -> list[str]:
-    """The hardest, the middle and the mildest shift of a table by `hardest`, which stand for all where a figure has room for three.
-
-    Only shifts with enough trajectories count (`LEAST_TRAJECTORIES`), if three have them.
-    """
-    enough = ordered[ordered["n"] >= LEAST_TRAJECTORIES]
-    shifts = (enough if len(enough) > 2 else ordered)["shift"].tolist()
-    return list(dict.fromkeys([shifts[0], shifts[len(shifts) // 2], shifts[-1]]))
-
-
 def over_shifts(shares: Shares) -> Shares:
     """The mean over the shifts, in which each weighs the same, as the only group MEAN; pooled, a few shifts may supply half of all rows."""
     with np.errstate(invalid="ignore"):
@@ -215,50 +361,6 @@ def averaged(shares: Shares, groups: dict[str, list[str]]) -> Shares:
     """The same shares averaged over groups of models, such as the trainings of one network."""
     samples = np.stack([shares.samples[:, :, [shares.models.index(name) for name in names]].mean(2) for names in groups.values()], 2)
     return replace(shares, models=list(groups), samples=samples)
-
-
-def mean_accuracy(errors: Shares) -> pd.DataFrame:
-    """Accuracy averaged over the models, per shift and scale."""
-    right = 1 - errors.samples.mean(2, keepdims=True)
-    return unanimous(tabulate(right, errors, errors.bins, models=[MEAN_MODEL]), errors.confidence)
-
-
-def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
-    """CE (Table 4): errors summed over all scales, divided by the reference model's sum; per shift and averaged over shifts.
-
-    The paper does not say whether scale 0 is in the sum. It is here, which agrees slightly better with Tables 4 and 5.
-    """
-    return error_ratio(errors.samples.mean(-1), errors, reference=reference, trajectories=1)
-
-
-def relative_corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
-    """rCE (Eq. 6): accuracy drops summed over the scales, divided by the reference model's sum; then the mean over shifts."""
-    drops = falls(errors.samples).mean(-1)
-    return error_ratio(drops, errors, reference=reference, trajectories=LEAST_TRAJECTORIES)
-
-
-def error_ratio(
-    losses: Float[np.ndarray, "resamples+1 groups models"], errors: Shares, *, reference: str, trajectories: int
-) -> pd.DataFrame:
-    """Ratios of mean losses to the reference model's, under the shifts where that says something (`RULE`, with this many trajectories).
-
-    A shift that fails the rule has NaN and `defined` False. The mean runs over the defined shifts, the same ones for every
-    model; `shifts` counts them, and the mean is `defined` only if all are. A resample whose denominator is not positive
-    counts as infinitely large, and a bound that becomes infinite by it is NaN.
-    """
-    above, below = losses[:, :-1], losses[:, :-1, [model_index(errors, reference)]]
-    own, spread = below[0, :, 0], below[1:, :, 0].std(0)
-    defined = (errors.n[:-1] >= trajectories) & (own >= LEAST_LOSS) & (own >= LEAST_ERRORS * spread)
-    ratio = np.divide(above, below, out=np.full(above.shape, np.inf), where=below > TINY)
-    ratio[np.broadcast_to(np.isnan(below), ratio.shape)] = np.nan
-    ratio[:, ~defined] = np.nan
-    mean = ratio[:, defined].mean(1, keepdims=True) if defined.any() else ratio[:, :1]
-    table = tabulate(np.concatenate([ratio, mean], 1)[..., None], errors, [0], groups=[*errors.groups[:-1], MEAN])
-    used = dict(zip(errors.groups[:-1], defined.astype(int), strict=True)) | {MEAN: int(defined.sum())}
-    table["shifts"] = table["shift"].map(used)
-    table.loc[table["shift"] == MEAN, "n"] = errors.n[:-1][defined].sum()
-    table["defined"] = table["shifts"] == np.where(table["shift"] == MEAN, len(defined), 1)
-    return table.drop(columns="scale")
 
 
 def headline(errors: Shares, *, reference: str, suffix: str = "") -> dict:
@@ -293,10 +395,6 @@ def tabulate(
     places = np.indices(values.shape[1:]).reshape(3, -1)
     keys = {key: pd.Index(own)[place] for key, own, place in zip(["shift", "model", "scale"], names, places, strict=True)}
     return pd.DataFrame(keys | estimates(values, np.repeat(shares.n, values[0, 0].size), shares.confidence, within=within))
-
-
-GROUP = "catalog"
-SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images are not known
 
 
 def shares(folder: Path, *, settings: Bootstrap) -> Shares:

@@ -1,24 +1,22 @@
 """Resamples of what was drawn together, and every number as a record of n, estimate, low and high.
 
-An interval says what a repetition would change, so it must say what would be drawn anew; `Bootstrap.target` names it:
+An interval says what a repetition would change, so it must say what would be drawn again; `Bootstrap.target` names it:
 
 - "same classes": other seeds of the same classes, shifts, sliders and models. A seed is one unit, with all of its classes, shifts,
   scales and models, for all classes of a seed start from one noise: seeds are crossed with classes.
 - "other objects": other objects of the same classes (photographs, garments). Seeds only number the objects of a class, so they are
-  nested in it: (class, seed) is one unit, with all of its shifts and models, and the units of a class are drawn among themselves. A
-  class with a single object cannot tell how much another would differ; all such classes are drawn together, on the wide side.
+  nested in it: (class, seed) is one unit, and the units of a class are drawn among themselves. A class with a single object cannot
+  tell how much another would differ; all such classes are drawn together, on the wide side.
 - "other classes": other classes of the same kind. A class is one unit, with all of its seeds and sliders: how much the classes differ
   already holds what the seeds do, so that seeds drawn once more within them would count twice.
 
 The data say which of the first two holds, in their section's `bootstrap`, or by `one_by_one` where a step reads pictures of both
-kinds; it is never guessed from the numbers of the seeds. None covers other shifts, sliders trained anew (all seeds of a class and
-shift share one), another filter or other models.
+kinds. None covers other shifts, sliders trained again (all seeds of a class and shift share one), another filter or other models.
 
 Units are not drawn with replacement but weighted at random (the Bayesian bootstrap of Rubin, 1981): no shift or class is ever lost,
 and eight units give more than a few different samples. The weights vary so much more than Rubin's that means of few units have the
 width of a t interval. Below `FEWEST` units no weights do, since a weighted mean cannot leave the range of what it weighs: a mean then
-has the t interval of the jackknife, and a notebook whose units are so few says at its head that its other intervals are too short.
-Row 0 of an array of samples is the sample itself, the others are its resamples.
+has the t interval of the jackknife. Row 0 of an array of samples is the sample itself, the others are its resamples.
 """
 
 import functools
@@ -26,8 +24,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-import scipy.stats
 from jaxtyping import Bool, Float, Int
+from scipy.stats import norm, spearmanr, t
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
@@ -36,11 +34,31 @@ from cnslib.core.settings.method import FEWEST, OBJECTS, OTHER, SAME, Bootstrap,
 CLUSTER = ["class", "seed"]
 Range = tuple[float, float]
 CORRELATION, SHARE, ANYWHERE = (-1.0, 1.0), (0.0, 1.0), (-np.inf, np.inf)  # of reflected intervals
+RECORD = ["n", "estimate", "low", "high"]
 NOTHING = {"n": 0, "estimate": np.nan, "low": np.nan, "high": np.nan}  # the record of what was not measured
 EXACT = 2.0**20  # weights are multiples of its inverse, so that sums of weighted counts are exact in any order
 NIL = 1e-12  # differences up to this are rounding
 EDGE = 1e-9  # of correlations, so that their z is finite
 LEAST = 0.05  # of the concentration, which t quantiles of fewer units would take below zero
+
+
+def units_of(rows: pd.DataFrame, target: Target) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "rows"]]:
+    """The unit of each row (class, seed), numbered in sorted order, and the number of the stratum in which it is drawn."""
+    key = {SAME: ["seed"], OTHER: ["class"], OBJECTS: CLUSTER}[target]
+    units = rows.groupby(key, observed=True).ngroup().to_numpy()
+    return units, strata_of(rows) if target == OBJECTS else np.zeros(len(rows), int)
+
+
+def strata_of(rows: pd.DataFrame) -> Int[np.ndarray, "rows"]:
+    """The class of each row as a number; classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12).
+
+    Where only one class has a single object, it joins the class with the fewest others: a stratum of one would never vary.
+    """
+    objects = rows.drop_duplicates(CLUSTER)["class"].value_counts().sort_index()
+    alone = objects[objects == 1].index
+    joined = [objects[objects > 1].idxmin()] if len(alone) == 1 < len(objects) else []
+    classes = rows.groupby("class", observed=True).ngroup()
+    return pd.factorize(np.where(rows["class"].isin([*alone, *joined]), -1, classes), sort=True)[0]
 
 
 def resampling_weights(
@@ -56,63 +74,27 @@ def resampling_weights(
     return weights_of(tuple(owner.tolist()), settings), units
 
 
-def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
-    """Degrees of freedom of what the resamples of `rows` (class, seed) say about their units: one for each but the first of a stratum."""
-    units, strata = units_of(rows, settings.target)
-    return len(np.unique(units)) - len(np.unique(strata))
-
-
 @functools.lru_cache(maxsize=8)
 def weights_of(owner: tuple[int, ...], settings: Bootstrap) -> Float[np.ndarray, "resamples+1 units"]:
-    """The weights of units whose strata are given, drawn once for all that ask alike; read-only therefore."""
+    """Dirichlet weights with mean 1 within each stratum, under which a mean spreads as Student's t asks; drawn once, so read-only."""
     owners = np.array(owner, int)
     sizes = np.bincount(owners)
     freedom = int((sizes - 1).sum())
-    weights = np.ones((settings.resamples + 1, len(owners)))
+    weights = np.full((settings.resamples + 1, len(owners)), np.nan)
+    weights[0] = 1
     generator = np.random.default_rng(settings.seed)
-    for stratum, size in enumerate(sizes):
-        weights[1:, owners == stratum] = random_weights(int(size), freedom, generator, settings=settings)
+    for stratum, size in enumerate(sizes if freedom else []):
+        shape = max(((size - 1) / widening(freedom, settings.confidence) ** 2 - 1) / size, LEAST)
+        drawn = generator.standard_gamma(shape, (settings.resamples, size))
+        weights[1:, owners == stratum] = np.rint(drawn / drawn.sum(1, keepdims=True) * size * EXACT) / EXACT
     weights.setflags(write=False)
     return weights
 
 
-def units_of(rows: pd.DataFrame, target: Target) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "rows"]]:
-    """The unit of each row, numbered in sorted order, and the number of the stratum in which it is drawn."""
-    if target == OBJECTS:
-        return numbered(rows, CLUSTER), strata_of(rows)
-    return numbered(rows, [{SAME: "seed", OTHER: "class"}[target]]), np.zeros(len(rows), int)
-
-
-def numbered(rows: pd.DataFrame, key: list[str]) -> Int[np.ndarray, "rows"]:
-    """The number of each row's group, in sorted order."""
-    return rows.groupby(key, observed=True).ngroup().to_numpy()
-
-
-def strata_of(rows: pd.DataFrame) -> Int[np.ndarray, "rows"]:
-    """The class of each row as a number; classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12).
-
-    Where only one class has a single object, it joins the class with the fewest others: a stratum of one would never vary.
-    """
-    objects = rows.drop_duplicates(CLUSTER)["class"].value_counts().sort_index()
-    alone = objects[objects == 1].index
-    joined = [objects[objects > 1].idxmin()] if len(alone) == 1 < len(objects) else []
-    return pd.factorize(np.where(rows["class"].isin([*alone, *joined]), -1, numbered(rows, ["class"])), sort=True)[0]
-
-
-def random_weights(units: int, freedom: int, generator: np.random.Generator, *, settings: Bootstrap) -> np.ndarray:
-    """Dirichlet weights with mean 1, under which a mean spreads as its t quantile asks relative to that of a normal one."""
-    if not freedom:
-        return np.full((settings.resamples, units), np.nan)
-    wider = widening(freedom, settings.confidence) ** 2
-    drawn = generator.standard_gamma(max(((units - 1) / wider - 1) / units, LEAST), (settings.resamples, units))
-    return np.rint(drawn / drawn.sum(1, keepdims=True) * units * EXACT) / EXACT
-
-
 @functools.cache
 def widening(freedom: int, confidence: float) -> float:
-    """How much longer a t interval is than a normal one; scipy's quantiles take as long as the weights themselves."""
-    tail = (1 + confidence) / 2
-    return float(scipy.stats.t.ppf(tail, freedom) / scipy.stats.norm.ppf(tail))
+    """How much longer a t interval is than a normal one."""
+    return float(t.ppf((1 + confidence) / 2, freedom) / norm.ppf((1 + confidence) / 2))
 
 
 def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
@@ -120,23 +102,25 @@ def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, n
 
     NaN resamples do not count; where all are NaN or a bound is infinite it is NaN.
     """
-    tail = (1 - confidence) / 2
     ordered = np.sort(resamples, axis=0)  # NaN last
     count = (~np.isnan(ordered)).sum(0, keepdims=True)
-    places = (np.ceil(count * share - 1).clip(0).astype(int) for share in (tail, 1 - tail))
+    places = (np.ceil(count * share - 1).clip(0).astype(int) for share in ((1 - confidence) / 2, 1 - (1 - confidence) / 2))
     low, high = (np.take_along_axis(ordered, place, 0)[0] for place in places)
     return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
 
 
-def reflected(samples: np.ndarray, confidence: float, within: Range) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of the basic bootstrap along the first axis: the percentiles reflected at the sample, and moved into its range.
+def bounds(samples: np.ndarray, confidence: float, within: Range | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The percentile interval, or the reflected one of a number that lies `within` a range; either holds the sample itself.
 
-    For numbers that noise drives one way, such as a share of variance or a spread: it moves a resample as far from the sample as the
-    sample from the truth. Percentiles would double that bias and leave out the sample itself; here it always lies within.
+    Percentiles of few units can leave it out; then they are widened to it. The reflected interval (the basic bootstrap) is for numbers
+    that noise drives one way, such as a share of variance or a spread: it moves a resample as far from the sample as the sample from
+    the truth. Percentiles would double that bias.
     """
     low, high = percentiles(samples[1:], confidence)
-    own = samples[0]
-    return np.clip(np.minimum(2 * own - high, own), *within), np.clip(np.maximum(2 * own - low, own), *within)
+    estimate = samples[0]
+    if within is None:
+        return np.minimum(low, estimate), np.maximum(high, estimate)
+    return np.clip(np.minimum(2 * estimate - high, estimate), *within), np.clip(np.maximum(2 * estimate - low, estimate), *within)
 
 
 def settled(samples: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "resamples+1 *columns"]:
@@ -145,17 +129,6 @@ def settled(samples: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndar
     Noise moves the sample once and a resample once more. The sample itself stays what its formula says.
     """
     return np.concatenate([samples[:1], samples[1:] - 2 * (np.nanmean(samples[1:], axis=0) - samples[0])])
-
-
-def bounds(samples: np.ndarray, confidence: float, within: Range | None) -> tuple[np.ndarray, np.ndarray]:
-    """The percentile interval, or the reflected one of a number that lies `within` a range; either holds the sample itself.
-
-    Percentiles of a few units can leave it out, where most resamples have lost what makes the number; then they are widened to it.
-    """
-    if within is not None:
-        return reflected(samples, confidence, within)
-    low, high = percentiles(samples[1:], confidence)
-    return np.minimum(low, samples[0]), np.maximum(high, samples[0])
 
 
 def estimates(
@@ -169,18 +142,18 @@ def estimates(
 def record(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float, *, within: Range | None = None) -> dict:
     """One number with its `bounds` as a record."""
     low, high = bounds(np.asarray(samples), confidence, within)
-    return {"n": int(n), "estimate": float(samples[0]), "low": float(low), "high": float(high)}
+    return as_record(n, samples[0], low, high)
 
 
-def joined(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float, *, within: Range) -> dict:
-    """A number that noise may drive either way as a record: the percentile and the reflected interval joined."""
+def as_record(n: int, estimate: float, low: float, high: float) -> dict:
+    """A record of plain numbers."""
+    return {"n": int(n), "estimate": float(estimate), "low": float(low), "high": float(high)}
+
+
+def joined(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float, *, within: Range = CORRELATION) -> dict:
+    """A number that noise may drive either way, such as a correlation: the percentile and the reflected interval joined, as a record."""
     plain, mirrored = record(samples, n, confidence), record(samples, n, confidence, within=within)
     return {**plain, "low": min(plain["low"], mirrored["low"]), "high": max(plain["high"], mirrored["high"])}
-
-
-def correlation(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float) -> dict:
-    """A correlation as a record, its interval `joined`."""
-    return joined(samples, n, confidence, within=CORRELATION)
 
 
 def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
@@ -204,123 +177,7 @@ def of_few(sums: Float[np.ndarray, "units"], counts: Int[np.ndarray, "units"], c
     total, rest = sums.sum(), counts.sum() - np.concatenate([[0], counts])
     with np.errstate(invalid="ignore"):  # nothing is left without the only unit
         means = (total - np.concatenate([[0.0], sums])) / np.where(rest > 0, rest, np.nan)
-    low, high = jackknifed(means, confidence)
-    return {"n": int(counts.sum()), "estimate": float(means[0]), "low": float(low), "high": float(high)}
-
-
-def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean of one difference per row as a record, whose interval reaches 0 where too few units differ to tell a side (`too_few`)."""
-    found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
-    if not known.any():
-        return found
-    sums = np.bincount(units_of(rows[known], settings.target)[0], weights=values[known].to_numpy(float))
-    if too_few(sums, settings.confidence):
-        found |= {"low": min(found["low"], 0.0), "high": max(found["high"], 0.0)}
-    return found
-
-
-def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Bool[np.ndarray, "*columns"] | np.bool_:
-    """Whether a difference, given as the sums of the units, comes from so few of them that they cannot tell a side.
-
-    Where some units do not differ and all others lie on one side, every resample does, too, even if it is a single one. A sign test
-    of those that differ asks how likely that is by chance; where it is not unlikely, an interval should reach 0. A unit without any
-    row is NaN and does not count.
-    """
-    sides = np.sign(np.where(np.abs(sums) > NIL, sums, 0.0))
-    count = np.abs(sides).sum(0)
-    return (count < (~np.isnan(sums)).sum(0)) & (np.abs(sides.sum(0)) == count) & (2 * 0.5**count > 1 - confidence)
-
-
-def reaching_zero(table: pd.DataFrame, few: Bool[np.ndarray, "rows"]) -> pd.DataFrame:
-    """A table of differences whose intervals reach 0 in some rows, see `too_few`."""
-    low, high = table["low"].clip(upper=0.0), table["high"].clip(lower=0.0)
-    return table.assign(low=table["low"].mask(few, low), high=table["high"].mask(few, high))
-
-
-def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The share of ones among ones and zeros as a record; where all are alike, with Wilson's interval for as many units.
-
-    Resamples of cases that are all alike know no other, and their interval would be a single point.
-    """
-    found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
-    if not known.any() or found["estimate"] not in (0.0, 1.0):
-        return possible(found, SHARE)
-    count = int(units_of(rows[known], settings.target)[0].max()) + 1
-    return counted(round(found["estimate"] * count), count, confidence=settings.confidence) | {"n": found["n"]}
-
-
-def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The share of hits as a record, as `rate`; `rows` say class and seed of each."""
-    return rate(pd.Series(np.asarray(hits, float)), rows, settings=settings)
-
-
-def possible(found: dict, range_: Range) -> dict:
-    """A record whose interval is cut to what is possible; that of `of_few` may reach beyond."""
-    low, high = np.clip([found["low"], found["high"]], *range_)
-    return found | {"low": float(low), "high": float(high)}
-
-
-def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:
-    """A share of independent cases with its Wilson interval, as a record."""
-    return counted(int(np.sum(hits)), len(hits), confidence=confidence)
-
-
-def counted(hits: int, n: int, *, confidence: float) -> dict:
-    """The same of `hits` among `n` cases; `NOTHING` for none."""
-    if not n:
-        return dict(NOTHING)
-    low, high = proportion_confint(hits, n, alpha=1 - confidence, method="wilson")
-    return {"n": n, "estimate": hits / n, "low": float(low), "high": float(high)}
-
-
-def independent_mean(values: Float[np.ndarray, "n"], *, confidence: float) -> dict:
-    """A mean over independent values with its t interval, as a record; no interval for a single one."""
-    low, high = DescrStatsW(values).tconfint_mean(1 - confidence) if len(values) > 1 else (np.nan, np.nan)
-    return {"n": len(values), "estimate": float(np.mean(values)), "low": float(low), "high": float(high)}
-
-
-def over_trainings(
-    first: Float[np.ndarray, "resamples+1 runs"], second: Float[np.ndarray, "resamples+1 others"], n: int, freedom: int, confidence: float
-) -> dict:
-    """The mean over the trainings of one network minus that over another's, as a record about other units and other trainings.
-
-    A column is a training, a row a resample of the `n` units that all trainings see; `freedom` is theirs, see `freedom_of`. The variance
-    of the difference has three parts. Units: the variance of its resamples, whose weights spread more than a mean does by `widening`.
-    Trainings of either network: s^2 / R, of the R values on the sample itself, with R - 1 degrees of freedom. What one training makes of
-    single units is in the first part and in the others, and networks that learn from the same batches share some of their luck: both
-    make the interval rather too wide. Fewer than `FEWEST` units say too little about others: no interval.
-    """
-    difference = first.mean(1) - second.mean(1)
-    if freedom + 1 < FEWEST:
-        return {"n": int(n), "estimate": float(difference[0]), "low": np.nan, "high": np.nan}
-    of_units = np.var(difference[1:]) / widening(freedom, confidence) ** 2
-    parts = np.array([of_units, *(own[0].var(ddof=1) / own.shape[1] for own in (first, second))])
-    half = half_width(parts, np.array([freedom, first.shape[1] - 1, second.shape[1] - 1]), confidence)
-    return {"n": int(n), "estimate": float(difference[0]), "low": float(difference[0] - half), "high": float(difference[0] + half)}
-
-
-def half_width(parts: Float[np.ndarray, "parts"], degrees: Int[np.ndarray, "parts"], confidence: float) -> float:
-    """Half the t interval of a number whose variance is a sum of independent parts, each with its degrees of freedom.
-
-    A part v with f degrees of freedom is distributed as its mean times chi-squared(f) / f, so that its own variance is about 2 v^2 / f.
-    Those of the parts add up to 2 sum(v^2 / f), which is the variance of a sum with F = sum(v)^2 / sum(v^2 / f) degrees of freedom
-    (Satterthwaite 1946). 0 where nothing varies.
-    """
-    variance = parts.sum()
-    if variance == 0:
-        return 0.0
-    freedom = variance**2 / (parts**2 / degrees).sum()
-    return float(scipy.stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(variance))
-
-
-def independent_rank_correlation(first: Float[np.ndarray, "n"], second: Float[np.ndarray, "n"], *, confidence: float) -> dict:
-    """Spearman's correlation over independent cases with Fisher's z interval (Bonett and Wright 2000), as a record; none below four."""
-    n, rho = len(first), float(scipy.stats.spearmanr(first, second).statistic)
-    if n < 4 or np.isnan(rho):
-        return {"n": n, "estimate": rho, "low": np.nan, "high": np.nan}
-    half = scipy.stats.norm.ppf((1 + confidence) / 2) * np.sqrt((1 + rho**2 / 2) / (n - 3))
-    place = np.arctanh(np.clip(rho, -1 + EDGE, 1 - EDGE))
-    return {"n": n, "estimate": rho, "low": float(min(np.tanh(place - half), rho)), "high": float(max(np.tanh(place + half), rho))}
+    return as_record(counts.sum(), means[0], *jackknifed(means, confidence))
 
 
 def jackknifed(
@@ -335,19 +192,101 @@ def jackknifed(
     others = np.where(known, values[1:], 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         away = np.where(known, others - others.sum(0) / count, 0)
-        half = np.sqrt((count - 1) / count * (away**2).sum(0)) * scipy.stats.t.ppf((1 + confidence) / 2, count - 1)
+        half = np.sqrt((count - 1) / count * (away**2).sum(0)) * t.ppf((1 + confidence) / 2, count - 1)
     return values[0] - half, values[0] + half
 
 
-def records(table: pd.DataFrame, key: str) -> dict[str, dict]:
-    """The rows of a results table as metrics records, by the values of one column."""
-    columns = ["n", "estimate", "low", "high"]
-    return table.set_index(key, verify_integrity=True)[columns].to_dict("index")
+def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """The mean of one difference per row as a record, whose interval reaches 0 where too few units differ to tell a side (`too_few`)."""
+    found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
+    sums = np.bincount(units_of(rows[known], settings.target)[0], weights=values[known].to_numpy(float))
+    if known.any() and too_few(sums, settings.confidence):
+        found |= {"low": min(found["low"], 0.0), "high": max(found["high"], 0.0)}
+    return found
 
 
-def records_by(table: pd.DataFrame, group: str, key: str) -> dict[str, dict[str, dict]]:
-    """The `records` of every level of another column."""
-    return {level: records(part, key) for level, part in table.groupby(group)}
+def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Bool[np.ndarray, "*columns"] | np.bool_:
+    """Whether a difference, given as the sums (or means) of the units, comes from so few of them that they cannot tell a side.
+
+    Where some units do not differ and all others lie on one side, every resample does, too, even if it is a single one. A sign test
+    of those that differ asks how likely that is by chance; where it is not unlikely, an interval should reach 0. A unit without any
+    row is NaN and does not count.
+    """
+    sides = np.sign(np.where(np.abs(sums) > NIL, sums, 0.0))
+    count = np.abs(sides).sum(0)
+    return (count < (~np.isnan(sums)).sum(0)) & (np.abs(sides.sum(0)) == count) & (2 * 0.5**count > 1 - confidence)
+
+
+def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """The share of ones among ones and zeros as a record; where all are alike, with Wilson's interval for as many units.
+
+    Resamples of cases that are all alike know no other, and their interval would be a single point. That of `of_few` may reach beyond
+    what is possible, and is cut.
+    """
+    found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
+    if known.any() and found["estimate"] in (0.0, 1.0):
+        count = int(units_of(rows[known], settings.target)[0].max()) + 1
+        return counted(round(found["estimate"] * count), count, confidence=settings.confidence) | {"n": found["n"]}
+    return as_record(found["n"], found["estimate"], *np.clip([found["low"], found["high"]], *SHARE))
+
+
+def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """The share of hits as a record, as `rate`; `rows` say class and seed of each."""
+    return rate(pd.Series(np.asarray(hits, float)), rows, settings=settings)
+
+
+def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:
+    """A share of independent cases with its Wilson interval, as a record."""
+    return counted(int(np.sum(hits)), len(hits), confidence=confidence)
+
+
+def counted(hits: int, n: int, *, confidence: float) -> dict:
+    """The same of `hits` among `n` cases; `NOTHING` for none."""
+    return as_record(n, hits / n, *proportion_confint(hits, n, alpha=1 - confidence, method="wilson")) if n else dict(NOTHING)
+
+
+def independent_mean(values: Float[np.ndarray, "n"], *, confidence: float) -> dict:
+    """A mean over independent values with its t interval, as a record; no interval for a single one."""
+    low, high = DescrStatsW(values).tconfint_mean(1 - confidence) if len(values) > 1 else (np.nan, np.nan)
+    return as_record(len(values), np.mean(values), low, high)
+
+
+def over_trainings(
+    first: Float[np.ndarray, "resamples+1 runs"], second: Float[np.ndarray, "resamples+1 others"], n: int, freedom: int, confidence: float
+) -> dict:
+    """The mean over the trainings of one network minus that over another's, as a record about other units and other trainings.
+
+    A column is a training, a row a resample of the `n` units that all trainings see; `freedom` is theirs: units without strata. The
+    variance of the difference has three parts: that of its resamples, whose weights spread more than a mean does by `widening`, and
+    s^2 / R for the R trainings of either network. What one training makes of single units is in the first part and in the others, and
+    networks that learn from the same batches share some of their luck: both make the interval rather too wide. The t interval has the
+    degrees of freedom of Satterthwaite (1946). Fewer than `FEWEST` units say too little about others: no interval.
+    """
+    difference = first.mean(1) - second.mean(1)
+    half = np.nan
+    if freedom + 1 >= FEWEST:
+        of_units = np.var(difference[1:]) / widening(freedom, confidence) ** 2
+        parts = np.array([of_units, *(runs[0].var(ddof=1) / runs.shape[1] for runs in (first, second))])
+        squares = (parts**2 / [freedom, first.shape[1] - 1, second.shape[1] - 1]).sum()
+        half = t.ppf((1 + confidence) / 2, parts.sum() ** 2 / squares) * np.sqrt(parts.sum()) if squares else 0.0
+    return as_record(n, difference[0], difference[0] - half, difference[0] + half)
+
+
+def independent_rank_correlation(first: Float[np.ndarray, "n"], second: Float[np.ndarray, "n"], *, confidence: float) -> dict:
+    """Spearman's correlation over independent cases with Fisher's z interval (Bonett and Wright 2000), as a record; none below four."""
+    n, rho = len(first), float(spearmanr(first, second).statistic)
+    if n < 4 or np.isnan(rho):
+        return as_record(n, rho, np.nan, np.nan)
+    half = norm.ppf((1 + confidence) / 2) * np.sqrt((1 + rho**2 / 2) / (n - 3))
+    place = np.arctanh(np.clip(rho, -1 + EDGE, 1 - EDGE))
+    return as_record(n, rho, min(np.tanh(place - half), rho), max(np.tanh(place + half), rho))
+
+
+def records(table: pd.DataFrame, key: str, *keys: str) -> dict[str, dict]:
+    """The rows of a results table as metrics records, by the values of one column and then of further ones."""
+    if keys:
+        return {level: records(part, *keys) for level, part in table.groupby(key)}
+    return table.set_index(key, verify_integrity=True)[RECORD].to_dict("index")
 
 
 def means(
@@ -357,12 +296,11 @@ def means(
 
     `statistic` is `mean`, or `difference` or `rate` for columns that are such.
     """
-    records = [
-        {**dict(zip(by, key, strict=True)), "measure": column, **statistic(part[column], part, settings=settings)}
-        for column in columns
-        for key, part in table.groupby(by, sort=False)
-    ]
-    return pd.DataFrame(records)
+    groups = [(column, key, part) for column in columns for key, part in table.groupby(by, sort=False)]
+    measured = [statistic(part[column], part, settings=settings) for column, _, part in groups]
+    return pd.DataFrame(
+        {**dict(zip(by, key, strict=True)), "measure": column, **row} for (column, key, _), row in zip(groups, measured, strict=True)
+    )
 
 
 def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:
@@ -370,9 +308,31 @@ def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:
 
     As statsmodels' `multipletests`, which takes half a second to collect garbage where torch is loaded.
     """
-    places = np.flatnonzero(p.notna())
-    values = p.to_numpy(float)[places]
-    order = np.argsort(values)
-    result = np.full(len(p), np.nan)
-    result[places[order]] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1)
-    return result
+    ordered = p.dropna().sort_values()
+    corrected = np.maximum.accumulate(ordered.to_numpy(float) * np.arange(len(ordered), 0, -1)).clip(max=1)
+    return pd.Series(corrected, ordered.index).reindex(p.index).to_numpy()
+
+
+# What follows goes with the older classes of `stats.accuracy`.
+
+
+def correlation(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float) -> dict:
+    """A correlation as a record, its interval `joined`."""
+    return joined(samples, n, confidence)
+
+
+def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
+    """Degrees of freedom of what the resamples of `rows` (class, seed) say about their units: one for each but the first of a stratum."""
+    units, strata = units_of(rows, settings.target)
+    return len(np.unique(units)) - len(np.unique(strata))
+
+
+def reaching_zero(table: pd.DataFrame, few: Bool[np.ndarray, "rows"]) -> pd.DataFrame:
+    """A table of differences whose intervals reach 0 in some rows, see `too_few`."""
+    low, high = table["low"].clip(upper=0.0), table["high"].clip(lower=0.0)
+    return table.assign(low=table["low"].mask(few, low), high=table["high"].mask(few, high))
+
+
+def records_by(table: pd.DataFrame, group: str, key: str) -> dict[str, dict[str, dict]]:
+    """The `records` of every level of another column."""
+    return records(table, group, key)

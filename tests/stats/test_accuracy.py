@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+import xarray as xr
 from tiny_answers import HAND, SCALES, SETTINGS, estimates, falling, predictions, random_predictions, shares
 
 from cnslib.core import tables
@@ -231,22 +232,24 @@ def test_a_relative_error_needs_trajectories_and_a_reference_that_surely_loses(l
     assert table["defined"].eq(defined).all() and table["estimate"].notna().eq(defined).all()
 
 
+def losses(values: np.ndarray, confidence: float = 0.95) -> xr.DataArray:
+    """Losses [resample, shift, model] of two models under one shift."""
+    labels = {"shift": ["heavy snow", accuracy.ALL], "n": ("shift", [5, 5]), "model": ["alexnet", "resnet"], "confidence": confidence}
+    return xr.DataArray(values, labels, ["resample", "shift", "model"])
+
+
 def test_a_reference_that_loses_just_enough_defines_the_ratio():
-    losses = np.full((3, 2, 2), accuracy.LEAST_LOSS)
-    errors = accuracy.Shares(losses[..., None], ["heavy snow", accuracy.ALL], np.array([5, 5]), ["alexnet", "resnet"], [0.0], 0.95)
-    assert accuracy.error_ratio(losses, errors, reference="alexnet", trajectories=5)["defined"].all()
-    assert not accuracy.error_ratio(losses * 0.99, errors, reference="alexnet", trajectories=5)["defined"].any()
+    just = losses(np.full((3, 2, 2), accuracy.LEAST_LOSS))
+    assert accuracy.error_ratio(just, reference="alexnet", trajectories=5)["defined"].all()
+    assert not accuracy.error_ratio(just * 0.99, reference="alexnet", trajectories=5)["defined"].any()
 
 
 def test_a_resample_without_a_positive_denominator_counts_as_infinite():
     """The denominator is 0 in 2 % of the resamples: within the tail of a 95 % interval, beyond that of 99 %."""
-    losses = np.ones((101, 2, 2))
-    losses[1:3, 0, 0] = 0
+    values = np.ones((101, 2, 2))
+    values[1:3, 0, 0] = 0
     for confidence, finite in ((0.95, True), (0.99, False)):
-        errors = accuracy.Shares(
-            losses[..., None], ["heavy snow", accuracy.ALL], np.array([5, 5]), ["alexnet", "resnet"], [0.0], confidence
-        )
-        table = accuracy.error_ratio(losses, errors, reference="alexnet", trajectories=5)
+        table = accuracy.error_ratio(losses(values, confidence), reference="alexnet", trajectories=5)
         assert table["defined"].all()
         assert (table["high"] == 1).all() if finite else table["high"].isna().all()
 
@@ -255,9 +258,12 @@ def test_a_resample_without_a_positive_denominator_counts_as_infinite():
     ("damage", "message"),
     [
         (lambda t: pd.concat([t, t.head(1)]), "1 rows appear twice.*heavy snow"),
-        (lambda t: pd.concat([t, t.tail(1)]), "1 rows appear twice, first .*'heavy snow', 'bag', .*3.*'resnet'"),
-        (lambda t: t.drop(t.index[4]), "2 rows of model 'alexnet' at scale 0.5, one for each of 3"),
-        (lambda t: t[(t["model"] != "resnet") | (t["seed"] > 1)], "2 rows of model 'resnet' at scale 0"),
+        (lambda t: pd.concat([t, t.tail(1)]), "1 rows appear twice, the first of model 'resnet' .* of 'bag' under 'heavy snow', seed 3"),
+        (lambda t: t.drop(t.index[4]), "1 rows are missing, the first of model 'alexnet' at scale 0.5 .* one for each of 3"),
+        (
+            lambda t: t[(t["model"] != "resnet") | (t["seed"] > 1)],
+            "3 rows are missing, the first of model 'resnet' at scale 0 of 'bag' under 'heavy snow'",
+        ),
     ],
 )
 def test_incomplete_and_repeated_predictions_are_refused(damage, message):
