@@ -118,22 +118,14 @@ class Photos(Resampled):
 
 
 @dataclass(frozen=True, config=STRICT)
-class Labels(Resampled):
-    """The labelled set: the shifts that people label, who decides what is easy, and the annotators' files."""
+class Labels(Filtering):
+    """The labelled set: the shifts that people label, who decides what is easy, the annotators' files; and the filter held against it."""
 
     pair: list[Shift]
     expert: str
     peers: list[str]
     clear: Inside
     files: Projects
-    annotator: Annotator
-    seed: Seed
-
-
-@dataclass(frozen=True, config=STRICT)
-class Validation(Filtering):
-    """The filter against the labels: its recall and rule, and the user study of what it leaves."""
-
     study: Count
     study_files: Projects
     annotator: Annotator
@@ -276,4 +268,4 @@ class Segmentation(Resampled):
     seed: Seed
 
 
-STUDIES = (Photos, Labels, Validation, Corruptions, Directions, Ablation, Dataset, Controlshift, Segmentation)
+STUDIES = (Photos, Labels, Corruptions, Directions, Ablation, Dataset, Controlshift, Segmentation)

@@ -1,1 +1,1 @@
-"""The labelled set: who labels, which pictures, and how far two answers agree (notebook 20)."""
+"""The labelled set: who labels, which pictures, how far two answers agree, and what the labels make of the filter (notebook 20)."""

@@ -1,0 +1,141 @@
+"""The labelled set of CNS-Bench (section I.1): stages of images, two answers to each, and the rule that joins them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from jaxtyping import Float
+from tqdm.auto import tqdm
+
+from cnslib.core import recipes, tables, units
+from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.settings.method import Bootstrap
+from cnslib.data import annotations, artifacts
+from cnslib.method import filtering
+from cnslib.models.encoders import Oracle
+from cnslib.stats import bootstrap
+
+CLASS, PARTIAL, NOT = annotations.ANSWERS
+IN, PARTLY, OUT = KINDS = ("in class", "partly in class", "out of class")  # what two answers make of an image (Fig. 28)
+DROPPED, EASY, HARD = "dropped", "easy", "hard"  # in stage (ii), in stage (iii), for annotators
+ANNOTATORS = ["first", "second"]
+STAGE = {"stage": pa.Column(str, pa.Check.isin([EASY, HARD])), "kind": pa.Column(str, pa.Check.isin(KINDS))}
+schema = tables.schema(tables.KEY, {**tables.IDENTITY, **STAGE, "out_of_class": pa.Column(bool)})
+mirrored_schema = tables.schema(tables.KEY, {**tables.IDENTITY, "mirrored_probability": pa.Column(float, pa.Check.in_range(0, 1))})
+
+
+def hits(predictions: pd.DataFrame, shifts: list[str], models: list[str]) -> pd.DataFrame:
+    """Whether each of some classifiers is right: a column per classifier, an image per row, scale 0 under every shift.
+
+    ValueError names a classifier without predictions.
+    """
+    for name in models:
+        demand(name in set(predictions["model"]), "labels.expert and labels.peers", name, "classifiers of evaluation.classifiers")
+    rows = tables.trajectories(predictions[predictions["model"].isin(models)], shifts).astype(dict.fromkeys(tables.TEXTS, str))
+    return rows.assign(right=rows["top1"] == rows["class"]).pivot(index=tables.KEY, columns="model", values="right")
+
+
+def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: str, peers: list[str]) -> pd.Series:
+    """The stage that decides about each image: "dropped" in (ii), "easy" in (iii), "hard" for the annotators in (iv).
+
+    A seed stays if the expert knows its unshifted image and the text alignment reaches the cut. A shifted image is easy, and in
+    class, if the same holds for it and one of the peers knows it too.
+    """
+    known = right.loc[pd.MultiIndex.from_frame(aligned[tables.KEY])].set_axis(aligned.index)
+    good = known[expert] & (aligned["clip_class"] >= cut)
+    starts = (good & (aligned["scale"] == 0)).groupby([aligned[key] for key in tables.TRAJECTORY]).transform("any")
+    return pd.Series(np.select([~starts, good & known[peers].any(axis=1)], [DROPPED, EASY], HARD), index=aligned.index)
+
+
+def pair_and_others(table: pd.DataFrame, pair: list[str]) -> dict[str, pd.Series]:
+    """Which rows belong to the labelled shifts of the paper, and which to the others; ValueError names a shift without images."""
+    for shift in pair:
+        demand(shift in set(table["shift"]), "labels.pair", shift, ", ".join(sorted(set(table["shift"]))))
+    inside = table["shift"].isin(pair)
+    return {"the pair": inside, "the other shifts": ~inside}
+
+
+def drawn_as(rows: pd.DataFrame) -> pd.MultiIndex:
+    """The keys under which the images of rows were drawn: those of scale 0 once, unshifted."""
+    return pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=rows["shift"].where(rows["scale"] > 0, UNSHIFTED)))
+
+
+def with_pictures(images: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the bytes of their images, PNG or JPEG, from the generation step's folder."""
+    keys = drawn_as(rows)
+    shards = [artifacts.images(images, shift) for shift in sorted(set(keys.get_level_values("shift")))]
+    stored = pd.concat(shards).set_index(tables.KEY)["image"] if shards else pd.Series(dtype=object)
+    return rows.assign(image=stored.reindex(keys).to_numpy())
+
+
+def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.Series:
+    """The oracle's probability of the class of each generated image turned round from left to right, by key, scale 0 unshifted.
+
+    Computes the shifts that are missing or outdated; `folder` receives a table for each.
+    """
+    made = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
+    made_from = {name: recipes.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in made.items()}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in made})
+    for name in tqdm(shelf.waiting(), desc="mirrored", disable=None):
+        table = artifacts.images(images, name)
+        probability = mirrored_probability(table, oracle)
+        tables.write_unit(table[tables.KEY].assign(mirrored_probability=probability), shelf[name], mirrored_schema)
+    return tables.read_units(shelf, mirrored_schema).set_index(tables.KEY)["mirrored_probability"]
+
+
+def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray, "rows"]:
+    """The oracle's probability of each row's class when it sees the row's `image` turned round from left to right."""
+    if rows.empty:
+        return np.zeros(0)
+    labels = [oracle.labels.index(name) for name in rows["class"]]
+    pictures = np.ascontiguousarray(tables.pictures(rows, "images to label")[:, :, ::-1])
+    return oracle.class_probability(pictures).double().numpy()[np.arange(len(labels)), labels]
+
+
+def oracle_answers(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, chance: float) -> pd.DataFrame:
+    """Both "annotators" where no people answer: the oracle on each picture (`class_probability`), and on its mirror image.
+
+    The answer is "class" from a probability of one half, "not class" below chance, "partial class properties" in between.
+    """
+    views = rows["class_probability"].to_numpy(), mirrored
+    return pd.DataFrame(
+        {who: np.select([view >= 0.5, view < chance], [CLASS, NOT], PARTIAL) for who, view in zip(ANNOTATORS, views, strict=True)},
+        index=rows.index,
+    )
+
+
+def annotated(files: list[Path], rows: pd.DataFrame, key: str) -> pd.DataFrame:
+    """What two annotators said about each row, from their VIA projects; errors name the file (see `annotations.read`).
+
+    Raises ValueError, with the key that names the files, for any other number of them: agreement needs two.
+    """
+    different = len({file.resolve() for file in files}) == 2 == len(files)
+    demand(different, key, [str(file) for file in files], "two VIA projects, one per annotator")
+    said = [annotations.read(file, rows) for file in files]
+    names = annotations.file_names(rows)
+    return pd.DataFrame({who: [answers[name] for name in names] for who, answers in zip(ANNOTATORS, said, strict=True)}, index=rows.index)
+
+
+def joined(answers: pd.DataFrame) -> pd.Series:
+    """The paper's rule: out of class if one annotator says "not class"; else in class if one says "class"; else partly."""
+    out, inside = ((answers[ANNOTATORS] == said).any(axis=1) for said in (NOT, CLASS))
+    return pd.Series(np.select([out, inside], [OUT, IN], PARTLY), index=answers.index)
+
+
+def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """Cohen's kappa of the two annotators with its interval, as a record.
+
+    1 minus the share that disagrees over the share that would by chance; no number where all answers are alike.
+    """
+    if answers.empty or answers[ANNOTATORS].stack().nunique() == 1:
+        return bootstrap.NOTHING | {"n": len(answers)}
+    weights, unit = bootstrap.resampling_weights(rows, settings=settings)
+    first, second = (answers[who].map(annotations.ANSWERS.index).to_numpy() for who in ANNOTATORS)
+    counts = np.zeros((weights.shape[1], 3, 3))
+    np.add.at(counts, (unit, first, second), 1)
+    table = np.tensordot(weights, counts, 1)
+    total, agreed = table.sum((1, 2)), table.trace(axis1=1, axis2=2)
+    chance = (table.sum(2) * table.sum(1)).sum(1) / total
+    with np.errstate(invalid="ignore"):  # a resample of nothing but one answer
+        return bootstrap.record(1 - (total - agreed) / (total - chance), len(answers), settings.confidence)

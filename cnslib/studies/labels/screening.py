@@ -1,0 +1,130 @@
+"""The out-of-class filter against the labels (Table 2b, Fig. 3, section J): rules by name, and what they do to the results.
+
+A rule judges images; the benchmark keeps the trajectories whose images it keeps at all scales.
+"""
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool
+
+from cnslib.core import tables
+from cnslib.core.settings.method import Bootstrap
+from cnslib.method import filtering
+from cnslib.method.filtering import DETECTORS, MEASURES, Rule
+from cnslib.stats import accuracy, bootstrap, ranking
+from cnslib.stats.accuracy import Outcomes, Shares
+
+NAMES = {0: "0 of 4 (no filter)", 2: "2 of 4 (released code)", 3: "3 of 4 (paper's text)"}
+NONE, RELEASED, TEXT = NAMES.values()
+ALONE = "CLIP alone"
+LABELS = "labels"  # keeps what the labels call in class, or partly so
+FILTER = "filter of notebook 04"  # its vote, at its own thresholds
+RULES = {NAMES.get(k, f"{k} of 4"): Rule(DETECTORS, k) for k in range(len(DETECTORS) + 1)} | {ALONE: Rule(DETECTORS[:1], 1)}
+SINGLES = {name: Rule((name,), 1) for name in DETECTORS}
+
+
+def verdicts(scores: pd.DataFrame, limits: dict[str, float], rules: dict[str, Rule] = RULES) -> pd.DataFrame:
+    """Whether each rule keeps each image: one column per rule."""
+    return pd.DataFrame({name: filtering.keeps(rule, scores, limits) for name, rule in rules.items()})
+
+
+def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
+    """TPR, FPR and accuracy of every rule on some parts of the labelled images (Table 2b), with intervals."""
+    rows = []
+    for part, chosen in parts.items():
+        for name in keep:
+            quality = filtering.quality(labelled[chosen], keep.loc[chosen, name], settings=settings)
+            rows += [{"part": part, "rule": name, "measure": measure, **quality[measure]} for measure in MEASURES]
+    return pd.DataFrame(rows)
+
+
+def advantage(labelled: pd.DataFrame, first: pd.Series, second: pd.Series, *, settings: Bootstrap) -> dict:
+    """Accuracy of the first rule minus that of the second on the same images: a paired difference, as a record."""
+    right = [(~keep == labelled["oracle_ooc"]).astype(float) for keep in (first, second)]
+    return bootstrap.mean(right[0] - right[1], labelled, settings=settings)
+
+
+def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
+    """The area under each detector's ROC curve on some parts of the labelled images; no rows where all images are of one kind.
+
+    The share of pairs, one image out of class and one in class, of which the former has the lower score; ties count one half. The
+    pairs are counted once between any two units and weighted for all resamples together.
+    """
+    rows = []
+    for part, chosen in parts.items():
+        table = labelled[chosen]
+        for name in DETECTORS if table["oracle_ooc"].nunique() == 2 else ():
+            weights, units = bootstrap.resampling_weights(table, settings=settings)
+            score, outside, members = table[name].to_numpy(), table["oracle_ooc"].to_numpy(), np.eye(weights.shape[1])[units]
+            lower = 0.5 * (np.sign(score[~outside] - score[outside][:, None]) + 1)
+            won = np.einsum("rp,pq,rq->r", weights, members[outside].T @ lower @ members[~outside], weights)
+            pairs = (weights @ members[outside].sum(0)) * (weights @ members[~outside].sum(0))
+            rows.append({"part": part, "detector": name, **bootstrap.record(won / pairs, len(table), settings.confidence)})
+    return pd.DataFrame(rows, columns=["part", "detector", "n", "estimate", "low", "high"])
+
+
+def whole(found: Outcomes, scores: pd.DataFrame, keep: pd.DataFrame) -> Bool[np.ndarray, "rules trajectories"]:
+    """Whether each rule keeps each trajectory at all of its scales; trajectories without scores count as not kept."""
+    kept = keep.groupby([scores[key] for key in tables.TRAJECTORY]).all()
+    return kept.reindex(pd.MultiIndex.from_frame(found.trajectories), fill_value=False).to_numpy(bool).T
+
+
+def screened(found: Outcomes, kept: Bool[np.ndarray, "rules trajectories"], names: list[str], *, settings: Bootstrap) -> Shares:
+    """Error rate per rule, model and scale over the trajectories that it keeps, all rules on the same resamples.
+
+    The rules take the place of the shifts in the result. A rule that keeps nothing is NaN.
+    """
+    weights, units = bootstrap.resampling_weights(found.trajectories, settings=settings)
+    weights = weights[:, units]
+    sums = np.stack([np.tensordot(weights[:, row], found.wrong[row].astype(float), 1) for row in kept], 1)
+    counts = np.stack([weights[:, row].sum(1) for row in kept], 1)
+    with np.errstate(invalid="ignore"):
+        shares = sums / counts[..., None, None]
+    return Shares(shares, list(names), counts[0].astype(int), found.models, found.scales, settings.confidence)
+
+
+def drops(errors: Shares) -> np.ndarray:
+    """The accuracy drop under every rule, mean over the models: [resamples+1, rules, 1, scales]."""
+    return (errors.samples - errors.samples[..., :1]).mean(2, keepdims=True)
+
+
+def excess(errors: Shares) -> pd.DataFrame:
+    """Accuracy drop under each rule minus that under the labels, mean over the models, at every scale (Fig. 3).
+
+    Negative where the rule removes images that are hard but in class, positive where it leaves images that have lost their class.
+    """
+    apart = drops(errors) - drops(errors)[:, [errors.groups.index(LABELS)]]
+    return accuracy.tabulate(apart, errors, errors.bins, models=["mean over models"]).rename(columns={"shift": "rule"})
+
+
+def distances(errors: Shares, rule: str) -> pd.DataFrame:
+    """How much further from the labels the drop under a rule lies than that under CLIP alone and without a filter (Fig. 3's claims).
+
+    At the last scale, mean over the models, on the same resamples; below 0 the rule comes closer.
+    """
+    last = drops(errors)[:, :, 0, -1]
+    apart = dict(zip(errors.groups, np.abs(last - last[:, [errors.groups.index(LABELS)]]).T, strict=True))
+    n = errors.n[errors.groups.index(rule)]
+    claims = {"closer than CLIP alone": ALONE, "closer than no filter": NONE}
+    return pd.DataFrame({claim: bootstrap.record(apart[rule] - apart[other], n, errors.confidence) for claim, other in claims.items()}).T
+
+
+def agreement(errors: Shares) -> pd.DataFrame:
+    """Kendall's tau-b between the order of the models under each other rule and under the labels, at the last scale."""
+    last = errors.samples[..., -1]
+    sides = {rule: (last[:, i], last[:, errors.groups.index(LABELS)], errors.n[i]) for i, rule in enumerate(errors.groups)}
+    return pd.DataFrame(
+        [{"rule": rule, **ranking.order_record(*side, errors.confidence)} for rule, side in sides.items() if rule != LABELS]
+    )
+
+
+def study_sample(rows: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
+    """A seeded sample in which every (shift, scale) has its proportional number of images, up to one (section J).
+
+    Rows are put in random order within their stratum, and every N/n-th is taken from a random start. All rows where there are no more.
+    """
+    rng = np.random.default_rng(seed)
+    shuffled = rows.sort_values(tables.KEY).iloc[rng.permutation(len(rows))].sort_values(["shift", "scale"], kind="stable")
+    count = min(size, len(rows))
+    places = ((np.arange(count) + rng.uniform()) * len(rows) / max(count, 1)).astype(int)
+    return shuffled.iloc[places].sort_values(tables.KEY)

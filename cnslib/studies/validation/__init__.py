@@ -1,1 +1,0 @@
-"""The out-of-class filter put to the test on the labelled set (notebook 23)."""
