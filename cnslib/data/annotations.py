@@ -19,7 +19,8 @@ from cnslib.core.names import identifier
 ANSWERS = ("class", "partial class properties", "not class")  # section I.1
 JPEG = b"\xff\xd8"  # what its bytes begin with; other pictures are PNG
 Picture = TypedDict("Picture", {"filename": str, "file_attributes": dict})  # noqa: UP013
-Project = TypedDict("Project", {"_via_settings": dict, "_via_img_metadata": dict[str, Picture], "_via_attributes": dict})  # for VIA
+Parts = {"_via_settings": dict, "_via_img_metadata": dict[str, Picture], "_via_attributes": dict}  # without them VIA opens no project
+Project = TypedDict("Project", Parts)  # type: ignore[misc]
 
 
 def file_names(rows: pd.DataFrame) -> list[str]:
@@ -68,13 +69,13 @@ def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, 
     that is missing or not among the rows, an unknown answer, and, in a finished project, a picture without an answer.
     """
     try:
-        entries = TypeAdapter(Project).validate_json(path.read_bytes())["_via_img_metadata"].values()
+        content: dict = TypeAdapter(Project).validate_json(path.read_bytes())
     except FileNotFoundError:
         raise FileNotFoundError(f"labels: project {path} does not exist; accepted: a VIA 2 project file (json)") from None
     except ValidationError as error:
         what = error.errors()[0]
         raise ValueError(f"{path}: {'.'.join(map(str, what['loc']))} {what['msg']}; accepted: a VIA 2 project file (json)") from None
-    said = [(entry["filename"], entry["file_attributes"].get("answer", "")) for entry in entries]
+    said = [(entry["filename"], entry["file_attributes"].get("answer", "")) for entry in content["_via_img_metadata"].values()]
     pictures, wanted = dict(said), file_names(rows)
     wrong = {
         "answered twice and differently": sorted({file for file, answer in said if answer != pictures[file]}),

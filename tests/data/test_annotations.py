@@ -1,4 +1,4 @@
-"""VIA projects: what annotators open and save, read back; a bad file gives one error that says what is wrong."""
+"""VIA projects: what annotators open and save, read back; a bad file gives one line that says what is wrong."""
 
 import json
 
@@ -17,30 +17,48 @@ def rows(count=4):
     return pd.DataFrame({"shift": "heavy snow", "class": "ankle boot", "seed": 3, "scale": np.arange(count) / 2, "image": pictures})
 
 
+NAMES = annotations.file_names(rows())
+
+
 def saved(path, change=lambda project: None, answer="class"):
     """A project in which every picture has one answer, saved after a change."""
-    project = annotations.project(rows(), name="anna", answers=dict.fromkeys(annotations.file_names(rows()), answer))
+    annotations.write(rows(), path, answers=dict.fromkeys(NAMES, answer))
+    project = json.loads(path.read_text())
     change(project)
     path.write_text(json.dumps(project))
     return path
 
 
-def test_a_file_name_holds_class_shift_seed_and_scale():
-    assert annotations.file_names(rows())[1] == "ankle_boot-heavy_snow-seed_0003-scale_0500.png"
+def second(answer):
+    """A change that adds another entry of the first picture; VIA keeps pictures by name and size."""
+
+    def change(project):
+        entries = project["_via_img_metadata"]
+        entries["again"] = next(iter(entries.values())) | {"size": 1, "file_attributes": {"answer": answer}}
+
+    return change
 
 
-def test_a_jpeg_is_named_and_shown_as_one(tmp_path):
+def odd(entry):
+    return lambda project: project["_via_img_metadata"].update(odd=entry)
+
+
+def test_a_file_name_holds_class_shift_seed_scale_and_kind(tmp_path):
+    assert NAMES[1] == "ankle_boot-heavy_snow-seed_0003-scale_0500.png"
     table = rows(2)
     table.at[1, "image"] = tables.encode(np.zeros((4, 4, 3), np.uint8), quality=90)
     assert [name.rsplit(".")[-1] for name in annotations.file_names(table)] == ["png", "jpg"]
     sheet = annotations.Sheet(table, tmp_path / "anna.json")
-    assert [cell.children[1].format for cell in sheet.grid.children] == ["png", "jpg"]
+    assert [(cell.children[1].format, cell.children[1].value) for cell in sheet.grid.children] == list(
+        zip(["png", "jpg"], table["image"], strict=True)
+    )
 
 
 def test_answers_come_back_as_they_were_given(tmp_path):
-    given = dict(zip(annotations.file_names(rows()), [*annotations.ANSWERS, "class"], strict=True))
+    given = dict(zip(NAMES, [*annotations.ANSWERS, "class"], strict=True))
     annotations.write(rows(), tmp_path / "anna.json", answers=given)
     assert annotations.read(tmp_path / "anna.json", rows()) == given
+    assert len(annotations.read(saved(tmp_path / "twice.json", second("class")), rows())) == len(NAMES)
 
 
 def test_a_project_has_what_via_opens_and_its_pictures_lie_beside_it(tmp_path):
@@ -55,40 +73,41 @@ def test_a_project_has_what_via_opens_and_its_pictures_lie_beside_it(tmp_path):
 
 
 def test_an_unfinished_project_is_read_only_when_that_is_allowed(tmp_path):
-    first, second, *_ = annotations.file_names(rows())
-    annotations.write(rows(), tmp_path / "anna.json", answers={first: "class"})
-    assert annotations.read(tmp_path / "anna.json", rows(), finished=False) == {first: "class"}
-    with pytest.raises(ValueError, match=rf"3 pictures are without an answer, first {second}; accepted: one answer per picture"):
+    annotations.write(rows(), tmp_path / "anna.json", answers={NAMES[0]: "class"})
+    assert annotations.read(tmp_path / "anna.json", rows(), finished=False) == {NAMES[0]: "class"}
+    with pytest.raises(ValueError, match=rf"3 pictures are without an answer, first {NAMES[1]}; accepted: one answer per picture"):
         annotations.read(tmp_path / "anna.json", rows())
 
 
-def test_a_missing_picture_is_named(tmp_path):
-    path = saved(tmp_path / "anna.json", lambda project: project["_via_img_metadata"].popitem())
-    with pytest.raises(ValueError, match=r"anna\.json: 1 picture is missing, first ankle_boot-heavy_snow-seed_0003-scale_1500\.png"):
+@pytest.mark.parametrize(
+    ("change", "count", "problem"),
+    [
+        (lambda project: project["_via_img_metadata"].popitem(), 4, rf"1 picture is missing, first {NAMES[3]}"),
+        (lambda project: None, 2, rf"2 pictures are not part of this project, first {NAMES[2]}"),
+        (second("not class"), 4, r"1 picture is answered twice and differently, first .*accepted: one answer per picture"),
+        (second("maybe"), 4, r"1 picture is answered twice"),
+        (odd(3), 4, r"accepted: a VIA 2 project file"),
+        (odd({"filename": "a"}), 4, r"odd\.file_attributes .*accepted: a VIA 2 project file"),
+        (odd({"filename": 3, "file_attributes": {}}), 4, r"odd\.filename .*accepted: a VIA 2 project file"),
+        (lambda project: project.pop("_via_settings"), 4, r"_via_settings .*accepted: a VIA 2 project file"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(tmp_path, change, count, problem):
+    with pytest.raises(ValueError, match=rf"anna\.json: .*{problem}") as error:
+        annotations.read(saved(tmp_path / "anna.json", change), rows(count))
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_labels_files_that_are_no_project_and_missing_ones_are_named(tmp_path):
+    path = saved(tmp_path / "anna.json", answer="maybe")
+    with pytest.raises(ValueError, match=r"unknown label, first .*scale_0000\.png \('maybe'\); accepted: .*class, partial"):
         annotations.read(path, rows())
-
-
-def test_a_picture_that_nobody_asked_for_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"anna\.json: 2 pictures are not part of this project, first .*scale_1000\.png"):
-        annotations.read(saved(tmp_path / "anna.json"), rows(2))
-
-
-def test_an_unknown_label_is_named_with_the_accepted_ones(tmp_path):
-    with pytest.raises(ValueError, match=r"unknown label, first .*scale_0000\.png \('maybe'\); accepted: the labels class, partial"):
-        annotations.read(saved(tmp_path / "anna.json", answer="maybe"), rows())
-
-
-@pytest.mark.parametrize("content", ["no json", "[]", "3", '{"_via_settings": {}}'])
-def test_what_is_no_project_is_refused(tmp_path, content):
-    path = tmp_path / "anna.json"
-    path.write_text(content)
-    with pytest.raises(ValueError, match=r"anna\.json: .*_via_img_metadata.* missing; accepted: a VIA 2 project file"):
-        annotations.read(path, rows())
-
-
-def test_a_project_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"anna\.json does not exist"):
-        annotations.read(tmp_path / "anna.json", rows())
+    for content in ("no json", "[]", "3"):
+        path.write_text(content)
+        with pytest.raises(ValueError, match=r"anna\.json: .*accepted: a VIA 2 project file"):
+            annotations.read(path, rows())
+    with pytest.raises(FileNotFoundError, match=r"ben\.json does not exist"):
+        annotations.read(tmp_path / "ben.json", rows())
 
 
 def click(sheet, number, answer):
@@ -96,82 +115,26 @@ def click(sheet, number, answer):
     sheet.grid.children[number].children[2].value = answer
 
 
-def test_every_click_is_saved(tmp_path):
-    table = rows(3)
-    sheet = annotations.Sheet(table, tmp_path / "anna.json")
+def test_every_click_is_saved_and_nothing_before_the_first(tmp_path):
+    sheet = annotations.Sheet(rows(3), tmp_path / "anna & co.json")
+    assert not list(tmp_path.iterdir()) and sheet.children[1].value.endswith("anna &amp; co.json</code>.")
     click(sheet, 0, "class")
     click(sheet, 2, "not class")
     click(sheet, 0, "partial class properties")
-    first, _, third = annotations.file_names(table)
-    assert annotations.read(tmp_path / "anna.json", table, finished=False) == {first: "partial class properties", third: "not class"}
-    assert sheet.state.value.endswith("2 of 3 pictures answered")
+    found = annotations.read(sheet.path, rows(3), finished=False)
+    assert found == {NAMES[0]: "partial class properties", NAMES[2]: "not class"}
+    assert sheet.state.value == "page 1 of 1, 2 of 3 pictures answered"
 
 
-def test_a_sheet_asks_its_question_and_says_where_it_saves(tmp_path):
-    sheet = annotations.Sheet(rows(1), tmp_path / "anna & co.json")
-    assert sheet.children[1].value.endswith("anna &amp; co.json</code>.") and "Does the picture show" in sheet.children[1].value
-    title, _, buttons = sheet.grid.children[0].children
-    assert title.value.startswith("<b>ankle boot</b>") and [value for _, value in buttons.options] == list(annotations.ANSWERS)
-    assert sheet.children[0] is sheet.children[-1]
-
-
-def test_a_new_sheet_saves_nothing_before_the_first_click(tmp_path):
-    annotations.Sheet(rows(3), tmp_path / "anna.json")
-    assert not list(tmp_path.iterdir())
-
-
-def test_pages_turn_and_stop_at_both_ends(tmp_path):
-    sheet = annotations.Sheet(rows(annotations.PAGE + 2), tmp_path / "anna.json")
-    back, ahead = sheet.children[0].children[:2]
-    assert len(sheet.grid.children) == annotations.PAGE
-    back.click()
-    assert sheet.page == 0
-    ahead.click()
-    ahead.click()
-    assert sheet.page == 1 and len(sheet.grid.children) == 2
-    click(sheet, 1, "class")
-    assert list(sheet.answers) == [annotations.file_names(rows(annotations.PAGE + 2))[-1]]
-
-
-def test_a_sheet_goes_on_with_the_first_unanswered_picture(tmp_path):
+def test_pages_turn_and_stop_at_both_ends_and_a_sheet_goes_on_where_it_ended(tmp_path):
     table = rows(annotations.PAGE + 2)
-    annotations.write(table, tmp_path / "anna.json", answers=dict.fromkeys(annotations.file_names(table)[: annotations.PAGE], "class"))
     sheet = annotations.Sheet(table, tmp_path / "anna.json")
-    assert sheet.page == 1
-    sheet.turn(-1)
-    assert {cell.children[2].value for cell in sheet.grid.children} == {"class"}
-
-
-def test_the_sheet_shows_the_pictures_that_were_asked_for(tmp_path):
-    table = rows(3)
-    sheet = annotations.Sheet(table, tmp_path / "anna.json")
-    assert [cell.children[1].value for cell in sheet.grid.children] == table["image"].tolist()
-
-
-def test_one_picture_with_two_different_answers_is_named(tmp_path):
-    """VIA keeps pictures by name and size: a second entry of the same name is possible, and the last one used to win."""
-
-    def twice(answer):
-        def change(project):
-            entries = project["_via_img_metadata"]
-            first = next(iter(entries.values()))
-            entries["again"] = first | {"size": 1, "file_attributes": {annotations.ATTRIBUTE: answer}}
-
-        return change
-
-    with pytest.raises(
-        ValueError, match=r"anna\.json: 1 picture is answered twice and differently, first .*accepted: one answer per picture"
-    ):
-        annotations.read(saved(tmp_path / "anna.json", twice("not class"), answer="class"), rows())
-    assert len(annotations.read(saved(tmp_path / "anna.json", twice("class"), answer="class"), rows())) == len(rows())
-
-
-@pytest.mark.parametrize(
-    "entry", [3, {}, {"filename": "a"}, {"filename": 3, "file_attributes": {}}, {"filename": "a", "file_attributes": {"answer": 3}}]
-)
-def test_a_picture_without_name_or_answer_is_one_line(tmp_path, entry):
-    def change(project):
-        project["_via_img_metadata"]["odd"] = entry
-
-    with pytest.raises(ValueError, match=r"anna\.json: a picture has no filename or file_attributes; accepted: a VIA 2 project"):
-        annotations.read(saved(tmp_path / "anna.json", change), rows())
+    back, ahead = sheet.children[0].children[:2]
+    for button, page, count in ((back, 0, annotations.PAGE), (ahead, 1, 2), (ahead, 1, 2)):
+        button.click()
+        assert sheet.page == page and len(sheet.grid.children) == count
+    annotations.write(table, sheet.path, answers=dict.fromkeys(annotations.file_names(table)[: annotations.PAGE], "class"))
+    again = annotations.Sheet(table, sheet.path)
+    assert again.page == 1
+    again.turn(-1)
+    assert {cell.children[2].value for cell in again.grid.children} == {"class"}

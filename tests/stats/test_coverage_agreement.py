@@ -14,7 +14,7 @@ from cnslib.core.settings.method import SAME, Bootstrap
 from cnslib.data.annotations import ANSWERS
 from cnslib.method import filtering
 from cnslib.stats import calibration
-from cnslib.studies.labels import staging
+from cnslib.studies.labels import labelling
 
 DATA_SETS, SEEDS, ENDLESS = 100, 40, 20_000
 CLASSES, SCALES, SHIFT = 8, np.array([0.0, 1.0, 2.0, 2.5]), "heavy snow"
@@ -46,7 +46,7 @@ def labelled(rng: np.random.Generator, rows: pd.DataFrame) -> pd.DataFrame:
 def said(rng: np.random.Generator, rows: pd.DataFrame) -> pd.DataFrame:
     """What two annotators answer."""
     cuts = [-0.5, 1.0]
-    return pd.DataFrame({who: np.array(ANSWERS)[np.digitize(seen(rng, rows, noise=0.8), cuts)] for who in staging.ANNOTATORS})
+    return pd.DataFrame({who: np.array(ANSWERS)[np.digitize(seen(rng, rows, noise=0.8), cuts)] for who in labelling.ANNOTATORS})
 
 
 def holds(record: dict, truth: float) -> bool:
@@ -66,7 +66,7 @@ def truth() -> dict[str, float]:
         "rising": (np.diff(ladder) > 0).mean(),
         "reading": ladder[:, 1].mean(),
         "map": ladder[:, 1].mean(),
-        "kappa": cohen_kappa_score(*(answers[who] for who in staging.ANNOTATORS)),
+        "kappa": cohen_kappa_score(*(answers[who] for who in labelling.ANNOTATORS)),
     }
 
 
@@ -87,7 +87,7 @@ def numbers(seed: int) -> dict[str, dict]:
         "reading": plain.iloc[0].to_dict(),
         "map": rising.iloc[0].to_dict(),
         **filtering.areas(labelled(rng, rows), settings=settings).set_index("detector").to_dict("index"),
-        "kappa": staging.kappa(asked, said(rng, asked), settings=settings),
+        "kappa": labelling.kappa(asked, said(rng, asked), settings=settings),
     }
 
 
