@@ -1,100 +1,159 @@
-"""Units over the workers of a cluster, by Parsl (`pip install cnslib[cluster]`): the engine hands files out, and files are believed.
+"""Units over the workers of a cluster, by Parsl (`pip install cnslib[cluster]`): the engine hands pieces out, and files are believed.
 
-Workers start once in a process and stay until it ends or they have been idle; every further call finds them warm.
+Workers start once in a process and stay until it ends or they have been idle; every further call finds them warm. Pieces and their
+values travel over Parsl's own encrypted connection. What pieces share (a pipeline, a judge) is a file, which a worker loads once.
+Opening it runs what it holds: so its sha256 is told over that connection, and nothing is opened but those very bytes.
 """
 
 import atexit
+import contextlib
+import functools
+import hashlib
+import io
 import os
+import pickle  # for `Unpacker`, which reads what came over the connection  # nosec B403
 import shlex
 import shutil
+import socket
 import sys
 import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from functools import partial
+from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
+import cloudpickle
 
 from cnslib.core import pins, units
-from cnslib.core.names import demand
+from cnslib.core.names import demand, identifier
 from cnslib.core.settings.cluster import Cluster
 
-engines: dict[str, Executor] = {}  # the workers that this process has started, and Parsl's kernels behind them
-kernels: dict[str, Any] = {}
+chosen: tuple[Cluster, Path] | None = None  # the workers of this process, and the folder for their logs
+started: dict[str, tuple[Executor, Any]] = {}  # by cluster and folder the workers that run, and Parsl's kernel behind them
+kept: dict[str, list] = {}  # what this worker has loaded of shared objects, by the file's sha256
 HEARTBEAT = 15  # seconds between signs of life of nodes; four that are missing and the node counts as lost
+PATIENCE = 60  # seconds until a file that another machine wrote must be seen: shared file systems remember that it was not there
+PLAIN = (str, bytes, int, float, bool, type(None), Path, units.Unit)  # what every piece holds itself
 # Passed on to workers: what decides the arithmetic, whether hubs are asked, and where the library lies.
-PASSED = (
-    *pins.LEVELS["avx2"],
-    *pins.threads(1),
-    "HF_HUB_OFFLINE",
-    "TRANSFORMERS_OFFLINE",
-    "HF_HOME",
-    "PYTHONPATH",
-    "CUBLAS_WORKSPACE_CONFIG",
-)
+HUBS = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HOME")
+PASSED = (*pins.LEVELS["avx2"], *pins.threads(1), *HUBS, "PYTHONPATH", "CUBLAS_WORKSPACE_CONFIG")
 
 
-def spread(
-    function: Callable,
-    pieces: list[tuple],
-    *,
-    cluster: Cluster,
-    folder: Path,
-    device: str,
-    desc: str | None,
-    threaded: bool,
-    executor: Executor | None = None,
-) -> Iterator[tuple[int, str, Any]]:
-    """Number, name, and value with cost or else error of every piece, as they end; by default on the workers of the cluster."""
-    from cnslib.core import tasks  # needs torch, which the interchange of `main` does not
+def use(cluster: Cluster | None = None, folder: Path | None = None) -> None:
+    """Sets the workers that make the units of this process, and where their logs lie; without arguments this machine's own cores."""
+    global chosen
+    chosen = (cluster, folder) if cluster and folder else None
+
+
+def spread(function: Callable, pieces: list[tuple], cluster: Cluster, folder: Path, *, threaded: bool) -> Iterator[tuple[int, Any]]:
+    """Number, and value or error, of every piece, as they end; one that fails is tried again, whatever the cause, then told."""
+    from cnslib.core.workers import name_of  # needs torch, which the interchange of `main` does not
 
     folder.mkdir(parents=True, exist_ok=True)
-    for leftover in folder.glob("tasks-*"):
+    for leftover in folder.glob("shared-*"):  # of a driver that was killed
         shutil.rmtree(leftover, ignore_errors=True)
-    place = Path(tempfile.mkdtemp(prefix="tasks-", dir=folder))
-    try:
-        made = tasks.write(function, pieces, place, folder / "logs", device=device, threaded=threaded)
-        engine = executor or pool(cluster, folder)
-        yield from finished(made, engine, retries=cluster.retries, desc=desc)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="shared-", dir=folder) as place:
+        packed, shared = pack(function, pieces)
+        file = Path(place) / "objects"
+        file.write_bytes(shared)
+        told = str(file), hashlib.sha256(shared).hexdigest()
+        names = [name_of(piece, number) for number, piece in enumerate(pieces)]
+        logs = [folder / "logs" / f"{identifier(name).replace('/', '-')[:100]}.log" for name in names]
+        submit = pool(cluster, folder).submit
+        sent = zip(packed, names, logs, strict=True)
+        running = {submit(run, data, *told, name, str(log), threaded): number for number, (data, name, log) in enumerate(sent)}
+        for future in as_completed(running):
+            number = running[future]
+            yield number, outcome(future, pieces[number], names[number], logs[number])
 
 
-def finished(made: list, engine: Executor, *, retries: int, desc: str | None) -> Iterator[tuple[int, str, Any]]:
-    """Number, name, and value with cost or else error of every task; one that fails is tried again, whatever the cause, then told."""
-    from cnslib.core import tasks
-
-    running: dict[Future, tuple[int, int]] = {engine.submit(tasks.run, *task.call): (number, 0) for number, task in enumerate(made)}
-    failed = again = 0
-    with tqdm(total=len(made), desc=desc, unit="unit", disable=None if desc else True) as bar:
-        while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                number, tried = running.pop(future)
-                found = judged(made[number], future)
-                if isinstance(found, Exception) and tried < retries:
-                    running[engine.submit(tasks.run, *made[number].call)] = (number, tried + 1)
-                    again += 1
-                else:
-                    failed += isinstance(found, Exception)
-                    bar.update()
-                    yield number, made[number].name, found
-                bar.set_postfix({"failed": failed, "tried again": again})
-
-
-def judged(task: Any, future: Future) -> Any:
-    """What a task came to, by its files: value and cost, or an error that names the task."""
-    from cnslib.core import tasks
+def outcome(future: Future, piece: tuple, name: str, log: Path) -> Any:
+    """The value of a piece whose units are there, else an error that names it: that the engine says so is not enough."""
+    from cnslib.core.workers import units_of
 
     try:
-        if error := future.exception():
-            raise error
-        return tasks.outcome(task, future.result())
+        value, end = future.result(), time.monotonic() + PATIENCE
+        while missing := [unit.path for unit in units_of(piece) if not unit.done]:
+            if time.monotonic() > end:
+                raise RuntimeError(f"the worker was done, but {missing[0]} is not there, or not as it was written")
+            time.sleep(min(1.0, PATIENCE / 10))
+        return value
     except RuntimeError as error:
-        return RuntimeError(f"{task.name}: {error}; see {task.log}")
+        return RuntimeError(f"{name}: {error}; see {log}")
     except Exception as error:  # the engine's own, such as a lost worker
-        return RuntimeError(f"{task.name}: {type(error).__name__}: {error}; see {task.log}")
+        return RuntimeError(f"{name}: {type(error).__name__}: {error}; see {log}")
+
+
+class Packer(cloudpickle.Pickler):
+    """Pickles a piece; networks, and the objects whose ids are `wanted`, are left to `shared`, which numbers them by their ids."""
+
+    def __init__(self, stream: io.BytesIO, wanted: set[int], shared: dict[int, tuple[int, object]]):
+        super().__init__(stream)
+        self.wanted, self.shared = wanted, shared
+
+    def persistent_id(self, obj: object) -> int | None:
+        """The number of what is shared."""
+        from torch import nn
+
+        if id(obj) in self.wanted or isinstance(obj, nn.Module):
+            return self.shared.setdefault(id(obj), (len(self.shared), obj))[0]  # held, so that no other object gets its id
+        return None
+
+
+class Unpacker(pickle.Unpickler):
+    """Reads what a `Packer` wrote."""
+
+    def __init__(self, stream: io.BytesIO, shared: list):
+        super().__init__(stream)
+        self.shared = shared
+
+    def persistent_load(self, number: int) -> object:
+        """What is shared."""
+        return self.shared[number]
+
+
+def pack(function: Callable, pieces: list[tuple]) -> tuple[list[bytes], bytes]:
+    """Every piece with its function as bytes, and the bytes of what pieces share, where an object that two hold is one object."""
+    seen = Counter(id(value) for piece in pieces for value in {id(value): value for value in piece}.values())
+    wanted = {id(value) for piece in pieces for value in piece if seen[id(value)] > 1 and not isinstance(value, PLAIN)} | {id(function)}
+    shared: dict[int, tuple[int, object]] = {}
+    streams = [io.BytesIO() for _ in pieces]
+    for stream, piece in zip(streams, pieces, strict=True):
+        Packer(stream, wanted, shared).dump((function, piece))
+    return [stream.getvalue() for stream in streams], cloudpickle.dumps([obj for _, obj in shared.values()])
+
+
+def loaded(file: str, sha256: str) -> list:
+    """What some pieces share, read again where this worker has something else. ValueError unless it has the bytes that were told of."""
+    if sha256 not in kept:
+        kept.clear()  # before more is loaded: a card may hold one pipeline, and not two
+        data = Path(file).read_bytes()
+        if (found := hashlib.sha256(data).hexdigest()) != sha256:
+            raise ValueError(f"{file} is not as it was written: its bytes have the sha256 {found[:12]}..., and not {sha256[:12]}...")
+        kept[sha256] = cloudpickle.loads(data)
+    return kept[sha256]
+
+
+def run(data: bytes, file: str, sha256: str, name: str, log: str, threaded: bool) -> Any:
+    """The value of a piece in this process, which Parsl calls in a worker; RuntimeError tells what it raised, the log the traceback."""
+    from cnslib.core import workers
+
+    follow(os.getppid())
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "a", buffering=1) as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {name} on {socket.gethostname()}, process {os.getpid()}")
+        try:
+            function, piece = Unpacker(io.BytesIO(data), loaded(file, sha256)).load()
+            value = workers.attempt(function, piece, threaded=threaded)
+        except Exception as error:
+            traceback.print_exc()
+            raise RuntimeError(f"{type(error).__name__}: {error}") from None  # other types need not survive the way back
+        print("done")
+        return value
 
 
 def pool(cluster: Cluster, folder: Path) -> Executor:
@@ -105,35 +164,35 @@ def pool(cluster: Cluster, folder: Path) -> Executor:
     except ModuleNotFoundError:
         raise ModuleNotFoundError("base.workers: Parsl is not installed; accepted: `pip install cnslib[cluster]`, or no workers") from None
     key = units.digest(cluster, str(folder))
-    if key not in engines:
+    if key not in started:
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where Parsl looks for its scripts
-        kernels[key] = kernel = parsl.DataFlowKernel(configuration(cluster, folder))
+        kernel = parsl.DataFlowKernel(configuration(cluster, folder))
         atexit.register(close)
-        engines[key] = ParslPoolExecutor(dfk=kernel)
-    return engines[key]
+        started[key] = ParslPoolExecutor(dfk=kernel), kernel
+    return started[key][0]
 
 
 def close() -> None:
     """Ends all workers that this process has started."""
-    for key in list(kernels):
-        del engines[key]
-        kernels.pop(key).cleanup()
+    for key in list(started):
+        started.pop(key)[1].cleanup()
 
 
 def configuration(cluster: Cluster, folder: Path) -> Any:
     """Parsl's own configuration. ValueError names a provider, a launcher or an option that Parsl does not know."""
     import parsl
     from parsl import launchers, providers
+    from parsl.jobs.error_handlers import windowed_error_handler
 
     for key, known in (("provider", providers), ("launcher", launchers)):
         name = getattr(cluster, key)
         demand(hasattr(known, name), f"cluster.{key}", name, ", ".join(sorted(known.__all__)))
-    given = {key: value for key, value in cluster.options.items() if value != ""}
+    options = {key: value for key, value in cluster.options.items() if value != ""}
     try:
         launcher = getattr(launchers, cluster.launcher)()
-        provider = getattr(providers, cluster.provider)(**given, launcher=launcher, worker_init=setup(cluster))
+        provider = getattr(providers, cluster.provider)(**options, launcher=launcher, worker_init=setup(cluster))
     except TypeError as error:
-        raise ValueError(f"cluster.options: {given} is not accepted by {cluster.provider}: {error}") from None
+        raise ValueError(f"cluster.options: {options} is not accepted by {cluster.provider}: {error}") from None
     executor = parsl.HighThroughputExecutor(
         label="units",
         provider=provider,
@@ -144,23 +203,10 @@ def configuration(cluster: Cluster, folder: Path) -> Any:
         heartbeat_threshold=4 * HEARTBEAT,
         interchange_launch_cmd=[sys.executable, "-m", "cnslib.core.clusters"],
         encrypted=True,
-        block_error_handler=partial(give_up, retries=cluster.retries),
+        block_error_handler=functools.partial(windowed_error_handler, threshold=cluster.retries + 1),  # the first may meet a bad node
     )
-    fixed: dict[str, Any] = {
-        "retries": 0,
-        "usage_tracking": 0,
-        "strategy": "htex_auto_scale",
-        "max_idletime": cluster.idle,
-    }
-    return parsl.Config(executors=[executor], run_dir=str(folder / "parsl"), **fixed)
-
-
-def give_up(executor: Any, status: dict[str, Any], *, retries: int) -> None:
-    """Parsl's own rule, which ends all work once every block has failed, but only after `retries` more: the first may meet a bad node."""
-    from parsl.jobs.error_handlers import simple_error_handler
-
-    if len(status) > retries:
-        simple_error_handler(executor, status)
+    waiting = {"strategy": "htex_auto_scale", "max_idletime": cluster.idle}
+    return parsl.Config(executors=[executor], run_dir=str(folder / "parsl"), retries=cluster.retries, usage_tracking=0, **waiting)
 
 
 def setup(cluster: Cluster) -> str:
@@ -171,14 +217,24 @@ def setup(cluster: Cluster) -> str:
     return "\n".join([f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH", *passed, share, cluster.setup])
 
 
+@functools.cache
+def follow(owner: int) -> None:
+    """Ends this process soon after its parent `owner` has gone: a killed parent cannot tell, and a piece may take minutes."""
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """Parsl's interchange, which ends soon after the process that started it: a killed driver leaves no nodes behind.
 
     It leaves the group of a notebook's kernel, which interrupts and ends its group before it ends: the nodes are released by this process.
     """
     import runpy
-
-    from cnslib.core.processes import follow
 
     os.setpgrp()
     follow(os.getppid())

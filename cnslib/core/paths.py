@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def workers(self) -> Path:
-        """What units of work cost, their logs, and what workers are handed."""
+        """Logs of a cluster's workers, and what they share."""
         return self.root / "workers"
 
     def locate(self, path: str) -> Path:

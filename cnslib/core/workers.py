@@ -3,6 +3,7 @@
 Where `base.workers` names a cluster, the pieces go to its workers; see `clusters`. Either way each runs the same code alone.
 """
 
+import contextlib
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -12,9 +13,7 @@ import joblib
 import torch
 from tqdm.auto import tqdm
 
-from cnslib.core import clusters, sites
-from cnslib.core.pieces import attempt, function_name, name_of, units_of
-from cnslib.core.processes import follow
+from cnslib.core import clusters, units
 
 SHARED = {ValueError, FileNotFoundError, FloatingPointError}  # errors that say what is wrong with an input, and keep saying it
 
@@ -22,7 +21,7 @@ SHARED = {ValueError, FileNotFoundError, FloatingPointError}  # errors that say 
 def each(
     function: Callable, pieces: Iterable[tuple], *, device: torch.device | str, desc: str | None = None, threaded: bool = False
 ) -> list[Any]:
-    """The results of `function(*piece)` for every piece, in order; `desc` names a progress bar, and the work where costs are noted.
+    """The results of `function(*piece)` for every piece, in order; `desc` names a progress bar, which is quiet without a terminal.
 
     On a CPU the pieces are spread over the cores this process may use (LOKY_MAX_CPU_COUNT lowers that); on any other device, and
     where pieces are `threaded` themselves, they run here, one after the other. What a piece holds is copied to its process.
@@ -30,32 +29,22 @@ def each(
     pieces from being made. It is raised then; several are told by name in one. Without units the first error ends the work. The
     processes end within two seconds when this one is killed.
     """
-    pieces, site = list(pieces), sites.current
-    making = any(units_of(piece) for piece in pieces)
-    if site.cluster and site.folder and (making or len(pieces) > 1):
-        ended = clusters.spread(
-            function, pieces, cluster=site.cluster, folder=site.folder, device=str(device), desc=desc, threaded=threaded
-        )
+    pieces = list(pieces)
+    if clusters.chosen and (len(pieces) > 1 or any(map(units_of, pieces))):
+        ended = clusters.spread(function, pieces, *clusters.chosen, threaded=threaded)
     else:
-        ended = here(function, pieces, device=device, desc=desc, threaded=threaded)
-    found: dict[int, Any] = {}
-    errors: dict[str, Exception] = {}
-    for number, name, outcome in ended:
-        if isinstance(outcome, Exception):
-            errors[name] = outcome
-        else:
-            found[number], cost = outcome
-            site.note(desc or function_name(function), name, max(1, len(units_of(pieces[number]))), cost)
-    report(errors, len(pieces))
+        ended = here(function, pieces, device=torch.device(device), threaded=threaded)
+    found = dict(tqdm(ended, total=len(pieces), desc=desc, unit="unit", disable=None if desc else True))
+    report({name_of(pieces[number], number): one for number, one in found.items() if isinstance(one, Exception)}, len(pieces))
     return [found[number] for number in range(len(pieces))]
 
 
 def share(most: int) -> int:
     """How many things that gain from company go into one piece: `most` here, one on a cluster.
 
-    A block that ends takes its pieces with it, and has to hold a piece twice (`simulation.fanout`), so a cluster's are the smallest.
+    A block of workers that ends takes its pieces with it, and has to hold a piece twice, so a cluster's are the smallest.
     """
-    return 1 if sites.current.cluster else most
+    return 1 if clusters.chosen else most
 
 
 def report(errors: dict[str, Exception], count: int) -> None:
@@ -69,27 +58,56 @@ def report(errors: dict[str, Exception], count: int) -> None:
         raise kind(f"{len(errors)} of {count} failed, the others are done: {told}") from next(iter(errors.values()))
 
 
-def here(
-    function: Callable, pieces: list[tuple], *, device: torch.device | str, desc: str | None, threaded: bool
-) -> Iterator[tuple[int, str, Any]]:
-    """Number, name, and value with cost or else error of every piece, made on this machine, in order."""
-    spread = torch.device(device).type == "cpu" and not threaded
+def here(function: Callable, pieces: list[tuple], *, device: torch.device, threaded: bool) -> Iterator[tuple[int, Any]]:
+    """Number, and value or error, of every piece, made on this machine, in order."""
+    spread = device.type == "cpu" and not threaded
     count = min(joblib.cpu_count(), len(pieces)) if spread else 1
     run = joblib.Parallel(n_jobs=max(count, 1), return_as="generator")
-    results = run(joblib.delayed(beside)(function, piece, os.getpid(), str(device), threaded) for piece in pieces)
-    for number, outcome in enumerate(tqdm(results, total=len(pieces), desc=desc, disable=None if desc else True)):
-        yield number, name_of(pieces[number], number), outcome
+    yield from enumerate(run(joblib.delayed(beside)(function, piece, os.getpid(), threaded) for piece in pieces))
 
 
-def beside(function: Callable, piece: tuple, owner: int, device: str, threaded: bool) -> Any:
-    """Value and cost of a piece in the process `owner`, or in one that ends with it; the error in their place where units are made."""
+def beside(function: Callable, piece: tuple, owner: int, threaded: bool) -> Any:
+    """The value of a piece in the process `owner`, or in one that ends with it; the error in its place where units are made."""
     if os.getpid() != owner:
-        follow(owner)
+        clusters.follow(owner)
     try:
-        return attempt(function, piece, device=device, threaded=threaded)
+        return attempt(function, piece, threaded=threaded)
     except Exception as error:
         if not units_of(piece):
             raise
         if os.getpid() != owner:
             error.add_note(traceback.format_exc())  # which is not handed on with it
         return error
+
+
+def attempt(function: Callable, piece: tuple, *, threaded: bool) -> Any:
+    """The value of a piece in this process. RuntimeError names a unit that it should have made and did not."""
+    with contextlib.nullcontext() if threaded else one_thread():
+        value = function(*piece)
+    for unit in units_of(piece):
+        if not unit.done:
+            raise RuntimeError(f"{unit.path} was not made; accepted: a file with the record of what it was to be made from")
+    return value
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Lets torch use one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def units_of(piece: tuple) -> list[units.Unit]:
+    """The units that a piece makes."""
+    values = [value for part in piece for value in (part if isinstance(part, list | tuple) else [part])]
+    return [value for value in values if isinstance(value, units.Unit)]
+
+
+def name_of(piece: tuple, number: int) -> str:
+    """What a piece is called: its units by folder and name, else the words and numbers in it."""
+    made = [f"{unit.path.parent.name}/{unit.path.stem}" for unit in units_of(piece)]
+    return ", ".join(made) or " ".join([str(number), *(str(part) for part in piece if isinstance(part, str | int))])

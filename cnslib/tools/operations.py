@@ -32,7 +32,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cnslib.core import paths, tables, units
 from cnslib.core.names import demand
-from cnslib.core.pieces import one_thread
+from cnslib.core.workers import one_thread
 from cnslib.method.evaluation import TOGETHER
 from cnslib.models import checkpoints, classifiers, efficientnet_lite, encoders, registry, weights
 from cnslib.models.registry import CLASSES, Entry

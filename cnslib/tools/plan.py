@@ -2,8 +2,7 @@
 
 Units of work and passes of the UNet follow from the parameters. Hours come from a rate that is measured here, on the UNet that the
 parameters name, or on one of Stable Diffusion 2's shape with random weights where its directory is empty. Encoders and classifiers cost
-their operations at a rate of operations that is measured here, see `operations`; no weights of theirs are read. Where units of a step
-were made already under these parameters, what they cost stands beside, see `recorded`, and counts in the sum.
+their operations at a rate of operations that is measured here, see `operations`; no weights of theirs are read.
 """
 
 import argparse
@@ -177,13 +176,13 @@ def sizes(sections: dict[str, Any], unet: UNet2DConditionModel, vae: Autoencoder
 
 
 def beside(table: pd.DataFrame, sections: dict[str, Any], counts: list[int]) -> list[str]:
-    """Wall time on several numbers of workers, simulated: from hours that were noted, else measured, else the paper's.
+    """Wall time on several numbers of workers, simulated: from hours that were measured, else the paper's.
 
     What no worker can take, the notebooks do alone: those hours are added as they are.
     """
     from cnslib.tools.simulation import fanout
 
-    hours = table["noted, hours"].fillna(table["hours"]).fillna(table["paper, hours"]).fillna(0.0)
+    hours = table["hours"].fillna(table["paper, hours"]).fillna(0.0)
     units = recorded.units(sections)
     known = [(step, work) in units for step, work in table[["step", "work"]].itertuples(index=False)]
     shared = [(one.step, one.work, spent) for one, spent in zip(table[known].itertuples(), hours[known], strict=True)]
@@ -217,20 +216,17 @@ def report(sections: dict[str, Any], *, seconds: float, workers: Sequence[int] =
     rate = rates.measure(unet, vae, sections, device=base.device, seconds=seconds * UNET_SHARE) if here else None
     speed = looking_speed(sections, networks, rates.side_of(unet, vae), seconds=seconds * (1 - UNET_SHARE)) if here else None
     table = hours(works, rate, {step: speed.looking(own) for step, own in networks.items() if speed and own})
-    noted = recorded.costs(sections)
-    table["noted, hours"] = list(recorded.hours(noted).reindex(pd.MultiIndex.from_frame(table[["step", "work"]])))
-    best = table["noted, hours"].fillna(table["hours"])
+    best = table["hours"]
     table["paper, hours"] = table["step"].map(PAPER_HOURS).where(table["step"] != table["step"].shift(), np.nan)
     grid = [f"{len(base.classes)} classes", f"{len(base.shifts)} shifts", f"{len(base.scales)} scales", f"{base.seeds} seeds"]
     lines = [", ".join([*grid, f"{len(sections['evaluation'].classifiers)} classifiers"]), ""]
     many = beside(table, sections, list(workers)) if workers else []
-    table = table if noted["noted"].any() else table.drop(columns="noted, hours")
     lines += [
         table.to_string(index=False, na_rep="", formatters={"units": "{:,}".format, "UNet passes": "{:,}".format}, float_format=rounded)
     ]
     lines += [] if rate else [f"no hours: {base.device} is not here"]
     lines += [f"sum: {rounded(best.sum())} hours of one device"] if best.notna().any() else []
-    lines += [*recorded.lines(noted), *many]
+    lines += many
     lines += [*([feeding(works, speed, networks)] if speed else []), ""]
     lines += [f"{name}: {rounded(value)} GiB" for name, value in sizes(sections, unet, vae).items()]
     lines += [f"memory: device {rounded(rate.memory / GIB)} GiB"] if rate and rate.memory else []

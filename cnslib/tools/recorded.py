@@ -4,9 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
-from cnslib.core import paths, sites
 from cnslib.core.names import UNSHIFTED
 
 
@@ -46,37 +43,9 @@ KINDS = (
 )
 
 
-def costs(sections: dict[str, Any]) -> pd.DataFrame:
-    """One row per kind: step, row, work, units noted and in all, hours of all by the mean of those noted, devices, most bytes held."""
-    layout = paths.Layout(sections["base"].out)
-    found = []
-    for kind in KINDS:
-        noted = sites.costs(layout.workers / kind.step, sites.conditions(kind.step, sections))
-        noted = noted[(noted["work"] == kind.work) & noted["name"].str.startswith(kind.of)]
-        count, total = int(noted["units"].sum()), kind.total(sections)
-        hours = noted["seconds"].sum() / count * total / 3600 if count else float("nan")
-        about = {"device": ", ".join(sorted(set(noted["device"]))), "memory": int(noted["memory"].max()) if count else 0}
-        found.append({"step": kind.step, "row": kind.row, "work": kind.work, "noted": count, "total": total, "hours": hours, **about})
-    return pd.DataFrame(found)
-
-
 def units(sections: dict[str, Any]) -> dict[tuple[str, str], int]:
     """By step and row of the plan how many units workers can share: those of its most numerous kind."""
     counts: dict[tuple[str, str], int] = {}
     for kind in KINDS:
         counts[kind.step, kind.row] = max(counts.get((kind.step, kind.row), 0), kind.total(sections))
     return counts
-
-
-def hours(found: pd.DataFrame) -> pd.Series:
-    """Hours by step and row of the plan; not a number where a kind of piece was never noted."""
-    return found.groupby(["step", "row"])["hours"].sum(min_count=1).where(found.groupby(["step", "row"])["noted"].min() > 0)
-
-
-def lines(found: pd.DataFrame) -> list[str]:
-    """What was noted, in words."""
-    return [
-        f"noted, {one.step}: {one.noted:,} of {one.total:,} {one.work}, {one.hours * 3600 / one.total:.3g} s each, "
-        f"{one.memory / 2**30:.2g} GiB at most, on {one.device}"
-        for one in found[found["noted"] > 0].itertuples()
-    ]

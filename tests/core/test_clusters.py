@@ -1,35 +1,175 @@
-"""Units over workers: the same bytes as in this process, whoever dies; files are believed, and failures told by name.
+"""Units over Parsl's workers: the same bytes as in this process, whoever dies; files are believed, and failures told by name.
 
-The work is small (tests/tiny/tiny_work.py) except in the last tests, where a tiny chain runs; workers, deaths and Parsl are real.
+The work is small (tests/tiny/tiny_work.py) except in the last test, where a tiny chain runs; workers, deaths and Parsl are real.
 """
 
 import contextlib
 import dataclasses
-import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 import nbformat
 import papermill
 import pytest
 import tiny_work
+import torch
 from nbformat.v4 import new_code_cell, new_notebook
+from tiny_work import alive, until
+from torch import nn
 
-from cnslib.core import clusters, paths, sites, tasks, workers
+from cnslib.core import clusters, paths, workers
 from cnslib.core.settings import read
-from cnslib.tools import kernels, runner
 
+FILES = sorted((paths.ROOT / "clusters").glob("*.yaml"))
 LOCAL = paths.ROOT / "clusters" / "local.yaml"
 
 
 @pytest.fixture
 def local():
     return read.load(LOCAL)["cluster"]
+
+
+# The files that choose workers.
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_ready_file_is_what_parsl_accepts(path, tmp_path):
+    """The classes that it names, and every option of them."""
+    pytest.importorskip("parsl")
+    cluster = read.load(path)["cluster"]
+    executor = clusters.configuration(cluster, tmp_path).executors[0]
+    assert type(executor.provider).__name__ == cluster.provider and executor.max_workers_per_node == cluster.workers
+    assert len(executor.available_accelerators) == (cluster.workers if cluster.card_each else 0)
+    options = {key: value for key, value in cluster.options.items() if value != "" and hasattr(executor.provider, key)}
+    assert {key: getattr(executor.provider, key) for key in options} | {"walltime": 0} == options | {"walltime": 0}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("retries: 2", "retries: -1", r"cluster\.retries: -1 is not accepted"),
+        ("retries: 2", "tries: 2", r"unknown key cluster\.tries; accepted: provider, options, launcher, workers"),
+        ("LocalProvider", "LocalProvide", r"cluster\.provider: 'LocalProvide' is not accepted; accepted: .*SlurmProvider"),
+        ("SingleNodeLauncher", "Launch", r"cluster\.launcher: 'Launch' is not accepted; accepted: .*SrunLauncher"),
+        ("max_blocks", "most_blocks", r"cluster\.options: .* is not accepted by LocalProvider: .*most_blocks"),
+    ],
+)
+def test_what_is_not_accepted_is_named_with_its_key(tmp_path, old, new, message):
+    pytest.importorskip("parsl")
+    (tmp_path / "mine.yaml").write_text(LOCAL.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        clusters.configuration(read.load(tmp_path / "mine.yaml")["cluster"], tmp_path)
+
+
+def test_a_file_of_parameters_is_no_file_of_workers(tmp_path):
+    text = (paths.ROOT / "params.yaml").read_text()
+    (tmp_path / "params.yaml").write_text(text.replace('workers: ""', 'workers: "params.yaml"'))
+    with pytest.raises(ValueError, match=r"base\.workers: params\.yaml holds base, world, .*; accepted: the section cluster alone"):
+        read.start("sliders", str(tmp_path / "params.yaml"))
+
+
+def test_without_parsl_the_extra_is_named(tmp_path, local, monkeypatch):
+    monkeypatch.setitem(sys.modules, "parsl", None)
+    with pytest.raises(ModuleNotFoundError, match=r"base\.workers: Parsl is not installed; accepted: `pip install cnslib\[cluster\]`"):
+        clusters.pool(local, tmp_path)
+
+
+# What a worker is handed, and what it hands back.
+
+
+class Studio:
+    """Something heavy that holds a network."""
+
+    def __init__(self, network: nn.Module):
+        self.network = network
+
+
+def answer(studio: Studio, number: float) -> tuple[int, int, float]:
+    """Which objects were used, and what the network says."""
+    return id(studio), id(studio.network), studio.network(torch.tensor([number])).item()
+
+
+def loud(number: int) -> int:
+    print(f"python says {number}", flush=True)
+    return 1 // number
+
+
+@pytest.fixture
+def worker(monkeypatch):
+    """A worker that has loaded nothing, does not watch its parent, and waits no longer than a test may."""
+    monkeypatch.setattr(clusters, "kept", {})
+    monkeypatch.setattr(clusters, "follow", lambda owner: None)
+    monkeypatch.setattr(clusters, "PATIENCE", 0.1)
+
+
+def values(function, pieces, folder) -> list:
+    """What a worker returns for each piece."""
+    packed, shared = clusters.pack(function, pieces)
+    (folder / "objects").write_bytes(shared)
+    told = str(folder / "objects"), clusters.hashlib.sha256(shared).hexdigest()
+    assert max(map(len, packed)) < 10_000
+    return [clusters.run(data, *told, "made/0", str(folder / "log"), False) for data in packed]
+
+
+def test_what_pieces_share_is_stored_once_and_loaded_once(tmp_path, worker):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        studio = Studio(nn.Linear(1, 1))
+    found = values(answer, [(studio, 1.0), (studio, 2.0), (Studio(studio.network), 3.0)], tmp_path)
+    (first, network, one), (second, same, two), (third, again, three) = found
+    assert first == second != third and network == same == again
+    assert [one, two, three] == [answer(studio, number)[2] for number in (1.0, 2.0, 3.0)]
+    held = set(clusters.kept)
+    assert values(loud, [(1,)], tmp_path) == [1] and not held & set(clusters.kept)  # what no piece needs any more is let go
+
+
+def test_a_log_holds_what_was_printed_and_the_traceback(tmp_path, worker):
+    values(loud, [(1,)], tmp_path)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError: integer division"):
+        values(loud, [(0,)], tmp_path)
+    log = (tmp_path / "log").read_text()
+    assert "python says 1\ndone" in log and "python says 0" in log and "return 1 // number" in log
+
+
+class Trap:
+    """What runs code when it is opened, as somebody may put it in the place of a file."""
+
+    def __init__(self, mark: Path):
+        self.mark = mark
+
+    def __reduce__(self):
+        return self.mark.touch, ()
+
+
+def test_a_file_that_was_exchanged_is_named_and_never_opened(tmp_path, worker):
+    _, shared = clusters.pack(loud, [(1,)])
+    exchanged, mark = tmp_path / "objects", tmp_path / "opened"
+    exchanged.write_bytes(pickle.dumps(Trap(mark)))
+    with pytest.raises(ValueError, match="objects is not as it was written"):
+        clusters.loaded(str(exchanged), clusters.hashlib.sha256(shared).hexdigest())
+    assert not mark.exists()
+    pickle.loads(exchanged.read_bytes())
+    assert mark.exists()
+
+
+def test_a_worker_that_says_done_is_not_believed(tmp_path, worker):
+    unit, future = tiny_work.shelf(tmp_path)[0], Future()
+    future.set_result(7)
+    for _ in ("nothing is there", "it was changed after it was written"):
+        error = clusters.outcome(future, (unit,), "made/0", tmp_path / "log")
+        assert "made/0: the worker was done, but" in str(error) and "0.txt is not there, or not as it was written" in str(error)
+        tiny_work.square(tmp_path, 0, unit)
+        unit.path.write_text("1\n")
+    tiny_work.square(tmp_path, 0, unit)
+    assert clusters.outcome(future, (unit,), "made/0", tmp_path / "log") == 7
+
+
+# A driver that is killed while two units are being made, and one that goes on; two workers of Parsl on this machine.
 
 
 def undisturbed(folder: Path) -> dict[str, bytes]:
@@ -43,94 +183,16 @@ def made(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "made").iterdir()}
 
 
-def flaky(folder: Path, number: int, unit) -> None:
-    """Fails the first time that a number is tried."""
-    if not (folder / str(number)).exists():
-        (folder / str(number)).touch()
-        raise OSError(f"{number} failed once")
-    tiny_work.square(folder, number, unit)
-
-
-def spread(function, folder, cluster):
-    """What became of every number, on threads in the place of a cluster's workers."""
-    shelf = tiny_work.shelf(folder)
-    pieces = [(folder, number, shelf[number]) for number in shelf.waiting()]
-    place = {"cluster": cluster, "folder": folder / "work", "device": "cpu", "desc": None, "threaded": True}
-    with ThreadPoolExecutor(1) as engine:
-        return {number: found for number, _, found in clusters.spread(function, pieces, **place, executor=engine)}
-
-
-@pytest.fixture
-def unwatched(monkeypatch):
-    monkeypatch.setattr(tasks, "follow", lambda owner: None)
-
-
-def test_what_fails_once_is_made_in_the_second_attempt(tmp_path, local, unwatched):
-    found = spread(flaky, tmp_path, local)
-    assert len(found) == tiny_work.COUNT and not any(isinstance(one, Exception) for one in found.values())
-    assert made(tmp_path) == undisturbed(tmp_path / "here")
-
-
-def test_without_retries_every_failure_is_told_by_name_and_nothing_is_left_behind(tmp_path, local, unwatched):
-    found = spread(flaky, tmp_path, dataclasses.replace(local, retries=0))
-    assert [str(found[number]).split("; see")[0] for number in range(2)] == [
-        "made/0: OSError: 0 failed once",
-        "made/1: OSError: 1 failed once",
-    ]
-    assert not list((tmp_path / "work").glob("tasks-*"))
-
-
-def test_a_poisoned_unit_in_this_process_leaves_the_others_alone(tmp_path):
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "killed").touch()
-    (tmp_path / "go").touch()
-    shelf = tiny_work.shelf(tmp_path)
-    with pytest.raises(ValueError, match="4 is poison"):
-        workers.each(tiny_work.eventful, [(tmp_path, number, shelf[number]) for number in shelf.waiting()], device="meta")
-    assert shelf.waiting() == [tiny_work.POISON]
-
-
-def test_several_failures_in_this_process_are_told_together(tmp_path):
-    shelf = tiny_work.shelf(tmp_path)
-    with pytest.raises(RuntimeError, match=r"^6 of 6 failed.*made/0: 0 failed once; made/1: 1 failed once"):
-        workers.each(flaky, [(tmp_path, number, shelf[number]) for number in shelf.waiting()], device="meta")
-
-
-def test_without_parsl_the_extra_is_named(tmp_path, local, monkeypatch):
-    monkeypatch.setitem(sys.modules, "parsl", None)
-    with pytest.raises(ModuleNotFoundError, match=r"base\.workers: Parsl is not installed; accepted: `pip install cnslib\[cluster\]`"):
-        clusters.pool(local, tmp_path)
-
-
-# A driver that is killed while two units are being made, and one that goes on; two workers of Parsl on this machine.
-
-
 def start(folder: Path) -> subprocess.Popen:
     lines = ["import sys", "from pathlib import Path", "import tiny_work", "from cnslib.core import clusters"]
     lines += ["clusters.HEARTBEAT = 2", "tiny_work.drive(Path(sys.argv[1]), sys.argv[2])"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(tiny_work.__file__).parent), os.environ.get("PYTHONPATH", "")])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(tiny_work.PLACES)}
     return subprocess.Popen([sys.executable, "-c", "; ".join(lines), str(folder), str(LOCAL)], env=environment)
-
-
-def until(condition, seconds=300):
-    """Waits for a condition; the bound only keeps a broken test from hanging."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def noted(folder: Path, number: int) -> set[int]:
     """The processes that worked on a number."""
     return {int(path.suffix[1:]) for path in (folder / "notes").glob(f"{number}.*")}
-
-
-def alive(process: int) -> bool:
-    """Whether a process runs: it has a command line, which one that has ended and waits to be collected lacks."""
-    try:
-        return bool(Path(f"/proc/{process}/cmdline").read_bytes())
-    except FileNotFoundError:
-        return False
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +219,7 @@ def test_a_driver_that_was_killed_is_taken_up_where_it_was(story):
     folder, written = story
     shelf = tiny_work.shelf(folder)
     assert {number: shelf[number].path.stat().st_mtime_ns for number in (0, 1)} == written
-    assert [len(noted(folder, number)) for number in (0, 1)] == [1, 1]
+    assert [len(noted(folder, number)) for number in (0, 1)] == [1, 1] and not list((folder / "work").glob("shared-*"))
 
 
 @pytest.mark.slow
@@ -177,22 +239,13 @@ def test_a_unit_that_always_fails_is_named_with_its_log_and_the_others_are_made(
 
 
 @pytest.mark.slow
-def test_every_unit_has_its_cost(story):
-    folder, _ = story
-    lines = [json.loads(line) for line in (folder / "work" / sites.COSTS).read_text().splitlines()]
-    found = {line["name"]: line for line in lines}
-    assert {f"made/{number}" for number in (tiny_work.WAITING, tiny_work.DEADLY, 5)} <= found.keys() and "made/4" not in found
-    assert all(line["seconds"] > 0 and line["device"] and line["memory"] > 0 and line["work"] == "squares" for line in lines)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("failing", "missing"), [(1, 0), (9, tiny_work.COUNT)])
 def test_a_block_that_fails_is_replaced_and_a_cluster_whose_blocks_all_fail_is_given_up(local, tmp_path, failing, missing, monkeypatch):
     """The shell of so many blocks ends before their workers start."""
     pytest.importorskip("parsl")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(tiny_work.__file__).parent), str(paths.ROOT)]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(tiny_work.PLACES))
     count = f"mkdir {tmp_path}/blocks-$RANDOM; [ $(ls -d {tmp_path}/blocks-* | wc -l) -gt {failing} ] || exit 1"
-    sites.use(sites.Site(tmp_path / "work", "", dataclasses.replace(local, setup=count, options=local.options | {"max_blocks": 1})))
+    clusters.use(dataclasses.replace(local, setup=count, options=local.options | {"max_blocks": 1}), tmp_path / "work")
     shelf = tiny_work.shelf(tmp_path)
     with contextlib.closing(clusters), pytest.raises(RuntimeError, match="made/0: ") if missing else contextlib.nullcontext():
         workers.each(tiny_work.square, [(tmp_path, number, shelf[number]) for number in shelf.waiting()], device="cpu")
@@ -204,34 +257,26 @@ def test_a_block_that_fails_is_replaced_and_a_cluster_whose_blocks_all_fail_is_g
 def test_a_notebook_gives_its_workers_back_before_it_counts_as_run(tmp_path, monkeypatch):
     """Its kernel ends all processes of its group first; the one that hands work out is still needed to release the others."""
     pytest.importorskip("parsl")
-    places = [str(Path(tiny_work.__file__).parent), str(paths.ROOT)]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(tiny_work.PLACES))
     (tmp_path / "notes").mkdir()
     (tmp_path / "go").touch()
     code = f"from pathlib import Path\nimport tiny_work\ntiny_work.drive(Path({str(tmp_path)!r}), {str(LOCAL)!r}, tiny_work.lasting)"
-    source = new_notebook(cells=[new_code_cell(code)], metadata={"kernelspec": runner.KERNELSPEC})
+    source = new_notebook(
+        cells=[new_code_cell(code)], metadata={"kernelspec": {"name": "python3", "display_name": "", "language": "python"}}
+    )
     nbformat.write(source, tmp_path / "source.ipynb")
-    how = {"kernel_name": "python3", "kernel_manager_class": kernels.Patient}
-    papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "run.ipynb", **how)
+    papermill.execute_notebook(tmp_path / "source.ipynb", tmp_path / "run.ipynb")
     found = set().union(*(noted(tmp_path, number) for number in range(tiny_work.COUNT)))
-    assert not tiny_work.shelf(tmp_path).waiting() and found and not any(map(alive, found))
+    assert not tiny_work.shelf(tmp_path).waiting() and found
+    until(lambda: not any(map(alive, found)), seconds=30)
 
 
 # The steps of the method, on the tiny pipeline.
 
 
-@pytest.fixture
-def two_workers(local, tmp_path):
-    """Two of Parsl's for this test."""
+@pytest.mark.slow
+def test_two_workers_make_the_bytes_of_this_process(tiny_pipeline_dir, tiny_tokens_dir, tmp_path, local):
     pytest.importorskip("parsl")
-    sites.use(sites.Site(tmp_path / "work", "", local))
-    yield
-    clusters.close()
-
-
-@pytest.fixture
-def chain(tiny_pipeline_dir, tiny_tokens_dir, tmp_path):
-    """Sliders, images and answers in a folder: the bytes of every file."""
     from tiny_encoders import write_timm
     from tiny_sliders import CLASSES, SETTINGS, SHIFTS, pipeline
 
@@ -242,11 +287,10 @@ def chain(tiny_pipeline_dir, tiny_tokens_dir, tmp_path):
     for seed, name in enumerate(("vit", "deit")):
         write_timm(tmp_path / name, outputs=2, seed=seed)
 
-    def run(folder: Path) -> dict[str, bytes]:
-        pipe, origin = (
-            pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES),
-            text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES),
-        )
+    def chain(folder: Path) -> dict[str, bytes]:
+        """Sliders, images and answers in a folder: the bytes of every file."""
+        pipe = pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+        origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
         grid, learned, drawn = {"scales": [0.0, 1.0], "seeds": 1}, folder / "sliders", folder / "images"
         sliders.train_all(pipe, SHIFTS, CLASSES, settings=SETTINGS, origin=origin, folder=learned)
         drawing = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, "", 0)
@@ -256,16 +300,10 @@ def chain(tiny_pipeline_dir, tiny_tokens_dir, tmp_path):
         evaluation.evaluate(drawn, SHIFTS, CLASSES, **grid, **asked, folder=folder / "answers")
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
-    return run
-
-
-@pytest.mark.slow
-def test_two_workers_make_the_bytes_of_this_process(chain, tmp_path, two_workers):
-    spread = chain(tmp_path / "spread")
-    works = [json.loads(line)["work"] for line in (tmp_path / "work" / sites.COSTS).read_text().splitlines()]
-    counts = {work: works.count(work) for work in works}
-    assert counts == {"sliders": 4, "starts": 2, "unshifted": 2, "images": 4, "answers": 2}  # a piece for each classifier: two workers
+    clusters.use(local, tmp_path / "work")
+    with contextlib.closing(clusters):
+        spread = chain(tmp_path / "spread")
     logs = "".join(path.read_text() for path in (tmp_path / "work" / "logs").iterdir())
-    assert f"process {os.getpid()}" not in logs and logs.count("process ") == len(works)
-    sites.use(sites.Site())
+    assert f"process {os.getpid()}" not in logs and logs.count(" process ") == 4 + 2 + 2 + 4 + 2  # a piece for each classifier
+    clusters.use()
     assert spread == chain(tmp_path / "here") and len(spread) == 2 * (4 + 3 + 2)  # each unit has its record

@@ -1,4 +1,4 @@
-"""Work side by side: results in order, one thread each, the same bits on any number of cores."""
+"""Work side by side: results in order, one thread each, the same bits on any number of cores; failures are told by name."""
 
 import os
 import subprocess
@@ -7,22 +7,15 @@ import time
 from pathlib import Path
 
 import pytest
+import tiny_work
 import torch
 
-from cnslib.core import paths, pieces, sites, workers
+from cnslib.core import clusters, paths, units, workers
 from cnslib.core.settings import read
 
 
 def described(number):
     return number, torch.get_num_threads(), os.getpid()
-
-
-def test_a_piece_is_a_group_here_and_a_single_thing_on_a_cluster():
-    """Else a block of 48 hours would have to hold six classifiers of 23 hours each."""
-    sites.use(sites.Site(None, "", None))
-    assert workers.share(8) == 8
-    sites.use(sites.Site(None, "", read.load(paths.ROOT / "clusters" / "slurm.yaml")["cluster"]))
-    assert workers.share(8) == 1
 
 
 def reciprocal(number):
@@ -38,6 +31,10 @@ def gradient(seed):
     return weights.grad
 
 
+def gradient_alone(seed):
+    return workers.attempt(gradient, (seed,), threaded=False)
+
+
 @pytest.fixture(params=["1", "2"], ids="{} core".format)
 def cores(request, monkeypatch):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", request.param)
@@ -45,36 +42,66 @@ def cores(request, monkeypatch):
 
 
 def test_results_come_in_order_from_processes_of_one_thread(cores):
+    before = torch.get_num_threads()
     found = workers.each(described, [(number,) for number in range(6)], device="cpu")
-    assert [row[:2] for row in found] == [(number, 1) for number in range(6)]
+    assert [row[:2] for row in found] == [(number, 1) for number in range(6)] and torch.get_num_threads() == before
     assert (os.getpid() in {row[2] for row in found}) == (min(cores, len(os.sched_getaffinity(0))) == 1)
+    assert workers.each(described, [], device="cpu") == []
 
 
 def test_another_device_is_not_shared_between_processes():
     assert {row[2] for row in workers.each(described, [(1,), (2,)], device="meta")} == {os.getpid()}
 
 
-def test_the_callers_threads_are_left_as_they_were(cores):
-    before = torch.get_num_threads()
-    workers.each(described, [(1,), (2,)], device="cpu")
-    assert torch.get_num_threads() == before
-
-
 def test_the_number_of_cores_does_not_touch_the_bits(cores):
     assert all(torch.equal(a, gradient_alone(seed)) for seed, a in enumerate(workers.each(gradient, [(0,), (1,), (2,)], device="cpu")))
 
 
-def gradient_alone(seed):
-    return pieces.attempt(gradient, (seed,), device="cpu", threaded=False)[0]
-
-
-def test_the_first_error_ends_the_work(cores):
+def test_without_units_the_first_error_ends_the_work(cores):
     with pytest.raises(ZeroDivisionError):
         workers.each(reciprocal, [(1,), (0,), (2,)], device="cpu")
 
 
-def test_no_pieces_give_no_results(cores):
-    assert workers.each(described, [], device="cpu") == []
+def test_a_piece_is_a_group_here_and_a_single_thing_on_a_cluster(tmp_path):
+    """Else a block of 48 hours would have to hold six classifiers of 23 hours each."""
+    assert workers.share(8) == 8
+    clusters.use(read.load(paths.ROOT / "clusters" / "slurm.yaml")["cluster"], tmp_path)
+    assert workers.share(8) == 1
+
+
+def idle(unit: units.Unit) -> None:
+    """Makes nothing."""
+
+
+def test_a_piece_is_called_after_the_units_in_it_and_one_that_makes_none_of_them_fails(tmp_path):
+    first, second = (tiny_work.shelf(tmp_path)[number] for number in (0, 1))
+    assert workers.units_of(("bag", first, [second], {"unit": first}, tmp_path)) == [first, second]
+    assert workers.name_of(("snow", first, 3), 7) == "made/0" and workers.name_of(("snow", 3, None), 7) == "7 snow 3"
+    with pytest.raises(RuntimeError, match=r"made/0\.txt was not made"):
+        workers.each(idle, [(first,)], device="cpu")
+
+
+def pieces(folder: Path) -> list[tuple]:
+    shelf = tiny_work.shelf(folder)
+    return [(folder, number, shelf[number]) for number in shelf.waiting()]
+
+
+def test_a_unit_that_fails_leaves_the_others_alone(tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "killed").touch()
+    (tmp_path / "go").touch()
+    with pytest.raises(ValueError, match="4 is poison"):
+        workers.each(tiny_work.eventful, pieces(tmp_path), device="meta")
+    assert tiny_work.shelf(tmp_path).waiting() == [tiny_work.POISON]
+
+
+def failing(folder: Path, number: int, unit: units.Unit) -> None:
+    raise OSError(f"{number} failed")
+
+
+def test_several_failures_are_told_together(tmp_path):
+    with pytest.raises(RuntimeError, match=r"^6 of 6 failed.*made/0: 0 failed; made/1: 1 failed"):
+        workers.each(failing, pieces(tmp_path), device="meta")
 
 
 def lasting(folder):
@@ -83,31 +110,15 @@ def lasting(folder):
     time.sleep(600)
 
 
-def alive(process):
-    """Whether a process runs: it has a command line, which one that has ended and waits to be collected lacks."""
-    try:
-        return bool((Path("/proc") / process / "cmdline").read_bytes())
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
 def test_the_processes_end_when_their_parent_is_killed(tmp_path, monkeypatch):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(tiny_work.PLACES))
     call = f"workers.each(test_workers.lasting, [(Path({str(tmp_path)!r}),)] * 2, device='cpu')"
     script = f"from pathlib import Path; from cnslib.core import workers; import test_workers; {call}"
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent)
-    until(lambda: any(tmp_path.iterdir()))
+    tiny_work.until(lambda: any(tmp_path.iterdir()))
     parent.kill()
     parent.wait()
-    until(lambda: not any(alive(path.name) for path in tmp_path.iterdir()))
-    assert not any(alive(path.name) for path in tmp_path.iterdir())
-
-
-def until(condition, seconds=60):
-    """Waits for a condition; the bound only keeps a broken test from hanging."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    tiny_work.until(lambda: not any(tiny_work.alive(path.name) for path in tmp_path.iterdir()))

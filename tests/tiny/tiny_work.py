@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cnslib.core import sites, units, workers
+from cnslib.core import clusters, paths, units, workers
 from cnslib.core.settings import read
+
+PLACES = [str(Path(__file__).parent), str(paths.ROOT)]  # where other processes find this file and the library
 
 COUNT, WAITING, DEADLY, POISON = 6, 2, 3, 4  # how many numbers there are; those with a fate of their own
 RECIPE = units.Recipe("tiny-work", 1)
@@ -54,10 +56,25 @@ def eventful(folder: Path, number: int, unit: units.Unit) -> None:
 
 def drive(folder: Path, cluster: str, function: Callable = eventful) -> None:
     """Makes what is missing; an error is written to the file `error`."""
-    found = read.load(Path(cluster))["cluster"]
-    sites.use(sites.Site(folder / "work", "conditions", found))
+    clusters.use(read.load(Path(cluster))["cluster"], folder / "work")
     own = shelf(folder)
     try:
         workers.each(function, [(folder, number, own[number]) for number in own.waiting()], device="cpu", desc="squares")
     except Exception as error:
         (folder / "error").write_text(str(error))
+
+
+def until(condition, seconds=300):
+    """Waits for a condition; the bound only keeps a broken test from hanging."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def alive(process: int | str) -> bool:
+    """Whether a process runs: it has a command line, which one that has ended and waits to be collected lacks."""
+    try:
+        return bool(Path(f"/proc/{process}/cmdline").read_bytes())
+    except FileNotFoundError:
+        return False

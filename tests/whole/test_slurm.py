@@ -16,7 +16,7 @@ import pytest
 import tiny_work
 from ruamel.yaml import YAML
 
-from cnslib.core import paths, sites, workers
+from cnslib.core import paths, workers
 from cnslib.core.settings import read
 
 SCRIPT = paths.ROOT / "tests" / "tiny" / "slurm_node.sh"
@@ -129,7 +129,7 @@ def test_the_smoke_chain_over_slurm_makes_the_bytes_of_the_one_without(node, tmp
     subprocess.run(chain(tmp_path, *STEPS), check=True, env=node, cwd=paths.ROOT)
     for step in STEPS:
         require_same(run, step)
-        assert (run.workers / step / sites.COSTS).exists() and any((run.workers / step / "logs").iterdir())
+        assert any((run.workers / step / "logs").iterdir())
     assert list(ended(node).values()) == ["CANCELLED"] * len(STEPS)  # each step gives its block back: none ends by itself
     submitted = [path for step in STEPS for path in (run.workers / step / "parsl").rglob("submit_scripts/*")]
     assert any("#SBATCH --partition=gpu" in path.read_text() for path in submitted)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from cnslib.core import paths, sites, sources
+from cnslib.core import clusters, paths, sources
 from cnslib.core.settings.analyses import ANALYSES, require_evaluated
 from cnslib.core.settings.cluster import Cluster
 from cnslib.core.settings.method import FEWEST, MAKING, OTHER, SAME, Base, Bootstrap, Resampled, require_words
@@ -90,7 +90,7 @@ def start(step: str, params: str, overlay: str = "", *, models: Collection[str] 
     if step not in sections:
         raise ValueError(f"{params}: no section {step!r}; accepted: {', '.join(sections)}")
     run = Run(step, sections | {"base": sources.provide(sections["base"], models)}, files)
-    sites.use(sites.Site(run.layout.workers / step, sites.conditions(step, sections), cluster(run.base)))
+    clusters.use(cluster(run.base), run.layout.workers / step)
     return run
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tiny_settings import CALM
 
-from cnslib.core import paths, sites, workers
+from cnslib.core import clusters, paths, workers
 from cnslib.core.settings import read
 from cnslib.method import evaluation
 from cnslib.tools.simulation import budget
@@ -85,7 +85,7 @@ def test_a_block_of_the_templates_holds_every_piece_of_the_papers_run_twice(sect
     hours, minutes, _ = str(cluster.options["walltime"]).split(":")
     trouble = dataclasses.replace(CALM, walltime=int(hours) + int(minutes) / 60)
     fitting = [budget.fits(budget.stages(sections, classes), trouble) for classes in (100, 1000)]
-    sites.use(sites.Site(None, "", cluster))
+    clusters.use(cluster, paths.ROOT)
     assert fitting == [True, False] and workers.share(evaluation.TOGETHER) == 1
 
 
