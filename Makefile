@@ -8,7 +8,7 @@ AUDIT_VERSION := 2.10.1
 # `profile=paper` lays paper.yaml over params.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
 profile :=
 OVERLAY = $(if $(profile),--overlay $(profile).yaml)
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration photos dataset report plan labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios segmentation
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration photos report plan labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios segmentation
 # These need no hub, and shall not ask one; the paper's scale does.
 repro benchmark smoke card test unit slurm matrix book kill soak mutants: export HF_HUB_OFFLINE := 1
 # DVC's stages call `cns`.

@@ -1,4 +1,4 @@
-"""The benchmark as a torch data set: `from cnslib.dataset import Benchmark`, then `DataLoader(Benchmark(folder, labels=labels))`."""
+"""The benchmark as a torch data set: `from cnslib.data.benchmark import Benchmark`, then `DataLoader(Benchmark(folder, labels=labels))`."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -20,7 +20,7 @@ from cnslib.core import paths, tables, units
 from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings import read
 from cnslib.core.tables import kept_schema
-from cnslib.data import answers, archives, artifacts, imagenet, official
+from cnslib.data import answers, archives, artifacts, croissant, imagenet, official
 from cnslib.models import encoders
 from cnslib.stats import accuracy
 from cnslib.tools import runner
@@ -189,7 +189,7 @@ def rebuild(sources: Sources, overlay: Path) -> int:
 
 
 def bring_out(folder: Path, sections: dict) -> list[Path]:
-    """Writes cns_bench.zip (images and annotations) and results.zip (answers) of a benchmark into a folder, as the authors have theirs.
+    """Writes cns_bench.zip (images and annotations) and results.zip (answers) as the authors have theirs, and croissant.json of our tables.
 
     Raises FileExistsError where one of them is there already, FileNotFoundError for what has not been made or restored.
     """
@@ -199,8 +199,10 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     labels = encoders.read_labels(base.labels)
     info = {"description": about.description, "url": about.url, "version": about.version, "year": int(about.date_published[:4])}
     info |= {"license": ", ".join(about.license), "contributor": about.creator, "date_created": about.date_published.replace("-", "/")}
-    images = layout.artifacts("generation")
+    images, metadata = layout.artifacts("generation"), folder / "croissant.json"
+    croissant.write_croissant(metadata, images, layout.artifacts("filtering") / "kept.parquet", about=about)
     return [
+        metadata,
         official.export_benchmark(images, kept, folder / "cns_bench.zip", labels=labels, info=info),
         answers.export_answers(given, kept, folder / "results.zip", labels=labels, form="png"),
     ]
@@ -217,7 +219,7 @@ def parser() -> argparse.ArgumentParser:
     brought.add_argument("--without", nargs="+", default=[], metavar="CLASSIFIER", help="classifiers to leave out")
     brought.add_argument("--overlay", default="official.yaml", help="axes, families and output folder (default official.yaml)")
     written = commands.add_parser("export", help="our images and answers in the authors' layout")
-    written.add_argument("folder", type=Path, help="receives cns_bench.zip and results.zip")
+    written.add_argument("folder", type=Path, help="receives cns_bench.zip, results.zip and croissant.json")
     written.add_argument("--params", default="params.yaml", help="parameter file of the benchmark (default params.yaml)")
     written.add_argument("--overlay", help="file whose keys replace some of its values")
     return whole

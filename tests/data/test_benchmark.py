@@ -3,7 +3,6 @@
 import shutil
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pandas as pd
 import pyarrow.dataset
@@ -121,10 +120,3 @@ def test_all_shards_are_one_table_for_any_reader_of_parquet(folder):
     assert len(rows) == 20
     for row in rows:
         assert np.array_equal(tables.decode(row["image"], "row"), picture(*(row[name] for name in tables.KEY)))
-
-
-def test_the_datasets_library_reads_the_shards(folder, tmp_path):
-    files = sorted(map(str, folder.glob("*.parquet")))
-    found = datasets.load_dataset("parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache"))
-    assert len(found) == 20 and found.column_names == [*tables.KEY, "image"]
-    assert all(np.array_equal(tables.decode(row["image"], "row"), picture(*(row[name] for name in tables.KEY))) for row in found)

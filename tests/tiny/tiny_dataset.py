@@ -1,10 +1,8 @@
 """What a data set says about itself, for its metadata and its datasheet."""
 
-from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Dataset
 
 ABOUT = Dataset(
-    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"),
     name="CNS-Bench mini",
     description="Garments under continuous nuisance shifts.",
     version="1.0.0",
@@ -14,5 +12,4 @@ ABOUT = Dataset(
     date_published="2026-01-02",
     cite_as="@inproceedings{cns, title={CNS-Bench}}",
     keywords=["robustness"],
-    parts={"code": "MIT", "Fashion-MNIST": "MIT, Zalando SE"},
 )

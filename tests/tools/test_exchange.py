@@ -252,7 +252,7 @@ def small(tmp_path) -> dict:
 
 
 def test_export_then_import_gives_back_every_kept_image_and_answer(small, tmp_path):
-    images, results = exchange.bring_out(tmp_path / "out", small)
+    _, images, results = exchange.bring_out(tmp_path / "out", small)
     labels, own = encoders.read_labels(small["base"].labels), paths.Layout(small["base"].out)
     again = official.import_benchmark(images, labels=labels, classes=labels, folder=tmp_path / "in", kept=tmp_path / "kept.parquet")
     kept = tables.read(own.artifacts("filtering") / "kept.parquet", tables.kept_schema)

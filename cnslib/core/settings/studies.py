@@ -195,8 +195,8 @@ class Ablation(Resampled):
 
 
 @dataclass(frozen=True, config=STRICT)
-class Dataset(Resampled):
-    """What the tables of the benchmark cannot tell about it: all required entries of Croissant and the licence of every other part."""
+class Dataset:
+    """What the tables of the benchmark cannot tell about it: the required entries of Croissant (`cns export`)."""
 
     name: Text
     description: Text
@@ -207,7 +207,6 @@ class Dataset(Resampled):
     date_published: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     cite_as: Text
     keywords: list[str]
-    parts: dict[str, str]
 
 
 @dataclass(frozen=True, config=STRICT)
