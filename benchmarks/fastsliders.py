@@ -8,7 +8,6 @@ import functools
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 import sliders as exact_row
@@ -17,23 +16,23 @@ import turns
 from cnslib.core import paths, workers
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Base, Sliders
-from cnslib.method import health, sliders, sliders_fast
+from cnslib.method import health, sliders
 from cnslib.models import encoders, text_to_image
 from cnslib.stats import bootstrap
 
 ITERATIONS = 8  # of the contest: two trajectories of four points
 COMPARED = 20  # sliders by each recipe: every shift once or twice, each class two or three times
 REDUCED = {"iterations": 20, "batch_size": 4}  # of their training, half of the benchmark's own: an exact one takes a minute then
-RECIPES: dict[str, ModuleType] = {"exact": sliders, "fast": sliders_fast}
+RECIPES = {"exact": "paper", "fast": "fast"}
 MEASURES = {"rising": "share of rising steps", "gain": "alignment gain", "structure": "structure kept"}
 
 
 def trained(recipe: str, pipe, *, base: Base, settings: Sliders, origin: text_to_image.Origin) -> dict[tuple[str, str], Path]:
     """The compared sliders by one recipe; those that are there already are kept."""
     pairs = [(base.shifts[n % len(base.shifts)], base.classes[n % len(base.classes)]) for n in range(COMPARED)]
-    module, folder = RECIPES[recipe], paths.resolve("build/fastsliders") / recipe
-    shelf = sliders.shelf_of({pair: module.stamp(*pair, settings=settings, origin=origin) for pair in pairs}, folder)
-    make = functools.partial(module.train, settings=settings, origin=origin)
+    folder, given = paths.resolve("build/fastsliders") / recipe, {"settings": settings, "origin": origin, "recipe": RECIPES[recipe]}
+    shelf = sliders.shelf_of({pair: sliders.stamp(*pair, **given) for pair in pairs}, folder)
+    make = functools.partial(sliders.train, **given)
     workers.each(make, [(pipe, *pair, shelf[pair]) for pair in shelf.waiting()], device=pipe.device, desc=recipe)
     return shelf.paths
 
@@ -80,9 +79,9 @@ def timed() -> int:
     """Prints seconds and samples of the same number of updates by both; there is no equal result to check."""
     settings = replace(read.load(paths.resolve("params.yaml"))["sliders"], iterations=ITERATIONS, **exact_row.RELEASED)
     training = exact_row.Training(settings, "cpu")
-    fast = functools.partial(training.losses, sliders_fast.fit)
+    fast = functools.partial(training.losses, functools.partial(sliders.fit, recipe=sliders.RECIPES["fast"]))
     fast()
-    expected = exact_row.doubled(settings), sliders_fast.evaluations(settings)
+    expected = exact_row.doubled(settings), sliders.evaluations(settings, "fast")
     notes = f"samples through the UNet per iteration: {training.samples / ITERATIONS:.0f}, expected {expected[1] / ITERATIONS:.1f}"
     notes += f" and by the reference {expected[0] / ITERATIONS:.0f}, {expected[0] / expected[1]:.2f} times"
     updates = turns.Contest("slider training, fast (results: updates made)", training.reference, fast, lambda a, b: abs(len(a) - len(b)), 0)

@@ -27,11 +27,12 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from cnslib.core import names, recipes, seeds, tables, units
-from cnslib.core.names import PROMPT, identifier, require_distinct, token
+from cnslib.core import names, paths, recipes, seeds, tables, units
+from cnslib.core.names import PROMPT, demand, identifier, require_distinct, token
 from cnslib.core.settings.method import Inversion
-from cnslib.data import catalog
+from cnslib.data import catalog, imagenet
 from cnslib.models import adapters, encoders, text_to_image
+from cnslib.models import tokens as token_files
 from cnslib.models.classifiers import Classifier
 from cnslib.stats import bootstrap
 
@@ -54,6 +55,46 @@ def invert_all(
         invert(pipe, name, examples(name), settings=settings, path=shelf[name].path)
         shelf[name].finish()
     return shelf.paths
+
+
+def make_tokens(
+    pipe: StableDiffusionPipeline, classes: list[str], *, in_star: str, settings: Inversion, pictures: Path, base: str, folder: Path
+) -> dict[str, Path]:
+    """The token file of each class: learned by `invert_all`, or taken from the IN* tokens at the path `in_star`.
+
+    That is a folder of dataset interfaces (token files, or text_encoder/ with tokens.pt), the published text encoder's file, or a
+    folder that holds one of them; classes are then ImageNet's. Raises FileNotFoundError or ValueError, naming the path, where a token
+    is missing or unfit.
+    """
+    if not in_star:
+        return invert_all(pipe, classes, settings=settings, pictures=pictures, base=base, folder=folder)
+    require_distinct(classes)
+    vectors = read_tokens(pipe, paths.resolve(in_star), {name: imagenet.index(name) for name in classes})
+    made_from = {name: recipes.GIVEN_TOKENS.stamp(name, token(name), vectors[name].double().tolist()) for name in classes}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.safetensors", made_from[name]) for name in classes}, "*.safetensors")
+    for name in shelf.waiting():
+        shelf[name].path.unlink(missing_ok=True)
+        token_files.to_ours({name: vectors[name]}, folder, source=in_star)
+        shelf[name].finish()
+    return shelf.paths
+
+
+def read_tokens(pipe: StableDiffusionPipeline, source: Path, numbers: dict[str, int]) -> dict[str, token_files.Vector]:
+    """The vectors of the classes, from whichever form lies at the path. ValueError names vectors of another width than the model's."""
+    if not source.exists():
+        raise FileNotFoundError(
+            f"base.in_star: {source} does not exist; accepted: a folder of dataset interfaces, or a text encoder's file"
+        )
+    form = token_files.located(source)
+    if form.is_file():
+        vectors = token_files.read_rows(form, numbers, vocabulary=len(pipe.tokenizer))
+    elif (form / "tokens.pt").exists():
+        vectors = token_files.read_encoder(form, numbers)
+    else:
+        vectors = token_files.read_files(form, numbers)
+    width, found = pipe.text_encoder.config.hidden_size, len(next(iter(vectors.values())))
+    demand(found == width, f"base.in_star, width of the tokens in {source}", found, f"{width}, that of the pipeline's text encoder")
+    return vectors
 
 
 def side(pipe: StableDiffusionPipeline) -> int:

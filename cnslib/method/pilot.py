@@ -19,7 +19,7 @@ import torch
 from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import SHIFTS, demand, identifier
 from cnslib.core.settings.method import Pilot, Sliders
-from cnslib.method import generation, provision
+from cnslib.method import generation, sliders
 from cnslib.method.filtering import KNOWN
 from cnslib.models import adapters, text_to_image
 from cnslib.models.encoders import Oracle
@@ -49,13 +49,13 @@ def readings(
     keys = [(eta, shift, name) for (shift, etas), name in itertools.product(pilot.etas.items(), pilot.classes) for eta in etas]
     if not keys:
         return pd.DataFrame(columns=[*schema.columns])
-    demand(recipe in provision.RECIPES, "base.recipe", recipe, f"{', '.join(provision.RECIPES)}: a pilot trains its sliders itself")
+    demand(recipe in sliders.RECIPES, "base.recipe", recipe, f"{', '.join(sliders.RECIPES)}: a pilot trains its sliders itself")
     demand(hasattr(oracle, "parts"), "base.oracle", type(oracle).__name__, "an oracle that names shifts, which a pilot reads")
-    stamp = provision.RECIPES[recipe].stamp
     own = {eta: dataclasses.replace(settings, eta=eta, etas={}) for eta, _, _ in keys}
     shared = scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels
     made_from = {
-        (eta, shift, name): recipes.PILOT.stamp(stamp(shift, name, settings=own[eta], origin=origin), *shared) for eta, shift, name in keys
+        (eta, shift, name): recipes.PILOT.stamp(sliders.stamp(shift, name, settings=own[eta], origin=origin, recipe=recipe), *shared)
+        for eta, shift, name in keys
     }
     shelf = units.Shelf(
         folder, {key: (f"{identifier(key[1])}/{identifier(key[2])}-{key[0]}.parquet", made_from[key]) for key in keys}, "*/*.parquet"
@@ -80,7 +80,7 @@ def measure(
     """Trains one slider, and writes what the oracle sees in its pictures."""
     with tempfile.TemporaryDirectory() as scratch:
         inputs: dict[str, Any] = {"recipe": recipe, "settings": settings, "origin": origin, "folder": Path(scratch)}
-        (path,) = provision.make_sliders(sampler.pipe, [shift], [name], **inputs).values()
+        (path,) = sliders.make_sliders(sampler.pipe, [shift], [name], **inputs).values()
         rows = [row for seed in range(1, settings.pilot.seeds + 1) for row in look(sampler, path, shift, name, seed, scales, oracle)]
     tables.write_unit(pd.DataFrame(rows).assign(eta=float(settings.eta)), unit, schema)
 

@@ -1,207 +1,340 @@
-"""Class-conditional shift sliders: one low-rank adapter per (shift, class), trained as in CNS-Bench section 3.2 and its released code."""
+"""Class-conditional shift sliders: one low-rank adapter per (shift, class), trained as in CNS-Bench section 3.2 and its released code.
 
+`base.recipe` names one of four trainings, which share adapter, optimiser, objective and loop, or a folder of the authors' sliders.
+"""
+
+import contextlib
 import copy
 import dataclasses
 import functools
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from diffusers import StableDiffusionPipeline
+from diffusers import DDIMScheduler, StableDiffusionPipeline
 from jaxtyping import Float
+from peft.utils import get_peft_model_state_dict
 from torch import Tensor, nn
 
-from cnslib.core import names, recipes, seeds, units, workers
-from cnslib.core.names import identifier
+from cnslib.core import names, paths, recipes, seeds, units, workers
+from cnslib.core.names import demand
 from cnslib.core.settings.method import Sliders
-from cnslib.models import adapters, text_to_image
+from cnslib.data import imagenet
+from cnslib.models import adapters, kohya, text_to_image
+from cnslib.models.adapters import slider_path
 
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
 # has no meaning for a bare token, so these are the captions, which are also the paper's wording (section A.1).
 SHIFT_PROMPT = names.PROMPT + " {text}"
-BY_SHIFT = ("etas", "longer")  # settings that take the place of others for some shifts
-HEALTH_KEYS = ("health_seeds", "health_steps", "health_guidance", "least_gain")  # settings that do not touch the weights
+RESOLUTION = 512  # pixels at which the released code trains, whatever the model's own size
+REACH = 2.5  # the last scale of the benchmark (Table 5)
+OTHER_KEYS = ("texts", "etas", "longer", "pilot", "health_seeds", "health_steps", "health_guidance", "least_gain")  # not of the weights
 
-Point = tuple[Float[Tensor, "batch channels height width"], Tensor]  # latents and the timestep they are shown at
+Latents = Float[Tensor, "batch channels height width"]
+Texts = Float[Tensor, "prompts tokens width"]
 
 
-def prompts(shift: str, name: str, *, texts: dict[str, str]) -> tuple[str, str]:
+@dataclass(frozen=True)
+class Recipe:
+    """How the sliders of one `base.recipe` are trained, where that differs from the paper's text.
+
+    fast: `points` of every denoising trajectory, which has at most `steps`, are training points instead of one. At 50 steps an update
+    takes 5.1 UNet evaluations per sample in place of 28. Their gradients share a noise, so that the result is another one.
+    graded: each sample of a batch has a scale of its own up to `REACH`, and the target moves with it; half of the samples see the empty
+    prompt, so that guidance does not move the shift once more; the rate falls to zero in the second half. A small network that learns
+    scale 1 alone leaves the pictures that it knows at 2.5.
+    released: prompts, timestep, size and precision of the authors' code.
+    """
+
+    kind: units.Recipe
+    points: int = 1
+    steps: int = 1000
+    graded: bool = False
+    released: bool = False
+
+
+RECIPES = {
+    "paper": Recipe(recipes.SLIDERS),
+    "released": Recipe(recipes.RELEASED_SLIDERS, released=True),
+    "graded": Recipe(recipes.GRADED_SLIDERS, graded=True),
+    "fast": Recipe(recipes.FAST_SLIDERS, points=4, steps=10),
+}
+PAPER = RECIPES["paper"]
+
+
+def prompts(shift: str, name: str, *, texts: dict[str, str], recipe: Recipe = PAPER) -> tuple[str, str]:
     """The prompts of c and c+ in Eq. 2: the class token alone, and in the shift, which has its words from `texts` or its name."""
-    token = names.token(name)
-    return names.PROMPT.format(token=token), SHIFT_PROMPT.format(token=token, text=names.text(shift, texts))
+    token, text = names.token(name), names.text(shift, texts)
+    if recipe.released:
+        return token, f"{token}, {text}"
+    return names.PROMPT.format(token=token), SHIFT_PROMPT.format(token=token, text=text)
 
 
-def slider_path(folder: Path, shift: str, name: str) -> Path:
-    """Where the slider of a shift and a class is kept."""
-    return folder / identifier(shift) / f"{identifier(name)}.safetensors"
-
-
-def train_all(
-    pipe: StableDiffusionPipeline, shifts: list[str], classes: list[str], *, settings: Sliders, origin: text_to_image.Origin, folder: Path
-) -> dict[tuple[str, str], Path]:
-    """Trains the sliders that are missing or were made from something else; deletes those that are not asked for."""
-    return train_each(pipe, shifts, classes, settings=settings, origin=origin, folder=folder, train=train, stamp=stamp)
-
-
-def train_each(
-    pipe: StableDiffusionPipeline,
-    shifts: list[str],
-    classes: list[str],
-    *,
-    settings: Sliders,
-    origin: text_to_image.Origin,
-    folder: Path,
-    train: Callable[..., None],
-    stamp: Callable[..., str],
-) -> dict[tuple[str, str], Path]:
-    """As `train_all`, by the recipe whose training of one slider, and what that depends on, are given."""
-    shelf = shelf_of({pair: stamp(*pair, settings=settings, origin=origin) for pair in itertools.product(shifts, classes)}, folder)
-    make = functools.partial(train, settings=settings, origin=origin)
-    workers.each(make, [(pipe, *pair, shelf[pair]) for pair in shelf.waiting()], device=pipe.device, desc="sliders")
-    return shelf.paths
-
-
-def shelf_of(made_from: dict[tuple[str, str], str], folder: Path) -> units.Shelf[tuple[str, str]]:
-    """The sliders of some (shift, class), each with what it is to be made from."""
-    names = {pair: slider_path(folder, *pair).relative_to(folder).as_posix() for pair in made_from}
-    return units.Shelf(folder, {pair: (names[pair], made_from[pair]) for pair in made_from}, "*/*.safetensors")
-
-
-def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin) -> str:
-    """What one slider depends on: its prompts, the settings of the training, base model, and its class token."""
-    texts = prompts(shift, name, texts=settings.texts)
-    return recipes.SLIDERS.stamp(texts, training_settings(own(settings, shift)), origin.base, origin.tokens[name])
+def for_shift(settings: Sliders, shift: str, recipe: Recipe = PAPER) -> Sliders:
+    """The settings with the eta and the iterations of a shift that has its own, and the steps that the recipe's trajectories have."""
+    eta, iterations = settings.etas.get(shift, settings.eta), settings.longer.get(shift, settings.iterations)
+    steps = min(settings.denoising_steps, recipe.steps)
+    return dataclasses.replace(settings, eta=eta, iterations=iterations, denoising_steps=steps, etas={}, longer={})
 
 
 def training_settings(settings: Sliders) -> dict[str, int | float]:
     """The settings that the weights of every slider depend on; its text is part of its prompts."""
-    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in (*HEALTH_KEYS, "texts", *BY_SHIFT, "pilot")}
+    return {key: value for key, value in dataclasses.asdict(settings).items() if key not in OTHER_KEYS}
 
 
-def own(settings: Sliders, shift: str) -> Sliders:
-    """The settings with the eta and the iterations of a shift that has its own."""
-    eta, iterations = settings.etas.get(shift, settings.eta), settings.longer.get(shift, settings.iterations)
-    return dataclasses.replace(settings, eta=eta, iterations=iterations, etas={}, longer={})
+def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin, recipe: str = "paper") -> str:
+    """What one slider depends on: its prompts, the settings of the training, base model, and its class token."""
+    made = RECIPES[recipe]
+    texts = prompts(shift, name, texts=settings.texts, recipe=made)
+    return made.kind.stamp(texts, training_settings(for_shift(settings, shift, made)), origin.base, origin.tokens[name])
+
+
+def shelf_of(made_from: dict[tuple[str, str], str], folder: Path) -> units.Shelf[tuple[str, str]]:
+    """The sliders of some (shift, class), each with what it is to be made from."""
+    files = {pair: (slider_path(folder, *pair).relative_to(folder).as_posix(), stamp) for pair, stamp in made_from.items()}
+    return units.Shelf(folder, files, "*/*.safetensors")
+
+
+def make_sliders(
+    pipe: StableDiffusionPipeline,
+    shifts: list[str],
+    classes: list[str],
+    *,
+    recipe: str,
+    settings: Sliders,
+    origin: text_to_image.Origin,
+    folder: Path,
+) -> dict[tuple[str, str], Path]:
+    """The file of each slider, trained by one of RECIPES where it is missing or made from something else, or taken from a folder.
+
+    Such a folder is what the authors' training leaves, or holds it (lora_adapters.zip, unpacked); classes are then ImageNet's.
+    Sliders of other shifts and classes are deleted.
+    """
+    pairs = list(itertools.product(shifts, classes))
+    if recipe not in RECIPES:
+        demand(paths.resolve(recipe).is_dir(), "base.recipe", recipe, f"{', '.join(RECIPES)}, or a folder of the authors' sliders")
+        return import_sliders(pipe, pairs, source=paths.resolve(recipe), settings=settings, origin=origin, folder=folder)
+    shelf = shelf_of({pair: stamp(*pair, settings=settings, origin=origin, recipe=recipe) for pair in pairs}, folder)
+    if waiting := shelf.waiting():
+        trained = rounded(pipe) if RECIPES[recipe].released else pipe
+        make = functools.partial(train, settings=settings, origin=origin, recipe=recipe)
+        workers.each(make, [(trained, *pair, shelf[pair]) for pair in waiting], device=pipe.device, desc="sliders")
+    return shelf.paths
+
+
+def import_sliders(
+    pipe: StableDiffusionPipeline,
+    pairs: list[tuple[str, str]],
+    *,
+    source: Path,
+    settings: Sliders,
+    origin: text_to_image.Origin,
+    folder: Path,
+) -> dict[tuple[str, str], Path]:
+    """The sliders of a folder in our own format; what others trained keeps no record of its losses."""
+    source, size = kohya.released_folder(source), {"rank": settings.rank, "alpha": settings.alpha}
+    files = {(shift, name): kohya.released_path(source, shift, imagenet.index(name), **size) for shift, name in pairs}
+    made_from = {
+        (shift, name): recipes.GIVEN_SLIDERS.stamp(shift, name, units.file_digest(path), origin.base, origin.tokens[name])
+        for (shift, name), path in files.items()
+    }
+    shelf = shelf_of(made_from, folder)
+    for shift, name in shelf.waiting():
+        unknown = {"loss": [math.nan], "untrained": [math.nan]}
+        plain = {"prompts": prompts(shift, name, texts={}, recipe=RECIPES["released"]), "settings": {}, "curve": unknown}
+        entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "imported"}
+        entries |= {key: json.dumps(value) for key, value in plain.items()}
+        kohya.import_slider(pipe.unet, files[shift, name], shelf[shift, name].path, entries=entries)
+        shelf[shift, name].finish()
+    return shelf.paths
+
+
+def rounded(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
+    """The pipeline of the released recipe: a copy in bf16 with the released scheduler (no step offset); `pipe` stays as it is.
+
+    UNet and text encoder are rounded, and with them the adapter and the optimiser's state: nothing is kept in single precision.
+    Raises ValueError unless the model predicts v, on which the released loss is defined.
+    """
+    if (predicts := pipe.scheduler.config.prediction_type) != "v_prediction":
+        raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {predicts}; accepted here: paper, fast, graded")
+    copies = {name: copy.deepcopy(getattr(pipe, name)).bfloat16() for name in ("unet", "text_encoder")}
+    found = StableDiffusionPipeline(**(pipe.components | copies), requires_safety_checker=False)
+    # Put in place afterwards: the constructor sets the offset of any scheduler to 1.
+    released = {"timestep_spacing": "leading", "steps_offset": 0, "set_alpha_to_one": True}  # as Stable Diffusion 2 has it
+    found.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, **released)
+    return found
 
 
 def train(
-    pipe: StableDiffusionPipeline, shift: str, name: str, unit: units.Unit, *, settings: Sliders, origin: text_to_image.Origin
+    pipe: StableDiffusionPipeline,
+    shift: str,
+    name: str,
+    unit: units.Unit,
+    *,
+    settings: Sliders,
+    origin: text_to_image.Origin,
+    recipe: str = "paper",
 ) -> None:
     """Trains and writes one slider and what it was made from; everything random comes from the generator of (shift, class, seed).
 
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
     """
-    settings, generator = own(settings, shift), seeds.generator("slider", shift, name, settings.seed)
-    texts = prompts(shift, name, texts=settings.texts)
-    text = text_to_image.embed(pipe, list(texts))
+    made, generator = RECIPES[recipe], seeds.generator("slider", shift, name, settings.seed)
+    settings = for_shift(settings, shift, made)
+    words = prompts(shift, name, texts=settings.texts, recipe=made)
+    text = text_to_image.embed(pipe, [*words, ""] if made.graded else [*words])
     with adapters.fresh(pipe, rank=settings.rank, alpha=settings.alpha, generator=generator) as parameters:
-        curve = fit(pipe, parameters, text, settings=settings, generator=generator)
-        entries = {"shift": shift, "class": name, "base": origin.base}
-        adapters.save(pipe, unit.path, told(entries, prompts=texts, settings=training_settings(settings), curve=curve))
+        curve = fit(pipe, parameters, text, settings=settings, generator=generator, recipe=made)
+        if not all(map(math.isfinite, curve["loss"])):
+            raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
+        entries = {"shift": shift, "class": name, "base": origin.base} | ({} if recipe == "paper" else {"recipe": recipe})
+        plain = {"prompts": words, "settings": training_settings(settings), "curve": curve}
+        entries |= {key: json.dumps(value) for key, value in plain.items()}
+        if made.released:
+            weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
+            kohya.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=entries)
+        else:
+            adapters.save(pipe, unit.path, entries)
     unit.finish()
-
-
-def told(
-    entries: dict[str, str], *, prompts: tuple[str, str], settings: dict[str, int | float], curve: dict[str, list[float]]
-) -> dict[str, str]:
-    """The header entries of a slider file. FloatingPointError names the slider when the loss is no longer a number."""
-    if not all(map(math.isfinite, curve["loss"])):
-        raise FloatingPointError(
-            f"slider of {entries['class']} in {entries['shift']}: the loss is not a number; lower sliders.learning_rate"
-        )
-    plain = {"prompts": prompts, "settings": settings, "curve": curve}
-    return entries | {key: json.dumps(value) for key, value in plain.items()}
 
 
 def fit(
     pipe: StableDiffusionPipeline,
     parameters: list[nn.Parameter],
-    text: Float[Tensor, "2 tokens width"],
+    text: Texts,
     *,
     settings: Sliders,
     generator: torch.Generator,
+    recipe: Recipe = PAPER,
 ) -> dict[str, list[float]]:
-    """Trains the attached adapter as `descend`, each time on other latents: k + 2 + 1 UNet evaluations per sample, one with gradient."""
-    points = (partial_denoise(pipe, text[:1], settings=settings, generator=generator) for _ in range(settings.iterations))
-    return descend(pipe, parameters, text, points, settings=settings)
+    """Updates of AdamW (the released code's optimiser) towards Eq. 2, each on other latents: k + 2 + 1 UNet evaluations per sample.
 
-
-def descend(
-    pipe: StableDiffusionPipeline,
-    parameters: list[nn.Parameter],
-    text: Float[Tensor, "2 tokens width"],
-    points: Iterable[Point],
-    *,
-    settings: Sliders,
-) -> dict[str, list[float]]:
-    """One update of AdamW (the released code's optimiser, constant rate) towards Eq. 2 on each of `points`, drawn as they are needed.
-
-    `text` holds the embeddings of c and c+. Returns the loss of each update, and what it would be without slider: the noise levels
-    differ, so neither says much alone.
+    `text` holds the embeddings of c and c+, and of the empty prompt if the recipe is graded. Returns the loss of each update, and what
+    it would be without slider: the noise levels differ, so neither says much alone.
     """
     optimizer = torch.optim.AdamW(parameters, settings.learning_rate)
+    falling = functools.partial(rate, iterations=settings.iterations)
+    pace = torch.optim.lr_scheduler.LambdaLR(optimizer, falling if recipe.graded else lambda _: 1.0)
     curve: dict[str, list[float]] = {"loss": [], "untrained": []}
-    for latents, timestep in points:
-        plain, target = teacher(pipe, latents, timestep, text, eta=settings.eta)
-        loss = F.mse_loss(pipe.unet(latents, timestep, text[:1].expand(len(latents), -1, -1)).sample, target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        curve["loss"].append(round(loss.item(), 8))
-        curve["untrained"].append(round(F.mse_loss(plain, target).item(), 8))
+    with contextlib.closing(training_points(pipe, text, settings=settings, generator=generator, recipe=recipe)) as points:
+        for latents, timestep, prompt, eta in itertools.islice(points, settings.iterations):
+            plain, target = teacher(pipe, latents, timestep, text, eta=eta, prompt=prompt if recipe.graded else None)
+            loss = F.mse_loss(pipe.unet(latents, timestep, prompt).sample, target)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            pace.step()
+            curve["loss"].append(round(loss.item(), 8))
+            curve["untrained"].append(round(F.mse_loss(plain, target).item(), 8))
     return curve
 
 
+def rate(iteration: int, *, iterations: int) -> float:
+    """The graded recipe's share of the learning rate: whole in the first half of the iterations, then falling evenly to zero."""
+    return min(1.0, 2 * (1 - iteration / iterations))
+
+
+def training_points(
+    pipe: StableDiffusionPipeline, text: Texts, *, settings: Sliders, generator: torch.Generator, recipe: Recipe
+) -> Generator[tuple[Latents, Tensor, Texts, float | Tensor], None, None]:
+    """Endless latents with their timestep, the prompt of each sample, and eta; the adapter has the scales of the samples meanwhile."""
+    while True:
+        prompt, eta, own_scales = text[:1].expand(settings.batch_size, -1, -1), settings.eta, contextlib.nullcontext()
+        if recipe.graded:
+            scales = REACH * torch.rand(settings.batch_size, generator=generator)
+            prompt = text[torch.where(torch.rand(settings.batch_size, generator=generator) < 0.5, 0, 2).to(text.device)]
+            eta, own_scales = settings.eta * scales, adapters.scaled(pipe.unet, scales.tolist())
+        with own_scales:
+            for latents, timestep in trajectory(pipe, prompt, settings=settings, generator=generator, recipe=recipe):
+                yield latents, timestep, prompt, eta
+
+
 @torch.no_grad()
-def partial_denoise(
-    pipe: StableDiffusionPipeline, text: Float[Tensor, "prompts tokens width"], *, settings: Sliders, generator: torch.Generator
-) -> tuple[Float[Tensor, "batch channels height width"], Tensor]:
+def trajectory(
+    pipe: StableDiffusionPipeline, text: Texts, *, settings: Sliders, generator: torch.Generator, recipe: Recipe = PAPER
+) -> Iterator[tuple[Latents, Tensor]]:
     """Latents after k ~ U{1, ..., steps - 1} DDIM steps from fresh noise with the adapter on, and their timestep.
 
-    `text` is one prompt for all samples, or one for each.
-
-    The released code mixes conditional and unconditional predictions of one and the same prompt here, which is the
-    conditional prediction at any guidance: leaving that out, and the unused halves of the later batches, saves 2.07x of its
-    UNet work. Its timestep for the next predictions is 19 steps above the latents' noise level; ours is that level.
+    The released code mixes conditional and unconditional predictions of the same prompt here, which is the conditional prediction at
+    any guidance: leaving that out, and the unused halves of the later batches, saves 2.07x of its UNet work. With several points each
+    step is made with the adapter as it is when the step is made.
     """
-    scheduler = copy.deepcopy(pipe.scheduler)
-    scheduler.set_timesteps(settings.denoising_steps, device=pipe.device)
-    k = int(torch.randint(1, settings.denoising_steps, (), generator=generator))
-    noise = torch.randn((settings.batch_size, *text_to_image.latent_shape(pipe)), generator=generator)
-    latents = noise.to(pipe.device) * scheduler.init_noise_sigma
-    text = text.expand(len(latents), -1, -1)
-    for timestep in scheduler.timesteps[:k]:
+    scheduler, steps = copy.deepcopy(pipe.scheduler), settings.denoising_steps
+    scheduler.set_timesteps(steps, device=pipe.device)
+    chosen = visited(int(torch.randint(1, steps, (), generator=generator)), steps=steps, points=recipe.points)
+    noise = torch.randn((settings.batch_size, *latent_shape(pipe, recipe)), generator=generator)
+    latents = (noise * scheduler.init_noise_sigma).to(pipe.device, pipe.unet.dtype)
+    for k, timestep in enumerate(scheduler.timesteps[: chosen[-1]], start=1):
         latents = scheduler.step(pipe.unet(latents, timestep, text).sample, timestep, latents).prev_sample
-    return latents, scheduler.timesteps[k]
+        if k in chosen:
+            yield (
+                latents,
+                torch.tensor(released_timestep(k, steps=steps), device=pipe.device) if recipe.released else scheduler.timesteps[k],
+            )
+
+
+def visited(first: int, *, steps: int, points: int) -> list[int]:
+    """The states 1, ..., `steps` - 1 of a trajectory that are training points, ascending: `first` and others at equal distances from it.
+
+    Counted around the end, as in systematic sampling: where `first` is uniform, so is each of the points.
+    """
+    count = steps - 1
+    points = min(points, count)
+    return sorted(1 + (first - 1 + number * count // points) % count for number in range(points))
+
+
+def latent_shape(pipe: StableDiffusionPipeline, recipe: Recipe) -> tuple[int, int, int]:
+    """Channels, height and width of the latents of the training: the model's own, or those of at most 512 px if it is the released one."""
+    channels, side, _ = text_to_image.latent_shape(pipe)
+    side = min(side, RESOLUTION // pipe.vae_scale_factor) if recipe.released else side
+    return channels, side, side
+
+
+def released_timestep(k: int, *, steps: int, training_steps: int = 1000) -> int:
+    """The released code's timestep of the predictions after k of `steps` steps: entry 1000 k / steps of the list 999, 998, ... 0.
+
+    The latents' own level, which all other recipes take, is 1000 / steps - 1 lower: 19 at the released 50 steps.
+    """
+    return training_steps - 1 - k * training_steps // steps
 
 
 @torch.no_grad()
 def teacher(
-    pipe: StableDiffusionPipeline,
-    latents: Float[Tensor, "batch channels height width"],
-    timestep: Tensor,
-    text: Float[Tensor, "2 tokens width"],
-    *,
-    eta: float,
-) -> tuple[Float[Tensor, "batch channels height width"], Float[Tensor, "batch channels height width"]]:
+    pipe: StableDiffusionPipeline, latents: Latents, timestep: Tensor, text: Texts, *, eta: float | Tensor, prompt: Texts | None = None
+) -> tuple[Latents, Latents]:
     """The base model's prediction at c, and what the slider shall make of it: eta c+ - (eta - 1) c (Eq. 2, neutral = unconditional).
 
-    Both are the model's own output (v or epsilon), as in the released code.
+    Both are the model's own output (v or epsilon), as in the released code. With a `prompt` of each sample, eta (c+ - c) is added to
+    the prediction at that prompt.
     """
-    neutral, positive = (row.expand(len(latents), -1, -1) for row in text.split(1))
+    texts = [row.expand(len(latents), -1, -1) for row in text[:2].split(1)]
+    texts = texts if prompt is None else [prompt, *texts]
     with adapters.switched_off(pipe.unet):
-        plain, shifted = pipe.unet(latents.repeat(2, 1, 1, 1), timestep, torch.cat([neutral, positive])).sample.chunk(2)
-    return plain, plain + eta * (shifted - plain)
+        predictions = pipe.unet(latents.repeat(len(texts), 1, 1, 1), timestep, torch.cat(texts)).sample.chunk(len(texts))
+    plain, unshifted, shifted = predictions[0], *predictions[-2:]
+    eta = eta.to(plain).reshape(-1, 1, 1, 1) if isinstance(eta, Tensor) else eta
+    return plain, plain + eta * (shifted - unshifted)
 
 
-def evaluations(settings: Sliders) -> float:
-    """Expected UNet evaluations of single samples for one slider: k on average, two teacher and one student predictions."""
-    return settings.iterations * settings.batch_size * (settings.denoising_steps / 2 + 3)
+def evaluations(settings: Sliders, recipe: str = "paper") -> float:
+    """Expected UNet evaluations of single samples for one slider: the steps to each trajectory's last point, teachers and student.
+
+    None where sliders are taken from a folder.
+    """
+    if recipe not in RECIPES:
+        return 0.0
+    made = RECIPES[recipe]
+    steps = min(settings.denoising_steps, made.steps)
+    choices = [visited(first, steps=steps, points=made.points) for first in range(1, steps)]
+    whole, rest = divmod(settings.iterations, len(choices[0]))
+    denoising = sum(whole * chosen[-1] + (chosen[rest - 1] if rest else 0) for chosen in choices) / len(choices)
+    return settings.batch_size * (denoising + (4 if made.graded else 3) * settings.iterations)
 
 
 def loss_curve(path: Path) -> pd.DataFrame:

@@ -28,6 +28,11 @@ TARGETS = (
 )
 
 
+def slider_path(folder: Path, shift: str, name: str) -> Path:
+    """Where the slider of a shift and a class is kept."""
+    return folder / identifier(shift) / f"{identifier(name)}.safetensors"
+
+
 def layers(unet: UNet2DConditionModel) -> dict[str, LoraLayer]:
     """The adapted modules by name."""
     return {name: module for name, module in unet.named_modules() if isinstance(module, LoraLayer) and NAME in module.lora_A}

@@ -19,7 +19,7 @@ from diffusers import AutoencoderKL, UNet2DConditionModel
 
 from cnslib.core import paths
 from cnslib.core.settings import read
-from cnslib.method import generation, health, provision, sliders
+from cnslib.method import generation, health, sliders
 from cnslib.method.drawing import chosen
 from cnslib.models import adapters
 from cnslib.studies.bisection import search
@@ -90,9 +90,9 @@ def slider_work(sections: dict[str, Any]) -> list[Work]:
     """Training of the sliders, unless they are given, and the images of their health report."""
     base, settings = sections["base"], sections["sliders"]
     count = len(base.shifts) * len(base.classes)
-    each = [sliders.own(settings, shift) for shift in base.shifts]
-    trained = sum(own.iterations for own in each) * len(base.classes) * settings.batch_size if base.recipe in provision.RECIPES else 0
-    passes = sum(provision.evaluations(base.recipe, own) for own in each) * len(base.classes) - trained
+    each = [sliders.for_shift(settings, shift) for shift in base.shifts]
+    trained = sum(own.iterations for own in each) * len(base.classes) * settings.batch_size if base.recipe in sliders.RECIPES else 0
+    passes = sum(sliders.evaluations(own, base.recipe) for own in each) * len(base.classes) - trained
     drawn = count * settings.health_seeds
     drawing = health.drawing_settings(settings, sections["generation"].start_fraction)
     report = generation.evaluations(drawing, shifts=1, images=drawn, scales=len(base.scales))["shared"]

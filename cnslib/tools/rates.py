@@ -11,7 +11,7 @@ from diffusers import AutoencoderKL, UNet2DConditionModel
 from jaxtyping import Float
 from torch import Tensor
 
-from cnslib.method import sliders_released
+from cnslib.method import sliders
 from cnslib.models import adapters
 
 # Shapes of Stable Diffusion 2 (768-v), for the time of a pass; weights do not change it.
@@ -78,7 +78,7 @@ def measure(unet: UNet2DConditionModel, vae: AutoencoderKL, sections: dict[str, 
     """
     base, settings = sections["base"], sections["sliders"]
     full = unet.config.sample_size
-    small = min(full, sliders_released.RESOLUTION // scale_of(vae)) if base.recipe == "released" else full
+    small = min(full, sliders.RESOLUTION // scale_of(vae)) if base.recipe == "released" else full
     unet.requires_grad_(False).eval()
     share = seconds / 5
     batch = guided(sections["generation"].guidance) * max(1, len(base.scales) - 1)

@@ -8,14 +8,15 @@ import pytest
 import scipy.linalg
 import torch
 from golden_units import difference
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from scipy import stats
 
 from cnslib.core import names, recipes, tables, units
 from cnslib.core.settings.method import Inversion
-from cnslib.data import catalog
+from cnslib.data import catalog, imagenet
 from cnslib.method import inversion
 from cnslib.models import text_to_image
+from cnslib.models import tokens as token_files
 
 CLASSES = ["sneaker", "ankle boot"]
 SETTINGS = Inversion(
@@ -366,3 +367,31 @@ def test_settings_of_the_training_draw_nothing_again(draw_all, tmp_path):
 
 def test_the_tiny_unit_of_samples_is_the_golden_one(draw_all):
     assert not difference(recipes.SAMPLES, draw_all())
+
+
+def test_tokens_of_a_path_that_does_not_exist_are_named(pipe, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"base\.in_star: .*nowhere does not exist; accepted: a folder of dataset interfaces"):
+        inversion.read_tokens(pipe, tmp_path / "nowhere", {"hen": 8})
+
+
+def test_given_tokens_are_taken_over_as_they_are_and_their_width_is_checked(pipe, tmp_path):
+    settings = SETTINGS
+    vectors = {name: torch.arange(16.0) + imagenet.index(name) for name in ("hen", "lion")}
+    token_files.write_files(vectors, tmp_path / "given", classes={name: imagenet.index(name) for name in vectors})
+    place = {"settings": settings, "pictures": tmp_path, "base": "base", "folder": tmp_path / "ours"}
+    found = inversion.make_tokens(pipe, list(vectors), in_star=str(tmp_path / "given"), **place)
+    for name, path in found.items():
+        (vector,) = load_file(path).values()
+        assert torch.equal(vector.flatten(), vectors[name])
+    token_files.write_files({"hen": torch.zeros(8)}, tmp_path / "narrow", classes={"hen": imagenet.index("hen")})
+    with pytest.raises(ValueError, match=r"base\.in_star, width of the tokens in .*narrow: 8 is not accepted; accepted: 16"):
+        inversion.make_tokens(pipe, ["hen"], in_star=str(tmp_path / "narrow"), **place)
+
+
+def test_the_published_encoder_is_read_from_its_folder_as_from_its_file(pipe, tmp_path):
+    known = len(pipe.tokenizer)
+    matrix = torch.randn(known + 1000, 16, generator=torch.Generator().manual_seed(1))
+    (tmp_path / "imagenet_star").mkdir()
+    save_file({"text_model.embeddings.token_embedding.weight": matrix}, tmp_path / "imagenet_star" / "model.safetensors")
+    for place in ("imagenet_star/model.safetensors", "imagenet_star", ""):
+        assert torch.equal(inversion.read_tokens(pipe, tmp_path / place, {"hen": 8})["hen"], matrix[known + 8])

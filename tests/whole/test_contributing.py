@@ -20,7 +20,7 @@ from transformers import CLIPTokenizer
 from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings import read
-from cnslib.method import evaluation, sliders, sliders_fast, sliders_released
+from cnslib.method import evaluation, sliders
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.tools import cli, runner
 
@@ -123,9 +123,11 @@ def test_another_text_outdates_the_sliders_of_its_shift_alone(tmp_path):
     assert {name for name in after if after[name] != before[name]} == {"sliders"}
     base = after["base"]
     origin = text_to_image.Origin("base", {name: name for name in base.classes})
-    for room in (sliders, sliders_fast, sliders_released):
+    for recipe in sliders.RECIPES:
         pairs = list(itertools.product(base.shifts, base.classes))
-        stamps = [[room.stamp(*pair, settings=own["sliders"], origin=origin) for pair in pairs] for own in (before, after)]
+        stamps = [
+            [sliders.stamp(*pair, settings=own["sliders"], origin=origin, recipe=recipe) for pair in pairs] for own in (before, after)
+        ]
         outdated = [pair for pair, old, new in zip(pairs, *stamps, strict=True) if old != new]
         assert outdated == [("heavy snow", name) for name in base.classes]
 
@@ -159,8 +161,8 @@ def test_sliders_learn_the_text_and_those_of_other_shifts_stay(tmp_path, tiny_pi
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, tiny_sliders.CLASSES)
     pipe = tiny_sliders.pipeline(tiny_pipeline_dir, tiny_tokens_dir, tiny_sliders.CLASSES)
     grid, kept = (pipe, SHIFTS, tiny_sliders.CLASSES), {"origin": origin, "folder": tmp_path / "sliders"}
-    made = times(sliders.train_all(*grid, settings=tiny_sliders.SETTINGS, **kept))
-    found = sliders.train_all(*grid, settings=dataclasses.replace(tiny_sliders.SETTINGS, texts=texts), **kept)
+    made = times(sliders.make_sliders(*grid, recipe="paper", settings=tiny_sliders.SETTINGS, **kept))
+    found = sliders.make_sliders(*grid, recipe="paper", settings=dataclasses.replace(tiny_sliders.SETTINGS, texts=texts), **kept)
     assert {pair for pair, time in times(found).items() if time != made[pair]} == {("heavy snow", name) for name in tiny_sliders.CLASSES}
     learned = json.loads(adapters.header(found["heavy snow", "sneaker"])["prompts"])
     assert learned == ["a picture of a <sneaker*>", "a picture of a <sneaker*> in snow"]

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from cnslib.core import names, paths, sources, tables
 from cnslib.core.settings import read
 from cnslib.data import imagenet
-from cnslib.method import provision
+from cnslib.method import sliders as training
 from cnslib.method.sliders import loss_curve
 from cnslib.models import adapters, kohya, registry, text_to_image
 from cnslib.tools import gate, runner
@@ -109,15 +109,15 @@ def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another
     tokens = layout.artifacts("inversion")
     given = {"settings": sections["sliders"], "origin": text_to_image.origin(paths.resolve(sections["base"].pipeline), tokens, CLASSES)}
     shared = {"recipe": str(tmp_path), **given, "folder": tmp_path / "back"}
-    for name, path in zip(CLASSES, provision.make_sliders(pipe, ["heavy snow"], CLASSES, **shared).values(), strict=True):
+    for name, path in zip(CLASSES, training.make_sliders(pipe, ["heavy snow"], CLASSES, **shared).values(), strict=True):
         ours, back = (kohya.to_released(pipe.unet, file) for file in (sliders / "heavy_snow" / f"{name}.safetensors", path))
         assert ours.keys() == back.keys() and all(torch.equal(ours[key], back[key]) for key in ours)
         assert loss_curve(path)["loss"].isna().all()  # nobody kept it
     torch.save({key: value for key, value in ours.items() if "mid_block" not in key}, tmp_path / stem / f"{stem}_last.pt")
     with pytest.raises(ValueError, match=r"_last\.pt does not fit this UNet: \d+ tensors match, \d+ missing"):
-        provision.make_sliders(pipe, ["heavy snow"], CLASSES, **shared)
+        training.make_sliders(pipe, ["heavy snow"], CLASSES, **shared)
     with pytest.raises(ValueError, match=r"base\.recipe: 'paperr' is not accepted; accepted: paper, released, graded, fast, or a folder"):
-        provision.make_sliders(pipe, ["heavy snow"], CLASSES, **{**shared, "recipe": "paperr"})
+        training.make_sliders(pipe, ["heavy snow"], CLASSES, **{**shared, "recipe": "paperr"})
 
 
 @pytest.mark.slow
