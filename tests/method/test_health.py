@@ -51,7 +51,7 @@ def report(tiny_pipeline_dir, tiny_tokens_dir, judge, tmp_path_factory):
     text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
     folder = tmp_path_factory.mktemp("sliders")
-    paths = sliders.train_all(pipe, ["heavy snow"], CLASSES, settings=SETTINGS, origin=origin, folder=folder)
+    paths = sliders.make_sliders(pipe, ["heavy snow"], CLASSES, recipe="paper", settings=SETTINGS, origin=origin, folder=folder)
     return lambda: (paths, health.report(pipe, paths, scales=SCALES, settings=SETTINGS, start_fraction=0.75, origin=origin, judge=judge))
 
 
