@@ -2,12 +2,11 @@
 
 import numpy as np
 import pandas as pd
-
+from checks.exercises import Exercise, Sheet
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.method import filtering
 from cnslib.stats import bootstrap
-from cnslib.tools.course.exercises import Exercise, Sheet
 
 LESSON = "4_filtering"
 PASSES = 2

@@ -4,16 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
-from numpy.typing import ArrayLike
-
+from checks.exercises import Exercise, Sheet
 from cnslib.core import tables
 from cnslib.core.names import PROMPT, text
 from cnslib.method import health
 from cnslib.plots.captions.words import listed
 from cnslib.plots.figures import extent
 from cnslib.stats import trajectory
-from cnslib.tools.course.exercises import Exercise, Sheet
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 LESSON = "3_sliders"
 ETA = 4.0

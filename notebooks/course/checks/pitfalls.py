@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-from timm.data import create_transform
-
+from checks.exercises import Exercise, Sheet
 from cnslib.models.classifiers import Classifier
 from cnslib.stats.accuracy import ALL, Shares, over_images, over_shifts
 from cnslib.stats.bootstrap import ANYWHERE
 from cnslib.stats.line import gain, points
-from cnslib.tools.course.exercises import Exercise, Sheet
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from timm.data import create_transform
 
 LESSON = "6_pitfalls"
 POINTS = 2.0  # a difference of printed accuracies, in percent, that rounding cannot explain

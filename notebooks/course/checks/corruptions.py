@@ -2,11 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from jaxtyping import UInt8
-
+from checks.exercises import Exercise, Sheet
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, ranking
-from cnslib.tools.course.exercises import Exercise, Sheet
+from jaxtyping import UInt8
 
 LESSON = "2_corruptions"
 HALF = 0.5

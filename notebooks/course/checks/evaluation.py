@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import torch
-from statsmodels.stats.proportion import proportion_confint
-
+from checks.exercises import Exercise, Sheet
 from cnslib.core.names import UNSHIFTED
 from cnslib.models.classifiers import Classifier
-from cnslib.tools.course.exercises import Exercise, Sheet
 from cnslib.world import scenes
+from statsmodels.stats.proportion import proportion_confint
 
 LESSON = "1_evaluation"
 

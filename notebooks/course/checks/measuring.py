@@ -2,12 +2,11 @@
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
-from scipy import stats
-
+from checks.exercises import Exercise, Sheet
 from cnslib.core import tables
 from cnslib.stats.failure import first_failure
-from cnslib.tools.course.exercises import Exercise, Sheet
+from jaxtyping import Float, Int
+from scipy import stats
 
 LESSON = "5_measuring"
 TAILS = (0.025, 0.975)  # of a 95 % interval

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-
 from cnslib.core import paths
 from cnslib.core.names import demand
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-from cnslib.tools.course import exercises
-from cnslib.tools.course.exercises import Exercise, Sheet
+from checks import exercises
+from checks.exercises import Exercise, Sheet
 
 NUMBER = Exercise(0.2, ("Subtract.", "0.8 - 0.6"), {"The sign is turned round.": -0.2, "That is in percent.": 20.0}, praise="Well.")
 
