@@ -1,0 +1,51 @@
+"""A slider over the stored images of any trajectory, with the predictions of the shown classifiers (notebooks 07 and 09)."""
+
+import os
+
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown, display
+from ipywidgets import Dropdown, SelectionSlider, interactive
+from pandas.io.formats.style import Styler
+from PIL import Image
+
+from cnslib.core import tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.read import Run
+from cnslib.data import artifacts
+from cnslib.plots import sheets
+
+ELSEWHERE = "*Run this notebook in JupyterLab (`make lab`) to turn the slider yourself.*"
+SIDE = 256  # pixels on the screen
+
+
+def turn(run: Run, start: pd.Series) -> interactive | Markdown:
+    """Widgets to choose shift, class, seed and scale, `start` (shift, class, seed) at first; a sentence where no one can turn them."""
+    if "JPY_SESSION_NAME" not in os.environ:  # papermill and nbclient have no session
+        return Markdown(ELSEWHERE)
+    base, predictions = run.base, artifacts.answers(run)
+    predictions = predictions[predictions["model"].isin(base.shown)]
+
+    def show(shift: str, name: str, seed: int, scale: float) -> Styler:
+        key = pd.DataFrame([(shift, name, seed)], columns=tables.TRAJECTORY)
+        display(frame(sheets.pictures(run.layout.artifacts("generation"), key, base.scales)[0, base.scales.index(scale)]))
+        return classified(predictions, shift, name, seed).style.map(lambda label: "color: silver" if label == name else "")
+
+    return interactive(
+        show,
+        shift=Dropdown(options=base.shifts, value=start["shift"]),
+        name=Dropdown(options=base.classes, value=start["class"], description="class"),
+        seed=Dropdown(options=range(1, base.seeds + 1), value=int(start["seed"])),
+        scale=SelectionSlider(options=base.scales),
+    )
+
+
+def frame(image: np.ndarray) -> Image.Image:
+    """An image enlarged without smoothing."""
+    return Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.NEAREST)
+
+
+def classified(predictions: pd.DataFrame, shift: str, name: str, seed: int) -> pd.DataFrame:
+    """The predicted class of one trajectory's images, a row per classifier and a column per scale."""
+    at = (predictions["class"] == name) & (predictions["seed"] == seed) & predictions["shift"].isin([UNSHIFTED, shift])
+    return predictions[at].astype({"model": str, "top1": str}).pivot(index="model", columns="scale", values="top1")
