@@ -30,7 +30,7 @@ import cloudpickle
 
 from cnslib.core import pins, units
 from cnslib.core.names import demand, identifier
-from cnslib.core.settings.cluster import Cluster
+from cnslib.core.settings.method import Cluster
 
 chosen: tuple[Cluster, Path] | None = None  # the workers of this process, and the folder for their logs
 started: dict[str, tuple[Executor, Any]] = {}  # by cluster and folder the workers that run, and Parsl's kernel behind them

@@ -1,88 +1,55 @@
-"""Parameters of the analyses: one frozen dataclass per section of params.yaml, its values checked when it is built."""
+"""Parameters of the analyses: one section per section of params.yaml."""
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
-from pydantic.dataclasses import dataclass
+from pydantic import Field
 
 from cnslib.core.names import demand
-from cnslib.core.settings.method import (
-    STRICT,
-    Count,
-    Decay,
-    Evaluation,
-    FileName,
-    Inside,
-    Names,
-    Number,
-    Positive,
-    Resampled,
-    Scales,
-    Seed,
-    Severities,
-    Share,
-    Shifts,
-    Some,
-    Sources,
-)
+from cnslib.core.settings import fields as f
+from cnslib.core.settings.method import Evaluation, Resampled
 
 AXES = ("architecture", "convolution size", "transformer size", "pre-training")
+Halving = Annotated[f.Number, f.rule(lambda value: value in [0.5 / 2**k for k in range(1, 11)], "0.5 halved one to ten times")]
+WithName = Annotated[str, f.rule(lambda text: "{name}" in text, "a text with {name} in the place of the class")]
 
 
-def a_halving(value: float) -> float:
-    """The same width; ValueError unless it is 0.5 halved one to ten times."""
-    if value not in [0.5 / 2**k for k in range(1, 11)]:
-        raise ValueError("0.5 halved one to ten times")
-    return value
-
-
-Halving = Annotated[Number, AfterValidator(a_halving)]
-
-
-@dataclass(frozen=True, config=STRICT)
 class Accuracy(Resampled):
     """Accuracy, CE and rCE: the reference classifier."""
 
     reference: str
 
 
-@dataclass(frozen=True, config=STRICT)
 class Ranking(Resampled):
     """Ranks, ties and changes of order."""
 
 
-@dataclass(frozen=True, config=STRICT)
 class Axes(Resampled):
     """The paper's axes: classifiers along each in order, the classifier of CE and rCE, and the difference that counts as none."""
 
-    members: dict[str, Annotated[Names, Field(min_length=2)]]
+    members: dict[str, Annotated[f.Names, Field(min_length=2)]]
     reference: str
-    margin: Positive
+    margin: f.Positive
 
     def __post_init__(self):
         demand(tuple(self.members) == AXES, "axes.members", list(self.members), f"the axes {', '.join(AXES)}, in this order")
 
 
-@dataclass(frozen=True, config=STRICT)
 class Failure(Resampled):
     """Failure points as survival data."""
 
 
-@dataclass(frozen=True, config=STRICT)
-class Bisection(Resampled):
+class Bisection(Resampled, f.Seeded):
     """Continuous failure points: whose trajectories are bisected how finely, and how many, drawn by lot, are scanned in full."""
 
-    shifts: Shifts
-    classes: Names
-    seeds: Count
-    classifiers: Names
+    shifts: f.Shifts
+    classes: f.Names
+    seeds: f.Count
+    classifiers: f.Names
     resolution: Halving
-    scans: Annotated[int, Field(ge=0)]
+    scans: f.Whole
     scan_step: Halving
-    seed: Seed
 
 
-@dataclass(frozen=True, config=STRICT)
 class Line(Resampled):
     """Accuracy on the line: what ID accuracy is measured on, which classifiers belong together, and which knew the benchmark's makers.
 
@@ -96,33 +63,29 @@ class Line(Resampled):
     same_pool: list[str]
 
     def __post_init__(self):
-        members = [name for own in self.families.values() for name in own]
+        members = [name for family in self.families.values() for name in family]
         demand(len(set(members)) == len(members), "line.families", members, "every classifier in at most one family")
         for key in ("sizes", "pretrained"):
             for name in getattr(self, key):
                 demand(name in self.families, f"line.{key}", name, ", ".join(self.families))
 
 
-@dataclass(frozen=True, config=STRICT)
-class Calibration(Resampled):
-    """Severity calibration: the rendered scenes that check the rulers, and the equal perceived steps that are asked for."""
+class Calibration(Resampled, f.Seeded):
+    """Severity calibration: the rendered scenes that check the measures, and the equal perceived steps that are asked for."""
 
-    scenes: Some
-    severities: Some
-    steps: Some
-    seed: Seed
+    scenes: f.Some
+    severities: f.Some
+    steps: f.Some
 
 
-@dataclass(frozen=True, config=STRICT)
-class Denoiser(Resampled):
+class Denoiser(Resampled, f.Seeded):
     """Diffusion classifier: whose trajectories it judges at which scales, and its stages (classes kept, timesteps tried)."""
 
-    shifts: Shifts
-    seeds: Count
-    scales: Scales
-    keep: Annotated[list[Count], Field(min_length=1)]
-    trials: Annotated[list[Count], Field(min_length=1)]
-    seed: Seed
+    shifts: f.Shifts
+    seeds: f.Count
+    scales: f.Scales
+    keep: f.Counts
+    trials: f.Counts
 
     def __post_init__(self):
         falling = self.keep[-1:] == [1] and self.keep == sorted(self.keep, reverse=True)
@@ -131,95 +94,75 @@ class Denoiser(Resampled):
         demand(rising, "denoiser.trials", self.trials, "as many numbers of timesteps as denoiser.keep has, rising from 1 or more")
 
 
-def with_a_name(text: str) -> str:
-    """The same text; ValueError unless it holds {name}."""
-    if "{name}" not in text:
-        raise ValueError("a text with {name} in the place of the class")
-    return text
-
-
-@dataclass(frozen=True, config=STRICT)
-class Oodcv(Resampled):
+class Oodcv(Resampled, f.Seeded):
     """OOD-CV comparison: the generated grid, the rendered reference and its ladder of severities, and the classifiers' training."""
 
-    shifts: Shifts
-    scales: Severities
-    seeds: Count
-    start_fraction: Annotated[Number, Field(gt=0, le=1)]
-    unknown: Annotated[str, AfterValidator(with_a_name)]
-    reference_images: Some
-    ladder_images: Count
-    severities: Count
-    networks: Sources
-    training_images: Count
-    validation_images: Count
-    epochs: Count
-    patience: Count
-    batch_size: Count
-    learning_rate: Positive
-    rotation: Annotated[Number, Field(ge=0, le=180)]
-    zoom: Annotated[Number, Field(ge=1, le=10)]
-    seed: Seed
+    shifts: f.Shifts
+    scales: f.Severities
+    seeds: f.Count
+    start_fraction: f.Part
+    unknown: WithName
+    reference_images: f.Some
+    ladder_images: f.Count
+    severities: f.Count
+    networks: f.Sources
+    training_images: f.Count
+    validation_images: f.Count
+    epochs: f.Count
+    patience: f.Count
+    batch_size: f.Count
+    learning_rate: f.Positive
+    rotation: Annotated[f.Number, Field(ge=0, le=180)]
+    zoom: Annotated[f.Number, Field(ge=1, le=10)]
 
 
-@dataclass(frozen=True, config=STRICT)
-class Synthetic(Resampled):
+class Synthetic(Resampled, f.Learning):
     """Fine-tuning with generated images: the network, its training, runs per arm, and the style reference."""
 
     network: str
-    share: Inside
-    runs: Count
-    steps: Count
-    batch_size: Count
-    learning_rate: Positive
-    average: Decay
-    style_images: Count
-    lowest: Share
-    seed: Seed
+    share: f.Inside
+    runs: f.Count
+    steps: f.Count
+    style_images: f.Count
+    lowest: f.Share
 
 
-@dataclass(frozen=True, config=STRICT)
 class Report(Resampled):
     """A classifier of one's own: a network of timm behind a blur, what it is called and set beside, the classifier of CE and rCE."""
 
     model: str
     plain: str
-    blur: Positive
-    name: FileName
-    batch_size: Count
+    blur: f.Positive
+    name: f.FileName
+    batch_size: f.Count
     reference: str
 
     def __post_init__(self):
         demand(self.name != self.plain, "report.name", self.name, f"another name than that of {self.plain!r}")
 
 
-NotNegative = Annotated[Number, Field(ge=0)]
-
-
-@dataclass(frozen=True, config=STRICT)
-class Trouble:
+class Trouble(f.Section):
     """What goes wrong on a cluster, in hours: between the failures of a worker on average, until a lost one is replaced, of a block,
     and until workers have loaded. `spread` is the standard deviation of a unit's hours over their mean."""
 
-    between: Positive
-    replacing: NotNegative
-    walltime: Positive
-    loading: NotNegative
-    spread: NotNegative
+    between: f.Positive
+    replacing: f.NotNegative
+    walltime: f.Positive
+    loading: f.NotNegative
+    spread: f.NotNegative
 
 
-@dataclass(frozen=True, config=STRICT)
 class Plan(Trouble, Resampled):
     """The paper's run on a cluster: its overlay, hours of a device beside the reported ones, numbers of workers and of classes, what goes
     wrong, lengths of a block to compare, and simulated runs."""
 
     overlay: str
     measured: str
-    workers: Annotated[list[Count], Field(min_length=1)]
-    classes: Annotated[list[Count], Field(min_length=1)]
-    walltimes: Annotated[list[Positive], Field(min_length=1)]
-    runs: Annotated[int, Field(ge=2)]
-    seed: Seed
+    workers: f.Counts
+    classes: f.Counts
+    walltimes: Annotated[list[f.Positive], Field(min_length=1)]
+    runs: f.Some
+    seed: f.Seed
 
 
 ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Denoiser, Oodcv, Synthetic, Report, Plan)

@@ -1,11 +1,12 @@
-"""Parameter files (YAML 1.2) as checked sections, one dataclass each, and the start of a notebook on them; the only code that opens them.
+"""Parameter files (YAML 1.2) as checked sections, and the start of a notebook on them; the only code that opens them.
 
-Checks are pydantic's, and an error is one line that names the key, the value and what is accepted.
+Checks are pydantic's, and an error is one line that names the file, the key, the value and what is accepted.
 """
 
 import dataclasses
 import json
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,14 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from cnslib.core import clusters, paths, sources
+from cnslib.core.names import demand
 from cnslib.core.settings.analyses import ANALYSES, require_evaluated
-from cnslib.core.settings.cluster import Cluster
-from cnslib.core.settings.method import FEWEST, MAKING, OTHER, SAME, Base, Bootstrap, Resampled, require_words
-from cnslib.core.settings.studies import CHAPTERS, STUDIES
+from cnslib.core.settings.method import FEWEST, MAKING, OTHER, SAME, Base, Bootstrap, Cluster, Resampled, require_words
+from cnslib.core.settings.studies import STUDIES
 from cnslib.core.settings.world import RECIPES
 
 UNKNOWN = "unexpected_keyword_argument"  # pydantic's name for a key that a dataclass lacks
-SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *CHAPTERS, *RECIPES, Cluster)}
+SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *RECIPES)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,19 +65,16 @@ class Run:
         return f"{self.step}: {', '.join(path.name for path in self.files)}"
 
     def _repr_markdown_(self) -> str:
-        """The section as a table of keys, values and the comments of the parameter files."""
-        said = comments(self.files, self.step) | {"bootstrap": "; ".join(comments(self.files, "base.bootstrap").values())}
-        rows = [(key, shown(value), said.get(key, "")) for key, value in dataclasses.asdict(self.settings).items()]
-        lines = [" | ".join(cell.replace("|", r"\|") for cell in row) for row in [(self.step, "value", "comment"), *rows]]
-        return "\n".join([*(f"| {line} |" for line in [lines[0], "--- | --- | ---", *lines[1:]]), *self.doubts()])
-
-    def doubts(self) -> list[str]:
-        """That what is drawn anew is too few for resampling, in one line below the table; nothing where it is enough."""
+        """The section as a table of keys, values and the comments of the parameter files; below it, where too few are resampled."""
+        said = {"bootstrap": comments(self.files, "base").get("bootstrap", "")} | comments(self.files, self.step)
+        values = {key: json.dumps(value, ensure_ascii=False) for key, value in dataclasses.asdict(self.settings).items()}
+        rows = [(self.step, "value", "comment"), ("---",) * 3, *((key, value, said.get(key, "")) for key, value in values.items())]
+        lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
         target = getattr(getattr(self.settings, "bootstrap", None), "target", None)
-        counts: dict[str | None, tuple[str, int]] = {SAME: ("base.seeds", self.base.seeds), OTHER: ("base.classes", len(self.base.classes))}
-        key, units = counts.get(target, ("", FEWEST))
-        needed = f"*{key}: {units} to draw anew; intervals by resampling need at least {FEWEST}, and those of this page are too short.*"
-        return ["", needed] if units < FEWEST else []
+        for about, key, count in ((SAME, "base.seeds", self.base.seeds), (OTHER, "base.classes", len(self.base.classes))):
+            if target == about and count < FEWEST:
+                lines += ["", f"*{key}: {count}; intervals by resampling need at least {FEWEST}, and those of this page are too short.*"]
+        return "\n".join(lines)
 
 
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
@@ -105,30 +103,27 @@ def cluster(base: Base) -> Cluster | None:
 
 
 def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
-    """Every section of a parameter file as its checked dataclass; each key of an overlay replaces a value, or a whole mapping.
+    """Every section of a parameter file, checked; each key of an overlay replaces a value, or a whole mapping.
 
     Raises FileNotFoundError for a missing file, ValueError, in one line that names file and key, for what is no mapping of sections
     to keys, an unknown section or key, a value that is not accepted, and for sections that contradict each other.
     """
     table, changes = read(path), read(overlay) if overlay else {}
     for section, values in changes.items():
-        for key in values:
-            if (
-                section not in table
-                or section not in SECTIONS
-                or key not in {field.name for field in dataclasses.fields(SECTIONS[section])}
-            ):
-                raise ValueError(f"{overlay}: {section}.{key} is not a key of {path}")
+        known = SECTIONS.get(section, Resampled).__dataclass_fields__ if section in table else {}
+        if foreign := [key for key in values if key not in known]:
+            raise ValueError(f"{overlay}: {section}.{foreign[0]} is not a key of {path}")
     merged = {section: values | changes.get(section, {}) for section, values in table.items()}
     shared = merged.get("base", {}).get("bootstrap", {})
-    sections = {}
-    for section, values in merged.items():
-        written = dict.fromkeys(table[section], path) | dict.fromkeys(changes.get(section, {}), overlay or path)
-        sections[section] = build(section, values, shared, path, written)
-    if {"axes", "bisection", "evaluation"} <= sections.keys():
-        require_evaluated(sections["axes"], sections["bisection"], sections["evaluation"])
-    if {"base", "sliders"} <= sections.keys():
-        require_words(sections["base"], sections["sliders"])
+    try:
+        sections = {section: build(section, values, shared) for section, values in merged.items()}
+        if {"axes", "bisection", "evaluation"} <= sections.keys():
+            require_evaluated(sections["axes"], sections["bisection"], sections["evaluation"])
+        if {"base", "sliders"} <= sections.keys():
+            require_words(sections["base"], sections["sliders"])
+    except ValueError as error:  # its text begins with the key, which tells the file
+        section, key = [*re.findall(r"(\w+)\.(\w+)", str(error)), ("", "")][0]
+        raise ValueError(f"{overlay if key in changes.get(section, {}) else path}: {error}") from None
     return sections
 
 
@@ -141,80 +136,46 @@ def read(path: Path) -> dict[str, dict]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8 (byte {error.start})") from None
     except YAMLError as error:
-        raise ValueError(f"{path} is not accepted{problem(error)}; accepted: YAML without tags, each key once") from None
+        mark, why = getattr(error, "problem_mark", None), " ".join(str(getattr(error, "problem", None) or error).split())[:120]
+        place = f", line {mark.line + 1}" if mark else ""
+        raise ValueError(f"{path} is not accepted{place}: {why}; accepted: YAML without tags, each key once") from None
     if not isinstance(found, dict) or not found:
         raise ValueError(f"{path} holds {'nothing' if found is None else repr(found)[:80]}; accepted: sections, each with its keys")
     for section, values in found.items():
-        if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-            raise ValueError(f"{path}: {section}: {values!r} is not accepted; accepted: keys with their values, or {{}}")
+        plain = isinstance(values, dict) and all(isinstance(key, str) for key in values)
+        demand(plain, f"{path}: {section}", values, "keys with their values, or {}")
     return found
 
 
-def problem(error: YAMLError) -> str:
-    """Where and why a text is no YAML, in a few words."""
-    mark, why = getattr(error, "problem_mark", None), str(getattr(error, "problem", None) or error)
-    return f"{f', line {mark.line + 1}' if mark else ''}: {' '.join(why.split())[:120]}"
-
-
-def build(section: str, values: dict, shared: dict, path: Path, written: Mapping[str, Path]):
-    """One section's dataclass, its own `bootstrap` over the shared one; ValueError in one line for what is not accepted.
-
-    `written` tells the file in which each key stands, which the error names; a key that is nowhere is missing in `path`.
-    """
+def build(section: str, values: dict, shared: dict) -> Any:
+    """One section, its own `bootstrap` over the shared one; ValueError in one line for what is not accepted."""
     if section not in SECTIONS:
-        raise ValueError(f"{path}: unknown section {section!r}; accepted: {', '.join(SECTIONS)}")
+        raise ValueError(f"unknown section {section!r}; accepted: {', '.join(SECTIONS)}")
     kind, own = SECTIONS[section], values.get("bootstrap", {})
     if issubclass(kind, Resampled):
-        for name, given in (("base", shared), (section, own)):
-            if not isinstance(given, dict):
-                raise ValueError(
-                    f"{written.get('bootstrap', path)}: {name}.bootstrap: {given!r} is not accepted; accepted: keys with values"
-                )
+        for name, mapping in (("base", shared), (section, own)):
+            demand(isinstance(mapping, dict), f"{name}.bootstrap", mapping, "keys with values")
         values = values | {"bootstrap": shared | own}
     try:
         return kind(**values)
     except ValidationError as error:
-        key, text = told(section, kind, error)
-        raise ValueError(f"{written.get(key, path)}: {text}") from None
+        raise ValueError(told(section, kind, error)) from None
 
 
-def told(section: str, kind: type, error: ValidationError) -> tuple[str, str]:
-    """The first problem of a section: its key in the section, and one line with key, value and what is accepted.
-
-    A misspelt key comes before the missing one.
-    """
+def told(section: str, kind: type, error: ValidationError) -> str:
+    """The first problem of a section in one line with key, value and what is accepted; a misspelt key comes before the missing one."""
     found = error.errors(include_url=False)
     first = min(found, key=lambda problem: (problem["type"] != UNKNOWN, problem["loc"][-1:] == ("int",)))  # of int or float the wider
     key = ".".join([section, *(str(part) for part in first["loc"] if part not in ("int", "float", "[key]"))])
     if first["type"] in (UNKNOWN, "missing"):
-        accepted = f"; accepted: {', '.join(field.name for field in dataclasses.fields(kind))}" if len(first["loc"]) == 1 else ""
-        return str(first["loc"][0]), f"{'unknown' if first['type'] == UNKNOWN else 'missing'} key {key}{accepted}"
+        accepted = f"; accepted: {', '.join(kind.__dataclass_fields__)}" if len(first["loc"]) == 1 else ""  # type: ignore[attr-defined]
+        return f"{'unknown' if first['type'] == UNKNOWN else 'missing'} key {key}{accepted}"
     cause = str(first["ctx"]["error"]) if first["type"] == "value_error" else first["msg"].removeprefix("Input should be ")
     whole = "is not accepted" in cause  # a rule between keys, whose message names them
-    text = cause if whole else f"{key}: {first['input']!r} is not accepted; accepted: {cause}"
-    return str(first["loc"][0]) if first["loc"] else rule_of(cause), " ".join(text.split())
-
-
-def rule_of(cause: str) -> str:
-    """The key with which the message of a rule between keys begins: "scenarios" for "labels.scenarios: ..."."""
-    return cause.partition(":")[0].partition(".")[2].partition(".")[0]
+    return " ".join((cause if whole else f"{key}: {first['input']!r} is not accepted; accepted: {cause}").split())
 
 
 def comments(files: Collection[Path], section: str) -> dict[str, str]:
     """The comment behind each key of a section; a later file's comment replaces an earlier one's."""
-    found: dict[str, str] = {}
-    for path in files:
-        table: Any = YAML().load(path.read_text())
-        for name in section.split("."):
-            table = table.get(name, {})
-        for key in table:
-            tokens = [token for place in table.ca.items.get(key, []) for token in (place if isinstance(place, list) else [place])]
-            lines = [line.lstrip("# ").rstrip() for token in tokens if token for line in token.value.strip().splitlines()]
-            if lines:
-                found[key] = " ".join(line for line in lines if line)
-    return found
-
-
-def shown(value: object) -> str:
-    """A value as the parameter file could hold it, in one line."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, str)) else str(value)
+    blocks = [block for path in files for block in re.findall(rf"^{section}:.*\n((?:[ #].*\n)*)", path.read_text(), re.MULTILINE)]
+    return {key: comment for block in blocks for key, comment in re.findall(r"^ +(\w+):.*?\s#\s+(.*)$", block, re.MULTILINE)}

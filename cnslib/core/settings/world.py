@@ -1,182 +1,127 @@
-"""Parameters of the base models' trainings (world.yaml): one frozen dataclass per section and notebook."""
+"""Parameters of the base models' trainings (world.yaml): one section per section and notebook."""
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
-from pydantic.dataclasses import dataclass
+from pydantic import Field
 
-from cnslib.core.settings.method import (
-    STRICT,
-    Count,
-    Decay,
-    FileName,
-    Guidance,
-    Number,
-    Positive,
-    Seed,
-    Share,
-    Steps,
-    distinct_files,
-    rising,
-)
+from cnslib.core.settings import fields as f
 
-Members = Annotated[dict[FileName, dict], Field(min_length=1), AfterValidator(distinct_files)]
+Shares = Annotated[list[f.Share], Field(min_length=1)]
+Amount = Annotated[f.Number, Field(ge=0, le=10)]
 
 
-@dataclass(frozen=True, config=STRICT)
-class Autoencoder:
+class Measured(f.Section, kw_only=True):
+    """A model whose quality is measured on so many pictures."""
+
+    quality_images: f.Count
+
+
+class Autoencoder(f.Learning, Measured):
     """Training of mini-SD's VAE."""
 
-    channels: Annotated[list[Count], Field(min_length=1)]
-    latent_channels: Count
-    kl_weight: Positive
-    steps: Count
-    batch_size: Count
-    learning_rate: Positive
-    average: Decay
-    quality_images: Count
-    seed: Seed
+    channels: f.Counts
+    latent_channels: f.Count
+    kl_weight: f.Positive
+    steps: f.Count
 
 
-@dataclass(frozen=True, config=STRICT)
-class Diffusion:
+class Diffusion(f.Learning):
     """Training of mini-SD's text encoder and UNet."""
 
-    channels: Annotated[list[Count], Field(min_length=1)]
-    width: Count
-    layers: Count
-    images: Count
-    severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
-    caption_dropout: Share
-    steps: Count
-    batch_size: Count
-    ranks: Count
-    learning_rate: Positive
-    average: Decay
-    seed: Seed
+    channels: f.Counts
+    width: f.Count
+    layers: f.Count
+    images: f.Count
+    severities: f.Interval
+    caption_dropout: f.Share
+    steps: f.Count
+    ranks: f.Count
 
 
-@dataclass(frozen=True, config=STRICT)
-class Redrawing:
+class Redrawing(f.Seeded):
     """Scenes that mini-SD draws again, of which the judges of its pictures learn."""
 
-    per_caption: Annotated[Count, Field(ge=2)]  # one scene of each style
-    strengths: Annotated[list[Share], Field(min_length=1)]
-    nothing: Annotated[list[Share], Field(min_length=1)]
-    severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
-    steps: Steps
-    guidance: Guidance
-    seed: Seed
+    per_caption: f.Some  # one scene of each style
+    strengths: Shares
+    nothing: Shares
+    severities: f.Interval
+    steps: f.Steps
+    guidance: f.Guidance
 
 
-@dataclass(frozen=True, config=STRICT)
-class Contrastive:
+class Contrastive(f.Seeded, Measured):
     """Training of mini-CLIP."""
 
     vision: str
-    width: Count
-    layers: Count
-    steps: Count
-    learning_rate: Positive
-    average: Decay
-    severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
-    omitted: Share
-    redrawn: Share
-    quality_images: Count
-    seed: Seed
+    width: f.Count
+    layers: f.Count
+    steps: f.Count
+    learning_rate: f.Positive
+    average: f.Decay
+    severities: f.Interval
+    omitted: f.Share
+    redrawn: f.Share
 
 
-@dataclass(frozen=True, config=STRICT)
-class Selfsupervised:
+class Selfsupervised(f.Learning, Measured):
     """Training of mini-DINO."""
 
     architecture: str
     arguments: dict[str, object]
-    temperature: Positive
-    steps: Count
-    batch_size: Count
-    learning_rate: Positive
-    average: Decay
-    redrawn: Share
-    quality_images: Count
-    seed: Seed
+    temperature: f.Positive
+    steps: f.Count
+    redrawn: f.Share
 
 
-@dataclass(frozen=True, config=STRICT)
-class Oracle:
+class Oracle(f.Learning, Measured):
     """Training of the oracle, and the prompts on which it judges mini-SD."""
 
     architecture: str
     arguments: dict[str, object]
-    steps: Count
-    batch_size: Count
-    learning_rate: Positive
-    average: Decay
-    redrawn: Share
-    quality_images: Count
-    prompt_seeds: Count
-    sampling_steps: Steps
-    guidance: Guidance
-    seed: Seed
+    steps: f.Count
+    redrawn: f.Share
+    prompt_seeds: f.Count
+    sampling_steps: f.Steps
+    guidance: f.Guidance
 
 
-@dataclass(frozen=True, config=STRICT)
-class Fidelity:
+class Fidelity(f.Seeded):
     """Pictures that mini-SD is measured by, beside scenes of its training."""
 
-    per_caption: Annotated[Count, Field(ge=2)]
-    scenes: Count
-    severities: Annotated[list[Share], Field(min_length=2, max_length=2), AfterValidator(rising)]
-    steps: Steps
-    guidance: Guidance
-    seed: Seed
+    per_caption: f.Some
+    scenes: f.Count
+    severities: f.Interval
+    steps: f.Steps
+    guidance: f.Guidance
 
 
-@dataclass(frozen=True, config=STRICT)
-class Zoo:
+class Zoo(f.Learning, Measured):
     """Training of the classifiers: steps, timm architecture and its arguments by name."""
 
-    classifiers: Members
-    batch_size: Count
-    learning_rate: Positive
-    average: Decay
-    quality_images: Count
-    seed: Seed
+    classifiers: f.Members
 
 
-@dataclass(frozen=True, config=STRICT)
-class Augmentation:
+class Augmentation(f.Learning, Measured):
     """DeiT's recipe: strong augmentation for the same networks."""
 
-    classifiers: Members
+    classifiers: f.Members
     policy: str
-    erasing: Share
-    mixup: Annotated[Number, Field(ge=0, le=10)]
-    cutmix: Annotated[Number, Field(ge=0, le=10)]
-    mixed: Share
-    smoothing: Decay
-    batch_size: Count
-    learning_rate: Positive
-    weight_decay: Annotated[Number, Field(ge=0, le=10)]
-    average: Decay
-    quality_images: Count
-    seed: Seed
+    erasing: f.Share
+    mixup: Amount
+    cutmix: Amount
+    mixed: f.Share
+    smoothing: f.Decay
+    weight_decay: Amount
 
 
-@dataclass(frozen=True, config=STRICT)
-class Pretraining:
+class Pretraining(f.Learning, Measured):
     """One network with different pasts: objectives by name, classifiers with objective and adaptation, and the adaptations."""
 
     network: dict[str, object]
-    objectives: Members
-    classifiers: Members
-    finetuned: dict[str, Positive]
-    probe: dict[str, Positive]
-    batch_size: Count
-    learning_rate: Positive
-    average: Decay
-    quality_images: Count
-    seed: Seed
+    objectives: f.Members
+    classifiers: f.Members
+    finetuned: dict[str, f.Positive]
+    probe: dict[str, f.Positive]
 
 
 RECIPES = (Autoencoder, Diffusion, Redrawing, Contrastive, Selfsupervised, Oracle, Fidelity, Zoo, Augmentation, Pretraining)
