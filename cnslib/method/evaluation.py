@@ -242,7 +242,7 @@ def shard_digests(shards: dict[Path, list[tuple]]) -> list[list]:
 
 def inputs(name: str, contents: list, *, labels: list[str], settings: Evaluation) -> list:
     """What one classifier's table is made from; other classifiers are no part of it."""
-    files = classifiers.source_digest(settings.classifiers[name])
+    files = classifiers.digest(settings.classifiers[name])
     return [name, files, contents, labels, settings.batch_size, settings.preprocessing]
 
 

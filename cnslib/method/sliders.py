@@ -198,7 +198,7 @@ def train(
         entries |= {key: json.dumps(value) for key, value in plain.items()}
         if made.released:
             weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
-            kohya.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=entries)
+            adapters.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=entries)
         else:
             adapters.save(pipe, unit.path, entries)
     unit.finish()

@@ -12,14 +12,16 @@ from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 from peft import LoraConfig
 from peft.tuners.lora import LoraLayer
 from peft.utils import get_peft_model_state_dict
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from cnslib.core import units
 from cnslib.core.names import demand, identifier
-from cnslib.models.weights import match
+from cnslib.core.sources import named
+from cnslib.models import weights
 
 NAME = "slider"
+CONFIG = "lora_adapter_metadata"  # the header entry that holds rank and alpha
 # Everything but cross-attention, as in the released code: self-attention, residual blocks, down- and upsampling.
 TARGETS = (
     r".*attn1\.(to_q|to_k|to_v|to_out\.0)"
@@ -94,12 +96,23 @@ def spread(factors: Tensor, output: Tensor) -> Tensor:
 
 def save(pipe: StableDiffusionPipeline, path: Path, entries: dict[str, str]) -> None:
     """Writes the adapter in half precision as `pipe.load_lora_weights` reads it: rank, alpha and further header entries included."""
-    weights = {key: value.half() for key, value in get_peft_model_state_dict(pipe.unet, adapter_name=NAME).items()}
-    config = pipe.unet.peft_config[NAME].to_dict()
+    factors = {key: value.half() for key, value in get_peft_model_state_dict(pipe.unet, adapter_name=NAME).items()}
+    units.write_recorded(path, packed(factors, pipe.unet.peft_config[NAME], entries))
+
+
+def write(path: Path, factors: dict[str, Tensor], *, rank: int, alpha: float, entries: dict[str, str]) -> None:
+    """Writes factors by `<module>.lora_A.weight` and `.lora_B.weight` as `save` does, but in the types they have and without a record."""
+    config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=TARGETS)  # type: ignore[arg-type]
+    units.write_bytes(path, packed(factors, config, entries))
+
+
+def packed(factors: dict[str, Tensor], config: LoraConfig, entries: dict[str, str]) -> bytes:
+    """The bytes of an adapter file."""
+    plain = {key: value.detach().cpu().contiguous() for key, value in factors.items()}
     with tempfile.TemporaryDirectory() as folder:
-        pipe.save_lora_weights(folder, weights, weight_name=path.name, unet_lora_adapter_metadata=config)
-        data = (Path(folder) / path.name).read_bytes()
-    units.write_recorded(path, with_header(data, entries))
+        how = {"weight_name": "slider.safetensors", "unet_lora_adapter_metadata": config.to_dict()}
+        StableDiffusionPipeline.save_lora_weights(folder, plain, **how)
+        return with_header((Path(folder) / "slider.safetensors").read_bytes(), entries)
 
 
 def with_header(data: bytes, entries: dict[str, str]) -> bytes:
@@ -123,13 +136,8 @@ def file_digest(path: Path) -> str:
 
 def header(path: Path) -> dict[str, str]:
     """The header entries of an adapter file. FileNotFoundError or ValueError name a missing or truncated file."""
-    if not path.exists():
-        raise FileNotFoundError(f"slider {path} does not exist; the sliders step makes it")
-    try:
-        with safe_open(path, "pt") as file:
-            return file.metadata() or {}
-    except SafetensorError as error:
-        raise ValueError(f"slider {path} is not a complete safetensors file ({error})") from error
+    with named("slider, which the sliders step makes"):
+        return weights.header(path)
 
 
 @contextlib.contextmanager
@@ -148,13 +156,11 @@ def loaded(pipe: StableDiffusionPipeline, path: Path) -> Iterator[None]:
 
 def require_complete(unet: UNet2DConditionModel, path: Path) -> None:
     """Raises ValueError unless the file holds both factors, of fitting shapes, of each module to adapt and nothing else."""
-    rank = int(json.loads(header(path).get("lora_adapter_metadata", "{}")).get("unet.r", 0))
-    expected = factor_shapes(unet, rank)
+    rank = int(json.loads(header(path).get(CONFIG, "{}")).get("unet.r", 0))
     with safe_open(path, "pt") as file:
         found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118, the file is no mapping
-    met = match(found, expected)
-    if not met.complete:
-        raise ValueError(f"slider {path} does not fit this UNet: {met}; accepted: both factors of each module to adapt, and nothing else")
+    accepted = "both factors of each module to adapt, and nothing else"
+    weights.require_same(found, factor_shapes(unet, rank), f"slider {path} does not fit this UNet", accepted)
 
 
 def factor_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:

@@ -25,7 +25,11 @@ from cnslib.models import efficientnet_lite, encoders, registry
 from cnslib.models.weights import refuse_code
 
 PROMPT = "a picture of a {label}"  # of zero-shot classifiers
-CLIP_CONFIG = "open_clip_config.json"
+HUGGING_FACE = "transformers:"
+ACCEPTED = (
+    "a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>, "
+    f"{efficientnet_lite.ACCEPTED}"
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Classifier:
     network: Callable[[Tensor], Tensor]
     transform: Callable[[Image.Image], Tensor]
     settings: dict[str, Any]  # of the transform
-    parameters: int  # weights that act when an image is classified
+    parameters: int  # trained values that act when an image is classified; running statistics are none
     device: str
     chosen: str = "model"  # whose preprocessing that is: "model" or "paper"
 
@@ -67,69 +71,46 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     """
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
-    network, transform, settings, size = reader(source)(key, source, labels, device)
+    network, transform, settings = read(key, source, labels, device)
     if preprocessing == "paper":
         settings = paper_settings(settings["input_size"])
         transform = create_transform(**settings)
-    return Classifier(name, source, list(labels), network, transform, settings, size, device, preprocessing)
+    return Classifier(name, source, list(labels), network, transform, settings, size(network), device, preprocessing)
 
 
-def reader(source: str) -> Callable:
-    """What reads such a source."""
+def read(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Module, Callable, dict[str, Any]]:
+    """A classifier's network, its transform, and the transform's settings."""
+    if is_open_clip(source):
+        return zero_shot(key, source, labels, device)
     if source.startswith(registry.PREFIX):
-        return published
-    return zero_shot if is_open_clip(source) else supervised
-
-
-def source_digest(source: str) -> str:
-    """A digest of a classifier: of its files, or of its name where they are not at a path."""
-    return registry.source_digest(source) if source.startswith(registry.PREFIX) else encoders.source_digest(source)
+        accepted = f"ImageNet's 1000 names, published/imagenet1000.json: {source} answers with these"
+        demand(labels == list(imagenet.labels()), f"{key}, names in base.labels", len(labels), accepted)
+        model, settings = registry.build(source, key=key)
+        return model.to(device), create_transform(**settings), settings
+    model, transform = encoders.timm_model(key, source, device)
+    if model.num_classes != len(labels):
+        raise ValueError(f"{key}: {source} has {model.num_classes} outputs, labels name {len(labels)}; accepted: as many outputs as labels")
+    return model, transform, resolve_data_config({}, model=model)
 
 
 def is_open_clip(source: str) -> bool:
     """Whether a source names an open_clip model or is the directory of one."""
-    return source.startswith("open_clip:") or (paths.resolve(source) / CLIP_CONFIG).exists()
+    return source.startswith(encoders.OPEN_CLIP) or (paths.resolve(source) / encoders.CLIP_FILES[0]).exists()
 
 
-def supervised(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
-    """A timm classifier: its network, transform, the transform's settings and the number of weights."""
-    model, _ = encoders.timm_model(key, source, device)
-    if model.num_classes != len(labels):
-        raise ValueError(f"{key}: {source} has {model.num_classes} outputs, labels name {len(labels)}; accepted: as many outputs as labels")
-    settings = resolve_data_config({}, model=model)
-    return model, create_transform(**settings), settings, weights(model)
-
-
-def published(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
-    """One of the paper's 43 classifiers of ImageNet, as `supervised`."""
-    if labels != list(imagenet.labels()):
-        accepted = "ImageNet's 1000 names, published/imagenet1000.json"
-        raise ValueError(f"{key}: {source} answers with ImageNet's classes, base.labels names {len(labels)} others; accepted: {accepted}")
-    model, settings = registry.build(source, key=key)
-    return model.to(device), create_transform(**settings), settings, weights(model)
-
-
-def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[Callable, Callable, dict[str, Any], int]:
-    """An open_clip model as a classifier (Radford et al. 2021): scaled cosine of the image with one prompt per label.
-
-    Its weights are those of the image tower and the labels' text features, which play the head; the text tower is done by then.
-    """
+def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Module, Callable, dict[str, Any]]:
+    """An open_clip model as a classifier, with one prompt per label."""
     with sources.named(key):
         clip = encoders.Clip(source, device=device)
         texts = clip.text_features([PROMPT.format(label=label) for label in labels]).to(device)
     settings = dict(clip.model.visual.preprocess_cfg)
-    size = settings.pop("size")
-    settings["input_size"] = (3, *((size, size) if isinstance(size, int) else size))
-
-    def network(pixels: Tensor) -> Tensor:
-        features = nn.functional.normalize(clip.model.encode_image(pixels), dim=1)
-        return clip.model.logit_scale.exp() * features @ texts.T
-
-    return network, clip.transform, settings, weights(clip.model.visual) + texts.numel()
+    side = settings.pop("size")
+    settings["input_size"] = (3, *((side, side) if isinstance(side, int) else side))
+    return encoders.ZeroShot(clip, texts.T).eval(), clip.transform, settings
 
 
-def weights(model: nn.Module) -> int:
-    """Number of trained values of a module; running statistics are none."""
+def size(model: nn.Module) -> int:
+    """Number of trained values of a module."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -141,13 +122,6 @@ def paper_settings(input_size: tuple[int, int, int]) -> dict[str, Any]:
     crop = 224 / 256 if input_size[-1] <= 224 else 1.0
     statistics = {"mean": IMAGENET_DEFAULT_MEAN, "std": IMAGENET_DEFAULT_STD}
     return {"input_size": tuple(input_size), "interpolation": "bicubic", "crop_pct": crop, "crop_mode": "center", **statistics}
-
-
-HUGGING_FACE = "transformers:"
-ACCEPTED = (
-    "a torch module, a timm or open_clip directory, timm:<name>, open_clip:<name>/<tag>, transformers:<directory or id>, "
-    f"{efficientnet_lite.ACCEPTED}"
-)
 
 
 def own_classifier(
@@ -163,28 +137,26 @@ def own_classifier(
     `transform` turns a picture into the module's input; timm modules bring their own. Weights are frozen. Raises ValueError for a
     module without a transform, a transform beside a name, outputs that do not fit the labels, and logits that are no numbers.
     """
-    if isinstance(model, str):
-        demand(transform is None, "transform", transform, f"none beside the name {model!r}: a named model has its own")
-        found = named(model, name, labels, device)
-    elif isinstance(model, nn.Module):
+    demand(isinstance(model, (str, nn.Module)), "model", model, ACCEPTED)
+    demand(isinstance(model, nn.Module) or transform is None, "transform", transform, f"none beside the name {model!r}, which has its own")
+    if isinstance(model, str) and model.startswith(efficientnet_lite.PREFIX):
+        model = efficientnet_lite.network(model)
+    if isinstance(model, nn.Module):
         found = module(model, name, labels, transform, device)
+    elif model.startswith(HUGGING_FACE):
+        found = hugging_face(model, name, labels, device)
     else:
-        raise ValueError(f"model: {model!r} is not accepted; accepted: {ACCEPTED}")
-    require_logits(found)
+        found = load(name, model, labels, device)
+    logits, wanted = found.logits(np.full((1, 64, 64, 3), 128, np.uint8)), (1, len(labels))
+    if tuple(logits.shape) != wanted:
+        raise ValueError(f"{name}: outputs of shape {tuple(logits.shape)} for one picture; accepted: {wanted}, one per label")
+    if not torch.isfinite(logits).all():
+        raise ValueError(f"{name}: outputs {logits.flatten()[:3].tolist()} are not finite; accepted: logits")
     return found
 
 
-def named(source: str, name: str, labels: list[str], device: str) -> Classifier:
-    """A classifier by the name of its source."""
-    if source.startswith(efficientnet_lite.PREFIX):
-        return module(efficientnet_lite.network(source), name, labels, None, device)
-    if source.startswith(HUGGING_FACE):
-        return hugging_face(source, name, labels, device)
-    return load(name, source, labels, device)
-
-
 def digest(source: str) -> str:
-    """A digest of a named model: of its weights where they lie on this machine, else of its name; of the registry also how it is built."""
+    """A digest of a named model: of its files where they lie on this machine, else of its name; of the registry also how it is built."""
     if source.startswith(efficientnet_lite.PREFIX):
         return units.file_digest(efficientnet_lite.weights_file(source.removeprefix(efficientnet_lite.PREFIX)))
     if source.startswith(registry.PREFIX):
@@ -201,7 +173,7 @@ def module(model: nn.Module, name: str, labels: list[str], transform: Callable |
         settings = resolve_data_config({}, model=model)
         transform = create_transform(**settings)
     frozen = model.to(device).eval().requires_grad_(False)
-    return Classifier(name, type(model).__name__, list(labels), frozen, transform, settings, weights(model), device)
+    return Classifier(name, type(model).__name__, list(labels), frozen, transform, settings, size(model), device)
 
 
 def hugging_face(source: str, name: str, labels: list[str], device: str) -> Classifier:
@@ -214,29 +186,17 @@ def hugging_face(source: str, name: str, labels: list[str], device: str) -> Clas
         model = AutoModelForImageClassification.from_pretrained(place, use_safetensors=True, trust_remote_code=False)  # the user names it  # nosec B615
         processor = AutoImageProcessor.from_pretrained(place, use_fast=False, trust_remote_code=False)  # nosec B615
     frozen = model.to(device).eval().requires_grad_(False)
-
-    def transform(image: Image.Image) -> Tensor:
-        return processor(image, return_tensors="pt")["pixel_values"][0]
-
-    def network(pixels: Tensor) -> Tensor:
-        return frozen(pixels).logits
-
     settings = {key: value for key, value in processor.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
-    return Classifier(name, source, list(labels), network, transform, settings, weights(model), device)
-
-
-def require_logits(classifier: Classifier) -> None:
-    """Raises ValueError, naming the classifier, unless it answers a grey picture with one number per label."""
-    grey = torch.full((1, 64, 64, 3), 128, dtype=torch.uint8).numpy()
-    logits = classifier.logits(grey)
-    wanted = (1, len(classifier.labels))
-    if tuple(logits.shape) != wanted:
-        raise ValueError(f"{classifier.name}: outputs of shape {tuple(logits.shape)} for one picture; accepted: {wanted}, one per label")
-    if not torch.isfinite(logits).all():
-        raise ValueError(f"{classifier.name}: outputs {logits.flatten()[:3].tolist()} are not finite; accepted: logits")
-
-
-BATCH = 64
+    return Classifier(
+        name,
+        source,
+        list(labels),
+        lambda pixels: frozen(pixels).logits,
+        lambda image: processor(image, return_tensors="pt")["pixel_values"][0],
+        settings,
+        size(model),
+        device,
+    )
 
 
 def load_oracle(source: str, *, labels: list[str], device: str = "cpu") -> encoders.Oracle:
@@ -251,9 +211,9 @@ class Trusted:
 
     def __init__(self, source: str, *, labels: list[str], device: str):
         self.classifier = load("oracle", source, labels, device)
-        self.labels, self.device, self.digest = labels, device, source_digest(source)
+        self.labels, self.device, self.digest = labels, device, digest(source)
 
     def class_probability(self, images: UInt8[np.ndarray, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
         """Probability of each label, in the order of `labels`."""
-        parts = [self.classifier.logits(images[start : start + BATCH]) for start in range(0, len(images), BATCH)]
-        return torch.cat(parts).softmax(dim=1)
+        starts = range(0, len(images), encoders.BATCH)
+        return torch.cat([self.classifier.logits(images[start : start + encoders.BATCH]) for start in starts]).softmax(dim=1)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import timm
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from cnslib.core import units
 from cnslib.core.names import demand
+from cnslib.core.sources import require_downloaded
+from cnslib.models.weights import read_weights
 
 PREFIX = "lite:"
 WEIGHTS = {  # sha256 of the packages' files
@@ -30,9 +31,12 @@ def network(source: str) -> nn.Module:
     Raises ValueError for another name or other weights than expected, FileNotFoundError where the package is not installed.
     """
     size = source.removeprefix(PREFIX)
-    file = weights_file(size)
+    state = read_weights(weights_file(size))
     model = timm.create_model(f"tf_efficientnet_lite{size}", pretrained_cfg_overlay=STATISTICS)
-    model.load_state_dict(renamed(torch.load(file, weights_only=True), model.state_dict()))
+    wanted = model.state_dict()
+    fitting = [name.rsplit(".")[-1] == place.rsplit(".")[-1] for name, place in zip(state, wanted, strict=False)]
+    demand(len(state) == len(wanted) and all(fitting), f"{source}, tensors of the package", len(state), f"{len(wanted)}, in timm's order")
+    model.load_state_dict(dict(zip(wanted, state.values(), strict=True)))  # which compares the shapes
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # half the time on a CPU
 
 
@@ -44,16 +48,5 @@ def weights_file(size: str) -> Path:
     if found is None or not found.submodule_search_locations:
         raise FileNotFoundError(f"{PREFIX}{size}: the package {package.replace('_', '-')} is not installed; `make env` installs it")
     (path,) = Path(found.submodule_search_locations[0], "models").glob("*.pth")
-    if units.file_digest(path) != WEIGHTS[size]:
-        raise ValueError(f"{path} has sha256 {units.file_digest(path)}, expected {WEIGHTS[size]}")
+    require_downloaded(path, sha256=WEIGHTS[size])
     return path
-
-
-def renamed(weights: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights under the names of `wanted`, place by place. ValueError names the first tensor that does not fit its place."""
-    if len(weights) != len(wanted):
-        raise ValueError(f"{len(weights)} tensors for {len(wanted)} places; accepted: the weights of an EfficientNet-Lite")
-    for (name, tensor), (place, other) in zip(weights.items(), wanted.items(), strict=True):
-        if tensor.shape != other.shape or name.rsplit(".")[-1] != place.rsplit(".")[-1]:
-            raise ValueError(f"{name} {tuple(tensor.shape)} does not fit {place} {tuple(other.shape)}")
-    return dict(zip(wanted, weights.values(), strict=True))

@@ -14,13 +14,12 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from PIL import Image
-from safetensors import SafetensorError, safe_open
 from timm.data import create_transform, resolve_data_config
-from torch import Tensor
+from torch import Tensor, nn
 
 from cnslib.core import paths, units
-from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.core.sources import document, require_recorded
+from cnslib.core.names import SHIFTS, demand
+from cnslib.core.sources import document, named, require_recorded
 from cnslib.models import networks, weights  # noqa: F401  (networks: registers alexnet_64, mixer_64 and vit_64 with timm)
 
 BATCH = 64  # images per forward pass
@@ -60,6 +59,22 @@ class Clip:
         return F.normalize(self.model.encode_text(tokens.to(self.device)).float().cpu(), dim=1)
 
 
+class ZeroShot(nn.Module):
+    """CLIP as a classifier (Radford et al. 2021): scaled cosine of the image with one text feature per class, `texts` [features, classes].
+
+    Its weights are those of the image tower and the texts, which play the head.
+    """
+
+    def __init__(self, clip: Clip, texts: Float[Tensor, "features classes"]):
+        super().__init__()
+        self.visual, self.texts = clip.model.visual, nn.Parameter(texts, requires_grad=False)
+        self.scale = clip.model.logit_scale.exp().item()
+
+    def forward(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch classes"]:
+        """Class scores of normalised images."""
+        return self.scale * F.normalize(self.visual(image), dim=1) @ self.texts
+
+
 class ImageEncoder:
     """Features of a timm model without its head, each of length 1; for a ViT the class token (DINOv2 in the paper).
 
@@ -87,9 +102,8 @@ class Oracle:
         self.model, self.transform = timm_model("oracle", source, device)
         self.labels, self.device, self.digest = labels, device, source_digest(source)
         self.model.to(memory_format=FORMAT)
-        expected = len(labels) + len(SHIFTS) + 2
-        if self.model.num_classes != expected:
-            raise ValueError(f"oracle: {source} has {self.model.num_classes} outputs; accepted: {expected}, for {len(labels)} labels")
+        outputs, expected = int(self.model.num_classes), len(labels) + len(SHIFTS) + 2
+        demand(outputs == expected, f"oracle, outputs of {source}", outputs, f"{expected}, for {len(labels)} labels")
 
     def parts(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of class, shift and severity."""
@@ -99,14 +113,6 @@ class Oracle:
     def class_probability(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
         """Probability of each label, in the order of `labels`."""
         return self.parts(images)[0].softmax(dim=1)
-
-    def shift(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> list[str]:
-        """The most probable shift of each image, or "unshifted"."""
-        return [(*SHIFTS, UNSHIFTED)[i] for i in self.parts(images)[1].argmax(dim=1)]
-
-    def severity(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch"]:
-        """Severity in [0, 1]."""
-        return self.parts(images)[2][:, 0].sigmoid()
 
 
 def read_labels(path: str) -> list[str]:
@@ -141,19 +147,17 @@ def batched(
 
 def clip_name(source: str) -> tuple[str, str | None]:
     """What open_clip calls a model: a checked local directory, or a name with the tag of its weights."""
-    if source.startswith(OPEN_CLIP):
-        name, tag = library_name("clip", source)
-        if not tag:
-            raise ValueError(f"clip: {source!r} names no weights; accepted: {OPEN_CLIP}<name>/<tag>")
-        return name, tag
-    return f"local-dir:{checked('clip', source, CLIP_FILES)}", None
+    if not source.startswith(OPEN_CLIP):
+        return f"local-dir:{checked('clip', source, CLIP_FILES)}", None
+    name, tag = library_name("clip", source)
+    demand(bool(tag), "clip, weights of the model", source, f"{OPEN_CLIP}<name>/<tag>")
+    return name, tag
 
 
 def library_name(key: str, source: str) -> tuple[str, str]:
     """Name and tag in "open_clip:<name>/<tag>". ValueError for a place in the name, which open_clip would read unchecked."""
     name, _, tag = source.removeprefix(OPEN_CLIP).partition("/")
-    if ":" in name:
-        raise ValueError(f"{key}: {source!r} names a place, {name!r}; accepted: {OPEN_CLIP}<name>/<tag>, or a directory by its path")
+    demand(":" not in name, f"{key}, model in {source}", name, f"{OPEN_CLIP}<name>/<tag>, or a directory by its path")
     return name, tag
 
 
@@ -163,10 +167,9 @@ def tokenizer(name: str) -> Callable:
     return open_clip.get_tokenizer(name, **({"trust_remote_code": False} if text.get("hf_tokenizer_name") else {}))
 
 
-def timm_model(key: str, source: str, device: str) -> tuple[torch.nn.Module, Callable]:
+def timm_model(key: str, source: str, device: str) -> tuple[nn.Module, Callable]:
     """A frozen timm model and its preprocessing, from a directory or "timm:<name>"; errors name the parameter `key`."""
-    named = source.startswith("timm:")
-    name = source.removeprefix("timm:") if named else f"local-dir:{checked(key, source, TIMM_FILES)}"
+    name = source.removeprefix("timm:") if source.startswith("timm:") else f"local-dir:{checked(key, source, TIMM_FILES)}"
     with named_errors(key, source, "a directory of a timm model, or timm:<name>"):
         model = timm.create_model(name, pretrained=True).to(device)
     transform = create_transform(**resolve_data_config({}, model=model))
@@ -176,18 +179,14 @@ def timm_model(key: str, source: str, device: str) -> tuple[torch.nn.Module, Cal
 def checked(key: str, source: str, files: tuple[str, ...]) -> Path:
     """The absolute path of a model directory, after a look at its files: the last one holds the weights."""
     folder = paths.resolve(source)
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{key}: directory {folder} does not exist; accepted: a folder with {' and '.join(files)}")
-    for file in files:
-        if not (folder / file).exists():
-            raise FileNotFoundError(f"{key}: {folder / file} does not exist; accepted: a folder with {' and '.join(files)}")
+    for path in (folder, *(folder / file for file in files)):
+        if not path.exists():
+            raise FileNotFoundError(f"{key}: {path} does not exist; accepted: a folder with {' and '.join(files)}")
     require_recorded(folder, key=key)
     weights.refuse_code(folder, key=key)
-    try:
-        with safe_open(folder / files[-1], "pt"):
-            return folder
-    except SafetensorError as error:
-        raise ValueError(f"{key}: {folder / files[-1]} is not a complete safetensors file ({error})") from error
+    with named(key):
+        weights.header(folder / files[-1])
+    return folder
 
 
 @contextlib.contextmanager

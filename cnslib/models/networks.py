@@ -18,21 +18,11 @@ from torch import Tensor, nn
 
 from cnslib.core.names import demand
 
-CONFIG = {
-    "input_size": (3, 64, 64),
-    "num_classes": 10,
-    "classifier": "head",
-    "mean": (0.5, 0.5, 0.5),
-    "std": (0.25, 0.25, 0.25),
-    "interpolation": "bicubic",
-    "crop_pct": 1.0,
-}
+CONFIG = {"input_size": (3, 64, 64), "num_classes": 10, "classifier": "head", "mean": (0.5,) * 3, "std": (0.25,) * 3}
+CONFIG |= {"interpolation": "bicubic", "crop_pct": 1.0}
+FIRST = {"alexnet_64": "features.0", "mixer_64": "stem.proj", "vit_64": "patch_embed.proj"}
 default_cfgs = generate_default_cfgs(  # the names under which timm looks them up
-    {
-        "alexnet_64.untrained": CONFIG | {"first_conv": "features.0"},
-        "mixer_64.untrained": CONFIG | {"first_conv": "stem.proj"},
-        "vit_64.untrained": CONFIG | {"first_conv": "patch_embed.proj"},
-    }
+    {f"{name}.untrained": CONFIG | {"first_conv": first} for name, first in FIRST.items()}
 )
 
 

@@ -3,15 +3,15 @@
 import difflib
 import importlib
 import importlib.util
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import open_clip
 import pandas as pd
-import pandera.pandas as pa
 import timm
 import torch
 import torchvision
@@ -19,9 +19,9 @@ from jaxtyping import Float
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, OPENAI_CLIP_MEAN, OPENAI_CLIP_STD
 from torch import Tensor, nn
 
-from cnslib.core import paths, recipes, sources, tables, units
+from cnslib.core import paths, recipes, sources, units
 from cnslib.core.names import demand
-from cnslib.models import checkpoints, encoders
+from cnslib.models import encoders, weights
 
 REGISTRY = "classifiers43.csv"
 PREFIX = "registry:"  # of a source that names a row
@@ -32,67 +32,22 @@ STATISTICS = {  # mean and standard deviation of the pixels
     "clip": (OPENAI_CLIP_MEAN, OPENAI_CLIP_STD),
     "half": (HALF, HALF),
 }
-KINDS = ("timm", "open_clip", "linear_head", "checkpoint", "vmamba", "torchvision")
-SHARE = pa.Column(float, pa.Check.in_range(0, 1), nullable=True)
-RATIO = pa.Column(float, pa.Check.gt(0))
-registry = tables.schema(
-    ["model"],
-    {
-        "model": pa.Column(str),
-        "kind": pa.Column(str, pa.Check.isin(KINDS)),
-        "architecture": pa.Column(str, pa.Check.str_length(min_value=1)),
-        "hub": pa.Column(str),
-        "file": pa.Column(str, pa.Check.str_length(min_value=1)),
-        "head": pa.Column(str),
-        "features": pa.Column(str, pa.Check.isin(["", "concatenated", "interleaved"])),
-        "pooling": pa.Column(str, pa.Check.isin(["", "avg", "token"])),
-        "sha256": pa.Column(str, pa.Check.str_matches(r"^([0-9a-f]{8,64})?$")),
-        "family": pa.Column(str, pa.Check.str_length(min_value=1)),
-        "axes": pa.Column(str),
-        "input_size": pa.Column("int64", pa.Check.isin([224, 336])),
-        "crop_pct": pa.Column(float, pa.Check.in_range(0.5, 1)),
-        "interpolation": pa.Column(str, pa.Check.isin(["bicubic", "bilinear"])),
-        "statistics": pa.Column(str, pa.Check.isin(list(STATISTICS))),
-        "table7_top1": SHARE,
-        "ce": RATIO,
-        "rce": RATIO,
-        "library_top1": SHARE,
-        "library_source": pa.Column(str),
-        "licence": pa.Column(str),
-        "note": pa.Column(str),
-        "source": pa.Column(str),
-    },
+
+
+FLOATS = ("crop_pct", "table7_top1", "ce", "rce", "library_top1")  # columns of the registry; the others but `input_size` are texts
+BUILDING = (  # the columns by which a model is built; the others say what is known about it
+    *("kind", "architecture", "hub", "file", "head", "features", "pooling", "sha256"),
+    *("input_size", "crop_pct", "interpolation", "statistics"),
 )
-NUMBERS = ["crop_pct", "table7_top1", "ce", "rce", "library_top1"]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One row of the registry. Accuracies are shares of IN/val: the paper's Table 7, and what the weights' makers publish."""
+class Entry(SimpleNamespace):
+    """One row of the registry, by its columns.
 
-    model: str
-    kind: str
-    architecture: str  # name in the library of its kind; of open_clip name/tag
-    hub: str  # repository of the weights, where there is one
-    file: str  # of the weights
-    head: str  # file of the linear head
-    features: str  # order of what the linear head sees
-    pooling: str  # of a checkpoint's vision transformer
-    sha256: str  # of `file`, or its first digits
-    family: str
-    axes: str
-    input_size: int
-    crop_pct: float
-    interpolation: str
-    statistics: str
-    table7_top1: float
-    ce: float
-    rce: float
-    library_top1: float
-    library_source: str
-    licence: str
-    note: str
-    source: str
+    `architecture` is a name in the library of its kind (of open_clip name/tag), `hub` the repository of the weights, `head` the file of a
+    linear head and `features` the order of what it sees, `sha256` the weights' or its first digits. Accuracies are shares of IN/val: the
+    paper's Table 7, and what the weights' makers publish.
+    """
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -102,14 +57,7 @@ class Entry:
         return {**size, "crop_pct": self.crop_pct, "crop_mode": "center", "mean": mean, "std": std}
 
 
-BUILDING = (  # the fields of a row by which a model is built; the others say what is known about it
-    *("kind", "architecture", "hub", "file", "head", "features", "pooling", "sha256"),
-    *("input_size", "crop_pct", "interpolation", "statistics"),
-)
-
-
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where the weights of a classifier are: a local file or directory, else a revision of its hub repository; and their digest."""
 
     local: str = ""
@@ -117,20 +65,12 @@ class Place:
     sha256: str = ""
 
 
-def read(path: Path = paths.PUBLISHED / REGISTRY) -> pd.DataFrame:
-    """The registry, by name. ValueError names the column and rows that break its schema, FileNotFoundError a missing file."""
-    if not path.exists():
-        raise FileNotFoundError(f"registry {path} does not exist; it is part of the repository")
-    texts = {name: str for name in registry.columns if name not in (*NUMBERS, "input_size")}
-    empty = {name: [""] for name in NUMBERS}
-    table = pd.read_csv(path, dtype={**texts, **dict.fromkeys(NUMBERS, float)}, keep_default_na=False, na_values=empty)
-    return tables.check(table, registry, str(path))
-
-
 @cache
 def entries() -> dict[str, Entry]:
     """Every row of the registry by name."""
-    return {row["model"]: Entry(**row) for row in read().to_dict("records")}
+    types = defaultdict(lambda: str, dict.fromkeys(FLOATS, float), input_size=int)
+    table = pd.read_csv(paths.PUBLISHED / REGISTRY, dtype=types, keep_default_na=False, na_values={name: [""] for name in FLOATS})
+    return {row["model"]: Entry(**row) for row in table.to_dict("records")}
 
 
 def entry(name: str) -> Entry:
@@ -157,36 +97,62 @@ def build(source: str, *, key: str) -> tuple[nn.Module, dict[str, Any]]:
     or other weights.
     """
     found, place = parse(source, key=key)
-    return BUILDERS[found.kind](found, place, key).eval().requires_grad_(False), found.settings
+    special = {"timm": from_timm, "open_clip": from_open_clip, "linear_head": from_linear_head}
+    return special.get(found.kind, from_checkpoint)(found, place, key).eval().requires_grad_(False), found.settings
 
 
 def source_digest(source: str) -> str:
     """What such a source names: its text, the files at its path, and how its row says that the model is built."""
     found, place = parse(source, key="classifier")
     row = {name: getattr(found, name) for name in BUILDING}
-    return units.digest(recipes.REGISTRY, source, files_digest(paths.resolve(place.local)) if place.local else "", row)
+    path = paths.resolve(place.local)  # an empty one is the whole repository
+    read = (units.directory_digest if path.is_dir() else units.file_digest) if place.local and path.exists() else lambda _: ""
+    return units.digest(recipes.REGISTRY, source, read(path), row)
 
 
-def files_digest(path: Path) -> str:
-    """A digest of a folder's files, or of one file; empty for what does not exist."""
-    return units.directory_digest(path) if path.is_dir() else units.file_digest(path) if path.is_file() else ""
-
-
-def pinned(found: Entry, place: Place, key: str, *, local: str) -> Path:
+def pinned(found: Entry, place: Place, key: str) -> Path:
     """The file of the weights."""
-    return sources.resolve(local, found.hub, place.revision, place.sha256 or found.sha256, key=key, file=found.file)
+    return sources.resolve(place.local, found.hub, place.revision, place.sha256 or found.sha256, key=key, file=found.file)
 
 
-def from_timm(found: Entry, place: Place, key: str) -> nn.Module:
-    """A timm model with the weights of its own release."""
-    return with_file(found.architecture, pinned(found, place, key, local=place.local), key)
-
-
-def with_file(architecture: str, path: Path, key: str, **arguments) -> nn.Module:
-    """A timm model from a file, which timm reads with weights_only and strictly; position embeddings are resampled to the input."""
+def from_timm(found: Entry, place: Place, key: str, **arguments: Any) -> nn.Module:
+    """A timm model with the weights of its own release, read strictly; position embeddings are resampled to the input."""
+    path = pinned(found, place, key)
     overlay = {"file": str(path), "custom_load": False}  # the augreg models' own loader reads nothing but numpy archives
-    with encoders.named_errors(key, str(path), f"weights of timm's {architecture}"):
-        return timm.create_model(architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
+    with encoders.named_errors(key, str(path), f"weights of timm's {found.architecture}"):
+        return timm.create_model(found.architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
+
+
+def from_checkpoint(found: Entry, place: Place, key: str) -> nn.Module:
+    """A fine-tuned vision transformer of MAE, MoCo v3 or DINO, AlexNet, or VMamba, if its authors' module can be imported."""
+    if found.kind == "vmamba":  # there is no package of it
+        accepted = "an environment with the module vmamba of github.com/MzeroMiko/VMamba and its CUDA kernel, or a list without it"
+        demand(importlib.util.find_spec("vmamba") is not None, f"{key}: {found.model} needs the module vmamba", None, accepted)
+        model = importlib.import_module("vmamba").vanilla_vmamba_base()
+    else:
+        with torch.device("meta"):
+            if found.kind == "torchvision":
+                model = torchvision.models.get_model(found.architecture, weights=None, num_classes=CLASSES)
+            else:
+                model = timm.create_model(found.architecture, num_classes=CLASSES, global_pool=found.pooling)
+    weights.load(model, pinned(found, place, key), key=key)
+    return model
+
+
+def from_open_clip(found: Entry, place: Place, key: str) -> nn.Module:
+    """A CLIP model as zero-shot classifier, with the 80 templates and 1,000 class names that open_clip carries."""
+    digests = {found.file: place.sha256 or found.sha256, encoders.CLIP_FILES[0]: ""}
+    folder = sources.resolve_folder(place.local, found.hub, place.revision, key=key, sha256=digests)
+    with encoders.named_errors(key, str(folder), "a directory of an open_clip model"):
+        return zero_shot(encoders.Clip(str(folder)), open_clip.IMAGENET_CLASSNAMES)
+
+
+def zero_shot(clip: encoders.Clip, names: Sequence[str]) -> encoders.ZeroShot:
+    """CLIP with the mean text feature of each class's templates."""
+    templates = open_clip.OPENAI_IMAGENET_TEMPLATES
+    with torch.no_grad():
+        texts = open_clip.build_zero_shot_classifier(clip.model, clip.tokenizer, names, templates, device=clip.device)
+    return encoders.ZeroShot(clip, texts)
 
 
 def from_linear_head(found: Entry, place: Place, key: str) -> nn.Module:
@@ -196,72 +162,44 @@ def from_linear_head(found: Entry, place: Place, key: str) -> nn.Module:
     """
     head = sources.resolve(place.local, key=key, file=found.head)
     beside = place.local if paths.resolve(place.local).is_dir() else ""
-    arguments = {"img_size": found.input_size, "num_classes": 0}
-    backbone = with_file(found.architecture, pinned(found, place, key, local=beside), key, **arguments)
-    network = checkpoints.probe(backbone, head, features=found.features, key=key)
+    backbone = from_timm(found, place._replace(local=beside), key, img_size=found.input_size, num_classes=0)
+    network = probe(backbone, head, features=found.features, key=key)
     demand(network.head.out_features == CLASSES, f"{key}, outputs of {head}", network.head.out_features, str(CLASSES))
     return network
 
 
-def from_checkpoint(found: Entry, place: Place, key: str) -> nn.Module:
-    """A vision transformer of timm with a fine-tuned checkpoint of MAE, MoCo v3 or DINO."""
-    path = pinned(found, place, key, local=place.local)
-    with torch.device("meta"):
-        model = timm.create_model(found.architecture, num_classes=CLASSES, global_pool=found.pooling)
-    checkpoints.load(model, path, key=key)
-    return model
+def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> "Probe":
+    """A backbone with the linear head of a file; its width says on how many blocks it stands.
+
+    Raises ValueError, naming the key, for a head that fits neither 1 nor 4 blocks of this backbone (1 where interleaved).
+    """
+    width, interleaved = int(backbone.embed_dim), features == "interleaved"  # type: ignore[arg-type]
+    with sources.named(key):
+        shape = weights.shapes(weights.renamed(path)).get("weight", (0, 0))
+    accepted = [2 * width] if interleaved else [2 * width, 5 * width]
+    demand(shape[-1] in accepted, f"{key}: {path}, shape of the linear head", shape, f"{' or '.join(map(str, accepted))} features")
+    head = nn.Linear(shape[1], shape[0], device="meta")
+    weights.load(head, path, key=key)
+    return Probe(backbone, head, blocks=shape[-1] // width - 1, interleaved=interleaved)
 
 
-def from_torchvision(found: Entry, place: Place, key: str) -> nn.Module:
-    """AlexNet."""
-    path = pinned(found, place, key, local=place.local)
-    with torch.device("meta"):
-        model = torchvision.models.get_model(found.architecture, weights=None, num_classes=CLASSES)
-    checkpoints.load(model, path, key=key)
-    return model
+class Probe(nn.Module):
+    """A vision transformer with a linear head on the class tokens of its last blocks and the last one's mean patch token.
 
+    Concatenated as DINOv2 releases it (hub/classifiers.py of its repository: 4 blocks, or 1), or interleaved as DINO does.
+    """
 
-def from_vmamba(found: Entry, place: Place, key: str) -> nn.Module:
-    """VMamba, if its authors' module can be imported: there is no package of it."""
-    if importlib.util.find_spec("vmamba") is None:
-        accepted = "an environment with the module vmamba of github.com/MzeroMiko/VMamba and its CUDA kernel, or a list without it"
-        raise ValueError(f"{key}: {found.model} needs the module vmamba, which cannot be imported; accepted: {accepted}")
-    model = importlib.import_module("vmamba").vanilla_vmamba_base()
-    checkpoints.load(model, pinned(found, place, key, local=place.local), key=key)
-    return model
-
-
-def from_open_clip(found: Entry, place: Place, key: str) -> nn.Module:
-    """A CLIP model as zero-shot classifier, with the 80 templates and 1,000 class names that open_clip carries."""
-    digests = {found.file: place.sha256 or found.sha256, encoders.CLIP_FILES[0]: ""}
-    folder = sources.resolve_folder(place.local, found.hub, place.revision, key=key, sha256=digests)
-    with encoders.named_errors(key, str(folder), "a directory of an open_clip model"):
-        clip = encoders.Clip(str(folder))
-    return ZeroShot(clip, open_clip.IMAGENET_CLASSNAMES)
-
-
-class ZeroShot(nn.Module):
-    """CLIP as a classifier (Radford et al. 2021): scaled cosine of the image with the mean text feature of the class's templates."""
-
-    def __init__(self, clip: encoders.Clip, names: Sequence[str]):
+    def __init__(self, backbone: nn.Module, head: nn.Linear, *, blocks: int, interleaved: bool):
         super().__init__()
-        with torch.no_grad():
-            texts = open_clip.build_zero_shot_classifier(
-                clip.model, clip.tokenizer, names, open_clip.OPENAI_IMAGENET_TEMPLATES, device=clip.device
-            )
-        self.visual, self.texts = clip.model.visual, nn.Parameter(texts)
-        self.scale = clip.model.logit_scale.exp().item()
+        self.backbone, self.head, self.blocks, self.interleaved = backbone, head, blocks, interleaved
+
+    def features(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch features"]:
+        """What the head sees."""
+        how: dict = {"indices": self.blocks, "return_prefix_tokens": True, "norm": True, "output_fmt": "NLC"}
+        found = self.backbone.forward_intermediates(image, intermediates_only=True, **how)  # type: ignore[operator]
+        parts = [prefix[:, 0] for _, prefix in found] + [found[-1][0].mean(dim=1)]
+        return torch.stack(parts, dim=-1 if self.interleaved else 1).flatten(1)
 
     def forward(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch classes"]:
         """Class scores of normalised images."""
-        return self.scale * nn.functional.normalize(self.visual(image), dim=1) @ self.texts
-
-
-BUILDERS: dict[str, Callable[[Entry, Place, str], nn.Module]] = {
-    "timm": from_timm,
-    "open_clip": from_open_clip,
-    "linear_head": from_linear_head,
-    "checkpoint": from_checkpoint,
-    "vmamba": from_vmamba,
-    "torchvision": from_torchvision,
-}
+        return self.head(self.features(image))

@@ -1,6 +1,5 @@
 """Text-to-image model at the edge of the library: loading a local pipeline, embedding prompts, latents in and images out."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,15 +7,14 @@ import torch
 from diffusers import DDIMScheduler, StableDiffusionPipeline
 from diffusers.utils import logging as diffusers_logging
 from jaxtyping import Float, UInt8
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from tqdm.auto import trange
 from transformers.utils import logging as transformers_logging
 
 from cnslib.core import units
-from cnslib.core.names import identifier, token
+from cnslib.core.names import demand, identifier, token
 from cnslib.core.settings.method import STRIDES
-from cnslib.core.sources import require_recorded
+from cnslib.core.sources import document, named, require_recorded
 from cnslib.models import weights
 
 CHUNK = 10  # prompts per pipeline call
@@ -49,77 +47,53 @@ def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
     """
     directory = Path(directory)
     require_recorded(directory, key="pipeline")
-    require_directory(directory)
-    require_readable(directory)
+    require_whole(directory)
     diffusers_logging.disable_progress_bar()
     transformers_logging.disable_progress_bar()
     pipe = StableDiffusionPipeline.from_pretrained(
         directory, dtype=torch.float32, safety_checker=None, use_safetensors=True, local_files_only=True
     )
-    require_scheduler(pipe, directory)
+    # The prediction type exists in this configuration alone: a wrong one gives no error later, only wrong images.
+    name, config = type(pipe.scheduler).__name__, pipe.scheduler.config
+    even = isinstance(pipe.scheduler, DDIMScheduler) and config.prediction_type in PREDICTIONS and config.timestep_spacing in STRIDES
+    accepted = f"DDIMScheduler, prediction_type {' or '.join(PREDICTIONS)}, timestep_spacing {' or '.join(STRIDES)}"
+    demand(even, f"pipeline: scheduler of {directory}", [name, config.prediction_type, config.timestep_spacing], accepted)
     for part in (pipe.unet, pipe.vae, pipe.text_encoder):
         part.requires_grad_(False).eval()
     pipe.set_progress_bar_config(disable=True)
     return pipe.to(device)
 
 
-def require_directory(directory: Path) -> None:
-    """Raises FileNotFoundError, naming the params key, unless a diffusers pipeline lies in the directory."""
-    wanted = "accepted: a local StableDiffusionPipeline directory, as save_pretrained writes it"
-    if not directory.is_dir():
-        raise FileNotFoundError(f"pipeline: directory {directory} does not exist; {wanted}")
-    index = directory / "model_index.json"
-    if not index.exists():
-        raise FileNotFoundError(f"pipeline: {directory} has no model_index.json; {wanted}")
-    require_libraries(index)
-    weights.refuse_code(directory, key="pipeline")
-    for part in [key for key, value in json.loads(index.read_text()).items() if isinstance(value, list) and value[0]]:
-        if not (directory / part).is_dir() and part not in ("safety_checker", "feature_extractor"):
-            raise FileNotFoundError(f"pipeline: {directory} has no folder {part}; {wanted}")
+def require_whole(directory: Path) -> None:
+    """Raises FileNotFoundError or ValueError, naming what is missing or truncated, unless a diffusers pipeline lies in the directory.
 
-
-def require_libraries(index: Path) -> None:
-    """Raises ValueError, naming the part, where a pipeline or a part of it is a class of the directory's own Python."""
-    for part, value in json.loads(index.read_text()).items():
-        if isinstance(value, list) and value[0] not in (None, *LIBRARIES):
-            raise ValueError(f"pipeline: {index} has {part}: {value}, Python of its makers; accepted: classes of {', '.join(LIBRARIES)}")
-
-
-def require_readable(directory: Path) -> None:
-    """Raises ValueError, naming the file, for a truncated safetensors file; FileNotFoundError for a model without one."""
-    for part in ("unet", "vae", "text_encoder"):
-        if not list((directory / part).glob("*.safetensors")):
-            raise FileNotFoundError(f"pipeline: {directory / part} has no .safetensors file; pickled weights are not accepted")
-    for path in sorted(directory.rglob("*.safetensors")):
-        try:
-            with safe_open(path, "pt"):
-                pass
-        except SafetensorError as error:
-            raise ValueError(f"pipeline: {path} is not a complete safetensors file ({error}); copy it again") from error
-
-
-def require_scheduler(pipe: StableDiffusionPipeline, directory: Path) -> None:
-    """Raises ValueError unless the scheduler is an evenly spaced DDIM of a known prediction type.
-
-    The prediction type exists in this configuration alone: a wrong one gives no error later, only wrong images.
+    ValueError also where a pipeline or a part of it is a class of the directory's own Python.
     """
-    found = type(pipe.scheduler).__name__, pipe.scheduler.config.prediction_type, pipe.scheduler.config.timestep_spacing
-    if not isinstance(pipe.scheduler, DDIMScheduler) or found[1] not in PREDICTIONS or found[2] not in STRIDES:
-        accepted = f"DDIMScheduler, prediction_type {' or '.join(PREDICTIONS)}, timestep_spacing {' or '.join(STRIDES)}"
-        raise ValueError(f"pipeline: scheduler of {directory} is {', '.join(map(str, found))}; accepted: {accepted}")
+    index, wanted = directory / "model_index.json", "accepted: a local StableDiffusionPipeline directory, as save_pretrained writes it"
+    if not index.exists():
+        raise FileNotFoundError(f"pipeline: {index} does not exist; {wanted}")
+    listed = {part: value for part, value in document(index, key="pipeline").items() if isinstance(value, list) and value[0]}
+    for part, value in listed.items():
+        if value[0] not in LIBRARIES:
+            raise ValueError(f"pipeline: {index} has {part}: {value}, Python of its makers; accepted: classes of {', '.join(LIBRARIES)}")
+    weights.refuse_code(directory, key="pipeline")
+    for part in (part for part in listed if part not in ("safety_checker", "feature_extractor")):
+        if not (directory / part).is_dir():
+            raise FileNotFoundError(f"pipeline: {directory} has no folder {part}; {wanted}")
+    for part in ("unet", "vae", "text_encoder"):
+        if not (files := list((directory / part).glob("*.safetensors"))):
+            raise FileNotFoundError(f"pipeline: {directory / part} has no .safetensors file; pickled weights are not accepted")
+        with named("pipeline"):
+            for path in files:
+                weights.header(path)
 
 
 def load_tokens(pipe: StableDiffusionPipeline, tokens: Path, classes: list[str]) -> None:
     """Adds the IN* tokens of the classes to the pipeline's vocabulary, from their textual-inversion files."""
     for name in classes:
         pipe.load_textual_inversion(tokens / f"{identifier(name)}.safetensors", use_safetensors=True, local_files_only=True)
-        require_token(pipe, token(name))
-
-
-def require_token(pipe: StableDiffusionPipeline, word: str) -> None:
-    """Raises ValueError unless a class token is one word of the tokenizer: an unknown one would be spelled out silently."""
-    if word not in pipe.tokenizer.get_vocab():
-        raise ValueError(f"class token {word!r} is not in the tokenizer; the inversion step defines it, load_tokens loads it")
+        known = token(name) in pipe.tokenizer.get_vocab()  # an unknown one would be spelled out silently
+        demand(known, f"{tokens / identifier(name)}.safetensors, tokens", None, f"{token(name)}, which the inversion step defines")
 
 
 @torch.no_grad()

@@ -34,7 +34,7 @@ from cnslib.core import paths, tables, units
 from cnslib.core.names import demand
 from cnslib.core.workers import one_thread
 from cnslib.method.evaluation import TOGETHER
-from cnslib.models import checkpoints, classifiers, efficientnet_lite, encoders, registry, weights
+from cnslib.models import classifiers, efficientnet_lite, encoders, registry, weights
 from cnslib.models.registry import CLASSES, Entry
 from cnslib.tools.rates import timed
 
@@ -186,7 +186,7 @@ def registered(entry: Entry, device: str, key: str) -> nn.Module:
         blocks = 1 if interleaved else 4  # under the heads that the registry names
         backbone = timm.create_model(entry.architecture, img_size=entry.input_size, num_classes=0)
         head = nn.Linear((blocks + 1) * int(backbone.embed_dim), CLASSES)  # type: ignore[arg-type]
-        return checkpoints.Probe(backbone, head, blocks=blocks, interleaved=interleaved)
+        return registry.Probe(backbone, head, blocks=blocks, interleaved=interleaved)
     arguments: dict[str, Any] = {"global_pool": entry.pooling, "num_classes": CLASSES} if entry.pooling else {}
     return timm.create_model(entry.architecture, **arguments)
 

@@ -1,23 +1,29 @@
-"""Classifiers: the saved model's own answers come back, preprocessing belongs to the model, what is wrong is named."""
+"""Encoders and classifiers: the saved model's own answers come back, preprocessing belongs to the model, what is wrong is named."""
 
 import copy
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+import skimage
+import timm
 import torch
 import torch.nn.functional as F
+from efficientnet_lite_pytorch import EfficientNet
 from PIL import Image
 from timm.models import save_for_hf
-from tiny_encoders import PREPROCESSING, write_clip, write_timm
+from tiny_encoders import PREPROCESSING, TEXTS, write_clip, write_timm
+from torch import nn
 
-from cnslib.models import classifiers, encoders
-from cnslib.models.networks import AlexNet
+from cnslib.core.names import SHIFTS
+from cnslib.data import imagenet
+from cnslib.models import classifiers, efficientnet_lite, encoders, networks
 from cnslib.world import zoo
 
 LABELS = ["sneaker", "ankle boot", "bag"]
+OUTPUTS = len(LABELS) + len(SHIFTS) + 2
 PICTURES = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
-BLANK = np.full((1, 40, 40, 3), 128, dtype=np.uint8)
 
 
 def inputs(pictures: np.ndarray) -> torch.Tensor:
@@ -27,40 +33,147 @@ def inputs(pictures: np.ndarray) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("classifiers")
+    return tmp_path_factory.mktemp("models")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def saved(folder):
-    return {"vit": write_timm(folder / "vit", outputs=3), "clip": write_clip(folder / "clip")}
+    return {
+        "clip": write_clip(folder / "clip"),
+        "plain-clip": write_clip(folder / "plain-clip", custom_text=False),
+        "dino": write_timm(folder / "dino", outputs=0),
+        "oracle": write_timm(folder / "oracle", outputs=OUTPUTS),
+        "vit": write_timm(folder / "vit", outputs=3),
+    }
 
 
 def load(folder, name: str, **options) -> classifiers.Classifier:
     return classifiers.load(name, str(folder / name), LABELS, **options)
 
 
-def test_a_timm_directory_gives_the_saved_models_logits(saved, folder):
+@pytest.mark.parametrize("name", ["clip", "plain-clip"])
+def test_clip_gives_the_saved_models_features(saved, folder, name):
+    clip = encoders.Clip(str(folder / name))
+    with torch.no_grad():
+        image = F.normalize(saved[name].encode_image(inputs(PICTURES)), dim=1)
+        text = F.normalize(saved[name].encode_text(clip.tokenizer(TEXTS)), dim=1)
+    assert torch.allclose(clip.image_features(PICTURES), image, atol=1e-5)
+    assert torch.allclose(clip.text_features(TEXTS), text, atol=1e-5)
+
+
+def test_clip_reads_texts_with_its_own_tokenizer_and_refuses_what_its_context_would_cut(folder):
+    clip = encoders.Clip(str(folder / "clip"))
+    own = json.loads((folder / "clip" / "tokenizer.json").read_text())["model"]["vocab"]
+    words = {number: word for word, number in own.items()}
+    ids = clip.tokenizer(["a picture of a bag"])[0]
+    assert [words[int(i)] for i in ids[:7]] == ["<|startoftext|>", "a</w>", "picture</w>", "of</w>", "a</w>", "bag</w>", "<|endoftext|>"]
+    with pytest.raises(ValueError, match="longer than the 24 tokens"):
+        clip.text_features(["a " * 23])
+    assert clip.text_features(["a " * 22]).shape == (1, 8)
+
+
+@pytest.mark.parametrize("name", ["dino", "oracle"])
+def test_image_features_are_the_saved_models_class_token_whatever_the_batch(saved, folder, name, monkeypatch):
+    with torch.no_grad():
+        token = saved[name].forward_features(inputs(PICTURES))[:, 0]
+    dino = encoders.ImageEncoder(str(folder / name))
+    assert torch.allclose(dino.features(PICTURES), F.normalize(token, dim=1), atol=1e-5)
+    monkeypatch.setattr(encoders, "BATCH", 2)
+    assert torch.allclose(dino.features(torch.from_numpy(PICTURES)), F.normalize(token, dim=1), atol=1e-5)
+
+
+def test_the_oracles_outputs_are_class_shift_and_severity_in_this_order(saved, folder):
+    oracle = encoders.Oracle(str(folder / "oracle"), labels=LABELS)
+    with torch.no_grad():
+        logits = saved["oracle"](inputs(PICTURES))
+    assert torch.allclose(oracle.class_probability(PICTURES), logits[:, :3].softmax(dim=1), atol=1e-5)
+    assert torch.allclose(torch.cat(oracle.parts(PICTURES), dim=1), logits, atol=1e-5)
+    assert [part.shape[1] for part in oracle.parts(PICTURES)] == [3, 15, 1]
+    with pytest.raises(ValueError, match=f"oracle, outputs of .*: {OUTPUTS} is not accepted; accepted: {OUTPUTS + 1}, for 4 labels"):
+        encoders.Oracle(str(folder / "oracle"), labels=[*LABELS, "coat"])
+
+
+def test_the_digest_is_that_of_the_files(folder, tmp_path):
+    write_timm(tmp_path / "twin", outputs=0)
+    write_timm(tmp_path / "other", outputs=0, seed=1)
+    digests = [encoders.ImageEncoder(str(path)).digest for path in (folder / "dino", tmp_path / "twin", tmp_path / "other")]
+    assert digests[0] == digests[1] != digests[2]
+
+
+LOADERS = {
+    "clip": (encoders.Clip, "open_clip_model.safetensors"),
+    "image_encoder": (encoders.ImageEncoder, "model.safetensors"),
+    "oracle": (lambda source: encoders.Oracle(source, labels=LABELS), "model.safetensors"),
+    "evaluation.classifiers.x": (lambda source: classifiers.load("x", source, LABELS), "model.safetensors"),
+    "evaluation.classifiers.y": (lambda source: classifiers.load("y", source, LABELS), "open_clip_model.safetensors"),
+}
+
+
+@pytest.mark.parametrize("key", LOADERS)
+def test_missing_directory_file_and_truncated_weights_are_named(tmp_path, key):
+    folder, (read, file) = tmp_path / "model", LOADERS[key]
+    with pytest.raises(FileNotFoundError, match=f"{key}: {folder} does not exist"):
+        read(str(folder))
+    write_clip(folder) if file.startswith("open_clip") else write_timm(folder, outputs=OUTPUTS)
+    data = (folder / file).read_bytes()
+    (folder / file).write_bytes(data[:-100])
+    with pytest.raises(ValueError, match=f"{key}: .*{folder / file} is not a complete safetensors file"):
+        read(str(folder))
+    (folder / file).rename(folder / "pytorch_model.bin")
+    with pytest.raises(FileNotFoundError, match=f"{key}: .*{folder / file} does not exist"):
+        read(str(folder))
+
+
+def test_weights_of_another_architecture_and_another_number_of_outputs_are_named(folder, tmp_path):
+    write_timm(tmp_path / "model", outputs=0)
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    config["model_args"]["depth"] = 2
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"image_encoder: .* cannot be loaded.*blocks\.1"):
+        encoders.ImageEncoder(str(tmp_path / "model"))
+    with pytest.raises(ValueError, match=r"evaluation\.classifiers\.vit: .* has 3 outputs, labels name 4"):
+        classifiers.load("vit", str(folder / "vit"), [*LABELS, "coat"])
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        (lambda: encoders.ImageEncoder("timm:no_such_model"), "image_encoder: timm:no_such_model cannot be loaded.*Unknown model"),
+        (lambda: encoders.Clip("open_clip:no-such-model/tag"), "clip: open_clip:no-such-model/tag cannot be loaded"),
+        (lambda: encoders.Clip("open_clip:ViT-B-16"), "clip, weights of the model: 'open_clip:ViT-B-16' is not accepted"),
+        (lambda: classifiers.load("far", "timm:no-such", LABELS), r"evaluation\.classifiers\.far: timm:no-such cannot be loaded"),
+        (
+            lambda: classifiers.load("x", "timm:resnet10t", LABELS, preprocessing="native"),
+            "'native' is not accepted; accepted: model, paper",
+        ),
+        (lambda: classifiers.own_classifier("lite:7", name="x", labels=LABELS), "lite:7.*accepted: lite:0, lite:1, lite:2"),
+    ],
+)
+def test_names_that_do_not_exist_are_refused(load, message):
+    with pytest.raises(ValueError, match=message):
+        load()
+
+
+def test_labels_are_a_list_of_distinct_names(tmp_path):
+    (tmp_path / "labels.json").write_text(json.dumps(LABELS))
+    assert encoders.read_labels(str(tmp_path / "labels.json")) == LABELS
+    for text in (json.dumps([*LABELS, "bag"]), "[1, 2]", '["bag"'):
+        (tmp_path / "labels.json").write_text(text)
+        with pytest.raises(ValueError, match=r"^labels: .*labels\.json"):
+            encoders.read_labels(str(tmp_path / "labels.json"))
+    with pytest.raises(FileNotFoundError, match=r"labels: .*none"):
+        encoders.read_labels(str(tmp_path / "none.json"))
+
+
+def test_a_timm_directory_gives_the_saved_models_logits_also_as_timm_itself_writes_it(saved, folder, tmp_path):
     with torch.no_grad():
         expected = saved["vit"](inputs(PICTURES))
     assert torch.allclose(load(folder, "vit").logits(PICTURES), expected, atol=1e-5)
-
-
-def test_a_directory_written_by_timm_itself_is_read(saved, folder, tmp_path):
     model = copy.deepcopy(saved["vit"])
     model.pretrained_cfg |= {**PREPROCESSING, "input_size": (3, 32, 32), "crop_pct": 1.0}
     arguments = json.loads((folder / "vit" / "config.json").read_text())["model_args"]
     save_for_hf(model, tmp_path / "own", model_args=arguments, safe_serialization=True)
     assert torch.equal(load(tmp_path, "own").logits(PICTURES), load(folder, "vit").logits(PICTURES))
-
-
-def test_the_projects_alexnet_is_read_back(tmp_path):
-    torch.manual_seed(0)
-    model = AlexNet(num_classes=3, width=4, hidden=8).eval()
-    zoo.save(model, tmp_path / "alexnet", architecture="alexnet_64", arguments={"width": 4, "hidden": 8})
-    pictures = np.random.default_rng(1).integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)
-    with torch.no_grad():
-        expected = model(inputs(pictures))
-    assert torch.allclose(load(tmp_path, "alexnet").logits(pictures), expected, atol=1e-3)  # weights are stored in half precision
 
 
 def test_zero_shot_logits_are_scaled_cosines_with_one_prompt_per_label(saved, folder):
@@ -73,28 +186,20 @@ def test_zero_shot_logits_are_scaled_cosines_with_one_prompt_per_label(saved, fo
 
 
 @pytest.mark.parametrize("name", ["vit", "clip"])
-def test_neighbours_in_the_batch_do_not_matter(saved, folder, name):
+def test_neighbours_in_the_batch_and_sizes_of_pictures_do_not_matter(folder, name):
     classifier = load(folder, name)
     alone = torch.cat([classifier.logits(PICTURES[i : i + 1]) for i in range(len(PICTURES))])
-    assert torch.allclose(classifier.logits(PICTURES), alone, atol=1e-5)
-    assert torch.equal(classifier.logits(PICTURES), classifier.logits(list(PICTURES)))
-
-
-def test_pictures_of_any_size_share_a_list(saved, folder):
     wide = np.asarray(Image.fromarray(PICTURES[0]).resize((64, 48)))
-    logits = load(folder, "vit").logits([PICTURES[0], wide])
-    assert logits.shape == (2, 3) and logits.dtype == torch.float32
-    assert torch.allclose(logits[:1], load(folder, "vit").logits(PICTURES[:1]), atol=1e-5)
+    assert torch.allclose(classifier.logits([*PICTURES, wide])[:-1], alone, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["vit", "clip"])
-def test_paper_preprocessing_uses_imagenet_statistics(saved, folder, name):
+def test_paper_preprocessing_uses_imagenet_statistics(folder, name):
     """A grey picture stays grey under any resize and crop: only mean and standard deviation act on it."""
-    own, paper = load(folder, name), load(folder, name, preprocessing="paper")
+    own, paper, grey = load(folder, name), load(folder, name, preprocessing="paper"), Image.new("RGB", (40, 40), (128,) * 3)
     mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
-    assert torch.allclose(paper.transform(Image.fromarray(BLANK[0]))[:, 3, 5], (128 / 255 - mean) / std, atol=1e-5)
-    assert torch.allclose(own.transform(Image.fromarray(BLANK[0]))[:, 3, 5], torch.full((3,), (128 / 255 - 0.5) / 0.25), atol=1e-5)
-    assert not torch.allclose(own.logits(BLANK), paper.logits(BLANK), atol=1e-4)
+    assert torch.allclose(paper.transform(grey)[:, 3, 5], (128 / 255 - mean) / std, atol=1e-5)
+    assert torch.allclose(own.transform(grey)[:, 3, 5], torch.full((3,), (128 / 255 - 0.5) / 0.25), atol=1e-5)
     assert own.preprocessing != paper.preprocessing == load(folder, name, preprocessing="paper").preprocessing
 
 
@@ -105,56 +210,65 @@ def test_paper_preprocessing_resizes_and_crops_as_the_released_code(side, resize
     assert (transform.transforms[0].size, transform.transforms[1].size) == (resized, (side, side))
 
 
-def test_the_description_names_source_size_and_preprocessing(saved, folder):
-    described = load(folder, "vit").describe()
-    assert described["parameters"] == sum(p.numel() for p in saved["vit"].parameters())
-    assert (described["model"], described["source"]) == ("vit", str(folder / "vit"))
-    assert list(described["mean"]) == [0.5, 0.5, 0.5] and tuple(described["input_size"]) == (3, 32, 32)
+SIDES = {"0": 224, "1": 240, "2": 260}  # input sides of the TensorFlow authors
+SEEN = {"chelsea.png": {"tabby", "tiger cat", "egyptian cat"}, "coffee.png": {"espresso"}, "rocket.jpg": {"missile", "projectile"}}
 
 
-@pytest.mark.parametrize(("source", "library"), [("timm:", "timm"), ("open_clip:", "open_clip")])
-def test_models_by_name_reach_their_library(source, library, monkeypatch):
-    """Without a network the download fails: the error names classifier, source and reason."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(ValueError, match=rf"evaluation\.classifiers\.far: .*{library}.*no-such-model"):
-        classifiers.load("far", f"{source}no-such-model/tag", LABELS)
+@pytest.mark.parametrize("size", SIDES)
+def test_efficientnet_lite_gives_the_packages_outputs_and_calls_photographs_what_one_sees(size):
+    """Input (127 +- 128), bicubic, and a centre crop that leaves 32 pixels of the resized side out."""
+    mine, side = classifiers.own_classifier(f"lite:{size}", name="mine", labels=list(imagenet.labels())), SIDES[size]
+    own = EfficientNet.from_pretrained(f"efficientnet-lite{size}", weights_path=str(efficientnet_lite.weights_file(size))).eval()
+    pixels = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        torch.testing.assert_close(mine.network(pixels), own(pixels), atol=1e-4, rtol=0)
+    assert (mine.settings["input_size"], mine.settings["interpolation"]) == ((3, side, side), "bicubic")
+    assert mine.settings["crop_pct"] == pytest.approx(side / (side + 32), abs=1e-3)
+    assert mine.transform(Image.new("RGB", (300, 300), (127, 255, 0)))[:, 0, 0].tolist() == pytest.approx([0, 1, -127 / 128], abs=1e-5)
+    for name, seen in SEEN.items():
+        logits = mine.logits([np.asarray(Image.open(Path(skimage.__file__).parent / "data" / name).convert("RGB"))])[0]
+        assert seen & {imagenet.labels()[index] for index in logits.topk(5).indices}
 
 
-def test_a_missing_directory_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"evaluation\.classifiers\.ghost: .*ghost does not exist"):
-        load(tmp_path, "ghost")
+def test_other_bytes_of_efficientnet_lite_than_expected_are_refused(monkeypatch):
+    monkeypatch.setitem(efficientnet_lite.WEIGHTS, "0", "0" * 64)
+    with pytest.raises(ValueError, match="accepted: 0000"):
+        efficientnet_lite.network("lite:0")
+    monkeypatch.setattr(efficientnet_lite, "weights_file", lambda size, of=efficientnet_lite.weights_file: of("1"))
+    with pytest.raises(ValueError, match="lite:0, tensors of the package: 386 is not accepted; accepted: 296"):
+        efficientnet_lite.network("lite:0")
 
 
-def test_truncated_weights_are_named(tmp_path):
-    write_timm(tmp_path / "cut", outputs=3)
-    weights = tmp_path / "cut" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"evaluation\.classifiers\.cut: .*model\.safetensors is not a complete safetensors file"):
-        load(tmp_path, "cut")
+def trained(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
-def test_a_truncated_open_clip_directory_is_named(tmp_path):
-    write_clip(tmp_path / "cut")
-    weights = tmp_path / "cut" / "open_clip_model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"evaluation\.classifiers\.cut: .*open_clip_model\.safetensors is not a complete"):
-        load(tmp_path, "cut")
+@pytest.mark.parametrize("name", networks.FIRST)
+def test_timm_finds_the_networks_by_their_names_at_64_pixels(name):
+    model = timm.create_model(name, num_classes=3).eval()
+    assert model(torch.zeros(2, 3, 64, 64)).shape == (2, 3)
+    config = timm.data.resolve_data_config({}, model=model)
+    assert (config["input_size"], config["mean"], config["std"]) == ((3, 64, 64), (0.5,) * 3, (0.25,) * 3)
 
 
-def test_a_wrong_number_of_classes_is_named(tmp_path):
-    write_timm(tmp_path / "imagenet", outputs=1000)
-    with pytest.raises(ValueError, match=r"evaluation\.classifiers\.imagenet: .* has 1000 outputs, labels name 3"):
-        load(tmp_path, "imagenet")
+def test_alexnet_has_the_weights_of_five_convolutions_and_three_layers_and_is_read_back(tmp_path):
+    channels, kernels, width, hidden = (3, 8, 16, 24, 16, 16), (7, 5, 3, 3, 3), 8, 32
+    convolutions = sum(i * o * k * k + o for i, o, k in zip(channels, channels[1:], kernels, strict=False))
+    layers = sum(i * o + o for i, o in ((16 * 16, hidden), (hidden, hidden), (hidden, 3)))
+    model = networks.AlexNet(num_classes=3, width=width, hidden=hidden).eval()
+    assert trained(model) == convolutions + layers
+    zoo.save(model, tmp_path / "alexnet", architecture="alexnet_64", arguments={"width": width, "hidden": hidden})
+    pictures, found = np.resize(PICTURES, (2, 64, 64, 3)), load(tmp_path, "alexnet")
+    with torch.no_grad():
+        assert torch.allclose(found.logits(pictures), model(inputs(pictures)), atol=1e-3)  # weights are stored in half precision
+    assert (found.describe()["parameters"], tuple(found.describe()["input_size"])) == (trained(model), (3, 64, 64))
 
 
-def test_pickled_weights_are_not_read(tmp_path):
-    model = write_timm(tmp_path / "pickled", outputs=3)
-    torch.save(model.state_dict(), tmp_path / "pickled" / "pytorch_model.bin")
-    (tmp_path / "pickled" / "model.safetensors").unlink()
-    with pytest.raises(FileNotFoundError, match=r"model\.safetensors does not exist"):
-        load(tmp_path, "pickled")
-
-
-def test_an_unknown_preprocessing_is_refused(saved, folder):
-    with pytest.raises(ValueError, match="'native' is not accepted; accepted: model, paper"):
-        load(folder, "vit", preprocessing="native")
+@pytest.mark.parametrize("name", networks.NETWORKS)
+def test_every_network_answers_for_pictures_of_32_pixels_and_resnet20_has_twenty_layers(name):
+    network = networks.build(name, 3).eval()
+    assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 3)
+    layers = [part for part, module in network.named_modules() if isinstance(module, nn.Conv2d | nn.Linear) and "downsample" not in part]
+    assert name != "resnet20" or len(layers) == 20
+    with pytest.raises(ValueError, match=r"controlshift\.networks: 'lenet' is not accepted; accepted: resnet20, vgg, .*svm"):
+        networks.build("lenet", 2)

@@ -1,61 +1,20 @@
-"""Weights from outside: what is read, what is refused, and that nothing in them is run."""
+"""Weights from outside: what is read and what is refused, that nothing in them is run, and that nothing loads in part."""
 
 import argparse
-import collections
 import hashlib
 import os
 import pickle
 
 import pytest
+import timm
 import torch
+import torchvision
 from safetensors.torch import save_file
+from tiny_encoders import VIT, flat
 
-from cnslib.models import weights
+from cnslib.models import registry, weights
 
 KEY = "evaluation.classifiers.x"
-
-
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "model.safetensors"
-    save_file({"weight": torch.arange(6.0).reshape(2, 3)}, path)
-    return path
-
-
-def test_safetensors_and_checkpoints_with_settings_are_read(file, tmp_path):
-    assert weights.read(file, key=KEY)["weight"].tolist() == [[0, 1, 2], [3, 4, 5]]
-    saved = {"epoch": 3, "args": argparse.Namespace(lr=0.1), "model": {"weight": torch.ones(2)}}
-    torch.save(saved, tmp_path / "checkpoint.pth")
-    found = weights.read(tmp_path / "checkpoint.pth", key=KEY)
-    assert (found["epoch"], found["args"].lr, found["model"]["weight"].tolist()) == (3, 0.1, [1, 1])
-
-
-class Trap:
-    """An object whose unpickling writes a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (open, (str(self.path), "w"))
-
-
-def test_a_checkpoint_with_code_is_refused_and_not_run(tmp_path):
-    torch.save({"model": {}, "extra": Trap(tmp_path / "ran")}, tmp_path / "checkpoint.pth")
-    with pytest.raises(ValueError, match=rf"{KEY}: .*checkpoint.pth could only be read by running code in it"):
-        weights.read(tmp_path / "checkpoint.pth", key=KEY)
-    assert not (tmp_path / "ran").exists()
-
-
-def test_damaged_and_unnamed_weights_are_refused(file, tmp_path):
-    file.write_bytes(file.read_bytes()[:-4])
-    (tmp_path / "cut.pth").write_bytes(pickle.dumps({"model": 1}, protocol=2)[:-3])
-    torch.save(torch.ones(2), tmp_path / "bare.pth")
-    for name, message in (("model.safetensors", "is not a complete"), ("cut.pth", "is not a complete"), ("bare.pth", "holds a Tensor")):
-        with pytest.raises(ValueError, match=f"{KEY}: .*{name} {message}"):
-            weights.read(tmp_path / name, key=KEY)
-
-
 WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.alpha": torch.tensor(1.0, dtype=torch.bfloat16)}
 
 
@@ -69,130 +28,199 @@ class Runs:
         return os.mkdir, (self.folder,)
 
 
-@pytest.fixture
-def path(tmp_path):
-    torch.save(collections.OrderedDict(WEIGHTS), tmp_path / "weights.pt")
-    return tmp_path / "weights.pt"
-
-
 def same(found):
     return found.keys() == WEIGHTS.keys() and all(
         torch.equal(found[key], value) and found[key].dtype == value.dtype for key, value in WEIGHTS.items()
     )
 
 
-@pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin", ".ckpt", ".safetensors"])
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".bin", ".ckpt", ".pth.tar", ".safetensors", "before zip archives"])
 def test_tensors_come_back_with_their_names_and_types(tmp_path, suffix):
-    path = tmp_path / f"weights{suffix}"
-    save_file(WEIGHTS, path) if suffix == ".safetensors" else torch.save(WEIGHTS, path)
+    path = tmp_path / f"weights{suffix if suffix[0] == '.' else '.pt'}"
+    save_file(WEIGHTS, path) if suffix == ".safetensors" else torch.save(WEIGHTS, path, _use_new_zipfile_serialization=suffix[0] == ".")
     assert same(weights.read_weights(path))
 
 
-def test_the_format_before_zip_archives_is_read(tmp_path):
-    path = tmp_path / "old.pt"
-    torch.save(WEIGHTS, path, _use_new_zipfile_serialization=False)
-    assert same(weights.read_torch(path))
+def test_checkpoints_may_hold_plain_values_beside_their_tensors(tmp_path):
+    torch.save({"epoch": 3, "args": argparse.Namespace(lr=0.1), "model": WEIGHTS}, tmp_path / "checkpoint.pth")
+    assert same(weights.read_weights(tmp_path / "checkpoint.pth"))
+    torch.save({"tokens": ["<hen-8>"]}, tmp_path / "tokens.pt")
+    assert weights.contents(tmp_path / "tokens.pt") == {"tokens": ["<hen-8>"]}
 
 
-def test_plain_values_are_loaded_but_are_no_weights(tmp_path):
-    path = tmp_path / "tokens.pt"
-    torch.save({"tokens": ["<hen-8>"], "initializer_words": ["hen"]}, path)
-    assert weights.load_torch(path) == {"tokens": ["<hen-8>"], "initializer_words": ["hen"]}
-    with pytest.raises(ValueError, match=r"tokens\.pt: 2 of 2 entries are not tensors.*'tokens': list"):
-        weights.read_torch(path)
-
-
-def test_a_single_tensor_is_no_dictionary(tmp_path):
-    path = tmp_path / "0.bin"
-    torch.save(torch.zeros(3), path)
-    with pytest.raises(ValueError, match=r"0\.bin holds one Tensor; accepted: tensors by name"):
-        weights.read_torch(path)
-
-
-@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
-def test_a_missing_file_is_named(tmp_path, suffix):
-    with pytest.raises(FileNotFoundError, match=f"absent{suffix} does not exist"):
-        weights.read_weights(tmp_path / f"absent{suffix}")
+@pytest.mark.parametrize(("held", "told"), [({"epoch": 3}, "epoch"), (torch.zeros(3), "Tensor"), ({}, "no tensors")])
+def test_a_file_of_anything_but_tensors_by_name_is_refused(tmp_path, held, told):
+    torch.save(held, tmp_path / "other.pt")
+    with pytest.raises(ValueError, match=rf"other\.pt holds {told}; accepted: tensors by name"):
+        weights.read_weights(tmp_path / "other.pt")
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (None, "does not exist"),
         (b"<!DOCTYPE html>\n<html><title>Sign in</title></html>", "is a web page"),
         (b"\xef\xbb\xbf\n  <HTML><body>404</body></HTML>", "is a web page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5900000\n", "is a Git LFS pointer"),
     ],
 )
-def test_a_stand_in_for_weights_is_called_by_its_name(tmp_path, content, message, suffix):
+def test_a_missing_file_and_a_stand_in_for_weights_are_called_by_their_names(tmp_path, content, message, suffix):
     path = tmp_path / f"model{suffix}"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"model\{suffix} {message}"):
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises((FileNotFoundError, ValueError), match=rf"model\{suffix} {message}"):
         weights.read_weights(path, sha256="0" * 64)
 
 
-@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("kind", ["zip", "before zip", "safetensors"])
 @pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 0.95])
-def test_a_truncated_torch_file_is_named_wherever_it_ends(tmp_path, zipped, kept):
-    path = tmp_path / "cut.pt"
-    torch.save(WEIGHTS, path, _use_new_zipfile_serialization=zipped)
-    data = path.read_bytes()
-    path.write_bytes(data[: int(kept * len(data))])
-    with pytest.raises(ValueError, match=r"cut\.pt is not a complete torch file"):
-        weights.read_torch(path)
-
-
-def test_a_truncated_safetensors_file_is_named(tmp_path):
-    path = tmp_path / "cut.safetensors"
-    save_file(WEIGHTS, path)
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"cut\.safetensors is not a complete safetensors file"):
+def test_a_truncated_file_is_named_wherever_it_ends(tmp_path, kind, kept):
+    path = tmp_path / ("cut.safetensors" if kind == "safetensors" else "cut.pt")
+    save_file(WEIGHTS, path) if kind == "safetensors" else torch.save(WEIGHTS, path, _use_new_zipfile_serialization=kind == "zip")
+    path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
+    with pytest.raises(ValueError, match=r"cut\.\w+ is not a complete (torch|safetensors) file"):
         weights.read_weights(path)
 
 
-@pytest.mark.parametrize("write", ["torch", "torch before zip", "pickle"])
+@pytest.mark.parametrize("write", ["torch", "torch before zip", "pickle", "a later pickle"])
 def test_a_file_that_needs_code_is_refused_and_runs_nothing(tmp_path, write):
     path, trace = tmp_path / "evil.pt", tmp_path / "trace"
-    if write == "pickle":
-        path.write_bytes(pickle.dumps({"x": Runs(trace)}, protocol=2))
+    if "pickle" in write:
+        path.write_bytes(pickle.dumps({"x": Runs(trace)}, protocol=4 if "later" in write else 2))
     else:
         torch.save(WEIGHTS | {"x": Runs(trace)}, path, _use_new_zipfile_serialization=write == "torch")
-    with pytest.raises(ValueError, match=r"evil\.pt could only be read by running code in it \(\w+\.mkdir\)"):
-        weights.load_torch(path)
+    told = "is not a complete torch file" if "later" in write else r"could only be read by running code in it \(\w+\.mkdir\)"
+    with pytest.raises(ValueError, match=rf"evil\.pt {told}"):
+        weights.contents(path)
     assert not trace.exists()
     pickle.loads(pickle.dumps(Runs(trace)))
     assert trace.exists()  # what the file would have done
 
 
-def test_a_pickle_that_torch_did_not_write_is_refused_and_runs_nothing(tmp_path):
-    path, trace = tmp_path / "other.pt", tmp_path / "trace"
-    path.write_bytes(pickle.dumps({"x": Runs(trace)}, protocol=4))
-    with pytest.raises(ValueError, match=r"other\.pt is not a complete torch file"):
-        weights.load_torch(path)
-    assert not trace.exists()
-
-
-def test_the_digest_decides_before_anything_is_read(path):
+def test_the_digest_decides_before_anything_is_read(tmp_path):
+    path = tmp_path / "weights.pt"
+    torch.save(WEIGHTS, path)
     right = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert same(weights.read_torch(path, sha256=right.upper()))
+    assert same(weights.read_weights(path, sha256=right.upper()))
     path.write_bytes(b"anything else")
     with pytest.raises(ValueError, match=rf"weights\.pt has sha256 \w{{64}}; accepted: {right}"):
-        weights.read_torch(path, sha256=right)
-
-
-def test_an_unknown_suffix_is_refused(tmp_path):
-    (tmp_path / "weights.npz").write_bytes(b"")
+        weights.read_weights(path, sha256=right)
     with pytest.raises(ValueError, match=r"'\.npz' is not accepted; accepted: \.safetensors, \.pt"):
         weights.read_weights(tmp_path / "weights.npz")
 
 
-def test_a_match_tells_apart_what_fits_what_is_missing_unexpected_and_of_another_shape():
-    found = weights.match({"a": (2,), "b": (3,), "u": ()}, {"a": (2,), "b": (3, 1), "m": (), "n": ()})
-    assert found == weights.Match(matched=["a"], missing=["m", "n"], unexpected=["u"], reshaped=["b"])
-    assert not found.complete and weights.match({"a": (2,)}, {"a": (2,)}).complete
-    assert str(found) == "1 tensors match, 2 missing (m, n), 1 unexpected (u), 1 of another shape (b)"
-    assert str(weights.match({}, dict.fromkeys("abcd", ()))) == "0 tensors match, 4 missing (a, b, c), 0 unexpected, 0 of another shape"
+def test_what_is_missing_unexpected_and_of_another_shape_is_counted_and_shown():
+    found, wanted = {"a": (2,), "b": (3,), "u": ()}, {"a": (2,), "b": (3, 1), "m": (), "n": ()}
+    weights.require_same(found, dict(found), "file", "all")
+    with pytest.raises(ValueError, match=r"^file: 1 tensors match, 2 missing \(m, n\), 1 unexpected \(u\), 1 of another shape \(b\); acc"):
+        weights.require_same(found, wanted, "file", "all")
+    with pytest.raises(ValueError, match=r"4 missing \(a, b, c\), 0 unexpected, 0 of another shape; accepted: all"):
+        weights.require_same({}, dict.fromkeys("abcd", ()), "file", "all")
 
 
-def test_shapes_are_those_of_the_tensors():
-    assert weights.shapes({"a": torch.zeros(2, 3), "b": torch.tensor(1)}) == {"a": (2, 3), "b": ()}
+OPENMMLAB = {
+    "blocks.0.norm": "backbone.layers.0.ln",
+    "blocks.0.attn.": "backbone.layers.0.attn.",
+    "blocks.0.mlp.fc1.": "backbone.layers.0.ffn.layers.0.0.",
+    "blocks.0.mlp.fc2.": "backbone.layers.0.ffn.layers.1.",
+    "patch_embed.proj.": "backbone.patch_embed.projection.",
+    "norm.": "backbone.ln1.",
+    "head.": "head.layers.head.",
+    "cls_token": "backbone.cls_token",
+    "pos_embed": "backbone.pos_embed",
+}
+
+
+def tiny(seed=0, **arguments):
+    """A vision transformer of timm with random weights, for 32-px pictures."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = timm.create_model("vit_tiny_patch16_224", **{**VIT, "num_classes": 5, **arguments}).eval()
+        for parameter in model.parameters():
+            parameter.data.normal_(std=0.1)
+    return model.requires_grad_(False)
+
+
+def with_prefix(state, prefix):
+    return {prefix + name: value for name, value in state.items()}
+
+
+def openmmlab(state):
+    """The names of OpenMMLab's vision transformer."""
+    starts = {name: next(start for start in OPENMMLAB if name.startswith(start)) for name in state}
+    return {OPENMMLAB[starts[name]] + name.removeprefix(starts[name]): value for name, value in state.items()}
+
+
+def mocov3(state):
+    """A checkpoint of MoCo v3: encoder, momentum encoder and predictor of a distributed training."""
+    others = with_prefix(state, "module.momentum_encoder.") | {"module.predictor.0.weight": torch.ones(2, 2)}
+    return {"epoch": 300, "arch": "vit_base", "state_dict": with_prefix(state, "module.base_encoder.") | others, "optimizer": {}}
+
+
+LAYOUTS = {
+    "bare": lambda state: state,
+    "MAE and DeiT": lambda state: {"model": state, "epoch": 100},
+    "distributed": lambda state: {"state_dict": with_prefix(state, "module."), "optimizer": {}},
+    "MoCo v3": mocov3,
+    "OpenMMLab": lambda state: {"meta": {"epoch": 150}, "state_dict": openmmlab(state)},
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_of_a_checkpoint_gives_the_saved_model(tmp_path, layout):
+    saved, other = tiny(), tiny(seed=1)
+    torch.save(LAYOUTS[layout](saved.state_dict()), tmp_path / "checkpoint.pth")
+    weights.load(other, tmp_path / "checkpoint.pth", key=KEY)
+    image = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(other(image), saved(image))
+
+
+def test_a_resnet_of_moco_v3_has_timms_names(tmp_path):
+    with torch.device("meta"):
+        theirs, ours = torchvision.models.resnet50(), timm.create_model("resnet50")
+    torch.save({"arch": "resnet50", "state_dict": with_prefix(flat(theirs), "module.")}, tmp_path / "linear.pth.tar")
+    assert weights.shapes(weights.renamed(tmp_path / "linear.pth.tar")) == weights.shapes(ours.state_dict())
+
+
+def test_a_partial_checkpoint_and_two_networks_are_refused_and_leave_the_model_as_it_was(tmp_path):
+    changed = {name: value for name, value in tiny().state_dict().items() if not name.startswith("head.")}
+    changed |= {"head.0.weight": torch.ones(1), "norm.weight": torch.ones(3)}
+    torch.save(mocov3(changed), tmp_path / "pretrained.pth")
+    model, before = tiny(seed=1), tiny(seed=1).state_dict()
+    with pytest.raises(ValueError, match=rf"{KEY}: .*17 tensors match, 2 missing .*, 1 unexpected \(head.0.weight\), 1 of another shape"):
+        weights.load(model, tmp_path / "pretrained.pth", key=KEY)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    torch.save({"module.a": torch.ones(1), "a": torch.ones(1)}, tmp_path / "two.pth")
+    with pytest.raises(ValueError, match=r"two\.pth holds 1 tensors under two names"):
+        weights.renamed(tmp_path / "two.pth")
+
+
+@pytest.mark.parametrize(("blocks", "features"), [(1, "concatenated"), (4, "concatenated"), (1, "interleaved")])
+def test_a_linear_head_sees_class_tokens_and_the_mean_patch_in_the_released_order(tmp_path, blocks, features):
+    backbone, head = tiny(depth=5, num_classes=0, reg_tokens=4), torch.nn.Linear(16 * (blocks + 1), 7)
+    dino = {"state_dict": with_prefix(head.state_dict(), "module.linear."), "best_acc": 78.2}
+    torch.save(dino if features == "interleaved" else dict(head.state_dict()), tmp_path / "head.pth")
+    model = registry.probe(backbone, tmp_path / "head.pth", features=features, key=KEY)
+    image = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    seen = []
+    handles = [block.register_forward_hook(lambda module, inputs, output: seen.append(backbone.norm(output))) for block in backbone.blocks]
+    with torch.no_grad():
+        last = backbone.forward_features(image)
+        for handle in handles:
+            handle.remove()
+        found, logits = model.features(image), model(image)
+    parts = [tokens[:, 0] for tokens in seen[-blocks:]] + [last[:, 5:].mean(dim=1)]
+    expected = torch.cat(parts, dim=1)
+    if features == "interleaved":
+        expected = torch.empty_like(found)
+        expected[:, 0::2], expected[:, 1::2] = parts
+    assert torch.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(logits, head(expected), atol=1e-5)
+
+
+@pytest.mark.parametrize(("width", "features"), [(48, "concatenated"), (80, "interleaved")])
+def test_a_linear_head_of_another_width_is_refused(tmp_path, width, features):
+    torch.save(dict(torch.nn.Linear(width, 7).state_dict()), tmp_path / "head.pth")
+    with pytest.raises(ValueError, match=rf"{KEY}: .*head.pth, shape of the linear head: \(7, {width}\) .*accepted: 32"):
+        registry.probe(tiny(num_classes=0), tmp_path / "head.pth", features=features, key=KEY)

@@ -45,7 +45,7 @@ class Studio:
     @cached_property
     def asked(self) -> str:
         """A digest of the classifiers: names, files, labels and preprocessing."""
-        members = [[one.name, classifiers.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
+        members = [[one.name, classifiers.digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(members)
 
 

@@ -30,7 +30,7 @@ from cnslib.core import recipes, units
 from cnslib.core.names import PROMPT, demand, token
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models import text_to_image
-from cnslib.models.weights import match, read_weights, shapes
+from cnslib.models.weights import read_weights, require_same, shapes
 from cnslib.studies.controlshift.datasets import Decoder
 from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
 
@@ -65,7 +65,9 @@ def load(path: Path, device: str = "cpu") -> Denoiser:
     demand(found == PRECONDITIONING, f"{path}, preconditioning in its header", found, f"{PRECONDITIONING}, as this writes it {once}")
     with torch.device("meta"):
         denoiser = Denoiser(architecture(weights, path))
-    require_complete(denoiser, weights, path)
+    sizes = denoiser.sizes
+    network = f"the tensors of a {sizes.family} of {sizes.side} px with channels {sizes.widths}, and nothing else"
+    require_same(shapes(weights), shapes(denoiser.state_dict()), f"{path} does not fit", network)
     plain = {key: value.to(torch.float32, copy=True) for key, value in weights.items()}  # a file's own memory is not aligned: other sums
     denoiser.load_state_dict(plain, strict=True, assign=True)
     return denoiser.to(device).eval().requires_grad_(False)
@@ -96,14 +98,6 @@ def architecture(weights: Mapping[str, Tensor], path: Path) -> Architecture:
         classes=weights["model.map_label.weight"].shape[1],
         augmentations=weights["model.map_augment.weight"].shape[1] if family == PLUS else 0,
     )
-
-
-def require_complete(denoiser: Denoiser, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Raises ValueError, with their numbers, unless a file has just the tensors that a network of its sizes has."""
-    found, sizes = match(shapes(weights), shapes(denoiser.state_dict())), denoiser.sizes
-    if not found.complete:
-        network = f"the tensors of a {sizes.family} of {sizes.side} px with channels {sizes.widths}"
-        raise ValueError(f"{path} does not fit: {found}; accepted: {network}, and nothing else")
 
 
 class Heun(HeunDiscreteScheduler):
