@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from tiny_sliders import CLASSES, SHIFTS, pipeline, random_sliders
 
 from cnslib.core import names
-from cnslib.models.adapters import slider_path
 from cnslib.models import adapters, text_to_image
+from cnslib.models.adapters import slider_path
 
 
 @pytest.fixture
