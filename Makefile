@@ -4,13 +4,13 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 CNS := $(BIN)/cns
 UV_VERSION := 0.13.8
-AUDIT_VERSION := 2.10.1
-# `profile=paper` lays paper.yaml over params.yaml. Of its chain are left out what only the mini world has, and what no scale changes.
+# `profile=NAME` lays NAME.yaml over params.yaml. At the paper's scale, steps are left out that only the mini world has, or that no scale changes.
 profile :=
-OVERLAY = $(if $(profile),--overlay $(profile).yaml)
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration photos report plan labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios segmentation
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration photos report labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios segmentation
+MINI := world calibration photos oodcv synthetic scenarios segmentation
 # These need no hub, and shall not ask one; the paper's scale does.
-repro benchmark smoke card test unit slurm matrix book kill soak mutants: export HF_HUB_OFFLINE := 1
+repro test unit slurm book: export HF_HUB_OFFLINE := 1
+chain: export HF_HUB_OFFLINE := $(if $(filter paper,$(profile)),,1)
 # DVC's stages call `cns`.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -32,73 +32,30 @@ data: env ## restore data and artifacts from the DVC store
 repro: data ## restore the heavy steps, run every analysis anew, compare with the committed results
 	$(CNS) reproduce
 
-smoke: data ## run the whole chain from scratch at smoke size into build/smoke
-	rm -rf build/smoke
-	LOKY_MAX_CPU_COUNT=1 $(CNS) run --overlay smoke.yaml --together $(STEPS)
-
-card: build/card.yaml data ## run the chain of make smoke on a GPU into build/card (continues if killed)
-	LOKY_MAX_CPU_COUNT=1 $(CNS) run --overlay $< --together $(STEPS)
-
-build/card.yaml: smoke.yaml
-	mkdir -p $(@D)
-	sed 's|^  out: "build/smoke"$$|  out: "build/card"\n  device: "cuda"|' $< > $@
-
-plan: env ## print what the parameters cost here: units, UNet passes, hours, disk, memory (profile=paper for the paper's scale, workers="8 64" for a cluster)
-	$(CNS) plan $(OVERLAY) $(if $(workers),--workers $(workers))
-
-chain: env ## run every step of a profile without DVC: make chain profile=paper (continues if killed)
-	$(CNS) run $(OVERLAY) $(if $(filter paper,$(profile)),$(filter-out world calibration photos oodcv synthetic scenarios segmentation,$(STEPS)),$(STEPS))
-
-gate: env ## compare the classifiers of paper.yaml on ImageNet's validation set with their published accuracies
-	$(CNS) gate
-
-benchmark: data ## make every slider, image and table from nothing in build/benchmark (hours on two cores; continues if killed)
-	$(CNS) run --overlay benchmark.yaml $(STEPS)
-
-official: data ## rebuild the figures of the paper from the authors' answers: make official results=PATH [images=PATH] [without=NAMES]
-	$(CNS) official $(results) $(if $(images),--images $(images)) $(if $(without),--without $(without))
-
-export: data ## write images and answers in the authors' layout into build/export
-	$(CNS) export build/export
-
 test: data ## run all tests; the first of them is the whole chain at smoke size
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 unit: data ## run the tests that are not marked slow
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-# The tests of SLURM skip without it, and compare with what `make smoke` left.
+chain: $(if $(filter paper,$(profile)),env,data) ## run every step without DVC: profile=smoke (4 minutes), benchmark (hours) or paper (a GPU); continues if killed
+	$(if $(filter smoke,$(profile)),LOKY_MAX_CPU_COUNT=1) $(CNS) run $(if $(filter smoke,$(profile)),--together) \
+	  $(if $(profile),--overlay $(profile).yaml) $(filter-out $(if $(filter paper,$(profile)),$(MINI)),$(STEPS))
+
+# The tests of SLURM skip without it, and compare with what the chain at smoke size left.
 slurm: data ## run work over a SLURM of this machine, and install it before (Debian's slurm-wlm and munge; needs root)
 	@[ "$$(id -u)" = 0 ] && [ -n "$$(command -v apt-get)" ] || { echo "make slurm needs root and Debian's apt-get"; exit 1; }
 	[ -n "$$(command -v slurmctld)" -a -n "$$(command -v munged)" ] || { apt-get update && apt-get install --yes --no-install-recommends slurm-wlm munge; }
-	[ -e build/smoke/metrics/evaluation.json ] || $(MAKE) smoke
+	[ -e build/smoke/metrics/evaluation.json ] || $(MAKE) chain profile=smoke
 	$(BIN)/python -m pytest tests/whole/test_slurm.py
-
-matrix: data ## reproduce and test under several instruction sets and numbers of threads (an hour; all=--all for every pair)
-	$(CNS) matrix $(all)
-
-kill: data ## kill every step of the chain of make smoke, and compare with an undisturbed run, byte by byte (half an hour)
-	rm -rf build/kill
-	LOKY_MAX_CPU_COUNT=1 $(CNS) kill --overlay smoke.yaml $(STEPS)
-
-soak: data ## draw pictures for an hour in one process, and watch its memory and open files
-	$(BIN)/python benchmarks/soak.py
 
 lint: env ## check style of code and notebooks, types, and code for what opens doors
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive cnslib
 	$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb notebooks/world/*.ipynb notebooks/course/*.ipynb
 
-audit: env ## look the locked packages up in the database of known vulnerabilities (needs the network)
-	$(BIN)/uv tool run pip-audit==$(AUDIT_VERSION) --requirement requirements.lock --no-deps --disable-pip --strict
-
-mutants: data ## change statistics, filter, sliders, generation and report a little; tests must notice (hours; of="cnslib.stats.failure*" for some)
-	mkdir -p mutants && ln -sfn ../data mutants/data
-	LOKY_MAX_CPU_COUNT=1 $(BIN)/mutmut run $(of)  # a process of joblib's would go on with the mutant that it was started for
-	$(BIN)/mutmut results
-
-book: data ## set all notebooks and a gallery of the figures as a site, build/book/html/index.html; runs chapters that have not been run
-	$(CNS) book
+book: data ## set notebooks (with the results of `make repro`), pages and figures as a site, build/book/README.html
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs/book . build/book
 
 lab: data ## open JupyterLab on the notebooks
 	$(CNS) lab
@@ -114,4 +71,4 @@ world: env ## rebuild the base models (hours on two cores, minutes on a GPU; con
 lock: env ## compile requirements.lock from requirements.in
 	$(BIN)/uv pip compile --quiet --python-version 3.11.2 --no-annotate --custom-compile-command "make lock" requirements.in --output-file requirements.lock
 
-.PHONY: help env data repro book smoke card plan chain benchmark test unit slurm matrix kill soak mutants audit lint lab world lock official export gate
+.PHONY: help env data repro test unit chain slurm lint book lab world lock

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import open_clip
 import pandas as pd
+import shapes
 import timm
 import torch
 from timm.data import resolve_data_config
@@ -23,7 +24,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from cnslib.core import paths
 from cnslib.core.settings import read
 from cnslib.models import adapters, encoders
-from cnslib.tools import rates
 
 ROUNDS, PASSES = 5, 4
 MATRIX = {"cpu": 2048, "cuda": 8192}  # rows of the two square matrices whose product is the ceiling
@@ -108,7 +108,7 @@ def forward(module: Callable, *inputs) -> None:
 def diffusion(sections: dict, device: str, dtype: torch.dtype) -> list[Step]:
     """A step of sampling one trajectory, one of slider training without and with gradient, and the decoding of a trajectory."""
     base, settings = sections["base"], sections["sliders"]
-    unet, vae, _ = rates.models(paths.resolve(base.pipeline) if device == "cpu" else paths.ROOT / "none", device)
+    unet, vae = shapes.models(paths.resolve(base.pipeline) if device == "cpu" else paths.ROOT / "none", device)
     adapters.attach(unet.requires_grad_(False).eval(), rank=settings.rank, alpha=settings.alpha, generator=torch.Generator())
     for part in (unet, vae.requires_grad_(False).eval()):
         part.to(dtype)
@@ -119,12 +119,15 @@ def diffusion(sections: dict, device: str, dtype: torch.dtype) -> list[Step]:
 
     def sample() -> None:
         with adapters.scaled(unet, [*base.scales[1:]] * 2):
-            forward(rates.predict, unet, sampling, side, text)
+            forward(shapes.predict, unet, sampling, side, text)
+
+    def train() -> None:
+        shapes.predict(unet, training, side, text).square().mean().backward()
 
     return [
         Step("UNet, sampling", sample, f"{sampling} samples"),
-        Step("UNet, slider training, no gradient", lambda: forward(rates.predict, unet, training, side, text), f"{training} samples"),
-        Step("UNet, slider training, gradient", lambda: rates.train(unet, training, side, text), f"{training} samples"),
+        Step("UNet, slider training, no gradient", lambda: forward(shapes.predict, unet, training, side, text), f"{training} samples"),
+        Step("UNet, slider training, gradient", train, f"{training} samples"),
         Step("VAE, decoding", lambda: forward(vae.decode, latents), f"{images} pictures"),
     ]
 

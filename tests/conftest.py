@@ -55,22 +55,21 @@ def tiny_tokens_dir(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def forking():
-    """The manager of kernels that are forked from one process, which imports once what the notebooks of these tests import."""
-    from multiprocessing import forkserver
-
+@pytest.fixture
+def executed(tmp_path):
+    """Runs a notebook in a process of its own, in the repository root or another folder, and returns it with its outputs."""
     import nbformat
 
+    from cnslib.core import paths
     from cnslib.tools import kernels
 
-    forkserver._forkserver._stop()  # an earlier test may have had it import something else
-    folder = Path(__file__).parents[1] / "notebooks"  # wherever a test has its root
-    notebooks = [folder / "start_here.ipynb", folder / "09_failure.ipynb", *folder.glob("course/*.ipynb")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MPLBACKEND", kernels.INLINE)  # for that process alone
-        kernels.prepare(nbformat.read(path, as_version=4) for path in notebooks)
-    return kernels.Manager
+    def call(notebook: nbformat.NotebookNode, folder: Path = paths.ROOT) -> nbformat.NotebookNode:
+        source, target = tmp_path / "source.ipynb", tmp_path / "executed.ipynb"
+        nbformat.write(notebook, source)
+        assert kernels.execute(source, target, {}, folder=folder) == ""
+        return nbformat.read(target, as_version=4)
+
+    return call
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,13 +10,8 @@ from cnslib.core import pins  # noqa: F401  (before anything numerical)
 # The module whose `main` takes the arguments, those that come first, and what the command does.
 COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "run": ("cnslib.tools.runner", [], "run notebooks headless, in order or side by side"),
-    "reproduce": ("cnslib.tools.reproduce", [], "run every notebook anew and compare with the committed results"),
-    "matrix": ("cnslib.tools.matrix", [], "reproduce and test under several instruction sets and numbers of threads"),
-    "kill": ("cnslib.tools.kill", [], "kill a chain again and again and compare it with an undisturbed one"),
-    "book": ("cnslib.tools.pages.book", [], "set the executed notebooks and the gallery as a site that opens from disk"),
-    "front": ("cnslib.tools.pages.front", [], "write the results into the tables of the README and docs/"),
+    "reproduce": ("cnslib.tools.reproduce", [], "run every notebook again and compare with the committed results"),
     "numbers": ("cnslib.tools.numbers", [], "compare the numbers in the prose with the results"),
-    "plan": ("cnslib.tools.plan", [], "what a parameter file costs here"),
     "gate": ("cnslib.tools.gate", [], "compare classifiers with their published accuracies"),
     "report": ("cnslib.studies.report", [], "one classifier beside the others"),
     "official": ("cnslib.tools.exchange", ["official"], "the paper's figures from the authors' answers"),

@@ -20,7 +20,7 @@ from cnslib.core import paths
 NUMBER = re.compile(r"([-−]?\d[\d,]*(?:\.\d+)?|[-−]?\.\d+)(\s?%)?<!-- (?!holds|paper|set)([^>]*?) -->")
 HOLDS = re.compile(r"<!-- holds: (.+?) ([<>]) (.+?) -->")
 UNMARKED = re.compile(r"(?<![\w.=^{/-])[-−]?(?:\d+\.\d\d+|\d+(?:\.\d+)?\s?%(?! intervals?| confidence))(?!\w|<!--)")
-NO_PROSE = re.compile(r"```.*?```|`[^`]*`|\$[^$]*\$|\]\([^)]*\)|<!-- filled.*?<!-- end -->|<!-- holds:.*? -->", re.DOTALL)
+NO_PROSE = re.compile(r"```.*?```|`[^`]*`|\$[^$]*\$|\]\([^)]*\)|<!-- holds.*?-->", re.DOTALL)
 
 
 @cache

@@ -134,7 +134,7 @@ def test_a_file_of_this_moment_is_hashed_every_time(tmp_path):
 
 
 def test_what_a_killed_process_left_of_a_file_goes_with_the_next_writing_of_it_and_a_living_ones_stays(tmp_path):
-    """A figure that a killed step was drawing stood half written beside the finished one: `make kill` found it."""
+    """A figure that a killed step was drawing stood half written beside the finished one: a chain of kills found it."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     left, living, other = (tmp_path / f".{name}.partial" for name in (f"a.pdf.{gone.pid}", f"a.pdf.{os.getppid()}", f"b.pdf.{gone.pid}"))

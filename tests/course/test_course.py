@@ -7,7 +7,6 @@ import json
 import nbformat
 import pytest
 from checks import exercises
-from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
 
 LESSONS = sorted(path.stem for path in exercises.COURSE.glob("[0-9]_*.ipynb"))
@@ -83,9 +82,8 @@ def test_a_quiz_has_five_questions_with_one_right_answer_and_feedback_on_all(nam
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LESSONS)
-def test_a_lesson_runs_unanswered_and_each_solution_is_right(name, forking):
-    place = {"metadata": {"path": str(exercises.COURSE)}}
-    book = NotebookClient(both(name), timeout=300, resources=place, kernel_manager_class=forking).execute()
+def test_a_lesson_runs_unanswered_and_each_solution_is_right(name, executed):
+    book = executed(both(name), exercises.COURSE)
     said = [cell.outputs[-1].data["text/markdown"] for cell in book.cells if "sheet.check(" in cell.source]
     assert len(said) == 2 * len(asked(name))
     assert all("There is no answer yet" in text for text in said[::2]) and all(text.startswith("✓") for text in said[1::2])

@@ -1,18 +1,23 @@
-"""The notebook runner, on tiny notebooks."""
+"""The notebook runner, on tiny notebooks: processes, order, errors in one line, and what two runs leave."""
 
 import errno
 import json
 import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from ruamel.yaml import YAML
 
 from cnslib.core import paths
 from cnslib.core.settings import read
-from cnslib.tools import kernels, runner
-
-COMMITTED = paths.resolve("params.yaml")
+from cnslib.tools import runner
 
 
 def notebook(*cells) -> nbformat.NotebookNode:
@@ -30,6 +35,15 @@ def repository(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "NOTEBOOKS", tmp_path / "notebooks")
     (tmp_path / "notebooks").mkdir()
     return tmp_path
+
+
+def world(repository, code: str, *, cell: str = "params = None\noverlay = None", device: str = "cpu") -> dict[str, str]:
+    """Writes a notebook of the step `world` and its two parameter files; returns what the runner is told."""
+    nbformat.write(notebook(tagged(cell), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
+    base, counts = read.read(Path(__file__).parents[2] / "params.yaml")["base"], {"train_images": 1, "heldout_images": 1}
+    (repository / "plain.yaml").write_text(json.dumps({"base": base | {"device": device}, "world": counts | {"seed": 1}}))
+    (repository / "other.yaml").write_text("world: {seed: 41}")
+    return {"params": str(repository / "plain.yaml"), "overlay": str(repository / "other.yaml")}
 
 
 def test_names_and_literals_of_the_parameters_cell_are_read():
@@ -51,94 +65,88 @@ def test_notebooks_without_exactly_one_literal_parameters_cell_are_refused(cells
         runner.declared(notebook(*cells), "n")
 
 
-def world(repository, code: str, *, cell: str = "params = None\noverlay = None") -> dict[str, str]:
-    """Writes a notebook of the step `world` and its two parameter files; returns what the runner is told."""
-    nbformat.write(notebook(tagged(cell), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
-    base, counts = read.read(COMMITTED)["base"], {"train_images": 1, "heldout_images": 1}
-    (repository / "plain.yaml").write_text(json.dumps({"base": base, "world": counts | {"seed": 1}}))
-    (repository / "other.yaml").write_text("world: {seed: 41}")
-    return {"params": str(repository / "plain.yaml"), "overlay": str(repository / "other.yaml")}
-
-
-@pytest.mark.slow
-def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repository):
-    files = world(repository, "from cnslib.core.settings.read import start\nprint(start('world', params, overlay).settings.seed + 1)")
-    first, second = (runner.run("world", **files) for _ in range(2))
-    printed = nbformat.read(first, as_version=4).cells[-1].outputs[0]["text"]
-    assert first.read_bytes() == second.read_bytes() and printed == "42\n"
-
-
-def test_a_failing_notebook_raises_and_stays_for_reading(repository):
-    with pytest.raises(RuntimeError, match=r"world: ZeroDivisionError: division by zero; see executed/00_world\.ipynb"):
-        runner.run("world", **world(repository, "1 / 0"))
-    assert "ZeroDivisionError" in (repository / "executed" / "00_world.ipynb").read_text()
-
-
-def test_a_kernel_that_dies_is_named_with_its_step_and_the_notebook_stays_for_reading(repository):
-    with pytest.raises(RuntimeError, match=r"world: its kernel died, .*; see executed/00_world\.ipynb"):
-        runner.run("world", **world(repository, "import os\nprint('alive', flush=True)\nos._exit(9)"))
-    assert "os._exit" in (repository / "executed" / "00_world.ipynb").read_text()
-
-
 def test_a_notebook_that_takes_values_in_the_place_of_files_is_refused(repository):
-    files = world(repository, "seed", cell="params = None\nseed = 1")
     with pytest.raises(ValueError, match="the parameters cell must hold params and overlay, and nothing else"):
-        runner.run("world", **files)
-
-
-def test_unknown_steps_are_named():
-    with pytest.raises(ValueError, match="unknown step 'slider'; accepted:"):
-        runner.find("slider")
-
-
-def test_the_command_line_reports_one_error_line(capsys):
-    assert runner.main(["slider"]) == 2
-    assert capsys.readouterr().err.startswith("error: unknown step 'slider'")
-
-
-def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
-    assert runner.main(["--together", "zoo"]) == 2
-    assert "zoo not in dvc.yaml; accepted: world, inversion" in capsys.readouterr().err
+        runner.run("world", **world(repository, "seed", cell="params = None\nseed = 1"))
 
 
 @pytest.mark.slow
-def test_steps_side_by_side_leave_what_each_leaves_alone(repository, monkeypatch):
-    files = world(repository, "print(params)")
-    monkeypatch.setattr(runner.schedule, "predecessors", lambda root: {"world": set()})
-    alone = runner.run("world", **files).read_bytes()
-    runner.together(["world"], **files)
-    assert (repository / "executed" / "00_world.ipynb").read_bytes() == alone
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repository, device):
+    code = "from cnslib.core.settings.read import start\nprint(start('world', params, overlay).settings.seed + 1)"
+    files = world(repository, code, device=device)
+    first = runner.run("world", **files).read_bytes()
+    runner.run_all(["world"], **files, together=False)
+    copy = repository / "executed" / "00_world.ipynb"
+    assert copy.read_bytes() == first and nbformat.read(copy, as_version=4).cells[-1].outputs[0]["text"] == "42\n"
 
 
-@pytest.mark.parametrize(("device", "kernel"), [("cpu", kernels.Manager), ("cuda", kernels.Patient), ("cuda:1", kernels.Patient)])
-def test_kernels_are_forked_on_a_cpu_alone(device, kernel):
-    assert runner.manager(device) is kernel
+def test_outputs_are_those_of_a_notebook_and_nothing_of_one_run_reaches_the_next(repository):
+    code = "import sys\nprint(1)\nprint(2)\nprint('lost', file=sys.stderr)\nassert 'left' not in globals()\nleft = 3\nleft"
+    for _ in range(2):
+        made = nbformat.read(runner.run("world", **world(repository, code)), as_version=4)
+    stream, result = made.cells[-1].outputs
+    assert stream.text == "1\n2\n" and result.output_type == "execute_result" and result.data == {"text/plain": "3"}
 
 
-@pytest.mark.parametrize(("device", "forked"), [("cpu", True), ("meta", False)])
-def test_steps_side_by_side_ask_for_the_kernels_of_their_device(repository, monkeypatch, device, forked):
-    """A forked kernel is a child of the process that imported for it, and not of this one."""
-    files = world(repository, "import os\nprint(os.getppid())")
-    (repository / "other.yaml").write_text(f"{{world: {{seed: 41}}, base: {{device: {device}}}}}")
-    monkeypatch.setattr(runner.schedule, "predecessors", lambda root: {"world": set()})
-    runner.together(["world"], **files)
-    (output,) = nbformat.read(repository / "executed" / "00_world.ipynb", as_version=4).cells[-1].outputs
-    assert (int(output["text"]) != os.getpid()) == forked
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [("1 / 0", "ZeroDivisionError: division by zero"), ("import os\nprint('alive', flush=True)\nos._exit(9)", "its process died, .*")],
+)
+def test_a_notebook_that_fails_is_named_in_one_line_and_takes_the_place_of_the_earlier_copy(repository, capsys, code, message):
+    copy = runner.run("world", **world(repository, "x = 1"))
+    files = world(repository, code)
+    with pytest.raises(RuntimeError, match=rf"world: {message}; see executed/00_world\.ipynb"):
+        runner.run("world", **files)
+    assert code.splitlines()[-1] in json.loads(copy.read_text())["cells"][-1]["source"][-1]
+    assert [path.name for path in copy.parent.iterdir()] == [copy.name]
 
 
-def test_a_mistyped_second_step_is_named_before_the_first_runs(repository, capsys):
+def test_a_process_gives_back_what_it_holds_before_it_ends(repository):
+    last = f"import atexit\natexit.register(lambda: open({str(repository / 'given')!r}, 'w').close())"
+    runner.run("world", **world(repository, last))
+    assert (repository / "given").exists()
+
+
+SCRIPT = "import sys; from pathlib import Path; from cnslib.tools import kernels\nif __name__ == '__main__': {}"
+
+
+@pytest.mark.slow
+def test_a_notebook_ends_with_the_program_that_runs_it(tmp_path):
+    cell = "import os, pathlib, time\npathlib.Path('process').write_text(str(os.getpid()))\ntime.sleep(600)"
+    nbformat.write(notebook(new_code_cell(cell)), tmp_path / "source.ipynb")
+    call = "kernels.execute(Path('source.ipynb'), Path('out.ipynb'), {}, folder=Path.cwd())"
+    (tmp_path / "script.py").write_text(SCRIPT.format(call))
+    program = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
+    end, noted = time.monotonic() + 120, tmp_path / "process"
+    while not noted.exists() or not noted.read_text():
+        assert time.monotonic() < end and program.poll() is None
+        time.sleep(0.1)
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    place = Path("/proc") / noted.read_text()
+    while place.exists() and (place / "cmdline").read_bytes():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_the_command_line_reports_one_error_line_before_anything_runs(repository, capsys):
     files = world(repository, "from pathlib import Path\nPath('ran').touch()")
     where = ["--params", files["params"], "--overlay", files["overlay"]]
-    assert runner.main([*where, "world", "wrold"]) == 2
-    assert "wrold" in capsys.readouterr().err
     nbformat.write(notebook(tagged("params = None\noverlay = None")), repository / "notebooks" / "01_inversion.ipynb")
-    assert runner.main([*where, "world", "inversion"]) == 2
-    assert "inversion" in capsys.readouterr().err
+    for wrong, said in {"wrold": "unknown step 'wrold'; accepted:", "inversion": "no section 'inversion'; accepted: base, world"}.items():
+        assert runner.main([*where, "world", wrong]) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.startswith("error: ") and error.count("\n") == 1
     assert not (repository / "ran").exists() and not (repository / "executed").exists()
 
 
+def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
+    assert runner.main(["--params", "world.yaml", "--together", "zoo"]) == 2
+    assert "zoo not in dvc.yaml; accepted: world, inversion" in capsys.readouterr().err
+
+
 def test_a_full_disk_is_named_and_the_earlier_copy_survives(repository, capsys, monkeypatch):
-    """What papermill raises when the copy cannot be written."""
     files = world(repository, "x = 1")
     copy = runner.run("world", **files)
     before = copy.read_bytes()
@@ -146,16 +154,59 @@ def test_a_full_disk_is_named_and_the_earlier_copy_survives(repository, capsys, 
     def full(*arguments, **more):
         raise OSError(errno.ENOSPC, "No space left on device", str(copy))
 
-    monkeypatch.setattr(runner.papermill, "execute_notebook", full)
-    where = ["--params", files["params"], "--overlay", files["overlay"], "world"]
-    assert runner.main(where) == 1
+    monkeypatch.setattr(runner.kernels, "execute", full)
+    assert runner.main(["--params", files["params"], "--overlay", files["overlay"], "world"]) == 1
     assert f"error: {copy}: the disk is full; make room or give access, then run the same command again" in capsys.readouterr().err
     assert copy.read_bytes() == before and [path.name for path in copy.parent.iterdir()] == [copy.name]
 
 
-@pytest.mark.slow
-def test_a_notebook_that_fails_takes_the_place_of_the_earlier_copy(repository):
-    copy = runner.run("world", **world(repository, "x = 1"))
-    with pytest.raises(RuntimeError, match=r"world: ZeroDivisionError: .*; see executed/00_world\.ipynb"):
-        runner.run("world", **world(repository, "1 / 0"))
-    assert "ZeroDivisionError" in copy.read_text() and [path.name for path in copy.parent.iterdir()] == [copy.name]
+def test_a_stage_waits_for_those_that_make_its_dependencies(tmp_path):
+    subprocess.run([sys.executable, "-m", "dvc", "init", "--no-scm", "--quiet"], cwd=tmp_path, check=True)
+    stages = {
+        "world": {"cmd": "true", "deps": ["notebooks"], "outs": ["artifacts/world"]},
+        "accuracy": {"cmd": "true", "deps": ["artifacts/world", "stats.py"], "metrics": [{"metrics/accuracy.json": {"cache": False}}]},
+        "summary": {"cmd": "true", "deps": ["metrics/accuracy.json"], "outs": ["out.txt"]},
+    }
+    YAML().dump({"stages": stages}, tmp_path / "dvc.yaml")
+    assert runner.predecessors(tmp_path) == {"world": set(), "accuracy": {"world"}, "summary": {"accuracy"}}
+
+
+def test_stages_run_after_those_they_wait_for_and_two_that_do_not_run_together():
+    both, order = threading.Barrier(2, timeout=60), []
+
+    def launch(name):
+        if name in ("left", "right"):
+            both.wait()
+        order.append(name)
+
+    runner.schedule({"left": {"first"}, "right": {"first"}, "first": {"elsewhere"}, "last": {"left", "right"}}, launch)
+    assert order[0] == "first" and set(order[1:3]) == {"left", "right"} and order[3] == "last"
+
+
+def test_the_stage_that_most_others_wait_for_goes_first_and_equal_ones_in_their_order(monkeypatch):
+    monkeypatch.setattr(runner, "MOST", 1)
+    order = []
+    runner.schedule({"plain": set(), "some": set(), "most": set(), "a": {"some"}, "b": {"most"}, "c": {"b", "elsewhere"}}, order.append)
+    assert order == ["most", "some", "b", "plain", "a", "c"]
+
+
+def test_the_first_error_keeps_later_stages_from_starting():
+    seen = []
+
+    def launch(name):
+        seen.append(name)
+        raise ValueError(name)
+
+    with pytest.raises(ValueError, match="first"):
+        runner.schedule({"first": set(), "second": {"first"}}, launch)
+    assert seen == ["first"]
+
+
+def test_the_process_to_fork_from_has_imported_what_notebooks_import(tmp_path):
+    source = notebook(new_code_cell("import sys\nprint('email.charset' in sys.modules)\nfrom email import charset"))
+    nbformat.write(source, tmp_path / "source.ipynb")
+    calls = "kernels.prepare([kernels.nbformat.read('source.ipynb', 4)]); "
+    calls += "kernels.execute(Path('source.ipynb'), Path('out.ipynb'), {}, folder=Path.cwd())"
+    (tmp_path / "script.py").write_text(SCRIPT.format(calls))
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}, check=True)
+    assert nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[-1].outputs[0].text == "True\n"

@@ -18,15 +18,6 @@ OVERLAY = paths.ROOT / "tests" / "tiny" / "world.yaml"
 MAKEFILE = paths.resolve("Makefile").read_text()
 STEPS = re.search(r"run --params world\.yaml (.*)$", MAKEFILE, re.MULTILINE)[1].split()
 CHOSEN = dict(re.findall(r"^world: export (\w+) := (\w+)$", MAKEFILE, re.MULTILINE))  # instructions, which halve the time
-# `cns run` with kernels that are forked as those of `--together` are: ten kernels that each import torch take longer than the trainings.
-FORKING = """
-import sys
-from functools import partial
-from cnslib.tools import kernels, runner
-runner.warm(sys.argv[5:])
-runner.run = partial(runner.run, kernel_manager_class=kernels.Manager)
-sys.exit(runner.main(sys.argv[1:]))
-"""
 pytestmark = pytest.mark.skipif(not paths.GARMENTS.exists(), reason="run `dvc pull` first")
 
 
@@ -42,7 +33,9 @@ def built(tmp_path_factory):
     asked = ["--params", "world.yaml", "--overlay", str(OVERLAY), *STEPS]
     one = {"LOKY_MAX_CPU_COUNT": "1"}  # a second process would take longer to start than all there is to do
     surroundings = os.environ | CHOSEN | one | {"PYTHONPATH": str(house), "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([sys.executable, "-c", FORKING, *asked], cwd=house, env=surroundings, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "cnslib.tools.cli", "run", *asked], cwd=house, env=surroundings, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return house
 

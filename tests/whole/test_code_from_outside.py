@@ -10,7 +10,6 @@ from tiny_encoders import write_clip, write_timm
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor, dynamic_module_utils
 
 from cnslib.models import classifiers, encoders, text_to_image, tokens, weights
-from cnslib.tools import operations
 
 LABELS = ["bag", "sneaker", "coat"]
 PYTHON = """from pathlib import Path
@@ -92,7 +91,6 @@ def test_the_libraries_would_run_the_python_of_these_directories(clip, vit, mark
         lambda folder: encoders.Clip(str(folder)),
         lambda folder: classifiers.load("mine", str(folder), LABELS),
         lambda folder: classifiers.own_classifier(str(folder), name="mine", labels=LABELS),
-        lambda folder: operations.network(str(folder), key="mine"),
     ],
 )
 def test_an_open_clip_directory_that_asks_for_trust_is_refused_in_one_line(clip, marker, load):
@@ -127,8 +125,6 @@ def test_a_directory_is_no_name_of_open_clip(clip, marker, monkeypatch):
     monkeypatch.chdir(clip.parent)
     with pytest.raises(ValueError, match=r"clip: 'open_clip:local-dir:clip/any' names a place, 'local-dir:clip'"):
         encoders.Clip("open_clip:local-dir:clip/any")
-    with pytest.raises(ValueError, match=r"mine: 'open_clip:local-dir:clip/any' names a place"):
-        operations.network("open_clip:local-dir:clip/any", key="mine")
     assert not marker.exists()
 
 

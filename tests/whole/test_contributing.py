@@ -169,13 +169,13 @@ def test_sliders_learn_the_text_and_those_of_other_shifts_stay(tmp_path, tiny_pi
 
 
 @pytest.mark.slow
-def test_a_figure_is_one_cell_that_leaves_picture_page_and_numbers(house, answers, forking):
+def test_a_figure_is_one_cell_that_leaves_picture_page_and_numbers(house, answers):
     """The notebook runs on the answers of all classifiers, the new one among them."""
     kept = pd.DataFrame(list(itertools.product(SHIFTS, CLASSES, range(1, SEEDS + 1))), columns=tables.TRAJECTORY)
     path = house / "artifacts" / "filtering" / "kept.parquet"
     tables.write(kept, path, tables.kept_schema)
     units.record_bytes(path)
-    runner.run("failure", str(house / "params.yaml"), str(house / "tiny.yaml"), kernel_manager_class=forking)
+    runner.run("failure", str(house / "params.yaml"), str(house / "tiny.yaml"))
     left = {path.name: path for path in (house / "figures" / "failure").glob("recovered.*")}
     assert left.keys() == {"recovered.png", "recovered.pdf", "recovered.csv"}
     table = pd.read_csv(left["recovered.csv"])

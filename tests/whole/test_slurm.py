@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"SLURM is not installed: no {', '.join(MISSING)} (Debian: slurm-wlm, munge)"),
     pytest.mark.skipif(os.geteuid() != 0, reason="slurmd wants root"),
     pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="run `make slurm`: `make test` makes the smoke chain anew meanwhile"),
-    pytest.mark.skipif(not (SMOKE.root / "metrics" / "evaluation.json").exists(), reason="run `make smoke` first"),
+    pytest.mark.skipif(not (SMOKE.root / "metrics" / "evaluation.json").exists(), reason="run `make chain profile=smoke` first"),
 ]
 
 

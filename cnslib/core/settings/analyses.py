@@ -141,31 +141,7 @@ class Report(Resampled):
         demand(self.name != self.plain, "report.name", self.name, f"another name than that of {self.plain!r}")
 
 
-class Trouble(f.Section):
-    """What goes wrong on a cluster, in hours: between the failures of a worker on average, until a lost one is replaced, of a block,
-    and until workers have loaded. `spread` is the standard deviation of a unit's hours over their mean."""
-
-    between: f.Positive
-    replacing: f.NotNegative
-    walltime: f.Positive
-    loading: f.NotNegative
-    spread: f.NotNegative
-
-
-class Plan(Trouble, Resampled):
-    """The paper's run on a cluster: its overlay, hours of a device beside the reported ones, numbers of workers and of classes, what goes
-    wrong, lengths of a block to compare, and simulated runs."""
-
-    overlay: str
-    measured: str
-    workers: f.Counts
-    classes: f.Counts
-    walltimes: Annotated[list[f.Positive], Field(min_length=1)]
-    runs: f.Some
-    seed: f.Seed
-
-
-ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Denoiser, Oodcv, Synthetic, Report, Plan)
+ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Denoiser, Oodcv, Synthetic, Report)
 
 
 def require_evaluated(axes: Axes, bisection: Bisection, evaluation: Evaluation) -> None:

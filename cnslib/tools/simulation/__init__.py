@@ -1,1 +1,0 @@
-"""The paper's run on a cluster, simulated: workers that fail, walls, blocks and files (notebook 17)."""
