@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 from cnslib.core.settings import read
-from cnslib.core.settings.analyses import Trouble
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Corruptions
 
@@ -26,7 +25,3 @@ def corruption_settings() -> Corruptions:
         cutouts=2,
         reference="alexnet",
     )
-
-
-AGES = 1e12  # hours
-CALM = Trouble(between=AGES, replacing=0.0, walltime=AGES, loading=0.0, spread=0.0)  # nothing goes wrong, nothing waits

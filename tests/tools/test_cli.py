@@ -32,7 +32,7 @@ def test_what_is_no_command_is_refused_with_the_accepted_ones(told):
     assert status == 2 and "invalid choice: 'draw'" in said and "'reproduce'" in said and "'lab'" in said
 
 
-@pytest.mark.parametrize("name", ["run", "plan", "gate", "official", "export"])
+@pytest.mark.parametrize("name", ["run", "numbers", "gate", "official", "export"])
 def test_a_command_has_its_own_help(told, name):
     status, said = told(name, "--help")
     assert status == 0 and said.startswith("usage: cns")

@@ -1,12 +1,9 @@
 """The pipeline's files agree with each other: notebooks, parameter files and dvc.yaml."""
 
 import ast
-import dataclasses
 import importlib
 import inspect
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import nbformat
@@ -95,13 +92,6 @@ def test_one_word_names_a_step_from_parameters_to_notebook():
 def test_every_chain_of_the_makefile_runs_all_steps_in_order():
     written = re.search(r"^STEPS := (.*)$", paths.resolve("Makefile").read_text(), re.MULTILINE)
     assert written[1].split() == list(STAGES)
-
-
-def test_the_chain_on_a_card_is_that_of_the_smoke_run_but_for_device_and_folder(tmp_path):
-    shutil.copy(paths.resolve("smoke.yaml"), tmp_path)
-    subprocess.run(["make", "--silent", "--file", paths.resolve("Makefile"), "build/card.yaml"], cwd=tmp_path, check=True)
-    card, smoke = (read.load(paths.resolve("params.yaml"), file) for file in (tmp_path / "build/card.yaml", paths.resolve("smoke.yaml")))
-    assert card == smoke | {"base": dataclasses.replace(smoke["base"], device="cuda", out="build/card")}
 
 
 def started(name: str) -> ast.Call:
