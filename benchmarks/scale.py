@@ -144,7 +144,7 @@ def line_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     families = {f"family {number}": errors.models[number::6] for number in range(6)}
     parameters = {model: round(10 ** (6 + 0.05 * number)) for number, model in enumerate(errors.models)}
     found = {axes: line.points(errors, axes=axes) for axes in line.AXES}
-    linear, each = found["linear"], (line.slopes, line.noise_free, line.gains, line.mean_gains)
+    linear, each = found["linear"], (line.slopes, line.noise_free, line.mean_gains)
     sized = size.sized(linear, parameters, families)
     made = {f"{table.__name__} {axes}": table(own) for axes, own in found.items() for table in each}
     made |= {table.__name__: table(linear, sized) for table in (size.partial, size.pooled, size.noise_free, size.per_doubling)}

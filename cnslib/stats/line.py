@@ -1,272 +1,191 @@
 """Accuracy on the line: how far accuracy under a shift follows accuracy without one (CNS-Bench supplement F, Figs. 20 to 24).
 
-Too few images scatter ID accuracy and flatten the line; a resample flattens it once more, so intervals are reflected.
-
-A point is a model: ID accuracy without a shift, OOD accuracy under one. `low` and `high` say what other images would change, the models
-given (the line is drawn anew in every resample); `models_low` and `models_high` say what other models of the same kinds would change.
+A point is a model: ID accuracy without a shift, OOD accuracy under one. Too few images scatter ID accuracy and flatten the line; a
+resample flattens it once more, so intervals are reflected. `low` and `high` say what other images would change, the models given (the
+line is drawn again in every resample); `models_low` and `models_high` say what other models of the same kinds would change.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import scipy.stats
-from jaxtyping import Bool, Float, Int
+import xarray as xr
 from scipy.stats import norm
 
 from cnslib.core.names import demand
-from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES, TINY, Shares, over_images, tabulate
-from cnslib.stats.accuracy import shares as held_out_shares
-from cnslib.stats.bootstrap import ANYWHERE, SHARE, Range, holm, percentiles
+from cnslib.stats.accuracy import ALL, TINY, interval, labelled
+from cnslib.stats.bootstrap import ANYWHERE, SHARE, holm, percentiles, record
 
 AXES = ("linear", "probit")
-NONE = "all kept"  # no family left out
 LEAST = 3  # models that a line with a test needs
-LINES = ("line of all classifiers", "line of the supervised ones")
+TO_SHARES = {"linear": lambda position: position, "probit": norm.cdf}
 
 
-@dataclass(frozen=True)
-class Points:
-    """ID and OOD accuracy of every model, and where they stand on the chosen axes (x and y); resample 0 is the sample."""
+def points(errors: xr.DataArray, catalog: xr.DataArray | None = None, *, axes: str = "linear") -> xr.Dataset:
+    """ID and OOD accuracy of every model, and their places x and y on the axes; n counts trajectories, `images` those of ID accuracy.
 
-    shares: Shares  # the OOD errors: names of groups, models and bins, n and confidence
-    scales: list[float]
-    axes: str
-    images: Int[np.ndarray, "#groups"]  # behind each ID accuracy
-    id: Float[np.ndarray, "resamples+1 #groups models #scales"]
-    ood: Float[np.ndarray, "resamples+1 groups models scales"]
-    x: Float[np.ndarray, "resamples+1 #groups models #scales"]
-    y: Float[np.ndarray, "resamples+1 groups models scales"]
-
-
-def catalog_shares(folder: Path, *, settings: Bootstrap) -> Shares:
-    """Errors on the catalog's held-out images. Those are not the images of the benchmark, so their resamples are other draws."""
-    return held_out_shares(folder, settings=settings.apart(1))
-
-
-def points(errors: Shares, catalog: Shares | None = None, *, axes: str = "linear") -> Points:
-    """The points of every shift and scale. ID accuracy is that on the catalog; without one, that at scale 0 of the same trajectories.
-
-    With a catalog scale 0 is a shift like the others, from renders to generated images. On probit axes shares of 0 and 1, which lie
-    at infinity, are moved in by half an image. Raises ValueError for other axes, too few models, and models that do not match.
+    ID accuracy is that on the catalog, or without one that at scale 0 of the same trajectories. With a catalog scale 0 is a shift like
+    the others, from renders to generated images. On probit axes shares of 0 and 1, which lie at infinity, move in by half an image.
     """
+    errors, start = labelled(errors), labelled(errors if catalog is None else catalog)
     demand(axes in AXES, "axes", axes, ", ".join(AXES))
-    demand(len(errors.models) >= LEAST, "line", errors.models, f"at least {LEAST} models")
-    if catalog is None:
-        start, n, first = 1 - errors.samples[..., :1], errors.n, 1
-    else:
-        demand(catalog.models == errors.models, "line: models of the catalog", catalog.models, f"those of the shifts, {errors.models}")
-        start, n, first = 1 - catalog.samples[:, -1:, :, :1], catalog.n[-1:], 0
-    ood = 1 - errors.samples[..., first:]
-    return Points(errors, errors.bins[first:], axes, n, start, ood, on_axes(start, n, axes), on_axes(ood, errors.n, axes))
+    same, known = (own["model"].to_numpy().tolist() for own in (start, errors))
+    demand(same == known, "line: models of the catalog", same, f"those of the shifts, {known}")
+    ood = 1 - (errors.isel(scale=slice(1, None)) if catalog is None else errors)
+    own = 1 - (start if catalog is None else start.sel(shift=ALL).drop_vars("shift")).isel(scale=0, drop=True)
+    sides = {"id": own.drop_vars("n"), "ood": ood, "x": on_axes(own, axes).drop_vars("n"), "y": on_axes(ood, axes)}
+    sides |= {
+        name: sides[name].broadcast_like(ood.isel(scale=0, drop=True)).transpose("resample", "shift", "model") for name in ("id", "x")
+    }
+    return xr.Dataset(sides).assign_coords(images=own["n"].drop_vars("n") + 0 * ood["n"].drop_vars("n"), axes=axes)
 
 
-def on_axes(share: Float[np.ndarray, "resamples+1 groups models scales"], n: np.ndarray, axes: str) -> np.ndarray:
-    """Shares on linear or probit axes; `n` counts the images of each group."""
-    edge = 0.5 / n[:, None, None]
-    return share if axes == "linear" else norm.ppf(np.clip(share, edge, 1 - edge))
+def on_axes(share: xr.DataArray, axes: str) -> xr.DataArray:
+    """Shares on linear or probit axes."""
+    return share if axes == "linear" else xr.apply_ufunc(norm.ppf, share.clip(0.5 / share["n"], 1 - 0.5 / share["n"]))
 
 
-def moments(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def moments(x: xr.DataArray, y: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
     """Sums of squares and products about the means along the axis of the models: xx, xy, yy."""
-    dx, dy = x - x.mean(2, keepdims=True), y - y.mean(2, keepdims=True)
-    return (dx * dx).sum(2), (dx * dy).sum(2), (dy * dy).sum(2)
+    dx, dy = (values - values.mean("model", skipna=False) for values in (x, y))
+    return xr.dot(dx, dx, dim="model"), xr.dot(dx, dy, dim="model"), xr.dot(dy, dy, dim="model")
 
 
-def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+def ratio(numerator: xr.DataArray, denominator: xr.DataArray) -> xr.DataArray:
     """A quotient that is NaN where the denominator vanishes: models that all have one accuracy draw no line."""
-    numerator, denominator = np.broadcast_arrays(numerator, denominator)
-    return np.divide(numerator, denominator, out=np.full(numerator.shape, np.nan), where=denominator > TINY**2)
+    return numerator / denominator.where(denominator > TINY**2)
 
 
-def chosen(found: Points, drawn: Bool[np.ndarray, "models"] | None) -> tuple[np.ndarray, np.ndarray]:
+def drawing(found: xr.Dataset, models: Sequence[str] | None) -> tuple[xr.DataArray, xr.DataArray]:
     """x and y of the models that draw the line: all of them unless told otherwise."""
-    own = np.ones(len(found.shares.models), bool) if drawn is None else np.asarray(drawn)
-    demand(own.sum() >= LEAST, "models that draw the line", int(own.sum()), f"at least {LEAST}")
-    return found.x[:, :, own], found.y[:, :, own]
+    own = found if models is None else found.sel(model=list(models))
+    demand(own.sizes["model"] >= LEAST, "models that draw the line", own.sizes["model"], f"at least {LEAST}")
+    return own["x"], own["y"]
 
 
-def fit(found: Points, drawn: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Slope and intercept of the least-squares line of every resample, group and scale."""
-    x, y = chosen(found, drawn)
+def fit(found: xr.Dataset, models: Sequence[str] | None = None) -> tuple[xr.DataArray, xr.DataArray]:
+    """Slope and intercept of the least-squares line of every resample, shift and scale."""
+    x, y = drawing(found, models)
     xx, xy, _ = moments(x, y)
-    slope = ratio(xy, xx)
-    return slope, y.mean(2) - slope * x.mean(2)
+    slope = ratio(xy, xx).transpose("resample", "shift", "scale")
+    return slope, y.mean("model", skipna=False) - slope * x.mean("model", skipna=False)
 
 
-def slopes(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
+def slopes(found: xr.Dataset, models: Sequence[str] | None = None) -> pd.DataFrame:
     """The line of every shift and scale: slope with both intervals, intercept, R with Fisher's interval, p value and Holm's correction.
 
     The correction runs over all shifts and scales; the images of all shifts together are no further test.
     """
-    slope, intercept = fit(found, drawn)
-    x, y = (values[0] for values in chosen(found, drawn))
-    table = along(slope, found, within=ANYWHERE).assign(models=y.shape[1], intercept=intercept[0].ravel())
-    xx, xy, yy = (values[0] for values in moments(x[None], y[None]))
-    deviation = np.sqrt(ratio((yy - slope[0] * xy).clip(0) / (y.shape[1] - 2), xx))
-    half = scipy.stats.t.ppf((1 + found.shares.confidence) / 2, y.shape[1] - 2) * deviation
-    table["models_low"], table["models_high"] = (slope[0] - half).ravel(), (slope[0] + half).ravel()
-    flat = (np.broadcast_to(xx, yy.shape) <= TINY**2) | (yy <= TINY**2)
+    slope, intercept = fit(found, models)
+    x, y = (values[0] for values in drawing(found, models))
+    xx, xy, yy = moments(x, y)
+    freedom, confidence = y.sizes["model"] - 2, found["confidence"].item()
+    half = scipy.stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(ratio((yy - slope[0] * xy).clip(0) / freedom, xx))
+    sloped = (xx > TINY**2) & (yy > TINY**2)  # R of a level line is not known
     with np.errstate(invalid="ignore", divide="ignore"):
-        tested = scipy.stats.pearsonr(*(np.where(flat[:, None], np.nan, values) for values in (x, y)), axis=1)
-        low, high = tested.confidence_interval(found.shares.confidence)
-    columns = {"r": tested.statistic, "r_low": low, "r_high": high, "p": tested.pvalue}
-    table = table.assign(**{name: values.ravel() for name, values in columns.items()})
+        tested = scipy.stats.pearsonr(*(own.where(sloped).transpose("model", "shift", "scale") for own in (x, y)), axis=0)
+        r_low, r_high = tested.confidence_interval(confidence)
+    table = interval(slope, within=ANYWHERE).assign(models=freedom + 2, intercept=np.ravel(intercept[0]))
+    table = table.assign(models_low=np.ravel(slope[0] - half), models_high=np.ravel(slope[0] + half))
+    table = table.assign(r=tested.statistic.ravel(), r_low=r_low.ravel(), r_high=r_high.ravel(), p=tested.pvalue.ravel())
     return table.assign(p_holm=table.groupby(table["shift"] == ALL)["p"].transform(holm))
 
 
-def along(values: Float[np.ndarray, "resamples+1 groups scales"], found: Points, *, within: Range | None = None) -> pd.DataFrame:
-    """A table (shift, scale, n, estimate, low, high) of something that belongs to no single model."""
-    return tabulate(values[:, :, None], found.shares, found.scales, models=["line"], within=within).drop(columns="model")
-
-
-def without_noise(moment: Float[np.ndarray, "resamples+1 ..."]) -> Float[np.ndarray, "resamples+1 ..."]:
+def without_noise(moment: xr.DataArray) -> xr.DataArray:
     """A sum of squares or products without what the limited number of images adds: the mean over resamples minus the sample.
 
     The sample holds that noise once, a resample twice.
     """
-    noise = np.nanmean(moment[1:], 0) - moment[0]
-    return np.concatenate([moment[:1] - noise, moment[1:] - 2 * noise])
+    times = xr.DataArray([1, *[2] * (moment.sizes["resample"] - 1)], dims="resample")
+    return moment - times * (moment[1:].mean("resample") - moment[0])
 
 
-def noise_free(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
+def noise_free(found: xr.Dataset) -> pd.DataFrame:
     """R of the accuracies that endless images would show. Too few images leave no variance; then R is not known.
 
     Unknown is NaN, as is a bound that lies among such resamples.
     """
-    xx, xy, yy = (without_noise(moment) for moment in moments(*chosen(found, drawn)))
-    r = ratio(xy, np.sqrt(xx.clip(0) * yy.clip(0)))
-    r[1:] = np.where(np.isnan(r[1:]) & ~np.isnan(xy[1:]), np.inf, r[1:])
-    return along(np.where(np.isinf(r), r, r.clip(-1, 1)), found)
+    xx, xy, yy = (without_noise(moment) for moment in moments(found["x"], found["y"]))
+    r = ratio(xy, np.sqrt(xx.clip(0) * yy.clip(0))).transpose("resample", "shift", "scale")
+    lost = (r.isnull() & xy.notnull()).transpose(*r.dims)
+    lost[0] = False
+    return interval(r.clip(-1, 1).where(~lost, np.inf))
 
 
-def gain(found: Points, drawn: np.ndarray | None = None) -> Float[np.ndarray, "resamples+1 groups models scales"]:
-    """OOD accuracy above the line (effective robustness): what ID accuracy does not explain, in accuracy on either axes."""
-    slope, intercept = fit(found, drawn)
-    expected = intercept[:, :, None] + slope[:, :, None] * found.x
-    return found.ood - (expected if found.axes == "linear" else norm.cdf(expected))
+def gain(found: xr.Dataset, models: Sequence[str] | None = None) -> xr.DataArray:
+    """OOD accuracy above the line (effective robustness, Fig. 24): what ID accuracy does not explain, in accuracy on either axes."""
+    slope, intercept = fit(found, models)
+    expected = xr.apply_ufunc(TO_SHARES[found["axes"].item()], intercept + slope * found["x"])
+    return (found["ood"] - expected).transpose("resample", "shift", "model", "scale")
 
 
-def gains(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
-    """Gain of every model per shift and scale, after removing the fit (Fig. 24)."""
-    return tabulate(gain(found, drawn), found.shares, found.scales, within=ANYWHERE)
+def overall(values: xr.DataArray) -> xr.DataArray:
+    """Mean over the shifts, each with the same weight, and the scales above 0; n counts the trajectories of all shifts."""
+    return single(values).mean(["shift", "scale"], skipna=False).assign_coords(n=values["n"].sel(shift=ALL, drop=True))
 
 
-def above(values: np.ndarray, found: Points) -> np.ndarray:
-    """The single shifts and the scales above 0; what is the same for all shifts or scales stays as it is."""
-    shifts = values[:, :-1] if values.shape[1] > 1 else values
-    return shifts[..., np.array(found.scales) > 0] if values.shape[-1] > 1 else shifts
+def single(values: xr.DataArray) -> xr.DataArray:
+    """The single shifts and the scales above 0."""
+    return values.sel(shift=values["shift"] != ALL, scale=values["scale"] > 0)
 
 
-def overall(values: Float[np.ndarray, "resamples+1 groups models scales"], found: Points) -> Float[np.ndarray, "resamples+1 models"]:
-    """Mean over the shifts, each with the same weight, and the scales above 0."""
-    return above(values, found).mean((1, 3))
-
-
-def mean_gains(found: Points, drawn: np.ndarray | None = None) -> pd.DataFrame:
+def mean_gains(found: xr.Dataset, models: Sequence[str] | None = None) -> pd.DataFrame:
     """Gain of every model, averaged over all shifts and the scales above 0 (Fig. 24)."""
-    values = overall(gain(found, drawn), found)
-    rows = [{"model": m, **over_images(values[:, i], found.shares, within=ANYWHERE)} for i, m in enumerate(found.shares.models)]
-    return pd.DataFrame(rows)
+    return interval(overall(gain(found, models)), within=ANYWHERE)
 
 
-def gain_difference(found: Points, first: str, second: str, drawn: np.ndarray | None = None) -> dict:
-    """Mean gain of the first model minus that of the second, paired, as a record."""
-    one, other = (found.shares.models.index(name) for name in (first, second))
-    values = overall(gain(found, drawn), found)
-    return over_images(values[:, one] - values[:, other], found.shares, within=ANYWHERE)
+def number(values: xr.DataArray, **options) -> dict:
+    """One number in every resample with its interval, as a record."""
+    return record(values.to_numpy(), values["n"].item(), values["confidence"].item(), **options)
 
 
-def mask(models: list[str], names: list[str]) -> Bool[np.ndarray, "models"]:
-    """Which models are not among the names."""
-    return ~np.isin(models, names)
+def steeper(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
+    """Slope at the last scale minus slope at the first, all shifts together, as a record."""
+    slope = fit(found, models)[0].sel(shift=ALL)
+    return number(slope[:, -1] - slope[:, 0], within=ANYWHERE)
 
 
-def left_out(found: Points, families: dict[str, list[str]]) -> pd.DataFrame:
-    """Slopes without each family of models, and how they differ from the line through all (paired); `NONE` is that line.
+def followed(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
+    """Share of shifts and scales above 0 whose line rises with an uncorrected p value below 1 - confidence (Fig. 21), as a record."""
+    x, y = drawing(found, models)
+    xx, xy, yy = moments(x, y)
+    quantile, freedom = scipy.stats.t.ppf((1 + found["confidence"].item()) / 2, y.sizes["model"] - 2), y.sizes["model"] - 2
+    return number(overall(ratio(xy, np.sqrt(xx * yy)) > quantile / np.sqrt(quantile**2 + freedom)), within=SHARE)
+
+
+def left_out(found: xr.Dataset, families: dict[str, list[str]]) -> pd.DataFrame:
+    """Slopes without each family of models, and how they differ from the line through all (paired), which is "all kept".
 
     A model of no family is one by itself. A line that hangs on one family shows here.
     """
-    models = found.shares.models
+    models = found["model"].to_numpy().tolist()
     alone = sorted(set(models) - {name for members in families.values() for name in members})
     present = {name: own for name, own in families.items() if set(own) & set(models)}
-    everyone: dict[str, list[str]] = {NONE: []} | present | {name: [name] for name in alone}
     full, parts = fit(found)[0], []
-    for name, own in everyone.items():
-        slope = fit(found, mask(models, own))[0]
-        change = along(slope - full, found, within=ANYWHERE)[["estimate", "low", "high"]].add_prefix("change_")
-        parts.append(along(slope, found, within=ANYWHERE).assign(left_out=name, models=int(mask(models, own).sum())).join(change))
+    for name, own in ({"all kept": []} | present | {name: [name] for name in alone}).items():
+        others = [model for model in models if model not in own]
+        slope = fit(found, others)[0]
+        change = interval(slope - full, within=ANYWHERE)[["estimate", "low", "high"]].add_prefix("change_")
+        parts.append(interval(slope, within=ANYWHERE).assign(left_out=name, models=len(others)).join(change))
     return pd.concat(parts, ignore_index=True)
 
 
-def leverage(found: Points) -> pd.DataFrame:
+def leverage(found: xr.Dataset) -> pd.DataFrame:
     """ID accuracy of every model and its weight on the line (hat value); `heavy` above twice the mean, 2 / models."""
-    x = found.x[0, -1, :, 0]
-    deviation = (x - x.mean()) ** 2
-    hat = 1 / len(x) + ratio(deviation, deviation.sum())
-    rows = [{"model": model, **over_images(found.id[:, -1, i, 0], found.shares)} for i, model in enumerate(found.shares.models)]
-    return pd.DataFrame(rows).assign(n=found.images[-1], leverage=hat, heavy=hat > 4 / len(x))
+    own = found[["id", "x"]].sel(shift=ALL)
+    deviation = (own["x"][0] - own["x"][0].mean()) ** 2
+    hat = 1 / deviation.size + ratio(deviation, deviation.sum()).to_numpy()
+    return interval(own["id"].assign_coords(n=own["images"])).assign(leverage=hat, heavy=hat > 4 / len(hat))
 
 
-def steeper(found: Points, drawn: np.ndarray | None = None) -> dict:
-    """Slope at the last scale minus slope at the first, all shifts together, as a record."""
-    slope = fit(found, drawn)[0][:, -1]
-    return over_images(slope[:, -1] - slope[:, 0], found.shares, within=ANYWHERE)
-
-
-def followed(found: Points, drawn: np.ndarray | None = None) -> dict:
-    """Share of shifts and scales above 0 whose line rises with an uncorrected p value below 1 - confidence (Fig. 21), as a record."""
-    x, y = chosen(found, drawn)
-    xx, xy, yy = moments(x, y)
-    t = scipy.stats.t.ppf((1 + found.shares.confidence) / 2, y.shape[2] - 2)
-    r = above(ratio(xy, np.sqrt(xx * yy)), found)
-    return over_images(np.mean(r > t / np.sqrt(t**2 + y.shape[2] - 2), (1, 2)), found.shares, within=SHARE)
-
-
-def scatter(found: Points, *, shift: str, scale: float) -> pd.DataFrame:
+def scatter(found: xr.Dataset, *, shift: str, scale: float) -> pd.DataFrame:
     """The points of one shift and scale as they stand on the axes, in accuracy, with intervals and what the line expects of them."""
-    group, column = found.shares.groups.index(shift), found.scales.index(scale)
-    placed = (found.id, found.ood) if found.axes == "linear" else (norm.cdf(found.x), norm.cdf(found.y))
-    start, ood = (np.broadcast_to(values, found.ood.shape)[:, group, :, column] for values in placed)
-    expected = (found.ood - gain(found))[0, group, :, column]
-    table = pd.DataFrame({"shift": shift, "scale": scale, "axes": found.axes, "model": found.shares.models, "n": found.shares.n[group]})
-    for name, values in {"id": start, "ood": ood}.items():
-        low, high = percentiles(values[1:], found.shares.confidence)
+    axes = found["axes"].item()
+    one = found.assign(expected=found["ood"] - gain(found)).sel(shift=shift, scale=scale)
+    table = pd.DataFrame({"shift": shift, "scale": scale, "axes": axes, "model": one["model"], "n": one["n"].item()})
+    for name, place in {"id": "x", "ood": "y"}.items():
+        values = TO_SHARES[axes](one[place].to_numpy())
+        low, high = percentiles(values[1:], one["confidence"].item())
         table = table.assign(**{name: values[0], f"{name}_low": low, f"{name}_high": high})
-    return table.assign(expected=expected)
-
-
-def exemplars(table: pd.DataFrame) -> dict[tuple[str, float], str]:
-    """Titles by (shift, scale): all shifts at both ends of the scale, and at the last the shifts with the largest and the smallest R.
-
-    `table` is that of `slopes`. Of the single shifts only those with enough trajectories count, if two have them.
-    """
-    first, last = table["scale"].min(), table["scale"].max()
-    single = table[(table["scale"] == last) & (table["shift"] != ALL)].sort_values("r", ascending=False)
-    enough = single[single["n"] >= LEAST_TRAJECTORIES]
-    ends = (enough if len(enough) > 1 else single)["shift"]
-    chosen = [(ALL, first), (ALL, last), (ends.iloc[0], last), (ends.iloc[-1], last)]
-    return {(shift, scale): f"{shift}, scale {scale:g}" for shift, scale in chosen}
-
-
-def scatters(found: dict[str, Points], panels: Iterable[tuple[str, float]]) -> pd.DataFrame:
-    """`scatter` of some shifts and scales on all axes."""
-    return pd.concat([scatter(own, shift=shift, scale=scale) for own in found.values() for shift, scale in panels])
-
-
-def gains_by_line(found: dict[str, Points], supervised: Bool[np.ndarray, "models"]) -> pd.DataFrame:
-    """`mean_gains` over the line of all models and over that of the supervised ones (`LINES`), on all axes."""
-    drawn = dict(zip(LINES, (None, supervised), strict=True))
-    parts = [mean_gains(own, by).assign(line=name, axes=axes) for name, by in drawn.items() for axes, own in found.items()]
-    return pd.concat(parts)
-
-
-def slopes_by_members(found: Points, independent: Bool[np.ndarray, "models"]) -> pd.DataFrame:
-    """The lines over all shifts at the first and the last scale, of all models and without those that are not independent."""
-    kinds = {"all classifiers": None, f"without {(~independent).sum()} of the generator's pool": independent}
-    drawn = pd.concat({name: slopes(found, own) for name, own in kinds.items()}, names=["line of"]).reset_index("line of")
-    ends = drawn[(drawn["shift"] == ALL) & drawn["scale"].isin([found.scales[0], found.scales[-1]])]
-    return ends.set_index(["scale", "line of"]).sort_index()
+    return table.assign(expected=one["expected"][0])

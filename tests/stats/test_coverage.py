@@ -132,14 +132,15 @@ def of_tables(errors: Shares, failures: Shares) -> dict[str, dict]:
     }
 
 
-def of_lines(points: line.Points, end: line.Points) -> dict[str, dict]:
+def of_lines(points, end) -> dict[str, dict]:
     """The numbers of a line beyond its slope."""
-    families = {"axis": AXIS, "others": [name for name in end.shares.models if name not in AXIS]}
+    gains = line.overall(line.gain(points))
+    families = {"axis": AXIS, "others": [name for name in end["model"].to_numpy().tolist() if name not in AXIS]}
     without = line.left_out(end, families).query("left_out == 'axis' and shift == @ALL").iloc[0]
     seen = line.scatter(end, shift=MANY, scale=SCALES[-1]).set_index("model").loc["m12"]
     return {
-        "gain under one shift": only(line.gains(end), shift=MANY, **OWN),
-        "difference of gains": line.gain_difference(points, "m03", "m12"),
+        "gain under one shift": only(accuracy.interval(line.gain(end), within=line.ANYWHERE), shift=MANY, **OWN),
+        "difference of gains": line.number(gains.sel(model="m03") - gains.sel(model="m12"), within=line.ANYWHERE),
         "growth of the slope": line.steeper(points),
         "lines that rise": line.followed(points),
         "change of the slope without an axis": {name: without[f"change_{name}"] for name in ("estimate", "low", "high")},

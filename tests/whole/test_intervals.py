@@ -19,7 +19,8 @@ HELPERS = [
         "stats.accuracy.over_images",
         "stats.calibration.reached",
         "stats.calibration.tabulate",
-        "stats.line.along",
+        "stats.accuracy.interval",
+        "stats.line.number",
     ),
     *("stats.bands.placed", "stats.bands.bounds", "stats.ranking.order_record", "method.inversion.jackknife"),
 ]  # what makes the interval of a number that it is given; each is used, or a part of one that is
