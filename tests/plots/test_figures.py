@@ -2,6 +2,8 @@
 
 import base64
 import io
+import itertools
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from matplotlib import pyplot as plt
 from nbclient import NotebookClient
 from PIL import Image
 
+from cnslib.core.names import SHIFTS
 from cnslib.plots import curves, figures, palette
 
 TABLE = pd.DataFrame(
@@ -76,11 +79,6 @@ def test_a_notebook_shows_a_finished_figure_once_where_it_is_saved_and_as_it_was
 
 
 @pytest.mark.slow
-def test_other_figures_are_shown_below_their_cell(shown):
-    assert [len(pictures) for pictures in shown[1][:2]] == [0, 1]
-
-
-@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(tmp_path):
     drops(tmp_path / "here" / "drop")
     code = f"import pathlib, test_figures as t; t.figures.use_style(); t.drops(pathlib.Path({str(tmp_path)!r}) / 'there' / 'drop')"
@@ -107,11 +105,6 @@ def test_the_twelfth_digit_does_not_order_the_rows(tmp_path):
     assert (tmp_path / "elsewhere.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
-def test_a_dot_in_the_name_is_no_suffix(tmp_path):
-    figures.save(plt.figure(), tmp_path / "accuracy_2.5", TABLE)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"accuracy_2.5.{kind}" for kind in ("csv", "pdf", "png")]
-
-
 def test_a_model_looks_the_same_in_every_panel_and_unlike_the_others():
     names = [f"model {i:02d}" for i in range(14)]
     looks = palette.looks(reversed(names))
@@ -127,24 +120,6 @@ def test_there_is_one_panel_per_shift_and_one_legend():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["alexnet", "vit"]
 
 
-def test_one_legend_takes_the_place_of_those_in_the_panels():
-    figure, panels = plt.subplots(1, 2)
-    for axes, name in zip(panels, ("a", "b"), strict=True):
-        axes.plot([0, 1], label=name)
-    panels[0].legend()
-    figures.one_legend(figure, panels)
-    assert all(axes.get_legend() is None for axes in panels)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
-
-
-def test_a_panel_above_an_empty_place_shows_its_scale():
-    figure = figures.panels(pd.concat([TABLE, TABLE.assign(shift="cartoon style")]), curves.accuracy_lines, chance=0.1, columns=2)
-    figure.draw_without_rendering()
-    shown = [any(label.get_visible() and label.get_text() for label in axes.get_xticklabels()) for axes in figure.axes]
-    assert shown[:3] == [False, True, True] and [axes.get_xlabel() for axes in figure.axes[:3]] == ["", "slider scale", "slider scale"]
-    assert [axes.get_ylabel() for axes in figure.axes[:3]] == ["accuracy", "", "accuracy"]
-
-
 def test_the_caption_lies_below_the_axes():
     figure, axes = plt.subplots()
     axes.set_xlabel("slider scale")
@@ -158,11 +133,6 @@ def test_a_long_caption_is_broken_into_lines_that_fit_the_figure():
     assert "\n" in figure.texts[0].get_text() and figure.texts[0].get_window_extent().width <= 3.2 * figure.dpi
 
 
-def test_counts_in_words():
-    assert figures.extent([40, 40]) == "n = 40"
-    assert figures.extent([1200, 31]) == "n = 31 to 1,200"
-
-
 def test_a_name_that_some_panels_lack_looks_the_same_in_all_and_is_in_the_legend():
     rows = [(shift, eta, scale, 0.1) for shift, eta in [("a", "eta 1"), ("b", "eta 0.5"), ("b", "eta 1")] for scale in (0, 1)]
     table = pd.DataFrame(rows, columns=["shift", "eta", "scale", "estimate"]).assign(low=0.0, high=0.2)
@@ -171,3 +141,33 @@ def test_a_name_that_some_panels_lack_looks_the_same_in_all_and_is_in_the_legend
     assert first["eta 1"] == second["eta 1"] != second["eta 0.5"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["eta 0.5", "eta 1"]
     assert "eta 1" not in figures.palette.FIXED
+
+
+GROUPED = {"alexnet": ["alexnet"], "resnet": ["resnet_s", "resnet"], "CLIP": ["clip_probe"]}
+
+
+@pytest.fixture
+def fixed():
+    figures.use_style(shifts=["heavy snow", "cartoon style"], families=GROUPED)
+
+
+def test_a_name_looks_the_same_whoever_stands_beside_it_and_a_family_shares_its_colour(fixed):
+    alone, among = palette.looks(["resnet"]), palette.looks(["clip_probe", "CLIP", "resnet", "alexnet", "zebra"])
+    assert alone["resnet"] == among["resnet"] and list(among) == ["zebra", "alexnet", "resnet", "clip_probe", "CLIP"]
+    assert among["CLIP"]["color"] == among["clip_probe"]["color"] != among["resnet"]["color"]
+
+
+def test_panels_stand_in_the_fixed_order_and_not_in_that_of_the_rows(fixed):
+    both = pd.concat([TABLE.query("shift == 'heavy snow'").assign(shift=shift) for shift in ("cartoon style", "heavy snow")])
+    assert [axes.get_title(loc="left") for axes in figures.panels(both, curves.drop_lines).axes] == ["heavy snow", "cartoon style"]
+
+
+def test_fourteen_shifts_have_fourteen_colours_that_differ_by_a_tenth_of_the_range_at_least():
+    palette.fix(shifts=SHIFTS, grouped={})
+    colours = [palette.FIXED[shift]["color"] for shift in SHIFTS]
+    assert min(math.dist(one, other) for one, other in itertools.combinations(colours, 2)) > 0.1
+
+
+def test_every_classifier_is_in_one_family_in_the_order_of_the_classifiers():
+    members = {"resnet": ["resnet_s", "resnet", "absent"], "CLIP": ["clip_probe"]}
+    assert palette.families(["alexnet", "resnet_s", "clip_probe", "resnet"], members) == GROUPED

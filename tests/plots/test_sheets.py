@@ -85,37 +85,3 @@ def test_under_every_picture_stand_its_class_and_its_probability():
     assert sheet.shape == (30, 24, 3) and [sheet[row, 6, 0] for row in (5, 13, 20, 28)] == [0, 255, 2, 255]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["kept", "lost"] and list(axes.get_yticks()) == [6, 21]
     plt.close("all")
-
-
-def test_the_probability_of_the_mirror_image_stands_behind_that_of_the_picture():
-    rows = pd.DataFrame({"class": ["bag"], "mirrored_probability": [0.043], "class_probability": [0.26]})
-    _, axes = plt.subplots()
-    sheets.judged_sheet(axes, np.zeros((2, 1, 10, 10, 3), np.uint8), {"lost": rows, "none": rows[:0]})
-    assert [text.get_text() for text in axes.texts] == ["bag\n0.26 / 0.04"]
-    plt.close("all")
-
-
-def test_a_frame_surrounds_its_picture():
-    pictures = np.zeros((2, 3, 4, 4, 3), dtype=np.uint8)
-    _, axes = plt.subplots()
-    sheets.contact_sheet(axes, pictures, rows=["a", "b"], columns=["0", "1", "2"])
-    sheets.frame_picture(axes, pictures, row=1, column=2)
-    assert axes.patches[0].get_bbox().extents.tolist() == [11.5, 5.5, 17.5, 11.5]  # pixel edges of the last picture and its rim
-
-
-def test_failed_rows_have_a_frame_at_their_failure_point():
-    found = pd.DataFrame({"shift": ["fog", "snow"], "class": ["cock", "lion"], "failed": [True, False], "failure_point": [0.5, np.nan]})
-    _, axes = plt.subplots()
-    sheets.framed(axes, np.zeros((2, 3, 4, 4, 3), np.uint8), found, [0.0, 0.5, 1.0])
-    assert [patch.get_xy() for patch in axes.patches] == [(1 * 6 - 0.5, -0.5)]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["fog\ncock", "snow\nlion"]
-    plt.close("all")
-
-
-def test_pairs_of_shifts_stand_side_by_side_with_their_names():
-    films = {("heavy snow", "heavy fog"): np.zeros((2, 2, 8, 8, 3), np.uint8), ("a", "b"): np.ones((2, 2, 8, 8, 3), np.uint8)}
-    figure = sheets.grids(films, ticks=["0", "1"])
-    titles = [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes]
-    assert [(axes.get_ylabel(), title) for axes, title in zip(figure.axes, titles, strict=True)] == list(films)
-    assert all([text.get_text() for text in axes.get_yticklabels()] == ["0", "1"] for axes in figure.axes)
-    plt.close(figure)
