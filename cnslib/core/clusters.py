@@ -40,7 +40,7 @@ PATIENCE = 60  # seconds until a file that another machine wrote must be seen: s
 PLAIN = (str, bytes, int, float, bool, type(None), Path, units.Unit)  # what every piece holds itself
 # Passed on to workers: what decides the arithmetic, whether hubs are asked, and where the library lies.
 HUBS = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HOME")
-PASSED = (*pins.LEVELS["avx2"], *pins.threads(1), *HUBS, "PYTHONPATH", "CUBLAS_WORKSPACE_CONFIG")
+PASSED = (*pins.PINS, *HUBS, "PYTHONPATH", "CUBLAS_WORKSPACE_CONFIG")
 
 
 def use(cluster: Cluster | None = None, folder: Path | None = None) -> None:

@@ -13,40 +13,53 @@ from cnslib.core.settings.method import STRIDES, Base
 
 WEB_PAGES = (b"<!doctype", b"<html", b"<head", b"<?xml")
 POINTER = b"version https://git-lfs"  # what Git LFS leaves in place of a file that was not fetched
-
-
-def require_downloaded(path: Path, *, sha256: str | None = None) -> None:
-    """Raises FileNotFoundError or ValueError unless the file is there, holds data rather than a stand-in, and has the digest if given."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist")
-    with open(path, "rb") as stream:
-        start = stream.read(256).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if start.lower().startswith(WEB_PAGES):
-        raise ValueError(f"{path} is a web page, not weights: the download was answered by a login or error page")
-    if start.startswith(POINTER):
-        raise ValueError(f"{path} is a Git LFS pointer, not weights; `git lfs pull` fetches the file itself")
-    if sha256 is not None and (found := units.file_digest(path)) != sha256.lower():
-        raise ValueError(f"{path} has sha256 {found}; accepted: {sha256.lower()}")
-
-
 WITHDRAWN = "stabilityai/stable-diffusion-2"
 EXPLANATION = (
     "; Stable Diffusion 2 was withdrawn from the hub by its publisher in November 2025: name a directory that holds a copy of it, "
     "or another hub id that carries one, and its sha256"
 )
+MANIFEST = "manifest.json"
+SCHEDULER = "scheduler/scheduler_config.json"
+RESTORE = "`dvc checkout data.dvc --force` restores it"
+
+
+def require_downloaded(path: Path, *, sha256: str = "") -> None:
+    """Raises FileNotFoundError or ValueError unless the file is there, holds data rather than a stand-in, and has the digest if given.
+
+    `sha256` is the file's digest or its first 8 or more digits.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist")
+    with open(path, "rb") as stream:
+        start = stream.read(256).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not start:
+        raise ValueError(f"{path} is empty; accepted: a file of weights")
+    if start.lower().startswith(WEB_PAGES):
+        raise ValueError(f"{path} is a web page, not weights: the download was answered by a login or error page")
+    if start.startswith(POINTER):
+        raise ValueError(f"{path} is a Git LFS pointer, not weights; `git lfs pull` fetches the file itself")
+    if sha256 and not (found := units.file_digest(path)).startswith(sha256.lower()):
+        raise ValueError(f"{path} has sha256 {found}; accepted: {sha256.lower()}")
 
 
 def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = "", *, key: str, file: str) -> Path:
     """The path of one file of weights: `local` (the file, or a directory with `file` in it), else `file` of a hub repository.
 
-    `revision` pins the repository (a branch, tag or commit; its main branch without), `sha256` is the file's digest or its first
-    8 or more digits. Raises FileNotFoundError for a file that is nowhere, ValueError for one that is empty, an HTML page, a
-    Git-LFS pointer or has another digest; all name the parameter `key`.
+    `revision` pins the repository (a branch, tag or commit; its main branch without), `sha256` is checked as `require_downloaded` does.
+    Raises FileNotFoundError for a file that is nowhere, ValueError for one that is no such file; all name the parameter `key`.
     """
-    path = present(local, hub, key=key, file=file)
-    if path is None:
+    plain = not sha256 or (8 <= len(sha256) <= 64 and set(sha256.lower()) <= set("0123456789abcdef"))
+    demand(plain, f"{key}.sha256", sha256, "8 to 64 hexadecimal digits")
+    place = paths.resolve(local)
+    path = place / file if place.is_dir() else place
+    if not (local and path.is_file()):
+        if not hub or (local and place.exists()):
+            what = f"{path} does not exist" if local else "neither a local path nor a hub id is given"
+            accepted = f"the file {file}, a directory that holds it, or no local path and a hub id with its revision"
+            raise FileNotFoundError(f"{key}: {what}; accepted: {accepted}{explanation(local, hub)}")
         path = download(hub, revision, key=key, file=file)
-    check(path, sha256, key=key)
+    with named(key):
+        require_downloaded(path, sha256=sha256)
     return path
 
 
@@ -56,19 +69,6 @@ def resolve_folder(local: str = "", hub: str = "", revision: str = "", *, key: s
     found = {file: resolve(local, hub, revision, digest, key=key, file=file) for file, digest in sha256.items()}
     file, path = next(iter(found.items()))
     return path.parents[len(Path(file).parts) - 1]
-
-
-def present(local: str, hub: str, *, key: str, file: str) -> Path | None:
-    """The file at a local path; None where nothing is at the path and a hub id is given."""
-    place = paths.resolve(local)
-    path = place / file if place.is_dir() else place
-    if local and path.is_file():
-        return path
-    if hub and not (local and place.exists()):
-        return None
-    what = f"{path} does not exist" if local else "neither a local path nor a hub id is given"
-    accepted = f"the file {file}, a directory that holds it, or no local path and a hub id with its revision"
-    raise FileNotFoundError(f"{key}: {what}; accepted: {accepted}{explanation(local, hub)}")
 
 
 def download(hub: str, revision: str, *, key: str, file: str) -> Path:
@@ -86,27 +86,8 @@ def download(hub: str, revision: str, *, key: str, file: str) -> Path:
 
 
 def explanation(*names: str) -> str:
-    """What a user of Stable Diffusion 2 has to know where it cannot be found; nothing for other models."""
+    """What a user of Stable Diffusion 2 has to know where it cannot be fetched; nothing for other models."""
     return EXPLANATION if any(WITHDRAWN in name for name in names) else ""
-
-
-def check(path: Path, sha256: str, *, key: str) -> None:
-    """Raises ValueError for a file that is no weights at all, or not those whose digest is given."""
-    if not path.stat().st_size:
-        raise ValueError(f"{key}: {path} is empty; accepted: a file of weights")
-    with named(key):
-        require_downloaded(path)
-    if sha256:
-        check_digest(path, sha256.lower(), key=key)
-
-
-def check_digest(path: Path, sha256: str, *, key: str) -> None:
-    """Raises ValueError for a text that is no digest and for a file with another one."""
-    plain = 8 <= len(sha256) <= 64 and set(sha256) <= set("0123456789abcdef")
-    demand(plain, f"{key}.sha256", sha256, "8 to 64 hexadecimal digits")
-    found = units.file_digest(path)
-    if not found.startswith(sha256):
-        raise ValueError(f"{key}: {path} has the sha256 {found}; accepted: {sha256}")
 
 
 @contextlib.contextmanager
@@ -118,19 +99,22 @@ def named(key: str) -> Iterator[None]:
         raise (FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError)(f"{key}: {error}") from error
 
 
-def document(path: Path, *, key: str) -> Any:
+def document(path: Path, *, key: str, remedy: str = "copy it again") -> Any:
     """What a JSON file holds. ValueError names the parameter and a file that is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{key}: {path} is no JSON file ({error}); copy it again") from None
+        raise ValueError(f"{key}: {path} is no JSON file ({error}); {remedy}") from None
 
 
-MANIFEST = "manifest.json"
+def manifest(path: Path, *, key: str) -> dict:
+    """The entries of a manifest by model; none where there is no manifest. ValueError for one that is damaged."""
+    found = document(path, key=key, remedy=RESTORE) if path.is_file() else {}
+    return found if isinstance(found, dict) else {}
 
 
 def require_recorded(folder: Path, *, key: str) -> None:
-    """Raises ValueError, naming the parameter, unless a model directory has the files that the manifest of its shelf tells of.
+    """Raises ValueError, naming the parameter, unless a model directory has the files of which its manifest tells.
 
     The manifest (see `world.manifest`) lies one or two folders above; a directory of which none tells is taken as it is.
     """
@@ -138,19 +122,7 @@ def require_recorded(folder: Path, *, key: str) -> None:
         entry = manifest(shelf / MANIFEST, key=key).get(folder.resolve().relative_to(shelf).as_posix())
         if entry and entry.get("files") != (found := units.directory_digest(folder)):
             told = f"its files have the digest {found[:12]}..., {shelf / MANIFEST} tells of {str(entry.get('files'))[:12]}"
-            raise ValueError(f"{key}: {folder} is not as it was built: {told}; `dvc checkout data.dvc --force` restores it")
-
-
-def manifest(path: Path, *, key: str) -> dict:
-    """The entries of a manifest by model; none where there is no manifest. ValueError for one that is damaged."""
-    try:
-        found = json.loads(path.read_text()) if path.is_file() else {}
-    except ValueError as error:
-        raise ValueError(f"{key}: {path} is damaged ({error}); `dvc checkout data.dvc --force` restores it") from None
-    return found if isinstance(found, dict) else {}
-
-
-SCHEDULER = "scheduler/scheduler_config.json"
+            raise ValueError(f"{key}: {folder} is not as it was built: {told}; {RESTORE}")
 
 
 def provide(base: Base, needed: Collection[str]) -> Base:
@@ -160,18 +132,15 @@ def provide(base: Base, needed: Collection[str]) -> Base:
     revision; each of its files is checked against its sha256. Raises FileNotFoundError or ValueError, naming the key, where one
     is missing or another one, and where the pipeline's scheduler is not the one that the parameters tell.
     """
-    fetched: dict[str, Any] = {key: resolved(base, key) for key in base.sources if key in needed}
+    fetched: dict[str, Any] = {}
+    for key in base.sources.keys() & needed:
+        place = base.sources[key]  # type: ignore[index]
+        folder = resolve_folder(getattr(base, key), place.hub, place.revision, key=f"base.{key}", sha256=place.sha256)
+        fetched[key] = paths.shown(folder)
     found = dataclasses.replace(base, **fetched)
     if "pipeline" in needed:
         require_schedule(paths.resolve(found.pipeline), base.prediction)
     return found
-
-
-def resolved(base: Base, key: str) -> str:
-    """The checked directory of one model."""
-    place = base.sources[key]
-    folder = resolve_folder(getattr(base, key), place.hub, place.revision, key=f"base.{key}", sha256=place.sha256)
-    return str(folder.relative_to(paths.ROOT) if folder.is_relative_to(paths.ROOT) else folder)
 
 
 def require_schedule(pipeline: Path, prediction: str) -> None:

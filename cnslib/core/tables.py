@@ -58,6 +58,7 @@ predictions = schema(
         "preprocessing": pa.Column(str),
     },
 )
+kept_schema = schema(TRAJECTORY, {key: IDENTITY[key] for key in TRAJECTORY})
 TEXTS = ["model", "shift", "class", "top1"]
 answers = pa.DataFrameSchema(
     {**{name: pa.Column("category") for name in TEXTS}, **{name: IDENTITY[name] for name in ("seed", "scale")}}, strict=True
@@ -126,11 +127,6 @@ def load(path: Path, **choice: list[str]) -> arrow.Table:
         return parquet.read_table(path, page_checksum_verification=True, **choice)
     except (arrow.ArrowInvalid, OSError) as error:
         raise ValueError(f"table {path} is not a readable parquet file: {error}") from None
-
-
-def rows(path: Path) -> int:
-    """How many rows a parquet file has."""
-    return parquet.read_metadata(path).num_rows
 
 
 def read_answers(paths: Iterable[Path]) -> pd.DataFrame:
@@ -217,20 +213,14 @@ def write_metrics(path: Path, values: dict) -> None:
 
 
 def rounded(values: dict, name: str) -> dict:
-    """Checks and rounds a tree of metric records; ValueError names the key that is not one."""
+    """Checks and rounds a tree of metric records, null for what is not finite; ValueError names the key that is no record."""
     if "estimate" in values:
         if set(values) != {"n", "estimate", "low", "high"}:
             raise ValueError(f"{name}: a metric has the keys n, estimate, low, high, got {sorted(values)}")
-        return {"n": int(values["n"])} | {k: number(values[k]) for k in ("estimate", "low", "high")}
+        ends = {key: values[key] for key in ("estimate", "low", "high")}
+        known = {key: value is not None and bool(np.isfinite(value)) for key, value in ends.items()}
+        return {"n": int(values["n"])} | {key: round(float(value), 6) if known[key] else None for key, value in ends.items()}
     for key, value in values.items():
         if not isinstance(value, dict):
             raise ValueError(f"{name}.{key}: {value!r} is not a record of n, estimate, low, high")
     return {str(key): rounded(value, f"{name}.{key}") for key, value in values.items()}
-
-
-def number(value: float) -> float | None:
-    """A float with six digits after the point; null where it is not a number."""
-    return None if value is None or not np.isfinite(value) else round(float(value), 6)
-
-
-kept_schema = schema(TRAJECTORY, {key: IDENTITY[key] for key in TRAJECTORY})

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+import pyarrow.parquet as parquet
 from jaxtyping import Int
 
 from cnslib.core import paths, recipes, tables, units
@@ -99,7 +100,7 @@ def answers(run: Run) -> pd.DataFrame:
     """The first answers of all classifiers to all images, as `tables.read_answers`."""
     files = expected(run.layout.artifacts("evaluation"), run.evaluation.classifiers)
     found, whole = tables.read_answers(files.values()), grid(run.base)
-    sizes = [tables.rows(path) for path in files.values()]
+    sizes = [parquet.read_metadata(path).num_rows for path in files.values()]
     for (name, path), end, size in zip(files.items(), np.cumsum(sizes), sizes, strict=True):
         require_of(found[end - size : end], name, path)
         whole.require(found[end - size : end], paths.shown(path), whole=not units.is_recorded(path))
