@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import shapes
@@ -20,7 +19,7 @@ from diffusers import StableDiffusionPipeline
 from cnslib.core import names, paths
 from cnslib.core.settings import read
 from cnslib.method import generation
-from cnslib.method.drawing import Sampler, changes, chosen
+from cnslib.method.generation import changes, chosen
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
@@ -96,7 +95,7 @@ class Drawing:
     def merged(self, drawing: str = "fused") -> np.ndarray:
         """By a named option: each slider merged into the weights once per scale, all seeds of a scale in one batch."""
         way, found = chosen(drawing), []
-        sampler = cast(Sampler, way.sampler(self.pipe, settings=way.settings(self.settings)))
+        sampler = generation.Sampler(self.pipe, settings=way.settings(self.settings), way=way)
         plain = sampler.images(NAME, SEEDS, {}, 0.0).numpy()
         for file in self.files.values():
             change = changes(self.pipe, file)

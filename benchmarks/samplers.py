@@ -20,7 +20,7 @@ from cnslib.core import paths, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.core.settings.studies import Ablation
-from cnslib.method import drawing, generation, health
+from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import classifiers, encoders, text_to_image
 from cnslib.stats import accuracy, ranking
@@ -53,7 +53,7 @@ class Contestants(Drawing):
         """UNet evaluations of single samples by either procedure."""
         shape = {"shifts": shifts, "images": 1, "scales": len(self.base.scales)}
         before = generation.evaluations(self.settings, **shape)["separate"]
-        after = generation.evaluations(drawing.chosen("fast").settings(self.settings), **shape)["shared"]
+        after = generation.evaluations(generation.chosen("fast").settings(self.settings), **shape)["shared"]
         return f"{shifts} shifts: {before} and {after}, {before / after:.2f} times"
 
 

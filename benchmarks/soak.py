@@ -28,14 +28,15 @@ def draw(folder: Path, minutes: float) -> list[tuple[int, int, int]]:
     place, tokens = paths.resolve(base.pipeline), layout.artifacts("inversion")
     pipe = text_to_image.load_pipeline(place, "cpu")
     text_to_image.load_tokens(pipe, tokens, NAMES)
-    given = {"scales": SCALES, "seeds": SEEDS, "settings": sections["generation"], "sliders": layout.artifacts("sliders")}
+    sampler = generation.Sampler(pipe, settings=sections["generation"])
+    given = {"scales": SCALES, "seeds": SEEDS, "sliders": layout.artifacts("sliders")}
     given["origin"] = text_to_image.origin(place, tokens, NAMES)
     found: list = []
     process, end = psutil.Process(), time.monotonic() + 60 * minutes
     for shift in tqdm(cycle(base.shifts), desc="shards", disable=None):
         if time.monotonic() > end:
             return found
-        generation.generate(pipe, [shift], NAMES, folder=folder, **given)  # takes the shard before it away
+        generation.generate(sampler, [shift], NAMES, folder=folder, **given)  # takes the shard before it away
         found.append((process.memory_info().rss, process.num_fds(), process.num_threads()))
     return found
 

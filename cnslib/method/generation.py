@@ -1,25 +1,75 @@
-"""Images of (shift, class, seed, scale): DDIM sampling whose last part runs with a slider (CNS-Bench sections 3.2 and 5.1)."""
+"""Images of (shift, class, seed, scale): sampling whose last part runs with a slider (CNS-Bench sections 3.2 and 5.1).
 
+`base.drawing` names the way. The exact one attaches the slider as an adapter, and a forward pass carries one trajectory and nothing
+else. The fused one merges the slider into the weights, which saves two products a layer; the sum W + scale * change is rounded once
+more and a pass holds five seeds of one scale, so that pictures are apart by one grey level here and there. The fast one also takes
+another scheduler of diffusers, with fewer steps.
+"""
+
+import contextlib
 import copy
-import functools
+import dataclasses
+import itertools
 import math
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import diffusers
 import pandas as pd
 import torch
-from diffusers import DDIMScheduler, SchedulerMixin, StableDiffusionPipeline
+from diffusers import SchedulerMixin, StableDiffusionPipeline, UNet2DConditionModel
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import locks, recipes, tables, units, workers
-from cnslib.core.names import PROMPT, UNSHIFTED, identifier, token
+from cnslib.core import recipes, tables, units, workers
+from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier, token
 from cnslib.core.settings.method import Generation
-from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
+from cnslib.models.adapters import slider_path
 
 PARTS = "parts"  # folder of what is drawn of shards that are not whole yet
+PASS = 5  # seeds in one forward pass of the fused way
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to draw: whether sliders are `merged`, a scheduler of diffusers with its spacing (the pipeline's own by default).
+
+    "leading" is made for DDIM: in 20 steps of UniPC it takes pure noise for a latent of t = 941. `steps` replace `generation.steps`,
+    unless they are 0.
+    """
+
+    merged: bool = False
+    scheduler: str = ""
+    spacing: str = ""
+    steps: int = 0
+
+    def settings(self, settings: Generation) -> Generation:
+        """The settings of `generation` with the number of steps that this way takes."""
+        return dataclasses.replace(settings, steps=self.steps or settings.steps)
+
+    def passes(self, seeds: int) -> list[tuple[int, ...]]:
+        """The seeds of each forward pass, until so many are drawn; the last pass is filled up, and what nobody asked for thrown away."""
+        size = PASS if self.merged else 1
+        return [tuple(range(first, first + size)) for first in range(1, seeds + 1, size)]
+
+    def single(self, pipe: StableDiffusionPipeline, *, settings: Generation) -> "Sampler":
+        """A sampler of single trajectories, within rounding the same pictures."""
+        return Sampler(pipe, settings=settings, way=dataclasses.replace(self, merged=False))
+
+
+EXACT = Way()
+# "fast" is `UniPC 20` of the ablation: a solver by whose pictures classifiers are ordered about as by those of DDIM in 100 steps.
+WAYS = {"exact": EXACT, "fused": Way(merged=True), "fast": Way(True, "UniPCMultistepScheduler", "linspace", 20)}
+
+
+def chosen(name: str) -> Way:
+    """The way of that name; ValueError names `base.drawing` and what it accepts."""
+    demand(name in WAYS, "base.drawing", name, ", ".join(WAYS))
+    return WAYS[name]
 
 
 def steps_without_slider(settings: Generation) -> int:
@@ -33,7 +83,7 @@ def steps_without_slider(settings: Generation) -> int:
 def evaluations(settings: Generation, *, shifts: int, images: int, scales: int) -> dict[str, int]:
     """UNet evaluations of single samples for so many unshifted images under so many shifts at so many scales, 0 included.
 
-    "shared" is what this module does; "separate" draws every image from the beginning, scale 0 anew for each shift.
+    "shared" is what this module does; "separate" draws every image from the beginning, scale 0 again for each shift.
     """
     passes = [2 if acts else 1 for acts in guided_steps(settings)]
     late = sum(passes[steps_without_slider(settings) :])
@@ -48,25 +98,35 @@ def guided_steps(settings: Generation) -> list[bool]:
     return [settings.guidance > 1 and lowest <= round(time, 6) <= highest for time in times]
 
 
-def guidance_times(scheduler: SchedulerMixin, settings: Generation) -> dict[int, bool]:
-    """Whether guidance acts, by timestep: as `guided_steps`, step by step."""
-    return dict(zip(scheduler.timesteps.tolist(), guided_steps(settings), strict=True))
-
-
 class Sampler:
-    """Draws the images of one trajectory at a time and remembers what all shifts share: the steps before the slider starts.
+    """Draws images of one class and remembers what all shifts and scales share: the steps before the slider starts.
 
-    One forward pass carries one trajectory and nothing else, so no image can depend on its neighbours.
+    An image does not depend on how many seeds, scales, shifts or classes are drawn; in its last bits it may depend on the size of a
+    pass and on the machine. A scheduler's memory of its last steps belongs to a pass: each begins with a scheduler that has seen nothing
+    and continues with what the shared steps left.
     """
 
-    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation):
+    def __init__(self, pipe: StableDiffusionPipeline, *, settings: Generation, way: Way = EXACT):
         """Prepares the noise schedule of the settings."""
-        self.pipe, self.settings = pipe, settings
-        self.scheduler: DDIMScheduler = copy.deepcopy(pipe.scheduler)  # DDIM keeps no state between steps
-        self.scheduler.set_timesteps(settings.steps, device=pipe.device)
-        self.guided = guidance_times(self.scheduler, settings)
+        self.pipe, self.settings, self.way = pipe, settings, way
+        config = pipe.scheduler.config
+        scheduler = getattr(diffusers, way.scheduler) if way.scheduler else type(pipe.scheduler)
+        self.unused: SchedulerMixin = scheduler.from_config(config, timestep_spacing=way.spacing or config.timestep_spacing)
+        self.unused.set_timesteps(settings.steps, device=pipe.device)
+        self.scheduler = copy.deepcopy(self.unused)
+        self.guided = dict(zip(self.unused.timesteps.tolist(), guided_steps(settings), strict=True))
+        early = steps_without_slider(settings)
+        self.early, self.late = self.unused.timesteps[:early], self.unused.timesteps[early:]
         self.texts: dict[str, Tensor] = {}
-        self.prefixes: dict[tuple[str, int], Tensor] = {}
+        self.starts: dict[tuple[str, tuple[int, ...]], tuple[Tensor, SchedulerMixin]] = {}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Scheduler, spacing and recipe, for digests of what it draws; nothing for the pipeline's own scheduler, exactly."""
+        if not self.way.merged and not self.way.scheduler:
+            return {}
+        told = {"scheduler": type(self.unused).__name__, "spacing": self.unused.config.timestep_spacing}
+        return told | {"recipe": recipes.STEPPER.code}
 
     def text(self, name: str) -> Float[Tensor, "prompts tokens width"]:
         """Embeddings of the negative prompt (only with guidance) and of the class prompt; the shift is never in the prompt."""
@@ -77,7 +137,7 @@ class Sampler:
         return self.texts[name]
 
     def denoise(self, latents: Tensor, name: str, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
-        """DDIM over some timesteps, as the plain pipeline does it, with classifier-free guidance in those where it acts."""
+        """Steps as the plain pipeline makes them, with classifier-free guidance in those where it acts."""
         return self.walk(latents, self.text(name).repeat_interleave(len(latents), dim=0), timesteps)
 
     def walk(self, latents: Tensor, context: Tensor, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
@@ -92,154 +152,161 @@ class Sampler:
             latents = self.scheduler.step(plain, timestep, latents).prev_sample
         return latents
 
-    def prefix(self, name: str, seed: int) -> Float[Tensor, "1 channels height width"]:
-        """Latent of (class, seed) when the slider starts: the same for every shift and scale."""
-        if (name, seed) not in self.prefixes:
-            early = self.scheduler.timesteps[: steps_without_slider(self.settings)]
-            self.prefixes[name, seed] = self.denoise(text_to_image.initial_latent(self.pipe, seed), name, early)
-        return self.prefixes[name, seed]
+    def start(self, name: str, seeds: Sequence[int]) -> Float[Tensor, "seeds channels height width"]:
+        """Latents of the seeds of a pass when the slider starts, drawn once; the scheduler is left as it was then."""
+        if (key := (name, tuple(seeds))) not in self.starts:
+            self.scheduler = copy.deepcopy(self.unused)
+            noise = torch.cat([text_to_image.initial_latent(self.pipe, seed) for seed in seeds])
+            self.starts[key] = self.denoise(noise, name, self.early), self.scheduler
+        latents, scheduler = self.starts[key]
+        self.scheduler = copy.deepcopy(scheduler)
+        return latents
 
     def prepare(self, classes: list[str], *, seeds: int) -> None:
         """Draws the latents that all shifts share, where they are not remembered yet."""
-        waiting = [name for name in classes if any((name, seed) not in self.prefixes for seed in range(1, seeds + 1))]
-        for found in workers.each(class_prefixes, [(self, name, seeds) for name in waiting], device=self.pipe.device, desc="starts"):
-            self.prefixes |= found
+        waiting = [name for name in classes if any((name, members) not in self.starts for members in self.way.passes(seeds))]
+        for starts in workers.each(class_starts, [(self, name, seeds) for name in waiting], device=self.pipe.device, desc="starts"):
+            self.starts |= starts
 
     @torch.no_grad()
     def unshifted(self, name: str, seed: int) -> UInt8[Tensor, "1 height width 3"]:
         """The image at scale 0, drawn without any adapter."""
-        late = self.scheduler.timesteps[steps_without_slider(self.settings) :]
-        return text_to_image.decode(self.pipe, self.denoise(self.prefix(name, seed), name, late))
+        return text_to_image.decode(self.pipe, self.denoise(self.start(name, [seed]), name, self.late))
 
     @torch.no_grad()
     def shifted(self, name: str, seed: int, scales: list[float]) -> UInt8[Tensor, "scales height width 3"]:
         """The images of one trajectory at several scales of the adapter that is loaded, in one batch."""
         with adapters.switched_off(self.pipe.unet):
-            start = self.prefix(name, seed)
-        late = self.scheduler.timesteps[steps_without_slider(self.settings) :]
+            start = self.start(name, [seed])
         with adapters.scaled(self.pipe.unet, scales):
-            return text_to_image.decode(self.pipe, self.denoise(start.repeat(len(scales), 1, 1, 1), name, late))
+            return text_to_image.decode(self.pipe, self.denoise(start.repeat(len(scales), 1, 1, 1), name, self.late))
+
+    @torch.no_grad()
+    def images(self, name: str, seeds: int, change: dict[str, Tensor], scale: float) -> UInt8[Tensor, "seeds height width 3"]:
+        """The images of one class at one scale of a change of the weights; without a change the unshifted ones."""
+        drawn = []
+        for members in self.way.passes(seeds):
+            start = self.start(name, members)
+            with merged(self.pipe.unet, change, scale):
+                drawn.append(text_to_image.decode(self.pipe, self.denoise(start, name, self.late)))
+        return torch.cat(drawn)[:seeds]
+
+    def trajectories(self, name: str, slider: Path | None, scales: list[float], seeds: int) -> UInt8[Tensor, "seeds scales height width 3"]:
+        """The images of seeds 1, 2, ... at some scales of the slider of a file; without a file the unshifted ones."""
+        if self.way.merged:
+            change = changes(self.pipe, slider) if slider else {}
+            return torch.stack([self.images(name, seeds, change, scale) for scale in scales], dim=1)
+        if slider is None:
+            return torch.stack([self.unshifted(name, seed) for seed in range(1, seeds + 1)])
+        with adapters.loaded(self.pipe, slider):
+            return torch.stack([self.shifted(name, seed, scales) for seed in range(1, seeds + 1)])
+
+
+@torch.no_grad()
+def class_starts(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, tuple[int, ...]], tuple[Tensor, SchedulerMixin]]:
+    """The shared latents of one class, with what the scheduler remembers of them."""
+    for members in sampler.way.passes(seeds):
+        sampler.start(name, members)
+    return {key: start for key, start in sampler.starts.items() if key[0] == name}
+
+
+@torch.no_grad()
+def changes(pipe: StableDiffusionPipeline, path: Path) -> dict[str, Tensor]:
+    """What the adapter of a file adds to the weight of each adapted layer at scale 1: alpha / rank * B A, by name of the layer.
+
+    Raises ValueError, naming the file, where its tensors are not those of the adapted layers.
+    """
+    with adapters.loaded(pipe, path):
+        return {name: layer.get_delta_weight(adapters.NAME).contiguous() for name, layer in adapters.layers(pipe.unet).items()}
+
+
+@contextlib.contextmanager
+def merged(unet: UNet2DConditionModel, change: dict[str, Tensor], scale: float) -> Iterator[None]:
+    """The UNet with the weights W + scale * change; afterwards it has its own tensors again, which were never written to.
+
+    Taking the change off again, as peft does, would leave a rounding error behind that grows from scale to scale.
+    """
+    weights = {name: unet.get_submodule(name).weight for name in change}
+    kept = {name: weight.data for name, weight in weights.items()}
+    try:
+        for name, weight in weights.items():
+            weight.data = torch.add(kept[name], change[name], alpha=scale).to(kept[name])
+        yield
+    finally:
+        for name, weight in weights.items():
+            weight.data = kept[name]
 
 
 def generate(
-    pipe: StableDiffusionPipeline,
+    sampler: Sampler,
     shifts: list[str],
     classes: list[str],
     *,
     scales: list[float],
     seeds: int,
-    settings: Generation,
     origin: text_to_image.Origin,
     sliders: Path,
     folder: Path,
 ) -> dict[str, Path]:
     """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
-    sampler = Sampler(pipe, settings=settings)
-    paths = prepared(folder, shifts, sampler)
-    unshifted_shard(sampler, classes, seeds=seeds, origin=origin, path=paths[UNSHIFTED])
-    above = [scale for scale in scales if scale > 0]
-    shards: dict[str, units.Unit] = {}
-    pieces: dict[tuple[str, str], tuple] = {}
+    above, grid = [scale for scale in scales if scale > 0], {"seeds": seeds, "origin": origin}
+    made_from = {UNSHIFTED: stamp(sampler, classes, **grid, scales=[0.0])}
     for shift in shifts:
-        files = {name: slider_path(sliders, shift, name) for name in classes}
-        digests = [adapters.file_digest(file) for file in files.values()]
-        made_from = stamp(sampler, classes, seeds=seeds, origin=origin, scales=scales, sliders=digests)
-        shards[shift] = units.Unit(paths[shift], made_from)
-        pieces |= {(shift, name): (sampler, shift, name, file, above, seeds) for name, file in files.items()}
-    write_shards(sampler, shards, pieces, class_shifted, seeds=seeds, desc="images")
-    return paths
-
-
-def prepared(folder: Path, shifts: list[str], owner: object) -> dict[str, Path]:
-    """The file of every shard, in a folder that is this process's as long as `owner` exists, and rid of what nobody asks for."""
-    paths = {shift: folder / f"{identifier(shift)}.parquet" for shift in (UNSHIFTED, *shifts)}
-    locks.hold(folder, owner)
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    units.prune(folder, set(), "**/.*.partial")  # what a killed run left half written
-    return paths
+        digests = [adapters.file_digest(slider_path(sliders, shift, name)) for name in classes]
+        told = above if sampler.way.merged else scales  # as in the stamps of tables that are there
+        made_from[shift] = stamp(sampler, classes, **grid, scales=told, sliders=digests)
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", one) for shift, one in made_from.items()})
+    waiting = {shift: shelf[shift] for shift in shelf.waiting()}
+    if waiting:
+        draw_shards(sampler, waiting, classes, sliders=sliders, scales=above, seeds=seeds)
+    else:
+        shutil.rmtree(folder / PARTS, ignore_errors=True)  # of a run that was killed before it had
+    return shelf.paths
 
 
 def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, path: Path) -> pd.DataFrame:
     """The table of all scale-0 images, drawn where the file is missing or outdated."""
-    unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=[0.0], sliders=[]))
-    pieces = {(UNSHIFTED, name): (sampler, name, seeds) for name in classes}
-    write_shards(sampler, {UNSHIFTED: unit}, pieces, class_unshifted, seeds=seeds, desc=UNSHIFTED)
+    unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=[0.0]))
+    if not unit.done:
+        draw_shards(sampler, {UNSHIFTED: unit}, classes, sliders=None, scales=[], seeds=seeds)
     return tables.read(path, tables.images)
 
 
-def write_shards(
-    sampler: Sampler,
-    shards: dict[str, units.Unit],
-    pieces: dict[tuple[str, str], tuple],
-    draw: Callable[..., list[dict]],
-    *,
-    seeds: int,
-    desc: str,
-) -> None:
-    """Writes the shards that are missing or outdated, from parts: units of one shift and class, which last until their shard is there.
+def stamp(
+    sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, scales: list[float], sliders: Sequence[str] = ()
+) -> str:
+    """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
+    tokens = {name: origin.tokens[name] for name in classes}
+    exact = recipes.GENERATION.stamp(PROMPT, classes, seeds, sampler.settings.drawn(), origin.base, tokens, scales, sliders)
+    return recipes.FUSED.stamp(exact, sampler.identity) if sampler.way.merged else exact
 
-    `draw` makes the rows of a part from its piece in `pieces`, which is in the order of a shard's rows.
-    """
-    waiting = {shift: unit for shift, unit in shards.items() if not unit.done}
+
+def draw_shards(
+    sampler: Sampler, shards: dict[str, units.Unit], classes: list[str], *, sliders: Path | None, scales: list[float], seeds: int
+) -> None:
+    """Writes shards from parts: units of one shift and class, which last until all shards are there."""
     folder = next(iter(shards.values())).path.parent / PARTS
-    if not waiting:
-        shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed before it had
-        return
-    parts = units.Shelf(folder, {key: part(key[1], waiting[key[0]]) for key in pieces if key[0] in waiting}, "*/*.parquet")
+    keys = itertools.product(shards.items(), classes)
+    files = {
+        (shift, name): (f"{unit.path.stem}/{identifier(name)}.parquet", units.digest(unit.made_from, name)) for (shift, unit), name in keys
+    }
+    parts = units.Shelf(folder, files, "*/*.parquet")
     missing = parts.waiting()
     sampler.prepare(list(dict.fromkeys(name for _, name in missing)), seeds=seeds)
-    make = functools.partial(write_part, draw)
-    workers.each(make, [(*pieces[key], parts[key]) for key in missing], device=sampler.pipe.device, desc=desc)
-    for shift, unit in waiting.items():
-        own = [path for key, path in parts.paths.items() if key[0] == shift]
-        tables.write_unit(pd.concat([tables.read(path, tables.images) for path in own], ignore_index=True), unit, tables.images)
-        shutil.rmtree(own[0].parent)
+    pieces = [(sampler, *key, sliders if key[0] != UNSHIFTED else None, scales, seeds, parts[key]) for key in missing]
+    workers.each(draw_part, pieces, device=sampler.pipe.device, desc="images")
+    for shift, unit in shards.items():
+        own = [tables.read(parts.paths[shift, name], tables.images) for name in classes]
+        tables.write_unit(pd.concat(own, ignore_index=True), unit, tables.images)
     shutil.rmtree(folder)
 
 
-def part(name: str, shard: units.Unit) -> tuple[str, str]:
-    """File and stamp of what one class has in a shard."""
-    return f"{shard.path.stem}/{identifier(name)}.parquet", units.digest(shard.made_from, name)
-
-
-def write_part(draw: Callable[..., list[dict]], *piece) -> None:
-    """Draws a part; its unit comes last."""
-    *given, unit = piece
-    tables.write_unit(pd.DataFrame(draw(*given)), unit, tables.images)
-
-
-def stamp(
-    sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, scales: list[float], sliders: list[str]
-) -> str:
-    """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
-    drawn = sampler.settings.drawn()
-    tokens = {name: origin.tokens[name] for name in classes}
-    return recipes.GENERATION.stamp(PROMPT, classes, seeds, drawn, origin.base, tokens, scales, sliders)
-
-
-@torch.no_grad()
-def class_prefixes(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, int], Tensor]:
-    """The shared latents of one class."""
-    return {(name, seed): sampler.prefix(name, seed) for seed in range(1, seeds + 1)}
-
-
-def class_unshifted(sampler: Sampler, name: str, seeds: int) -> list[dict]:
-    """The rows of one class at scale 0."""
-    return [
-        row
-        for seed in range(1, seeds + 1)
-        for row in rows(UNSHIFTED, name, seed, [0.0], sampler.unshifted(name, seed), quality=sampler.settings.quality)
-    ]
-
-
-def class_shifted(sampler: Sampler, shift: str, name: str, path: Path, scales: list[float], seeds: int) -> list[dict]:
-    """The rows of one class in one shift."""
-    with adapters.loaded(sampler.pipe, path):
-        return [
-            row
-            for seed in range(1, seeds + 1)
-            for row in rows(shift, name, seed, scales, sampler.shifted(name, seed, scales), quality=sampler.settings.quality)
-        ]
+def draw_part(sampler: Sampler, shift: str, name: str, sliders: Path | None, scales: list[float], seeds: int, unit: units.Unit) -> None:
+    """Draws and writes the rows of one class in one shift, or of its unshifted images where there are no sliders."""
+    slider, scales = (slider_path(sliders, shift, name), scales) if sliders else (None, [0.0])
+    drawn = enumerate(sampler.trajectories(name, slider, scales, seeds), start=1)
+    found = [row for seed, images in drawn for row in rows(shift, name, seed, scales, images, quality=sampler.settings.quality)]
+    tables.write_unit(pd.DataFrame(found), unit, tables.images)
 
 
 def rows(
@@ -252,14 +319,10 @@ def rows(
 
 def change(shard: pd.DataFrame, unshifted: pd.DataFrame) -> pd.DataFrame:
     """How far each image of a shard is from the unshifted one of its class and seed: mean absolute difference in grey levels."""
-    start = dict(zip(trajectory_starts(unshifted), tables.pictures(unshifted, UNSHIFTED).astype(int), strict=True))
-    if missing := sorted(set(trajectory_starts(shard)) - set(start)):
-        raise ValueError(f"unshifted images: {len(missing)} missing, the first of class and seed {missing[0]}")
-    pictures = tables.pictures(shard, "shard")
-    distance = [abs(image - start[key]).mean() for key, image in zip(trajectory_starts(shard), pictures, strict=True)]
-    return shard[tables.KEY].assign(change=distance)
-
-
-def trajectory_starts(table: pd.DataFrame) -> list[tuple[str, int]]:
-    """Class and seed of every row: what the unshifted image depends on."""
-    return list(table[["class", "seed"]].itertuples(index=False, name=None))
+    start = unshifted.set_index(["class", "seed"]).index
+    rows = start.get_indexer(pd.MultiIndex.from_frame(shard[["class", "seed"]]))
+    if (rows < 0).any():
+        first = next(shard.loc[rows < 0, ["class", "seed"]].itertuples(index=False, name=None))
+        raise ValueError(f"unshifted images: {(rows < 0).sum()} rows have none, the first of class and seed {first}")
+    plain = tables.pictures(unshifted, UNSHIFTED).astype(int)[rows]
+    return shard[tables.KEY].assign(change=abs(tables.pictures(shard, "shard") - plain).mean(axis=(1, 2, 3)))

@@ -294,7 +294,8 @@ def test_two_workers_make_the_bytes_of_this_process(tiny_pipeline_dir, tiny_toke
         grid, learned, drawn = {"scales": [0.0, 1.0], "seeds": 1}, folder / "sliders", folder / "images"
         sliders.make_sliders(pipe, SHIFTS, CLASSES, recipe="paper", settings=SETTINGS, origin=origin, folder=learned)
         drawing = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, "", 0)
-        generation.generate(pipe, SHIFTS, CLASSES, **grid, settings=drawing, origin=origin, sliders=learned, folder=drawn)
+        sampler = generation.Sampler(pipe, settings=drawing)
+        generation.generate(sampler, SHIFTS, CLASSES, **grid, origin=origin, sliders=learned, folder=drawn)
         settings = Evaluation({name: str(tmp_path / name) for name in ("vit", "deit")}, batch_size=4, preprocessing="model")
         asked = {"labels": CLASSES, "settings": settings, "device": "cpu"}
         evaluation.evaluate(drawn, SHIFTS, CLASSES, **grid, **asked, folder=folder / "answers")

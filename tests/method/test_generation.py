@@ -1,34 +1,30 @@
-"""Generation: equality with the plain pipeline, and what an image depends on."""
+"""Generation: equality with the plain pipeline, what an image depends on, and that all ways to draw agree."""
 
+import copy
 import dataclasses
+import functools
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from golden_units import difference
-from tiny_sliders import pipeline, random_sliders
+from safetensors.torch import load_file, save_file
+from tiny_sliders import CLASSES, SHIFTS, random_sliders
 
-from cnslib.core import names, recipes, tables
+from cnslib.core import names, paths, recipes, tables
+from cnslib.core.settings import method, read
 from cnslib.core.settings.method import Generation
 from cnslib.method import generation
-from cnslib.method.sliders import slider_path
+from cnslib.method.generation import PASS, WAYS
 from cnslib.models import adapters, text_to_image
+from cnslib.models.adapters import slider_path
 
 SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
-CLASSES = ["sneaker", "ankle boot"]
-SHIFTS = ["heavy snow", "cartoon style"]
 SCALES = [0.0, 1.0, 2.5]
-
-
-@pytest.fixture(scope="module")
-def pipe(tiny_pipeline_dir, tiny_tokens_dir):
-    return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-
-
-@pytest.fixture(scope="module")
-def origin(tiny_pipeline_dir, tiny_tokens_dir):
-    return text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+FUSED, FAST = WAYS["fused"], WAYS["fast"]
+SHIFT, RANK, ALPHA = SHIFTS[0], 4, 2.0
 
 
 @pytest.fixture(scope="module")
@@ -36,22 +32,32 @@ def sliders(pipe, tmp_path_factory):
     return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), SHIFTS, CLASSES)
 
 
-@pytest.fixture
-def generate(pipe, origin, sliders, tmp_path):
-    def call(shifts=SHIFTS, classes=CLASSES, *, scales=SCALES, seeds=2, settings=SETTINGS, origin=origin):
-        return generation.generate(
-            pipe, shifts, classes, scales=scales, seeds=seeds, settings=settings, origin=origin, sliders=sliders, folder=tmp_path
-        )
+@pytest.fixture(scope="module")
+def draw(pipe, origin, sliders):
+    """The files of all tables, as the notebook asks for them."""
+
+    def call(folder, shifts=SHIFTS, classes=CLASSES, *, scales=SCALES, seeds=2, settings=SETTINGS, way="exact"):
+        sampler = generation.Sampler(pipe, settings=WAYS[way].settings(settings), way=WAYS[way])
+        grid = {"scales": scales, "seeds": seeds, "origin": origin}
+        return generation.generate(sampler, shifts, classes, **grid, sliders=sliders, folder=folder)
 
     return call
 
 
+@pytest.fixture
+def generate(draw, tmp_path):
+    return lambda folder=tmp_path, **changes: draw(folder, **changes)
+
+
 @pytest.fixture(scope="module")
-def undisturbed(pipe, origin, sliders, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("generation")
-    return generation.generate(
-        pipe, SHIFTS, CLASSES, scales=SCALES, seeds=2, settings=SETTINGS, origin=origin, sliders=sliders, folder=folder
-    )
+def drawn(draw, tmp_path_factory):
+    """The files of one way for two seeds, drawn once."""
+    return functools.cache(lambda way: draw(tmp_path_factory.mktemp(way), way=way, settings=dataclasses.replace(SETTINGS, steps=4)))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(draw, tmp_path_factory):
+    return draw(tmp_path_factory.mktemp("generation"))
 
 
 def plain_pipeline(pipe, seed, scales):
@@ -100,9 +106,9 @@ def test_scale_zero_with_a_slider_is_the_base_model_bit_for_bit(pipe, sliders):
     sampler = generation.Sampler(pipe, settings=SETTINGS)
     start = torch.randn((3, 4, 16, 16), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        base = sampler.denoise(start, "sneaker", sampler.scheduler.timesteps)
+        base = sampler.denoise(start, "sneaker", sampler.unused.timesteps)
         with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")), adapters.scaled(pipe.unet, [0.0] * 6):
-            assert torch.equal(sampler.denoise(start, "sneaker", sampler.scheduler.timesteps), base)
+            assert torch.equal(sampler.denoise(start, "sneaker", sampler.unused.timesteps), base)
 
 
 def test_scale_zero_beside_other_scales_equals_scale_zero_without_them(pipe, sliders):
@@ -122,14 +128,6 @@ def test_the_slider_starts_where_the_paper_starts_it(steps, fraction, expected):
     """The last is 100 x 0.55, which floating-point numbers make a little more than 55."""
     settings = dataclasses.replace(SETTINGS, steps=steps, start_fraction=fraction)
     assert generation.steps_without_slider(settings) == expected
-
-
-def test_every_image_of_a_batch_is_stored_under_its_own_scale():
-    scales = [0.5, 1.0, 2.5]
-    images = torch.stack([torch.full((4, 4, 3), round(100 * scale), dtype=torch.uint8) for scale in scales])
-    table = pd.DataFrame(generation.rows("heavy snow", "sneaker", 3, scales, images, quality=0))
-    assert table["scale"].tolist() == scales and tables.pictures(table, "rows")[:, 0, 0, 0].tolist() == [50, 100, 250]
-    assert set(table["shift"]) == {"heavy snow"} and set(table["class"]) == {"sneaker"} and set(table["seed"]) == {3}
 
 
 def test_a_quality_changes_how_pictures_are_stored_and_not_which_are_drawn(generate, undisturbed):
@@ -198,20 +196,22 @@ def test_every_scale_is_stored_once(undisturbed):
 
 
 @pytest.mark.slow
-def test_a_killed_run_continues_to_the_same_bytes(generate, undisturbed):
-    first = generate(shifts=["heavy snow"])
+@pytest.mark.parametrize("way", ["exact", "fused"])
+def test_a_killed_run_continues_to_the_same_bytes(generate, way, tmp_path):
+    undisturbed = generate(way=way, folder=tmp_path / "undisturbed")
+    first = generate(shifts=["heavy snow"], way=way)
     kept = first["unshifted"].stat().st_mtime_ns
     (killed := first["heavy snow"]).with_name(f"{killed.name}.digest").unlink()
     killed.write_bytes(b"half a file")
     (partial := killed.with_name(f".{killed.name}.1.partial")).write_bytes(b"half a write")
-    resumed = generate()
+    resumed = generate(way=way)
     assert not partial.exists()
     assert {shift: path.read_bytes() for shift, path in resumed.items()} == {s: p.read_bytes() for s, p in undisturbed.items()}
     assert resumed["unshifted"].stat().st_mtime_ns == kept
 
 
 @pytest.mark.slow
-def test_only_shards_whose_inputs_changed_are_drawn_again(generate, sliders, pipe):
+def test_only_shards_whose_inputs_changed_are_drawn_again(generate):
     before = {shift: path.stat().st_mtime_ns for shift, path in generate().items()}
     candidates = dataclasses.replace(SETTINGS, guidances=[1.0, 3.0])
     assert {s: p.stat().st_mtime_ns for s, p in generate(settings=candidates).items()} == before
@@ -232,9 +232,150 @@ def test_change_is_the_mean_distance_to_the_own_unshifted_image():
     unshifted = pd.DataFrame([flat("unshifted", 10), flat("unshifted", 200, seed=2)])
     shard = pd.DataFrame([flat("heavy fog", 30, scale=1.0), flat("heavy fog", 150, seed=2, scale=1.0)])
     assert generation.change(shard, unshifted)["change"].tolist() == [20.0, 50.0]
-    with pytest.raises(ValueError, match=r"1 missing, the first of class and seed \('bag', 2\)"):
+    with pytest.raises(ValueError, match=r"1 rows have none, the first of class and seed \('bag', 2\)"):
         generation.change(shard, unshifted[:1])
 
 
-def test_the_tiny_unit_is_the_golden_one(undisturbed):
+def test_every_image_of_a_batch_is_stored_under_its_own_scale():
+    scales = [0.5, 1.0, 2.5]
+    images = torch.stack([torch.full((4, 4, 3), round(100 * scale), dtype=torch.uint8) for scale in scales])
+    table = pd.DataFrame(generation.rows("heavy snow", "sneaker", 3, scales, images, quality=0))
+    assert table["scale"].tolist() == scales and tables.pictures(table, "rows")[:, 0, 0, 0].tolist() == [50, 100, 250]
+    assert set(table["shift"]) == {"heavy snow"} and set(table["class"]) == {"sneaker"} and set(table["seed"]) == {3}
+
+
+def images(drawn, way, shift, **key):
+    table = tables.read(drawn(way)[shift], tables.images)
+    for column, value in key.items():
+        table = table[table[column.strip("_")] == value]
+    return tables.pictures(table, shift).astype(int)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_trajectory_drawn_alone_is_that_of_the_tables_within_a_grey_level(name, drawn, pipe, sliders):
+    sampler = WAYS[name].single(pipe, settings=WAYS[name].settings(dataclasses.replace(SETTINGS, steps=4)))
+    key = {"class_": "sneaker", "seed": 2}
+    assert abs(sampler.unshifted("sneaker", 2).numpy() - images(drawn, name, "unshifted", **key)).max() <= 1
+    with adapters.loaded(pipe, slider_path(sliders, SHIFT, "sneaker")):
+        alone = sampler.shifted("sneaker", 2, SCALES[1:]).numpy()
+    assert abs(alone - images(drawn, name, SHIFT, **key)).max() <= 1
+
+
+def test_fused_images_are_those_of_the_exact_way_within_a_grey_level_and_fast_ones_are_others(drawn):
+    for shift, path in drawn("exact").items():
+        exact, pictures = tables.read(path, tables.images), images(drawn, "exact", shift)
+        for way in ("fused", "fast"):
+            assert tables.read(drawn(way)[shift], tables.images)[tables.KEY].equals(exact[tables.KEY])
+        assert abs(images(drawn, "fused", shift) - pictures).max() <= 1 < abs(images(drawn, "fast", shift) - pictures).mean()
+
+
+def test_the_fast_way_is_unipc_20_of_the_ablation(pipe):
+    """What the ablation concludes about that sampler holds for the pictures of this way; its steps replace those of the settings."""
+    told = read.load(paths.resolve("params.yaml"))["ablation"].samplers["UniPC 20"]
+    settings = FAST.settings(SETTINGS)
+    identity = generation.Sampler(pipe, settings=settings, way=FAST).identity
+    assert dataclasses.asdict(told) == {"scheduler": identity["scheduler"], "steps": settings.steps, "spacing": identity["spacing"]}
+    assert settings == dataclasses.replace(SETTINGS, steps=20) and FUSED.settings(SETTINGS) == SETTINGS
+
+
+def test_schedulers_are_told_in_digests_and_the_benchmarks_own_sampler_is_not(pipe):
+    def identity(sampler):
+        return sampler.identity.get("scheduler"), sampler.identity.get("spacing"), sampler.identity.get("recipe")
+
+    assert identity(FAST.single(pipe, settings=SETTINGS)) == ("UniPCMultistepScheduler", "linspace", "stepper-1")
+    assert identity(generation.Sampler(pipe, settings=SETTINGS, way=FUSED)) == ("DDIMScheduler", "leading", "stepper-1")
+    assert FUSED.single(pipe, settings=SETTINGS).identity == generation.Sampler(pipe, settings=SETTINGS).identity == {}
+
+
+def test_an_unknown_way_is_told_the_known_ones():
+    assert tuple(WAYS) == get_args(get_type_hints(method.Base)["drawing"])
+    with pytest.raises(ValueError, match=r"base\.drawing: 'exakt' is not accepted; accepted: exact, fused, fast"):
+        generation.chosen("exakt")
+
+
+@pytest.mark.slow
+def test_a_fast_image_does_not_depend_on_the_number_of_seeds_or_on_a_table_that_is_there(draw, tmp_path):
+    few, many = draw(tmp_path / "few", way="fast"), draw(tmp_path / "many", way="fast", seeds=PASS + 1)
+    for shift, path in few.items():
+        table = tables.read(many[shift], tables.images)
+        assert table[table["seed"] <= 2].reset_index(drop=True).equals(tables.read(path, tables.images))
+    before = many["unshifted"].read_bytes()
+    many["unshifted"].unlink()  # the starts are drawn again for it, by a scheduler that has seen nothing
+    assert draw(tmp_path / "many", way="fast", seeds=PASS + 1)["unshifted"].read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_ways_do_not_take_each_others_tables(draw, tmp_path):
+    """In one folder each way draws its own, also the table of scale 0 that all of them have."""
+    stamps = []
+    for way in (*WAYS, "exact"):
+        draw(tmp_path, [SHIFT], seeds=1, way=way)
+        stamps.append(tuple((tmp_path / f"{shift}.parquet.digest").read_text().split()[0] for shift in ("unshifted", "heavy_snow")))
+    assert len(set(stamps)) == 3 and stamps[0] == stamps[-1]
+
+
+@pytest.fixture
+def file(sliders):
+    return slider_path(sliders, SHIFT, "sneaker")
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.5])
+def test_the_merged_weights_are_those_of_pefts_own_merge(pipe, file, scale):
+    with adapters.loaded(pipe, file):
+        fused = copy.deepcopy(pipe.unet)
+    fused.fuse_lora(lora_scale=scale)
+    expected = {name: layer.get_base_layer().weight for name, layer in adapters.layers(fused).items()}
+    with generation.merged(pipe.unet, generation.changes(pipe, file), scale):
+        for name, weight in expected.items():
+            torch.testing.assert_close(pipe.unet.get_submodule(name).weight, weight, rtol=1e-5, atol=1e-6)
+    assert {weight.ndim for weight in expected.values()} == {2, 4}  # linear layers and convolutions
+
+
+def test_a_change_is_the_product_of_the_files_factors(pipe, tmp_path):
+    """B A for matrices; for a convolution the second factor mixes the channels that the first one, a smaller convolution, gives."""
+    file = slider_path(random_sliders(pipe, tmp_path, [SHIFT], ["sneaker"], rank=RANK, alpha=ALPHA), SHIFT, "sneaker")
+    tensors = load_file(file)
+    for name, change in generation.changes(pipe, file).items():
+        down, up = (tensors[f"unet.{name}.lora_{factor}.weight"].double() for factor in "AB")
+        product = torch.einsum("or,r...->o...", up.flatten(1), down)
+        torch.testing.assert_close(change.double(), ALPHA / RANK * product, rtol=1e-4, atol=1e-6)
+
+
+def test_the_base_model_is_restored_bit_for_bit_also_after_an_error(pipe, file):
+    before = {key: value.clone() for key, value in pipe.unet.state_dict().items()}
+    change = generation.changes(pipe, file)
+    for scale in (0.5, 2.5, 1e9):
+        with pytest.raises(KeyboardInterrupt), generation.merged(pipe.unet, change, scale):
+            assert any(not torch.equal(value, before[key]) for key, value in pipe.unet.state_dict().items())
+            raise KeyboardInterrupt
+    after = pipe.unet.state_dict()
+    assert after.keys() == before.keys() and all(torch.equal(after[key], value) for key, value in before.items())
+
+
+def test_merged_images_at_scale_zero_are_the_unshifted_ones_and_do_not_depend_on_the_number_of_seeds(pipe, file):
+    sampler, change = generation.Sampler(pipe, settings=SETTINGS, way=FUSED), generation.changes(pipe, file)
+    plain = sampler.images("sneaker", 2, {}, 0.0)
+    assert torch.equal(sampler.images("sneaker", 2, change, 0.0), plain)
+    wanted = sampler.images("sneaker", PASS + 1, change, 1.0)
+    assert not torch.equal(wanted[:2], plain) and len(wanted) == PASS + 1
+    few = generation.Sampler(pipe, settings=SETTINGS, way=FUSED).images("sneaker", PASS - 2, change, 1.0)
+    assert torch.equal(few, wanted[: PASS - 2])
+    assert FUSED.passes(PASS + 1) == [(1, 2, 3, 4, 5), (6, 7, 8, 9, 10)] and WAYS["exact"].passes(2) == [(1,), (2,)]
+
+
+def test_a_slider_of_another_network_is_refused(pipe, file, tmp_path):
+    tensors = load_file(file)
+    tensors.pop(sorted(tensors)[0])
+    save_file(tensors, tmp_path / "short.safetensors", metadata=adapters.header(file))
+    with pytest.raises(ValueError, match=r"short\.safetensors does not fit this UNet: \d+ tensors match, 1 missing \("):
+        generation.changes(pipe, tmp_path / "short.safetensors")
+
+
+def test_the_tiny_units_are_the_golden_ones(undisturbed, pipe, origin, tmp_path):
     assert not difference(recipes.GENERATION, tables.read(undisturbed["heavy snow"], tables.images))
+    settings = dataclasses.replace(SETTINGS, steps=4)
+    sliders = random_sliders(pipe, tmp_path / "sliders", [SHIFT], CLASSES, rank=RANK, alpha=ALPHA)
+    sampler = generation.Sampler(pipe, settings=settings, way=FUSED)
+    grid = {"scales": SCALES, "seeds": 2, "origin": origin}
+    found = generation.generate(sampler, [SHIFT], CLASSES, **grid, sliders=sliders, folder=tmp_path)
+    assert not difference(recipes.FUSED, tables.read(found[SHIFT], tables.images))

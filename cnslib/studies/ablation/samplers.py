@@ -20,9 +20,8 @@ from cnslib.core.names import PROMPT, UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.core.settings.read import Run
 from cnslib.core.settings.studies import Scheduling
-from cnslib.method import drawing, evaluation
-from cnslib.method.drawing import Stepper
-from cnslib.method.generation import evaluations
+from cnslib.method import evaluation
+from cnslib.method.generation import Sampler, Way, evaluations
 from cnslib.method.health import Judge
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
@@ -48,7 +47,7 @@ Rates = Float[np.ndarray, "rows groups models scales"]
 class Bench:
     """What is drawn by whom and shown to whom: samplers by name, the one the others are compared with, judge and classifiers."""
 
-    steppers: dict[str, Stepper]
+    steppers: dict[str, Sampler]
     reference: str
     origin: text_to_image.Origin
     judge: Judge
@@ -59,7 +58,7 @@ class Bench:
     @cached_property
     def digest(self) -> str:
         """What all units have in common: samplers, base model, judge and classifiers."""
-        drawn = [[name, drawing.identity(one), one.settings.told()] for name, one in self.steppers.items()]
+        drawn = [[name, one.identity, one.settings.told()] for name, one in self.steppers.items()]
         asked = [[one.name, encoders.source_digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
         return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
 
@@ -95,12 +94,12 @@ def of(answers: pd.DataFrame, sampler: str) -> Outcomes:
     return accuracy.outcomes(answers[answers["sampler"] == sampler].drop(columns="sampler"))
 
 
-def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Stepper]:
+def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Sampler]:
     """The samplers of params.yaml, each a scheduler, its steps and their spacing; all else as the benchmark is drawn."""
     found = {}
     for name, one in samplers.items():
         steps = dataclasses.replace(settings, steps=one.steps)
-        found[name] = Stepper(pipe, settings=steps, scheduler=one.scheduler, spacing=one.spacing)
+        found[name] = Sampler(pipe, settings=steps, way=Way(scheduler=one.scheduler, spacing=one.spacing))
     return found
 
 

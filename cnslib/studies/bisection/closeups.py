@@ -13,7 +13,7 @@ import torch
 
 from cnslib.core import recipes, tables, units
 from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier
-from cnslib.method import drawing, evaluation, generation
+from cnslib.method import evaluation, generation
 from cnslib.method.generation import Sampler
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, classifiers, text_to_image
@@ -39,7 +39,7 @@ class Studio:
     def drawing(self) -> str:
         """A digest of what all pictures have in common: sampling settings and base model."""
         drawn = self.sampler.settings.drawn()
-        drawn |= drawing.identity(self.sampler)
+        drawn |= self.sampler.identity
         return units.digest(PROMPT, drawn, self.origin.base)
 
     @cached_property

@@ -94,7 +94,7 @@ def weighted(unet: UNet2DConditionModel, weights: dict[str, list[float]]) -> Ite
 def shifted(sampler: Sampler, names: list[str], name: str, seed: int, weights: Weights) -> UInt8[Tensor, "images height width 3"]:
     """The images of one class and seed with the adapters that are loaded, in one batch; each image has a weight per adapter."""
     with adapters.switched_off(sampler.pipe.unet):
-        start = sampler.prefix(name, seed)
+        start = sampler.start(name, [seed])
     late = sampler.scheduler.timesteps[generation.steps_without_slider(sampler.settings) :]
     columns = {adapter: [row[place] for row in weights] for place, adapter in enumerate(names)}
     with weighted(sampler.pipe.unet, columns):

@@ -124,7 +124,7 @@ def shifted(
     "two prompts" has the shift in the prompt from the first step on, as the paper has it; the others begin where a slider does.
     """
     early = 0 if method == PROMPTS else generation.steps_without_slider(sampler.settings)
-    start = sampler.prefix(name, seed) if early else text_to_image.initial_latent(sampler.pipe, seed)
+    start = sampler.start(name, [seed]) if early else text_to_image.initial_latent(sampler.pipe, seed)
     latents = start.repeat(len(weights), 1, 1, 1)
     context = contexts(sampler, shift, name, method, weights)
     return text_to_image.decode(sampler.pipe, sampler.walk(latents, context, sampler.scheduler.timesteps[early:]))

@@ -18,7 +18,7 @@ from tiny_sliders import pipeline, random_sliders
 from cnslib.core import names, recipes, tables
 from cnslib.core.settings import studies
 from cnslib.core.settings.method import Bootstrap, Generation
-from cnslib.method import drawing, generation, health
+from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier
@@ -124,7 +124,7 @@ def test_an_image_does_not_know_what_was_drawn_before(pipe, name):
 def test_unipc_with_20_steps_starts_its_slider_where_the_released_code_does(pipe):
     """Its start_noise of 750 leaves 5 of 20 steps without the slider; it runs from 999 down by 50, as SD 2's own file has it."""
     settings = dataclasses.replace(SETTINGS, steps=20)
-    stepper = drawing.Stepper(pipe, settings=settings, scheduler="UniPCMultistepScheduler", spacing="linspace")
+    stepper = generation.Sampler(pipe, settings=settings, way=generation.WAYS["fast"])
     assert stepper.scheduler.timesteps[:3].tolist() == [999, 949, 899]
     assert (stepper.scheduler.timesteps > 750).sum() == generation.steps_without_slider(settings) == 5
 
