@@ -134,7 +134,7 @@ def test_the_gate_asks_the_profiles_classifiers_about_imagenet_under_both_prepro
     counts = gate.measure(changed(sections, "base", out=str(layout.root / "gate")), CLASSES).set_index(["model", "preprocessing"])
     assert counts.loc["alexnet"].to_dict("index") == {how: {"n": 8, "right": 4} for how in ("model", "paper")}
     verdicts = gate.report(counts.reset_index()).set_index("model")
-    assert verdicts.loc["alexnet", ["library", "verdict"]].tolist() == ["compatible", "not published"]
+    assert verdicts.loc["alexnet", ["library", "explained_by"]].tolist() == ["compatible", "not published"]
 
 
 def other(overlay, path, section, **values):
