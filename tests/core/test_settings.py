@@ -51,7 +51,7 @@ def test_an_overlay_replaces_single_values_and_holds_only_what_it_changes(name):
         ("  rank: 4", "  rank: four", r"sliders\.rank: 'four' is not accepted; accepted: a valid integer"),
         ("  eta: 1.3 ", "  #", r"missing key sliders\.eta"),
         ("  texts: {}", "  texts: {heavy frog: in mist}", r"sliders\.texts: 'heavy frog' is not accepted; accepted: .*heavy fog"),
-        ("- heavy fog", "- heavy frog", "heavy frog.*accepted: .*heavy fog"),
+        ("heavy fog, heavy smog,", "heavy frog, heavy smog,", "heavy frog.*accepted: .*heavy fog"),
         ("sliders:\n", "slider:\n", "unknown section 'slider'"),
         ("confidence: 0.95", "confidence: 95", r"base\.bootstrap\.confidence: 95 is not accepted; accepted: less than 1"),
         ("  guidance: 2.25 ", "  guidance: true ", r"generation\.guidance: True is not accepted; accepted: a valid number"),

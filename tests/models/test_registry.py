@@ -94,7 +94,7 @@ def test_alexnet_answers_with_the_weights_of_its_file_under_either_preprocessing
     with torch.device("meta"):
         state = flat(torchvision.models.alexnet())
     torch.save(state | {"classifier.6.bias": torch.arange(1000.0)}, tmp_path / "alexnet-owt-7be5be79.pth")
-    with pytest.raises(ValueError, match=r"classifiers.alexnet: .*7be5be79.pth has the sha256 .*; accepted: 7be5be79"):
+    with pytest.raises(ValueError, match=r"classifiers.alexnet: .*7be5be79.pth has sha256 .*; accepted: 7be5be79"):
         load("alexnet", tmp_path)
     digest = hashlib.sha256((tmp_path / "alexnet-owt-7be5be79.pth").read_bytes()).hexdigest()
     own, paper = (load("alexnet", tmp_path, f";sha256={digest}", preprocessing=how) for how in ("model", "paper"))
@@ -156,7 +156,7 @@ def test_a_clip_directory_without_weights_or_with_other_ones_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"classifiers.clip_resnet50: .*open_clip_model.safetensors does not exist"):
         load("clip_resnet50", tmp_path)
     write_clip(tmp_path / "clip")
-    with pytest.raises(ValueError, match=r"classifiers.clip_resnet50: .*open_clip_model.safetensors has the sha256"):
+    with pytest.raises(ValueError, match=r"classifiers.clip_resnet50: .*open_clip_model.safetensors has sha256"):
         load("clip_resnet50", tmp_path / "clip", ";sha256=00000000")
 
 

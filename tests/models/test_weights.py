@@ -79,7 +79,7 @@ def test_a_truncated_file_is_named_wherever_it_ends(tmp_path, kind, kept):
     path = tmp_path / ("cut.safetensors" if kind == "safetensors" else "cut.pt")
     save_file(WEIGHTS, path) if kind == "safetensors" else torch.save(WEIGHTS, path, _use_new_zipfile_serialization=kind == "zip")
     path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
-    with pytest.raises(ValueError, match=r"cut\.\w+ is not a complete (torch|safetensors) file"):
+    with pytest.raises(ValueError, match=r"cut\.\w+ is (empty|not a complete (torch|safetensors) file)"):
         weights.read_weights(path)
 
 
