@@ -5,15 +5,14 @@ ask for), gaps (files that are missing), a file under another one's name, and a 
 classes, seeds and scales. A table that was imported holds a part of the grid; one that a step made holds all of it.
 """
 
+import itertools
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import pyarrow.parquet as parquet
-from jaxtyping import Int
 
 from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
@@ -23,56 +22,32 @@ from cnslib.core.settings.read import Run
 MODELS, SUMMARY = "models.csv", "heldout.csv"  # numbers of weights; accuracies without a shift, where answers to single images are unknown
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Every (shift, class, seed, scale) there is to be; scale 0 stands under the shift "unshifted", or with `repeated` under each."""
-
-    shifts: list[str]
-    classes: list[str]
-    seeds: int
-    scales: list[float]
-    repeated: bool = False
-
-    @property
-    def wanted(self) -> np.ndarray:
-        """Which places of [shifts classes seeds scales] are filled; the first shift is "unshifted"."""
-        filled = np.zeros((len(self.shifts) + 1, len(self.classes), self.seeds, len(self.scales)), bool)
-        above = np.array(self.scales) > 0
-        filled[1:] = True if self.repeated else above
-        filled[0] = False if self.repeated else ~above
-        return filled
-
-    def places(self, table: pd.DataFrame) -> Int[np.ndarray, "rows 4"]:
-        """Where each row of a table with that key belongs; -1 for what the grid does not know."""
-        names = {"shift": [UNSHIFTED, *self.shifts], "class": self.classes, "seed": range(1, self.seeds + 1), "scale": self.scales}
-        columns = [pd.Index(known).get_indexer(pd.Index(table[column].to_numpy())) for column, known in names.items()]
-        return np.stack(columns, axis=1)
-
-    def key(self, place: Collection[int]) -> tuple:
-        """The key of a place."""
-        shift, name, seed, scale = place
-        return ([UNSHIFTED, *self.shifts][shift], self.classes[name], int(seed) + 1, self.scales[scale])
-
-    def require(self, table: pd.DataFrame, name: str, *, whole: bool) -> None:
-        """Raises ValueError unless every row is one of the grid, none is there twice and, where it is to be `whole`, none is missing."""
-        places, stale = self.places(table), "; made for another grid than base.shifts, classes, seeds and scales tell: run its step again"
-        if (foreign := (places < 0).any(axis=1)).any():
-            first = next(table[tables.KEY][foreign].astype({"seed": object, "scale": object}).itertuples(index=False, name=None))
-            raise ValueError(f"{name}: {int(foreign.sum())} rows do not belong to the parameters, the first {first}{stale}")
-        count = np.zeros(self.wanted.shape, int)
-        np.add.at(count, tuple(places.T), 1)
-        if (count > 1).any():
-            raise ValueError(f"{name}: {self.key(np.argwhere(count > 1)[0])} is there twice; accepted: every key once")
-        missing, extra = np.argwhere(self.wanted & (count == 0)), np.argwhere(~self.wanted & (count > 0))
-        if whole and len(missing):
-            raise ValueError(f"{name}: {len(missing)} rows are missing, the first {self.key(missing[0])}{stale}")
-        if whole and len(extra):
-            raise ValueError(f"{name}: {len(extra)} rows do not belong to the parameters, the first {self.key(extra[0])}{stale}")
+def grid(base: Base, *, repeated: bool = False) -> pd.MultiIndex:
+    """Every (shift, class, seed, scale) there is to be: scale 0 under the shift "unshifted", or `repeated` under each shift."""
+    scales, axes = [float(scale) for scale in base.scales], [base.classes, range(1, base.seeds + 1)]
+    above = [scale for scale in scales if scale > 0]
+    parts = [(base.shifts, scales)] if repeated else [([UNSHIFTED], [0.0]), (base.shifts, above)]
+    keys = [key for shifts, some in parts for key in itertools.product(shifts, *axes, some)]
+    return pd.MultiIndex.from_tuples(keys, names=tables.KEY).sort_values()
 
 
-def grid(base: Base, *, repeated: bool = False) -> Grid:
-    """The grid of the parameters."""
-    return Grid(list(base.shifts), list(base.classes), base.seeds, [float(scale) for scale in base.scales], repeated)
+def require(table: pd.DataFrame, wanted: pd.MultiIndex, name: str, *, whole: bool = True) -> None:
+    """Raises ValueError unless all keys of a table are wanted and there once and, where it is to be `whole`, all wanted ones are there."""
+    number, keys = tables.numbered(table, wanted.names)
+    count, rows = np.bincount(number, minlength=len(keys)), pd.MultiIndex.from_frame(keys)
+    stale = "made for another grid than base.shifts, classes, seeds and scales tell: run its step again"
+    if not rows.equals(wanted):
+        foreign, missing = rows.difference(wanted), wanted.difference(rows) if whole else []
+        for problem, first in (("do not belong to the parameters", foreign), ("are missing", missing)):
+            if len(first):
+                raise ValueError(f"{name}: {len(first)} rows {problem}, the first {plain(first[0])}; {stale}")
+    if (count > 1).any():
+        raise ValueError(f"{name}: {plain(rows[(count > 1).argmax()])} is there twice; accepted: every key once")
+
+
+def plain(key: tuple) -> tuple:
+    """A key as it is written in the parameters."""
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in key)
 
 
 def expected(folder: Path, names: Collection[str]) -> dict[str, Path]:
@@ -103,7 +78,7 @@ def answers(run: Run) -> pd.DataFrame:
     sizes = [parquet.read_metadata(path).num_rows for path in files.values()]
     for (name, path), end, size in zip(files.items(), np.cumsum(sizes), sizes, strict=True):
         require_of(found[end - size : end], name, path)
-        whole.require(found[end - size : end], paths.shown(path), whole=not units.is_recorded(path))
+        require(found[end - size : end], whole, paths.shown(path), whole=not units.is_recorded(path))
     return found
 
 
@@ -157,7 +132,7 @@ def by_shift(run: Run, name: str, kind: pa.DataFrameSchema) -> pd.DataFrame:
     """The tables of all shifts in a folder of the filtering step, one row per image."""
     files = expected(run.layout.artifacts("filtering") / name, run.base.shifts)
     found = pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
-    grid(run.base, repeated=True).require(found, f"artifacts/filtering/{name}", whole=True)
+    require(found, grid(run.base, repeated=True), f"artifacts/filtering/{name}")
     return found
 
 
@@ -181,7 +156,7 @@ def scores(run: Run) -> pd.DataFrame:
     unit = scored(run)
     unit.require()
     found = tables.read(unit.path, tables.scores)
-    grid(run.base, repeated=True).require(found, paths.shown(unit.path), whole=True)
+    require(found, grid(run.base, repeated=True), paths.shown(unit.path))
     return found
 
 
@@ -191,7 +166,7 @@ def kept(run: Run) -> pd.DataFrame:
     units.verified(path)
     found = tables.read(path, tables.kept_schema)
     if units.is_recorded(path):
-        grid(run.base).require(found.assign(scale=0.0), paths.shown(path), whole=False)
+        require(found, grid(run.base).droplevel("scale").unique(), paths.shown(path), whole=False)
     else:
         scores(run)
         filtered(run).require()

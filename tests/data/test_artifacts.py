@@ -201,19 +201,20 @@ def test_the_accuracies_of_imported_classifiers_are_read_where_there_are_no_sing
         artifacts.answered(run)
 
 
-def test_a_grid_counts_what_is_twice_and_what_is_missing():
-    grid = artifacts.Grid(SHIFTS, CLASSES, SEEDS, SCALES)
+def test_a_grid_counts_what_is_twice_and_what_is_missing(tmp_path):
+    base = run_in(tmp_path).base
+    grid = artifacts.grid(base)
     rows = pd.concat([tiny_artifacts.keys([UNSHIFTED], [0.0]), tiny_artifacts.keys(SHIFTS, [1.0])], ignore_index=True)
-    grid.require(rows, "table", whole=True)
+    artifacts.require(rows, grid, "table")
     with pytest.raises(ValueError, match=r"table: \('unshifted', 'bag', 1, 0\.0\) is there twice"):
-        grid.require(pd.concat([rows, rows[:1]]), "table", whole=False)
+        artifacts.require(pd.concat([rows, rows[:1]]), grid, "table", whole=False)
     with pytest.raises(ValueError, match=r"table: 1 rows are missing, the first \('unshifted', 'bag', 1, 0\.0\)"):
-        grid.require(rows[1:], "table", whole=True)
-    grid.require(rows[1:], "table", whole=False)
-    repeated = artifacts.Grid(SHIFTS, CLASSES, SEEDS, SCALES, repeated=True)
-    repeated.require(tiny_artifacts.keys(SHIFTS, SCALES), "table", whole=True)
-    with pytest.raises(ValueError, match=r"rows are missing, the first \('heavy snow', 'bag', 1, 0\.0\)"):
-        repeated.require(rows, "table", whole=True)
+        artifacts.require(rows[1:], grid, "table")
+    artifacts.require(rows[1:], grid, "table", whole=False)
+    repeated = artifacts.grid(base, repeated=True)
+    artifacts.require(tiny_artifacts.keys(SHIFTS, SCALES), repeated, "table")
+    with pytest.raises(ValueError, match=r"4 rows do not belong to the parameters, the first \('unshifted', 'bag', 1, 0\.0\)"):
+        artifacts.require(rows, repeated, "table")
 
 
 def test_another_process_names_the_same_rot(run):
