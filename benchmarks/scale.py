@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
+import xarray as xr
 
 from cnslib.core import tables
 from cnslib.core.names import SHIFTS
@@ -105,11 +106,9 @@ def accuracy_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
 
 
 def ranking_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
-    """Ranks and agreement; pairs, flips and the overlap rule under every shift and over all."""
+    """Ranks and agreement; pairs and flips under every shift and over all."""
     per_shift = {
-        f"{table.__name__} {shift}": table(errors, shift=shift)
-        for table in (ranking.pairs, ranking.flips, ranking.overlap)
-        for shift in errors.groups
+        f"{table.__name__} {shift}": table(errors, shift=shift) for table in (ranking.pairs, ranking.flips) for shift in errors.groups
     }
     return {"ranks": ranking.ranks(errors), "agreement": ranking.agreement(errors), **per_shift}
 
@@ -124,18 +123,18 @@ def axes_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     return made | {"axes rce": rce, "axes guard": guard, "axes deviations": axes.deviations_along(errors, members)}
 
 
-def failure_tables(found: accuracy.Outcomes, failures: accuracy.Shares, errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
+def failure_tables(wrong: xr.DataArray) -> dict[str, pd.DataFrame]:
     """Failure points of all trajectories, their distributions by every definition, and failures as survival data."""
+    errors, failures = (accuracy.by_shift(values, BOOTSTRAP) for values in (wrong, failure.first_failures(wrong)))
     return {
-        "intervals": failure.kinds(failure.intervals(found)),
+        "intervals": failure.failure_points(wrong),
         "distribution": failure.failure_distribution(failures),
-        **failure.definitions(failures, errors),
+        "definitions": failure.definitions(failures, errors),
         "curves": failure.curves(failures),
         "median": failure.median_scale(failures),
-        "log_rank": failure.log_rank(found, settings=BOOTSTRAP),
-        "recovered": failure.recovered(found, settings=BOOTSTRAP),
-        "spread": failure.spread(found, settings=BOOTSTRAP),
-        "abrupt": pd.DataFrame([failure.more_abrupt(found, "cartoon style", "heavy snow", settings=BOOTSTRAP)]),
+        "log_rank": failure.log_rank(wrong, settings=BOOTSTRAP),
+        "recovered": accuracy.interval(accuracy.by_shift(failure.recovers(wrong), BOOTSTRAP), share=True),
+        "abrupt": pd.DataFrame([failure.more_abrupt(wrong, "cartoon style", "heavy snow", settings=BOOTSTRAP)]),
     }
 
 
@@ -154,9 +153,9 @@ def line_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
 def analyse(path: Path) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     """All tables, and what each step took."""
     clocks = {"start": read_clocks()}
-    found = accuracy.outcomes(tables.read_answers([path]))
+    wrong = accuracy.wrong_predictions(tables.read_answers([path]))
     clocks["read"] = read_clocks()
-    errors, failures = (share(found, settings=BOOTSTRAP) for share in (accuracy.error_shares, failure.failure_shares))
+    errors = accuracy.error_shares(accuracy.Outcomes.of(wrong), settings=BOOTSTRAP)
     clocks["resample"] = read_clocks()
     made = accuracy_tables(errors)
     clocks["accuracy"] = read_clocks()
@@ -164,7 +163,7 @@ def analyse(path: Path) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     clocks["ranking"] = read_clocks()
     made |= axes_tables(errors)
     clocks["axes"] = read_clocks()
-    made |= failure_tables(found, failures, errors)
+    made |= failure_tables(wrong)
     clocks["failure"] = read_clocks()
     made |= line_tables(errors)
     clocks["line"] = read_clocks()

@@ -19,7 +19,7 @@ from statsmodels.stats.proportion import proportion_confint
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.bootstrap import Range, bounds, estimates, reaching_zero, record, records, resampling_weights, too_few, units_of
+from cnslib.stats.bootstrap import RECORD, Range, bounds, estimates, reaching_zero, record, records, resampling_weights, too_few, units_of
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
@@ -106,9 +106,8 @@ def interval(samples: xr.DataArray, *, within: Range | None = None, share: bool 
     """
     confidence = samples["confidence"].item()
     low, high = bounds(samples.to_numpy(), confidence, within)
-    estimate = samples.isel(resample=0, drop=True).reset_coords(drop=True).rename("estimate")
-    estimate = estimate.assign_coords(n=samples["n"], low=(estimate.dims, low), high=(estimate.dims, high))
-    table = estimate.to_dataframe(dim_order=estimate.dims).reset_index()
+    estimate = samples.isel(resample=0, drop=True).drop_vars("confidence")
+    table = estimate.to_dataframe("estimate", dim_order=estimate.dims).reset_index().assign(low=low.ravel(), high=high.ravel())
     if share:
         same = table["estimate"].isin([0.0, 1.0]) & (table["low"] == table["high"])
         hits, n = table["estimate"][same] * table["n"][same], table["n"][same]
@@ -117,7 +116,12 @@ def interval(samples: xr.DataArray, *, within: Range | None = None, share: bool 
         few = np.ravel(too_few(units.to_numpy(), confidence))
         table.loc[few, "low"] = table["low"].clip(upper=0.0)
         table.loc[few, "high"] = table["high"].clip(lower=0.0)
-    return table[[*estimate.dims, "n", "estimate", "low", "high"]]
+    return table[[*(name for name in table if name not in RECORD), *RECORD]]
+
+
+def metric(samples: xr.DataArray, *, within: Range | None = None) -> dict:
+    """A single number with its `bounds` as a metrics record."""
+    return record(samples.to_numpy(), samples["n"].item(), samples["confidence"].item(), within=within)
 
 
 def drop(errors: xr.DataArray) -> xr.DataArray:
@@ -216,7 +220,7 @@ RULE = (
 
 def labelled(errors) -> xr.DataArray:
     """Shares as an array."""
-    return errors.array() if isinstance(errors, Shares) else errors
+    return errors.array() if isinstance(errors, Shares | Outcomes) else errors
 
 
 @dataclass(frozen=True)
@@ -227,6 +231,17 @@ class Outcomes:
     models: list[str]
     scales: list[float]
     wrong: Bool[np.ndarray, "trajectories models scales"]
+
+    @classmethod
+    def of(cls, wrong: xr.DataArray) -> "Outcomes":
+        """From a labelled array."""
+        keys = pd.DataFrame({key: wrong[key].to_numpy() for key in tables.TRAJECTORY})
+        return cls(keys, wrong["model"].to_numpy().tolist(), wrong["scale"].to_numpy().tolist(), wrong.to_numpy())
+
+    def array(self) -> xr.DataArray:
+        """The same, labelled."""
+        keys = {key: ("trajectory", self.trajectories[key].to_numpy()) for key in tables.TRAJECTORY}
+        return xr.DataArray(self.wrong, keys | {"model": self.models, "scale": self.scales}, ["trajectory", "model", "scale"])
 
 
 @dataclass(frozen=True)
@@ -254,9 +269,7 @@ class Shares:
 
 def outcomes(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> Outcomes:
     """`wrong_predictions` as `Outcomes`."""
-    wrong = wrong_predictions(predictions, kept)
-    keys = pd.DataFrame({key: wrong[key].to_numpy() for key in tables.TRAJECTORY})
-    return Outcomes(keys, wrong["model"].to_numpy().tolist(), wrong["scale"].to_numpy().tolist(), wrong.to_numpy())
+    return Outcomes.of(wrong_predictions(predictions, kept))
 
 
 def error_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:

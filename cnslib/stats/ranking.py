@@ -1,72 +1,55 @@
 """Rankings with intervals: ranks, ties and changes of order (CNS-Bench section 5.3, Figs. 7, 11).
 
 Every resample of `stats.accuracy` ranks all classifiers on the same garments, so a rank's interval and the chance that two
-classifiers change places know that the classifiers share their images. Two benchmarks are set side by side by errors, ranks and
-agreement of their orders (supplement D, Figs. 16, 17).
+classifiers change places know that the classifiers share their images.
 """
 
-import itertools
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from scipy.stats import norm, rankdata
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib.core.names import UNSHIFTED
 from cnslib.stats import accuracy, bootstrap
-from cnslib.stats.accuracy import ALL, TINY, Shares, tabulate
-from cnslib.stats.bootstrap import holm, percentiles
+from cnslib.stats.accuracy import ALL, TINY, Shares, interval, labelled
+from cnslib.stats.bootstrap import as_record, holm, percentiles
 
 ONE_SIGMA = 0.6827  # coverage of the paper's intervals
 
 
-def ranks(errors: Shares) -> pd.DataFrame:
+def ranks(errors: xr.DataArray) -> pd.DataFrame:
     """Rank of every model by accuracy per shift and scale, 1 is best; equal accuracies share their mean rank."""
-    ranked = rankdata(errors.samples, axis=2, nan_policy="propagate")
-    return tabulate(ranked, errors, errors.bins)
+    errors = labelled(errors)
+    return interval(errors.copy(data=rankdata(errors, axis=errors.get_axis_num("model"), nan_policy="propagate")))
 
 
-def pairs(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
-    """Accuracy of the first minus that of the second model at every scale, with p value (two-sided, bootstrap) and Holm's correction.
+def differences(errors: xr.DataArray) -> xr.DataArray:
+    """Accuracy of the first minus that of the second model for every pair, in their order: [resample, pair, ...]."""
+    first, second = (xr.DataArray(places, dims="pair") for places in np.triu_indices(errors.sizes["model"], 1))
+    apart = errors.isel(model=second).rename(model="second") - errors.isel(model=first).rename(model="first")
+    return apart.transpose("resample", "pair", ...)
+
+
+def pairs(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
+    """The `differences` of one shift at every scale, with p value (two-sided, `wald`) and Holm's correction.
 
     The correction runs over all pairs of one scale.
     """
-    group = errors.groups.index(shift)
-    values = differences(errors, group)
-    low, high = percentiles(values[1:], errors.confidence)
-    columns = {"estimate": values[0], "low": low, "high": high, "p": wald(values)}
-    table = pair_table(errors, group, {"scale": errors.bins}, columns)
-    table["p_holm"] = table.groupby("scale")["p"].transform(holm)
-    return table
-
-
-def differences(errors: Shares, group: int) -> Float[np.ndarray, "resamples+1 pairs scales"]:
-    """Accuracy of the first minus that of the second model, for every pair of models in their order."""
-    first, second = np.triu_indices(len(errors.models), 1)
-    return errors.samples[:, group, second] - errors.samples[:, group, first]
-
-
-def pair_table(errors: Shares, group: int, keys: Mapping[str, ArrayLike], columns: dict[str, np.ndarray]) -> pd.DataFrame:
-    """A tidy table (first, second, keys, n, columns) of arrays whose axes are pairs of models and what the keys tell apart."""
-    first, second = (np.array(errors.models, object)[side] for side in np.triu_indices(len(errors.models), 1))
-    size = np.size(next(iter(keys.values())))
-    names = {"first": np.repeat(first, size), "second": np.repeat(second, size)}
-    names |= {key: np.tile(values, len(first)) for key, values in keys.items()}
-    return pd.DataFrame(names | {"n": errors.n[group]} | {name: values.ravel() for name, values in columns.items()})
+    values = differences(labelled(errors).sel(shift=shift).drop_vars("shift"))
+    table = interval(values).assign(p=wald(values.to_numpy()).ravel()).drop(columns="pair")
+    return table.assign(p_holm=table.groupby("scale")["p"].transform(holm))
 
 
 def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "*columns"]:
     """Two-sided p value of a difference: normal, the resamples' spread as its standard error; 0 where all resamples differ alike.
 
-    NaN where fewer than two resamples have a value, as with a single unit.
-
-    The share of resamples on the other side of zero would not do: with a thousand of them its least value, 2 / 1,001, is too large
-    for a correction over hundreds of pairs to leave any.
+    NaN where fewer than two resamples have a value, as with a single unit. The share of resamples on the other side of zero would not
+    do: with a thousand of them its least value, 2 / 1,001, is too large for a correction over hundreds of pairs to leave any.
     """
     estimate, enough = np.abs(values[0]), np.isfinite(values[1:]).sum(0) > 1
     with warnings.catch_warnings():
@@ -76,44 +59,45 @@ def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray,
     return np.where(enough, 2 * norm.sf(z), np.nan)
 
 
-def flips(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
-    """For each pair of models and each pair of scales, how probable it is that their order is not the same at both.
+def flips(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
+    """For each pair of models whether and how probably their order at the ends is not the same.
 
-    A resample in which the two are tied at one of the scales counts one half. `flipped` tells what the sample itself shows.
+    A resample in which the two are tied at one of the ends counts one half. `flipped` tells what the sample itself shows.
     """
-    group = errors.groups.index(shift)
-    sign = np.sign(np.moveaxis(differences(errors, group), -1, 0).copy())  # one block of memory per scale
-    scales = list(itertools.combinations(range(len(errors.bins)), 2))
-    changed = [(1 - sign[one] * sign[other]) / 2 for one, other in scales]
-    keys = {"scale": [errors.bins[one] for one, _ in scales], "other_scale": [errors.bins[other] for _, other in scales]}
-    columns = {"flipped": [part[0] == 1 for part in changed], "probability": [np.nanmean(part[1:], axis=0) for part in changed]}
-    return pair_table(errors, group, keys, {name: np.stack(parts, axis=1) for name, parts in columns.items()})
+    errors = labelled(errors)
+    ends = np.sign(differences(errors.sel(shift=shift).isel(scale=[0, -1])))
+    changed = (1 - ends[..., 0] * ends[..., 1]) / 2
+    keys = pd.DataFrame({name: changed[name].to_numpy() for name in ("first", "second")})
+    keys = keys.assign(scale=ends["scale"][0].item(), other_scale=ends["scale"][1].item(), n=ends["n"].item())
+    return keys.assign(flipped=changed[0].to_numpy() == 1, probability=changed[1:].mean("resample").to_numpy())
 
 
-def overlap(errors: Shares, *, shift: str = ALL) -> pd.DataFrame:
-    """The paper's rule beside ours: two models tie at a scale when their one-sigma binomial intervals overlap (Fig. 7).
+def told_apart(errors: xr.DataArray) -> pd.DataFrame:
+    """How many pairs of models each rule tells apart at every scale: the paired test, with Holm's correction, and one sigma.
 
-    The rule takes images as independent and the two models as unpaired; `pairs` does neither.
+    One sigma is the paper's rule (Fig. 7): two models tie where their binomial intervals overlap, as if unpaired and independent.
     """
-    group = errors.groups.index(shift)
-    n = int(errors.n[group])
-    right = np.rint((1 - errors.samples[0, group]) * n)
-    low, high = proportion_confint(right, n, alpha=1 - ONE_SIGMA, method="normal")
-    first, second = np.triu_indices(len(errors.models), 1)
-    tied = (low[first] <= high[second]) & (low[second] <= high[first])
-    return pair_table(errors, group, {"scale": errors.bins}, {"tied": tied})
+    table, errors = pairs(errors), labelled(errors).sel(shift=ALL)
+    alpha, n = 1 - errors["confidence"].item(), errors["n"].item()
+    told = table.groupby("scale").agg(pairs=("p", "size"), paired=("p", lambda p: (p < alpha).sum()))
+    told["paired, Holm"] = (table["p_holm"] < alpha).groupby(table["scale"]).sum()
+    low, high = proportion_confint(np.rint((1 - errors[0].to_numpy()) * n), n, alpha=1 - ONE_SIGMA, method="normal")
+    first, second = np.triu_indices(len(low), 1)
+    return told.assign(**{"one sigma (paper)": ((low[first] > high[second]) | (low[second] > high[first])).sum(0)})
 
 
-def agreement(errors: Shares) -> pd.DataFrame:
+def agreement(errors: xr.DataArray) -> pd.DataFrame:
     """Kendall's tau-b between the order of the models at scale 0 and at each scale, per shift; 1 is the same order, -1 the reverse.
 
     NaN where all models are tied at one of the two scales.
     """
-    rows = []
-    for i, group in enumerate(errors.groups):
-        start = errors.samples[:, i, :, 0]
-        for j, scale in enumerate(errors.bins):
-            rows.append({"shift": group, "scale": scale, **order_record(start, errors.samples[:, i, :, j], errors.n[i], errors.confidence)})
+    errors = labelled(errors)
+    start, confidence = errors.isel(scale=0).to_numpy(), errors["confidence"].item()
+    rows = [
+        {"shift": shift.item(), "scale": scale.item()} | order_record(start[:, i], errors[:, i, :, j].to_numpy(), n, confidence)
+        for i, (shift, n) in enumerate(zip(errors["shift"], errors["n"].to_numpy(), strict=True))
+        for j, scale in enumerate(errors["scale"])
+    ]
     return pd.DataFrame(rows)
 
 
@@ -135,14 +119,14 @@ def order_record(
     bias. Simulated as in `tests/stats/test_coverage.py`, either alone is too narrow, and both hold the truth 92 to 100 times in 100:
     tau is a whole number of pairs, and few classifiers make few pairs. The interval is widened to the estimate where it leaves it out.
     """
-    own = kendall(first, second)
-    low, high = bootstrap.percentiles(own[1:], confidence)
-    if not np.isnan(own).any() and not np.array_equal(first, second):
+    tau = kendall(first, second)
+    low, high = percentiles(tau[1:], confidence)
+    if not np.isnan(tau).any() and not np.array_equal(first, second):
         still = shrunk(np.stack(np.broadcast_arrays(first, second), -1))
         moved = kendall(still[..., 0], still[..., 1])
-        below, above = bootstrap.percentiles(moved[1:] - moved[0], confidence)
-        low, high = np.maximum(np.minimum(low, own[0] - above), -1.0), np.minimum(np.maximum(high, own[0] - below), 1.0)
-    return {"n": int(n), "estimate": float(own[0]), "low": float(np.minimum(low, own[0])), "high": float(np.maximum(high, own[0]))}
+        below, above = percentiles(moved[1:] - moved[0], confidence)
+        low, high = np.maximum(np.minimum(low, tau[0] - above), -1.0), np.minimum(np.maximum(high, tau[0] - below), 1.0)
+    return as_record(n, tau[0], np.minimum(low, tau[0]), np.maximum(high, tau[0]))
 
 
 def shrunk(values: Float[np.ndarray, "resamples+1 items sides"]) -> Float[np.ndarray, "resamples+1 items sides"]:
@@ -168,6 +152,9 @@ def power(matrix: Float[np.ndarray, "sides sides"], exponent: float) -> Float[np
     roots, axes = np.linalg.eigh(matrix)
     raised = np.where(roots > TINY**2, np.maximum(roots, TINY**2) ** exponent, 0.0)
     return (axes * raised) @ axes.T
+
+
+# What follows is for the older classes of `stats.accuracy`.
 
 
 def common(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -231,30 +218,6 @@ def loss_agreement(first: Shares, second: Shares) -> dict:
     require_same(first, second)
     one, other = (mean_errors(errors) - errors.samples[:, -1, :, 0] for errors in (first, second))
     return order_record(one, other, min(first.n[-1], second.n[-1]), first.confidence)
-
-
-def told_apart(errors: Shares) -> pd.DataFrame:
-    """How many pairs of models each rule tells apart at every scale: the paired test, with Holm's correction, and one sigma (paper)."""
-    table, rule = pairs(errors), overlap(errors)
-    alpha = 1 - errors.confidence
-    told = table.groupby("scale").agg(pairs=("p", "size"), paired=("p", lambda p: (p < alpha).sum()))
-    told["paired, Holm"] = (table["p_holm"] < alpha).groupby(table["scale"]).sum()
-    told["one sigma (paper)"] = (~rule["tied"]).groupby(rule["scale"]).sum()
-    return told
-
-
-def fading(table: pd.DataFrame, errors: Shares) -> pd.Series:
-    """Tau of the last with the first scale, the smallest first, for shifts with enough trajectories (all of them if none has)."""
-    sizes = dict(zip(errors.groups, errors.n, strict=True))
-    single = errors.groups[:-1]
-    enough = [shift for shift in single if sizes[shift] >= accuracy.LEAST_TRAJECTORIES] or single
-    return table[table["scale"] == errors.bins[-1]].set_index("shift")["estimate"].loc[enough].sort_values(kind="stable")
-
-
-def agreement_of(kinds: Mapping[str, Shares]) -> pd.DataFrame:
-    """The last group's `agreement` of several sets of shares (order of, scale)."""
-    rows = {name: agreement(own).groupby("scale").last().drop(columns="shift") for name, own in kinds.items()}
-    return pd.concat(rows, names=["order of"])
 
 
 def reversals(values: Float[np.ndarray, "resamples+1 conditions models"], models: list[str]) -> pd.DataFrame:

@@ -101,7 +101,7 @@ def strips(
     objects: list[CutOut], shifts: list[str], predictions: pd.DataFrame, *, model: str, settings: Photos
 ) -> tuple[UInt8[np.ndarray, "shifts severities side side 3"], pd.DataFrame]:
     """One object per shift at every severity, and where `model` fails on it; objects it misses without a shift are passed over."""
-    points = failure.failure_points(predictions).query("model == @model").set_index(["shift", "class", "seed"])
+    points = failure.failure_points(accuracy.wrong_predictions(predictions)).query("model == @model").set_index(["shift", "class", "seed"])
     sheet, rows = [], []
     for number, shift in enumerate(shifts):
         start = number * len(objects) // len(shifts)

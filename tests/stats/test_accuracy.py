@@ -1,13 +1,11 @@
 """Statistics: counts by hand, published numbers, other programs, and identities."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
 import xarray as xr
-from tiny_answers import HAND, SCALES, SETTINGS, estimates, falling, predictions, random_predictions, shares
+from tiny_answers import HAND, SETTINGS, errors, estimates, falling, predictions, random_predictions
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
@@ -15,22 +13,45 @@ from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, bootstrap, failure
 
 
+def accuracies(found: xr.DataArray) -> pd.DataFrame:
+    return accuracy.interval(1 - found, share=True)
+
+
+def drops(found: xr.DataArray) -> pd.DataFrame:
+    return accuracy.interval(accuracy.drop(found))
+
+
+def against(table: pd.DataFrame, reference: str, units: bool = True) -> pd.DataFrame:
+    """The drop minus the reference model's, a difference on the same images."""
+    wrong = accuracy.wrong_predictions(table)
+    sides = [accuracy.drop(average(wrong, SETTINGS)) for average in (accuracy.by_shift, accuracy.by_unit)]
+    samples, each = (side - side.sel(model=reference, drop=True) for side in sides)
+    return accuracy.interval(samples, units=each if units else None)
+
+
 def test_three_trajectories_at_three_scales_counted_by_hand():
-    errors = shares(predictions(HAND))
-    assert estimates(accuracy.accuracy(errors), shift="heavy snow", model="resnet") == pytest.approx([1, 2 / 3, 2 / 3])
-    assert estimates(accuracy.accuracy_drop(errors), shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1])
-    against = accuracy.drop_against(errors, reference="alexnet")
-    assert estimates(against, shift=accuracy.ALL, model="resnet") == pytest.approx([0, -1 / 3, -2 / 3])
-    assert estimates(accuracy.mean_accuracy(errors), shift=accuracy.ALL) == pytest.approx([1, 0.5, 1 / 3])
-    assert estimates(accuracy.corruption_error(errors, reference="alexnet"), shift=accuracy.MEAN) == pytest.approx([1, 2 / 5])
-    assert set(accuracy.accuracy(errors)["n"]) == {3}
-    assert accuracy.outcomes(predictions(HAND)).wrong.dtype == bool
+    found = errors(predictions(HAND))
+    assert found.dims == ("resample", "shift", "model", "scale") and found["n"].to_numpy().tolist() == [3, 3]
+    assert estimates(accuracies(found), shift="heavy snow", model="resnet") == pytest.approx([1, 2 / 3, 2 / 3])
+    assert estimates(drops(found), shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1])
+    assert estimates(against(predictions(HAND), "alexnet"), shift=accuracy.ALL, model="resnet") == pytest.approx([0, -1 / 3, -2 / 3])
+    assert estimates(accuracies(found.mean("model")), shift=accuracy.ALL) == pytest.approx([1, 0.5, 1 / 3])
+    assert estimates(accuracy.corruption_error(found, reference="alexnet"), shift=accuracy.MEAN) == pytest.approx([1, 2 / 5])
+    assert set(accuracies(found)["n"]) == {3} and accuracy.wrong_predictions(predictions(HAND)).dtype == bool
+
+
+def test_a_number_is_a_record_and_labels_stay_beside_the_estimates():
+    found = errors(predictions(HAND)).sel(shift=accuracy.ALL)
+    table = accuracy.interval(found)
+    assert list(table) == ["model", "scale", "shift", *bootstrap.RECORD] and set(table["shift"]) == {accuracy.ALL}
+    one = accuracy.metric(found.sel(model="resnet", scale=1.0))
+    assert one == table.query("model == 'resnet' and scale == 1")[bootstrap.RECORD].iloc[0].to_dict()
 
 
 def test_shares_of_trajectories_that_are_all_alike_have_wilsons_interval():
     """Twelve of twelve right, then twelve of twelve wrong; where they differ the interval stays that of the resamples."""
     words = {"alexnet": ["..x"] * 12, "resnet": [".xx"] * 6 + ["..x"] * 6}
-    table = accuracy.accuracy(shares(predictions(words))).query("shift == @accuracy.ALL").set_index(["model", "scale"])
+    table = accuracies(errors(predictions(words))).query("shift == @accuracy.ALL").set_index(["model", "scale"])
     right, wrong = (bootstrap.counted(hits, 12, confidence=0.95) for hits in (12, 0))
     for place, expected in ((("alexnet", 0.5), right), (("alexnet", 1.0), wrong), (("resnet", 0.0), right)):
         assert table.loc[place, ["n", "estimate", "low", "high"]].to_dict() == pytest.approx(expected)
@@ -38,27 +59,10 @@ def test_shares_of_trajectories_that_are_all_alike_have_wilsons_interval():
     assert 0 < mixed["low"] < 0.5 < mixed["high"] < 1 and mixed["low"] != pytest.approx(bootstrap.counted(6, 12, confidence=0.95)["low"])
 
 
-def test_a_number_over_all_images_has_the_trajectories_of_all_shifts():
-    errors = shares(pd.concat([predictions(HAND), predictions(HAND, "heavy fog"), predictions(HAND, "heavy rain")]))
-    found = accuracy.over_images(np.array([0.5, 0.4, 0.6]), errors)
-    assert found == {"n": 9, "estimate": 0.5, "low": 0.4, "high": 0.6}
-
-
-def test_a_drop_beyond_that_of_all_shifts_is_counted_from_each_shifts_own_start():
-    """Fog takes resnet from 0.9 to 0.5 and alexnet from 0.8 to 0.6, snow from 0.6 to 0.4 and not at all."""
-    fog = predictions({"resnet": falling([0.9, 0.5], 10), "alexnet": falling([0.8, 0.6], 10)}, "heavy fog", [0.0, 1.0])
-    snow = predictions({"resnet": falling([0.6, 0.4], 10), "alexnet": falling([0.7, 0.7], 10)}, "heavy snow", [0.0, 1.0])
-    beyond = accuracy.drop_beyond(shares(pd.concat([fog, snow])))
-    table = beyond.query("scale == 1").pivot(index="shift", columns="model", values="estimate")
-    assert table.loc["heavy fog"].to_dict() == pytest.approx({"alexnet": 0.1, "resnet": 0.1, accuracy.MEAN_MODEL: 0.1})
-    assert table.loc["heavy snow"].to_dict() == pytest.approx({"alexnet": -0.1, "resnet": -0.1, accuracy.MEAN_MODEL: -0.1})
-    assert table.loc[accuracy.ALL].tolist() == [0, 0, 0]
-
-
 def test_relative_error_subtracts_the_error_at_scale_zero():
     words = {"alexnet": falling([0.8, 0.4, 0.1], 10), "resnet": falling([0.9, 0.8, 0.7], 10)}
     many = {model: own * 20 for model, own in words.items()}
-    ce, rce = (f(shares(predictions(many)), reference="alexnet") for f in (accuracy.corruption_error, accuracy.relative_corruption_error))
+    ce, rce = (f(errors(predictions(many)), reference="alexnet") for f in (accuracy.corruption_error, accuracy.relative_corruption_error))
     assert estimates(ce, shift=accuracy.MEAN, model="resnet") == pytest.approx([0.6 / 1.7])
     assert estimates(rce, shift=accuracy.MEAN, model="resnet") == pytest.approx([0.3 / 1.1])
 
@@ -69,7 +73,7 @@ def test_rce_is_the_mean_of_the_shifts_ratios_not_the_ratio_of_the_pooled_sums()
     parts = [
         predictions({"alexnet": falling([0.9, *reference[shift]], 100), "resnet": falling([0.9, *own[shift]], 100)}, shift) for shift in own
     ]
-    table = accuracy.relative_corruption_error(shares(pd.concat(parts)), reference="alexnet")
+    table = accuracy.relative_corruption_error(errors(pd.concat(parts)), reference="alexnet")
     assert estimates(table, model="resnet") == pytest.approx([0.3 / 0.9, 0.3 / 0.9, 0.2 / 0.3, 4 / 9])  # fog, rain, snow, mean
 
 
@@ -80,29 +84,29 @@ CARTOON = [0.909, 0.899, 0.826, 0.639, 0.507, 0.428]
 
 def test_published_curves_of_resnet18_give_the_published_drops():
     scales = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
-    cartoon = accuracy.accuracy_drop(shares(predictions({"resnet18": falling(CARTOON)}, "cartoon style", scales)))
+    cartoon = drops(errors(predictions({"resnet18": falling(CARTOON)}, "cartoon style", scales)))
     assert estimates(cartoon, shift="cartoon style") == pytest.approx([0, 0.010, 0.082, 0.270, 0.401, 0.481], abs=0.0015)
-    pooled = shares(predictions({"resnet18": falling(POOLED)}, "cartoon style", scales))
-    assert estimates(accuracy.accuracy(pooled), shift=accuracy.ALL) == pytest.approx([0.90, 0.90, 0.88, 0.85, 0.80, 0.72], abs=0.0051)
-    drops = estimates(accuracy.accuracy_drop(pooled), shift=accuracy.ALL)
-    assert drops[2:] == pytest.approx([0.02, 0.05, 0.10, 0.19], abs=0.0055)
-    assert np.mean(drops) == pytest.approx(0.06, abs=0.0051)  # the paper's average runs over all six scales
+    pooled = errors(predictions({"resnet18": falling(POOLED)}, "cartoon style", scales))
+    assert estimates(accuracies(pooled), shift=accuracy.ALL) == pytest.approx([0.90, 0.90, 0.88, 0.85, 0.80, 0.72], abs=0.0051)
+    lost = estimates(drops(pooled), shift=accuracy.ALL)
+    assert lost[2:] == pytest.approx([0.02, 0.05, 0.10, 0.19], abs=0.0055)
+    assert np.mean(lost) == pytest.approx(0.06, abs=0.0051)  # the paper's average runs over all six scales
 
 
 def test_the_reference_has_ce_and_rce_one_without_width():
     for function in (accuracy.corruption_error, accuracy.relative_corruption_error):
-        own = function(shares(random_predictions(3, trajectories=60)), reference="alexnet").query("model == 'alexnet'")
+        own = function(errors(random_predictions(3, trajectories=60)), reference="alexnet").query("model == 'alexnet'")
         assert own["defined"].all()
         assert np.allclose(own[["estimate", "low", "high"]], 1)
 
 
 def test_the_drop_at_scale_zero_is_zero_without_width():
-    table = accuracy.accuracy_drop(shares(random_predictions(4))).query("scale == 0")
+    table = drops(errors(random_predictions(4))).query("scale == 0")
     assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
 
 
 def test_a_model_differs_from_itself_by_zero_without_width():
-    table = accuracy.drop_against(shares(random_predictions(5)), reference="resnet").query("model == 'resnet'")
+    table = against(random_predictions(5), "resnet").query("model == 'resnet'")
     assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
 
 
@@ -110,38 +114,26 @@ def test_a_model_differs_from_itself_by_zero_without_width():
 def test_two_models_differ_surely_only_where_enough_seeds_tell_the_side(seeds, surely):
     """Under snow and under fog the same `seeds` of twelve differ, all to one side: six of a coin's sides are alike once in 32 times."""
     words = {"alexnet": ["..."] * 12, "resnet": ["..x"] * seeds + ["..."] * (12 - seeds)}
-    errors = shares(pd.concat([predictions(words), predictions(words, "heavy fog")]))
-    table = accuracy.drop_against(errors, reference="alexnet").query("model == 'resnet' and scale == 1")
+    answers = pd.concat([predictions(words), predictions(words, "heavy fog")])
+    table = against(answers, "alexnet").query("model == 'resnet' and scale == 1")
     assert (table["estimate"] == seeds / 12).all()
     assert table["low"].gt(0).tolist() == [surely] * 3 and (surely or table["low"].eq(0).all())
-    plain = accuracy.drop_against(replace(errors), reference="alexnet").query("model == 'resnet' and scale == 1")
+    plain = against(answers, "alexnet", units=False).query("model == 'resnet' and scale == 1")
     assert (plain["low"] > 0).all()  # every resample of one seed that differs lies on its side
-
-
-def test_the_sums_of_the_units_are_those_of_their_trajectories_and_belong_to_the_sample():
-    """Seeds 1, 2 and 3 of `HAND` under snow, and the first answers once more under fog for another class."""
-    fog = predictions({model: own[:1] for model, own in HAND.items()}, "heavy fog").assign(**{"class": "coat", "top1": "coat"})
-    errors = shares(pd.concat([predictions(HAND), fog]))
-    assert errors.groups == ["heavy fog", "heavy snow", accuracy.ALL] and errors.models == ["alexnet", "resnet"]
-    assert errors.sums[:, 2, 0].tolist() == [[0, 0, 1], [0, 1, 1], [0, 1, 1]]
-    assert errors.sums[:, 1, 1].tolist() == [[0, 0, 1], [0, 1, 0], [0, 0, 0]]
-    assert not errors.sums[0, 0].any() and np.isnan(errors.sums[1:, 0]).all()  # under fog there is seed 1 alone
-    assert replace(errors, samples=errors.samples / 2).sums is None
 
 
 def test_paired_resamples_know_that_equal_models_are_equal():
     twin = random_predictions(6).query("model == 'resnet'")
-    errors = shares(pd.concat([twin, twin.assign(model="twin")]))
-    table = accuracy.drop_against(errors, reference="resnet").query("model == 'twin'")
-    assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
-    assert (accuracy.accuracy_drop(errors).query("scale == 1").eval("high - low") > 0).all()
+    both = pd.concat([twin, twin.assign(model="twin")])
+    assert (against(both, "resnet").query("model == 'twin'")[["estimate", "low", "high"]] == 0).all(axis=None)
+    assert (drops(errors(both)).query("scale == 1").eval("high - low") > 0).all()
 
 
 def test_clustered_intervals_agree_with_scipys_paired_bootstrap_of_cluster_sums():
     table = random_predictions(7, trajectories=60)
     table = table.query("shift == 'heavy snow' or seed > 20")  # clusters of one and of two trajectories
     settings = Bootstrap(resamples=4000, confidence=0.9, seed=2, target="same classes")
-    ours = accuracy.accuracy(shares(table, settings)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0]
+    ours = accuracies(errors(table, settings)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0]
     right = table.query("model == 'resnet' and scale == 1").assign(right=lambda t: t["top1"] == t["class"]).groupby("seed")["right"]
     theirs = scipy.stats.bootstrap(
         (right.sum().to_numpy(float), right.count().to_numpy(float)), lambda k, n, axis: k.sum(axis) / n.sum(axis),
@@ -155,64 +147,66 @@ def test_equal_trajectories_of_a_cluster_do_not_shrink_the_interval():
     """Four shifts that repeat the same answers hold no more information than one: the interval of rows would be half as wide."""
     one = random_predictions(8, shifts=("heavy snow",))
     four = pd.concat([one.assign(shift=shift) for shift in ("heavy snow", "heavy rain", "heavy fog", "heavy dust")])
-    width = [accuracy.accuracy(shares(t)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0] for t in (one, four)]
+    width = [accuracies(errors(t)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0] for t in (one, four)]
     assert (width[0]["low"], width[0]["high"]) == (width[1]["low"], width[1]["high"])
     hits = np.repeat(one.query("model == 'resnet' and scale == 1").eval("top1 == `class`").to_numpy(), 4)
     rows = bootstrap.independent_share(hits, confidence=0.95)
     assert width[1]["high"] - width[1]["low"] > 1.5 * (rows["high"] - rows["low"])
 
 
+def test_each_unit_has_the_means_of_its_own_trajectories():
+    """Seeds 1, 2 and 3 of `HAND` under snow, and the first answers once more under fog for another class."""
+    fog = predictions({model: own[:1] for model, own in HAND.items()}, "heavy fog").assign(**{"class": "coat", "top1": "coat"})
+    each = accuracy.by_unit(accuracy.wrong_predictions(pd.concat([predictions(HAND), fog])), SETTINGS)
+    assert each.dims == ("unit", "shift", "model", "scale") and each["n"].to_numpy().tolist() == [1, 3, 4]
+    assert each.sel(shift="heavy snow", model="resnet").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [0, 0, 0]]
+    assert each.sel(shift=accuracy.ALL, model="alexnet").to_numpy().tolist() == [[0, 0, 0.5], [0, 1, 1], [0, 1, 1]]
+    assert not each[0, 0].any() and each[1:, 0].isnull().all()  # under fog there is seed 1 alone
+
+
 def test_row_order_changes_nothing():
     table = random_predictions(10)
     shuffled = table.sample(frac=1, random_state=0)
-    pd.testing.assert_frame_equal(accuracy.accuracy(shares(table)), accuracy.accuracy(shares(shuffled)))
-    pd.testing.assert_frame_equal(failure.failure_points(table), failure.failure_points(shuffled))
+    assert accuracy.wrong_predictions(table).identical(accuracy.wrong_predictions(shuffled))
+    pd.testing.assert_frame_equal(*(failure.failure_points(accuracy.wrong_predictions(t)) for t in (table, shuffled)))
 
 
-def test_categoricals_and_texts_give_the_same_outcomes():
+def test_categoricals_and_texts_give_the_same_array():
     table = pd.concat([random_predictions(10), predictions({"alexnet": ["x"], "resnet": ["."]}, UNSHIFTED, [0.0])])
     table = table[(table["shift"] == UNSHIFTED) | (table["scale"] > 0)]
     kept = pd.DataFrame({"shift": ["heavy fog", "heavy snow"], "class": "bag", "seed": 1})
-    texts, codes = (
-        accuracy.outcomes(t, kept) for t in (table, table.astype(dict.fromkeys(["model", "shift", "class", "top1"], "category")))
-    )
-    pd.testing.assert_frame_equal(texts.trajectories, codes.trajectories)
-    assert np.array_equal(texts.wrong, codes.wrong) and texts.wrong[:, :, 0].tolist() == [[True, False]] * 2
-    assert (texts.models, texts.scales) == (codes.models, codes.scales) == (["alexnet", "resnet"], SCALES)
-
-
-def test_another_seed_moves_intervals_and_not_estimates():
-    first, second = (accuracy.accuracy(shares(random_predictions(11), Bootstrap(300, 0.95, seed, "same classes"))) for seed in (1, 2))
-    assert first["estimate"].equals(second["estimate"]) and not first["low"].equals(second["low"])
+    coded = table.astype(dict.fromkeys(["model", "shift", "class", "top1"], "category"))
+    texts, codes = (accuracy.wrong_predictions(t, kept) for t in (table, coded))
+    assert texts.equals(codes) and texts[:, :, 0].to_numpy().tolist() == [[True, False]] * 2
 
 
 def test_the_unshifted_image_counts_once_under_every_shift():
     plain = predictions({"resnet": ["x", "."]}, UNSHIFTED, [0.0])
     shifted = [predictions({"resnet": ["..", ".."]}, shift, [0.5, 1.0]) for shift in ("heavy fog", "heavy snow")]
-    table = accuracy.accuracy(shares(pd.concat([plain, *shifted])))
+    table = accuracies(errors(pd.concat([plain, *shifted])))
     assert estimates(table, shift="heavy fog") == estimates(table, shift=accuracy.ALL) == [0.5, 1, 1]
     assert table.query("shift == @accuracy.ALL")["n"].tolist() == [4, 4, 4]
 
 
 def test_only_kept_trajectories_count():
     kept = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 3]})
-    found = accuracy.outcomes(predictions(HAND), kept)
-    assert found.trajectories["seed"].tolist() == [1, 3]
-    assert estimates(accuracy.accuracy(accuracy.error_shares(found, settings=SETTINGS)), shift=accuracy.ALL, model="resnet") == [1, 1, 0.5]
+    wrong = accuracy.wrong_predictions(predictions(HAND), kept)
+    assert wrong["seed"].to_numpy().tolist() == [1, 3]
+    assert estimates(accuracies(accuracy.by_shift(wrong, SETTINGS)), shift=accuracy.ALL, model="resnet") == [1, 1, 0.5]
 
 
 def test_a_reference_that_does_not_fail_gives_nan_and_a_flag_never_infinity():
     perfect = predictions({"alexnet": ["..."] * 60, "resnet": [".xx"] * 60})
-    errors = shares(pd.concat([perfect, random_predictions(12, shifts=("heavy fog",), trajectories=60)]))
+    found = errors(pd.concat([perfect, random_predictions(12, shifts=("heavy fog",), trajectories=60)]))
     for function in (accuracy.corruption_error, accuracy.relative_corruption_error):
-        table = function(errors, reference="alexnet").query("model == 'resnet'").set_index("shift")
+        table = function(found, reference="alexnet").query("model == 'resnet'").set_index("shift")
         assert table.loc["heavy snow", ["estimate", "low", "high"]].isna().all() and not table.loc["heavy snow", "defined"]
         assert table.loc["heavy fog", "defined"] and not table.loc[accuracy.MEAN, "defined"] and table.loc[accuracy.MEAN, "shifts"] == 1
         assert table.loc[accuracy.MEAN, ["n", "estimate"]].tolist() == table.loc["heavy fog", ["n", "estimate"]].tolist()
         assert not np.isinf(table[["estimate", "low", "high"]].to_numpy(float)).any()
-    alone = accuracy.corruption_error(shares(perfect), reference="alexnet")
+    alone = accuracy.corruption_error(errors(perfect), reference="alexnet")
     assert alone[["estimate", "low", "high"]].isna().all(axis=None) and not alone["defined"].any()
-    twice = accuracy.corruption_error(shares(pd.concat([perfect, perfect.assign(shift="heavy fog")])), reference="alexnet")
+    twice = accuracy.corruption_error(errors(pd.concat([perfect, perfect.assign(shift="heavy fog")])), reference="alexnet")
     assert twice["shift"].tolist() == [shift for shift in ("heavy fog", "heavy snow", accuracy.MEAN) for _ in range(2)]
     assert twice["estimate"].isna().all()
 
@@ -228,7 +222,7 @@ def test_a_reference_that_does_not_fail_gives_nan_and_a_flag_never_infinity():
 )
 def test_a_relative_error_needs_trajectories_and_a_reference_that_surely_loses(lost, won, kept, defined):
     words = {"alexnet": ["..x"] * lost + ["xx."] * won + ["..."] * kept, "resnet": [".xx"] * (lost + won + kept)}
-    table = accuracy.relative_corruption_error(shares(predictions(words)), reference="alexnet")
+    table = accuracy.relative_corruption_error(errors(predictions(words)), reference="alexnet")
     assert table["defined"].eq(defined).all() and table["estimate"].notna().eq(defined).all()
 
 
@@ -268,48 +262,31 @@ def test_a_resample_without_a_positive_denominator_counts_as_infinite():
 )
 def test_incomplete_and_repeated_predictions_are_refused(damage, message):
     with pytest.raises(ValueError, match=message):
-        accuracy.outcomes(damage(predictions(HAND)))
+        accuracy.wrong_predictions(damage(predictions(HAND)))
 
 
 def test_kept_trajectories_without_predictions_are_refused():
     kept = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": [1, 9]})
     with pytest.raises(ValueError, match=r"kept trajectories: 1 rows missing .*9"):
-        accuracy.outcomes(predictions(HAND), kept)
+        accuracy.wrong_predictions(predictions(HAND), kept)
     with pytest.raises(ValueError, match="no trajectory is left"):
-        accuracy.outcomes(predictions(HAND), kept[:0])
+        accuracy.wrong_predictions(predictions(HAND), kept[:0])
 
 
 def test_an_unknown_reference_is_named_with_the_accepted_ones():
     with pytest.raises(ValueError, match=r"accuracy\.reference: 'vgg' is not accepted; accepted: alexnet, resnet"):
-        accuracy.corruption_error(shares(predictions(HAND)), reference="vgg")
-
-
-def test_records_have_the_shape_of_metrics():
-    mean = accuracy.mean_accuracy(shares(predictions(HAND))).query("shift == @accuracy.ALL")
-    found = bootstrap.records(mean, "scale")
-    assert list(found) == [0.0, 0.5, 1.0] and set(found[0.0]) == {"n", "estimate", "low", "high"}
-
-
-def test_the_headline_names_its_records_with_the_suffix_and_without_one_alone():
-    errors = shares(random_predictions(3, trajectories=60))
-    names = ["accuracy_scale_0", "accuracy_scale_1", "drop", "ce", "rce"]
-    assert list(accuracy.headline(errors, reference="alexnet")) == names
-    assert list(accuracy.headline(errors, reference="alexnet", suffix="_b")) == [f"{name}_b" for name in names]
+        accuracy.corruption_error(errors(predictions(HAND)), reference="vgg")
 
 
 def test_the_hardest_shift_is_told_by_resamples_that_know_every_shift_and_level_ones_share_it():
     words = {"alexnet": [".xx"] * 6}
-    found = accuracy.error_shares(
-        accuracy.outcomes(
-            pd.concat([predictions(words), predictions(words, "heavy fog"), predictions({"alexnet": ["..."] * 6}, "heavy dust")])
-        ),
-        settings=SETTINGS,
-    )
-    found.samples[9:, 0] = np.nan  # heavy dust, as where its seed was not drawn
-    table = accuracy.hardest(found).set_index("shift")["probability"]
+    parts = [predictions(words), predictions(words, "heavy fog"), predictions({"alexnet": ["..."] * 6}, "heavy dust")]
+    lost = accuracy.drop(errors(pd.concat(parts))).isel(scale=-1, drop=True).mean("model")
+    lost[9:, 0] = np.nan  # heavy dust, as where its seed was not drawn
+    table = accuracy.hardest(lost).set_index("shift")["probability"]
     assert table.to_dict() == {"heavy fog": 0.5, "heavy snow": 0.5, "heavy dust": 0.0}
-    found.samples[1:, 0] = np.nan
-    assert accuracy.hardest(found)["probability"].isna().all()
+    lost[1:, 0] = np.nan
+    assert accuracy.hardest(lost)["probability"].isna().all()
 
 
 MANY = Bootstrap(2000, 0.95, 3, "same classes")
@@ -326,10 +303,10 @@ def answers(folder, right: dict[str, int]) -> None:
 
 def test_shares_are_counted_from_the_answers_and_resampled_on_their_own(tmp_path):
     answers(tmp_path, {"a": 3, "b": 5})
-    found = accuracy.shares(tmp_path, settings=MANY)
-    assert found.samples[0, -1, :, 0].tolist() == [0.4, 0.0] and found.n.tolist() == [5, 5]
-    other = accuracy.shares(tmp_path, settings=Bootstrap(2000, 0.95, 4, "same classes"))
-    assert abs(np.corrcoef(found.samples[1:, 0, 0, 0], other.samples[1:, 0, 0, 0])[0, 1]) < 0.2
+    found = accuracy.held_out(tmp_path, settings=MANY)
+    assert found[0, -1, :, 0].to_numpy().tolist() == [0.4, 0.0] and found["n"].to_numpy().tolist() == [5, 5]
+    other = accuracy.held_out(tmp_path, settings=Bootstrap(2000, 0.95, 4, "same classes"))
+    assert abs(np.corrcoef(found[1:, 0, 0, 0], other[1:, 0, 0, 0])[0, 1]) < 0.2
 
 
 def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_their_numbers(tmp_path):
@@ -341,7 +318,7 @@ def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_thei
     tables.write(table.assign(**more), tmp_path / "heldout" / "a.parquet", tables.predictions)
     widths = {}
     for target in (SAME, OBJECTS, OTHER):
-        row = accuracy.accuracy(accuracy.shares(tmp_path, settings=Bootstrap(4000, 0.95, 3, target))).iloc[0]
+        row = accuracies(accuracy.held_out(tmp_path, settings=Bootstrap(4000, 0.95, 3, target))).iloc[0]
         widths[target] = row["high"] - row["low"]
     deviation = np.sqrt(60 / 59 * 0.25 / 120)
     assert widths[SAME] == widths[OBJECTS] == pytest.approx(2 * scipy.stats.t.ppf(0.975, 118) * deviation, rel=0.06)
@@ -350,39 +327,22 @@ def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_thei
 
 def test_published_accuracies_vary_as_many_independent_images_do(tmp_path):
     pd.DataFrame({"model": ["b", "a"], "accuracy": [0.8, 0.5], "n": 10000}).to_csv(tmp_path / "heldout.csv", index=False)
-    found = accuracy.shares(tmp_path, settings=MANY)
-    assert found.models == ["a", "b"] and found.samples[0, -1, :, 0].tolist() == pytest.approx([0.5, 0.2]) and found.n[-1] == 10000
-    assert found.samples[1:, -1, :, 0].std(0) == pytest.approx([0.005, 0.004], rel=0.1)  # sqrt(p (1 - p) / n)
-    table = accuracy.accuracy(found).query("shift == 'catalog'").set_index("model")
+    found = accuracy.held_out(tmp_path, settings=MANY)
+    assert found.sel(resample=0, shift=accuracy.ALL, scale=0).to_series().to_dict() == pytest.approx({"a": 0.5, "b": 0.2})
+    assert found[1:, -1, :, 0].to_numpy().std(0) == pytest.approx([0.005, 0.004], rel=0.1)  # sqrt(p (1 - p) / n)
+    table = accuracies(found).query("shift == 'catalog'").set_index("model")
     assert table.loc["a", ["low", "high"]].tolist() == pytest.approx([0.4902, 0.5098], abs=1e-3)
 
 
 def test_answers_come_before_published_accuracies(tmp_path):
     answers(tmp_path, {"a": 3})
     pd.DataFrame({"model": ["a"], "accuracy": [0.1], "n": 9}).to_csv(tmp_path / "heldout.csv", index=False)
-    assert accuracy.shares(tmp_path, settings=MANY).samples[0, 0, 0, 0] == 0.4
-
-
-def test_a_classifier_without_a_value_is_not_a_number_and_order_is_that_of_the_models(tmp_path):
-    answers(tmp_path, {"a": 3, "b": 5})
-    found = accuracy.shares(tmp_path, settings=MANY)
-    assert accuracy.spread(found, ["a", "b"]) is found
-    wide = accuracy.spread(found, ["b", "c", "a"]).samples[0, -1, :, 0]
-    assert wide[[0, 2]].tolist() == [0.0, 0.4] and np.isnan(wide[1])
+    assert accuracy.held_out(tmp_path, settings=MANY)[0, 0, 0, 0] == 0.4
 
 
 def test_neither_answers_nor_accuracies_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="no table of predictions"):
-        accuracy.shares(tmp_path, settings=MANY)
-
-
-def test_every_shift_weighs_the_same_in_their_mean_and_every_image_in_the_pool():
-    many, few = predictions({"vit": ["..x"] * 9}, "heavy fog"), predictions({"vit": ["xxx"]}, "heavy snow")
-    errors = shares(pd.concat([many, few]))
-    assert estimates(accuracy.accuracy(errors), shift=accuracy.ALL) == pytest.approx([0.9, 0.9, 0.0])
-    alike = accuracy.over_shifts(errors)
-    assert estimates(accuracy.accuracy(alike), shift=accuracy.MEAN) == pytest.approx([0.5, 0.5, 0.0]) and alike.n.tolist() == [10]
-    np.testing.assert_allclose(alike.samples[:, 0], np.nanmean(errors.samples[:, :-1], axis=1))
+        accuracy.held_out(tmp_path, settings=MANY)
 
 
 def test_three_shifts_stand_for_all_and_small_ones_only_where_there_are_no_others():
@@ -390,11 +350,3 @@ def test_three_shifts_stand_for_all_and_small_ones_only_where_there_are_no_other
     assert accuracy.exemplars(table) == ["b", "d", "e"]
     assert accuracy.exemplars(table.assign(n=5)) == ["a", "c", "e"]
     assert accuracy.exemplars(table.head(1)) == ["a"]
-
-
-def test_shares_averaged_over_groups_of_models_keep_their_resamples():
-    errors = shares(random_predictions(5))
-    found = accuracy.averaged(errors, {"both": ["resnet", "alexnet"], "one": ["resnet"]})
-    assert found.models == ["both", "one"] and found.groups == errors.groups and found.n is errors.n
-    assert np.allclose(found.samples[:, :, 0], errors.samples.mean(2))
-    assert np.array_equal(found.samples[:, :, 1], errors.samples[:, :, errors.models.index("resnet")])

@@ -6,37 +6,28 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+import xarray as xr
 from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.multitest import multipletests
-from tiny_answers import HAND, SCALES, SETTINGS, estimates, falling, predictions, random_predictions, shares
+from tiny_answers import HAND, SCALES, SETTINGS, errors, estimates, falling, predictions, random_predictions
 from tiny_benchmark import benchmark
 
 from cnslib.stats import accuracy, failure
+from cnslib.stats.accuracy import wrong_predictions
 
 
-def failures(table: pd.DataFrame) -> accuracy.Shares:
-    return failure.failure_shares(accuracy.outcomes(table), settings=SETTINGS)
+def failures(table: pd.DataFrame) -> xr.DataArray:
+    return accuracy.by_shift(failure.first_failures(wrong_predictions(table)), SETTINGS)
 
 
-def test_intervals_and_kinds_of_failures_by_hand():
-    table = failure.kinds(failure.intervals(accuracy.outcomes(predictions(HAND | {"vit": ["x..", "...", "..."]}))))
-    found = table.set_index(["model", "seed"])
-    assert tuple(found.loc[("alexnet", 1), ["after", "until", "kind"]]) == (0.5, 1.0, "between scales")
-    assert tuple(found.loc[("resnet", 3), ["after", "until", "kind"]]) == (1.0, np.inf, "never")
-    assert tuple(found.loc[("vit", 1), ["after", "until", "kind"]]) == (-np.inf, 0.0, "at scale 0")
-    assert table.index.tolist() == list(range(9))
-
-
-def test_the_failure_points_of_all_classifiers_are_one_table():
-    found = failure.failure_points(predictions(HAND))
-    assert found.index.tolist() == list(range(6)) and found["model"].tolist() == ["alexnet"] * 3 + ["resnet"] * 3
-    assert found["failure_point"].tolist() == pytest.approx([1, 0.5, 0.5, 1, 0.5, np.nan], nan_ok=True)
+def points_of(table: pd.DataFrame) -> pd.DataFrame:
+    return failure.failure_points(wrong_predictions(table))
 
 
 def test_the_survival_curve_is_the_product_limit_estimate_of_statsmodels():
     table = random_predictions(5, shifts=("heavy snow",), trajectories=60)
     found = failure.curves(failures(table))
-    for model, part in failure.failure_points(table).groupby("model"):
+    for model, part in points_of(table).groupby("model"):
         time = part["failure_point"].fillna(SCALES[-1]) + 1  # statsmodels wants times above zero
         limit = SurvfuncRight(time.to_numpy(), part["failed"].to_numpy().astype(int))
         ours = dict(zip(SCALES, estimates(found, shift="heavy snow", model=model), strict=True))
@@ -58,7 +49,7 @@ def test_exactly_half_of_the_garments_is_half_of_them():
 
 def textbook(table: pd.DataFrame, first: str, second: str) -> float:
     """Observed less expected failures of the first model, shift by shift and scale by scale."""
-    points, excess = failure.failure_points(table), 0.0
+    points, excess = points_of(table), 0.0
     points["time"] = points["failure_point"].fillna(np.inf)
     for _, part in points[points["model"].isin([first, second])].groupby("shift"):
         own = part["model"] == first
@@ -72,21 +63,21 @@ def test_a_median_leaves_out_the_resamples_without_a_trajectory():
     """One trajectory of one shift, of six seeds: a resample without its seed knows nothing of it, and does not say never."""
     both = predictions({"alexnet": ["..x"] * 6}), predictions({"alexnet": ["..x"]}, "heavy fog")
     found = failures(pd.concat(both))
-    found.samples[5:, 0] = np.nan
-    row = failure.median_scale(found).set_index("shift").loc[found.groups[0]]
+    found[5:, 0] = np.nan
+    row = failure.median_scale(found).set_index("shift").loc["heavy fog"]
     assert (row["estimate"], row["low"], row["high"]) == (1.0, 1.0, 1.0)
 
 
 def test_units_that_are_all_alike_do_not_tell_models_apart():
     """Two seeds in which one model fails and the other does not: their parts are equal, which says nothing of how they scatter."""
-    row = failure.log_rank(accuracy.outcomes(predictions({"alexnet": [".xx"] * 2, "resnet": ["..."] * 2})), settings=SETTINGS).iloc[0]
+    row = failure.log_rank(wrong_predictions(predictions({"alexnet": [".xx"] * 2, "resnet": ["..."] * 2})), settings=SETTINGS).iloc[0]
     assert row["excess"] == 1 and np.isnan(row["p"]) and np.isnan(row["p_holm"])
 
 
 def test_the_excess_of_the_log_rank_test_is_observed_less_expected_failures():
     vit = random_predictions(8).query("model == 'resnet'").assign(model="vit")
     table = pd.concat([random_predictions(7), vit])
-    tests = failure.log_rank(accuracy.outcomes(table), settings=SETTINGS)
+    tests = failure.log_rank(wrong_predictions(table), settings=SETTINGS)
     assert tests[["first", "second"]].to_numpy().tolist() == [["alexnet", "resnet"], ["alexnet", "vit"], ["resnet", "vit"]]
     assert tests["excess"].tolist() == pytest.approx([textbook(table, row.first, row.second) for row in tests.itertuples()])
     assert tests["p_holm"].tolist() == pytest.approx(multipletests(tests["p"], method="holm")[1].tolist())
@@ -95,22 +86,22 @@ def test_the_excess_of_the_log_rank_test_is_observed_less_expected_failures():
 def test_with_a_unit_per_trajectory_and_unpaired_models_the_log_rank_test_is_nearly_that_of_scipy():
     """Two models that saw different garments: each unit holds one trajectory of each, drawn apart."""
     table = random_predictions(3, shifts=("heavy snow",), trajectories=400)
-    points = failure.failure_points(table)
+    points = points_of(table)
     times = {
         model: scipy.stats.CensoredData.right_censored(part["failure_point"].fillna(SCALES[-1]), ~part["failed"])
         for model, part in points.groupby("model")
     }
-    row = failure.log_rank(accuracy.outcomes(table), settings=SETTINGS).iloc[0]
+    row = failure.log_rank(wrong_predictions(table), settings=SETTINGS).iloc[0]
     assert row["p"] == pytest.approx(scipy.stats.logrank(times["alexnet"], times["resnet"]).pvalue, abs=0.05)
 
 
 def test_a_single_unit_gives_an_excess_and_no_p_value():
-    tests = failure.log_rank(accuracy.outcomes(predictions({"alexnet": [".xx"], "resnet": ["..."]})), settings=SETTINGS)
+    tests = failure.log_rank(wrong_predictions(predictions({"alexnet": [".xx"], "resnet": ["..."]})), settings=SETTINGS)
     assert tests["excess"].tolist() == [0.5] and tests["p"].isna().all()
 
 
 def test_models_that_never_fail_have_no_p_value():
-    tests = failure.log_rank(accuracy.outcomes(predictions({"alexnet": ["..."] * 9, "resnet": ["..."] * 9})), settings=SETTINGS)
+    tests = failure.log_rank(wrong_predictions(predictions({"alexnet": ["..."] * 9, "resnet": ["..."] * 9})), settings=SETTINGS)
     assert tests[["p", "p_holm"]].isna().all(axis=None)
 
 
@@ -121,29 +112,29 @@ def test_equal_models_are_told_apart_in_one_of_twenty_worlds():
     for world in range(200):
         rng = np.random.default_rng([25, world])
         found = benchmark(rng, models=8, seeds=30, start=np.full(8, -1.0), steep=np.ones((14, 8)))
-        wrong += failure.log_rank(found, settings=SETTINGS)["p_holm"].min() < 0.05
+        wrong += failure.log_rank(found.array(), settings=SETTINGS)["p_holm"].min() < 0.05
     assert 0.02 <= wrong / 200 <= 0.08
 
 
 def test_the_median_scale_is_that_of_statsmodels_survival_curve():
     table = random_predictions(11, trajectories=80).query("model == 'resnet'")
     found = failure.median_scale(failures(table)).set_index("shift")["estimate"]
-    for shift, part in failure.failure_points(table).groupby("shift"):
+    for shift, part in points_of(table).groupby("shift"):
         limit = SurvfuncRight(part["failure_point"].fillna(SCALES[-1]) + 1, part["failed"].astype(int))
         assert found[shift] == limit.quantile(0.5) - 1
 
 
 def test_a_trajectory_recovers_when_it_is_right_after_its_first_failure():
     words = {"alexnet": [".x.", "x.x", "..x", "..."], "resnet": ["x..", "xx.", ".x.", "xxx"]}
-    table = failure.recovered(accuracy.outcomes(predictions(words)), settings=SETTINGS)
-    assert estimates(table, shift=accuracy.ALL) == [0.5, 0.75]
+    recovers = accuracy.by_shift(failure.recovers(wrong_predictions(predictions(words))), SETTINGS)
+    assert estimates(accuracy.interval(recovers), shift=accuracy.ALL) == [0.5, 0.75]
 
 
 def test_five_definitions_by_hand():
     words = {"alexnet": ["x..", ".xx", ".xx", "..."], "resnet": ["..x", "..x", "...", "..."]}
     table = predictions(words)
-    found = failure.definitions(failures(table), shares(table))
-    own = {name: (estimates(part, shift=accuracy.ALL, model="alexnet")) for name, part in found.items()}
+    found = failure.definitions(failures(table), errors(table)).groupby("definition")
+    own = {name: (estimates(part, shift=accuracy.ALL, model="alexnet")) for name, part in found}
     assert own["over trajectories"] == [0.25, 0.5, 0.0]
     assert own["per model"] == pytest.approx([1 / 3, 2 / 3, 0])
     assert own["pooled"] == pytest.approx([1 / 5, 2 / 5, 0])  # five failures of both models
@@ -151,30 +142,14 @@ def test_five_definitions_by_hand():
     assert own["error count"] == [0.25, 0.5, 0.5]
 
 
-def spread(table: pd.DataFrame) -> pd.DataFrame:
-    return failure.spread(accuracy.outcomes(table), settings=SETTINGS)
-
-
 def more_abrupt(table: pd.DataFrame, first: str, second: str) -> dict:
-    return failure.more_abrupt(accuracy.outcomes(table), first, second, settings=SETTINGS)
+    return failure.more_abrupt(wrong_predictions(table), first, second, settings=SETTINGS)
 
 
-def test_the_spread_is_the_standard_deviation_of_the_failure_points_above_scale_0():
-    words = {"alexnet": [".xx"] * 4 + ["x.."], "resnet": [".xx", ".xx", "..x", "..x", "..."]}
-    expected = [0.0, np.std([0.5, 0.5, 1.0, 1.0], ddof=1)]
-    assert estimates(spread(predictions(words)), shift=accuracy.ALL) == pytest.approx(expected)
-
-
-def test_two_failures_have_a_spread_and_one_has_none():
-    words = {"alexnet": [".xx", "..x", "..."], "resnet": ["...", "..x", "x.."]}
-    first, second = estimates(spread(predictions(words)), shift=accuracy.ALL)
-    assert first == pytest.approx(np.std([0.5, 1.0], ddof=1)) and np.isnan(second)
-
-
-def test_spreads_of_shares_are_those_of_the_trajectories():
-    table = random_predictions(6)
-    ours = failure.deviations(failures(table))[0].ravel()
-    assert spread(table)["estimate"].tolist() == pytest.approx(ours.tolist(), nan_ok=True)
+def test_the_spread_is_the_standard_deviation_of_the_failure_points_and_one_failure_has_none():
+    counts = np.array([[4, 0], [2, 2], [1, 1], [0, 1]])
+    expected = [0.0, np.std([0.5, 0.5, 1.0, 1.0], ddof=1), np.std([0.5, 1.0], ddof=1), np.nan]
+    assert failure.deviation(counts, SCALES[1:]).tolist() == pytest.approx(expected, nan_ok=True)
 
 
 def test_a_step_under_one_shift_is_more_abrupt_than_spread_failures_under_another():
@@ -193,21 +168,6 @@ def jackknife(points: list[float], statistic: Callable[[list[float]], float]) ->
     return statistic(points) - half, statistic(points) + half
 
 
-def test_the_interval_of_a_spread_is_the_jackknifes_on_its_logarithm_over_the_units_that_failed():
-    """Twelve garments of a seed each fail at 0.5 or 1, and three never do: whoever never fails changes nothing."""
-    points = [0.5] * 8 + [1.0] * 4
-    words = [".xx"] * 8 + ["..x"] * 4 + ["..."] * 3
-    row = spread(predictions({"alexnet": words})).query("shift == @accuracy.ALL").iloc[0]
-    low, high = jackknife(points, lambda own: np.log(np.std(own, ddof=1)))
-    assert (row["n"], row["low"], row["high"]) == (15, pytest.approx(np.exp(low)), pytest.approx(np.exp(high)))
-
-
-def test_a_spread_of_fewer_than_twelve_units_or_at_a_single_scale_has_no_interval():
-    words = {"alexnet": [".xx", "..x"] * 5 + ["..x", "..."], "resnet": [".xx"] * 12, "vit": [".xx", "..x"] * 6}
-    table = spread(predictions(words)).query("shift == @accuracy.ALL").set_index("model")
-    assert table["estimate"].notna().all() and table["low"].notna().to_dict() == {"alexnet": False, "resnet": False, "vit": True}
-
-
 def test_the_interval_of_a_difference_of_spreads_is_the_jackknifes_of_the_difference():
     """A garment of each seed under both shifts; at one scale under snow, so that the spread under fog is the difference."""
     points = [0.5] * 4 + [1.0] * 2
@@ -219,11 +179,12 @@ def test_the_interval_of_a_difference_of_spreads_is_the_jackknifes_of_the_differ
 
 
 def test_failure_points_counted_by_hand():
-    found = failure.failure_points(predictions(HAND)).set_index(["model", "seed"])
+    found = points_of(predictions(HAND)).set_index(["model", "seed"])
     assert found["failure_point"].loc["alexnet"].tolist() == [1.0, 0.5, 0.5]
     assert found["failure_point"].loc["resnet"].tolist()[:2] == [1.0, 0.5]
     assert np.isnan(found.loc[("resnet", 3), "failure_point"]) and not found.loc[("resnet", 3), "failed"]
-    distribution = failure.failure_distribution(failure.failure_shares(accuracy.outcomes(predictions(HAND)), settings=SETTINGS))
+    assert found["after"].tolist() == [0.5, 0, 0, 0.5, 0, 1] and points_of(predictions({"vit": ["x.."]}))["after"].tolist() == [-np.inf]
+    distribution = failure.failure_distribution(failures(predictions(HAND)))
     assert estimates(distribution, shift="heavy snow", model="alexnet") == pytest.approx([0, 2 / 3, 1 / 3, 0])
     assert estimates(distribution, shift="heavy snow", model="resnet") == pytest.approx([0, 1 / 3, 1 / 3, 1 / 3])
 
@@ -232,58 +193,41 @@ CARTOON = [0.909, 0.899, 0.826, 0.639, 0.507, 0.428]
 
 
 def test_the_share_that_fails_at_scale_zero_is_one_minus_the_accuracy_there():
-    found = accuracy.outcomes(predictions({"resnet18": falling(CARTOON)}, "cartoon style", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]))
-    first = estimates(failure.failure_distribution(failure.failure_shares(found, settings=SETTINGS)), shift="cartoon style")
+    table = predictions({"resnet18": falling(CARTOON)}, "cartoon style", [0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
+    first = estimates(failure.failure_distribution(failures(table)), shift="cartoon style")
     assert first[0] == pytest.approx(1 - CARTOON[0])
     assert sum(first) == pytest.approx(1)
 
 
 def test_a_recovered_trajectory_fails_at_its_first_failure():
-    assert failure.failure_points(predictions({"alexnet": [".x."], "resnet": ["x.x"]}))["failure_point"].tolist() == [0.5, 0.0]
+    assert points_of(predictions({"alexnet": [".x."], "resnet": ["x.x"]}))["failure_point"].tolist() == [0.5, 0.0]
 
 
 def test_pooled_shifts_keep_their_trajectories_apart():
     """The released code groups by class and seed alone, so that two shifts of one garment give one failure point."""
     both = pd.concat([predictions(HAND), predictions(HAND, "heavy fog")])
-    assert failure.failure_points(both).groupby("model")["failed"].sum().to_dict() == {"alexnet": 6, "resnet": 4}
+    assert points_of(both).groupby("model")["failed"].sum().to_dict() == {"alexnet": 6, "resnet": 4}
 
 
 def test_a_model_that_never_fails_has_censored_failure_points():
     """The released code raises an error here."""
-    found = failure.failure_points(predictions({"perfect": ["...", "..."]}))
+    found = points_of(predictions({"perfect": ["...", "..."]}))
     assert found["failure_point"].isna().all() and not found["failed"].any()
 
 
-def test_fates_of_every_model_by_hand():
-    table = predictions(HAND | {"vit": ["x..", "...", "..."]})
-    found = accuracy.outcomes(table)
-    distribution = failure.failure_distribution(failures(table))
-    never = distribution[(distribution["shift"] == accuracy.ALL) & (distribution["scale"] == accuracy.NEVER)].set_index("model")
-    counts = failure.fates(found, failure.failure_points(table), never)
-    columns = ["failed at scale 0", "failed later", "trajectories", "recovered"]
-    assert counts[columns].T.to_dict("list") == {"alexnet": [0, 3, 3, 0], "resnet": [0, 2, 3, 1], "vit": [1, 0, 3, 1]}
-    assert counts["never: estimate"].tolist() == pytest.approx([0, 1 / 3, 2 / 3])
+def divided(*words: str) -> int:
+    """The seed of the most divided trajectory; a trajectory per word, a classifier per part of it."""
+    rows = {model: [word.split()[place] for word in words] for place, model in enumerate(("alexnet", "resnet", "vit"))}
+    return failure.most_divided(wrong_predictions(predictions(rows)))["seed"].item()
 
 
-def test_examples_are_lost_on_the_way_where_there_is_one():
-    table = pd.concat([predictions({"vit": ["x..", "..x", "..."]}), predictions({"vit": ["x..", "...", "..."]}, "heavy fog")])
-    shown = failure.examples(failure.failure_points(table), seed=1)
-    assert shown["shift"].tolist() == ["heavy fog", "heavy snow"]
-    assert shown.loc[shown["shift"] == "heavy snow", "failure_point"].tolist() == [1.0]
-
-
-def test_mean_fates_add_up_to_all_trajectories():
-    found = failure.mean_fates(failures(predictions(HAND | {"vit": ["x..", "...", "..."]})))
-    assert [found[name]["estimate"] for name in failure.FATES] == pytest.approx([1 / 9, 5 / 9, 3 / 9])
-
-
-def test_only_shifts_that_were_evaluated_are_compared_for_abruptness():
-    drawn = random_predictions(3)
-    own, found = failures(drawn), accuracy.outcomes(drawn)
-    table = failure.abruptness(found, [("heavy fog", "heavy snow", "here"), ("cartoon style", "heavy snow", "nowhere")], settings=SETTINGS)
-    assert table["claim"].tolist() == ["heavy fog more abrupt than heavy snow"]
-    record = more_abrupt(drawn, "heavy fog", "heavy snow")
-    assert table.to_dict("records") == [{"claim": "heavy fog more abrupt than heavy snow", "source": "here", **record}]
-    assert list(failure.abruptness(found, [], settings=SETTINGS)) == ["claim", "source", "n", "estimate", "low", "high"]
-    named = failure.of_all_shifts(failure.definitions(own, shares(drawn)))
-    assert set(named["shift"]) == {accuracy.ALL} and named["definition"].nunique() == 5
+@pytest.mark.parametrize(
+    ("words", "seed"),
+    [
+        (("x.. ..x ...", "..x ..x ..x", ".xx ..x ...", ".xx .xx ..."), 4),  # places 1, 1 and 3 spread more than 1, 2 and 3
+        (("xxx xxx ...", "x.. ..x ..."), 2),  # where every trajectory is misclassified at scale 0, the least misclassified one
+        ((".x. ... ...", ".xx ... ..."), 1),  # the first of equals
+    ],
+)
+def test_the_most_divided_trajectory_is_right_at_scale_0_and_spreads_most(words, seed):
+    assert divided(*words) == seed

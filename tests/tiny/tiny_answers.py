@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from cnslib.core.settings.analyses import Accuracy
 from cnslib.core.settings.method import Bootstrap
@@ -34,6 +35,11 @@ def estimates(table: pd.DataFrame, **chosen: str) -> list[float]:
     for key, value in chosen.items():
         table = table[table[key] == value]
     return table["estimate"].tolist()
+
+
+def errors(table: pd.DataFrame, settings: Bootstrap = SETTINGS) -> xr.DataArray:
+    """Error rates and their resamples."""
+    return accuracy.by_shift(accuracy.wrong_predictions(table), settings)
 
 
 def shares(table: pd.DataFrame, settings: Accuracy = SETTINGS) -> accuracy.Shares:
