@@ -1,14 +1,11 @@
 """Severity calibration: what a slider's scale means to a ruler (extends CNS-Bench appendix H, 73 % of the steps raise the alignment).
 
-A ruler is a column of readings, one row per image. Its mean reading, made monotone, is the map from scale to perceived severity.
-All is resampled with the weights of `stats.accuracy`.
+A ruler is a column of readings, one row per image. Its mean reading, made monotone, is the map from scale to perceived severity. With
+the maps, the orders of classifiers and shifts are formed on perceived axes; maps and errors must be about the same trajectories and
+settings, so that their resamples are paired. The nominal scale is a ruler among the others, the one that reads itself.
 
-With the maps, accuracy and the orders of classifiers and shifts are put on perceived axes. Maps and errors must be about the same
-trajectories and settings: then their resamples are paired. The nominal scale is a ruler among the others, the one that reads itself.
-
-Two curves are matched by equal accuracy: which severity of one a scale of the other is worth. Errors are made monotone (isotonic
-regression), so that each belongs to one severity. What lies beyond the ends of a curve is set to its end: a bound of 0 or 1 says
-"at most" or "at least". The two sides are resampled independently.
+Two curves are matched by equal accuracy: which severity of one a scale of the other is worth. What lies beyond the ends of a curve is
+set to its end. The two sides are resampled independently.
 """
 
 import dataclasses
@@ -16,62 +13,44 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+import xarray as xr
+from jaxtyping import Float, Int
 from scipy.optimize import isotonic_regression
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, ranking
-from cnslib.stats.accuracy import TINY, Outcomes, Shares
+from cnslib.stats.accuracy import ALL, TINY, Outcomes, Shares, by_shift, interval
 from cnslib.stats.bootstrap import percentiles
 
-
-@dataclass(frozen=True)
-class Readings:
-    """What each ruler reads along the same trajectories, and whether the oracle names another shift than the one asked for."""
-
-    naming: Outcomes
-    rulers: list[str]
-    readings: Float[np.ndarray, "trajectories rulers scales"]
+NOMINAL = "scale"
+POINTS = 101  # severities at which two shifts are compared
 
 
-def arrange(table: pd.DataFrame, rulers: list[str]) -> Readings:
-    """Arranges a table of readings by trajectory. ValueError unless every trajectory has one row for each scale."""
+def readings(table: pd.DataFrame, rulers: list[str]) -> xr.DataArray:
+    """What each ruler reads along each trajectory, [trajectory, ruler, scale]. ValueError unless each has one row for each scale."""
     ordered = table.sort_values(tables.KEY)
-    trajectories = ordered[tables.TRAJECTORY].drop_duplicates(ignore_index=True)
-    scales = sorted(ordered["scale"].unique().tolist())
-    grid = (len(trajectories), len(scales))
-    if ordered.duplicated(tables.KEY).any() or len(ordered) != grid[0] * grid[1]:
-        raise ValueError(f"readings: {len(ordered)} rows, one for each of {grid[0]} trajectories and {grid[1]} scales is needed")
-    values = ordered[rulers].to_numpy(dtype=float).reshape(*grid, len(rulers)).transpose(0, 2, 1)
-    wrong = (ordered["named"] != ordered["shift"]).to_numpy().reshape(grid[0], 1, grid[1])
-    return Readings(Outcomes(trajectories, ["oracle"], scales, wrong), rulers, values)
+    rows = ordered.drop_duplicates(tables.TRAJECTORY)
+    scales = np.sort(table["scale"].unique())
+    if ordered.duplicated(tables.KEY).any() or len(ordered) != len(rows) * len(scales):
+        raise ValueError(f"readings: {len(ordered)} rows, one for each of {len(rows)} trajectories and {len(scales)} scales is needed")
+    values = ordered[rulers].to_numpy(float).reshape(len(rows), len(scales), -1).transpose(0, 2, 1)
+    labels = {key: ("trajectory", rows[key].to_numpy()) for key in tables.TRAJECTORY}
+    return xr.DataArray(values, labels | {"ruler": rulers, "scale": scales}, ["trajectory", "ruler", "scale"])
 
 
-def resample(found: Readings, values: np.ndarray, bins: list, *, settings: Bootstrap) -> Shares:
-    """Means of values per shift and ruler, on the resamples of `stats.resample`."""
-    return accuracy.resample(dataclasses.replace(found.naming, models=found.rulers), values, bins, settings=settings)
-
-
-def tabulate(values: Float[np.ndarray, "resamples+1 groups rulers bins"], shares: Shares, bins: list) -> pd.DataFrame:
-    """A tidy table (shift, ruler, scale, n, estimate, low, high), percentile intervals."""
-    return accuracy.tabulate(values, shares, bins).rename(columns={"model": "ruler"})
-
-
-def correlations(found: Readings, *, settings: Bootstrap) -> pd.DataFrame:
+def correlations(found: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
     """Pearson's and Spearman's correlation of scale and reading over all images of a shift; n counts trajectories."""
     rows = []
-    for shift, places in found.naming.trajectories.groupby("shift").indices.items():
-        weights, units = bootstrap.resampling_weights(found.naming.trajectories.iloc[places], settings=settings)
-        weights = weights[:, units].repeat(len(found.naming.scales), axis=1)
-        scale = np.tile(found.naming.scales, len(places))
-        for k, ruler in enumerate(found.rulers):
-            pair = scale, found.readings[places, k].ravel()
-            sides = {"pearson": pair, "spearman": tuple(weighted_ranks(side, weights) for side in pair)}
-            for name, (x, y) in sides.items():
-                value = weighted_correlation(x, y, weights)
-                numbers = bootstrap.correlation(value, len(places), settings.confidence)
-                rows.append({"shift": shift, "ruler": ruler, "measure": name, **numbers})
+    for shift, own in found.groupby("shift"):
+        keys = pd.DataFrame({key: own[key].to_numpy() for key in tables.TRAJECTORY})
+        weights, units = bootstrap.resampling_weights(keys, settings=settings)
+        weights, scale = weights[:, units].repeat(own.sizes["scale"], axis=1), np.tile(own["scale"], len(keys))
+        for ruler in own["ruler"].to_numpy():
+            pair = scale, own.sel(ruler=ruler).to_numpy().ravel()
+            for name, (x, y) in {"pearson": pair, "spearman": [weighted_ranks(side, weights) for side in pair]}.items():
+                record = bootstrap.joined(weighted_correlation(x, y, weights), len(keys), settings.confidence)
+                rows.append({"shift": shift, "ruler": ruler, "measure": name, **record})
     return pd.DataFrame(rows)
 
 
@@ -93,41 +72,35 @@ def weighted_correlation(x: np.ndarray, y: np.ndarray, weights: Float[np.ndarray
         return np.where(spread > TINY**2, (weights * x * y).sum(1) / np.sqrt(spread), np.nan)
 
 
-def rising(found: Readings, *, settings: Bootstrap, start: float = 0.0) -> pd.DataFrame:
-    """Share of steps between neighbouring scales, from `start` on, at which the reading rises, per shift and ruler."""
-    begins = np.array(found.naming.scales[:-1]) >= start
-    up = (np.diff(found.readings) > 0)[..., begins].mean(-1, keepdims=True)
-    shares = resample(found, up, [0], settings=settings)
-    return tabulate(shares.samples, shares, [0]).drop(columns="scale")
+def rising(found: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
+    """Share of steps between neighbouring scales at which the reading rises, per shift and ruler."""
+    return interval(by_shift((found.diff("scale") > 0).mean("scale"), settings))
 
 
-def rising_by_class(found: Readings, *, settings: Bootstrap) -> pd.DataFrame:
-    """Share of rising steps per shift, class and ruler: one slider each."""
-    parts = []
-    for shift, places in found.naming.trajectories.groupby("shift").indices.items():
-        classes = found.naming.trajectories.iloc[places].assign(shift=lambda part: part["class"])
-        own = Readings(dataclasses.replace(found.naming, trajectories=classes), found.rulers, found.readings[places])
-        table = rising(own, settings=settings).rename(columns={"shift": "class"})
-        parts.append(table[table["class"] != accuracy.ALL].assign(shift=shift))
-    return pd.concat(parts, ignore_index=True)
-
-
-def means(found: Readings, *, settings: Bootstrap) -> Shares:
-    """Mean reading per shift, ruler and scale with its resamples."""
-    return resample(found, found.readings, found.naming.scales, settings=settings)
-
-
-def monotone(mean: Shares) -> Shares:
+def monotone_maps(means: xr.DataArray) -> xr.DataArray:
     """The map from scale to perceived severity per shift and ruler: isotonic regression of the mean readings, resample by resample.
 
     Every scale has the same images, hence the same weight. The pooled shifts are left out, since a slider belongs to one shift.
     """
-    readings = mean.samples[:, :-1].reshape(-1, len(mean.bins))
-    known = ~np.isnan(readings).any(1)
-    fitted = np.full_like(readings, np.nan)
-    fitted[known] = np.apply_along_axis(lambda row: isotonic_regression(row).x, 1, readings[known])
-    shape = (len(mean.samples), len(mean.groups) - 1, *mean.samples.shape[2:])
-    return dataclasses.replace(mean, samples=fitted.reshape(shape), groups=mean.groups[:-1], n=mean.n[:-1])
+
+    def fit(row: np.ndarray) -> np.ndarray:
+        return row if np.isnan(row).any() else isotonic_regression(row).x
+
+    core = [["scale"]]
+    return xr.apply_ufunc(fit, means.drop_sel(shift=ALL), input_core_dims=core, output_core_dims=core, vectorize=True)
+
+
+def moving(means: xr.DataArray) -> xr.DataArray:
+    """Whether the reading at the last scale lies above that at scale 0, with the interval of the difference above zero."""
+    rise = (means.isel(scale=-1) - means.isel(scale=0)).drop_sel(shift=ALL)
+    return rise[0].copy(data=percentiles(rise[1:].to_numpy(), means["confidence"].item())[0] > TINY)
+
+
+def progress(maps: xr.DataArray, rises: xr.DataArray) -> xr.DataArray:
+    """Share of a map's rise that is done at each scale, 0 at the first and 1 at the last; NaN where it does not rise (`moving`)."""
+    done = maps - maps.isel(scale=0)
+    total = done.isel(scale=-1)
+    return (done / total.where(rises & (total > TINY))).transpose(*maps.dims)
 
 
 def position(severity: Float[np.ndarray, "*maps scales"], wanted: Float[np.ndarray, "*maps wanted"]) -> Float[np.ndarray, "*maps wanted"]:
@@ -152,160 +125,103 @@ def read(values: Float[np.ndarray, "*maps scales"], places: Float[np.ndarray, "*
     return below + (places - lower) * (above - below)
 
 
-def scales_for(curve: pd.DataFrame, severity: Float[np.ndarray, "wanted"]) -> Float[np.ndarray, "wanted"]:
-    """The smallest scale at which the map of one shift and ruler (columns scale, estimate) reaches each wanted severity.
-
-    NaN for a severity that the slider does not show: below that at scale 0, or above that at the last scale.
-    """
-    ordered = curve.sort_values("scale")
-    return read(ordered["scale"].to_numpy(), position(ordered["estimate"].to_numpy(), np.asarray(severity, dtype=float)))
-
-
-def moving(mean: Shares) -> Bool[np.ndarray, "shifts rulers"]:
-    """Whether the reading at the last scale lies above that at scale 0, with the interval of the difference above zero."""
-    low, _ = percentiles((mean.samples[..., -1] - mean.samples[..., 0])[1:, :-1], mean.confidence)
-    return low > TINY
-
-
-def equal_steps(maps: Shares, moving: Bool[np.ndarray, "shifts rulers"], *, steps: int) -> pd.DataFrame:
-    """Scales whose perceived severities are equally spaced from scale 0 to the last, per shift and ruler, with intervals.
-
-    NaN where the reading does not rise (`moving`).
-    """
-    first, last = maps.samples[..., 0], maps.samples[..., -1]
-    wanted = np.where((moving & (last - first > TINY))[..., None], np.linspace(first, last, steps + 1, axis=-1), np.nan)
-    scales = np.broadcast_to(np.array(maps.bins), maps.samples.shape)
-    found = tabulate(read(scales, position(maps.samples, wanted)), maps, list(range(steps + 1)))
-    return found.rename(columns={"scale": "step"}).assign(severity=wanted[0].ravel())
-
-
-def progress(maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> pd.DataFrame:
-    """Share of a map's rise that is done at each scale, 0 at the first and 1 at the last; NaN where it does not rise (`moving`)."""
-    done = maps.samples - maps.samples[..., :1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(moving[..., None] & (done[..., -1:] > TINY), done / done[..., -1:], np.nan)
-    return tabulate(share, maps, maps.bins)
-
-
-def summary(mean: Shares, maps: Shares) -> pd.DataFrame:
-    """What a slider does to a ruler, per shift: the rise over all scales, and the scale by which half of it is done.
-
-    `starts` and `ends` are the two ends of the scales on which a step rises with certainty (its interval lies above zero): before
-    them nothing is known to rise, and beyond them the slider is saturated. `falls` counts the steps that fall with certainty.
-    """
-    samples = mean.samples[:, :-1]
-    rise = tabulate(samples[..., [-1]] - samples[..., [0]], maps, [0]).drop(columns="scale")
-    half = equal_steps(maps, moving(mean), steps=2).query("step == 1")[["estimate", "low", "high"]]
-    low, high = percentiles(np.diff(samples)[1:], mean.confidence)
-    scales, up = np.array(mean.bins), low > TINY
-    starts = np.where(up.any(-1), scales[up.argmax(-1)], np.nan)
-    ends = np.where(up.any(-1), scales[::-1][up[..., ::-1].argmax(-1)], np.nan)
-    return rise.join(half.add_prefix("half_").reset_index(drop=True)).assign(
-        starts=starts.ravel(), ends=ends.ravel(), falls=(high < -TINY).sum(-1).ravel()
-    )
-
-
-def typical(table: pd.DataFrame, ruler: str) -> pd.DataFrame:
-    """The rows, by scale, of the trajectory whose readings come closest to the mean of its table."""
-    readings = table.pivot(index=tables.TRAJECTORY, columns="scale", values=ruler)
-    nearest = ((readings - readings.mean()) ** 2).sum(axis=1).idxmin()
-    return table.set_index(tables.TRAJECTORY).loc[[nearest]].reset_index().sort_values("scale")
-
-
-NOMINAL = "scale"
-POINTS = 101  # severities at which two shifts are compared
-
-
-def curves(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> pd.DataFrame:
-    """Mean accuracy of the models at every scale that was drawn, beside what each ruler's map reads there (severity), per shift.
-
-    Nothing lies between the points. NaN for a shift whose reading does not rise (`moving`), since it has no axis.
-    """
-    right, count = 1 - errors.samples[:, :-1].mean(2), len(errors.bins)
-    columns = bootstrap.estimates(right, maps.n.repeat(count), maps.confidence)
-    keys = {"shift": np.repeat(maps.groups, count), "scale": np.tile(errors.bins, len(maps.groups))}
-    parts = []
-    for place, (ruler, own) in enumerate(zip(maps.models, moving.T, strict=True)):
-        table = pd.DataFrame({"ruler": ruler, **keys, "severity": maps.samples[0, :, place].ravel(), **columns})
-        table.loc[~table["shift"].isin(np.array(maps.groups)[own]), ["estimate", "low", "high"]] = np.nan
-        parts.append(table)
-    return pd.concat(parts, ignore_index=True)
-
-
-def over_axis(errors: Shares, maps: Shares) -> Float[np.ndarray, "resamples+1 shifts rulers models"]:
+def over_axis(errors: xr.DataArray, maps: xr.DataArray) -> xr.DataArray:
     """Accuracy of each model averaged along each ruler's axis, the area under its curve by the range; NaN where a map is flat."""
-    right = 1 - errors.samples[:, :-1]
-    middles = (right[..., 1:] + right[..., :-1]) / 2
-    span = maps.samples[..., -1:] - maps.samples[..., :1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(span > TINY, np.diff(maps.samples) / span, np.nan) @ middles.swapaxes(-1, -2)
+    right = 1 - errors.drop_sel(shift=ALL)
+    middles = ((right + right.shift(scale=1)) / 2).isel(scale=slice(1, None))
+    span = maps.isel(scale=-1) - maps.isel(scale=0)
+    return xr.dot(maps.diff("scale") / span.where(span > TINY), middles, dim="scale")
 
 
-def hardness(
-    errors: Shares, maps: Shares, *, ruler: str, shifts: Bool[np.ndarray, "shifts"]
-) -> Float[np.ndarray, "resamples+1 chosen_shifts"]:
+def hardness(drops: xr.DataArray, severity: xr.DataArray) -> xr.DataArray:
     """How much more accuracy each shift costs than the others at equal severity: mean difference in drop, pair by pair.
 
-    Two shifts are compared at the severities that both reach. Drops are averaged over the models. NaN where a shift shares no
-    severity with any other.
+    Both [resample, shift, scale]. Two shifts are compared at the severities that both reach. NaN where a shift shares none with another.
     """
-    fitted = maps.samples[:, shifts, maps.models.index(ruler)]
-    drops = (errors.samples - errors.samples[..., :1])[:, :-1][:, shifts].mean(2)
+    fitted = severity.to_numpy()
     grid = np.broadcast_to(np.linspace(fitted[0].min(), fitted[0].max(), POINTS), (*fitted.shape[:2], POINTS))
-    drop = read(drops, position(fitted, grid))
+    drop = read(drops.to_numpy(), position(fitted, grid))
     seen, known = (~np.isnan(drop)).astype(float), np.nan_to_num(drop)
     with np.errstate(invalid="ignore", divide="ignore"):
         gaps = (known @ seen.swapaxes(1, 2) - seen @ known.swapaxes(1, 2)) / (seen @ seen.swapaxes(1, 2))
-        others = ~np.isnan(gaps) & ~np.eye(shifts.sum(), dtype=bool)
-        return np.where(others, gaps, 0).sum(2) / others.sum(2)
+        others = ~np.isnan(gaps) & ~np.eye(fitted.shape[1], dtype=bool)
+        return severity.isel(scale=0, drop=True).copy(data=np.where(others, gaps, 0).sum(2) / others.sum(2))
 
 
-def comparable(errors: Shares, maps: Shares, *, ruler: str, shifts: Bool[np.ndarray, "shifts"]) -> Bool[np.ndarray, "shifts"]:
-    """Those of the shifts whose range on the ruler's axis overlaps with that of another; the rest have no hardness."""
-    found = shifts.copy()
-    found[shifts] = ~np.isnan(hardness(errors, maps, ruler=ruler, shifts=shifts)[0])
-    return found
+def on_axes(errors: xr.DataArray, maps: xr.DataArray, rises: xr.DataArray) -> dict[tuple[str, str], list[xr.DataArray]]:
+    """By (what, ruler): mean accuracy of classifiers or hardness of shifts on the nominal axis, and on the ruler's.
 
-
-def on_axes(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> dict[tuple[str, str], tuple[np.ndarray, ...]]:
-    """What is ordered on each ruler's axis, beside the same on the nominal axis: mean accuracy of classifiers, hardness of shifts.
-
-    By (what, ruler): the values on the nominal axis, on the ruler's, and the shifts used. Only shifts whose reading rises (`moving`)
-    have an axis, and only `comparable` ones a hardness; both sides are formed on them. A ruler without enough of them is left out:
-    one for the classifiers, two for the shifts.
+    Only shifts whose reading rises (`moving`) have an axis, and a hardness only those whose range overlaps with that of another; both
+    sides are formed on them. A ruler without enough of them is left out: one for the classifiers, two for the shifts.
     """
-    accuracy, nominal = over_axis(errors, maps), maps.models.index(NOMINAL)
-    found = {}
-    for k, ruler in enumerate(maps.models):
-        own = moving[:, k]
-        if own.any():
-            found["classifiers", ruler] = (*(accuracy[:, own, place].mean(1) for place in (nominal, k)), own)
-        if own.sum() > 1 and (used := comparable(errors, maps, ruler=ruler, shifts=own)).sum() > 1:
-            found["shifts", ruler] = (*(hardness(errors, maps, ruler=name, shifts=used) for name in (NOMINAL, ruler)), used)
+    along, found = over_axis(errors, maps), {}
+    drops = accuracy.drop(errors).mean("model")
+    for ruler in maps["ruler"].to_numpy():
+        shifts = rises["shift"][rises.sel(ruler=ruler)].to_numpy()
+        if not len(shifts):
+            continue
+        n = maps["n"].sel(shift=shifts).sum()
+        means = [along.sel(shift=shifts, ruler=name).mean("shift", skipna=False) for name in (NOMINAL, ruler)]
+        found["classifiers", ruler] = [side.assign_coords(n=n).rename(model="name") for side in means]
+        used = shifts[hardness(drops.sel(shift=shifts), maps.sel(shift=shifts, ruler=ruler))[0].notnull()]
+        if len(used):
+            sides = [hardness(drops.sel(shift=used), maps.sel(shift=used, ruler=name)) for name in (NOMINAL, ruler)]
+            found["shifts", ruler] = [side.rename(shift="name") for side in sides]
     return dict(sorted(found.items(), key=lambda item: item[0][0]))
 
 
-def orders(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> pd.DataFrame:
-    """Kendall's tau between the order on the nominal axis and on each ruler's, of the classifiers and of the shifts.
-
-    `items` counts what is ordered, `shifts` the shifts that have an axis, n their trajectories.
-    """
+def orders(sides: dict[tuple[str, str], list[xr.DataArray]], confidence: float) -> pd.DataFrame:
+    """Kendall's tau between the order on the nominal axis and on each ruler's; `sides` are those of `on_axes`."""
     rows = []
-    for (what, ruler), (nominal, own, used) in on_axes(errors, maps, moving).items():
-        key = {"ruler": ruler, "order": what, "items": own.shape[1], "shifts": used.sum()}
-        sides = nominal.round(9), own.round(9)  # rounding residues are no order
-        rows.append({**key, **ranking.order_record(*sides, maps.n[used].sum(), maps.confidence)})
-    return pd.DataFrame(rows, columns=["ruler", "order", "items", "shifts", "n", "estimate", "low", "high"])
+    for (what, ruler), both in sides.items():
+        n = int(both[0]["n"].sum())
+        pair = (side.transpose("resample", "name").to_numpy().round(9) for side in both)  # rounding residues are no order
+        rows.append({"ruler": ruler, "order": what, "items": both[0].sizes["name"], **ranking.order_record(*pair, n, confidence)})
+    return pd.DataFrame(rows)
 
 
-def standings(errors: Shares, maps: Shares, moving: Bool[np.ndarray, "shifts rulers"]) -> pd.DataFrame:
-    """What `orders` compares, on each ruler's own axis: mean accuracy of every classifier and hardness of every shift."""
-    parts = []
-    for (what, ruler), (_, own, used) in on_axes(errors, maps, moving).items():
-        names, n = (errors.models, maps.n[used].sum()) if what == "classifiers" else (np.array(maps.groups)[used], maps.n[used])
-        columns = {"name": names, **bootstrap.estimates(own, n, maps.confidence)}
-        parts.append(pd.DataFrame({"order": what, "ruler": ruler, **columns}))
-    return pd.concat(parts, ignore_index=True)
+def standings(sides: dict[tuple[str, str], list[xr.DataArray]]) -> pd.DataFrame:
+    """What `orders` compares, on each ruler's own axis."""
+    parts = [interval(own.transpose("resample", "name")).assign(order=what, ruler=ruler) for (what, ruler), (_, own) in sides.items()]
+    return pd.concat(parts, ignore_index=True)[["order", "ruler", "name", *bootstrap.RECORD]]
+
+
+# What follows is for `Outcomes` and `Shares`, and goes when chapter 21 reads labelled arrays.
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What each ruler reads along the same trajectories, and whether the oracle names another shift than the one asked for."""
+
+    naming: Outcomes
+    rulers: list[str]
+    readings: Float[np.ndarray, "trajectories rulers scales"]
+
+
+def arrange(table: pd.DataFrame, rulers: list[str]) -> Readings:
+    """Arranges a table of readings by trajectory. ValueError unless every trajectory has one row for each scale."""
+    ordered = table.sort_values(tables.KEY)
+    trajectories = ordered[tables.TRAJECTORY].drop_duplicates(ignore_index=True)
+    scales = sorted(ordered["scale"].unique().tolist())
+    grid = (len(trajectories), len(scales))
+    if ordered.duplicated(tables.KEY).any() or len(ordered) != grid[0] * grid[1]:
+        raise ValueError(f"readings: {len(ordered)} rows, one for each of {grid[0]} trajectories and {grid[1]} scales is needed")
+    values = ordered[rulers].to_numpy(dtype=float).reshape(*grid, len(rulers)).transpose(0, 2, 1)
+    wrong = (ordered["named"] != ordered["shift"]).to_numpy().reshape(grid[0], 1, grid[1])
+    return Readings(Outcomes(trajectories, ["oracle"], scales, wrong), rulers, values)
+
+
+def monotone(mean: Shares) -> Shares:
+    """The map from scale to perceived severity per shift and ruler: isotonic regression of the mean readings, resample by resample.
+
+    Every scale has the same images, hence the same weight. The pooled shifts are left out, since a slider belongs to one shift.
+    """
+    readings = mean.samples[:, :-1].reshape(-1, len(mean.bins))
+    known = ~np.isnan(readings).any(1)
+    fitted = np.full_like(readings, np.nan)
+    fitted[known] = np.apply_along_axis(lambda row: isotonic_regression(row).x, 1, readings[known])
+    shape = (len(mean.samples), len(mean.groups) - 1, *mean.samples.shape[2:])
+    return dataclasses.replace(mean, samples=fitted.reshape(shape), groups=mean.groups[:-1], n=mean.n[:-1])
 
 
 MEAN = "mean over classifiers"

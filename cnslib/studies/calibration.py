@@ -19,7 +19,6 @@ from cnslib.core.settings.analyses import Calibration
 from cnslib.method import filtering
 from cnslib.method.filtering import CLASS_PROMPT, SHIFT_PROMPT, Judges
 from cnslib.method.sights import CLASS, SIGHT, ask, beside, see
-from cnslib.stats import accuracy, verdicts
 from cnslib.world.scenes import CLASSES, Garments, garments, render, to_uint8
 
 RULERS = {
@@ -28,8 +27,6 @@ RULERS = {
     "alignment": "alignment with the shift (CLIP)",
     "distance": "distance from scale 0 (encoder)",
 }
-CAPTION = {"caption": "CLIP score, caption in the shift alone"}
-BY_CLIP = ("alignment", "caption")
 readings = tables.schema(tables.KEY, {**tables.IDENTITY, **SIGHT, "alignment": pa.Column(float), "distance": pa.Column(float)})
 
 
@@ -88,26 +85,3 @@ def measure(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows side side 3"]
     cosines = {"alignment": (clip * (in_shift - plain)).sum(dim=1), "distance": 1 - (image * image[start]).sum(dim=1)}
     numbers = {name: values.double().numpy().round(6) for name, values in cosines.items()}
     return ask(see(table, pictures, oracle=judges.oracle), shift).drop(columns=CLASS).assign(**numbers)
-
-
-def strips(garment: pd.DataFrame, equal: pd.Series, *, scales: list[float]) -> dict[str, pd.DataFrame]:
-    """The rows of one garment at equally spaced scales and at those of `equal` perceived steps, each the nearest that was drawn.
-
-    A row may come twice; a step that is not known stands at scale 0.
-    """
-    grid, rows = np.array(scales), garment.set_index("scale")
-    asked = {"scales": np.linspace(0, grid[-1], len(equal)), "severity": equal.fillna(0).to_numpy()}
-    nearest = {name: grid[np.abs(grid - np.c_[own]).argmin(axis=1)] for name, own in asked.items()}
-    return {f"equal {name}": rows.loc[own].reset_index() for name, own in nearest.items()}
-
-
-def against_paper(parts: dict[str, pd.DataFrame], published: float) -> pd.DataFrame:
-    """Rising steps over all shifts beside the paper's share, a row per ruler and way to count steps (the keys of `parts`).
-
-    The share is one of CLIP's scores, and so only these get a verdict; half of the steps would rise by chance.
-    """
-    table = pd.concat(parts, names=["steps"]).reset_index("steps")
-    own = table[table["shift"] == accuracy.ALL].drop(columns="shift")
-    named = own.assign(ruler=own["ruler"].map(RULERS | CAPTION), null=own["ruler"].isin(BY_CLIP).map({True: 0.5, False: None}))
-    named = named.set_index(["ruler", "steps"]).sort_index()
-    return verdicts.beside(named.drop(columns="null"), published, null=named["null"])

@@ -1,20 +1,24 @@
 """Intervals of a single kind, simulated on data that are made for it: shares, means and correlations of independent cases, a largest
 step, a score of variances, lines of other classifiers, and orders on two benchmarks. Each test says what the truth is known by."""
 
+from dataclasses import replace
 from math import asin, pi
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+import xarray as xr
 from scipy.special import expit
-from tiny_benchmark import POINTS, WEIGHTS, answers, truth, world
+from sklearn.metrics import roc_auc_score
+from tiny_benchmark import POINTS, WEIGHTS, World, answers, truth, world
 from tiny_coverage import covers
 
-from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
-from cnslib.stats import accuracy, bootstrap, gates, line, ranking
+from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap, Target
+from cnslib.method import filtering
+from cnslib.stats import accuracy, bootstrap, calibration, gates, line, ranking
 from cnslib.stats import answers as exams
-from cnslib.stats.accuracy import Shares
+from cnslib.stats.accuracy import Outcomes
 from cnslib.studies import photos
 from cnslib.studies.scenarios import score
 
@@ -88,22 +92,6 @@ def test_fishers_interval_covers_the_rank_correlation_of_the_classifiers_kind(rh
     pairs = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], (400, 23))
     hits = [inside(bootstrap.independent_rank_correlation(*own.T, confidence=0.95), 6 / pi * asin(rho / 2)) for own in pairs]
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
-
-
-def test_accuracy_on_pictures_of_some_classes_with_one_noise_per_seed_is_covered_by_wilson():
-    """The exams: seeds bind pictures together, classes tell them apart; for 8 classes by 40 seeds the two cancel, nearly."""
-    hits = []
-    for number in range(150):
-        rng = np.random.default_rng([21, number])
-        given = world(rng, models=4)
-        found = answers(rng, given, seeds=40)
-        rows = found.trajectories.assign(place=range(len(found.wrong))).drop_duplicates(["class", "seed"])["place"]
-        right = np.where(found.wrong[rows, :, 0], "no", "yes")
-        table = pd.DataFrame({"model": np.tile(found.models, len(rows)), "class": "yes", "top1": right.ravel()})
-        known = exams.exams({"drawn": table}, confidence=0.95).set_index("model").loc[found.models]
-        true = 1 - truth(given)[0][0, :, 0]
-        hits.append(np.mean((known["low"] <= true) & (true <= known["high"])))
-    assert covers(pd.Series(hits)), np.mean(hits)
 
 
 def test_the_cost_of_drawn_pictures_is_covered_by_newcombe():
@@ -181,8 +169,10 @@ def test_slopes_and_r_are_covered_for_other_classifiers_of_the_kind():
     rng, shifts = np.random.default_rng(24), 400
     start = rng.normal(0, 0.02, (shifts, 23))
     error = 0.5 - np.stack([start, 0.6 * start + rng.normal(0, 0.5 * 0.02, start.shape)], -1)
-    samples, groups = np.broadcast_to(error, (3, *error.shape)), [f"shift {i}" for i in range(shifts)]
-    found = line.slopes(line.points(Shares(samples, groups, np.full(shifts, 9), [f"m{i}" for i in range(23)], [0.0, 1.0], 0.95)))
+    labels = {"shift": [f"shift {i}" for i in range(shifts)], "n": ("shift", np.full(shifts, 9)), "scale": [0.0, 1.0], "confidence": 0.95}
+    models = {"model": [f"m{i}" for i in range(23)]}
+    samples = xr.DataArray(np.broadcast_to(error, (3, *error.shape)), labels | models, ["resample", "shift", "model", "scale"])
+    found = line.slopes(line.points(samples))
     for true, low, high in ((0.6, "models_low", "models_high"), (0.6 / np.hypot(0.6, 0.5), "r_low", "r_high")):
         hits = found[low].le(true) & found[high].ge(true)
         assert covers(hits.astype(float)), (true, hits.mean())
@@ -206,3 +196,161 @@ def test_tau_and_places_on_two_benchmarks_are_covered_or_more_often():
         both = ranking.rank_agreement(*pair), ranking.unshifted_agreement(*pair)
         hits.append([held, *(inside(own, true) for own, true in zip(both, tau, strict=True))])
     assert all(covers(pd.Series(own, dtype=float), whole=True) for own in np.transpose(hits)), np.mean(hits, 0)
+
+
+# Maps from scale to severity: of 14 shifts the four whose sliders are straight, late, early and S-shaped. A ruler reads a bent line that
+# each seed, each (class, seed) and each image makes steeper or flatter, on average not at all: the true map is the bent line.
+
+PLACES, RULERS, INNER = [3, 6, 9, 12], [calibration.NOMINAL, "oracle"], slice(1, -1)
+BENT = np.array(
+    [
+        [0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
+        [0.0, 0.014, 0.07, 0.21, 0.455, 0.7],
+        [0.0, 0.54, 0.9, 1.08, 1.16, 1.2],
+        [0.0, 0.04, 0.24, 0.56, 0.76, 0.8],
+    ]
+)
+NAMES = [f"shift {place:02d}" for place in PLACES]
+WHOLE = {"order of the classifiers", "order of the shifts"}  # a whole number of pairs: the interval errs on the wide side
+
+
+def only(found: Outcomes) -> Outcomes:
+    """The trajectories under the four shifts."""
+    rows = found.trajectories["shift"].isin(NAMES).to_numpy()
+    return replace(found, trajectories=found.trajectories[rows].reset_index(drop=True), wrong=found.wrong[rows])
+
+
+def readings(rng: np.random.Generator, rows: pd.DataFrame) -> xr.DataArray:
+    """What the nominal ruler and one with noise read along the trajectories."""
+    label, seed, shift = rows["class"].astype(int).to_numpy(), rows["seed"].to_numpy(), rows["shift"].map(NAMES.index).to_numpy()
+    steeper = rng.normal(0, 0.2, 40)[seed] + rng.normal(0, 0.5, (CLASSES, 40))[label, seed] + np.linspace(-0.3, 0.3, CLASSES)[label]
+    level = rng.normal(0, 0.05, (CLASSES, 40))[label, seed]
+    ruler = BENT[shift] * (1 + steeper[:, None]) + level[:, None] + rng.normal(0, 0.08, (len(rows), len(SCALES)))
+    values = np.stack([np.broadcast_to(SCALES, ruler.shape), ruler], 1)
+    labels = {key: ("trajectory", rows[key].to_numpy()) for key in rows} | {"ruler": RULERS, "scale": SCALES}
+    return xr.DataArray(values, labels, ["trajectory", "ruler", "scale"])
+
+
+def harder(drops: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """How much more each shift costs than the others at equal severity, pair by pair, on a fine grid."""
+    mean, gaps = drops.mean(1), np.zeros((len(axis), len(axis)))
+    for one in range(len(axis)):
+        for other in range(len(axis)):
+            both = np.linspace(0, min(axis[one, -1], axis[other, -1]), 2001)
+            gaps[one, other] = np.mean(np.interp(both, axis[one], mean[one]) - np.interp(both, axis[other], mean[other]))
+    return gaps.sum(1) / (len(axis) - 1)
+
+
+def endless(given: World) -> dict[str, np.ndarray]:
+    """What endless seeds would show, kind by kind, in the order of the library's tables."""
+    error, axes = truth(given)[0][PLACES], {"nominal": np.tile(SCALES, (4, 1)), "oracle": BENT}
+    area = {n: (np.trapezoid(1 - error, own[:, None], axis=-1) / np.ptp(own, axis=1)[:, None]).mean(0) for n, own in axes.items()}
+    hard = {name: harder(error - error[..., :1], own) for name, own in axes.items()}
+    return {
+        "map": BENT[:, INNER].ravel(),
+        "progress": (BENT / BENT[:, -1:])[:, INNER].ravel(),
+        "mean accuracy along an axis": area["oracle"],
+        "hardness": hard["oracle"],
+        "order of the classifiers": scipy.stats.kendalltau(area["nominal"], area["oracle"]).statistic,
+        "order of the shifts": scipy.stats.kendalltau(hard["nominal"], hard["oracle"]).statistic,
+    }
+
+
+def of_maps(number: int) -> dict[str, float]:
+    """The share of one data set's intervals that hold the truth, by kind of number."""
+    rng, settings = np.random.default_rng([17, number]), Bootstrap(200, 0.95, number, SAME)
+    given = world(rng, models=7)
+    found = only(answers(rng, given, seeds=40))
+    means = accuracy.by_shift(readings(rng, found.trajectories), settings)
+    maps, rises = calibration.monotone_maps(means), calibration.moving(means)
+    sides = calibration.on_axes(accuracy.error_shares(found, settings=settings).array(), maps, rises)
+    table = {"map": maps, "progress": calibration.progress(maps, rises)}
+    table = {name: accuracy.interval(own.sel(ruler="oracle").isel(scale=INNER)) for name, own in table.items()}
+    places, orders = (own.query("ruler == 'oracle'") for own in (calibration.standings(sides), calibration.orders(sides, 0.95)))
+    for name, what in {"mean accuracy along an axis": "classifiers", "hardness": "shifts"}.items():
+        table[name] = places[places["order"] == what]
+    table |= {f"order of the {what}": orders[orders["order"] == what] for what in ("classifiers", "shifts")}
+    known = endless(given)
+    return {name: np.mean((own["low"] <= known[name] + 1e-9) & (known[name] <= own["high"] + 1e-9)) for name, own in table.items()}
+
+
+@pytest.mark.slow
+def test_what_is_read_off_a_map_lies_in_its_interval_as_often_as_that_says():
+    found = pd.DataFrame([of_maps(number) for number in range(100)])
+    assert all(covers(found[kind], whole=kind in WHOLE) for kind in found), found.mean()
+
+
+def at(wanted: np.ndarray, curves: np.ndarray) -> np.ndarray:
+    """Where curves of shifts and models reach the wanted errors; NaN beyond their ends."""
+    rows = zip(wanted.reshape(-1, wanted.shape[-1]), curves.reshape(-1, curves.shape[-1]), strict=True)
+    return np.array([np.interp(own, curve, SCALES, left=np.nan, right=np.nan) for own, curve in rows])
+
+
+def matched(number: int, target: Target) -> dict[str, float]:
+    """The share of intervals of curves matched by equal error that hold the truth, on trajectories and on a ladder of single garments."""
+    rng, settings = np.random.default_rng([18, number]), Bootstrap(100, 0.95, number, target)
+    given = world(rng, models=7)
+    other = replace(given, start=given.start - 0.3, steep=1.3 * given.steep)  # reaches beyond both ends of the first
+    asked = [(given, 40, settings), (other, 16, settings.one_by_one.apart(10**4))]
+    drawn, ladder = (accuracy.error_shares(only(answers(rng, own, seeds=seeds)), settings=how) for own, seeds, how in asked)
+    error, rungs = (truth(own, other_classes=target == OTHER)[0][PLACES] for own in (given, other))
+    middle = replace(ladder, samples=ladder.samples[..., 2:3], bins=[0.0])  # as if these were images of one unknown severity
+    kinds = {
+        "severity": (calibration.severities(drawn, ladder), at(error, rungs)),
+        "scale": (calibration.scales(drawn, middle), at(rungs[..., 2:3], error)),
+        "difference": (calibration.differences(drawn, middle).query("shift in @NAMES"), rungs[..., 2:3] - error),
+    }
+    held = {}
+    for name, (table, known) in kinds.items():
+        inner = ~np.isnan(known.ravel())
+        low, high = table["low"].to_numpy()[inner], table["high"].to_numpy()[inner]
+        held[name] = np.mean((low <= known.ravel()[inner]) & (known.ravel()[inner] <= high))
+    return held
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [SAME, OTHER])
+def test_matched_severities_and_scales_lie_in_their_intervals_as_often_as_these_say(target):
+    found = pd.DataFrame([matched(number, target) for number in range(100)])
+    assert all(covers(found[kind]) for kind in found), found.mean()
+
+
+# Numbers that compare two columns of the images, such as areas under ROC curves: the truth is read off 20,000 seeds by other libraries.
+
+FOUR = np.array([0.0, 1.0, 2.0, 2.5])
+
+
+def images(rng: np.random.Generator, *, seeds: int) -> pd.DataFrame:
+    """One row per image: how far it is from its class, which a seed's classes share in part, and how everybody reads it who errs."""
+    shape = (CLASSES, seeds, len(FOUR))
+    label, seed, scale = (place.ravel() for place in np.indices(shape))
+    shared = rng.normal(0, 0.5, seeds) + rng.normal(0, 0.7, shape[:2])
+    level = np.linspace(-0.8, 0.8, CLASSES)[:, None, None]
+    far = (level + shared[..., None] + 0.8 * (FOUR - FOUR.mean()) + rng.normal(0, 0.6, shape)).ravel()
+    scores = {name: -far - rng.normal(0, 0.5 + 0.3 * place, len(far)) for place, name in enumerate(filtering.DETECTORS)}
+    rows = pd.DataFrame({"shift": "heavy snow", "class": label.astype(str), "seed": seed, "scale": FOUR[scale]})
+    return rows.assign(oracle_ooc=far + rng.normal(0, 0.5, len(far)) > 1, reading=far + rng.normal(0, 0.3, len(far)), **scores)
+
+
+def of_images(number: int) -> dict[str, dict]:
+    """Every number of one data set with its interval, as the library publishes it."""
+    rng, settings = np.random.default_rng([5, number]), Bootstrap(100, 0.95, number, SAME)
+    rows = images(rng, seeds=40)
+    found = calibration.readings(rows, ["reading"])
+    return {
+        **calibration.correlations(found, settings=settings).set_index("measure").to_dict("index"),
+        "rising": calibration.rising(found, settings=settings).query("shift == 'heavy snow'").iloc[0].to_dict(),
+        **filtering.areas(rows, settings=settings).set_index("detector").to_dict("index"),
+    }
+
+
+@pytest.mark.slow
+def test_intervals_of_correlations_and_areas_hold_the_truth_as_often_as_they_say():
+    rows = images(np.random.default_rng(0), seeds=20_000)
+    known = {name: roc_auc_score(rows["oracle_ooc"], -rows[name]) for name in filtering.DETECTORS}
+    known["rising"] = (np.diff(rows["reading"].to_numpy().reshape(-1, len(FOUR))) > 0).mean()
+    for name, function in {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr}.items():
+        known[name] = function(rows["scale"], rows["reading"]).statistic
+    found = pd.DataFrame([{name: inside(own, known[name]) for name, own in of_images(number).items()} for number in range(100)])
+    assert set(found) == set(known)
+    assert found.mean().min() >= 0.88 and 0.92 <= found.mean().mean() <= 0.98, found.mean()

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from golden_units import difference
@@ -13,13 +12,10 @@ from cnslib.core import recipes, tables
 from cnslib.core.settings.analyses import Calibration
 from cnslib.core.settings.method import Bootstrap
 from cnslib.method import filtering, sights
-from cnslib.stats.accuracy import ALL
 from cnslib.studies import calibration
 from cnslib.world import scenes
 
-SETTINGS = Calibration(
-    bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"), seed=1, scenes=2, severities=4, steps=5
-)
+SETTINGS = Calibration(bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"), seed=1, scenes=2, severities=4)
 
 
 @pytest.fixture(scope="module")
@@ -85,21 +81,3 @@ def test_a_class_that_is_no_garment_is_named(judges, tmp_path):
 def test_the_tiny_unit_is_the_golden_one(pool, judges):
     table, pictures = calibration.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
     assert not difference(recipes.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)
-
-
-def test_a_strip_shows_the_drawn_scales_nearest_to_equal_steps():
-    garment = pd.DataFrame({"scale": [0.0, 0.5, 1.0, 1.5, 2.0], "asked": [0, 1, 2, 3, 4]})
-    shown = calibration.strips(garment, pd.Series([0.0, 1.3, 1.4, np.nan]), scales=garment["scale"].tolist())
-    assert shown["equal scales"]["scale"].tolist() == [0.0, 0.5, 1.5, 2.0]  # of 0, 2/3, 4/3, 2
-    assert shown["equal severity"]["scale"].tolist() == [0.0, 1.5, 1.5, 0.0] and shown["equal severity"]["asked"].tolist() == [0, 3, 3, 0]
-
-
-def test_the_papers_share_of_rising_steps_is_judged_by_the_scores_of_clip_alone():
-    rows = [(ALL, ruler, 8, 0.9, 0.8, 1.0) for ruler in (*calibration.RULERS, "caption")] + [("heavy snow", "caption", 4, 0.1, 0.0, 0.2)]
-    table = pd.DataFrame(rows, columns=["shift", "ruler", "n", "estimate", "low", "high"])
-    found = calibration.against_paper({"all steps": table, "later steps": table.assign(estimate=0.3, low=0.2, high=0.4)}, 0.73)
-    assert len(found) == 10 and found["published"].eq(0.73).all()
-    clip = found.index.get_level_values("ruler").str.contains("CLIP")
-    assert set(found[~clip]["verdict"]) == {"not measured"} and clip.sum() == 4
-    told = found[clip].groupby("steps")["verdict"].agg(set).to_dict()
-    assert told == {"all steps": {"same direction"}, "later steps": {"opposite direction"}}

@@ -71,11 +71,10 @@ class Line(Resampled):
 
 
 class Calibration(Resampled, f.Seeded):
-    """Severity calibration: the rendered scenes that check the measures, and the equal perceived steps that are asked for."""
+    """Severity calibration: the rendered scenes that check the measures."""
 
     scenes: f.Some
     severities: f.Some
-    steps: f.Some
 
 
 class Denoiser(Resampled, f.Seeded):
