@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from cnslib.plots import curves, figures, maps, rulers, scatter, stacks, strips
+from cnslib.plots import curves, figures, maps, scatter, stacks, strips
 from cnslib.stats import verdicts
 from cnslib.stats.accuracy import ALL, NEVER
 
@@ -231,9 +231,3 @@ def test_predictions_stand_below_the_pictures_they_are_about():
     said = pd.DataFrame({"model": ["vit", "vit", "mae", "mae"], "scale": [0.0, 1.0] * 2, "top1": ["bag", "coat", "bag", "bag"]})
     figure = maps.answer_sheet(np.zeros((1, 2, 4, 4, 3), np.uint8), said.assign(probability=0.5), title="bag, fog", scales=[0.0, 1.0])
     assert sorted(text.get_text() for text in figure.axes[1].texts) == ["bag", "bag", "bag", "coat"]
-
-
-def test_dots_of_rulers_have_a_panel_each():
-    table = estimates(ruler=["oracle", "alignment"], shift="fog", estimate=[0.2, 0.4])
-    figure = rulers.dot_panels(table, y="shift", label="rho", reference=1.0, columns=2, sharex=True)
-    assert [panel.lines[0].get_xdata()[0] for panel in figure.axes] == [0.2, 0.4]
