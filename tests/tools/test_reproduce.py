@@ -105,7 +105,7 @@ def test_missing_and_new_results_are_reported_and_the_summary_counts():
     verdicts = reproduce.compare({"figures/a.csv": CSV, "figures/b.csv": CSV}, {"figures/a.csv": CSV, "metrics/c.json": b"{}"})
     assert verdicts == {"figures/a.csv": "identical", "figures/b.csv": "was not made", "metrics/c.json": "is not committed"}
     assert reproduce.summary(verdicts) == (
-        "reproduced: 1 of 2 figures (1 identical, 0 within tolerance); 1 of 3 tables, metrics and figures (1 identical, 0 within tolerance)"
+        "reproduced: 1 of 2 figures (1 identical, 0 within tolerance); 1 of 3 results (1 identical, 0 within tolerance)"
     )
 
 

@@ -57,13 +57,10 @@ def in_store(folder):
     return found
 
 
-def test_the_store_of_this_repository_is_verified():
+def test_whole_files_are_restored_without_a_word_from_a_store_that_is_verified(stored):
     settings = configparser.ConfigParser()
     settings.read(paths.ROOT / ".dvc" / "config")
     assert settings["'remote \"store\"'"]["verify"] == "true"
-
-
-def test_whole_files_are_restored_without_a_word(stored):
     found = restored(stored)
     assert (found.returncode, found.stdout) == (0, "") and (stored / "kept.parquet").read_bytes() == b"what the filter kept"
 
