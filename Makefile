@@ -6,8 +6,8 @@ CNS := $(BIN)/cns
 UV_VERSION := 0.13.8
 # `profile=NAME` lays NAME.yaml over params.yaml. At the paper's scale, steps are left out that only the mini world has, or that no scale changes.
 profile :=
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration photos report labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios segmentation
-MINI := world calibration photos oodcv synthetic scenarios segmentation
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration photos report labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios
+MINI := world calibration photos oodcv synthetic scenarios
 # These need no hub, and shall not ask one; the paper's scale does.
 repro test unit slurm book: export HF_HUB_OFFLINE := 1
 chain: export HF_HUB_OFFLINE := $(if $(filter paper,$(profile)),,1)

@@ -17,7 +17,7 @@ from cnslib.stats.accuracy import Outcomes
 from cnslib.studies.ablation import subsets
 from cnslib.studies.bisection import continuous
 from cnslib.studies.controlshift import distance, findings
-from cnslib.studies.scenarios import regression
+from cnslib.studies.scenarios import claims
 
 CLASSES, DATA_SETS = 8, 100
 
@@ -107,7 +107,7 @@ def test_clustered_coefficients_are_covered():
         rng = np.random.default_rng([34, number])
         value = rng.normal(0, 0.3, (64, 1)) + rng.normal(0, 0.2, (64, 6)) + effect
         table = pd.DataFrame({"y": value.ravel(), "scenario": list("abcdef") * 64, "object": np.repeat(range(64), 6)})
-        fitted = regression.linear(table, "y ~ scenario", groups="object", confidence=0.95).set_index("variable")
+        fitted = claims.regression(table, "y ~ scenario", groups="object", confidence=0.95).set_index("variable")
         own = fitted.loc[[f"scenario[{name}]" for name in "bcdef"]]
         hits.append(np.mean((own["low"] <= effect[1:]) & (effect[1:] <= own["high"])))
     assert covers(pd.Series(hits)), np.mean(hits)

@@ -1,24 +1,27 @@
-"""Classes of the smallest experiments, and answers of models whose accuracy under each scenario is known."""
+"""Classes of the smallest experiments, and predictions of models whose accuracy under each scenario is known."""
+
+import dataclasses
 
 import pandas as pd
 
+from cnslib.core import paths
+from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Scenarios
 from cnslib.studies.scenarios import score
 from cnslib.world import scenes
 
 LABELS = list(scenes.CLASSES)
 CLASSES = ["sneaker", "ankle boot"]
-SETTINGS = Scenarios(
-    bootstrap=Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes"), seed=1, classifiers={"x": "lite:0"},
-    cutouts=2, backbones={"x": "x"}, images=1,
-    severities=[0.0, 1.0], photo_severities=[0.0, 1.0], drawing_steps=1, guidance=1.0, training_images=1, steps=1, checks=1,
-    batch_size=1, learning_rate=0.1, average=0.9,
-)  # fmt: skip
+RESAMPLED = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+OUTLINED = dataclasses.replace(  # the smallest segmentation
+    read.load(paths.resolve("params.yaml"))["segmentation"],
+    encoder="data/models/classifiers/resnet_xs",
+    **{"runs": 2, "steps": 2, "batch_size": 2, "images": 1, "severities": [0.0, 1.0], "bootstrap": RESAMPLED},
+)
 
 
-def answers(shares, objects=20):
-    """Replies of models whose first `share` of the objects is right under each scenario."""
+def predictions(shares, objects=20):
+    """Models that classify the first `share` of the objects correctly under each scenario."""
     rows = [
         (model, name, "bag", number, float(name != "unshifted"), "bag" if number < share * objects else "shoe")
         for model, own in shares.items()
@@ -29,5 +32,5 @@ def answers(shares, objects=20):
 
 
 def found(shares):
-    """The accuracies of such answers, under the scenarios of the first model."""
-    return score.accuracies(answers(shares), next(iter(shares.values())), settings=SETTINGS.bootstrap)
+    """The accuracies of such predictions, under the scenarios of the first model."""
+    return score.accuracies(predictions(shares), next(iter(shares.values())), settings=RESAMPLED)

@@ -1,4 +1,4 @@
-"""XIMAGENET-12 on disk: the published tree of scenarios, and images with masks of one's own.
+"""XIMAGENET-12 on disk: the published tree of scenarios, and images with masks of a user's own.
 
 <root>/image/<wnid>/<name>.JPEG     originals            <root>/masks/<wnid>/<name>.png    white where the object is
 <root>/<scenario>/<wnid>/<file>     one folder per scenario, named as in FOLDERS; each may repeat its name once (as unzipped)
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from PIL import Image as Pictures
 from PIL import UnidentifiedImageError
 
@@ -18,26 +18,11 @@ from cnslib.core.names import UNSHIFTED
 from cnslib.data import imagenet
 from cnslib.data.imagenet import SUFFIXES
 from cnslib.models.classifiers import Classifier
-from cnslib.studies.scenarios.scenarios import Image, Mask
+from cnslib.studies.scenarios.scenarios import FOLDERS, Image, Mask
+from cnslib.studies.scenarios.subjects import rounded
 
-# Folders by our scenarios: as the released code writes them, and as Tables 2 and 3 name what no released code writes.
-FOLDERS = {
-    UNSHIFTED: "image",
-    "grey": "image_grey",
-    "red": "image_r",
-    "green": "image_g",
-    "blue": "image_b",
-    "rainbow": "image_rainbow",
-    "blurred background": "blur_background",
-    "blurred object": "blur_object",
-    "segmented": "segmented_image",
-    "random background": "random_background",
-    "drawn background": "generated_background",
-}
-MASKS = "masks"
-SCALES = {"1": 1.0, "L": 255.0, "LA": 255.0, "RGB": 255.0, "RGBA": 255.0, "I;16": 65535.0, "I": 65535.0}  # white, by Pillow's mode
-ACCEPTED = "8 or 16 bit grey, RGB or RGBA"
-CHUNK = 64  # pictures that a classifier is asked about at once
+WHITE = {"1": 1.0, "L": 255.0, "LA": 255.0, "RGB": 255.0, "RGBA": 255.0, "I;16": 65535.0, "I": 65535.0}  # by Pillow's mode
+CHUNK = 64  # pictures in one batch
 
 
 @dataclass(frozen=True)
@@ -54,12 +39,12 @@ def pair(image: Path, mask: Path, *, label: str = "") -> Pair:
     """One image in [0, 1] with its mask, 1 on the object.
 
     Grey images get three equal channels and an image's alpha is left out; a mask's alpha, where it has one, is the mask, else the
-    brightest channel. Raises FileNotFoundError or ValueError, naming the file: none there, no picture, another kind of picture, a
+    brightest channel. Raises FileNotFoundError or ValueError, naming the file: not there, no picture, another kind of picture, a
     mask of another size, a mask without an object.
     """
     picture, cover = opened(image), opened(mask)
     if picture.shape[:2] != cover.shape[:2]:
-        sizes = " against ".join(f"{own.shape[1]} x {own.shape[0]}" for own in (cover, picture))
+        sizes = " against ".join(f"{one.shape[1]} x {one.shape[0]}" for one in (cover, picture))
         raise ValueError(f"mask {mask} and image {image} differ in size, {sizes}; accepted: a mask of the image's width and height")
     area = cover[..., -1] if cover.shape[2] in (2, 4) else cover.max(-1)
     if not area.any():
@@ -76,10 +61,14 @@ def opened(path: Path) -> Float[np.ndarray, "height width channels"]:
         raise FileNotFoundError(f"{path} does not exist; accepted: a picture file") from None
     except (UnidentifiedImageError, OSError, SyntaxError) as error:
         raise ValueError(f"{path} is not a readable picture ({type(error).__name__}); accepted: PNG or JPEG") from None
-    if picture.mode not in SCALES:
-        raise ValueError(f"{path} has mode {picture.mode}; accepted: {ACCEPTED}")
-    values = np.asarray(picture, float) / SCALES[picture.mode]
-    return np.atleast_3d(values)
+    if picture.mode not in WHITE:
+        raise ValueError(f"{path} has mode {picture.mode}; accepted: 8 or 16 bit grey, RGB or RGBA")
+    return np.atleast_3d(np.asarray(picture, float) / WHITE[picture.mode])
+
+
+def coloured(picture: Float[np.ndarray, "height width channels"]) -> Image:
+    """Three channels without alpha: grey is repeated."""
+    return picture[..., :3] if picture.shape[2] >= 3 else np.repeat(picture[..., :1], 3, axis=-1)
 
 
 def pairs(images: Path, masks: Path) -> Iterator[Pair]:
@@ -91,8 +80,13 @@ def pairs(images: Path, masks: Path) -> Iterator[Pair]:
     if not files:
         raise FileNotFoundError(f"{images} holds no image; accepted: files that end in {', '.join(SUFFIXES)}")
     for file in files:
-        place = file.relative_to(images)
-        yield pair(file, masks / place.with_suffix(".png"), label=place.parent.as_posix().strip("."))
+        place = file.relative_to(directory(images))
+        yield pair(file, directory(masks) / place.with_suffix(".png"), label=place.parent.as_posix().strip("."))
+
+
+def published(root: Path) -> Iterator[Pair]:
+    """The originals of the published tree with their masks."""
+    yield from pairs(root / FOLDERS[UNSHIFTED], root / "masks")
 
 
 def directory(path: Path) -> Path:
@@ -100,11 +94,6 @@ def directory(path: Path) -> Path:
     if not path.is_dir():
         raise FileNotFoundError(f"folder {path} does not exist; accepted: a folder of pictures")
     return path / path.name if (path / path.name).is_dir() else path
-
-
-def published(root: Path) -> Iterator[Pair]:
-    """The originals of the published tree with their masks."""
-    yield from pairs(directory(root / FOLDERS[UNSHIFTED]), directory(root / MASKS))
 
 
 def contents(root: Path) -> pd.DataFrame:
@@ -124,23 +113,14 @@ def contents(root: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["shift", "class", "seed", "file"])
 
 
-def answers(judges: list[Classifier], table: pd.DataFrame) -> pd.DataFrame:
-    """The first answers of ImageNet classifiers to the pictures of `contents`, in the form of EX1's: scale 1, originals 0."""
+def predictions(judges: list[Classifier], table: pd.DataFrame) -> pd.DataFrame:
+    """The predictions of ImageNet classifiers for the pictures of `contents`, in the form of EX1's: scale 1, originals 0."""
     parts = []
     for start in range(0, len(table), CHUNK):
         rows = table[start : start + CHUNK]
-        pictures = [whole(file) for file in rows["file"]]
+        pictures = [rounded(coloured(opened(file))) for file in rows["file"]]
         keys = rows.drop(columns="file").assign(scale=(rows["shift"] != UNSHIFTED).astype(float))
-        best = {judge.name: judge.logits(pictures).argmax(1).tolist() for judge in judges}
-        parts += [keys.assign(model=judge.name, top1=[judge.labels[place] for place in best[judge.name]]) for judge in judges]
+        for judge in judges:
+            best = judge.logits(pictures).argmax(1).tolist()
+            parts.append(keys.assign(model=judge.name, top1=[judge.labels[place] for place in best]))
     return pd.concat(parts, ignore_index=True)
-
-
-def whole(file: Path) -> UInt8[np.ndarray, "height width 3"]:
-    """One picture of any accepted kind as bytes of three channels; errors as `pair`."""
-    return (coloured(opened(file)) * 255).round().astype(np.uint8)
-
-
-def coloured(picture: Float[np.ndarray, "height width channels"]) -> Image:
-    """Three channels without alpha: grey is repeated."""
-    return picture[..., :3] if picture.shape[2] >= 3 else np.repeat(picture[..., :1], 3, axis=-1)

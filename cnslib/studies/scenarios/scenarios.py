@@ -11,6 +11,8 @@ from jaxtyping import Float
 from matplotlib.colors import hsv_to_rgb, rgb_to_hsv
 from scipy.ndimage import gaussian_filter
 
+from cnslib.core.names import UNSHIFTED, demand
+
 Image = Float[np.ndarray, "height width 3"]
 Mask = Float[np.ndarray, "height width"]
 
@@ -77,12 +79,6 @@ def segmented(image: Image, mask: Mask, severity: float) -> Image:
     return on_background(image, mixed(image, np.zeros_like(image), severity), mask)
 
 
-def transparent(image: Image, mask: Mask, severity: float) -> Float[np.ndarray, "height width 4"]:
-    """RGBA whose background becomes transparent black."""
-    alpha = 1 - severity * (1 - mask)
-    return np.concatenate([segmented(image, mask, severity), alpha[..., None]], axis=-1)
-
-
 def replaced(image: Image, mask: Mask, severity: float, *, background: Image) -> Image:
     """Another background behind the object, by alpha compositing."""
     return on_background(image, mixed(image, background, severity), mask)
@@ -102,21 +98,32 @@ COLOURS: dict[str, Callable] = {
     "blue": lambda image, severity, generator: hue(image, severity, band="blue", generator=generator),
     "rainbow": lambda image, severity, generator: rainbow(image, severity, generator=generator),
 }
-COMPOSED = ("random background", "drawn background")
-SUMMED = "summed background"  # the random background of the released code
+DRAWN, SUMMED = "drawn background", "summed background"  # the second is the random background of the released code
+COMPOSED = ("random background", DRAWN)
 NAMES = (*COLOURS, "bright background", "bright object", "blurred background", "blurred object", "segmented", *COMPOSED)  # keep a part
-
-
-UNDRAWN = tuple(name for name in NAMES if name != "drawn background")  # those that need no text-to-image model
+UNDRAWN = tuple(name for name in NAMES if name != DRAWN)  # those that need no text-to-image model
+FOLDERS = {  # as the released code writes them, and Tables 2 and 3 name what no released code writes
+    UNSHIFTED: "image",
+    "grey": "image_grey",
+    "red": "image_r",
+    "green": "image_g",
+    "blue": "image_b",
+    "rainbow": "image_rainbow",
+    "blurred background": "blur_background",
+    "blurred object": "blur_object",
+    "segmented": "segmented_image",
+    "random background": "random_background",
+    DRAWN: "generated_background",
+}
+TABLE1 = ("blurred background", "blurred object", "green", "blue", "grey", "red", "random background", "segmented")  # in its order
 
 
 def scenario(
     name: str, image: Image, mask: Mask, severity: float, *, generator: np.random.Generator, background: Image | None = None
 ) -> Image:
-    """An image under a scenario of `NAMES`, or under `SUMMED`; colours change the background.
+    """An image under a scenario of `NAMES`, or under `SUMMED` (section 3.1); colours change the background.
 
     A background of the same size is needed where another one comes in: a random picture, or one drawn around the object.
-
     Raises ValueError for an unknown scenario, a severity outside [0, 1], and an image, mask or background of the wrong form.
     """
     check(name, image, mask, severity, background)
@@ -133,16 +140,12 @@ def scenario(
 
 def check(name: str, image: np.ndarray, mask: np.ndarray, severity: float, background: np.ndarray | None) -> None:
     """Raises ValueError for what a scenario cannot be made from."""
-    if name not in (*NAMES, SUMMED):
-        raise ValueError(f"scenario {name!r}; accepted: {', '.join((*NAMES, SUMMED))}")
-    if not 0 <= severity <= 1:
-        raise ValueError(f"scenario {name!r}: severity is {severity}; accepted: 0 to 1")
-    if image.ndim != 3 or image.shape[-1] != 3 or not np.issubdtype(image.dtype, np.floating) or image.min() < 0 or image.max() > 1:
-        raise ValueError(f"image of shape {image.shape} and type {image.dtype}; accepted: height x width x 3, floats in [0, 1]")
-    if mask.shape != image.shape[:2]:
-        raise ValueError(f"mask of shape {mask.shape} for an image of {image.shape[:2]}; accepted: the same height and width")
-    if not mask.any():
-        raise ValueError("mask is empty; accepted: at least one pixel of the object")
-    if name in (*COMPOSED, SUMMED) and (background is None or background.shape != image.shape):
-        found = "none" if background is None else f"of shape {background.shape}"
-        raise ValueError(f"scenario {name!r}: background is {found}; accepted: one of shape {image.shape}")
+    demand(name in (*NAMES, SUMMED), "scenario", name, ", ".join((*NAMES, SUMMED)))
+    demand(0 <= severity <= 1, f"severity of {name!r}", severity, "0 to 1")
+    unit = image.ndim == 3 and image.shape[-1] == 3 and np.issubdtype(image.dtype, np.floating) and image.min() >= 0 and image.max() <= 1
+    demand(unit, "image", f"{image.dtype} of shape {image.shape}", "height x width x 3, floats in [0, 1]")
+    demand(mask.shape == image.shape[:2], "mask", f"of shape {mask.shape}", f"{image.shape[:2]}, the image's height and width")
+    demand(bool(mask.any()), "mask", "empty", "at least one pixel of the object")
+    if name in (*COMPOSED, SUMMED):
+        shape = None if background is None else background.shape
+        demand(shape == image.shape, f"background of {name!r}", shape, f"one of shape {image.shape}")

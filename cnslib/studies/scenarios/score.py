@@ -12,15 +12,17 @@ from jaxtyping import Float
 
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bootstrap
+from cnslib.stats import bootstrap, ranking
 
 # How the score can be read: divisor n - ddof, and whether the inner row is measured from the mean of the cross row, as Eq. 2 says.
 CONVENTIONS = {"Eqs. 1 to 3": (0, True), "as Table 2 is printed": (1, False)}
+Rows = Float[np.ndarray, "*rows scenarios"]
+Row = Float[np.ndarray, "*rows"]
 
 
 @dataclass(frozen=True)
 class Accuracies:
-    """Share of objects named right; row 0 is the sample itself, the others are its resamples."""
+    """Share of objects classified correctly; row 0 is the sample itself, the others are its resamples."""
 
     samples: Float[np.ndarray, "resamples+1 models scenarios"]
     models: list[str]
@@ -41,16 +43,21 @@ class Accuracies:
         """Accuracy on originals minus accuracy under each scenario."""
         return self.originals[..., None] - self.of(*names)
 
+    def record(self, values: Float[np.ndarray, "resamples+1 models"]) -> dict:
+        """The mean of some values over the models as a record."""
+        return bootstrap.record(values.mean(1), self.n, self.confidence)
 
-def accuracies(replies: pd.DataFrame, names: Iterable[str], *, settings: Bootstrap) -> Accuracies:
-    """Accuracy of every model under every scenario at severity 1, and on originals. ValueError where an answer is missing."""
+
+def accuracies(predictions: pd.DataFrame, names: Iterable[str], *, settings: Bootstrap) -> Accuracies:
+    """Accuracy of every model under every scenario at severity 1, and on originals. ValueError where a prediction is missing."""
     names = list(names)
-    rows = replies[replies["shift"].isin(names) & ((replies["scale"] == 1) | (replies["shift"] == UNSHIFTED))]
+    rows = predictions[predictions["shift"].isin(names) & ((predictions["scale"] == 1) | (predictions["shift"] == UNSHIFTED))]
     marked = rows.assign(right=(rows["top1"] == rows["class"]).astype(float))
     wide = marked.pivot(index=["class", "seed"], columns=["model", "shift"], values="right").sort_index()
     models = sorted(set(rows["model"]))
     wide = wide.reindex(columns=pd.MultiIndex.from_product([models, names]))
-    demand(not wide.isna().any(axis=None), "answers", int(wide.isna().sum().sum()), "none missing for any model, scenario and object")
+    missing = int(wide.isna().sum().sum())
+    demand(missing == 0, "missing predictions", missing, "one for every model, scenario and object")
     weights, units = bootstrap.resampling_weights(wide.index.to_frame(index=False), settings=settings)
     weights = weights[:, units]
     samples = (weights @ wide.to_numpy() / weights.sum(1, keepdims=True)).reshape(len(weights), len(models), len(names))
@@ -66,47 +73,34 @@ def table1(experiments: dict[str, Accuracies]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[["experiment", "model", "scenario", "n", "estimate", "low", "high"]]
 
 
-def printed_form(table: pd.DataFrame) -> pd.DataFrame:
-    """Table 1 as the paper prints it, a column per scenario, each accuracy with its interval."""
-    cells = [f"{row.estimate:.2f} ({row.low:.2f}–{row.high:.2f})" for row in table.itertuples()]
-    columns = list(dict.fromkeys(table["scenario"]))
-    return table.assign(cell=cells).pivot(index=["experiment", "model"], columns="scenario", values="cell")[columns].fillna("")
+def losses(found: Accuracies, names: list[str]) -> pd.DataFrame:
+    """Accuracy lost by each scenario, mean over models, with its interval, the largest first; p by Holm over the scenarios."""
+    drops = found.drops(names).mean(1)
+    p = bootstrap.holm(pd.Series(ranking.wald(drops)))
+    table = pd.DataFrame({"scenario": names, **bootstrap.estimates(drops, found.n, found.confidence), "p_holm": p})
+    return table.sort_values("estimate", ascending=False, ignore_index=True)
 
 
-def variance(
-    accuracy: Float[np.ndarray, "*rows scenarios"], *, mean: float | Float[np.ndarray, "*rows"], ddof: int
-) -> Float[np.ndarray, "*rows"]:
-    """Mean squared deviation of accuracies in [0, 1] from `mean` (mu), over n - ddof: Eqs. 1 and 2 with ddof 0.
-
-    Raises ValueError for a ddof that leaves no divisor.
-    """
-    n = accuracy.shape[-1]
-    demand(0 <= ddof < n, "ddof", ddof, f"0 to {n - 1}, below the number of scenarios")
-    return ((accuracy - np.asarray(mean)[..., None]) ** 2).sum(-1) / (n - ddof)
+def variance(accuracy: Rows, *, mean: float | Row, ddof: int) -> Row:
+    """Mean squared deviation of accuracies in [0, 1] from `mean` (mu), over n - ddof: Eqs. 1 and 2 with ddof 0."""
+    return ((accuracy - np.asarray(mean)[..., None]) ** 2).sum(-1) / (accuracy.shape[-1] - ddof)
 
 
-def score(
-    cross: Float[np.ndarray, "*rows scenarios"],
-    inner: Float[np.ndarray, "*rows scenarios"],
-    *,
-    mean_cross: float | Float[np.ndarray, "*rows"],
-    mean_inner: float | Float[np.ndarray, "*rows"],
-    ddof: int,
-) -> Float[np.ndarray, "*rows"]:
+def score(cross: Rows, inner: Rows, *, mean_cross: float | Row, mean_inner: float | Row, ddof: int) -> Row:
     """The robustness score (Eq. 3): 1 minus the variances of both experiments. Eq. 2 wants the same mean in both."""
     return 1 - (variance(cross, mean=mean_cross, ddof=ddof) + variance(inner, mean=mean_inner, ddof=ddof))
 
 
 def scores(ex1: Accuracies, ex2: Accuracies, names: Iterable[str]) -> pd.DataFrame:
-    """The score of every model under each of CONVENTIONS with its interval, and how many others it surely exceeds (paired).
+    """The score of every model under each of CONVENTIONS with its interval, and how many others it significantly exceeds (paired).
 
     Where the inner row has a mean of its own, it is the accuracy of EX2's training on originals. Few objects scatter accuracies and
-    enlarge both variances, resamples once more: so these are `settled`, and no bound is above 1. Percentiles alone hold 78 in 100.
+    enlarge both variances, and resamples do so again: so these are `settled`, and no bound is above 1. Percentiles alone cover 78 %.
     """
     names, parts = list(names), []
     for convention, (ddof, shared) in CONVENTIONS.items():
-        own = ex1.originals if shared else ex2.originals
-        values = score(ex1.of(*names), ex2.of(*names), mean_cross=ex1.originals, mean_inner=own, ddof=ddof)
+        mean = ex1.originals if shared else ex2.originals
+        values = score(ex1.of(*names), ex2.of(*names), mean_cross=ex1.originals, mean_inner=mean, ddof=ddof)
         settled = bootstrap.settled(values)
         numbers = bootstrap.estimates(np.minimum(settled, 1), ex1.n, ex1.confidence)
         low, _ = bootstrap.bounds(settled[..., None] - settled[:, None], ex1.confidence, None)

@@ -1,4 +1,4 @@
-"""What the scenarios of XIMAGENET-12 are made from: objects with exact masks in their scenes, and scenes drawn around them (section 3.1).
+"""Objects with exact masks in their scenes, and what is shown of them (XIMAGENET-12, section 3.1).
 
 Objects are garments of the mini world and the photo set's cut-outs. A subject also knows another background without any object, the
 random one; one drawn around it can be added. For that the paper sends transparent images to Stable Diffusion XL. Here the base model
@@ -6,25 +6,29 @@ repaints what the mask leaves free (inpainting, the object kept), as diffusers' 
 channels; that pipeline itself accepts latents of four channels alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pandera.pandas as pa
 import torch
 import torch.nn.functional as F
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import recipes, seeds, tables, units, workers
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.studies import Scenarios
 from cnslib.models import text_to_image
 from cnslib.studies.scenarios import scenarios
-from cnslib.studies.scenarios.scenarios import Image, Mask
+from cnslib.studies.scenarios.scenarios import DRAWN, Image, Mask
 from cnslib.world import cutouts, scenes
+
+CHUNK = 12  # pictures per pipeline call
+ENDS = [0.0, 1.0]  # an image without a scenario, and at its end
 
 
 @dataclass(frozen=True)
@@ -46,38 +50,44 @@ def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int
     """
     found = []
     for name in classes:
+        demand(name in scenes.CLASSES, "base.classes", name, ", ".join(scenes.CLASSES))
         rows = np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[:count]
-        demand(len(rows) == count, "scenarios.images", count, f"at most {len(rows)}, the garments of class {name!r} in pool {part!r}")
+        demand(len(rows) == count, "images", count, f"at most {len(rows)}, the garments of class {name!r} in pool {part!r}")
         keys = [("scenarios", part, name, seed, number) for number in range(count)]
         scene = scenes.scenes(pool.grey[rows], scenes.draw(keys), style="catalog")
         others = scenes.backdrop(scenes.draw([(*key, "other") for key in keys]), scene.image.shape[-1], wide=1.0)
         parts = zip(scene.image, scene.mask, others, strict=True)
-        found += [Subject(name, number, *arrays(*own)) for number, own in enumerate(parts)]
+        found += [Subject(name, number, *arrays(*one)) for number, one in enumerate(parts)]
     return found
 
 
 def photographs(folder: Path, *, count: int, seed: int, rows: Sequence[int] | None = None) -> list[Subject]:
-    """The first cut-outs of the photo set, or some rows of these, in their scenes. Errors as `cutouts.read`.
+    """The first cut-outs of the photo set, or some rows of these, in their scenes; the other background is empty scenery.
 
-    The other background is composed and empty. A subject does not depend on which others are composed.
+    A subject does not depend on which others are composed. Errors as `cutouts.read`.
     """
     objects = cutouts.read(folder, count=count)
-    demand(len(objects) == count, "scenarios.cutouts", count, f"at most {len(objects)}, which is what {folder} holds")
-    chosen = objects if rows is None else [objects[row] for row in rows]
-    parts = [(own, cutouts.scene(own, seed=seed)[0], empty(own, seed=seed)) for own in chosen]
-    return [Subject(own.label, own.seed, *arrays(scene.image[0], scene.mask[0], other[0])) for own, scene, other in parts]
+    demand(len(objects) == count, "photographs", count, f"at most {len(objects)}, which is what {folder} holds")
+    found = []
+    for one in objects if rows is None else [objects[row] for row in rows]:
+        scene, draws = cutouts.scene(one, seed=seed)[0], scenes.draw([("scenarios", seed, one.label, one.seed, "other")])
+        other = cutouts.background(draws, cutouts.SIDE, cutouts.EMPTY)
+        found.append(Subject(one.label, one.seed, *arrays(scene.image[0], scene.mask[0], other[0])))
+    return found
 
 
-def empty(own: cutouts.CutOut, *, seed: int) -> cutouts.Image3:
-    """Scenery for a cut-out without any object of ImageNet in it."""
-    return cutouts.background(scenes.draw([("scenarios", seed, own.label, own.seed, "other")]), cutouts.SIDE, cutouts.EMPTY)
+def spread(folder: Path, *, count: int, seed: int) -> list[Subject]:
+    """So many photographs, spread evenly over the photo set, which is in the order of ImageNet's classes."""
+    there = len(cutouts.contents(folder))
+    demand(count <= there, "segmentation.photographs", count, f"at most {there}, as {folder} has")
+    return photographs(folder, count=there, seed=seed, rows=np.linspace(0, there - 1, count).round().astype(int).tolist())
 
 
 def arrays(
     image: Float[Tensor, "3 height width"], mask: Float[Tensor, "1 height width"], other: Float[Tensor, "3 height width"]
 ) -> tuple[Image, Mask, Image]:
     """Channels last, in double precision."""
-    colours = [own.clamp(0, 1).permute(1, 2, 0).double().numpy() for own in (image, other)]
+    colours = [one.clamp(0, 1).permute(1, 2, 0).double().numpy() for one in (image, other)]
     return colours[0], mask[0].clamp(0, 1).double().numpy(), colours[1]
 
 
@@ -86,9 +96,8 @@ def shown(subject: Subject, name: str, severity: float, *, seed: int) -> UInt8[n
     if name == UNSHIFTED:
         return rounded(subject.image)
     generator = np.random.default_rng(seeds.seed_of("scenarios", seed, name, subject.label, subject.seed))
-    background = subject.drawn if name == "drawn background" else subject.other
-    made = scenarios.scenario(name, subject.image, subject.mask, severity, generator=generator, background=background)
-    return rounded(made)
+    background = subject.drawn if name == DRAWN else subject.other
+    return rounded(scenarios.scenario(name, subject.image, subject.mask, severity, generator=generator, background=background))
 
 
 def rounded(image: Image) -> UInt8[np.ndarray, "height width 3"]:
@@ -96,41 +105,71 @@ def rounded(image: Image) -> UInt8[np.ndarray, "height width 3"]:
     return (image.clip(0, 1) * 255).round().astype(np.uint8)
 
 
-NAME = "drawn background"
-CHUNK = 12  # pictures per pipeline call
+def keys(own: Subject, severities: list[float]) -> pd.DataFrame:
+    """The key of every state of a subject: the original once (severity 0), then each scenario (`shift`) at each severity (`scale`)."""
+    names = scenarios.UNDRAWN if own.drawn is None else scenarios.NAMES
+    states = [(UNSHIFTED, 0.0), *((name, severity) for name in names for severity in severities if severity > 0)]
+    return pd.DataFrame([(name, own.label, own.seed, severity) for name, severity in states], columns=tables.KEY)
 
 
-def draw_all(found: list[Subject], *, pipeline: Path, settings: Scenarios, device: str, folder: Path) -> list[Subject]:
-    """The subjects, each with its drawn scene; what is missing or outdated is drawn, one file per class."""
-    by_class = {name: [own for own in found if own.label == name] for name in dict.fromkeys(own.label for own in found)}
-    made_from = digest(pipeline, settings)
-    files = {name: (f"{identifier(name)}.parquet", recipes.DRAWN_BACKGROUNDS.stamp(name, made_from)) for name in by_class}
-    shelf = units.Shelf(folder, files)
-    pieces = [(by_class[name], pipeline, settings, device, shelf[name]) for name in shelf.waiting()]
-    workers.each(write, pieces, device=device, desc=NAME)
-    return [own for name, path in shelf.paths.items() for own in added(by_class[name], path)]
+def pictures(own: Subject, severities: list[float], *, seed: int) -> UInt8[np.ndarray, "states height width 3"]:
+    """A subject in the states of `keys`."""
+    rows = keys(own, severities)
+    return np.stack([shown(own, name, severity, seed=seed) for name, severity in zip(rows["shift"], rows["scale"], strict=True)])
 
 
-def digest(pipeline: Path, settings: Scenarios) -> str:
-    """What the drawn scenes depend on besides their class, the recipe included: answers to them depend on it, too."""
-    asked = [settings.images, settings.drawing_steps, settings.guidance, settings.seed]
-    return units.digest(recipes.DRAWN_BACKGROUNDS, asked, units.directory_digest(pipeline))
+def stored(
+    stamps: dict[str, str],
+    make: Callable,
+    compose: Callable[[], list[Subject]],
+    kind: pa.DataFrameSchema,
+    *,
+    device: str,
+    folder: Path,
+) -> pd.DataFrame:
+    """The rows of a table in parts, a file for each name; `make(name, subjects)` gives those that are missing or outdated."""
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", stamp) for name, stamp in stamps.items()})
+    waiting = shelf.waiting()
+    found = compose() if waiting else []  # once: where scenes are drawn for them, that folder is one process's
+    workers.each(write, [(make, name, found, kind, shelf[name]) for name in waiting], device=device, desc=folder.name)
+    return tables.read_units(shelf, kind)
 
 
-def write(found: list[Subject], pipeline: Path, settings: Scenarios, device: str, unit: units.Unit) -> None:
-    """One unit: the scenes drawn around the subjects of one class."""
-    pipe = text_to_image.load_pipeline(pipeline, device)
-    parts = [draw(pipe, found[start : start + CHUNK], settings=settings) for start in range(0, len(found), CHUNK)]
-    pngs = [tables.encode(picture) for part in parts for picture in part.numpy()]
-    keys = [(NAME, own.label, own.seed, 1.0) for own in found]
-    tables.write_unit(pd.DataFrame(keys, columns=tables.KEY).assign(image=pngs), unit, tables.images)
+def write(make: Callable, name: str, found: list[Subject], kind: pa.DataFrameSchema, unit: units.Unit) -> None:
+    """One unit."""
+    tables.write_unit(make(name, found), unit, kind)
 
 
-def added(found: list[Subject], path: Path) -> list[Subject]:
-    """The subjects with the scenes of a table. ValueError names missing and foreign rows."""
-    table = tables.complete(tables.read(path, tables.images), [(NAME, own.label, own.seed, 1.0) for own in found], tables.KEY, str(path))
-    pictures = dict(zip(table["seed"], tables.pictures(table, path.name), strict=True))
-    return [replace(own, drawn=pictures[own.seed] / 255) for own in found]
+@dataclass(frozen=True)
+class Drawing:
+    """What scenes around held-out garments are drawn with, and where they are kept, one file per class."""
+
+    settings: Scenarios
+    pipeline: Path
+    device: str
+    folder: Path
+
+    @property
+    def digest(self) -> str:
+        """What the drawn scenes depend on besides their class, the recipe included: predictions for them depend on it, too."""
+        asked = [self.settings.images, self.settings.drawing_steps, self.settings.guidance, self.settings.seed]
+        return units.digest(recipes.DRAWN_BACKGROUNDS, asked, units.directory_digest(self.pipeline))
+
+    def garments(self, classes: list[str]) -> list[Subject]:
+        """The first held-out garments of every class, each with the scene drawn around it; draws what is missing or outdated."""
+        pool, settings = scenes.garments(paths.GARMENTS, "heldout"), self.settings
+        found = garments(pool, "heldout", classes, count=settings.images, seed=settings.seed)
+        stamps = {name: recipes.DRAWN_BACKGROUNDS.stamp(name, self.digest) for name in classes}
+        rows = stored(stamps, self.draw, lambda: found, tables.images, device=self.device, folder=self.folder)
+        drawn = dict(zip(zip(rows["class"], rows["seed"], strict=True), tables.pictures(rows, DRAWN), strict=True))
+        return [replace(own, drawn=drawn[own.label, own.seed] / 255) for own in found]
+
+    def draw(self, name: str, found: list[Subject]) -> pd.DataFrame:
+        """The scenes around the subjects of one class."""
+        pipe, own = text_to_image.load_pipeline(self.pipeline, self.device), [one for one in found if one.label == name]
+        parts = [draw(pipe, own[start : start + CHUNK], settings=self.settings) for start in range(0, len(own), CHUNK)]
+        rows = pd.DataFrame([(DRAWN, name, one.seed, 1.0) for one in own], columns=tables.KEY)
+        return rows.assign(image=[tables.encode(picture) for part in parts for picture in part.numpy()])
 
 
 @torch.no_grad()
@@ -140,20 +179,14 @@ def draw(pipe: StableDiffusionPipeline, found: list[Subject], *, settings: Scena
     known = pipe.vae.encode(2 * image - 1).latent_dist.mode() * pipe.vae.config.scaling_factor
     mask = torch.from_numpy(np.stack([own.mask for own in found]))[:, None].float().to(pipe.device)
     kept = (F.adaptive_avg_pool2d(mask, known.shape[-2:]) > 0.5).float()
-    keys = [("scenarios", settings.seed, "drawn", own.label, own.seed) for own in found]
-    noise = torch.cat([torch.randn((1, *known.shape[1:]), generator=seeds.generator(*key)) for key in keys]).to(pipe.device)
+    noises = [("scenarios", settings.seed, "drawn", own.label, own.seed) for own in found]
+    noise = torch.cat([torch.randn((1, *known.shape[1:]), generator=seeds.generator(*key)) for key in noises]).to(pipe.device)
     words = text_to_image.embed(pipe, [""] * len(found) + [scenes.caption(own.label) for own in found])
     return text_to_image.decode(pipe, repaint(pipe, known, kept, noise, words, settings=settings))
 
 
 def repaint(
-    pipe: StableDiffusionPipeline,
-    known: Float[Tensor, "batch channels h w"],
-    kept: Float[Tensor, "batch 1 h w"],
-    noise: Float[Tensor, "batch channels h w"],
-    words: Float[Tensor, "twice tokens width"],
-    *,
-    settings: Scenarios,
+    pipe: StableDiffusionPipeline, known: Tensor, kept: Tensor, noise: Tensor, words: Tensor, *, settings: Scenarios
 ) -> Float[Tensor, "batch channels h w"]:
     """Latents denoised where they are free; where they are kept, the known ones enter every step at its noise level."""
     pipe.scheduler.set_timesteps(settings.drawing_steps)

@@ -8,7 +8,8 @@ from tiny_scenarios import CLASSES, LABELS
 
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Scenarios
-from cnslib.studies.scenarios import experiment2, subjects
+from cnslib.studies.scenarios import subjects
+from cnslib.studies.scenarios.subjects import Drawing
 from cnslib.world import scenes, zoo
 
 
@@ -37,7 +38,10 @@ def found() -> list[subjects.Subject]:
 @pytest.fixture
 def few(monkeypatch):
     """Rectangles in place of Fashion-MNIST."""
-    monkeypatch.setattr(scenes, "garments", lambda _folder, pool: garments(pool))
-    experiment2.read.cache_clear()
-    yield
-    experiment2.read.cache_clear()
+    monkeypatch.setattr(scenes, "garments", lambda _folder, pool, *_classes: garments(pool))
+
+
+@pytest.fixture
+def drawing(tiny_pipeline_dir, settings, tmp_path, few) -> Drawing:
+    """Scenes drawn around rectangles by a tiny model."""
+    return Drawing(settings, tiny_pipeline_dir, "cpu", tmp_path / "drawn")

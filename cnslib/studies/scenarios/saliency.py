@@ -1,0 +1,110 @@
+"""Where classifiers look under the scenarios (XIMAGENET-12, section 5.2, Fig. 4): the share of their attribution on the foreground.
+
+Attributions are captum's: "gradient" is the absolute gradient of the true class's logit, summed over the colours (Simonyan et al. 2014);
+"Grad-CAM" (Selvaraju et al. 2017) is taken at the last convolution of an EfficientNet. Each lies on the pixels that the classifier sees,
+and so does the mask.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from captum.attr import LayerAttribution, LayerGradCam, Saliency
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor, nn
+from torchvision.transforms import Compose, Normalize
+
+from cnslib.core import paths, recipes, tables, units
+from cnslib.core.settings.studies import Segmentation
+from cnslib.models import classifiers
+from cnslib.models.classifiers import Classifier
+from cnslib.studies.scenarios import subjects
+from cnslib.studies.scenarios.subjects import ENDS, Drawing, Subject
+
+GRADIENT, GRAD_CAM = "gradient", "Grad-CAM"
+schema = tables.schema(
+    ["model", *tables.KEY, "method"],
+    {
+        "model": pa.Column(str),
+        **tables.IDENTITY,
+        "method": pa.Column(str, pa.Check.isin([GRADIENT, GRAD_CAM])),
+        "share": pa.Column(float, pa.Check.in_range(0, 1.0001)),
+        "area": pa.Column(float, pa.Check.in_range(0, 1)),
+        "top1": pa.Column(str),
+    },
+)
+
+
+def garments(sources: dict[str, str], labels: list[str], classes: list[str], *, drawing: Drawing, folder: Path) -> pd.DataFrame:
+    """Shares on held-out garments of every classifier, a file each; makes what is missing or outdated."""
+    settings = drawing.settings
+    asked = [labels, classes, settings.images, settings.seed, drawing.digest]
+    return shares(sources, labels, partial(drawing.garments, classes), asked, settings.seed, device=drawing.device, folder=folder)
+
+
+def photographs(labels: list[str], *, settings: Segmentation, device: str, folder: Path, photos: Path = paths.PHOTOS) -> pd.DataFrame:
+    """The same of ImageNet classifiers on the photo set."""
+    asked = [settings.photographs, settings.seed, units.directory_digest(photos)]
+    compose = partial(subjects.spread, photos, count=settings.photographs, seed=settings.seed)
+    return shares(settings.photo_classifiers, labels, compose, asked, settings.seed, device=device, folder=folder)
+
+
+def shares(
+    sources: dict[str, str], labels: list[str], compose: Callable, asked: list, seed: int, *, device: str, folder: Path
+) -> pd.DataFrame:
+    """The rows of all classifiers. A file depends on its classifier's weights, and on what it is evaluated on."""
+    stamps = {name: recipes.SALIENCY.stamp(name, classifiers.digest(source), asked) for name, source in sources.items()}
+    make = partial(looks, sources, labels, seed=seed, device=device)
+    return subjects.stored(stamps, make, compose, schema, device=device, folder=folder)
+
+
+def looks(sources: dict[str, str], labels: list[str], name: str, found: list[Subject], *, seed: int, device: str) -> pd.DataFrame:
+    """A classifier's shares on some subjects, without a scenario and at the end of each."""
+    classifier = classifiers.own_classifier(sources[name], name=name, labels=labels, device=device)
+    return pd.concat([evaluate(classifier, own, seed=seed) for own in found], ignore_index=True)
+
+
+def evaluate(classifier: Classifier, own: Subject, *, seed: int) -> pd.DataFrame:
+    """Share of the attribution on the foreground, by every method that the classifier admits, and its prediction."""
+    images, mask = subjects.pictures(own, ENDS, seed=seed), seen(classifier, own.mask)
+    rows = subjects.keys(own, ENDS).assign(model=classifier.name, area=float(mask.mean()))
+    rows["top1"] = [classifier.labels[i] for i in classifier.logits(images).argmax(1).tolist()]
+    return pd.concat([rows.assign(method=name, share=share(one, mask)) for name, one in maps(classifier, images, own.label).items()])
+
+
+def maps(classifier: Classifier, images: UInt8[np.ndarray, "n height width 3"], label: str) -> dict[str, Float[Tensor, "n rows columns"]]:
+    """Attributions to the pixels that the classifier sees, none below 0, of one class, by method."""
+    pixels = torch.stack([classifier.transform(Image.fromarray(image)) for image in images]).to(classifier.device).requires_grad_()
+    target = torch.full((len(images),), classifier.labels.index(label), device=classifier.device)
+    found = {GRADIENT: Saliency(classifier.network).attribute(pixels, target).sum(1)}
+    layer = getattr(classifier.network, "conv_head", None)
+    if isinstance(layer, nn.Module):
+        coarse = LayerGradCam(classifier.network, layer).attribute(pixels, target, relu_attributions=True)
+        found[GRAD_CAM] = LayerAttribution.interpolate(coarse, tuple(pixels.shape[2:]), "bilinear")[:, 0]
+    return {name: own.detach().double().cpu() for name, own in found.items()}
+
+
+def seen(classifier: Classifier, mask: Float[np.ndarray, "height width"]) -> Float[Tensor, "rows columns"]:
+    """A mask through the classifier's resizing and cropping, which its pictures go through as well."""
+    geometry = Compose([step for step in classifier.transform.transforms if not isinstance(step, Normalize)])  # type: ignore[attr-defined]
+    picture = Image.fromarray(np.repeat(np.round(mask * 255).astype(np.uint8)[..., None], 3, axis=-1))
+    return geometry(picture)[0].double().clamp(0, 1)
+
+
+def share(found: Float[Tensor, "n rows columns"], mask: Float[Tensor, "rows columns"]) -> Float[np.ndarray, "n"]:
+    """Share of each map that lies on the foreground; the foreground's share of the area where a map is zero and points nowhere."""
+    whole, inside = found.sum((1, 2)), (found * mask).sum((1, 2))
+    return torch.where(whole > 0, inside / whole.clamp(min=torch.finfo(whole.dtype).tiny), mask.mean()).numpy()
+
+
+def sheet(classifier: Classifier, own: Subject, *, seed: int) -> UInt8[np.ndarray, "n rows columns 3"]:
+    """Gradients at the end of every scenario as pictures: the brighter, the more; each is scaled to its own 99th percentile."""
+    found = maps(classifier, subjects.pictures(own, ENDS, seed=seed), own.label)[GRADIENT]
+    top = torch.quantile(found.flatten(1), 0.99, dim=1).clamp(min=1e-12)[:, None, None]
+    grey = (found / top).clamp(max=1).mul(255).round().to(torch.uint8).numpy()
+    return np.repeat(grey[..., None], 3, axis=-1)

@@ -1,1 +1,0 @@
-"""Small segmentation networks, and where classifiers look (notebook 41)."""

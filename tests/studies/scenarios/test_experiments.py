@@ -1,0 +1,222 @@
+"""EX1, EX2, segmentation and saliency: every state is evaluated once, trainings repeat to the bit, and counts are those of a hand."""
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+import torch
+from golden_units import difference
+from tiny_garments import garments
+from tiny_scenarios import CLASSES, LABELS, OUTLINED, RESAMPLED
+from tiny_settings import changed
+from torch import nn
+from torchvision.transforms import Compose, Normalize, PILToTensor
+
+from cnslib.core import paths, recipes, tables, units
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.method import Bootstrap
+from cnslib.models import classifiers, encoders
+from cnslib.stats import accuracy
+from cnslib.studies.scenarios import experiments, saliency, scenarios, segmentation, subjects
+from cnslib.studies.scenarios.experiments import Experiment
+from cnslib.studies.scenarios.subjects import ENDS, Drawing
+from cnslib.world import scenes
+
+OBJECTS = Bootstrap(200, 0.95, 1, "other objects")
+
+
+def test_ex1_evaluates_every_scenario_severity_and_object_once_and_composes_nothing_twice(drawing, settings, tmp_path, monkeypatch):
+    given = {"labels": LABELS, "drawing": drawing, "folder": tmp_path / "garments"}
+    found = experiments.garments(CLASSES, **given)
+    graded = [(name, scale) for name in (*scenarios.NAMES, scenarios.SUMMED) for scale in (0.5, 1.0)]
+    assert found.groupby(["shift", "scale"]).size().to_dict() == {(UNSHIFTED, 0.0): 4} | dict.fromkeys(graded, 4)
+    judge = classifiers.load("tiny", settings.backbones["tiny"], LABELS)
+    own = subjects.garments(garments(), "heldout", CLASSES, count=2, seed=1)[1]
+    logits = judge.logits([subjects.shown(own, "red", 1.0, seed=1)])
+    row = found.query("shift == 'red' and scale == 1 and `class` == 'sneaker' and seed == 1")
+    assert row["top1"].tolist() == [LABELS[int(logits.argmax())]]
+    assert not difference(recipes.EX1, found)
+    monkeypatch.setattr(subjects, "garments", None)
+    pd.testing.assert_frame_equal(experiments.garments(CLASSES, **given), found)
+
+
+def test_ex2_trains_each_backbone_within_each_scenario_of_table_1_and_repeats_to_the_bit(settings, tmp_path, few):
+    parts = []
+    for run in ("first", "second"):
+        experiment = Experiment(settings, CLASSES, LABELS, tmp_path / run / "checkpoints", "cpu")
+        parts.append(experiments.within(experiment, folder=tmp_path / run / "within"))
+        assert not list((tmp_path / run / "checkpoints").iterdir())
+    counts = parts[0].groupby(["shift", "steps"]).size().to_dict()
+    assert counts == dict.fromkeys(itertools.product(experiments.TRAINED, (1, 2)), 4)
+    pd.testing.assert_frame_equal(*parts)
+
+
+def test_all_scenarios_train_on_the_same_garments_which_are_the_golden_ones_and_on_none_of_the_test(settings, few):
+    """The training itself is rounded by every processor in its own way."""
+    experiment = Experiment(settings, CLASSES, LABELS, paths.ROOT, "cpu")
+    made = {name: experiments.examples(experiment, name, "catalog", 2) for name in experiments.TRAINED}
+    (plain, original, label), (_, black, again) = made[UNSHIFTED], made["segmented"]
+    inside = plain[0].mask == 1
+    assert torch.equal(label, again) and np.array_equal(original[0][inside], black[0][inside]) and (black[0][plain[0].mask == 0] == 0).all()
+    heldout, _, _ = experiments.examples(experiment, UNSHIFTED, "heldout", 2)
+    assert not np.allclose(heldout[0].image, plain[0].image)
+    assert not difference(recipes.EX2, np.concatenate([pictures for _, pictures, _ in made.values()]))
+
+
+def test_another_setting_of_the_training_is_another_unit_and_earlier_predictions_are_kept(settings, tmp_path):
+    experiment = Experiment(settings, CLASSES, LABELS, tmp_path, "cpu")
+    longer = dataclasses.replace(experiment, settings=dataclasses.replace(settings, steps=3))
+    other = dataclasses.replace(experiment, settings=dataclasses.replace(settings, bootstrap=Bootstrap(7, 0.95, 1, "same classes")))
+    assert experiment.stamp("tiny", "grey") == other.stamp("tiny", "grey") != longer.stamp("tiny", "grey")
+    experiments.keep(tmp_path / "said.json", 40, ["bag", "coat"])
+    experiments.keep(tmp_path / "said.json", 80, ["bag", "bag"])
+    assert json.loads((tmp_path / "said.json").read_text()) == {"40": ["bag", "coat"], "80": ["bag", "bag"]}
+
+
+def test_what_is_still_learned_is_the_gain_of_the_last_third():
+    shares = {"grey": [0.9, 0.9, 0.9], "segmented": [0.1, 0.2, 0.7]}
+    rows = [
+        ("x", name, "bag", seed, 1.0, "bag" if seed < share * 20 else "coat", steps)
+        for name, own in shares.items()
+        for steps, share in zip((10, 20, 30), own, strict=True)
+        for seed in range(20)
+    ]
+    found = pd.DataFrame(rows, columns=["model", "shift", "class", "seed", "scale", "top1", "steps"])
+    gains = experiments.still_learning(found, settings=OBJECTS).set_index("scenario")
+    assert gains["estimate"].to_dict() == pytest.approx({"segmented": 0.5, "grey": 0.0})
+    assert gains.loc["segmented", "low"] > 0 and gains.loc["grey", "low"] == gains.loc["grey", "high"] == 0
+
+
+TROUSER, BAG = (segmentation.LABELS.index(name) for name in ("trouser", "bag"))
+
+
+def key(scenario=UNSHIFTED, name="trouser", seed=0, severity=0.0) -> dict:
+    return dict(zip(tables.KEY, (scenario, name, seed, severity), strict=True))
+
+
+def test_intersection_and_union_are_those_of_a_hand():
+    """Of four trouser pixels two are hit, one is called bag and one background; one background pixel is called trouser."""
+    true = np.array([[TROUSER, TROUSER, 0], [TROUSER, TROUSER, 0], [0, 0, 0]], np.uint8)
+    predicted = np.array([[[TROUSER, TROUSER, TROUSER], [BAG, 0, 0], [0, 0, 0]]], np.uint8)
+    for maps, counts, iou, foreground in (
+        (predicted, {"background": (4, 6), "trouser": (2, 5), "bag": (0, 1)}, 2 / 5, 3 / 5),
+        (true[None], {"background": (5, 5), "trouser": (4, 4)}, 1, 1),
+    ):
+        table = segmentation.overlaps(maps, true, pd.DataFrame([key()])).assign(model="FPN")
+        assert table.set_index("label")[["intersection", "union"]].apply(tuple, axis=1).to_dict() == counts
+        image = segmentation.per_image(table, overlap=0.5).iloc[0]
+        assert (image["iou"], image["foreground"]) == (iou, foreground)
+        assert image["top1"] == ("trouser" if iou >= 0.5 else "background")
+
+
+def test_miou_divides_sums_and_not_images():
+    """Trousers: 1 of 1 and 0 of 9 pixels, so 1/10 and not 1/2; the background 8 of 9 and 0 of 9; their mean."""
+    rows = [("trouser", 0, 1, 1), ("background", 0, 8, 9), ("trouser", 1, 0, 9), ("background", 1, 0, 9)]
+    counts = [
+        {**key(scenario, seed=seed, severity=severity), "model": "FPN", "label": label, "intersection": hit, "union": union}
+        for (label, seed, hit, union), (scenario, severity) in itertools.product(rows, [(UNSHIFTED, 0.0), ("grey", 1.0)])
+    ]
+    counts = pd.DataFrame(counts)
+    found = accuracy.outcomes(segmentation.per_image(counts, overlap=0.5))
+    miou = segmentation.table(segmentation.miou(found, counts, settings=RESAMPLED))
+    assert miou["estimate"].tolist() == pytest.approx([(1 / 10 + 8 / 18) / 2] * len(miou))
+
+
+@pytest.mark.slow
+def test_the_same_seed_trains_the_same_network_to_the_byte(tiny_pipeline_dir, settings, tmp_path):
+    """The smallest unit twice; another seed gives another map, and so does another run, of the same garments."""
+    written, stamps = [], []
+    drawing = Drawing(dataclasses.replace(settings, images=1), tiny_pipeline_dir, "cpu", tmp_path / "drawn")
+    for number, (seed, run) in enumerate(((1, 1), (1, 1), (2, 1), (1, 2))):
+        folder, outlined = tmp_path / str(number), dataclasses.replace(OUTLINED, seed=seed)
+        stamps.append(segmentation.stamp("PSPNet", run, ["bag"], outlined, drawing))
+        made = {kind: units.Unit(folder / f"{kind}.parquet", stamps[-1]) for kind in ("maps", "overlaps")}
+        asked = ("PSPNet", run, ["bag"], outlined, drawing.garments(["bag"]), "cpu", made, folder / "checkpoints")
+        segmentation.train_and_segment(*asked)
+        written.append(made["overlaps"].path.read_bytes())
+        assert not list((folder / "checkpoints").glob("*.pt"))
+    assert written[0] == written[1] != written[2] and stamps[3] != stamps[0] == stamps[1]
+    one, other = (tables.read(tmp_path / number / "overlaps.parquet", segmentation.schema) for number in ("0", "3"))
+    assert set(one["model"]) == {"PSPNet 1"} and set(other["model"]) == {"PSPNet 2"}
+    assert len(tables.read(tmp_path / "0" / "maps.parquet", tables.images)) == 1 + len(scenarios.NAMES)
+
+
+def test_networks_learn_the_given_classes_alone_from_the_given_encoder():
+    """A bag is output 9, after the background and the eight garments before it, also where no other garment is learned."""
+    pool = scenes.garments(paths.GARMENTS, "catalog", ["bag", "trouser"])
+    _, target = segmentation.batch(pool, ("test", 1), 24)
+    assert set(target.unique().tolist()) == {0, TROUSER, BAG} and (TROUSER, BAG) == (2, 9)
+    own = segmentation.network("FPN", OUTLINED.encoder).encoder.model.state_dict()
+    trained = encoders.timm_model("test", OUTLINED.encoder, "cpu")[0].state_dict()
+    assert set(own) <= set(trained) and all(torch.equal(own[name], trained[name]) for name in own)
+
+
+TRAINED = {name: [f"{name} 1", f"{name} 2"] for name in ("DeepLabV3Plus", "PSPNet")}
+
+
+@pytest.mark.parametrize("luck", [0.0, 0.1])
+def test_effects_are_differences_of_means_and_the_luck_of_trainings_widens_those_of_networks_alone(luck):
+    """Grey takes 0.3 and 0.1, on average 0.2; PSPNet is ahead by 0.2 in grey, by 0 before, on average by 0.1.
+
+    Both trainings of PSPNet are off by the luck, to either side: a variance of 0.02, of the mean 0.01, and one degree of freedom. Two
+    equal objects: what both show is certain.
+    """
+    assert segmentation.trainings(changed(OUTLINED, networks=list(TRAINED), runs=2)) == TRAINED
+    values = {("DeepLabV3Plus", 0.0): 0.9, ("DeepLabV3Plus", 1.0): 0.6, ("PSPNet", 0.0): 0.9, ("PSPNet", 1.0): 0.8}
+    off = {"PSPNet 1": luck, "PSPNet 2": -luck}
+    rows = pd.DataFrame(
+        [
+            {**key("grey", seed=seed, severity=s), "model": run, "iou": value + off.get(run, 0.0), "top1": "trouser"}
+            for (model, s), value in values.items()
+            for run in TRAINED[model]
+            for seed in (0, 1)
+        ]
+    )
+    measured = segmentation.means(accuracy.outcomes(rows), rows, "iou", settings=RESAMPLED)
+    table = segmentation.effects(measured, TRAINED, freedom=9).set_index("name")
+    half = scipy.stats.t.ppf(0.975, 1) * luck
+    assert table.loc["PSPNet", ["estimate", "low", "high"]].tolist() == pytest.approx([0.1, 0.1 - half, 0.1 + half])
+    assert table.loc["grey", ["estimate", "low", "high"]].tolist() == pytest.approx([-0.2] * 3)
+    assert table["trainings"].to_dict() == {"grey": 4, "PSPNet": 2}
+    reached = segmentation.by_training(measured, TRAINED)["estimate"].tolist()
+    assert reached == pytest.approx([0.75, 0.75, 0.85 + luck, 0.85 - luck])
+
+
+@pytest.fixture
+def garment(found):
+    """A sneaker with a scene around it."""
+    return dataclasses.replace(found[0], drawn=found[1].image)
+
+
+def observer(weights: torch.Tensor, labels: list[str] = CLASSES) -> classifiers.Classifier:
+    """A linear classifier of two labels: its gradient is its weights."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(weights.numel(), 2, bias=False))
+    network[1].weight.data = torch.stack([weights.flatten(), -weights.flatten()])
+    transform = Compose([PILToTensor(), lambda picture: picture.float() / 255, Normalize([0.5] * 3, [0.25] * 3)])
+    return classifiers.Classifier("observer", "test", labels, network.requires_grad_(False), transform, {}, 0, "cpu")
+
+
+def test_the_share_is_that_of_a_hand_and_of_the_area_where_a_map_points_nowhere():
+    mask = torch.tensor([[1.0, 0.5], [0.0, 0.0]])
+    maps = torch.tensor([[[3.0, 2.0], [1.0, 2.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    assert saliency.share(maps, mask).tolist() == pytest.approx([(3 + 1) / 8, 1.5 / 4])
+
+
+def test_who_looks_at_the_object_alone_has_share_one_elsewhere_none_and_everywhere_the_area(garment):
+    for weights, expected in ((garment.mask == 1, 1.0), (garment.mask == 0, 0.0), (np.ones((64, 64)), None)):
+        planes = torch.from_numpy(weights.astype(np.float32)).expand(3, -1, -1).contiguous()
+        rows = saliency.evaluate(observer(planes), garment, seed=1)
+        assert len(rows) == len(subjects.keys(garment, ENDS)) and set(rows["method"]) == {saliency.GRADIENT}
+        assert rows["share"].tolist() == pytest.approx(rows["area"].tolist() if expected is None else [expected] * len(rows))
+    assert rows["area"].iloc[0] == pytest.approx(garment.mask.mean(), abs=1 / 255)
+
+
+def test_the_tiny_unit_of_saliency_is_the_golden_one():
+    (own,) = subjects.garments(scenes.garments(paths.GARMENTS, "heldout"), "heldout", ["trouser"], count=1, seed=1)
+    judge = observer(torch.linspace(0, 1, 3 * 64 * 64).view(3, 64, 64), ["trouser", "bag"])
+    rows = saliency.evaluate(judge, dataclasses.replace(own, drawn=own.other[::-1].copy()), seed=1)
+    assert not difference(recipes.SALIENCY, rows, within=1e-3)
