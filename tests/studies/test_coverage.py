@@ -5,7 +5,7 @@ Trajectories and their truth are those of `stats/test_coverage.py`; objects, rea
 
 import numpy as np
 import pandas as pd
-import pytest
+import xarray as xr
 from scipy.special import expit
 from tiny_benchmark import KEPT, POINTS, SCALES, WEIGHTS, World, answers, truth, world, wrong_given
 from tiny_coverage import covers
@@ -13,10 +13,9 @@ from tiny_coverage import covers
 from cnslib.core.settings.method import OBJECTS, SAME, Bootstrap
 from cnslib.method import inversion
 from cnslib.stats import failure
-from cnslib.stats.accuracy import Outcomes
 from cnslib.studies.ablation import subsets
 from cnslib.studies.bisection import continuous
-from cnslib.studies.controlshift import distance, findings
+from cnslib.studies.controlshift import results
 from cnslib.studies.scenarios import claims
 
 CLASSES, DATA_SETS = 8, 100
@@ -57,29 +56,31 @@ def test_failure_scales_cautious_shares_and_the_gap_of_deviations_are_covered():
     assert all(covers(found[kind]) for kind in found), found.mean()
 
 
-def shifted(number: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+def shifted(number: int) -> dict[str, float]:
     """Ten images of each class by themselves, five steps away from the first; the distance is noisy, the loss bends a little."""
     rng, settings = np.random.default_rng([32, number]), Bootstrap(200, 0.95, number, OBJECTS)
     away, level = np.linspace(0, 1, 5), rng.normal(0, 0.7, CLASSES)
     keys = pd.DataFrame({"shift": "extend", "class": np.repeat([f"{i}" for i in range(CLASSES)], 10), "seed": np.tile(range(10), CLASSES)})
     logit = rng.normal(1.2, 0.4, (6, 1)) - rng.normal(1.5, 0.3, (6, 1)) * away**1.3
     hard = (level.repeat(10) + rng.normal(0, 1, 80))[:, None, None]
-    found = Outcomes(keys, list("abcdef"), list(range(5)), rng.random((80, 6, 5)) > expit(logit - hard))
+    labels = {key: ("trajectory", keys[key]) for key in keys} | {"model": list("abcdef"), "scale": list(range(5))}
+    wrong = xr.DataArray(rng.random((80, 6, 5)) > expit(logit - hard), labels, ["trajectory", "model", "scale"])
     read = away * (1 + 0.3 * rng.normal(size=(80, 1))) + 0.05 * rng.normal(size=(80, 5))
-    monkeypatch.setattr(distance, "arranged", lambda *_: read[:, None])
     right = (expit(logit[..., None, None] - level[:, None] - POINTS) @ WEIGHTS / WEIGHTS.sum()).mean(-1)
     lines = [np.polyfit(away, own, 1) for own in right]
     rest = sum(((own - np.polyval(line, away)) ** 2).sum() for own, line in zip(right, lines, strict=True))
     explained = 1 - rest / ((right - right.mean(1, keepdims=True)) ** 2).sum()
-    steep = findings.steepness(found, pd.DataFrame(columns=["pixel"]), space="pixel", settings=settings)
-    low, high = np.quantile(steep.samples[1:, 0, :, 0], [0.025, 0.975], axis=0)
+    far = accuracy.by_shift(wrong.isel(model=0, drop=True).copy(data=read), settings)
+    change = results.change(accuracy.by_shift(wrong, settings))
+    steep = accuracy.interval(results.slope(far, change)).query("shift == 'extend'")
     true = np.array([line[0] for line in lines])
-    table = distance.linearity(found, pd.DataFrame(), settings=settings).set_index("shift")
-    return {"slope": np.mean((low <= true) & (true <= high)), "explained": float(inside(table.loc["extend"], explained))}
+    table = results.linearity(far, change).set_index("shift")
+    slopes = np.mean((steep["low"] <= true) & (true <= steep["high"]))
+    return {"slope": slopes, "explained": float(inside(table.loc["extend"], explained))}
 
 
-def test_robustness_slopes_and_the_share_that_lines_explain_are_covered(monkeypatch):
-    found = pd.DataFrame([shifted(number, monkeypatch) for number in range(DATA_SETS)])
+def test_robustness_slopes_and_the_share_that_lines_explain_are_covered():
+    found = pd.DataFrame([shifted(number) for number in range(DATA_SETS)])
     assert all(covers(found[kind]) for kind in found), found.mean()
 
 

@@ -9,17 +9,17 @@ the training distribution. A class, a seed and a split belong to one unshifted l
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 from diffusers import StableDiffusionPipeline
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from PIL import Image
-from torch import Tensor
 
 from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import PROMPT, demand, token
@@ -48,17 +48,20 @@ class Piece:
 
 @dataclass(frozen=True)
 class Decoder:
-    """What draws: a pipeline whose vocabulary holds the classes' tokens, where it comes from, its classes, and the settings."""
+    """What draws: images of a class from latents of so many dimensions, where it comes from, its classes, and the settings."""
 
-    pipe: StableDiffusionPipeline
+    images: Callable[[str, latents.Latents], UInt8[np.ndarray, "images height width 3"]]
+    size: int
+    device: str
     origin: text_to_image.Origin
     classes: list[str]
     settings: Controlshift
 
-    @property
-    def size(self) -> int:
-        """Dimensions of the latent space."""
-        return math.prod(text_to_image.latent_shape(self.pipe))
+    def draw(self, name: str, z: latents.Latents) -> UInt8[np.ndarray, "images height width 3"]:
+        """Images of a class from given latents; nothing else is random."""
+        demand(name in self.classes, "controlshift: class", name, ", ".join(self.classes))
+        demand(z.shape[1] == self.size, "controlshift: latents", z.shape[1], f"the {self.size} dimensions of this decoder")
+        return self.images(name, z)
 
     def stamp(self, piece: Piece) -> str:
         """What the images of a piece depend on; its step enters by its value."""
@@ -92,7 +95,7 @@ def make(decoder: Decoder, folder: Path) -> dict[str, Path]:
     pieces = {piece.name: piece for piece in plan(decoder.settings)}
     shelf = units.Shelf(folder, {name: (f"{name}.parquet", decoder.stamp(piece)) for name, piece in pieces.items()})
     waiting = [(decoder, pieces[name], shelf[name]) for name in shelf.waiting()]
-    workers.each(store, waiting, device=decoder.pipe.device, desc="data sets")
+    workers.each(store, waiting, device=decoder.device, desc="data sets")
     return shelf.paths
 
 
@@ -107,9 +110,9 @@ def class_rows(decoder: Decoder, piece: Piece, name: str) -> Iterator[dict]:
     for first in range(piece.first, piece.first + piece.count, TOGETHER):
         numbers = range(first, min(first + TOGETHER, piece.first + piece.count))
         z = shifted(decoder, piece, name, range(first, first + TOGETHER))
-        for number, picture in zip(numbers, draw(decoder, name, z), strict=False):
+        for number, picture in zip(numbers, decoder.draw(name, z), strict=False):
             own = {"shift": piece.kind, "class": name, "seed": number, "scale": float(piece.step)}
-            yield own | {"image": tables.encode(shrunk(picture, decoder.settings.side))}
+            yield own | {"image": tables.encode(reduced(picture, decoder.settings.side))}
 
 
 def shifted(decoder: Decoder, piece: Piece, name: str, numbers: range) -> latents.Latents:
@@ -119,38 +122,36 @@ def shifted(decoder: Decoder, piece: Piece, name: str, numbers: range) -> latent
     return latents.shifted(z, piece.kind, value(piece.kind, piece.step, decoder.settings), latents.targets(size, seed=seed))
 
 
-@torch.no_grad()
-def draw(decoder: Decoder, name: str, z: latents.Latents) -> UInt8[np.ndarray, "images height width 3"]:
-    """Images of a class from given latents by DDIM with classifier-free guidance; no noise is added on the way.
+def text_to_image_decoder(
+    pipe: StableDiffusionPipeline, origin: text_to_image.Origin, classes: list[str], settings: Controlshift
+) -> Decoder:
+    """A text-to-image model whose vocabulary holds the classes' tokens, in the place of the paper's EDM."""
+    size = math.prod(text_to_image.latent_shape(pipe))
+    return Decoder(partial(ddim, pipe, settings), size, str(pipe.device), origin, classes, settings)
 
-    Raises ValueError for no latents and for latents of another size than the decoder's.
-    """
-    demand(len(z) > 0, "controlshift: latents", len(z), "at least one")
-    demand(z.shape[1] == decoder.size, "controlshift: latents", z.shape[1], f"the {decoder.size} dimensions of this decoder")
-    pipe, guidance = decoder.pipe, decoder.settings.guidance
+
+@torch.no_grad()
+def ddim(
+    pipe: StableDiffusionPipeline, settings: Controlshift, name: str, z: latents.Latents
+) -> UInt8[np.ndarray, "images height width 3"]:
+    """Images of a class, told by its IN* token, by DDIM with classifier-free guidance; no noise is added on the way."""
     scheduler = copy.deepcopy(pipe.scheduler)
-    scheduler.set_timesteps(decoder.settings.drawing_steps, device=pipe.device)
-    text = texts(pipe, name).repeat_interleave(len(z), dim=0)
+    scheduler.set_timesteps(settings.drawing_steps, device=pipe.device)
+    text = text_to_image.embed(pipe, ["", PROMPT.format(token=token(name))]).repeat_interleave(len(z), dim=0)
     noisy = torch.from_numpy(z).float().reshape(-1, *text_to_image.latent_shape(pipe)).to(pipe.device)
     for timestep in scheduler.timesteps:
         plain, conditional = pipe.unet(noisy.repeat(2, 1, 1, 1), timestep, text).sample.chunk(2)
-        noisy = scheduler.step(plain + guidance * (conditional - plain), timestep, noisy).prev_sample
+        noisy = scheduler.step(plain + settings.guidance * (conditional - plain), timestep, noisy).prev_sample
     return text_to_image.decode(pipe, noisy).numpy()
 
 
-def texts(pipe: StableDiffusionPipeline, name: str) -> Float[Tensor, "2 tokens width"]:
-    """Embeddings of no text and of the class's IN* token."""
-    return text_to_image.embed(pipe, ["", PROMPT.format(token=token(name))])
-
-
-def shrunk(picture: UInt8[np.ndarray, "height width 3"], side: int) -> UInt8[np.ndarray, "side side 3"]:
+def reduced(picture: UInt8[np.ndarray, "height width 3"], side: int) -> UInt8[np.ndarray, "side side 3"]:
     """A picture at another size, each pixel the mean of those that it covers."""
     return np.asarray(Image.fromarray(picture).resize((side, side), Image.Resampling.BOX))
 
 
 def load(folder: Path, *names: str) -> pd.DataFrame:
-    """The images of some files of the data sets, in their order. ValueError for no file; errors as those of `tables.read`."""
-    demand(len(names) > 0, "controlshift: data set", list(names), "one or more files")
+    """The images of some files of the data sets, in their order; a file without a record of its bytes is named."""
     for name in names:
         units.verified(folder / f"{name}.parquet")
     return pd.concat([tables.read(folder / f"{name}.parquet", tables.images) for name in names], ignore_index=True)
@@ -163,12 +164,13 @@ def tested(settings: Controlshift, kind: str) -> list[str]:
 
 def evaluation_set(folder: Path, settings: Controlshift, kinds: tuple[str, ...] = latents.KINDS) -> pd.DataFrame:
     """The test images of some shifts at every step. ValueError for a file that holds another step or shift than its name says."""
-    found = {(kind, step, name): load(folder, name) for kind in kinds for step, name in enumerate(tested(settings, kind))}
-    for (_, step, name), table in found.items():
-        own = {(name.removeprefix("test_").rpartition("_")[0], float(step))}
-        said = set(zip(table["shift"], table["scale"], strict=True))
-        demand(said == own, f"{folder / name}.parquet", sorted(said), f"{sorted(own)}, as its name says")
-    parts = [table.assign(shift=kind) for (kind, _, _), table in found.items()]
+    parts = []
+    for kind in kinds:
+        for step, name in enumerate(tested(settings, kind)):
+            table, own = load(folder, name), {(name.split("_")[1], float(step))}
+            said = set(zip(table["shift"], table["scale"], strict=True))
+            demand(said == own, f"{folder / name}.parquet", sorted(said), f"{sorted(own)}, as its name says")
+            parts.append(table.assign(shift=kind))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -188,39 +190,16 @@ def strength(settings: Controlshift, size: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def along(images: pd.DataFrame, kind: str) -> tuple[pd.DataFrame, UInt8[np.ndarray, "trajectories steps side side 3"]]:
-    """The class and seed of every trajectory of a shift, and its pictures from step 0 on."""
-    chosen = images[images["shift"] == kind].sort_values(["class", "seed", "scale"])
-    pictures = tables.pictures(chosen, "test set")
-    keys = chosen[["class", "seed"]].drop_duplicates().reset_index(drop=True)
-    return keys, pictures.reshape(len(keys), -1, *pictures.shape[1:])
-
-
-def strips(images: pd.DataFrame, kind: str, seed: int) -> UInt8[np.ndarray, "classes steps side side 3"]:
-    """The pictures of one shift with one seed: a row per class in the order of their names, a column per step."""
-    return along(images[images["seed"] == seed], kind)[1]
-
-
 def change(images: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """Mean absolute difference from the picture at step 0 in grey levels (shift, scale, n, estimate, low, high), n trajectories."""
-    rows = []
+    parts = []
     for kind in images["shift"].unique():
-        keys, pictures = along(images, kind)
-        away = np.abs(pictures.astype(int) - pictures[:, :1]).mean((2, 3, 4))
-        weights, units = bootstrap.resampling_weights(keys, settings=settings)
+        rows = images[images["shift"] == kind].sort_values(["class", "seed", "scale"])
+        pictures = tables.pictures(rows, "test set").astype(int)
+        pictures = pictures.reshape(-1, rows["scale"].nunique(), *pictures.shape[1:])
+        away = np.abs(pictures - pictures[:, :1]).mean((2, 3, 4))
+        weights, units = bootstrap.resampling_weights(rows[["class", "seed"]].drop_duplicates().reset_index(drop=True), settings=settings)
         means = weights[:, units] @ away / weights[:, units].sum(1, keepdims=True)
-        columns = bootstrap.estimates(means, len(keys), settings.confidence)
-        rows.append(pd.DataFrame({"shift": kind, "scale": np.arange(away.shape[1], dtype=float), **columns}))
-    return pd.concat(rows, ignore_index=True)
-
-
-def against(ours: dict[str, float], published: pd.Series) -> pd.DataFrame:
-    """Some of our numbers beside those of the paper's text (`id`, `value`): difference, and whether they are the same.
-
-    These are settings and bounds, no findings. "less than 1" is met up to the rounding of 64 bits: in many dimensions an intensity is
-    closer to 1 than they can tell.
-    """
-    table = pd.DataFrame({"ours": ours, "published": published.loc[list(ours)]})
-    number = pd.to_numeric(table["published"], errors="coerce")
-    table["difference"] = table["ours"] - number
-    return table.assign(same=np.where(number.isna(), table["ours"] <= 1, np.isclose(table["difference"], 0)))
+        numbers = bootstrap.estimates(means, len(away), settings.confidence)
+        parts.append(pd.DataFrame({"shift": kind, "scale": sorted(rows["scale"].unique()), **numbers}))
+    return pd.concat(parts, ignore_index=True)

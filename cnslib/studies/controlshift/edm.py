@@ -14,20 +14,17 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
+import numpy as np
 import torch
 from diffusers import EDMEulerScheduler, HeunDiscreteScheduler
-from diffusers.image_processor import VaeImageProcessor
-from diffusers.models.autoencoders.vae import DecoderOutput
-from diffusers.models.unets.unet_2d import UNet2DOutput
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from safetensors import safe_open
 from torch import Tensor
 from torch.nn import functional
 
 from cnslib.core import recipes, units
-from cnslib.core.names import PROMPT, demand, token
+from cnslib.core.names import demand
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models import text_to_image
 from cnslib.models.weights import read_weights, require_same, shapes
@@ -137,74 +134,29 @@ def scaled(denoise: Callable[[Images, Float[Tensor, ""]], Images], noisy: Images
 
 
 def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:
-    """What `datasets.make`, `class_rows` and `draw` draw from: a checkpoint, with a name for each wanted class number of it.
+    """What `datasets.make` draws from: a checkpoint, with a name for each wanted class number of it.
 
     The digest of its data sets covers file, class numbers and recipe. Raises ValueError for guidance other than 1 (the network knows
     no image without a class), no classes and numbers that the network lacks; other errors as those of `load`.
     """
     demand(settings.guidance == 1, "controlshift.guidance", settings.guidance, "1.0: an EDM checkpoint cannot draw without a class")
     denoiser = load(path, device)
-    classes = denoiser.sizes.classes
-    known = len(numbers) > 0 and all(0 <= number < classes for number in numbers.values())
-    demand(known, "edm: classes", dict(numbers), f"names of one or more of the numbers 0 to {classes - 1}")
+    sizes = denoiser.sizes
+    known = len(numbers) > 0 and all(0 <= number < sizes.classes for number in numbers.values())
+    demand(known, "edm: classes", dict(numbers), f"names of one or more of the numbers 0 to {sizes.classes - 1}")
     base = units.digest(recipes.EDM, units.file_digest(path))
     origin = text_to_image.Origin(base, {name: str(number) for name, number in numbers.items()})
-    return Decoder(Pipeline(denoiser, numbers, device), origin, list(numbers), settings)
+    images = partial(drawn, denoiser, dict(numbers), settings.drawing_steps, device)
+    return Decoder(images, sizes.colours * sizes.side**2, device, origin, list(numbers), settings)
 
 
-class Pipeline:
-    """A checkpoint in the place of a text-to-image pipeline: what `controlshift.draw` asks of one, and nothing else.
-
-    Its latents are pixels in units of the largest noise; its text has one word, the class, as a one-hot label.
-    """
-
-    def __init__(self, denoiser: Denoiser, numbers: Mapping[str, int], device: str):
-        self.device = torch.device(device)
-        self.classes, self.count = dict(numbers), denoiser.sizes.classes
-        self.unet, self.vae, self.tokenizer = Conditioned(denoiser), Pixels(), Word()
-        self.scheduler, self.image_processor = Heun(prediction_type="sample"), VaeImageProcessor()
-
-    def encode_prompt(
-        self, prompts: list[str], device: torch.device, images: int, guided: bool
-    ) -> tuple[Float[Tensor, "prompts 1 classes"]]:
-        """Labels of prompts: zeros of the empty one. ValueError for the prompt of a class that has no number."""
-        numbers = {PROMPT.format(token=token(name)): number for name, number in self.classes.items()}
-        labels = torch.zeros(len(prompts), 1, self.count)
-        for label, prompt in zip(labels, prompts, strict=True):
-            demand(not prompt or prompt in numbers, "edm: class", prompt, f"one of {', '.join(self.classes)}")
-            label[0] = functional.one_hot(torch.tensor(numbers[prompt]), self.count) if prompt else 0
-        return (labels.to(device),)
-
-
-class Conditioned:
-    """The denoiser in the place of a UNet under guidance 1: it is asked with the class alone, and its answer stands for both halves."""
-
-    def __init__(self, denoiser: Denoiser):
-        self.denoiser = denoiser
-        self.config = SimpleNamespace(sample_size=denoiser.sizes.side, in_channels=denoiser.sizes.colours)
-
-    def __call__(self, noisy: Images, sigma: Float[Tensor, ""], labels: Float[Tensor, "batch 1 classes"]) -> UNet2DOutput:
-        """Denoised pixels in units of the largest noise."""
-        half = len(noisy) // 2
-        answer = scaled(partial(self.denoiser, labels=labels[half:, 0]), noisy[half:], sigma)
-        return UNet2DOutput(sample=answer.repeat(2, 1, 1, 1))
-
-
-class Pixels:
-    """What stands in the place of an autoencoder: pixels are their own code."""
-
-    config = SimpleNamespace(scaling_factor=1.0)
-
-    def decode(self, latents: Images) -> DecoderOutput:
-        """Images in [-1, 1]."""
-        return DecoderOutput(sample=SIGMA_MAX * latents)
-
-
-class Word:
-    """What stands in the place of a tokenizer: every prompt is one word."""
-
-    model_max_length = 1
-
-    def __call__(self, prompt: str) -> SimpleNamespace:
-        """The word has no number of its own."""
-        return SimpleNamespace(input_ids=[0])
+@torch.no_grad()
+def drawn(
+    denoiser: Denoiser, numbers: dict[str, int], steps: int, device: str, name: str, z: Float[np.ndarray, "images d"]
+) -> UInt8[np.ndarray, "images side side 3"]:
+    """Images of a class from latents, which are pixels in units of the largest noise."""
+    sizes = denoiser.sizes
+    noisy = torch.from_numpy(z).float().reshape(-1, sizes.colours, sizes.side, sizes.side).to(device)
+    labels = functional.one_hot(torch.full((len(z),), numbers[name]), sizes.classes).float().to(device)
+    made = sample(partial(denoiser, labels=labels), noisy, steps=steps)
+    return ((made / 2 + 0.5).clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()

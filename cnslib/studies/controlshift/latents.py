@@ -12,12 +12,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
-from jaxtyping import Bool, Float
-from scipy import stats as scipy_stats
+from jaxtyping import Float
 from scipy.special import betainc
+from scipy.stats import chi2
 
 from cnslib.core import seeds
+from cnslib.core.names import demand
 from cnslib.stats import bootstrap
 
 KINDS = ("truncation", "extend", "overlap")
@@ -53,8 +53,7 @@ def start(split: str, numbers: range, size: int, *, seed: int) -> Latents:
 def shifted(z: Latents, kind: str, value: float, targets: Targets) -> Latents:
     """The latents that a shift makes of z; `value` is the factor R of a truncation, else an angle theta in [0, pi/2].
 
-    Extend and overlap return vectors of norm sqrt(d). Raises ValueError for an unknown kind, a factor that is not above 0, an
-    angle outside its range and latents of another size than the targets'.
+    Extend and overlap return vectors of norm sqrt(d).
     """
     check(kind, value, z.shape[-1], len(targets.first))
     if kind == "truncation":
@@ -64,14 +63,12 @@ def shifted(z: Latents, kind: str, value: float, targets: Targets) -> Latents:
 
 def check(kind: str, value: float, size: int, target_size: int) -> None:
     """Raises ValueError unless a shift is one of the three, its value in range and its targets of the latents' size."""
-    if kind not in KINDS:
-        raise ValueError(f"shift {kind!r}; accepted: {', '.join(KINDS)}")
-    if kind == "truncation" and not value > 0:
-        raise ValueError(f"truncation: R is {value}; accepted: a factor above 0")
-    if kind != "truncation" and not 0 <= value <= LARGEST_ANGLE + 1e-12:
-        raise ValueError(f"{kind}: theta is {value}; accepted: radians from 0 to pi/2")
-    if size != target_size:
-        raise ValueError(f"latents have {size} dimensions, the targets {target_size}; both must be of the same decoder")
+    demand(kind in KINDS, "shift", kind, ", ".join(KINDS))
+    if kind == "truncation":
+        demand(value > 0, "truncation: R", value, "a factor above 0")
+    else:
+        demand(0 <= value <= LARGEST_ANGLE + 1e-12, f"{kind}: theta", value, "radians from 0 to pi/2")
+    demand(size == target_size, "dimensions of the latents", size, f"{target_size}, as the targets have")
 
 
 def extend(z: Latents, theta: float, targets: Targets) -> Latents:
@@ -84,8 +81,12 @@ def extend(z: Latents, theta: float, targets: Targets) -> Latents:
 
 def overlap(z: Latents, theta: float, targets: Targets) -> Latents:
     """Unit vectors of a half sphere whose pole moves from t1 to t2 (Eqs. 8 and 9)."""
-    pole = slerp(unit(targets.first), unit(targets.second), 2 * theta / math.pi)
-    return slerp(unit(z), pole, 0.5)
+    return slerp(unit(z), pole(theta, targets), 0.5)
+
+
+def pole(theta: float, targets: Targets) -> Latent:
+    """The pole of the overlap shift at an angle (Eq. 8)."""
+    return slerp(unit(targets.first), unit(targets.second), 2 * theta / math.pi)
 
 
 def slerp(first: Float[np.ndarray, "*rows d"], second: Float[np.ndarray, "*rows d"], tau: float) -> Float[np.ndarray, "*rows d"]:
@@ -112,9 +113,9 @@ MASS = 0.99  # of a distribution with full support, which its support is taken t
 
 
 def exact(kind: str, value: float, trained: float, targets: Targets) -> float:
-    """The intensity of a shift against training at the value `trained`, in closed form.
+    """The intensity of a shift (Definition 1) against training at the value `trained`, in closed form.
 
-    Extend and overlap are trained on the half sphere around t1. Raises ValueError as `latents.check` does.
+    Extend and overlap are trained on the half sphere around t1.
     """
     size = len(targets.first)
     check(kind, value, size, len(targets.second))
@@ -122,7 +123,7 @@ def exact(kind: str, value: float, trained: float, targets: Targets) -> float:
         return max(0.0, 1 - (trained / value) ** size)
     if kind == "extend":
         return 1 - 0.5 / cap(math.pi / 2 + value, size)
-    return angle(unit(targets.first), pole(value, targets)) / math.pi
+    return math.acos(np.clip(unit(targets.first) @ pole(value, targets), -1, 1)) / math.pi
 
 
 def cap(angle: float, size: int) -> float:
@@ -131,49 +132,22 @@ def cap(angle: float, size: int) -> float:
     return float(half if angle <= math.pi / 2 else 1 - half)
 
 
-def pole(theta: float, targets: Targets) -> Float[np.ndarray, "d"]:
-    """The pole of the overlap shift at an angle (Eq. 8)."""
-    return slerp(unit(targets.first), unit(targets.second), 2 * theta / math.pi)
-
-
-def angle(first: Float[np.ndarray, "d"], second: Float[np.ndarray, "d"]) -> float:
-    """The angle between two unit vectors in radians."""
-    return math.acos(np.clip(first @ second, -1, 1))
-
-
-def simulated(kind: str, value: float, trained: float, targets: Targets, *, draws: int, seed: int, confidence: float) -> pd.Series:
+def simulated(kind: str, value: float, trained: float, targets: Targets, *, draws: int, seed: int, confidence: float) -> dict:
     """The intensity by Monte Carlo: the share of uniform draws from the shifted support that fall outside the training support.
 
-    Returns estimate, low, high (Wilson) and n, the draws that fell into the shifted support.
+    A record with Wilson's interval; n counts the draws that fell into the shifted support. The ball of a truncation holds 99 % of a
+    normal distribution with standard deviation R.
     """
-    check(kind, value, len(targets.first), len(targets.second))
-    generator = np.random.default_rng(seed)
-    inside = ball if kind == "truncation" else half_sphere
-    n, outside = inside(kind, value, trained, targets, draws, generator)
-    return pd.Series(bootstrap.counted(outside, n, confidence=confidence))
-
-
-def ball(kind: str, value: float, trained: float, targets: Targets, draws: int, generator: np.random.Generator) -> tuple[int, int]:
-    """How many uniform draws from the ball of a truncation there are, and how many lie outside the training ball."""
     size = len(targets.first)
-    points = unit(generator.standard_normal((draws, size))) * generator.random((draws, 1)) ** (1 / size) * radius(value, size)
-    return draws, int((np.linalg.norm(points, axis=1) > radius(trained, size)).sum())
-
-
-def radius(factor: float, size: int) -> float:
-    """The radius of the ball that holds 99 % of a normal distribution with standard deviation `factor`."""
-    return factor * math.sqrt(scipy_stats.chi2.ppf(MASS, size))
-
-
-def half_sphere(kind: str, value: float, trained: float, targets: Targets, draws: int, generator: np.random.Generator) -> tuple[int, int]:
-    """How many uniform draws from the sphere lie in the shifted support, and how many of those are outside the training support."""
-    points = unit(generator.standard_normal((draws, len(targets.first))))
-    training = within(points, unit(targets.first), math.pi / 2)
-    moved = kind == "overlap"
-    shifted = within(points, pole(value, targets) if moved else unit(targets.first), math.pi / 2 + (0 if moved else value))
-    return int(shifted.sum()), int((shifted & ~training).sum())
-
-
-def within(points: Float[np.ndarray, "draws d"], pole: Float[np.ndarray, "d"], angle: float) -> Bool[np.ndarray, "draws"]:
-    """Which unit vectors lie within an angle of a pole."""
-    return points @ pole >= math.cos(angle)
+    check(kind, value, size, len(targets.second))
+    generator = np.random.default_rng(seed)
+    points = unit(generator.standard_normal((draws, size)))
+    if kind == "truncation":
+        radius = math.sqrt(chi2.ppf(MASS, size))
+        norms = np.linalg.norm(points * generator.random((draws, 1)) ** (1 / size) * (value * radius), axis=1)
+        return bootstrap.counted(int((norms > trained * radius).sum()), draws, confidence=confidence)
+    first, angle = unit(targets.first), math.pi / 2
+    moved, reach = (pole(value, targets), angle) if kind == "overlap" else (first, angle + value)
+    shifted = points @ moved >= math.cos(reach)
+    outside = shifted & ~(points @ first >= math.cos(angle))
+    return bootstrap.counted(int(outside.sum()), int(shifted.sum()), confidence=confidence)

@@ -64,12 +64,12 @@ def test_an_image_starts_from_the_same_latent_in_any_batch_and_another_in_anothe
 @pytest.mark.parametrize(
     ("kind", "value", "size", "message"),
     [
-        ("rotation", 0.5, SIZE, "shift 'rotation'; accepted: truncation, extend, overlap"),
-        ("truncation", 0.0, SIZE, "R is 0.0; accepted: a factor above 0"),
-        ("extend", -0.1, SIZE, "theta is -0.1; accepted: radians from 0 to pi/2"),
-        ("overlap", 90, SIZE, "theta is 90"),
-        ("overlap", float("nan"), SIZE, "theta is nan"),
-        ("extend", 0.5, 32, "latents have 32 dimensions, the targets 64"),
+        ("rotation", 0.5, SIZE, "shift: 'rotation' is not accepted; accepted: truncation, extend, overlap"),
+        ("truncation", 0.0, SIZE, "truncation: R: 0.0 is not accepted; accepted: a factor above 0"),
+        ("extend", -0.1, SIZE, "extend: theta: -0.1 is not accepted; accepted: radians from 0 to pi/2"),
+        ("overlap", 90, SIZE, "theta: 90"),
+        ("overlap", float("nan"), SIZE, "theta: nan"),
+        ("extend", 0.5, 32, "dimensions of the latents: 32 is not accepted; accepted: 64"),
     ],
 )
 def test_what_is_no_shift_is_refused(kind, value, size, message):

@@ -5,12 +5,11 @@ import dataclasses
 import pandas as pd
 import pytest
 from golden_units import difference
-from tiny_settings import changed
 from tiny_trainings import SETTINGS
 
 from cnslib.core import recipes, tables, units, workers
 from cnslib.core.settings.method import Bootstrap
-from cnslib.studies.controlshift import datasets, findings, latents, training
+from cnslib.studies.controlshift import results, training
 from cnslib.studies.controlshift.training import TrainingRun
 
 
@@ -37,14 +36,14 @@ def test_what_can_be_learned_is_learned_and_fails_where_it_is_gone(answers):
 def test_the_answers_are_those_of_the_shifts_that_belong_to_the_training_set(answers):
     shifts = answers.groupby("training")["shift"].unique().map(sorted).to_dict()
     assert shifts == {"truncation": ["truncation"]} | {key: ["extend", "overlap"] for key in ("half sphere", "large", "full support")}
-    found = findings.standard(answers)
-    assert found.models == ["resnet20", "resnet20 + RandAugment", "svm"] and len(found.trajectories) == 3 * 2 * 2
+    found = results.standard(answers)
+    assert found["model"].to_numpy().tolist() == ["resnet20", "resnet20 + RandAugment", "svm"] and found.sizes["trajectory"] == 3 * 2 * 2
 
 
 def test_a_lost_training_comes_back_with_the_same_answers(experiment, answers, tmp_path):
     training_run = TrainingRun("truncation", "resnet20", True, 1)
     unit = units.Unit(tmp_path / "again.parquet", experiment.stamp(training_run))
-    workers.each(training.train_and_answer, [(experiment, training_run, unit)], device="cpu")
+    workers.each(training.train, [(experiment, training_run, unit)], device="cpu")
     again = tables.read(unit.path, training.schema)
     same = answers.query("training == 'truncation' and network == 'resnet20' and augmented").reset_index(drop=True)
     pd.testing.assert_frame_equal(again, same)
@@ -61,31 +60,9 @@ def test_a_training_depends_on_its_own_files_alone(experiment):
         assert other.stamp(training_run) == experiment.stamp(training_run) != slower.stamp(training_run)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"reference": "vit"}, r"controlshift\.reference: 'vit'.*resnet20, svm"),
-        ({"penalties": [0.0]}, r"controlshift\.penalties"),
-        ({"networks": []}, r"controlshift\.networks"),
-        ({"training_steps": 0}, r"controlshift\.training_steps: 0"),
-    ],
-)
-def test_what_is_no_setting_is_refused(values, message):
-    with pytest.raises(ValueError, match=message):
-        changed(SETTINGS, **values)
-
-
-def test_an_empty_set_and_pictures_of_another_size_are_named(experiment, tmp_path):
-    empty = datasets.load(experiment.sets, "train_extend").head(0)
-    tables.write(empty.astype({"seed": int, "scale": float}), tmp_path / "train_extend.parquet", tables.images)
-    with pytest.raises(ValueError, match=r"data set: .*at least one image"):
-        training.stock(dataclasses.replace(experiment, sets=tmp_path), ["train_extend"])
+def test_pictures_of_another_size_are_named(experiment):
     with pytest.raises(ValueError, match=r"controlshift\.side: 64 is not accepted; accepted: 32"):
-        training.stock(dataclasses.replace(experiment, settings=dataclasses.replace(SETTINGS, side=64)), ["train_extend"])
-
-
-def test_kinds_of_shifts_are_those_of_the_latents():
-    assert {*training.TEST_KINDS["truncation"], *training.ON_SPHERE} == set(latents.KINDS)
+        dataclasses.replace(experiment, settings=dataclasses.replace(SETTINGS, side=64)).stock("train_extend")
 
 
 def test_the_tiny_unit_is_the_golden_one(answers):

@@ -1,0 +1,196 @@
+"""Accuracy against distance from the training images, and what Control+Shift concludes (Eq. 3, sections 4.2 and 4.3).
+
+Distances are 1-NN distances, in pixels and in features. Shifts of latents stand in the shared tables: `shift` is truncation, extend or
+overlap, `seed` the number of the image in its class and `scale` the step, of which 0 is the training distribution. All numbers come from
+the same resamples, which all classifiers share, so differences of classifiers are paired.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import xarray as xr
+from jaxtyping import Float
+from sklearn.neighbors import NearestNeighbors
+
+from cnslib.core import recipes, tables, units
+from cnslib.core.names import demand
+from cnslib.core.settings.method import Bootstrap, Evaluation
+from cnslib.core.settings.studies import Controlshift
+from cnslib.method import evaluation
+from cnslib.models.encoders import ImageEncoder
+from cnslib.stats import accuracy, bootstrap, verdicts
+from cnslib.stats.accuracy import ALL
+from cnslib.studies.controlshift import datasets
+from cnslib.studies.controlshift.training import ON_SPHERE, SETS, flat
+
+AUGMENTED = " + RandAugment"
+STRONG, WEAK = ["resnet20"], ["svm", "mixer", "vit"]  # the paper's own four, by inductive bias (Fig. 5, centre)
+BIASED = "overlap"  # the shift under which it compares them
+STRONGEST, MILDER = "truncation", ("extend", "overlap")  # section 4.1
+STANDARD, LARGE, FULL = "standard", "twice as many", "full support"
+NAMED = {"half sphere": STANDARD, "large": LARGE, "full support": FULL}  # the training sets that are compared
+SPACES = ("pixel", "feature")
+schema = tables.schema(tables.KEY, {**tables.IDENTITY, **{space: pa.Column(float, pa.Check.ge(0)) for space in SPACES}})
+
+
+def nearest(training: Float[np.ndarray, "n d"], shifted: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
+    """Euclidean distance of every shifted point from its nearest training point; their mean is the 1-NN distance (Eq. 3)."""
+    return NearestNeighbors(n_neighbors=1, algorithm="brute").fit(training).kneighbors(shifted)[0][:, 0]
+
+
+def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, path: Path) -> pd.DataFrame:
+    """Distance of every test image from its nearest training image; made where the file is missing or outdated.
+
+    Training images are those of the standard sets, of all classes. Pixel values lie in [0, 1]; features have length 1.
+    """
+    files = [units.verified(sets / name) for name in sorted(f"{piece.name}.parquet" for piece in datasets.plan(settings))]
+    unit = units.Unit(path, recipes.NEIGHBOURS.stamp(files, encoder.digest))
+    if not unit.done:
+        groups = {"truncation": ("truncation",), "half sphere": ON_SPHERE}
+        parts = [from_training(sets, settings, encoder, training, kinds) for training, kinds in groups.items()]
+        tables.write_unit(pd.concat(parts, ignore_index=True), unit, schema)
+    return tables.read(path, schema)
+
+
+def from_training(sets: Path, settings: Controlshift, encoder: ImageEncoder, training: str, kinds: tuple[str, ...]) -> pd.DataFrame:
+    """Distances of the test images of some shifts from one training set."""
+    table = datasets.evaluation_set(sets, settings, kinds)
+    known, test = (tables.pictures(one, "images") for one in (datasets.load(sets, *SETS[training]), table))
+    spaces = {"pixel": flat, "feature": lambda pictures: encoder.features(pictures).double().numpy()}
+    return table[tables.KEY].assign(**{space: nearest(seen(known), seen(test)) for space, seen in spaces.items()})
+
+
+def standard(predictions: pd.DataFrame) -> xr.DataArray:
+    """Wrong predictions of the first run of every classifier on the standard training sets; augmented ones have names of their own."""
+    rows = predictions[(predictions["run"] == 1) & predictions["training"].isin(["truncation", "half sphere"])]
+    model = rows["network"] + np.where(rows["augmented"], AUGMENTED, "")
+    return accuracy.wrong_predictions(rows[[*tables.KEY, "top1"]].assign(model=model))
+
+
+def by_set(predictions: pd.DataFrame, reference: str, *, settings: Bootstrap) -> xr.DataArray:
+    """Errors of one network trained on the half sphere, on twice as many images of it, and on the whole sphere; runs are averaged."""
+    rows = predictions[(predictions["network"] == reference) & ~predictions["augmented"] & (predictions["training"] != "truncation")]
+    model = rows["training"].map(NAMED) + " " + rows["run"].astype(str)
+    errors = accuracy.by_shift(accuracy.wrong_predictions(rows[[*tables.KEY, "top1"]].assign(model=model)), settings)
+    return averaged(errors, {name: sorted({one for one in model if one.startswith(name)}) for name in NAMED.values()})
+
+
+def averaged(values: xr.DataArray, groups: dict[str, list[str]]) -> xr.DataArray:
+    """Means over groups of models."""
+    means = [values.sel(model=names).mean("model") for names in groups.values() if names]
+    return xr.concat(means, pd.Index([name for name, names in groups.items() if names], name="model")).transpose(*values.dims)
+
+
+def both_ways(errors: xr.DataArray) -> dict[str, list[str]]:
+    """The networks that were trained in both ways: without and with augmentation."""
+    augmented = [name for name in errors["model"].to_numpy().tolist() if name.endswith(AUGMENTED)]
+    return {"plain": [name.removesuffix(AUGMENTED) for name in augmented], "RandAugment": augmented}
+
+
+def distance(wrong: xr.DataArray, away: pd.DataFrame, *, space: str, settings: Bootstrap) -> xr.DataArray:
+    """Mean 1-NN distance [resample, shift, scale], resampled with the predictions. ValueError for a trajectory without one."""
+    keys = pd.MultiIndex.from_arrays([wrong[key].to_numpy() for key in tables.TRAJECTORY], names=tables.TRAJECTORY)
+    wide = away.pivot(index=tables.TRAJECTORY, columns="scale", values=space).reindex(index=keys, columns=wrong["scale"].to_numpy())
+    missing = wide.index[wide.isna().any(axis=1)]
+    demand(missing.empty, "trajectories without a distance", [" ".join(map(str, key)) for key in missing[:1]], "a distance for each")
+    return accuracy.by_shift(wrong.isel(model=0, drop=True).copy(data=wide.to_numpy()), settings)
+
+
+def change(errors: xr.DataArray) -> xr.DataArray:
+    """Change of accuracy from step 0."""
+    return errors.isel(scale=0, drop=True) - errors
+
+
+def centred(values: xr.DataArray) -> xr.DataArray:
+    """Values along the steps minus their mean."""
+    return values - values.mean("scale")
+
+
+def slope(away: xr.DataArray, changed: xr.DataArray) -> xr.DataArray:
+    """Robustness slope: least-squares slope, with an intercept, of the change of accuracy on the 1-NN distance (section 4.2)."""
+    return ((centred(away) * centred(changed)).sum("scale") / (centred(away) ** 2).sum("scale")).transpose(*changed.isel(scale=0).dims)
+
+
+def linearity(away: xr.DataArray, changed: xr.DataArray) -> pd.DataFrame:
+    """Share of the variance of the change of accuracy that lines in the 1-NN distance explain, one per classifier (Fig. 6)."""
+    rest = centred(changed) - slope(away, changed) * centred(away)
+    spread = (centred(changed) ** 2).sum(["model", "scale"])
+    return accuracy.interval(1 - (rest**2).sum(["model", "scale"]) / spread.where(spread > 0), within=bootstrap.SHARE)
+
+
+def against_distance(errors: xr.DataArray, means: pd.DataFrame) -> pd.DataFrame:
+    """Change of accuracy from step 0 with its interval, beside the 1-NN distance (shift, scale, distance) of the step (Fig. 6)."""
+    return accuracy.interval(change(errors)).merge(means, on=["shift", "scale"])
+
+
+def learned(errors: xr.DataArray, least: float) -> list[str]:
+    """Classifiers with at least this accuracy at step 0, all shifts: who has learned nothing can lose nothing."""
+    start = 1 - errors.sel(shift=ALL).isel(resample=0, scale=0)
+    return start["model"].to_numpy()[start >= least].tolist()
+
+
+def findings(errors: xr.DataArray, slopes: xr.DataArray, sets: xr.DataArray, *, least: float) -> dict[str, dict]:
+    """Every finding as a record, oriented so that the paper's direction is positive; n counts trajectories.
+
+    Classifiers below `least` take no part, see `learned`; an augmented one takes part only beside its partner.
+    """
+    able = learned(errors, least)
+    single = [name for name in able if AUGMENTED not in name]
+    augmented = [name for name in able if name.endswith(AUGMENTED) and name.removesuffix(AUGMENTED) in single]
+    partners = [name.removesuffix(AUGMENTED) for name in augmented]
+    drops, starts = errors.isel(scale=-1) - errors.isel(scale=0), 1 - errors.isel(scale=0)
+    average = (sets.isel(scale=slice(1, None)).mean("scale") - sets.isel(scale=0)).sel(shift=ALL).drop_vars("scale")
+    losses = {name: average.sel(model=name) for name in (STANDARD, LARGE, FULL)}
+    certain = bool((losses[STANDARD] > 0).all())  # where nothing is lost for certain, there is nothing to share
+    values = {
+        "decline": mean(drops, single),
+        **{f"strongest_{milder}": mean(drops, single, STRONGEST) - mean(drops, single, milder) for milder in MILDER},
+        "augmented": mean(drops, augmented),
+        "baseline": mean(starts, augmented) - mean(starts, partners),
+        "augmentation": mean(slopes, augmented) - mean(slopes, partners),
+        "size": (losses[STANDARD] - losses[LARGE]) / losses[STANDARD].where(certain),
+        "support": losses[LARGE] - losses[FULL],
+        "complete": losses[FULL] / losses[STANDARD].where(certain),
+        "bias": mean(slopes, [m for m in single if m in STRONG], BIASED) - mean(slopes, [m for m in single if m in WEAK], BIASED),
+    }
+    images = {name: (sets if name in ("size", "support", "complete") else errors)["n"].sel(shift=ALL).item() for name in values}
+    confidence = errors["confidence"].item()
+    return {name: bootstrap.record(np.asarray(own), images[name], confidence) for name, own in values.items()}
+
+
+def mean(values: xr.DataArray, models: list[str], shift: str = ALL) -> Float[np.ndarray, "resamples+1"]:
+    """Mean over some classifiers under a shift; NaN where there is no such shift or no classifier."""
+    if shift not in values["shift"] or not models:
+        return np.full(values.sizes["resample"], np.nan)
+    return values.sel(shift=shift, model=models).mean("model").to_numpy()
+
+
+def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
+    """Our numbers beside the paper's statements (id, finding, quantity, published, tolerance): a number, "above 0" or "about 0".
+
+    A statement that `unmeasured` gives a reason for gets no verdict.
+    """
+    table = published.set_index("id").loc[list(found)]
+    own = table[["finding", "quantity"]].join(pd.DataFrame(found).T)
+    judged = verdicts.beside(own, table["published"], tolerance=table["tolerance"].fillna(0.0))
+    return verdicts.set_aside(judged, table["unmeasured"])
+
+
+def benchmark_predictions(
+    sets: Path, shifted: Controlshift, classes: list[str], *, labels: list[str], settings: Evaluation, device: str, folder: Path
+) -> pd.DataFrame:
+    """Predictions of the benchmark's classifiers for all test images, each enlarged by its own preprocessing, one file per classifier.
+
+    They were trained on the catalog, not on the shifted sets' training images; the distance is that from these nevertheless.
+    """
+    evaluation.require_labels(classes, labels)
+    numbers = range(1, shifted.test_images + 1)
+    pieces = [piece for piece in datasets.plan(shifted) if piece.split == "test"]
+    keys = {piece: [(piece.kind, name, number, float(piece.step)) for name in classes for number in numbers] for piece in pieces}
+    shards = {sets / f"{piece.name}.parquet": own for piece, own in keys.items()}
+    made = evaluation.answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
+    found = tables.read_answers(made.values()).astype({"shift": str})
+    start = found[(found["shift"] == "extend") & (found["scale"] == 0)]
+    return pd.concat([found, start.assign(shift="overlap")], ignore_index=True)
