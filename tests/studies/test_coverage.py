@@ -12,7 +12,7 @@ from tiny_coverage import covers
 
 from cnslib.core.settings.method import OBJECTS, SAME, Bootstrap
 from cnslib.method import inversion
-from cnslib.stats import failure
+from cnslib.stats import accuracy, failure
 from cnslib.studies.ablation import subsets
 from cnslib.studies.bisection import continuous
 from cnslib.studies.controlshift import results
