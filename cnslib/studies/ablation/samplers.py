@@ -21,12 +21,11 @@ from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.core.settings.read import Run
 from cnslib.core.settings.studies import Scheduling
 from cnslib.method import evaluation
-from cnslib.method.generation import Sampler, Way, evaluations
+from cnslib.method.generation import Sampler, Way
 from cnslib.method.health import Judge
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier, load
-from cnslib.plots.captions import words
 from cnslib.stats import accuracy, bootstrap, ranking
 from cnslib.stats.accuracy import ALL, Outcomes, Shares, falls, paired
 
@@ -76,24 +75,6 @@ def opened(run: Run) -> Bench:
     return Bench(drawn, run.settings.reference, origin, judge, asked, layout.artifacts("sliders"), layout.artifacts(run.step))
 
 
-def costs(bench: Bench, *, shifts: int, scales: int) -> pd.DataFrame:
-    """Evaluations of the image model for one garment by each sampler, and relative to the reference's."""
-    grid = {"shifts": shifts, "images": 1, "scales": scales}
-    found = pd.Series({name: evaluations(one.settings, **grid)["shared"] for name, one in bench.steppers.items()}, name="evaluations")
-    return found.to_frame().assign(relative=(found / found[bench.reference]).round(2))
-
-
-def named(samplers: dict[str, Scheduling], reference: str, *, steps: int) -> tuple[str, str]:
-    """The paper's fast sampler, which is the first UniPC, and the one with the benchmark's steps; else the reference, and the fast one."""
-    fast = next((name for name, one in samplers.items() if one.scheduler.startswith("UniPC")), reference)
-    return fast, next((name for name, one in samplers.items() if one.steps == steps), fast)
-
-
-def of(answers: pd.DataFrame, sampler: str) -> Outcomes:
-    """The outcomes of one sampler's pictures."""
-    return accuracy.outcomes(answers[answers["sampler"] == sampler].drop(columns="sampler"))
-
-
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Sampler]:
     """The samplers of params.yaml, each a scheduler, its steps and their spacing; all else as the benchmark is drawn."""
     found = {}
@@ -134,20 +115,16 @@ def measure(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[
 
 def draw(bench: Bench, shifts: list[str], name: str, seed: int, scales: list[float]) -> pd.DataFrame:
     """The pictures of one class and seed by every sampler: sampler, key and `picture`; the unshifted one once per sampler."""
-    above = [scale for scale in scales if scale > 0]
-    rows = []
+    above, rows = [scale for scale in scales if scale > 0], []
     for sampler, stepper in bench.steppers.items():
-        rows += row_of(sampler, UNSHIFTED, name, seed, [0.0], stepper.unshifted(name, seed).numpy())
+        drawn = {UNSHIFTED: ([0.0], stepper.unshifted(name, seed))}
         for shift in shifts:
             with adapters.loaded(stepper.pipe, slider_path(bench.sliders, shift, name)):
-                rows += row_of(sampler, shift, name, seed, above, stepper.shifted(name, seed, above).numpy())
+                drawn[shift] = above, stepper.shifted(name, seed, above)
+        for shift, (places, pictures) in drawn.items():
+            key = {"sampler": sampler, "shift": shift, "class": name, "seed": seed}
+            rows += [key | {"scale": scale, "picture": picture} for scale, picture in zip(places, pictures.numpy(), strict=True)]
     return pd.DataFrame(rows)
-
-
-def row_of(sampler: str, shift: str, name: str, seed: int, scales: list[float], pictures: Pictures) -> list[dict]:
-    """One row per picture."""
-    key = {"sampler": sampler, "shift": shift, "class": name, "seed": seed}
-    return [{**key, "scale": scale, "picture": picture} for scale, picture in zip(scales, pictures, strict=True)]
 
 
 def answer(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
@@ -198,42 +175,26 @@ def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> dict[str, Share
     return {name: accuracy.error_shares(outcomes, settings=settings) for name, outcomes in found.items()}
 
 
-def curves(shares: dict[str, Shares]) -> pd.DataFrame:
-    """Accuracy averaged over the models per sampler, shift and scale: (sampler, shift, scale, n, estimate, low, high)."""
-    parts = [accuracy.mean_accuracy(one).assign(sampler=name) for name, one in shares.items()]
-    return pd.concat(parts, ignore_index=True).drop(columns="model")
-
-
-def beside_reference(gap: pd.DataFrame, curve: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """The differences with the reference's own, which are 0, so that a figure shows it among the others."""
-    zero = curve[curve["sampler"] == reference].assign(estimate=0.0, low=0.0, high=0.0)
-    return pd.concat([gap, zero])
-
-
 def differences(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
-    """Mean accuracy of each sampler's images minus that of the reference's, paired; columns as those of `curves`."""
-    others = [name for name in shares if name != reference]
-    parts = [
-        paired(right_more, shares[name], shares[reference], bins=shares[name].bins, models=["difference"]).assign(sampler=name)
-        for name in others
-    ]
-    return pd.concat(parts, ignore_index=True).drop(columns="model")
+    """Mean accuracy of each sampler's images minus that of the reference's, paired: (sampler, shift, scale, n, estimate, low, high)."""
 
+    def more(first: Rates, second: Rates) -> Rates:
+        return (second - first).mean(2, keepdims=True)
 
-def right_more(first: Rates, second: Rates) -> Rates:
-    """By how much the second error rates exceed the first, averaged over the models."""
-    return (second - first).mean(2, keepdims=True)
+    others = {name: one for name, one in shares.items() if name != reference}
+    tables = {name: paired(more, one, shares[reference], bins=one.bins, models=["difference"]) for name, one in others.items()}
+    return pd.concat([table.assign(sampler=name) for name, table in tables.items()], ignore_index=True).drop(columns="model")
 
 
 def drop_differences(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
     """Accuracy drop at the last scale (mean over the models, all shifts) of each sampler minus the reference's, as records."""
-    tables = {name: paired(falls_more, one, shares[reference], bins=one.bins[-1:], models=["drop"]) for name, one in shares.items()}
-    return {name: bootstrap.records(table, "shift")[ALL] for name, table in tables.items() if name != reference}
 
+    def falls_more(first: Rates, second: Rates) -> Rates:
+        return (falls(first) - falls(second))[..., -1:].mean(2, keepdims=True)
 
-def falls_more(first: Rates, second: Rates) -> Rates:
-    """By how much the first error rates rise more than the second from the first scale to the last, averaged over the models."""
-    return (falls(first) - falls(second))[..., -1:].mean(2, keepdims=True)
+    others = {name: one for name, one in shares.items() if name != reference}
+    tables = {name: paired(falls_more, one, shares[reference], bins=one.bins[-1:], models=["drop"]) for name, one in others.items()}
+    return {name: bootstrap.records(table, "shift")[ALL] for name, table in tables.items()}
 
 
 def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
@@ -241,17 +202,12 @@ def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
 
     Shares are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
     """
-    scored = {name: overall(one)[..., 1:].mean(-1).round(9) for name, one in shares.items()}
+    scored = {name: one.samples[:, one.groups.index(ALL), :, 1:].mean(-1).round(9) for name, one in shares.items()}
     return {
         name: ranking.order_record(rows, scored[reference], shares[name].n[-1], shares[name].confidence)
         for name, rows in scored.items()
         if name != reference
     }
-
-
-def overall(shares: Shares) -> Float[np.ndarray, "resamples+1 models scales"]:
-    """Error rates over all shifts."""
-    return shares.samples[:, shares.groups.index(ALL)]
 
 
 def other_seeds(found: Outcomes, seeds: int, *, confidence: float) -> dict:
@@ -276,9 +232,3 @@ def likeness(looks: pd.DataFrame, reference: str, *, settings: Bootstrap) -> pd.
     rows = ordered.assign(gain=ordered["alignment"] - start)
     others = bootstrap.means(rows[rows["sampler"] != reference], ["change", "likeness"], ["sampler", "scale"], settings=settings)
     return pd.concat([others, bootstrap.means(rows, ["gain"], ["sampler", "scale"], settings=settings)], ignore_index=True)
-
-
-def cells(table: pd.DataFrame, scale: float) -> pd.DataFrame:
-    """The `likeness` at one scale in words, a row per sampler and a column per measure."""
-    own = table[table["scale"] == scale]
-    return own.assign(text=[words.interval(row) for _, row in own.iterrows()]).pivot(index="sampler", columns="measure", values="text")

@@ -1,4 +1,4 @@
-"""How many classes a benchmark needs: its numbers on every subset of the classes (CNS-Bench supplement G.4, Fig. 25)."""
+"""How many classes a benchmark needs: its numbers on every subset of the classes (CNS-Bench supplement G.4)."""
 
 import itertools
 import math
@@ -7,16 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from cnslib.core import seeds
 from cnslib.core.names import demand
 from cnslib.core.settings.method import SAME, Bootstrap
-from cnslib.plots.captions import words
 from cnslib.stats import bootstrap, ranking
 from cnslib.stats.accuracy import TINY, Outcomes
-from cnslib.stats.failure import first_failure
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
 MOST = 1000  # subsets of one size; the 252 halves of ten classes are all taken, those of a hundred could not be
@@ -46,17 +42,12 @@ def members(classes: int, count: int) -> Bool[np.ndarray, "subsets classes"]:
     """Every subset of this size, one row each, or `MOST` drawn ones if there are more. ValueError for a size that no subset has."""
     demand(1 <= count <= classes, "ablation.counts", count, f"1 to the {classes} classes")
     if math.comb(classes, count) > MOST:
-        return drawn(classes, count)
+        generator = np.random.default_rng(seeds.seed_of("subsets", classes, count))
+        return generator.permuted(np.tile(np.arange(classes) < count, (MOST, 1)), axis=1)
     chosen = list(itertools.combinations(range(classes), count))
     rows = np.zeros((len(chosen), classes), bool)
     np.put_along_axis(rows, np.array(chosen), True, axis=1)
     return rows
-
-
-def drawn(classes: int, count: int) -> Bool[np.ndarray, "subsets classes"]:
-    """`MOST` subsets of this size, drawn with equal chances; the same for the same numbers."""
-    generator = np.random.default_rng(seeds.seed_of("subsets", classes, count))
-    return generator.permuted(np.tile(np.arange(classes) < count, (MOST, 1)), axis=1)
 
 
 def errors(total: Sums, chosen: Bool[np.ndarray, "subsets classes"]) -> Float[np.ndarray, "subsets models scales"]:
@@ -116,66 +107,6 @@ def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
         record = bootstrap.record(np.array([np.median(values), *values]), len(values), confidence) if len(values) else bootstrap.NOTHING
         rows.append({"classes": count, "measure": measure, **record})
     return pd.DataFrame(rows)
-
-
-def cells(table: pd.DataFrame) -> pd.DataFrame:
-    """The `spread` in words, a row per measure and a column per number of classes."""
-    text = [words.interval(row) for _, row in table.iterrows()]
-    return table.assign(text=text).pivot(index="measure", columns="classes", values="text").loc[list(MEASURES)]
-
-
-def range_figure(table: pd.DataFrame) -> Figure:
-    """One panel per measure with an axis of its own: median and range over the subsets against the number of classes."""
-    figure, columns = plt.subplots(1, len(MEASURES), figsize=(2.4 * len(MEASURES), 2.3), layout="constrained")
-    for axes, measure in zip(columns, MEASURES, strict=True):
-        part = table[table["measure"] == measure]
-        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
-        axes.errorbar(part["classes"], part["estimate"], arms, fmt="o", markersize=4, elinewidth=1)
-        axes.set(xlabel="classes", title=measure, xticks=part["classes"])
-    return figure
-
-
-def curves(found: Outcomes, counts: list[int], *, confidence: float) -> pd.DataFrame:
-    """Fig. 25a: accuracy (mean over the models) at each scale, over the subsets of each size: (classes, scale, n, estimate, low, high)."""
-    total = sums(found)
-    table = {count: 1 - errors(total, members(len(total.classes), count)).mean(1) for count in counts}
-    return ranges(table, found.scales, confidence=confidence)
-
-
-def failures(found: Outcomes, counts: list[int], *, confidence: float) -> pd.DataFrame:
-    """Fig. 25b: share of failure points at each scale among all failures (mean over the models), over the subsets of each size.
-
-    Subsets without any failure do not count.
-    """
-    bins = np.arange(len(found.scales) + 1)
-    reached = Outcomes(found.trajectories, found.models, [*found.scales, np.inf], first_failure(found.wrong)[..., None] == bins)
-    total, table = sums(reached), {}
-    for count in counts:
-        shares = errors(total, members(len(total.classes), count)).mean(1)[:, :-1]
-        whole = shares.sum(1, keepdims=True)
-        table[count] = np.divide(shares, whole, out=np.full(shares.shape, np.nan), where=whole > 0)
-    return ranges(table, found.scales, confidence=confidence)
-
-
-def panels(sources: dict[str, Outcomes], counts: list[int], *, confidence: float) -> pd.DataFrame:
-    """Fig. 25 for several sources of answers: their `curves` and `failures`, and `panel`, the name of each."""
-    kinds = {"accuracy": curves, "failures": failures}
-    parts = [
-        make(found, counts, confidence=confidence).assign(panel=f"{name}: {kind}")
-        for kind, make in kinds.items()
-        for name, found in sources.items()
-    ]
-    return pd.concat(parts)
-
-
-def ranges(values: dict[int, Float[np.ndarray, "subsets scales"]], scales: list[float], *, confidence: float) -> pd.DataFrame:
-    """Median and middle range over the subsets at each scale."""
-    parts = []
-    for count, every in values.items():
-        rows = every[np.isfinite(every).all(1)]
-        columns = bootstrap.estimates(np.vstack([np.median(rows, axis=0), rows]), len(rows), confidence)
-        parts.append(pd.DataFrame({"classes": f"{count:2d} classes", "scale": scales, **columns}))
-    return pd.concat(parts, ignore_index=True)
 
 
 def steadier(found: Outcomes, count: int, *, settings: Bootstrap) -> dict:

@@ -10,7 +10,7 @@ from tiny_outcomes import random_outcomes
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import accuracy, failure
+from cnslib.stats import accuracy
 from cnslib.studies.ablation import subsets
 
 BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
@@ -38,16 +38,6 @@ def test_numbers_of_a_subset_are_those_of_its_classes_alone():
     assert expected["defined"].all() and table["class 1 + class 3", "rCE"] == pytest.approx(expected["estimate"].mean())
 
 
-def test_there_is_every_subset_of_a_size_and_all_classes_agree_with_themselves():
-    table = subsets.measures(random_outcomes(), [2, 3, 4], reference="m0")
-    assert table.groupby("classes")["subset"].nunique().to_dict() == {2: 6, 3: 4, 4: 1}
-    whole = table[table["classes"] == 4].set_index("measure")["value"]
-    assert whole["Kendall's tau with all classes"] == 1
-    spread = subsets.spread(table, confidence=0.95).set_index(["classes", "measure"])
-    row = spread.loc[(4, "accuracy drop")]
-    assert row["low"] == row["estimate"] == row["high"] and row["n"] == 1
-
-
 def test_a_size_that_no_subset_has_is_named():
     with pytest.raises(ValueError, match=r"ablation.counts: 5 is not accepted; accepted: 1 to the 4 classes"):
         subsets.measures(random_outcomes(), [5], reference="m0")
@@ -67,45 +57,9 @@ def test_a_shift_that_costs_the_reference_nothing_does_not_count():
     assert np.isnan(table["bag", "rCE"]) and table["coat", "rCE"] == 1 and table["bag + coat", "rCE"] == 2
 
 
-def test_curves_and_failure_points_of_all_classes_are_those_of_the_sample():
-    found = random_outcomes()
-    curve = subsets.curves(found, [4], confidence=0.95)
-    assert np.allclose(curve["estimate"], 1 - found.wrong.mean((0, 1))) and np.allclose(curve["low"], curve["high"])
-    bars = subsets.failures(found, [2, 4], confidence=0.95).query("classes == ' 4 classes'")
-    first = failure.first_failure(found.wrong)
-    counts = np.array([(first == place).sum() for place in range(4)])
-    assert np.allclose(bars["estimate"], counts / counts.sum())
-
-
-def test_a_subset_without_failures_has_no_failure_points():
-    found = outcomes({"bag": {"m": [[0, 0]]}, "coat": {"m": [[0, 1]]}})
-    bars = subsets.failures(found, [1, 2], confidence=0.95)
-    assert bars.groupby("classes")["n"].first().tolist() == [1, 1]
-    assert bars["estimate"].tolist() == [0, 1, 0, 1]
-
-
 def test_the_drop_is_steadier_where_classes_differ_only_in_their_start():
     """Classes that are right 1/5 to 4/5 of the time at scale 0 and lose the same: all the spread is in the start."""
     rows = {f"c{i}": {"m": [[int(seed >= i), int(seed >= i - 1)] for seed in range(5)]} for i in (2, 3, 4, 5)}
     steady = subsets.steadier(outcomes(rows), 2, settings=BOOTSTRAP)
     spread = np.std([1 - np.mean(pair) for pair in itertools.combinations([3 / 5, 2 / 5, 1 / 5, 0], 2)])
     assert steady["estimate"] == pytest.approx(spread) and steady["n"] == 20
-
-
-def test_words_of_a_spread_stand_in_the_order_of_the_measures():
-    rows = [
-        {"classes": count, "measure": name, "n": 9, "estimate": 0.5, "low": 0.25, "high": 1}
-        for name in subsets.MEASURES
-        for count in (2, 4)
-    ]
-    table = subsets.cells(pd.DataFrame(rows[::-1]))
-    assert table.index.tolist() == list(subsets.MEASURES) and table.columns.tolist() == [2, 4]
-    assert (table == "0.50 (0.25 to 1.00)").all(axis=None)
-
-
-def test_panels_hold_curves_and_failures_of_every_source():
-    found = random_outcomes()
-    table = subsets.panels({"a": found, "b": found}, [1], confidence=0.95)
-    assert list(dict.fromkeys(table["panel"])) == ["a: accuracy", "b: accuracy", "a: failures", "b: failures"]
-    one = subsets.curves(found, [1], confidence=0.95)
-    assert table[table["panel"] == "b: accuracy"]["estimate"].tolist() == one["estimate"].tolist()
