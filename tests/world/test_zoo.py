@@ -33,7 +33,8 @@ def run(tmp_path) -> zoo.Run:
 
 def members() -> list[zoo.Member]:
     tiny = Zoo({"one": {"steps": 2, **VIT}}, **TINY)
-    strong = Augmentation({"deit": {"steps": 2, **VIT}}, "rand-m9-mstd0.5-mmax9-inc1", 0.25, 0.8, 1.0, 1.0, 0.1, weight_decay=0.05, **TINY)
+    strong = {"policy": "rand-m9-mstd0.5-mmax9-inc1", "erasing": 0.25, "mixup": 0.8, "cutmix": 1.0, "mixed": 1.0, "smoothing": 0.1}
+    strong = Augmentation({"deit": {"steps": 2, **VIT}}, weight_decay=0.05, **strong, **TINY)
     objectives = {"mae": {"steps": 2, "masked": 0.5, "width": 16, "depth": 1}}
     chosen = {"mae": {"objective": "mae", "adaptation": "finetuned"}, "mae_probe": {"objective": "mae", "adaptation": "probe"}}
     past = Pretraining(VIT, objectives, chosen, {"steps": 2, "learning_rate": 1e-4}, {"penalty": 1.0}, **TINY)

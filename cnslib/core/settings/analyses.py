@@ -1,145 +1,72 @@
-"""Parameters of the analyses: one section per section of params.yaml."""
+"""Parameters of the analyses: one section per section of params.yaml, whose comments say what each key is."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from functools import partial
 
 from cnslib.core.names import demand
-from cnslib.core.settings import fields as f
+from cnslib.core.settings.fields import Learning, Seeded, section
 from cnslib.core.settings.method import Evaluation, Resampled
 
 AXES = ("architecture", "convolution size", "transformer size", "pre-training")
-Halving = Annotated[f.Number, f.rule(lambda value: value in [0.5 / 2**k for k in range(1, 11)], "0.5 halved one to ten times")]
-WithName = Annotated[str, f.rule(lambda text: "{name}" in text, "a text with {name} in the place of the class")]
 
 
-class Accuracy(Resampled):
-    """Accuracy, CE and rCE: the reference classifier."""
-
-    reference: str
-
-
-class Ranking(Resampled):
-    """Ranks, ties and changes of order."""
+def in_one_family(line) -> bool:
+    """Whether every classifier is in at most one family."""
+    members = [name for family in line.families.values() for name in family]
+    return len(set(members)) == len(members)
 
 
-class Axes(Resampled):
-    """The paper's axes: classifiers along each in order, the classifier of CE and rCE, and the difference that counts as none."""
+LINE = [
+    ("families", in_one_family, "every classifier in at most one family"),
+    *((key, lambda s, key=key: {*getattr(s, key)} <= {*s.families}, lambda s: ", ".join(s.families)) for key in ("sizes", "pretrained")),
+]
+DENOISER = [
+    ("keep", lambda s: s.keep[-1] == 1 and s.keep == sorted(s.keep, reverse=True), "one number of classes per stage, falling to 1"),
+    (
+        "trials",
+        lambda s: len(s.trials) == len(s.keep) and s.trials == sorted(set(s.trials)),
+        "as many numbers as denoiser.keep has, rising",
+    ),
+]
+OTHER_NAME = ("name", lambda s: s.name != s.plain, "another name than report.plain")
+ALL_AXES = ("members", lambda s: tuple(s.members) == AXES, f"the axes {', '.join(AXES)}, in this order")
+named = partial(section, __name__)
 
-    members: dict[str, Annotated[f.Names, Field(min_length=2)]]
-    reference: str
-    margin: f.Positive
-
-    def __post_init__(self):
-        demand(tuple(self.members) == AXES, "axes.members", list(self.members), f"the axes {', '.join(AXES)}, in this order")
-
-
-class Failure(Resampled):
-    """Failure points as survival data."""
-
-
-class Bisection(Resampled, f.Seeded):
-    """Continuous failure points: whose trajectories are bisected how finely, and how many, drawn by lot, are scanned in full."""
-
-    shifts: f.Shifts
-    classes: f.Names
-    seeds: f.Count
-    classifiers: f.Names
-    resolution: Halving
-    scans: f.Whole
-    scan_step: Halving
-
-
-class Line(Resampled):
-    """Accuracy on the line: what ID accuracy is measured on, which classifiers belong together, and which knew the benchmark's makers.
-
-    `same_pool` learned from the pictures that taught the generator or the filter's encoder: they are no independent witnesses.
-    """
-
-    id_accuracy: Literal["catalog", "scale 0"]
-    families: dict[str, list[str]]
-    sizes: list[str]
-    pretrained: list[str]
-    same_pool: list[str]
-
-    def __post_init__(self):
-        members = [name for family in self.families.values() for name in family]
-        demand(len(set(members)) == len(members), "line.families", members, "every classifier in at most one family")
-        for key in ("sizes", "pretrained"):
-            for name in getattr(self, key):
-                demand(name in self.families, f"line.{key}", name, ", ".join(self.families))
-
-
-class Calibration(Resampled, f.Seeded):
-    """Severity calibration: the rendered scenes that check the measures."""
-
-    scenes: f.Some
-    severities: f.Some
-
-
-class Denoiser(Resampled, f.Seeded):
-    """Diffusion classifier: whose trajectories it judges at which scales, and its stages (classes kept, timesteps tried)."""
-
-    shifts: f.Shifts
-    seeds: f.Count
-    scales: f.Scales
-    keep: f.Counts
-    trials: f.Counts
-
-    def __post_init__(self):
-        falling = self.keep[-1:] == [1] and self.keep == sorted(self.keep, reverse=True)
-        demand(falling, "denoiser.keep", self.keep, "one number of classes per stage, falling to 1")
-        rising = len(self.trials) == len(self.keep) and self.trials == sorted(set(self.trials))
-        demand(rising, "denoiser.trials", self.trials, "as many numbers of timesteps as denoiser.keep has, rising from 1 or more")
-
-
-class Oodcv(Resampled, f.Seeded):
-    """OOD-CV comparison: the generated grid, the rendered reference and its ladder of severities, and the classifiers' training."""
-
-    shifts: f.Shifts
-    scales: f.Severities
-    seeds: f.Count
-    start_fraction: f.Part
-    unknown: WithName
-    reference_images: f.Some
-    ladder_images: f.Count
-    severities: f.Count
-    networks: f.Sources
-    training_images: f.Count
-    validation_images: f.Count
-    epochs: f.Count
-    patience: f.Count
-    batch_size: f.Count
-    learning_rate: f.Positive
-    rotation: Annotated[f.Number, Field(ge=0, le=180)]
-    zoom: Annotated[f.Number, Field(ge=1, le=10)]
-
-
-class Synthetic(Resampled, f.Learning):
-    """Fine-tuning with generated images: the network, its training, runs per arm, and the style reference."""
-
-    network: str
-    share: f.Inside
-    runs: f.Count
-    steps: f.Count
-    style_images: f.Count
-    lowest: f.Share
-
-
-class Report(Resampled):
-    """A classifier of one's own: a network of timm behind a blur, what it is called and set beside, the classifier of CE and rCE."""
-
-    model: str
-    plain: str
-    blur: f.Positive
-    name: f.FileName
-    batch_size: f.Count
-    reference: str
-
-    def __post_init__(self):
-        demand(self.name != self.plain, "report.name", self.name, f"another name than that of {self.plain!r}")
-
-
+Accuracy = named("Accuracy", Resampled, String="reference")
+Ranking = named("Ranking", Resampled)
+Axes = named("Axes", Resampled, NamesBy="members", String="reference", Positive="margin", rules=[ALL_AXES])
+Failure = named("Failure", Resampled)
+Bisection = named(
+    "Bisection",
+    Resampled,
+    Seeded,
+    Shifts="shifts",
+    Names="classes classifiers",
+    Count="seeds",
+    Halving="resolution scan_step",
+    Whole="scans",
+)
+Line = named("Line", Resampled, IdAccuracy="id_accuracy", Lists="families", Strings="sizes pretrained same_pool", rules=LINE)
+Calibration = named("Calibration", Resampled, Seeded, Some="scenes severities")
+Denoiser = named("Denoiser", Resampled, Seeded, Shifts="shifts", Count="seeds", Scales="scales", Counts="keep trials", rules=DENOISER)
+Oodcv = named(
+    "Oodcv",
+    Resampled,
+    Seeded,
+    Shifts="shifts",
+    Severities="scales",
+    Part="start_fraction",
+    WithName="unknown",
+    Count="seeds ladder_images severities training_images validation_images epochs patience batch_size",
+    Some="reference_images",
+    Sources="networks",
+    Positive="learning_rate",
+    Angle="rotation",
+    Zoom="zoom",
+)
+Synthetic = named("Synthetic", Resampled, Learning, String="network", Inside="share", Count="runs steps style_images", Share="lowest")
+Report = named(
+    "Report", Resampled, String="model plain reference", Positive="blur", FileName="name", Count="batch_size", rules=[OTHER_NAME]
+)
 ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Denoiser, Oodcv, Synthetic, Report)
 
 

@@ -91,24 +91,19 @@ class Base(f.Section):
     bootstrap: Resampling
 
 
-class World(f.Seeded):
-    """Renders of the catalog that stand for the classification data set: images per class of each split."""
-
-    train_images: f.Count
-    heldout_images: f.Count
-
-
-class Inversion(f.Seeded):
-    """Textual inversion of one token per class, and the size of its comparison with the text prompt."""
-
-    learning_rate: f.Positive
-    steps: f.Count
-    batch_size: f.Count
-    images_per_class: f.Count
-    validation_images: Annotated[int, Field(ge=3)]
-    sampling_steps: f.Steps
-    guidance: f.Guidance
-    judge: str
+# Renders of the catalog that stand for the classification data set; textual inversion of one token per class, and its comparison.
+World = f.section(__name__, "World", f.Seeded, Count="train_images heldout_images")
+Inversion = f.section(
+    __name__,
+    "Inversion",
+    f.Seeded,
+    Positive="learning_rate",
+    Count="steps batch_size images_per_class",
+    Three="validation_images",
+    Steps="sampling_steps",
+    Guidance="guidance",
+    String="judge",
+)
 
 
 class Pilot(f.Section):
@@ -189,20 +184,18 @@ class Evaluation(f.Section):
     preprocessing: Literal["model", "paper"]
 
 
-class Cluster(f.Section):
-    """How Parsl gets workers (`provider` and `launcher` are classes of parsl.providers and parsl.launchers), and how it treats them."""
-
-    provider: f.Text
-    options: dict[str, str | int | float | bool]
-    launcher: f.Text
-    workers: f.Count
-    card_each: bool
-    retries: f.Whole
-    idle: f.Positive
-    address: str
-    setup: str
-
-
+# How Parsl gets workers (`provider` and `launcher` are classes of parsl.providers and parsl.launchers), and how it treats them.
+Cluster = f.section(
+    __name__,
+    "Cluster",
+    Text="provider launcher",
+    Options="options",
+    Count="workers",
+    Switch="card_each",
+    Whole="retries",
+    Positive="idle",
+    String="address setup",
+)
 MAKING = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Cluster)
 
 

@@ -1,127 +1,54 @@
-"""Parameters of the base models' trainings (world.yaml): one section per section and notebook."""
+"""Parameters of the base models' trainings: one section per section of world.yaml, which explains their keys."""
 
-from typing import Annotated
+from functools import partial
 
-from pydantic import Field
+from cnslib.core.settings.fields import Learning, Measured, Seeded, section
 
-from cnslib.core.settings import fields as f
+named = partial(section, __name__)
 
-Shares = Annotated[list[f.Share], Field(min_length=1)]
-Amount = Annotated[f.Number, Field(ge=0, le=10)]
-
-
-class Measured(f.Section, kw_only=True):
-    """A model whose quality is measured on so many pictures."""
-
-    quality_images: f.Count
-
-
-class Autoencoder(f.Learning, Measured):
-    """Training of mini-SD's VAE."""
-
-    channels: f.Counts
-    latent_channels: f.Count
-    kl_weight: f.Positive
-    steps: f.Count
-
-
-class Diffusion(f.Learning):
-    """Training of mini-SD's text encoder and UNet."""
-
-    channels: f.Counts
-    width: f.Count
-    layers: f.Count
-    images: f.Count
-    severities: f.Interval
-    caption_dropout: f.Share
-    steps: f.Count
-    ranks: f.Count
-
-
-class Redrawing(f.Seeded):
-    """Scenes that mini-SD draws again, of which the judges of its pictures learn."""
-
-    per_caption: f.Some  # one scene of each style
-    strengths: Shares
-    nothing: Shares
-    severities: f.Interval
-    steps: f.Steps
-    guidance: f.Guidance
-
-
-class Contrastive(f.Seeded, Measured):
-    """Training of mini-CLIP."""
-
-    vision: str
-    width: f.Count
-    layers: f.Count
-    steps: f.Count
-    learning_rate: f.Positive
-    average: f.Decay
-    severities: f.Interval
-    omitted: f.Share
-    redrawn: f.Share
-
-
-class Selfsupervised(f.Learning, Measured):
-    """Training of mini-DINO."""
-
-    architecture: str
-    arguments: dict[str, object]
-    temperature: f.Positive
-    steps: f.Count
-    redrawn: f.Share
-
-
-class Oracle(f.Learning, Measured):
-    """Training of the oracle, and the prompts on which it judges mini-SD."""
-
-    architecture: str
-    arguments: dict[str, object]
-    steps: f.Count
-    redrawn: f.Share
-    prompt_seeds: f.Count
-    sampling_steps: f.Steps
-    guidance: f.Guidance
-
-
-class Fidelity(f.Seeded):
-    """Pictures that mini-SD is measured by, beside scenes of its training."""
-
-    per_caption: f.Some
-    scenes: f.Count
-    severities: f.Interval
-    steps: f.Steps
-    guidance: f.Guidance
-
-
-class Zoo(f.Learning, Measured):
-    """Training of the classifiers: steps, timm architecture and its arguments by name."""
-
-    classifiers: f.Members
-
-
-class Augmentation(f.Learning, Measured):
-    """DeiT's recipe: strong augmentation for the same networks."""
-
-    classifiers: f.Members
-    policy: str
-    erasing: f.Share
-    mixup: Amount
-    cutmix: Amount
-    mixed: f.Share
-    smoothing: f.Decay
-    weight_decay: Amount
-
-
-class Pretraining(f.Learning, Measured):
-    """One network with different pasts: objectives by name, classifiers with objective and adaptation, and the adaptations."""
-
-    network: dict[str, object]
-    objectives: f.Members
-    classifiers: f.Members
-    finetuned: dict[str, f.Positive]
-    probe: dict[str, f.Positive]
-
-
+Autoencoder = named("Autoencoder", Learning, Measured, Counts="channels", Count="latent_channels steps", Positive="kl_weight")
+Diffusion = named(
+    "Diffusion", Learning, Counts="channels", Count="width layers images steps ranks", Interval="severities", Share="caption_dropout"
+)
+Redrawing = named(
+    "Redrawing", Seeded, Some="per_caption", Shares="strengths nothing", Interval="severities", Steps="steps", Guidance="guidance"
+)
+Contrastive = named(
+    "Contrastive",
+    Seeded,
+    Measured,
+    String="vision",
+    Count="width layers steps",
+    Positive="learning_rate",
+    Decay="average",
+    Interval="severities",
+    Share="omitted redrawn",
+)
+Selfsupervised = named(
+    "Selfsupervised", Learning, Measured, String="architecture", Free="arguments", Positive="temperature", Count="steps", Share="redrawn"
+)
+Oracle = named(
+    "Oracle",
+    Learning,
+    Measured,
+    String="architecture",
+    Free="arguments",
+    Count="steps prompt_seeds",
+    Share="redrawn",
+    Steps="sampling_steps",
+    Guidance="guidance",
+)
+Fidelity = named("Fidelity", Seeded, Some="per_caption", Count="scenes", Interval="severities", Steps="steps", Guidance="guidance")
+Zoo = named("Zoo", Learning, Measured, Members="classifiers")
+Augmentation = named(
+    "Augmentation",
+    Learning,
+    Measured,
+    Members="classifiers",
+    String="policy",
+    Share="erasing mixed",
+    Amount="mixup cutmix weight_decay",
+    Decay="smoothing",
+)
+Pretraining = named("Pretraining", Learning, Measured, Free="network", Members="objectives classifiers", Rates="finetuned probe")
 RECIPES = (Autoencoder, Diffusion, Redrawing, Contrastive, Selfsupervised, Oracle, Fidelity, Zoo, Augmentation, Pretraining)
