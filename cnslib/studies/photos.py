@@ -1,8 +1,7 @@
 """The photo set: real ImageNet classifiers under the fourteen rendered shifts of photographed objects, severity known exactly.
 
-A trajectory is one cut-out under one shift; the column `scale` of its rows is the severity. Images are drawn when they are asked
-for and not stored; the answers are. Beside them stands what notebook 14 shows: contact sheets, accuracy without a shift, falls from
-step to step, and the paper's claims.
+A trajectory is one cut-out under one shift; the column `scale` of its rows is the severity. Images are drawn when they are needed and
+not stored; the predictions are. Beside them stands what notebook 14 shows: contact sheets, accuracy without a shift, the paper's claims.
 """
 
 from collections.abc import Iterable
@@ -28,30 +27,30 @@ from cnslib.world import cutouts
 from cnslib.world.cutouts import CutOut
 
 
-def answer(shifts: list[str], *, settings: Photos, device: str, folder: Path, photos: Path = paths.PHOTOS) -> dict[str, Path]:
-    """Makes the tables of answers that are missing or outdated, one per shift and one for the unshifted images.
+def predict_all(shifts: list[str], *, settings: Photos, device: str, folder: Path, photos: Path = paths.PHOTOS) -> dict[str, Path]:
+    """Makes the tables of predictions that are missing or outdated, one per shift and one for the unshifted images.
 
-    A unit depends on the cut-outs, the classifiers' weights, and the settings that draw and ask. Raises ValueError for
-    more cut-outs than there are and for classifiers that cannot answer, FileNotFoundError for what is missing.
+    A unit depends on the cut-outs, the classifiers' weights, and the settings that draw them. Raises ValueError for more cut-outs than
+    there are and for classifiers that do not fit, FileNotFoundError for what is missing.
     """
     chosen(photos, settings)
     models = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
-    asked = [settings.cutouts, settings.severities, settings.seed]
-    made_from = {one: recipes.PHOTOS.stamp(one, models, units.directory_digest(photos), asked) for one in (UNSHIFTED, *shifts)}
-    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", one) for shift, one in made_from.items()})
-    pieces = [(shift, settings, device, photos, shelf[shift]) for shift in shelf.waiting()]
-    workers.each(write, pieces, device=device, desc="photos")
+    drawn = [settings.cutouts, settings.severities, settings.seed]
+    made_from = {shift: recipes.PHOTOS.stamp(shift, models, units.directory_digest(photos), drawn) for shift in (UNSHIFTED, *shifts)}
+    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp) for shift, stamp in made_from.items()})
+    workers.each(write, [(shift, settings, device, photos, shelf[shift]) for shift in shelf.waiting()], device=device, desc="photos")
     return shelf.paths
 
 
 def write(shift: str, settings: Photos, device: str, photos: Path, unit: units.Unit) -> None:
-    """One unit: the answers of all classifiers under one shift."""
-    found = [classifiers.own_classifier(source, name=name, labels=labels(), device=device) for name, source in settings.classifiers.items()]
-    tables.write_unit(ask(found, chosen(photos, settings), [shift], settings=settings), unit, tables.predictions)
+    """One unit: the predictions of all classifiers under one shift."""
+    named = settings.classifiers.items()
+    found = [classifiers.own_classifier(source, name=name, labels=labels(), device=device) for name, source in named]
+    tables.write_unit(predict(found, chosen(photos, settings), [shift], settings=settings), unit, tables.predictions)
 
 
 def chosen(photos: Path, settings: Photos) -> list[CutOut]:
-    """The cut-outs that the settings ask for."""
+    """The cut-outs that the settings choose."""
     found = cutouts.read(photos, count=settings.cutouts)
     demand(len(found) == settings.cutouts, "photos.cutouts", settings.cutouts, f"at most {len(found)}, which is what {photos} holds")
     return found
@@ -62,20 +61,15 @@ def labels() -> list[str]:
     return list(imagenet.labels())
 
 
-def severities(shift: str, settings: Photos) -> list[float]:
-    """The severities at which a shift is asked: 0 for the unshifted images alone."""
-    return [0.0] if shift == UNSHIFTED else settings.severities[1:]
-
-
-def ask(found: list[Classifier], objects: list[CutOut], shifts: Iterable[str], *, settings: Photos) -> pd.DataFrame:
+def predict(found: list[Classifier], objects: list[CutOut], shifts: Iterable[str], *, settings: Photos) -> pd.DataFrame:
     """One row per classifier and image; the images of one cut-out under one shift are one batch, drawn once for all classifiers."""
     parts = []
     for shift in shifts:
-        values = severities(shift, settings)
-        keys = [(shift, own.label, own.seed, value) for own in objects for value in values]
+        severities = [0.0] if shift == UNSHIFTED else settings.severities[1:]
+        keys = [(shift, cutout.label, cutout.seed, value) for cutout in objects for value in severities]
         logits: dict[str, list] = {classifier.name: [] for classifier in found}
-        for own in tqdm(objects, desc=shift, disable=None, leave=False):
-            images = cutouts.shifted(own, shift, values, seed=settings.seed)
+        for cutout in tqdm(objects, desc=shift, disable=None, leave=False):
+            images = cutouts.shifted(cutout, shift, severities, seed=settings.seed)
             for classifier in found:
                 logits[classifier.name].append(classifier.logits(images))
         table = pd.DataFrame(keys, columns=tables.KEY)
@@ -88,12 +82,12 @@ SHRUNK = 2  # contact sheets show half of the pixels
 
 def samples(objects: list[CutOut], *, columns: int, seed: int) -> tuple[UInt8[np.ndarray, "rows columns side side 3"], pd.DataFrame]:
     """All unshifted images row by row, the last row filled up with white, and which object stands where."""
-    images = np.concatenate([shrunk(cutouts.shifted(own, UNSHIFTED, [0.0], seed=seed)) for own in objects])
+    images = np.concatenate([shrunk(cutouts.shifted(cutout, UNSHIFTED, [0.0], seed=seed)) for cutout in objects])
     columns = min(columns, len(objects))
     rows = -(-len(objects) // columns)
     white = np.full((rows * columns - len(objects), *images.shape[1:]), 255, np.uint8)
     sheet = np.concatenate([images, white]).reshape(rows, columns, *images.shape[1:])
-    places = [(place // columns + 1, place % columns + 1, own.label, own.seed) for place, own in enumerate(objects)]
+    places = [(place // columns + 1, place % columns + 1, cutout.label, cutout.seed) for place, cutout in enumerate(objects)]
     return sheet, pd.DataFrame(places, columns=["row", "column", "class", "seed"])
 
 
@@ -106,10 +100,10 @@ def strips(
     for number, shift in enumerate(shifts):
         start = number * len(objects) // len(shifts)
         turned = [*objects[start:], *objects[:start]]
-        own = next((one for one in turned if points.loc[(shift, one.label, one.seed), "failure_point"] != 0), turned[0])
-        sheet.append(shrunk(cutouts.shifted(own, shift, settings.severities, seed=settings.seed)))
-        found = points.loc[(shift, own.label, own.seed)]
-        rows.append([shift, own.label, own.seed, model, found["failure_point"], found["failed"]])
+        shown = next((one for one in turned if points.loc[(shift, one.label, one.seed), "failure_point"] != 0), turned[0])
+        sheet.append(shrunk(cutouts.shifted(shown, shift, settings.severities, seed=settings.seed)))
+        found = points.loc[(shift, shown.label, shown.seed)]
+        rows.append([shift, shown.label, shown.seed, model, found["failure_point"], found["failed"]])
     return np.stack(sheet), pd.DataFrame(rows, columns=["shift", "class", "seed", "model", "failure_point", "failed"])
 
 
@@ -134,6 +128,15 @@ def clean(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
+def by_severity(errors: Shares) -> pd.DataFrame:
+    """The mean accuracy over the models and shifts along the severity (column scale).
+
+    n counts trajectories, without a shift objects: an unshifted image is the same one under all shifts.
+    """
+    mean = accuracy.mean_accuracy(errors).query("shift == @accuracy.ALL").drop(columns=["shift", "model"])
+    return mean.assign(n=mean["n"].mask(mean["scale"] == 0, errors.n[:-1].max()))
+
+
 def steps(errors: Shares) -> pd.DataFrame:
     """Change of the mean accuracy over models and shifts from each severity to the next, paired; `scale` is where the step ends."""
     change = -np.diff(errors.samples[:, -1].mean(1), axis=-1)
@@ -145,45 +148,30 @@ def against_paper(errors: Shares) -> pd.DataFrame:
 
     Levels and drops on other pictures have no direction, and a count of shifts cannot fall below zero: neither gets a verdict.
     """
-    mean = by_severity(errors).set_index("scale")
-    table = published.by_scale("cns_table5")
+    table, drop = published.by_scale("cns_table5"), accuracy.falls(errors.samples)[:, -1]
+    start, n, confidence = by_severity(errors).iloc[0].drop("scale").to_dict(), errors.n[-1], errors.confidence
+    found = {
+        "mean accuracy without a shift": start,
+        "mean accuracy drop at the end": bootstrap.record(drop[..., -1].mean(1), n, confidence),
+    }
+    rows = [{"quantity": name, **renamed(row), "source": "Table 5"} for name, row in found.items()]
     loss = -(table[2.5] - table[0.0]).mean()
-    last = errors.bins[-1]
-    rows = [
-        {"quantity": "mean accuracy without a shift", **record(mean.loc[0.0]), "source": "Table 5"},
-        {"quantity": "mean accuracy drop at the end", **record(total_drop(errors).loc[last]), "source": "Table 5"},
-        size_claim(errors),
-    ]
-    judged = verdicts.beside(pd.DataFrame(rows), [table[0.0].mean(), loss, "below 0"], null=[None, None, 0.0])
+    judged = verdicts.beside(pd.DataFrame([*rows, size_claim(errors)]), [table[0.0].mean(), loss, "below 0"], null=[None, None, 0.0])
     counted = verdicts.beside(pd.DataFrame([order_claim(errors)]), "above 0", within=(0.0, len(errors.groups) - 1.0))
     return pd.concat([judged, counted], ignore_index=True)
 
 
-def by_severity(errors: Shares) -> pd.DataFrame:
-    """The mean accuracy over the models and shifts along the severity (column scale).
-
-    n counts trajectories, without a shift objects: an unshifted image is the same one under all shifts.
-    """
-    mean = accuracy.mean_accuracy(errors).query("shift == @accuracy.ALL").drop(columns=["shift", "model"])
-    return mean.assign(n=mean["n"].mask(mean["scale"] == 0, errors.n[:-1].max()))
-
-
-def total_drop(errors: Shares) -> pd.DataFrame:
-    """Mean accuracy drop over models and shifts along the severity."""
-    drop = (errors.samples - errors.samples[..., :1])[:, -1].mean(1)
-    return pd.DataFrame(bootstrap.estimates(drop, errors.n[-1], errors.confidence), index=errors.bins)
-
-
 def size_claim(errors: Shares) -> dict:
     """Accuracy drop of the last model minus that of the first, paired, averaged over all severities above 0 and over all shifts."""
-    drop = (errors.samples - errors.samples[..., :1])[:, -1, :, 1:].mean(-1)
-    values = drop[:, -1] - drop[:, 0]
-    low, high = bootstrap.percentiles(values[1:], errors.confidence)
-    return {
-        "quantity": f"mean drop of {errors.models[-1]} minus that of {errors.models[0]}",
-        **{"n": int(errors.n[-1]), "ours": float(values[0]), "low": float(low), "high": float(high)},
-        "source": "section 5.3, size",
-    }
+    drop = accuracy.falls(errors.samples)[:, -1, :, 1:].mean(-1)
+    found = bootstrap.record(drop[:, -1] - drop[:, 0], errors.n[-1], errors.confidence)
+    quantity = f"mean drop of {errors.models[-1]} minus that of {errors.models[0]}"
+    return {"quantity": quantity, **renamed(found), "source": "section 5.3, size"}
+
+
+def renamed(record: dict) -> dict:
+    """A record whose estimate is called ours."""
+    return {"ours" if name == "estimate" else name: value for name, value in record.items()}
 
 
 def order_claim(errors: Shares) -> dict:
@@ -198,20 +186,4 @@ def order_claim(errors: Shares) -> dict:
     changed = (side[:, :-1] * side[:, -1:] < 0).any(-1).sum(-1).astype(float)
     shifts = len(errors.groups) - 1
     found = bootstrap.joined(changed, errors.n[-1], errors.confidence, within=(0.0, float(shifts)))
-    size = {"n": found["n"], "ours": found["estimate"], "low": found["low"], "high": found["high"]}
-    return {"quantity": f"shifts of {shifts} with another order", **size, "source": "section 5.3, shifts"}
-
-
-def record(row: pd.Series) -> dict:
-    """n, estimate and interval of one row, the estimate as ours."""
-    return {"n": int(row["n"]), "ours": float(row["estimate"]), "low": float(row["low"]), "high": float(row["high"])}
-
-
-def numbered(sheet: UInt8[np.ndarray, "rows columns side side 3"]) -> dict[str, list[str]]:
-    """Numbers from 1 as the names of the rows and columns of a contact sheet."""
-    return {name: [str(place) for place in range(1, count + 1)] for name, count in zip(("rows", "columns"), sheet.shape, strict=False)}
-
-
-def by_scenario(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of single shifts, with the shift in the column `scenario`."""
-    return table[table["shift"] != accuracy.ALL].rename(columns={"shift": "scenario"})
+    return {"quantity": f"shifts of {shifts} with another order", **renamed(found), "source": "section 5.3, shifts"}

@@ -1,15 +1,15 @@
 """A classifier of one's own on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank among the others.
 
-In a notebook `report.report(model, name="mine", transform=...)`; on the command line `cns report SOURCE`. It is asked about the
-benchmark of this compendium, its generated images and the photo set, unless told otherwise: `--data` takes any folder or zip in the
-layout of the published one.
+In a notebook `report.report(model, name="mine", transform=...)`; on the command line `cns report SOURCE`. It predicts
+the images of this compendium, generated ones or photographs, unless told otherwise: `--data` takes any folder or zip in the layout of the
+published benchmark.
 """
 
 import argparse
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -23,23 +23,24 @@ from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings import read
 from cnslib.core.settings.analyses import Accuracy
-from cnslib.core.tables import kept_schema
 from cnslib.data import answers, archives, artifacts, imagenet, official
 from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
-from cnslib.plots.captions.words import enough, interval
 from cnslib.stats import accuracy, bootstrap, failure, ranking
-from cnslib.stats.accuracy import ALL, MEAN, NEVER, Outcomes
-from cnslib.studies import asking, photos
+from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES, MEAN, NEVER, Outcomes
+from cnslib.studies import photos, prediction_cache
 
 RESULTS = "results.zip"
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a classifier is asked and compared with: image tables with their keys, kept trajectories, and the others' answers."""
+    """Images, kept trajectories, and the others' predictions.
+
+    Images are tables with their keys; a benchmark whose images are drawn when they are needed has none, and `draw` predicts them.
+    """
 
     shards: dict[Path, list[tuple]]
     kept: pd.DataFrame
@@ -47,29 +48,21 @@ class Benchmark:
     labels: list[str]
     batch_size: int
     settings: Accuracy
-    folder: Path | None = field(default=None, kw_only=True)  # where answers are kept, if they are
+    folder: Path | None = None  # where predictions are cached, if they are
+    draw: Callable[[Classifier], pd.DataFrame] | None = None
 
     @property
     def models(self) -> list[str]:
-        """The classifiers that have answered already."""
+        """The other classifiers."""
         return sorted(self.answers["model"].unique())
 
-    def ask(self, classifier: Classifier) -> pd.DataFrame:
+    def predict(self, classifier: Classifier) -> pd.DataFrame:
         """The predictions of one classifier for every image."""
+        if self.draw:
+            return self.draw(classifier)
         if self.folder:
-            return asking.predict(classifier, self.shards, batch_size=self.batch_size, folder=self.folder)
+            return prediction_cache.predict(classifier, self.shards, batch_size=self.batch_size, folder=self.folder)
         return evaluation.predict(classifier, self.shards, batch_size=self.batch_size)
-
-
-@dataclass(frozen=True)
-class Drawn(Benchmark):
-    """A benchmark whose images are drawn when a classifier is asked."""
-
-    draw_and_ask: Callable[[Classifier], pd.DataFrame]
-
-    def ask(self, classifier: Classifier) -> pd.DataFrame:
-        """The predictions of one classifier for every image."""
-        return self.draw_and_ask(classifier)
 
 
 def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: str = "images") -> Benchmark:
@@ -77,43 +70,38 @@ def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: 
 
     FileNotFoundError names what has not been made or restored, ValueError data that is neither.
     """
-    demand(data in MAKERS, "data", data, ", ".join(MAKERS))
-    return MAKERS[data](read.load(paths.resolve(params), paths.resolve(overlay) if overlay else None))
-
-
-def generated(sections: dict) -> Benchmark:
-    """The generated images of every kept trajectory."""
+    demand(data in DATA, "data", data, ", ".join(DATA))
+    sections = read.load(paths.resolve(params), paths.resolve(overlay) if overlay else None)
+    if data == "photos":
+        return photo_set(sections)
     run = read.Run("report", sections, ())
     return of_images(run, batch_size=run.evaluation.batch_size, settings=run.accuracy)
 
 
 def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Path | None = None) -> Benchmark:
-    """The generated images of a run, its kept trajectories, and the others' answers. Errors as `benchmark`.
-
-    With a `folder` the answers of the classifier that is asked are kept there, and it is asked anew only if it has become another one.
-    """
+    """The generated images of a run, its kept trajectories, and the others' predictions; those of a new classifier go to `folder`."""
     base = run.base
     shards = evaluation.grid(run.layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
     evaluation.shard_digests(shards)
-    kept, answered = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
-    return Benchmark(shards, kept, answered, encoders.read_labels(base.labels), batch_size, settings, folder=folder)
+    kept, others = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
+    return Benchmark(shards, kept, others, encoders.read_labels(base.labels), batch_size, settings, folder=folder)
 
 
-def photo_set(sections: dict) -> Drawn:
+def photo_set(sections: dict) -> Benchmark:
     """The photo set for classifiers with ImageNet's 1,000 outputs; every trajectory counts, and `scale` is the severity."""
     base, settings = sections["base"], sections["photos"]
-    folder = paths.Layout(base.out).artifacts("photos")
-    objects, asked = photos.chosen(paths.PHOTOS, settings), (UNSHIFTED, *base.shifts)
-    others = tables.read_answers([folder / f"{identifier(shift)}.parquet" for shift in asked]).astype(dict.fromkeys(tables.TEXTS, str))
-    rows = [(shift, own.label, own.seed) for shift in base.shifts for own in objects]
-    return Drawn(
-        {},
-        pd.DataFrame(rows, columns=tables.TRAJECTORY),
-        others,
-        photos.labels(),
-        1,
-        Accuracy(settings.bootstrap, settings.reference),
-        lambda classifier: photos.ask([classifier], objects, asked, settings=settings),
+    folder, shifts = paths.Layout(base.out).artifacts("photos"), (UNSHIFTED, *base.shifts)
+    objects = photos.chosen(paths.PHOTOS, settings)
+    others = tables.read_answers([folder / f"{identifier(shift)}.parquet" for shift in shifts]).astype(dict.fromkeys(tables.TEXTS, str))
+    rows = [(shift, cutout.label, cutout.seed) for shift in base.shifts for cutout in objects]
+    return Benchmark(
+        shards={},
+        kept=pd.DataFrame(rows, columns=tables.TRAJECTORY),
+        answers=others,
+        labels=list(imagenet.labels()),
+        batch_size=1,
+        settings=Accuracy(settings.bootstrap, settings.reference),
+        draw=lambda classifier: photos.predict([classifier], objects, shifts, settings=settings),
     )
 
 
@@ -130,11 +118,15 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
     place = paths.resolve("build/data") / data.resolve().stem
     kept = place / "kept.parquet"
     found = official.import_benchmark(data, labels=labels, classes=labels, folder=place / "images", kept=kept, repeated="any")
-    trajectories = tables.read(kept, kept_schema)
+    trajectories = tables.read(kept, tables.kept_schema)
     shards = {path: tables.load(path, columns=tables.KEY).to_pandas() for path in found.values()}
     keys = {path: list(rows[tables.KEY].itertuples(index=False, name=None)) for path, rows in shards.items()}
     results = results or (data.parent / RESULTS if (data.parent / RESULTS).exists() else None)
-    others = given(results, trajectories, labels, place / "answers") if results else pd.DataFrame(columns=["model", *tables.KEY, "top1"])
+    others = pd.DataFrame(columns=["model", *tables.KEY, "top1"])
+    if results:
+        files = answers.import_answers(results, labels=labels, classes=labels, folder=place / "answers")
+        others = tables.read_answers(files.values()).astype(dict.fromkeys(tables.TEXTS, str))
+        others = tables.select(others, trajectories, tables.TRAJECTORY, f"answers of {results} to the images")
     return Benchmark(keys, trajectories, others, labels, sections["evaluation"].batch_size, sections["accuracy"])
 
 
@@ -150,15 +142,7 @@ def labels_of(archive: archives.Archive, own: list[str]) -> list[str]:
     return list(imagenet.labels())
 
 
-def given(results: Path, trajectories: pd.DataFrame, labels: list[str], folder: Path) -> pd.DataFrame:
-    """The answers of others to the images of these trajectories."""
-    found = answers.import_answers(results, labels=labels, classes=labels, folder=folder)
-    others = tables.read_answers(found.values()).astype(dict.fromkeys(tables.TEXTS, str))
-    return tables.select(others, trajectories, tables.TRAJECTORY, f"answers of {results} to the images")
-
-
-MAKERS: dict[str, Callable[[dict], Benchmark]] = {"images": generated, "photos": photo_set}
-
+DATA = ("images", "photos")
 COLUMNS = ["n", "estimate", "low", "high"]
 NOTE = (
     "n counts trajectories, one object seen at all scales; place 1 is best, and equal values share a place. CE and rCE are errors and "
@@ -232,7 +216,7 @@ def report(
     labels = labels or on.labels
     evaluation.require_labels(sorted(on.kept["class"].unique()), labels)
     classifier = classifiers.own_classifier(model, name=name, labels=labels, transform=transform, device=device)
-    return compare(on.ask(classifier), on)
+    return compare(on.predict(classifier), on)
 
 
 def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
@@ -296,40 +280,37 @@ def placed(table: pd.DataFrame, name: str, *, better: int) -> dict:
 
 def words(found: dict[str, pd.DataFrame], name: str, confidence: float) -> list[str]:
     """What the tables say, in three sentences."""
-    accuracy, drops = (found[kind][found[kind]["model"] == name] for kind in ("accuracy", "drop"))
-    pooled = accuracy[accuracy["shift"] == ALL].set_index("scale")
+    accuracies, drops = (found[kind][found[kind]["model"] == name] for kind in ("accuracy", "drop"))
+    pooled = accuracies[accuracies["shift"] == ALL].set_index("scale")
     first, last = pooled.index[0], pooled.index[-1]
     right = [known_within(row, ".0%") for row in (pooled.loc[first], pooled.loc[last])]
-    single = enough(drops[drops["scale"] == last]).set_index("shift")["estimate"]
+    single = drops[(drops["scale"] == last) & (drops["shift"] != ALL)].set_index("shift")
+    enough = single["n"] >= LEAST_TRAJECTORIES
+    single = (single[enough] if enough.any() else single)["estimate"]
     hardest, mildest = single.idxmax(), single.idxmin()
-    lost = f"*{hardest}* costs it most, {single[hardest]:.2f}, and *{mildest}* least, {single[mildest]:.2f}."
-    if len(single) == 1:
-        lost = f"*{hardest}* costs it {single[hardest]:.2f}."
-    known = f"{name} names {right[0]} of the images without a shift, and {right[1]} at scale {last:g}. {lost}"
-    return [known, "", compared(found, name, last, alpha=1 - confidence)] if "pairs" in found else [known]
+    least = f" most, {single[hardest]:.2f}, and *{mildest}* least, {single[mildest]:.2f}" if len(single) > 1 else f" {single[hardest]:.2f}"
+    known = f"{name} classifies {right[0]} of the images correctly without a shift, and {right[1]} at scale {last:g}."
+    text = [f"{known} *{hardest}* costs it{least}."]
+    return [*text, "", ranked(found, name, last, alpha=1 - confidence)] if "pairs" in found else text
 
 
-def compared(found: dict[str, pd.DataFrame], name: str, last: float, *, alpha: float) -> str:
-    """Its rank at the last scale, and whom it beats there with certainty."""
+def ranked(found: dict[str, pd.DataFrame], name: str, last: float, *, alpha: float) -> str:
+    """Its rank at the last scale, and than whom it is significantly more or less accurate there."""
     ranks, pairs = (found[kind][found[kind]["scale"] == last] for kind in ("rank", "pairs"))
-    own = ranks[(ranks["shift"] == ALL) & (ranks["model"] == name)].iloc[0]
-    better, worse = ((pairs["p_holm"] < alpha) & (pairs["estimate"] * sign > 0) for sign in (1, -1))
-    rest = len(pairs) - better.sum() - worse.sum()
-    rank = f"At scale {last:g} its rank is {known_within(own, 'g')} of {len(pairs) + 1}"
+    rank = known_within(ranks[(ranks["shift"] == ALL) & (ranks["model"] == name)].iloc[0], "g")
+    more, less = (pairs[(pairs["p_holm"] < alpha) & (pairs["estimate"] * sign > 0)]["second"].tolist() for sign in (1, -1))
+    names = [f" ({', '.join(side)})" if 0 < len(side) <= 6 else "" for side in (more, less)]
     return (
-        f"{rank}: {name} is more accurate than {better.sum()} of {len(pairs)} classifiers{listed(pairs[better])}, less than "
-        f"{worse.sum()}{listed(pairs[worse])}, undecided against {rest} (paired differences, Holm, {alpha:.0%})."
+        f"At scale {last:g} its rank is {rank} of {len(pairs) + 1}: {name} is more accurate than {len(more)} of {len(pairs)} "
+        f"classifiers{names[0]}, less than {len(less)}{names[1]}, undecided against {len(pairs) - len(more) - len(less)} "
+        f"(paired differences, Holm, {alpha:.0%})."
     )
 
 
-def known_within(record: pd.Series, form: str) -> str:
+def known_within(row: pd.Series, form: str) -> str:
     """An estimate with its interval, or with the word that it has none, as with too few seeds."""
-    return f"{record['estimate']:{form}} (no interval)" if np.isnan(record["low"]) else interval(record, form)
-
-
-def listed(pairs: pd.DataFrame) -> str:
-    """The names of some others in brackets, where they are few."""
-    return f" ({', '.join(pairs['second'])})" if 0 < len(pairs) <= 6 else ""
+    within = "no interval" if np.isnan(row["low"]) else f"{row['low']:{form}} to {row['high']:{form}}"
+    return f"{row['estimate']:{form}} ({within})"
 
 
 def line(row) -> str:
@@ -355,14 +336,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--folder", help="where the report goes (default build/report/<name>)")
     options = parser.parse_args(arguments)
     folder = Path(options.folder or paths.resolve(f"build/report/{identifier(options.name)}"))
+    where = {"params": options.params, "overlay": options.overlay}
     try:
         labels = encoders.read_labels(options.labels) if options.labels else None
-        where = {"params": options.params, "overlay": options.overlay}
-        own = options.data in MAKERS
-        on = benchmark(data=options.data, **where) if own else exported(Path(options.data), results=options.results, **where)
+        if options.data in DATA:
+            on = benchmark(data=options.data, **where)
+        else:
+            on = exported(Path(options.data), results=options.results, **where)
         found = report(options.source, name=options.name, labels=labels, on=on, device=options.device)
-        print(found.text())
-        print(f"written to {found.save(folder)}")
+        print(f"{found.text()}\nwritten to {found.save(folder)}")
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -2,12 +2,10 @@
 
 import dataclasses
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
 from golden_units import difference
-from tiny_settings import changed
 from torch import nn
 from torchvision.transforms import v2
 
@@ -16,7 +14,6 @@ from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Photos
-from cnslib.models import classifiers
 from cnslib.stats import accuracy
 from cnslib.studies import photos, report
 
@@ -54,14 +51,14 @@ def made(tmp_path_factory):
     """The answers of the smallest classifier, unit by unit, in the folder of a run."""
     out = tmp_path_factory.mktemp("run")
     folder = paths.Layout(str(out)).artifacts("photos")
-    photos.answer([], settings=SETTINGS, device="cpu", folder=folder)
+    photos.predict_all([], settings=SETTINGS, device="cpu", folder=folder)
     first = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}
-    files = photos.answer(["heavy snow"], settings=SETTINGS, device="cpu", folder=folder)
+    files = photos.predict_all(["heavy snow"], settings=SETTINGS, device="cpu", folder=folder)
     return out, first, files
 
 
 def test_answers_are_complete(made):
-    _, _, files = made
+    _, first, files = made
     found = pd.concat([tables.read(path, tables.predictions) for path in files.values()])
     objects = photos.chosen(paths.PHOTOS, SETTINGS)
     keys = [(UNSHIFTED, own.label, own.seed, 0.0) for own in objects]
@@ -69,20 +66,8 @@ def test_answers_are_complete(made):
     assert len(found) == len(keys) * found["model"].nunique()
     for _, own in found.groupby("model"):
         assert set(own[tables.KEY].itertuples(index=False, name=None)) == set(keys)
-
-
-def test_a_new_shift_leaves_the_answers_to_the_others_alone(made):
-    _, first, files = made
-    assert set(first) == {"unshifted.parquet"}
+    assert set(first) == {"unshifted.parquet"}  # which a new shift leaves alone
     assert files[UNSHIFTED].stat().st_mtime_ns == first["unshifted.parquet"]
-
-
-def test_a_unit_is_asked_anew_where_its_settings_changed(made, tmp_path):
-    _, _, files = made
-    other = dataclasses.replace(SETTINGS, seed=2)
-    again = photos.answer([], settings=other, device="cpu", folder=tmp_path)
-    old, new = (tables.read(table[UNSHIFTED], tables.predictions) for table in (files, again))
-    assert not old["margin"].equals(new["margin"])
 
 
 def test_the_report_counts_a_stubborn_model_by_hand(made):
@@ -95,14 +80,6 @@ def test_the_report_counts_a_stubborn_model_by_hand(made):
     assert len(found.predictions) == 3 * (1 + 2) and found.summary.set_index("quantity").loc["accuracy at scale 0", "of"] == 2
 
 
-def test_a_classifier_by_name_answers_as_the_stage_did(made):
-    on = report.photo_set(sections(made[0]))
-    classifier = classifiers.own_classifier("lite:0", name="again", labels=photos.labels())
-    keys = [*tables.KEY, "top1"]
-    asked, stored = (part[keys].astype(str).sort_values(keys, ignore_index=True) for part in (on.ask(classifier), on.answers))
-    pd.testing.assert_frame_equal(asked, stored, check_dtype=False)
-
-
 def test_errors_name_what_is_accepted(made, tmp_path):
     with pytest.raises(ValueError, match=r"data: 'paintings'.*images, photos"):
         report.benchmark(data="paintings")
@@ -112,20 +89,6 @@ def test_errors_name_what_is_accepted(made, tmp_path):
         photos.chosen(paths.PHOTOS, dataclasses.replace(SETTINGS, cutouts=9999))
     with pytest.raises(ValueError, match=r"outputs of shape \(1, 1000\)"):
         report.report(Stubborn(0), labels=[*photos.labels(), "one more"], transform=TRANSFORM, on=report.photo_set(sections(made[0])))
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"reference": "resnet"}, "photos.reference"),
-        ({"severities": [0.5, 1.0]}, "photos.severities"),
-        ({"severities": [0.0, 1.5]}, "photos.severities"),
-        ({"cutouts": 1}, "photos.cutouts"),
-    ],
-)
-def test_settings_that_make_no_sense_are_named(changes, said):
-    with pytest.raises(ValueError, match=said):
-        changed(SETTINGS, **changes)
 
 
 def errors(wrong: dict[str, list[bool]]) -> accuracy.Shares:
@@ -146,11 +109,6 @@ def test_steps_of_the_mean_curve_are_what_one_counts():
     assert steps[["scale", "estimate"]].to_numpy().tolist() == [[0.5, -0.5], [1.0, -0.5]]
 
 
-def test_claims_of_the_paper_are_judged_by_the_interval():
-    table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]})).set_index("quantity")
-    assert table.loc["mean drop of b minus that of a", ["ours", "verdict"]].tolist() == [-1.0, "same direction"]
-
-
 def test_models_that_are_level_under_a_shift_are_in_no_other_order():
     """Level under one shift, apart under the other: whatever their names are, the order is the same; crossing ones have another."""
     level = errors({"a": [False, True, True], "b": [False, False, True]})
@@ -164,6 +122,7 @@ def test_models_that_are_level_under_a_shift_are_in_no_other_order():
 
 def test_levels_of_other_pictures_and_a_count_that_cannot_fall_below_zero_get_no_verdict():
     table = photos.against_paper(errors({"a": [False, True, True], "b": [False, False, False]})).set_index("quantity")
+    assert table.loc["mean drop of b minus that of a", ["ours", "verdict"]].tolist() == [-1.0, "same direction"]
     assert table.loc["mean accuracy without a shift", ["n", "ours", "verdict"]].tolist() == [4, 1.0, "not measured"]
     assert table.loc["mean accuracy drop at the end", ["n", "ours", "verdict"]].tolist() == [8, 0.5, "not measured"]
     shifts = table.loc["shifts of 2 with another order"]
@@ -185,9 +144,3 @@ def test_top_five_counts_the_truth_at_any_place():
 def test_the_tiny_unit_is_the_golden_one(made):
     _, _, files = made
     assert not difference(recipes.PHOTOS, tables.read(files["heavy snow"], tables.predictions), within=1e-2, skip=("top5",))
-
-
-def test_names_of_a_sheet_count_from_one_and_single_shifts_are_scenarios():
-    assert photos.numbered(np.zeros((2, 3, 4, 4, 3))) == {"rows": ["1", "2"], "columns": ["1", "2", "3"]}
-    table = photos.by_scenario(pd.DataFrame({"shift": ["fog", accuracy.ALL], "estimate": [0.1, 0.2]}))
-    assert table.to_dict("list") == {"scenario": ["fog"], "estimate": [0.1]}

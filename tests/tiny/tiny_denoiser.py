@@ -12,8 +12,8 @@ from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.analyses import Denoiser
 from cnslib.core.settings.method import Bootstrap
-from cnslib.studies.denoiser import diffusion_classifier
-from cnslib.studies.denoiser.diffusion_classifier import Judge
+from cnslib.studies import denoiser
+from cnslib.studies.denoiser import Judge
 
 CLASSES = ["bag", "coat", "sandal"]
 COLOURS = [40, 130, 210]
@@ -52,13 +52,13 @@ def of_one_picture(parts, noisy, timestep, conditions):
     epsilon = (noisy - signal.sqrt() * conditions) / (1 - signal).sqrt()
     velocity = signal.sqrt() * epsilon - (1 - signal).sqrt() * conditions
     output = epsilon if parts.scheduler.config.prediction_type == "epsilon" else velocity
-    return diffusion_classifier.as_epsilon(parts, output, noisy, timestep)
+    return denoiser.as_epsilon(parts, output, noisy, timestep)
 
 
 def exact(prediction_type: str = "epsilon") -> Judge:
     """A judge that knows the one picture of every class."""
     parts = SimpleNamespace(vae=Pixels(), scheduler=DDIMScheduler(prediction_type=prediction_type))
-    known = torch.cat([diffusion_classifier.latent(parts, picture(colour)) for colour in COLOURS])
+    known = torch.cat([denoiser.latent(parts, picture(colour)) for colour in COLOURS])
     return Judge(parts, of_one_picture, CLASSES, known, "toy")
 
 

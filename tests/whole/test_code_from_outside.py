@@ -110,7 +110,7 @@ def test_a_text_tower_in_another_directory_is_looked_through(tmp_path, vit, mark
 
 def test_a_directory_is_no_name_of_open_clip(clip, marker, monkeypatch):
     monkeypatch.chdir(clip.parent)
-    with pytest.raises(ValueError, match=r"clip: 'open_clip:local-dir:clip/any' names a place, 'local-dir:clip'"):
+    with pytest.raises(ValueError, match=r"clip, model in open_clip:local-dir:clip/any: 'local-dir:clip' is not accepted"):
         encoders.Clip("open_clip:local-dir:clip/any")
     assert not marker.exists()
 

@@ -33,7 +33,7 @@ def chosen(photographs: Path, settings: Corruptions, asked: Photos) -> list[CutO
 def answer(*, settings: Corruptions, asked: Photos, device: str, folder: Path, photographs: Path = paths.PHOTOS) -> dict[str, Path]:
     """Makes the tables of answers that are missing or outdated, one per corruption and one for the pictures as they are.
 
-    A unit depends on the cut-outs, the classifiers' weights and the parameters. Errors as `photos.answer`.
+    A unit depends on the cut-outs, the classifiers' weights and the parameters. Errors as `photos.predict_all`.
     """
     objects = [(own.label, own.seed) for own in chosen(photographs, settings, asked)]
     models = {name: [source, classifiers.digest(source)] for name, source in asked.classifiers.items()}

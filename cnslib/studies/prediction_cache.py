@@ -1,6 +1,6 @@
-"""The answers of a classifier that comes without files, such as a module built in a notebook, kept as a unit.
+"""Predictions of a classifier without files, such as a module built in a notebook, cached by what it predicts for a few pictures.
 
-Nothing on disk tells such a classifier from another one of the same name. It is known by what it answers to a few pictures.
+Nothing on disk tells such a classifier from another one of the same name.
 """
 
 from pathlib import Path
@@ -19,24 +19,16 @@ DIGITS = 3  # of a logit, after the point: what processors agree on
 
 
 def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int, folder: Path) -> pd.DataFrame:
-    """The predictions of a classifier for every image of the tables, made where they are missing, outdated or another classifier's.
-
-    `folder` receives one table, under the classifier's name.
-    """
-    known = [classifier.name, classifier.labels, classifier.preprocessing, signature(classifier, shards, batch_size=batch_size)]
+    """The predictions of a classifier for every image of the tables, made where they are missing, outdated or another classifier's."""
+    pictures = [picture for path in shards for picture in sample(path)]
+    batches = [pictures[start : start + batch_size] for start in range(0, len(pictures), batch_size)]
+    logits = [evaluation.batch_logits(classifier, batch, size=batch_size).double().numpy().round(DIGITS).tolist() for batch in batches]
+    known = [classifier.name, classifier.labels, classifier.preprocessing, [row for part in logits for row in part]]
     made_from = recipes.OWN_ANSWERS.stamp(known, evaluation.shard_digests(shards), batch_size)
     shelf = units.Shelf(folder, {classifier.name: (f"{identifier(classifier.name)}.parquet", made_from)})
     for name in shelf.waiting():
         tables.write_unit(evaluation.predict(classifier, shards, batch_size=batch_size), shelf[name], tables.predictions)
     return tables.read_units(shelf, tables.predictions)
-
-
-def signature(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int) -> list[list[float]]:
-    """The classifier's rounded logits of a sample of the pictures."""
-    found = [picture for path in shards for picture in sample(path)]
-    starts = range(0, len(found), batch_size)
-    logits = [evaluation.batch_logits(classifier, found[start : start + batch_size], size=batch_size) for start in starts]
-    return [row for part in logits for row in part.double().numpy().round(DIGITS).tolist()]
 
 
 def sample(path: Path) -> list[UInt8[np.ndarray, "height width 3"]]:

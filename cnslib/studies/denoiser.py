@@ -1,0 +1,324 @@
+"""Diffusion classifier (CNS-Bench section 5.3; Li et al. 2023): the class under which a denoiser best predicts the noise that was added.
+
+`denoiser` is the compendium's word for it, in parameters, stage, notebook and artifacts: a generative model used as a classifier.
+
+Classes are eliminated in stages (the adaptive evaluation of Li et al.): all start, each stage compares those that are left on more
+timesteps, and the best of them go on; the last one is the prediction.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from cnslib.core import recipes, seeds, tables, units, workers
+from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.settings.analyses import Denoiser
+from cnslib.core.settings.method import Bootstrap
+from cnslib.models import text_to_image
+from cnslib.stats import accuracy, axes, bootstrap, verdicts
+from cnslib.stats.accuracy import Shares
+
+LOSSES = ("l1", "l2")
+PROMPT = "a picture of a {name}"  # the words that the base model was trained on: no token that was fitted to the catalog
+Errors = Float[np.ndarray, "timesteps classes"]
+Latents = Float[Tensor, "batch channels height width"]
+errors_schema = tables.schema(
+    [*tables.KEY, "candidate", "timestep"],
+    {
+        **tables.IDENTITY,
+        "candidate": pa.Column(str),
+        "timestep": pa.Column("int64", pa.Check.ge(0)),
+        **{loss: pa.Column(float, pa.Check.ge(0)) for loss in LOSSES},
+    },
+)
+
+
+def timesteps(settings: Denoiser, length: int) -> list[int]:
+    """The timesteps of the last stage, evenly spaced over a schedule of `length` steps: the middles of equal parts of it."""
+    count = settings.trials[-1]
+    demand(count <= length, "denoiser.trials", count, f"at most the {length} timesteps of the noise schedule")
+    return [int((place + 0.5) * length / count) for place in range(count)]
+
+
+def stages(settings: Denoiser) -> list[tuple[int, list[int]]]:
+    """How many classes each stage keeps, and all places in the list of timesteps that are known by its end.
+
+    A stage asks for evenly spaced places, those of the earlier stages stay: a few more trials than its number where they differ.
+    """
+    count, known, found = settings.trials[-1], set(), []
+    for keep, trials in zip(settings.keep, settings.trials, strict=True):
+        known |= {int((number + 0.5) * count / trials) for number in range(trials)}
+        found.append((keep, sorted(known)))
+    return found
+
+
+def best(errors: Errors, left: list[int], places: list[int], keep: int) -> list[int]:
+    """The `keep` classes with the smallest mean error on some timesteps; of equal ones those that stand first in the list."""
+    order = np.argsort(errors[np.ix_(places, left)].mean(0), kind="stable")
+    return sorted(left[place] for place in order[:keep])
+
+
+def eliminate(
+    evaluate: Callable[[int, list[int]], Float[np.ndarray, "losses classes"]], classes: int, settings: Denoiser
+) -> Float[np.ndarray, "losses timesteps classes"]:
+    """The errors of one image that its elimination needs, NaN elsewhere; `evaluate` gets a timestep's place and all classes to try there.
+
+    Every loss prunes for itself, and what two of them need is evaluated once.
+    """
+    found = np.full((len(LOSSES), settings.trials[-1], classes), np.nan)
+    left = [list(range(classes)) for _ in LOSSES]
+    for keep, places in stages(settings):
+        for place in places:
+            missing = [name for name in sorted(set().union(*left)) if np.isnan(found[0, place, name])]
+            if missing:
+                found[:, place, missing] = evaluate(place, missing)
+        left = [best(errors, members, places, keep) for errors, members in zip(found, left, strict=True)]
+    return found
+
+
+def logits(errors: Errors, settings: Denoiser, *, size: int) -> Float[np.ndarray, "classes"]:
+    """How much worse each class explains the noise than the prediction, summed over the `size` values of a latent (Li et al., Eq. 6).
+
+    A class is compared with the predicted one, which has 0, on the timesteps that were known when it was dropped, so each difference is
+    paired: the same noise, the same input. It is never positive, since whoever drops out was behind then.
+    """
+    left, seen = list(range(errors.shape[1])), dict[int, list[int]]()
+    for keep, places in stages(settings):
+        seen |= dict.fromkeys(left, places)
+        left = best(errors, left, places, keep)
+    behind = errors[:, left] - errors
+    return np.array([size * behind[seen[name], name].mean() for name in range(errors.shape[1])])
+
+
+def cost(settings: Denoiser, *, classes: int) -> dict[str, int]:
+    """Network evaluations per image, before any is made: with every class at every timestep, and bounds for the stages.
+
+    "least" is where both losses keep the same classes, "most" where they share none.
+    """
+    bounds = {"whole": classes * settings.trials[-1]}
+    for name, factor in (("least", 1), ("most", len(LOSSES))):
+        left, known, total = classes, 0, 0
+        for keep, places in stages(settings):
+            total += left * (len(places) - known)
+            left, known = min(classes, factor * keep), len(places)
+        bounds[name] = total
+    return bounds
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A generative model as a classifier: its parts (vae, scheduler, network), how it predicts noise, and its classes.
+
+    `conditions` has what the network is told in each class: text embeddings for `text_epsilon`, numbers for `label_epsilon`.
+    """
+
+    parts: Any
+    epsilon: Callable[[Any, Latents, int, Tensor], Latents]
+    classes: list[str]
+    conditions: Tensor
+    origin: str  # digest of the model's files
+
+
+def text_judge(directory: Path, classes: list[str], *, device: str) -> Judge:
+    """A text-to-image model that is told the classes' names (zero-shot); errors are those of `text_to_image.load_pipeline`."""
+    pipe = text_to_image.load_pipeline(directory, device)
+    conditions = text_to_image.embed(pipe, [PROMPT.format(name=name) for name in classes])
+    return Judge(pipe, text_epsilon, classes, conditions, units.directory_digest(directory))
+
+
+def text_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Float[Tensor, "batch tokens width"]) -> Latents:
+    """The noise that a UNet with text embeddings predicts; no guidance."""
+    return as_epsilon(parts, parts.unet(noisy, timestep, conditions).sample, noisy, timestep)
+
+
+def label_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Int[Tensor, "batch"]) -> Latents:
+    """The noise that a class-conditional transformer predicts, as the paper's DiT (parts of a diffusers DiTPipeline); no guidance.
+
+    The second half of its output channels is the learned variance, which takes no part in the error.
+    """
+    steps = torch.full((len(noisy),), timestep, device=noisy.device)
+    output = parts.transformer(noisy, timestep=steps, class_labels=conditions).sample
+    return as_epsilon(parts, output[:, : noisy.shape[1]], noisy, timestep)
+
+
+def as_epsilon(parts: Any, output: Latents, noisy: Latents, timestep: int) -> Latents:
+    """The noise that follows from a network's output: itself, or sqrt(abar) v + sqrt(1 - abar) x_t where the network predicts v.
+
+    Errors are taken of the noise, as Li et al. and the paper's DiT do, so a score means the same for both kinds of network. An error
+    of v would be larger by 1 / sqrt(abar), that is, it would let the noisiest timesteps decide. Raises ValueError for another kind.
+    """
+    kind = parts.scheduler.config.prediction_type
+    demand(kind in text_to_image.PREDICTIONS, "scheduler: prediction_type", kind, ", ".join(text_to_image.PREDICTIONS))
+    if kind == "epsilon":
+        return output
+    signal = parts.scheduler.alphas_cumprod[timestep].to(output.device)
+    return signal.sqrt() * output + (1 - signal).sqrt() * noisy
+
+
+@torch.no_grad()
+def latent(parts: Any, picture: UInt8[np.ndarray, "height width 3"]) -> Float[Tensor, "1 channels h w"]:
+    """The mean of a picture's latent distribution, scaled as the network expects it."""
+    pixels = torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].to(parts.vae.device) / 127.5 - 1
+    return parts.vae.encode(pixels).latent_dist.mean * parts.vae.config.scaling_factor
+
+
+@torch.no_grad()
+def errors(judge: Judge, clean: Latents, noise: Latents, timestep: int, chosen: list[int]) -> Float[np.ndarray, "losses classes"]:
+    """Mean absolute and mean squared error (L1, L2) of the predicted noise under some classes, all with the same noise.
+
+    One forward pass holds one image at one timestep, so no error depends on another image.
+    """
+    signal = judge.parts.scheduler.alphas_cumprod[timestep].to(clean.device)
+    noisy = signal.sqrt() * clean + (1 - signal).sqrt() * noise
+    predicted = judge.epsilon(judge.parts, noisy.expand(len(chosen), -1, -1, -1), timestep, judge.conditions[chosen])
+    away = (predicted - noise).flatten(1).double()
+    return torch.stack([away.abs().mean(1), away.square().mean(1)]).cpu().numpy()
+
+
+def noise_like(clean: Latents, *key: str | int) -> Latents:
+    """Noise that belongs to a class, seed and timestep: the same for every candidate, scale and shift, so drops are paired."""
+    return torch.randn(clean.shape, generator=seeds.generator("denoiser", *key)).to(clean.device)
+
+
+def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str | int, settings: Denoiser) -> pd.DataFrame:
+    """All errors of one picture that its elimination needs: candidate, timestep, l1, l2. `key` is its class and seed."""
+    clean = latent(judge.parts, picture)
+    steps = timesteps(settings, len(judge.parts.scheduler.alphas_cumprod))
+
+    def evaluate(place: int, chosen: list[int]) -> Float[np.ndarray, "losses classes"]:
+        noise = noise_like(clean, *key, steps[place], settings.seed)
+        return errors(judge, clean, noise, steps[place], chosen)
+
+    found = eliminate(evaluate, len(judge.classes), settings)
+    places, chosen = np.nonzero(~np.isnan(found[0]))
+    columns = dict(zip(LOSSES, found[:, places, chosen], strict=True))
+    return pd.DataFrame({"candidate": np.array(judge.classes)[chosen], "timestep": np.array(steps)[places], **columns})
+
+
+def make(judge: Judge, images: pd.DataFrame, unit: units.Unit, settings: Denoiser) -> None:
+    """Makes the table of errors of some images."""
+    parts = []
+    for row in images.to_dict("records"):
+        key = {name: row[name] for name in tables.KEY}
+        parts.append(judged(judge, tables.decode(row["image"], str(key)), row["class"], row["seed"], settings=settings).assign(**key))
+    tables.write_unit(pd.concat(parts, ignore_index=True), unit, errors_schema)
+
+
+def judge_all(judge: Judge, images: pd.DataFrame, *, folder: Path, settings: Denoiser) -> pd.DataFrame:
+    """The errors of all images: one unit per trajectory and per unshifted image, made where it is missing or outdated."""
+    parts = dict(list(images.groupby(tables.TRAJECTORY)))
+    files = {
+        key: (f"{identifier(key[0])}/{identifier(key[1])}_{key[2]}.parquet", stamp(judge, part, settings)) for key, part in parts.items()
+    }
+    shelf = units.Shelf(folder, files, "*/*.parquet")
+    waiting = [(judge, parts[key], shelf[key], settings) for key in shelf.waiting()]
+    workers.each(make, waiting, device=judge.parts.vae.device, desc="trajectories")
+    return tables.read_units(shelf, errors_schema)
+
+
+def stamp(judge: Judge, images: pd.DataFrame, settings: Denoiser) -> str:
+    """What a table of errors depends on: model, classes, pictures, stages and seed."""
+    pictures = [[*row[:-1], units.digest(row[-1].hex())] for row in images[[*tables.KEY, "image"]].itertuples(index=False, name=None)]
+    return recipes.DENOISER.stamp(judge.origin, judge.classes, PROMPT, pictures, settings.keep, settings.trials, settings.seed)
+
+
+def choose(kept: pd.DataFrame, classes: list[str], *, settings: Denoiser) -> pd.DataFrame:
+    """The first `seeds` kept trajectories of each shift and class, in the order of their seeds: no prediction has a say."""
+    wanted = kept[kept["shift"].isin(settings.shifts) & kept["class"].isin(classes)]
+    chosen = wanted.sort_values(tables.TRAJECTORY).groupby(["shift", "class"]).head(settings.seeds)
+    demand(len(chosen) > 0, "denoiser.shifts", settings.shifts, f"shifts of the {len(kept)} kept trajectories")
+    return chosen[tables.TRAJECTORY].reset_index(drop=True)
+
+
+def keys(chosen: pd.DataFrame, *, settings: Denoiser) -> pd.DataFrame:
+    """The images of some trajectories: every scale above 0, and the unshifted image of each class and seed once."""
+    above = chosen.merge(pd.DataFrame({"scale": [scale for scale in settings.scales if scale > 0]}), how="cross")
+    plain = chosen[["class", "seed"]].drop_duplicates().assign(shift=UNSHIFTED, scale=0.0)
+    return pd.concat([plain, above])[tables.KEY].sort_values(tables.KEY, ignore_index=True)
+
+
+def predictions(errors: pd.DataFrame, classes: list[str], *, size: int, settings: Denoiser) -> pd.DataFrame:
+    """The predictions table of both losses, models "denoiser_l1" and "denoiser_l2", from the table of errors.
+
+    The margin is above 0 where the prediction is right; the probability is the softmax of the `logits` and is not calibrated.
+    """
+    rows = []
+    for loss in LOSSES:
+        for key, part in errors.groupby(tables.KEY):
+            grid = part.pivot(index="timestep", columns="candidate", values=loss)[classes].to_numpy()
+            found, true = logits(grid, settings, size=size), classes.index(key[1])
+            top5 = [classes[place] for place in np.argsort(-found, kind="stable")[:5]]
+            row = {"model": f"denoiser_{loss}", **dict(zip(tables.KEY, key, strict=True)), "top1": top5[0], "top5": top5}
+            margin = found[true] - np.delete(found, true).max(initial=-np.inf)
+            rows.append(row | {"probability": np.exp(found[true]) / np.exp(found).sum(), "margin": margin, "preprocessing": "latent mean"})
+    return tables.check(pd.DataFrame(rows), tables.predictions, "predictions of the denoiser")
+
+
+def lead(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """How much more accuracy the reference loses than each other model on the same images, averaged over the scales as in Table 5."""
+    return compared(errors, reference, lambda behind: behind.mean(-1, keepdims=True))
+
+
+def widening(errors: Shares, *, reference: str) -> pd.DataFrame:
+    """How much the reference's lead in accuracy drop grows from the first scale above 0 to the last one (Fig. 14)."""
+    return compared(errors, reference, lambda behind: behind[..., [-1]] - behind[..., [1]])
+
+
+def compared(errors: Shares, reference: str, summary: Callable[[np.ndarray], np.ndarray]) -> pd.DataFrame:
+    """A summary over the scales of the reference's accuracy drop minus that of each other model: paired, since all see the same images."""
+    place = accuracy.model_index(errors, reference)
+    table = accuracy.paired(lambda rates: summary(accuracy.falls(rates)[:, :, [place]] - accuracy.falls(rates)), errors, bins=[0])
+    return table[table["model"] != reference].drop(columns="scale").reset_index(drop=True)
+
+
+def tried_by_all(errors: pd.DataFrame, *, classes: list[str]) -> pd.DataFrame:
+    """The errors at the timesteps at which every class was tried, that is before any was dropped: image, timestep, loss, error."""
+    tried = errors.groupby([*tables.KEY, "timestep"])["candidate"].transform("size") == len(classes)
+    return errors[tried].melt([*tables.KEY, "candidate", "timestep"], var_name="loss", value_name="error")
+
+
+def spaces(errors: pd.DataFrame, signal: Float[np.ndarray, "timesteps"], *, settings: Bootstrap) -> pd.DataFrame:
+    """Accuracy with errors of the noise and with errors of v, per loss; `errors` is `tried_by_all`, `signal` abar of every timestep.
+
+    The error of v is that of the noise times 1 / sqrt(abar), so only the weights of the timesteps differ.
+    """
+    power = errors["loss"].map({"l1": 0.5, "l2": 1.0})
+    of_v = errors.assign(error=errors["error"] / signal[errors["timestep"]] ** power)
+    both = pd.concat([errors.assign(space="noise"), of_v.assign(space="v")])
+    return hits_by(both, ["loss", "space"], settings=settings)
+
+
+def hits_by(errors: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
+    """Accuracy per value of some columns, with intervals, where the candidate with the smallest mean error is the prediction."""
+    rows = []
+    for values, part in errors.groupby(columns):
+        means = part.groupby([*tables.KEY, "candidate"])["error"].mean().reset_index()
+        first = means.loc[means.groupby(tables.KEY)["error"].idxmin()]
+        hits = (first["candidate"] == first["class"]).to_numpy()
+        rows.append(dict(zip(columns, values, strict=True)) | bootstrap.share(hits, first, settings=settings))
+    return pd.DataFrame(rows)
+
+
+def published(errors: Shares, printed: pd.DataFrame, *, reference: str) -> pd.DataFrame:
+    """The paper's average drops and their differences beside ours: ours with n and interval, published, difference, rule, verdict.
+
+    `printed` has the columns model (the paper's), counterpart (ours) and drop; the first row is the diffusion classifier. The drops are
+    levels over other scales and have no direction; the differences are seen from 0.
+    """
+    drop = axes.average_drop(errors).query("shift == @accuracy.ALL").set_index("model")
+    ahead = lead(errors, reference=reference).query("shift == @accuracy.ALL").set_index("model")
+    known = printed[printed["counterpart"].isin(drop.index)]
+    rows = [{"what": f"average drop, {row.model}", **drop.loc[row.counterpart], "published": row.drop} for row in known.itertuples()]
+    first, others = known.iloc[0], known.iloc[1:]
+    for row in others.itertuples():
+        rows.append({"what": f"{first['model']} minus {row.model}", **ahead.loc[row.counterpart], "published": first["drop"] - row.drop})
+    table = pd.DataFrame(rows)[["what", "n", "estimate", "low", "high", "published"]]
+    return verdicts.beside(table, table["published"], null=[None] * len(known) + [0.0] * len(others))

@@ -1,1 +1,0 @@
-"""The text-to-image model as a classifier (notebook 27)."""
