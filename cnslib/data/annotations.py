@@ -7,6 +7,7 @@ bytes. `Sheet` is a contact sheet for JupyterLab on which an annotator labels pi
 import html
 import json
 from pathlib import Path
+from typing import Any
 
 import ipywidgets
 import pandas as pd
@@ -69,7 +70,7 @@ def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, 
     that is missing or not among the rows, an unknown answer, and, in a finished project, a picture without an answer.
     """
     try:
-        content: dict = TypeAdapter(Project).validate_json(path.read_bytes())
+        content: Any = TypeAdapter(Project).validate_json(path.read_bytes())
     except FileNotFoundError:
         raise FileNotFoundError(f"labels: project {path} does not exist; accepted: a VIA 2 project file (json)") from None
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The OOD-CV data set as its authors lay it out for classification (Zhao et al. 2022), read and written.
+"""The OOD-CV data set as its authors lay it out for classification (Zhao et al. 2022), read.
 
 A split is the folder train, iid_test or nuisances/<nuisance>. It holds Images/<class>/<name> and labels.csv, whose columns imgs and
 labels say which picture shows what; further columns (azimuth, for pose estimation) are passed over.
@@ -11,25 +11,14 @@ import numpy as np
 import pandas as pd
 from jaxtyping import UInt8
 
-from cnslib.core import tables, units
 from cnslib.core.names import demand
 from cnslib.data import imagenet
 
-CLASSES = ("aeroplane", "bicycle", "boat", "bus", "car", "chair", "diningtable", "motorbike", "sofa", "train")
 NUISANCES = ("context", "occlusion", "pose", "shape", "texture", "weather")
 SPLITS = ("train", "iid_test", *NUISANCES)
 COLUMNS = ["imgs", "labels"]
 WORDS = {"snow": "snow", "snowy": "snow", "fog": "fog", "foggy": "fog", "rain": "rain", "rainy": "rain"}
 NO_WORD = "unknown"
-
-
-def split_folder(root: Path, split: str) -> Path:
-    """Where a split lies; ValueError for an unknown one, FileNotFoundError for a folder that is not there."""
-    demand(split in SPLITS, "OOD-CV split", split, ", ".join(SPLITS))
-    folder = root / "nuisances" / split if split in NUISANCES else root / split
-    if not (folder / "Images").is_dir():
-        raise FileNotFoundError(f"OOD-CV: folder {folder / 'Images'} does not exist; accepted: <root>/nuisances/<nuisance>/Images/<class>")
-    return folder
 
 
 def listing(root: Path, split: str) -> pd.DataFrame:
@@ -38,7 +27,10 @@ def listing(root: Path, split: str) -> pd.DataFrame:
     The csv of the released test set lists four pictures twice; such rows count once. FileNotFoundError for a missing folder, csv or
     picture, ValueError for an unknown split, missing columns and a picture with two labels.
     """
-    folder = split_folder(root, split)
+    demand(split in SPLITS, "OOD-CV split", split, ", ".join(SPLITS))
+    folder = root / "nuisances" / split if split in NUISANCES else root / split
+    if not (folder / "Images").is_dir():
+        raise FileNotFoundError(f"OOD-CV: folder {folder / 'Images'} does not exist; accepted: <root>/nuisances/<nuisance>/Images/<class>")
     if not (folder / "labels.csv").exists():
         raise FileNotFoundError(f"OOD-CV: {folder / 'labels.csv'} does not exist; accepted: a csv with the columns {', '.join(COLUMNS)}")
     table = pd.read_csv(folder / "labels.csv", dtype=dict.fromkeys(COLUMNS, str))
@@ -72,19 +64,3 @@ def read(root: Path, split: str, *, classes: list[str]) -> tuple[pd.DataFrame, l
         raise FileNotFoundError(f"OOD-CV: {split} has no picture of class {absent[0]!r}; it has {', '.join(sorted(set(table['class'])))}")
     chosen = table[table["class"].isin(classes)].reset_index(drop=True)
     return chosen, [imagenet.open_picture(file) for file in chosen["file"]]
-
-
-def write(root: Path, split: str, table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"]) -> None:
-    """Writes pictures (columns name, class) as a split that `read` and any script for OOD-CV understand."""
-    demand(split in SPLITS, "OOD-CV split", split, ", ".join(SPLITS))
-    folder = root / "nuisances" / split if split in NUISANCES else root / split
-    labels = table[["name", "class"]].set_axis(COLUMNS, axis=1)
-    for row, picture in zip(labels.itertuples(), pictures, strict=True):
-        units.write_bytes(folder / "Images" / row.labels / row.imgs, tables.encode(picture))
-    text = labels.to_csv(index=False, lineterminator="\n")
-    units.write_bytes(folder / "labels.csv", text.encode())
-
-
-def named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with a file name each that begins with the weather, as the crawled files of OOD-CV do."""
-    return rows.assign(name=[f"{shift.split()[-1]}_{place:03d}.png" for place, shift in enumerate(rows["shift"])])

@@ -1,11 +1,10 @@
-"""Fine-grained weather labels by CLIP (CNS-Bench supplement L): softmax over one text per weather and one for none of them."""
+"""Weather labels by CLIP and nearest neighbours (CNS-Bench supplement L, Figs. 4 and 31)."""
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
 
-from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.method.filtering import SHIFT_PROMPT
 from cnslib.models.encoders import Clip
@@ -29,25 +28,6 @@ def probabilities(
     return pd.DataFrame(found, columns=[*shifts, UNKNOWN])
 
 
-def labelled(features: Float[np.ndarray, "rows features"], classes: pd.Series, clip: Clip, *, shifts: list[str], unknown: str) -> pd.Series:
-    """The likeliest label of each picture."""
-    return probabilities(features, classes, clip, shifts=shifts, unknown=unknown).idxmax(axis=1)
-
-
-def confusion(truth: pd.Series, label: pd.Series, labels: list[str], *, confidence: float) -> pd.DataFrame:
-    """For every true weather the share of pictures that get each label, with Wilson intervals: every picture is another garment."""
-    rows = []
-    for name, own in label.groupby(truth.to_numpy(), sort=False):
-        for given in labels:
-            rows.append({"truth": name, "label": given, **bootstrap.independent_share((own == given).to_numpy(), confidence=confidence)})
-    return pd.DataFrame(rows)
-
-
-def right(truth: pd.Series, label: pd.Series, shifts: list[str]) -> np.ndarray:
-    """Whether a label is the true weather, or "unknown" where that is none of the shifts."""
-    return label.to_numpy() == truth.where(truth.isin(shifts), UNKNOWN).to_numpy()
-
-
 def nearest(
     real: Float[np.ndarray, "rows features"], drawn: Float[np.ndarray, "images features"]
 ) -> tuple[Int[np.ndarray, "rows 5"], Float[np.ndarray, "rows 5"]]:
@@ -62,19 +42,10 @@ def agreement(real: pd.DataFrame, drawn: pd.DataFrame, places: Int[np.ndarray, "
 
     The neighbours of one real image are resampled together.
     """
-    looked = real.loc[real.index.repeat(places.shape[1])]
     rows = []
     for name, keys in {"class": ["class"], "weather": ["shift"], "both": ["class", "shift"]}.items():
         same = np.all([real[key].to_numpy()[:, None] == drawn[key].to_numpy()[None] for key in keys], axis=0)
         hits = np.take_along_axis(same, places, 1).ravel()
-        rows.append({"same": name, **bootstrap.share(hits, looked, settings=settings), "chance": same.mean()})
+        repeated = real.loc[real.index.repeat(places.shape[1])]
+        rows.append({"same": name, **bootstrap.share(hits, repeated, settings=settings), "chance": same.mean()})
     return pd.DataFrame(rows)
-
-
-def typical(real: pd.DataFrame, cosines: Float[np.ndarray, "rows 5"]) -> pd.DataFrame:
-    """One light and one heavy example of each weather, whose neighbours are as close as the median one's: neither best nor worst."""
-    table = real[tables.KEY].assign(cosine=cosines.mean(1), place=np.arange(len(real)))
-    table["amount"] = np.where(table["scale"] < 0.5, "light", "heavy")
-    ordered = table.sort_values(["shift", "amount", "cosine"], ascending=[True, False, True])
-    groups = ordered.groupby(["shift", "amount"], sort=False)
-    return ordered[groups.cumcount() == (groups["cosine"].transform("size") - 1) // 2].reset_index(drop=True)

@@ -1,9 +1,11 @@
-"""The real reference of the OOD-CV comparison (CNS-Bench section 4.3 and supplement L): held-out garments in rendered weather.
+"""Rendered and drawn weather before the same eyes (CNS-Bench section 4.3 and supplement L).
 
-In the reference every garment has one weather of an unknown severity. On the ladder the same garments stand at known severities
-from 0 to 1. In all tables of this step `scale` is the severity where the picture is rendered, and the slider scale where it is drawn.
+The reference are held-out garments, each rendered in one weather of an unknown severity. On the ladder other garments stand at known
+severities from 0 to 1. Drawn images have scales up to 3, and 85 % of the steps with the slider; they are looked at and let go, and the
+few that a figure shows are drawn again. In all tables `scale` is the severity where a picture is rendered, the slider scale where drawn.
 """
 
+import dataclasses
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +18,15 @@ import torch
 from jaxtyping import Float, UInt8
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
-from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Oodcv
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.read import Run
-from cnslib.method.filtering import Judges
-from cnslib.models import encoders
+from cnslib.method import filtering, generation
+from cnslib.method.filtering import Judges, Views
+from cnslib.method.generation import Sampler
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, encoders, text_to_image
 from cnslib.stats import accuracy
 from cnslib.stats.accuracy import Shares
 from cnslib.studies.oodcv.training import FineTuning
@@ -33,41 +38,63 @@ Pictures = UInt8[np.ndarray, "rows side side 3"]
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Who looks at every picture: the filter's judges, and the fine-tuned classifiers, which are trained when first asked."""
+class Study:
+    """What images are drawn from, and the models that look at all pictures: the filter's judges and the fine-tuned classifiers.
 
+    The classifiers are trained at their first use.
+    """
+
+    sampler: Sampler
+    origin: text_to_image.Origin
+    sliders: Path
     judges: Judges
     tuning: FineTuning
 
     @cached_property
-    def models(self) -> list[str]:
-        """Names of the classifiers."""
-        return list(self.tuning.settings.networks)
-
-    @cached_property
     def digest(self) -> str:
-        """What an answer depends on besides the picture."""
-        return units.digest([self.tuning.stamp(name) for name in self.models], self.judges.clip.digest)
+        """What a prediction depends on besides the picture."""
+        return units.digest([self.tuning.stamp(name) for name in self.tuning.settings.networks], self.judges.clip.digest)
+
+    def drawing(self, name: str) -> str:
+        """What the images of a class depend on: base model, token, sliders, sampling settings, scales and seeds."""
+        settings = self.tuning.settings
+        sliders = [adapters.file_digest(slider_path(self.sliders, shift, name)) for shift in settings.shifts]
+        grid, origin = (settings.shifts, settings.scales, settings.seeds), self.origin
+        return units.digest(name, PROMPT, grid, self.sampler.settings.drawn(), origin.base, origin.tokens[name], sliders)
+
+    def looking(self, name: str) -> str:
+        """What the table of a class depends on: its images and everybody who looks at them."""
+        judges = self.judges
+        seen = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, self.digest]
+        return recipes.WEATHER_DRAWN.stamp(self.drawing(name), seen)
 
 
-def opened(run: Run) -> Panel:
-    """The panel that a notebook's parameters describe."""
-    base, labels, folder = run.base, encoders.read_labels(run.base.labels), run.layout.artifacts(run.step)
+def opened(run: Run) -> Study:
+    """The study that a notebook's parameters describe: the benchmark's pipeline and sliders, with more steps under their influence."""
+    base, layout, labels = run.base, run.layout, encoders.read_labels(run.base.labels)
     clip, sight = encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device)
     judges = Judges(clip, sight, encoders.Oracle(base.oracle, labels=labels, device=base.device))
-    weights = run.layout.root / "checkpoints" / run.step
-    return Panel(judges, FineTuning(run.settings, base.classes, labels, weights, folder / "training", base.device))
+    weights, histories = layout.root / "checkpoints" / run.step, layout.artifacts(run.step) / "training"
+    tuning = FineTuning(run.settings, base.classes, labels, weights, histories, base.device)
+    folder, tokens = paths.resolve(base.pipeline), layout.artifacts("inversion")
+    pipe = text_to_image.load_pipeline(folder, base.device)
+    text_to_image.load_tokens(pipe, tokens, base.classes)
+    sampler = Sampler(pipe, settings=dataclasses.replace(run.generation, start_fraction=run.settings.start_fraction))
+    return Study(sampler, text_to_image.origin(folder, tokens, base.classes), layout.artifacts("sliders"), judges, tuning)
 
 
-def schema(models: list[str], **more: pa.Column) -> pa.DataFrameSchema:
-    """Key, the first answer of every classifier, and what else a table holds."""
-    return tables.schema(tables.KEY, {**tables.IDENTITY, **{name: pa.Column(str) for name in models}, **more})
+def schema(study: Study, *, features: bool = True, drawn: bool = False) -> pa.DataFrameSchema:
+    """Key and the prediction of every classifier; CLIP's features; of drawn images the filter's cosines and the oracle's probability."""
+    columns = {name: pa.Column(str) for name in study.tuning.settings.networks}
+    columns |= {name: pa.Column(float, tables.COSINE) for name in filtering.DETECTORS} if drawn else {}
+    columns |= {"class_probability": pa.Column(float)} if drawn else {}
+    return tables.schema(tables.KEY, {**tables.IDENTITY, **columns, **({FEATURES: pa.Column(object)} if features else {})})
 
 
-def answers(pictures: Pictures, panel: Panel) -> pd.DataFrame:
-    """The first answer of every classifier, one column each."""
+def predictions(pictures: Pictures, tuning: FineTuning) -> pd.DataFrame:
+    """The prediction of every classifier, one column each."""
     found = {}
-    for one in panel.tuning.classifiers:
+    for one in tuning.classifiers:
         parts = [one.logits(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
         found[one.name] = [one.labels[i] for i in torch.cat(parts).argmax(dim=1)]
     return pd.DataFrame(found)
@@ -83,23 +110,12 @@ def reference_plan(classes: list[str], *, settings: Oodcv) -> pd.DataFrame:
 
     `OTHERS` share the place of one further weather. The seed counts the held-out garments of a class.
     """
-    half = settings.reference_images // 2
-    counts = dict.fromkeys(settings.shifts, settings.reference_images) | dict.fromkeys(OTHERS, half)
-    weathers = list(itertools.chain(*([shift] * count for shift, count in counts.items())))
+    counts = dict.fromkeys(settings.shifts, settings.reference_images) | dict.fromkeys(OTHERS, settings.reference_images // 2)
+    weathers = [shift for shift, count in counts.items() for _ in range(count)]
     rows = [(shift, name, number) for name in classes for number, shift in enumerate(weathers, start=1)]
-    table = pd.DataFrame(rows, columns=tables.TRAJECTORY)
-    return table.assign(scale=[0.0 if row[0] == UNSHIFTED else severity(settings.seed, *row) for row in rows])
-
-
-def examples(plan: pd.DataFrame, count: int, *, seed: int) -> pd.DataFrame:
-    """Some pictures of every weather, from light to heavy."""
-    chosen = plan.groupby("shift", sort=False).sample(count, random_state=seed, replace=True)
-    return chosen.sort_values(["shift", "scale"], ignore_index=True)
-
-
-def severity(*key: str | int) -> float:
-    """The severity of one picture of the reference."""
-    return round(float(torch.rand(1, generator=seeds.generator("oodcv", "severity", *key))), 6)
+    key = ("oodcv", "severity", settings.seed)
+    drawn = [0.0 if row[0] == UNSHIFTED else round(float(torch.rand(1, generator=seeds.generator(*key, *row))), 6) for row in rows]
+    return pd.DataFrame(rows, columns=tables.TRAJECTORY).assign(scale=drawn)
 
 
 def ladder_plan(classes: list[str], shift: str, *, settings: Oodcv) -> pd.DataFrame:
@@ -110,15 +126,6 @@ def ladder_plan(classes: list[str], shift: str, *, settings: Oodcv) -> pd.DataFr
     return pd.DataFrame(rows, columns=tables.KEY)
 
 
-def rendered(pool: scenes.Garments, plan: pd.DataFrame, *, seed: int) -> Pictures:
-    """The pictures of a plan in the catalog's look; a garment keeps its pose, its colours and its weather at every severity."""
-    own = {name: np.flatnonzero(pool.labels == scenes.CLASSES.index(name)) for name in plan["class"].unique()}
-    rows = [own[name][number - 1] for name, number in zip(plan["class"], plan["seed"], strict=True)]
-    keys = [("oodcv", seed, name, int(number)) for name, number in zip(plan["class"], plan["seed"], strict=True)]
-    amount = torch.tensor(plan["scale"].to_numpy(), dtype=torch.float32)
-    return scenes.to_uint8(scenes.render(pool.grey[rows], keys, style="catalog", shift=plan["shift"].tolist(), severity=amount)).numpy()
-
-
 def heldout(classes: list[str]) -> scenes.Garments:
     """Garments that no model has seen. ValueError for a class that is not a garment."""
     for name in classes:
@@ -126,50 +133,96 @@ def heldout(classes: list[str]) -> scenes.Garments:
     return scenes.garments(paths.GARMENTS, "heldout")
 
 
-def reference(classes: list[str], *, panel: Panel, folder: Path) -> pd.DataFrame:
-    """What classifiers and CLIP make of the reference: answers and features, computed where the table is missing or outdated."""
-    settings, kind = panel.tuning.settings, schema(panel.models, **{FEATURES: pa.Column(object)})
-    plan = reference_plan(classes, settings=settings)
-    unit = units.Unit(folder / "reference.parquet", stamp(plan, panel))
-    if not unit.done:
-        pictures = rendered(heldout(classes), plan, seed=settings.seed)
-        features = rounded(panel.judges.clip.image_features(pictures))
-        tables.write_unit(plan.join(answers(pictures, panel)).assign(**{FEATURES: features}), unit, kind)
-    return tables.read(unit.path, kind)
+def rendered(pool: scenes.Garments, plan: pd.DataFrame, *, seed: int) -> Pictures:
+    """The pictures of a plan in the catalog's look; a garment keeps its pose, its colours and its weather at every severity."""
+    places = {name: np.flatnonzero(pool.labels == scenes.CLASSES.index(name)) for name in plan["class"].unique()}
+    pairs = list(zip(plan["class"], plan["seed"].astype(int), strict=True))
+    rows, keys = [places[name][number - 1] for name, number in pairs], [("oodcv", seed, *pair) for pair in pairs]
+    amount = torch.tensor(plan["scale"].to_numpy(), dtype=torch.float32)
+    return scenes.to_uint8(scenes.render(pool.grey[rows], keys, style="catalog", shift=plan["shift"].tolist(), severity=amount)).numpy()
 
 
-def ladder(classes: list[str], *, panel: Panel, folder: Path) -> pd.DataFrame:
-    """The classifiers' answers at known severities; computes the weathers that are missing or outdated, one table each."""
-    settings, kind = panel.tuning.settings, schema(panel.models)
-    plans = {shift: ladder_plan(classes, shift, settings=settings) for shift in settings.shifts}
-    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(plan, panel)) for shift, plan in plans.items()})
+def seen(study: Study, plans: dict[str, pd.DataFrame], *, folder: Path, features: bool, pattern: str = "*.parquet") -> pd.DataFrame:
+    """Predictions, and CLIP's `features`, on the rendered pictures of some plans; computes the tables that are missing or outdated."""
+    tuning, kind = study.tuning, schema(study, features=features)
+    stamps = {name: recipes.WEATHER.stamp(plan.to_dict("list"), tuning.settings.seed, study.digest) for name, plan in plans.items()}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", stamp) for name, stamp in stamps.items()}, pattern)
     if waiting := shelf.waiting():
-        pool, _ = heldout(classes), panel.tuning.classifiers
-        workers.each(climb, [(pool, plans[shift], shelf[shift], panel) for shift in waiting], device=panel.tuning.device, desc="ladder")
+        pool, _ = heldout(tuning.classes), tuning.classifiers  # trained once, before the work is spread
+        pieces = [(tuning, study.judges.clip if features else None, pool, plans[name], shelf[name], kind) for name in waiting]
+        workers.each(look_at_rendered, pieces, device=tuning.device, desc="rendered")
     return tables.read_units(shelf, kind)
 
 
-def climb(pool: scenes.Garments, plan: pd.DataFrame, unit: units.Unit, panel: Panel) -> None:
-    """Writes the answers along one weather's ladder."""
-    pictures = rendered(pool, plan, seed=panel.tuning.settings.seed)
-    tables.write_unit(plan.join(answers(pictures, panel)), unit, schema(panel.models))
+def look_at_rendered(
+    tuning: FineTuning, clip: encoders.Clip | None, pool: scenes.Garments, plan: pd.DataFrame, unit: units.Unit, kind: pa.DataFrameSchema
+) -> None:
+    """Writes what is seen in the pictures of one plan."""
+    pictures = rendered(pool, plan, seed=tuning.settings.seed)
+    features = {FEATURES: rounded(clip.image_features(pictures))} if clip else {}
+    tables.write_unit(plan.join(predictions(pictures, tuning)).assign(**features), unit, kind)
 
 
-def stamp(plan: pd.DataFrame, panel: Panel) -> str:
-    """What a table of rendered pictures depends on."""
-    return recipes.WEATHER.stamp(plan.to_dict("list"), panel.tuning.settings.seed, panel.digest)
+def generated(study: Study, classes: list[str], *, folder: Path) -> pd.DataFrame:
+    """What is seen in the generated images, scale 0 under each shift; draws the classes that are missing or outdated."""
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", study.looking(name)) for name in classes})
+    if waiting := shelf.waiting():
+        _ = study.tuning.classifiers  # trained once, before the work is spread
+        pieces = [(study, name, shelf[name]) for name in waiting]
+        workers.each(draw_and_look, pieces, device=study.sampler.pipe.device, desc="generated")
+    return tables.read_units(shelf, schema(study, drawn=True))
 
 
-def answers_by_model(seen: pd.DataFrame, models: list[str]) -> pd.DataFrame:
-    """One row per picture and classifier (model, key, top1), as `accuracy.outcomes` wants it."""
-    return seen.melt(tables.KEY, models, "model", "top1")
+def draw_and_look(study: Study, name: str, unit: units.Unit) -> None:
+    """Draws all images of a class and writes what is seen in them."""
+    numbers = list(range(1, study.tuning.settings.seeds + 1))
+    start, of_start = look(study, draw(study, UNSHIFTED, name, numbers))
+    parts = []
+    for shift in study.tuning.settings.shifts:
+        views, predicted = look(study, draw(study, shift, name, numbers))
+        measured = filtering.measure(shift, views, start, study.judges.clip)
+        features = rounded(filtering.join(start, views).clip)
+        parts.append(measured.join(pd.concat([of_start, predicted], ignore_index=True)).assign(**{FEATURES: features}))
+    tables.write_unit(pd.concat(parts, ignore_index=True), unit, schema(study, drawn=True))
+
+
+def draw(study: Study, shift: str, name: str, numbers: list[int]) -> pd.DataFrame:
+    """Images of one class and some seeds in one shift at all scales above 0, or unshifted, as a table of pictures."""
+    rows, sampler = list[dict](), study.sampler
+    quality = sampler.settings.quality
+    if shift == UNSHIFTED:
+        for seed in numbers:
+            rows += generation.rows(shift, name, seed, [0.0], sampler.unshifted(name, seed), quality=quality)
+        return pd.DataFrame(rows)
+    scales = [scale for scale in study.tuning.settings.scales if scale > 0]
+    with adapters.loaded(sampler.pipe, slider_path(study.sliders, shift, name)):
+        for seed in numbers:
+            rows += generation.rows(shift, name, seed, scales, sampler.shifted(name, seed, scales), quality=quality)
+    return pd.DataFrame(rows)
+
+
+def look(study: Study, table: pd.DataFrame) -> tuple[Views, pd.DataFrame]:
+    """What the filter's judges see in the pictures of a table, and the prediction of every classifier."""
+    pictures, judges = tables.pictures(table, "drawn"), study.judges
+    places = [judges.oracle.labels.index(name) for name in table["class"]]
+    probability = judges.oracle.class_probability(pictures).numpy()[np.arange(len(places)), places]
+    features = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
+    return Views(table.drop(columns="image"), *features, probability), predictions(pictures, study.tuning)
+
+
+def shown(study: Study, wanted: pd.DataFrame, *, path: Path) -> pd.DataFrame:
+    """The pictures of some rows, drawn again with their whole trajectory, as it was when they were looked at."""
+    rows = wanted[tables.KEY].assign(shift=wanted["shift"].where(wanted["scale"] > 0, UNSHIFTED)).drop_duplicates()
+    keys = sorted(rows.itertuples(index=False, name=None))
+    unit = units.Unit(path, recipes.WEATHER_DRAWN.stamp(keys, {name: study.drawing(name) for name in sorted(set(rows["class"]))}))
+    if not unit.done:
+        groups = rows.groupby(["shift", "class"])["seed"].unique()
+        pieces = [(study, *key, sorted(map(int, numbers))) for key, numbers in groups.items()]
+        parts = workers.each(draw, pieces, device=study.sampler.pipe.device, desc="shown")
+        tables.write_unit(tables.select(pd.concat(parts), rows, tables.KEY, "shown"), unit, tables.images)
+    return tables.read(path, tables.images)
 
 
 def error_shares(seen: pd.DataFrame, models: list[str], *, settings: Bootstrap) -> Shares:
-    """Error rates of the classifiers on what was seen, with their resamples."""
-    return accuracy.error_shares(accuracy.outcomes(answers_by_model(seen, models)), settings=settings)
-
-
-def each_error_shares(sets: dict[str, pd.DataFrame], models: list[str], *, settings: Bootstrap) -> dict[str, Shares]:
-    """The same of each of several sets."""
-    return {name: error_shares(own, models, settings=settings) for name, own in sets.items()}
+    """Error rates of the classifiers on a table of their predictions, with resamples."""
+    return accuracy.error_shares(accuracy.outcomes(seen.melt(tables.KEY, models, "model", "top1")), settings=settings)

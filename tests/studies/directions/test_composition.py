@@ -1,7 +1,6 @@
-"""Composition: one weight at zero is the single slider, all at zero the base model, and gains are counted as by hand."""
+"""Two sliders in one image: one weight at zero is the single slider, all at zero the base model."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from golden_units import difference
@@ -9,14 +8,13 @@ from tiny_encoders import write_clip, write_timm
 from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
-from cnslib.core import paths, recipes, tables
+from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings import studies
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
-from cnslib.stats import bootstrap, verdicts
 from cnslib.studies.directions import composition, texts
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -87,14 +85,15 @@ def test_a_slider_added_to_itself_is_the_slider_at_the_summed_weight(sampler, sl
     assert (draw([[0.5, 1.5]], shifts=(FIRST, FIRST)).int() - expected).abs().max() <= 1
 
 
-def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study, sliders):
+def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study):
     scores = composition.score(study, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
     wanted = {(FIRST, SECOND, name, 1, one, other) for name in CLASSES for one in WEIGHTS for other in WEIGHTS}
     tables.complete(scores, wanted, composition.KEY, "composition")
     film = composition.films(study, [[FIRST, SECOND]], "sneaker", weights=WEIGHTS, seed=1)[FIRST, SECOND]
     for shift, strip in ((FIRST, film[:, 0]), (SECOND, film[0])):
-        own = texts.own_rows(texts.benchmark(study.images, shift), "sneaker", scales=WEIGHTS, seeds=1)
+        own = texts.benchmark(study.images, shift, ["sneaker"], scales=WEIGHTS, seeds=1)["sneaker"]
         assert np.array_equal(strip, tables.pictures(own, shift))
+    assert not difference(recipes.COMPOSITION, scores, within=1e-3)
     before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")}
     composition.score(study, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1)
     assert {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")} == before
@@ -122,99 +121,3 @@ def test_bad_settings_are_named(change, message):
     pairs_of = {"pairs": [[FIRST, SECOND]], "pair_weights": WEIGHTS, "pair_seeds": 1}
     with pytest.raises(ValueError, match=message):
         changed(studies.Directions(BOOTSTRAP, **texts_of, **pairs_of), **change)
-
-
-def known(first: dict[tuple[float, float], float], second: dict[tuple[float, float], float], *, seed: int = 1) -> pd.DataFrame:
-    """Scores of one garment with known alignments at each two weights."""
-    cells = pd.DataFrame(list(first), columns=composition.WEIGHTS)
-    shown = {"alignment_first": list(first.values()), "alignment_second": [second[cell] for cell in first]}
-    rest = {"first": FIRST, "second": SECOND, "class": "bag", "seed": seed, "structure": 1.0, "class_probability": 1.0}
-    return cells.assign(**shown, **rest)
-
-
-def test_gains_together_alone_and_lent_are_those_counted_by_hand():
-    first = {(0, 0): 0.1, (1, 0): 0.5, (0, 1): 0.2, (1, 1): 0.4}
-    second = {(0, 0): -0.2, (1, 0): -0.3, (0, 1): 0.3, (1, 1): 0.0}
-    found = composition.effects(known(first, second).sample(frac=1, random_state=0)).set_index("shift")
-    columns = ["alone", "together", "lent", "added", "interaction"]
-    assert found.loc[FIRST, columns].tolist() == pytest.approx([0.4, 0.3, 0.1, 0.2, -0.2])
-    assert found.loc[SECOND, columns].tolist() == pytest.approx([0.5, 0.2, -0.1, 0.3, -0.2])
-
-
-def shown(first: dict[tuple[float, float], float], second: dict[tuple[float, float], float]) -> dict[str, float]:
-    return composition.both_show(composition.effects(known(first, second))).iloc[0][list(composition.SHOWN)].to_dict()
-
-
-def test_what_the_other_slider_lends_does_not_count():
-    """Alone each gains 0.4. In the picture of both the second has all of its 0.4, but the first slider alone brings 0.3 of them."""
-    first = {(0, 0): 0.0, (1, 0): 0.4, (0, 1): 0.0, (1, 1): 0.4}
-    assert shown(first, {(0, 0): 0.0, (1, 0): 0.3, (0, 1): 0.4, (1, 1): 0.4}) == {"shows": 0, "adds": 1, "without": 1}
-    assert shown(first, {(0, 0): 0.0, (1, 0): 0.1, (0, 1): 0.4, (1, 1): 0.4}) == {"shows": 1, "adds": 1, "without": 0}
-    assert shown(first, {(0, 0): 0.0, (1, 0): 0.4, (0, 1): 0.4, (1, 1): 0.3}) == {"shows": 0, "adds": 0, "without": 1}
-
-
-def test_a_slider_that_works_backwards_alone_must_still_add_something():
-    first = {(0, 0): 0.0, (1, 0): -0.4, (0, 1): 0.0, (1, 1): -0.1}
-    second = {(0, 0): 0.0, (1, 0): 0.0, (0, 1): 0.4, (1, 1): 0.4}
-    assert shown(first, second) == {"shows": 0, "adds": 0, "without": 0}
-
-
-def lending(lent: float) -> pd.DataFrame:
-    """Three garments at weights up to 2, on which the first slider lends `lent` of what the second gains, and nothing is lost."""
-    first = {(one, other): 0.3 * one for one in (0, 1, 2) for other in (0, 1, 2)}
-    second = {(one, other): max(0.2 * other, lent * one) for one, other in first}
-    return pd.concat([known(first, second, seed=seed) for seed in (1, 2, 3)])
-
-
-@pytest.mark.parametrize(("lent", "share"), [(0.2, "0% (0% to 56%)"), (0.0, "100% (44% to 100%)")])
-def test_the_answer_is_told_pair_by_pair(lent, share):
-    found = composition.effects(lending(lent))
-    table = composition.shares(composition.both_show(found), settings=BOOTSTRAP)
-    ours = composition.claimed(found, [[FIRST, SECOND]], settings=BOOTSTRAP)
-    said = pd.read_csv(paths.PUBLISHED / "directions.csv").query("id in @ours")
-    claims = verdicts.statements(ours, said).set_index(said["id"])
-    text = composition.answer(table, claims.loc["interaction"], 2.0)
-    assert f"half of what they gain alone in {share} of 3 pictures of {FIRST} + {SECOND} (undecided)" in text  # three that are alike
-    assert ("do not add up" in text) == (lent > 0) and ours["second"]["estimate"] == pytest.approx(0.4 - 2 * lent)
-    assert composition.metrics(table, "shows")[f"{FIRST} + {SECOND}"]["2, 2"]["estimate"] == float(lent == 0)
-
-
-def test_gains_are_told_beside_their_sum_on_the_side_where_they_lie():
-    less = pd.Series({"verdict": "opposite direction", "ours": -0.5, "low": -0.7, "high": -0.4})
-    assert composition.summed(less) == "The gains do not add up: together they fall 0.50 (0.40 to 0.70) short of the sum"
-    more = pd.Series({"verdict": "undecided", "ours": 0.1, "low": -0.1, "high": 0.3})
-    assert composition.summed(more) == "Whether the gains add up is undecided: together they are 0.10 (-0.10 to 0.30) more than the sum"
-
-
-def test_verdicts_become_adverbs():
-    assert [composition.often(word) for word in ("same direction", "opposite direction", "undecided")] == ["mostly", "seldom", "undecided"]
-
-
-def test_captions_name_what_is_lent_and_how_many_interactions_are_sure():
-    found = composition.effects(lending(0.2))
-    summary = composition.summary(found, settings=BOOTSTRAP)
-    assert composition.most_lent(summary) == (f"{FIRST} alone lends {SECOND} 0.40, where its own slider gains 0.40 alone and adds 0.00")
-    rows = composition.labelled(summary)
-    assert len(rows) == 8 and rows["row"].is_unique
-    assert "Of 8 interactions 4 are surely below zero and 0 above. n = 3" in composition.interaction_caption(rows, note="x")
-    assert composition.gain_caption(summary, rows["n"], note="x").startswith("At the last weights heavy snow alone lends")
-    assert f"{FIRST} +0.60 and {SECOND} +0.00. bag, seed 2" in composition.grid_caption(found, "bag", 2)
-    kept = composition.kept(lending(0.2).assign(class_probability=[0.9, 0.1] * 13 + [0.9]), labels=2)
-    assert kept["class_kept"].sum() == 14
-    table = bootstrap.means(kept, ["structure", "class_kept"], composition.WEIGHTS, settings=BOOTSTRAP)
-    assert composition.kept_seen(table).startswith("With both sliders at the last weight 1.00 (1.00 to 1.00) of the structure is left")
-    assert composition.cells(table, composition.WEIGHTS, ["structure"]).shape == (9, 1)
-
-
-def test_gains_that_add_up_do_not_interact():
-    first = {(one, other): 0.3 * one + 0.1 * other for one in (0, 1, 2) for other in (0, 1, 2)}
-    second = {(one, other): 0.2 * other for one, other in first}
-    found = composition.effects(pd.concat([known(first, second, seed=seed) for seed in (1, 2)]))
-    assert len(found) == 2 * 4 * 2 and np.allclose(found["interaction"], 0)
-    assert composition.both_show(found)["shows"].tolist() == [1.0] * 8
-    table = composition.summary(found, settings=BOOTSTRAP).query("measure == 'alone' and shift == @FIRST and weight == 2")
-    assert table["n"].tolist() == [2, 2] and np.allclose(table[["estimate", "low", "high"]], 0.6)
-
-
-def test_the_tiny_unit_is_the_golden_one(study, sliders):
-    assert not difference(recipes.COMPOSITION, composition.score(study, [[FIRST, SECOND]], CLASSES, weights=WEIGHTS, seeds=1), within=1e-3)

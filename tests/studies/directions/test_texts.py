@@ -103,41 +103,6 @@ def test_guidance_acts_in_the_steps_in_which_it_does_for_the_benchmark(sampler, 
     assert torch.equal(drawn, late.unshifted("sneaker", 3)) and not torch.equal(drawn, sampler.unshifted("sneaker", 3))
 
 
-def test_drawings_are_stored_as_the_benchmark_stores_its_images(study):
-    images = texts.shifted(study.sampler, SHIFT, "sneaker", 3, texts.WHOLE, [1.0])
-    sampler = generation.Sampler(study.sampler.pipe, settings=dataclasses.replace(SETTINGS, quality=50))
-    drawn = texts.drawn(dataclasses.replace(study, sampler=sampler), SHIFT, "sneaker", 3, texts.WHOLE, [1.0])
-    stored = pd.DataFrame(generation.rows(SHIFT, "sneaker", 3, [1.0], images, quality=50))
-    assert np.array_equal(drawn, tables.pictures(stored, "stored")) and not np.array_equal(drawn, images.numpy())
-
-
-def test_an_unknown_method_is_named(sampler):
-    with pytest.raises(ValueError, match=r"method: 'pooled'.*accepted: two prompts, class token"):
-        texts.target(sampler, SHIFT, "sneaker", "pooled")
-
-
-def test_every_method_is_scored_once_from_the_same_unshifted_image(study):
-    scores = texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1)
-    grids = {method: [0.0, *texts.grid(method, SCALES)] for method in texts.METHODS}
-    wanted = {(method, SHIFT, name, 1, scale) for method, grid in grids.items() for name in CLASSES for scale in grid}
-    tables.complete(scores, wanted, ["method", *tables.KEY], "scores")
-    start = scores[scores["scale"] == 0]
-    assert np.allclose(start["structure"], 1, atol=1e-5) and (start["step"] == 0).all()
-    assert (start.groupby("class")[["alignment", "class_probability"]].nunique() == 1).all(axis=None)
-
-
-def test_a_second_run_draws_nothing_and_another_image_draws_its_unit_anew(study):
-    texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1)
-    paths = {name: study.folder / "scores" / texts.unit_name(SHIFT, name) for name in CLASSES}
-    before = {name: path.stat().st_mtime_ns for name, path in paths.items()}
-    texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1)
-    assert {name: path.stat().st_mtime_ns for name, path in paths.items()} == before
-    own = {name: texts.own_rows(texts.benchmark(study.images, SHIFT), name, scales=SCALES, seeds=1) for name in CLASSES}
-    other = own["sneaker"].assign(image=own["ankle boot"]["image"].to_numpy())
-    digest = texts.stamp(study, SHIFT, "sneaker", own["sneaker"])
-    assert digest != texts.stamp(study, SHIFT, "sneaker", other)
-
-
 def test_finer_steps_are_looked_at_as_the_others_and_drawn_once(study):
     """The whole text at the scales of the benchmark is what `score` saw; the slider there is one of its own, not the benchmark's noise."""
     scores = texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1)
@@ -152,29 +117,38 @@ def test_finer_steps_are_looked_at_as_the_others_and_drawn_once(study):
     assert {path: path.stat().st_mtime_ns for path in paths} == paths
 
 
-def test_a_picture_at_weight_zero_is_the_benchmarks(study):
-    assert (texts.unmoved(study, SHIFT, "sneaker") == 0).all()
+def test_drawings_are_stored_as_the_benchmark_stores_its_images(study):
+    images = texts.shifted(study.sampler, SHIFT, "sneaker", 3, texts.WHOLE, [1.0])
+    sampler = generation.Sampler(study.sampler.pipe, settings=dataclasses.replace(SETTINGS, quality=50))
+    drawn = texts.draw(dataclasses.replace(study, sampler=sampler), SHIFT, "sneaker", 3, texts.WHOLE, [1.0])
+    stored = pd.DataFrame(generation.rows(SHIFT, "sneaker", 3, [1.0], images, quality=50))
+    assert np.array_equal(drawn, tables.pictures(stored, "stored")) and not np.array_equal(drawn, images.numpy())
 
 
-def test_distances_count_the_tokens_that_a_method_moves(sampler):
-    """The class is one token of 24; from the end token on there are 18."""
-    moved = texts.distances(sampler, [SHIFT], "sneaker").loc[SHIFT]
-    assert moved["tokens moved"][[texts.CLASS, texts.END]].tolist() == [1, 18]
-    assert moved["distance", texts.WHOLE] == moved["distance", texts.PROMPTS] > 0
-
-
-def test_films_are_the_pictures_that_were_scored(study):
-    keys = [(method, SHIFT, "sneaker", 1) for method in (texts.SLIDER, texts.END)]
-    strips = texts.films(study, keys, scales=SCALES)
-    drawn = texts.shifted(study.sampler, SHIFT, "sneaker", 1, texts.END, SCALES[1:]).numpy()
-    assert np.array_equal(strips[keys[1]][1:], drawn) and np.array_equal(strips[keys[0]][0], strips[keys[1]][0])
-    assert len(list((study.folder / "pictures").glob("*.parquet"))) == 2
-
-
-def test_a_missing_image_of_the_benchmark_is_named(study):
+def test_every_method_is_scored_once_from_the_same_unshifted_image(study):
+    scores = texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1)
+    assert not difference(recipes.DIRECTIONS, scores, within=1e-3)
+    grids = {method: [0.0, *texts.grid(method, SCALES)] for method in texts.METHODS}
+    wanted = {(method, SHIFT, name, 1, scale) for method, grid in grids.items() for name in CLASSES for scale in grid}
+    tables.complete(scores, wanted, ["method", *tables.KEY], "scores")
+    start = scores[scores["scale"] == 0]
+    assert np.allclose(start["structure"], 1, atol=1e-5) and (start["step"] == 0).all()
+    assert (start.groupby("class")[["alignment", "class_probability"]].nunique() == 1).all(axis=None)
+    before = {path: path.stat().st_mtime_ns for path in (study.folder / "scores").rglob("*.parquet")}
+    texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1)
+    assert {path: path.stat().st_mtime_ns for path in before} == before and len(before) == len(CLASSES)
     with pytest.raises(ValueError, match=r"images of 'sneaker': 3 rows missing .*\(2, 0.0\)"):
         texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=2)
 
 
-def test_the_tiny_unit_is_the_golden_one(study):
-    assert not difference(recipes.DIRECTIONS, texts.score(study, [SHIFT], CLASSES, scales=SCALES, seeds=1), within=1e-3)
+def test_another_image_of_the_benchmark_outdates_its_unit(study):
+    images = texts.benchmark(study.images, SHIFT, CLASSES, scales=SCALES, seeds=1)
+    other = images["sneaker"].assign(image=images["ankle boot"]["image"].to_numpy())
+    assert texts.stamp(study, SHIFT, "sneaker", images["sneaker"]) != texts.stamp(study, SHIFT, "sneaker", other)
+
+
+def test_films_are_the_pictures_that_were_scored(study):
+    films = texts.films(study, (SHIFT, "sneaker", 1), scales=SCALES)
+    drawn = texts.shifted(study.sampler, SHIFT, "sneaker", 1, texts.END, SCALES[1:]).numpy()
+    assert np.array_equal(films[texts.END][1:], drawn) and np.array_equal(films[texts.SLIDER][0], films[texts.END][0])
+    assert len(list((study.folder / "pictures").glob("*.parquet"))) == len(films) == len(texts.METHODS)

@@ -15,9 +15,8 @@ from cnslib.method import filtering
 from cnslib.method.generation import Sampler
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
-from cnslib.studies.oodcv import generated
+from cnslib.studies.oodcv import weather
 from cnslib.studies.oodcv.training import FineTuning
-from cnslib.studies.oodcv.weather import Panel
 from cnslib.world import scenes, zoo
 
 DRAWING = Generation(
@@ -26,7 +25,7 @@ DRAWING = Generation(
 
 
 @pytest.fixture(scope="session")
-def studio(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory) -> generated.Studio:
+def study(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory) -> weather.Study:
     """Random models of every kind. Read only."""
     folder = tmp_path_factory.mktemp("oodcv")
     for number, name in enumerate(SETTINGS.networks):
@@ -47,7 +46,7 @@ def studio(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory) -> generated.St
         for shift in settings.shifts:
             write_slider(pipe, slider_path(folder / "sliders", shift, name), number)
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-    return generated.Studio(Sampler(pipe, settings=DRAWING), origin, folder / "sliders", Panel(judges, tuning))
+    return weather.Study(Sampler(pipe, settings=DRAWING), origin, folder / "sliders", judges, tuning)
 
 
 @pytest.fixture(autouse=True)

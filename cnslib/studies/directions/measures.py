@@ -1,0 +1,164 @@
+"""What sliders and texts make of a trajectory, side by side, and what two sliders do in one picture (CNS-Bench suppl. H and K).
+
+All methods draw the same trajectories, so differences are paired. Scales of a slider and weights of a text are not in one unit: what is
+fair to compare is what is left where both have gained as much.
+"""
+
+import numpy as np
+import pandas as pd
+
+from cnslib.core import tables
+from cnslib.core.settings.method import Bootstrap
+from cnslib.stats import bootstrap
+from cnslib.studies.directions.composition import KEY, PAIR, WEIGHTS
+from cnslib.studies.directions.texts import METHODS, PROMPTS, SLIDER
+
+SHARES = (0.25, 0.5, 0.75)  # of the gain that both reach; at its end a path is flat, and where it first has a gain is chance
+YES_NO = ("class_kept", "reached")  # columns of ones and zeros
+OWN = ["method", *tables.TRAJECTORY]
+EFFECTS = ["alone", "lent", "together", "added", "interaction"]
+SHOWN = ["shows", "adds", "without"]
+
+
+def gains(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores in order, with `gain`, the alignment beyond that of scale 0."""
+    ordered = scores.sort_values([*OWN, "scale"], ignore_index=True)
+    return ordered.assign(gain=ordered["alignment"] - ordered.groupby(OWN)["alignment"].transform("first"))
+
+
+def kept(last: pd.Series, first: pd.Series, *, labels: int) -> pd.Series:
+    """1 where the oracle gives the class at least chance, 1 / labels, else 0; no value for a trajectory that did not start so."""
+    return (last >= 1 / labels).astype(float).where(first >= 1 / labels)
+
+
+def per_trajectory(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
+    """One row per method and trajectory: gain and structure at the last scale, `rising`, the share of steps that raise the alignment,
+    `largest`, the share of the way through the image encoder's features that the largest step makes, and whether the class is kept."""
+    ordered = gains(scores)
+    groups = ordered.groupby(OWN)
+    first, last = groups.first(), groups.last()
+    table = last[["gain", "structure"]].assign(largest=groups["step"].max() / groups["step"].sum())
+    rise = groups["alignment"].diff()
+    table["rising"] = (rise > 0)[rise.notna()].groupby([ordered[key] for key in OWN]).mean()
+    return table.assign(class_kept=kept(last["class_probability"], first["class_probability"], labels=labels)).reset_index()
+
+
+def matched(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
+    """Structure and class of each method at its first scale that gains as much alignment as two prompts do, per trajectory.
+
+    Only trajectories in which two prompts gain anything; `reached` says whether the method gets there, and one that does not has
+    neither structure nor class.
+    """
+    ordered = gains(scores)
+    prompts = ordered[(ordered["method"] == PROMPTS) & (ordered["scale"] > 0) & (ordered["gain"] > 0)]
+    wanted = ordered.merge(prompts[[*tables.TRAJECTORY, "gain"]], on=tables.TRAJECTORY, suffixes=("", "_wanted"))
+    start = wanted.groupby(OWN)["class_probability"].transform("first")
+    wanted["class_kept"] = kept(wanted["class_probability"], start, labels=labels)
+    there = wanted[wanted["gain"] >= wanted["gain_wanted"]].drop_duplicates(OWN).set_index(OWN)[["scale", "structure", "class_kept"]]
+    return there.reindex(wanted.groupby(OWN).size().index).assign(reached=lambda t: t["scale"].notna().astype(float)).reset_index()
+
+
+def equal_gain(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
+    """The slider minus each text with a weight, both where they gained as much: (method, trajectory, share, gain, structure, class_kept).
+
+    `lost` is the structure that the slider itself has lost there: what a difference must be read beside. The gain is a share of the
+    largest that both reach on the trajectory, looked at in the same steps: scales that one of them lacks do not count. A trajectory on
+    which either gains nothing is left out.
+    """
+    rows, paths = [], {key: path.set_index("scale") for key, path in gains(scores).groupby(OWN)}
+    for (method, *key), path in paths.items():
+        if method in (SLIDER, PROMPTS):
+            continue
+        both = [one.loc[path.index.intersection(paths[SLIDER, *key].index)] for one in (paths[SLIDER, *key], path)]
+        reached = min(one["gain"].max() for one in both)
+        for share in SHARES if reached > 0 else ():
+            ours, theirs = (at_gain(one, share * reached, labels=labels) for one in both)
+            place = {**dict(zip(OWN, (method, *key), strict=True)), "share": share, "gain": share * reached}
+            rows.append({**place, **{name: ours[name] - theirs[name] for name in ours}, "lost": 1 - ours["structure"]})
+    return pd.DataFrame(rows, columns=[*OWN, "share", "gain", "structure", "class_kept", "lost"])
+
+
+def at_gain(path: pd.DataFrame, gain: float, *, labels: int) -> dict[str, float]:
+    """Structure and class of one path, by rising scale, where it first has a gain above 0; straight lines between its pictures."""
+    gained = path["gain"].to_numpy()
+    after = int(np.argmax(gained >= gain))
+    way = (gain - gained[after - 1]) / (gained[after] - gained[after - 1])
+    before, behind = path[["structure", "class_probability"]].to_numpy()[after - 1 : after + 1]
+    structure, probability = before + way * (behind - before)
+    begun = path["class_probability"].iloc[0] >= 1 / labels
+    return {"structure": structure, "class_kept": float(probability >= 1 / labels) if begun else np.nan}
+
+
+def average(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """`bootstrap.rate` of a column of ones and zeros (`YES_NO`), `bootstrap.mean` of any other."""
+    return (bootstrap.rate if values.name in YES_NO else bootstrap.mean)(values, rows, settings=settings)
+
+
+def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap, statistic=average) -> pd.DataFrame:
+    """The mean of each column per method: (method, measure, n, estimate, low, high), methods in their order.
+
+    n counts rows; those of one trajectory are resampled together.
+    """
+    ordered = table.assign(method=pd.Categorical(table["method"], METHODS)).sort_values("method", kind="stable")
+    return bootstrap.means(ordered.astype({"method": str}), columns, ["method"], settings=settings, statistic=statistic)
+
+
+def differences(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
+    """The same of differences: a side is told only where enough classes differ (see `apart`).
+
+    Those of shares lie between -1 and 1, beyond which the interval of a few trajectories would reach.
+    """
+    found = summary(table, columns, settings=settings, statistic=apart)
+    within = found[["low", "high"]].clip(-1, 1)
+    return found.assign(**within.where(found["measure"] == "class_kept", found[["low", "high"]]))
+
+
+def apart(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """`bootstrap.difference`; where none of the rows differ, to either side Wilson's bound of a share that no unit shows.
+
+    Resamples of rows that are all alike know no other, and their interval would claim that no difference could have been missed.
+    """
+    found = bootstrap.difference(values, rows, settings=settings)
+    if np.isnan(found["low"]) or values.any(skipna=True):  # a single unit has no interval
+        return found
+    bound = bootstrap.rate(values.abs(), rows, settings=settings)["high"]
+    return found | {"low": -bound, "high": bound}
+
+
+def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
+    """The slider minus each text-based method, paired on the trajectory: (method, measure, n, estimate, low, high)."""
+    both = table.merge(table[table["method"] == SLIDER], on=tables.TRAJECTORY, suffixes=("", "_slider"), validate="many_to_one")
+    other = both[both["method"] != SLIDER]
+    return differences(other[OWN].assign(**{c: other[f"{c}_slider"] - other[c] for c in columns}), columns, settings=settings)
+
+
+def effects(scores: pd.DataFrame) -> pd.DataFrame:
+    """Every image with two sliders, once per slider: what its shift gains alone, by the other alone (lent), and together.
+
+    `added` is together minus lent, what the slider does beside the other. `interaction` is that minus alone: 0 where the gains add up,
+    below 0 where one slider takes from the other.
+    """
+    table = scores.sort_values(KEY, ignore_index=True)
+    start, parts = table.groupby([*PAIR, "class", "seed"]), []
+    for own, other in (PAIR, PAIR[::-1]):
+        gain = table[f"alignment_{own}"] - start[f"alignment_{own}"].transform("first")
+        sides = {"shift": table[own], "weight": table[f"{own}_weight"], "other_weight": table[f"{other}_weight"], "gain": gain}
+        parts.append(table[["class", "seed", *WEIGHTS]].assign(pair=table["first"] + " + " + table["second"], **sides))
+    both, key = pd.concat(parts, ignore_index=True), ["pair", "shift", "class", "seed"]
+    alone = both[both["other_weight"] == 0].set_index([*key, "weight"])["gain"].rename("alone")
+    lent = both[both["weight"] == 0].set_index([*key, "other_weight"])["gain"].rename("lent")
+    found = both[(both["weight"] > 0) & (both["other_weight"] > 0)].rename(columns={"gain": "together"})
+    found = found.join(alone, on=alone.index.names).join(lent, on=lent.index.names)
+    return found.assign(added=found["together"] - found["lent"], interaction=found["together"] - found["lent"] - found["alone"])
+
+
+def both_show(found: pd.DataFrame) -> pd.DataFrame:
+    """Every image with two sliders (pair, class, seed, weights), and 1 or 0 in three columns.
+
+    `shows`: each slider adds at least half of what it gains alone; `adds`: each adds anything; `without`: one of the shifts is there
+    without its slider, since the other one alone brings half of that gain along.
+    """
+    half, adds = found["alone"] / 2, found["added"] > 0
+    each = found.assign(shows=adds & (found["added"] >= half), adds=adds, without=(found["lent"] > 0) & (found["lent"] >= half))
+    groups = each.astype(dict.fromkeys(SHOWN, float)).groupby(["pair", "class", "seed", *WEIGHTS], as_index=False)
+    return groups.agg({"shows": "min", "adds": "min", "without": "max"})
