@@ -52,8 +52,8 @@ def study(sampler, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory
     write_timm(folder / "dino", outputs=0)
     write_timm(folder / "oracle", outputs=len(LABELS) + len(SHIFTS) + 2)
     origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-    drawn = {"scales": WEIGHTS, "seeds": 1, "settings": SETTINGS, "origin": origin, "sliders": sliders, "folder": folder / "images"}
-    generation.generate(sampler.pipe, [FIRST, SECOND], CLASSES, **drawn)
+    drawn = {"scales": WEIGHTS, "seeds": 1, "origin": origin, "sliders": sliders, "folder": folder / "images"}
+    generation.generate(sampler, [FIRST, SECOND], CLASSES, **drawn)
     judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
     oracle = encoders.Oracle(str(folder / "oracle"), labels=LABELS)
     return texts.Study(sampler, origin, judge, oracle, folder / "images", sliders, folder / "directions")
