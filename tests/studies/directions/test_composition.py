@@ -101,7 +101,7 @@ def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study):
 
 def test_a_missing_slider_is_named(study, sliders):
     with (
-        pytest.raises(FileNotFoundError, match=r"slider .*heavy_fog.sneaker\.safetensors"),
+        pytest.raises(FileNotFoundError, match=r"slider.*heavy_fog.sneaker\.safetensors"),
         composition.loaded(study.sampler.pipe, [slider_path(sliders, "heavy fog", "sneaker")]),
     ):
         pass
