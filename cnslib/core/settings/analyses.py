@@ -1,9 +1,10 @@
 """Parameters of the analyses: one section per section of params.yaml, whose comments say what each key is."""
 
 from functools import partial
+from typing import Any
 
 from cnslib.core.names import demand
-from cnslib.core.settings.fields import Learning, Seeded, section
+from cnslib.core.settings.fields import Learning, Rule, Seeded, section
 from cnslib.core.settings.method import Evaluation, Resampled
 
 AXES = ("architecture", "convolution size", "transformer size", "pre-training")
@@ -15,11 +16,11 @@ def in_one_family(line) -> bool:
     return len(set(members)) == len(members)
 
 
-LINE = [
+LINE: list[Rule] = [
     ("families", in_one_family, "every classifier in at most one family"),
     *((key, lambda s, key=key: {*getattr(s, key)} <= {*s.families}, lambda s: ", ".join(s.families)) for key in ("sizes", "pretrained")),
 ]
-DENOISER = [
+DENOISER: list[Rule] = [
     ("keep", lambda s: s.keep[-1] == 1 and s.keep == sorted(s.keep, reverse=True), "one number of classes per stage, falling to 1"),
     (
         "trials",
@@ -31,11 +32,11 @@ OTHER_NAME = ("name", lambda s: s.name != s.plain, "another name than report.pla
 ALL_AXES = ("members", lambda s: tuple(s.members) == AXES, f"the axes {', '.join(AXES)}, in this order")
 named = partial(section, __name__)
 
-Accuracy = named("Accuracy", Resampled, String="reference")
-Ranking = named("Ranking", Resampled)
-Axes = named("Axes", Resampled, NamesBy="members", String="reference", Positive="margin", rules=[ALL_AXES])
-Failure = named("Failure", Resampled)
-Bisection = named(
+Accuracy: Any = named("Accuracy", Resampled, String="reference")
+Ranking: Any = named("Ranking", Resampled)
+Axes: Any = named("Axes", Resampled, NamesBy="members", String="reference", Positive="margin", rules=[ALL_AXES])
+Failure: Any = named("Failure", Resampled)
+Bisection: Any = named(
     "Bisection",
     Resampled,
     Seeded,
@@ -45,10 +46,10 @@ Bisection = named(
     Halving="resolution scan_step",
     Whole="scans",
 )
-Line = named("Line", Resampled, IdAccuracy="id_accuracy", Lists="families", Strings="sizes pretrained same_pool", rules=LINE)
-Calibration = named("Calibration", Resampled, Seeded, Some="scenes severities")
-Denoiser = named("Denoiser", Resampled, Seeded, Shifts="shifts", Count="seeds", Scales="scales", Counts="keep trials", rules=DENOISER)
-Oodcv = named(
+Line: Any = named("Line", Resampled, IdAccuracy="id_accuracy", Lists="families", Strings="sizes pretrained same_pool", rules=LINE)
+Calibration: Any = named("Calibration", Resampled, Seeded, Some="scenes severities")
+Denoiser: Any = named("Denoiser", Resampled, Seeded, Shifts="shifts", Count="seeds", Scales="scales", Counts="keep trials", rules=DENOISER)
+Oodcv: Any = named(
     "Oodcv",
     Resampled,
     Seeded,
@@ -63,8 +64,8 @@ Oodcv = named(
     Angle="rotation",
     Zoom="zoom",
 )
-Synthetic = named("Synthetic", Resampled, Learning, String="network", Inside="share", Count="runs steps style_images", Share="lowest")
-Report = named(
+Synthetic: Any = named("Synthetic", Resampled, Learning, String="network", Inside="share", Count="runs steps style_images", Share="lowest")
+Report: Any = named(
     "Report", Resampled, String="model plain reference", Positive="blur", FileName="name", Count="batch_size", rules=[OTHER_NAME]
 )
 ANALYSES = (Accuracy, Ranking, Axes, Failure, Bisection, Line, Calibration, Denoiser, Oodcv, Synthetic, Report)

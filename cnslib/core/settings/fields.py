@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Callable, Collection, Sequence
-from typing import Annotated, Any, Literal, dataclass_transform
+from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
@@ -20,7 +20,7 @@ Rule = tuple[str, Callable[[Any], bool], str | Callable[[Any], str]]  # the key,
 class Section:
     """A frozen dataclass whose values pydantic checks when it is built, and whose `rules` are those between its keys."""
 
-    rules = ()
+    rules: ClassVar[Sequence[Rule]] = ()
 
     def __init_subclass__(cls, *, kw_only: bool = False):
         dataclass(cls, frozen=True, config=STRICT, kw_only=kw_only)

@@ -1,7 +1,7 @@
 """Parameters of the steps that make something, and of the workers that make it: one section per section of params.yaml."""
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -92,8 +92,8 @@ class Base(f.Section):
 
 
 # Renders of the catalog that stand for the classification data set; textual inversion of one token per class, and its comparison.
-World = f.section(__name__, "World", f.Seeded, Count="train_images heldout_images")
-Inversion = f.section(
+World: Any = f.section(__name__, "World", f.Seeded, Count="train_images heldout_images")
+Inversion: Any = f.section(
     __name__,
     "Inversion",
     f.Seeded,
@@ -185,7 +185,7 @@ class Evaluation(f.Section):
 
 
 # How Parsl gets workers (`provider` and `launcher` are classes of parsl.providers and parsl.launchers), and how it treats them.
-Cluster = f.section(
+Cluster: Any = f.section(
     __name__,
     "Cluster",
     Text="provider launcher",

@@ -23,7 +23,7 @@ from cnslib.core.settings.studies import STUDIES
 from cnslib.core.settings.world import RECIPES
 
 UNKNOWN = "unexpected_keyword_argument"  # pydantic's name for a key that a dataclass lacks
-SECTIONS: dict[str, type] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *RECIPES)}
+SECTIONS: dict[str, Any] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *RECIPES)}
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,7 +1,7 @@
 """Parameters of the studies, chapters beyond the main analyses: one section per section of params.yaml, which explains their keys."""
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,11 +10,11 @@ from cnslib.core.settings import fields as f
 from cnslib.core.settings.method import STRIDES, Filtering, Resampled
 
 NETWORKS = ("DeepLabV3Plus", "FPN", "PSPNet")  # of XIMAGENET-12's Table 3; its reference first
-PHOTOS = [
+PHOTOS: list[f.Rule] = [
     ("reference", lambda s: s.reference in s.classifiers, lambda s: ", ".join(s.classifiers)),
     ("severities", lambda s: s.severities[-1] <= 1, "from 0.0 up to 1.0"),
 ]
-CONTROLSHIFT = [
+CONTROLSHIFT: list[f.Rule] = [
     ("angles", lambda s: s.angles[0] == 0, "rising from 0.0 to 90.0"),
     ("factors", lambda s: s.factors[0] > 0 and len(s.factors) == len(s.angles), "above 0, as many as angles"),
     ("reference", lambda s: s.reference in s.networks, lambda s: ", ".join(s.networks)),
@@ -49,10 +49,10 @@ class Ablation(Resampled):
     shifts: f.Shifts
     seeds: f.Count
     counts: f.RisingCounts
-    rules = (("reference", lambda s: s.reference in s.samplers, lambda s: ", ".join(s.samplers)),)
+    rules: ClassVar = (("reference", lambda s: s.reference in s.samplers, lambda s: ", ".join(s.samplers)),)
 
 
-Scenarios = named(
+Scenarios: Any = named(
     "Scenarios",
     Resampled,
     f.Learning,
@@ -63,10 +63,10 @@ Scenarios = named(
     Steps="drawing_steps",
     Guidance="guidance",
 )
-Photos = named(
+Photos: Any = named(
     "Photos", Resampled, f.Seeded, Sources="classifiers", String="reference", Some="cutouts", Severities="severities", rules=PHOTOS
 )
-Labels = named(
+Labels: Any = named(
     "Labels",
     Filtering,
     f.Seeded,
@@ -78,7 +78,7 @@ Labels = named(
     Count="study",
     Annotator="annotator",
 )
-Corruptions = named(
+Corruptions: Any = named(
     "Corruptions",
     Resampled,
     Count="images",
@@ -89,10 +89,10 @@ Corruptions = named(
     String="reference",
     rules=[CONTRAST],
 )
-Directions = named(
+Directions: Any = named(
     "Directions", Resampled, Shifts="shifts", Finer="finer", Count="seeds pair_seeds", Pairs="pairs", Severities="pair_weights"
 )
-Dataset = named(
+Dataset: Any = named(
     "Dataset",
     Text="name description creator cite_as",
     Version="version",
@@ -101,7 +101,7 @@ Dataset = named(
     Date="date_published",
     Strings="keywords",
 )
-Controlshift = named(
+Controlshift: Any = named(
     "Controlshift",
     Resampled,
     f.Seeded,
@@ -118,7 +118,7 @@ Controlshift = named(
     Decay="least",
     rules=CONTROLSHIFT,
 )
-Segmentation = named(
+Segmentation: Any = named(
     "Segmentation",
     Resampled,
     f.Learning,

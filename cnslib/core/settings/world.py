@@ -1,19 +1,20 @@
 """Parameters of the base models' trainings: one section per section of world.yaml, which explains their keys."""
 
 from functools import partial
+from typing import Any
 
 from cnslib.core.settings.fields import Learning, Measured, Seeded, section
 
 named = partial(section, __name__)
 
-Autoencoder = named("Autoencoder", Learning, Measured, Counts="channels", Count="latent_channels steps", Positive="kl_weight")
-Diffusion = named(
+Autoencoder: Any = named("Autoencoder", Learning, Measured, Counts="channels", Count="latent_channels steps", Positive="kl_weight")
+Diffusion: Any = named(
     "Diffusion", Learning, Counts="channels", Count="width layers images steps ranks", Interval="severities", Share="caption_dropout"
 )
-Redrawing = named(
+Redrawing: Any = named(
     "Redrawing", Seeded, Some="per_caption", Shares="strengths nothing", Interval="severities", Steps="steps", Guidance="guidance"
 )
-Contrastive = named(
+Contrastive: Any = named(
     "Contrastive",
     Seeded,
     Measured,
@@ -24,10 +25,10 @@ Contrastive = named(
     Interval="severities",
     Share="omitted redrawn",
 )
-Selfsupervised = named(
+Selfsupervised: Any = named(
     "Selfsupervised", Learning, Measured, String="architecture", Free="arguments", Positive="temperature", Count="steps", Share="redrawn"
 )
-Oracle = named(
+Oracle: Any = named(
     "Oracle",
     Learning,
     Measured,
@@ -38,9 +39,9 @@ Oracle = named(
     Steps="sampling_steps",
     Guidance="guidance",
 )
-Fidelity = named("Fidelity", Seeded, Some="per_caption", Count="scenes", Interval="severities", Steps="steps", Guidance="guidance")
-Zoo = named("Zoo", Learning, Measured, Members="classifiers")
-Augmentation = named(
+Fidelity: Any = named("Fidelity", Seeded, Some="per_caption", Count="scenes", Interval="severities", Steps="steps", Guidance="guidance")
+Zoo: Any = named("Zoo", Learning, Measured, Members="classifiers")
+Augmentation: Any = named(
     "Augmentation",
     Learning,
     Measured,
@@ -50,5 +51,5 @@ Augmentation = named(
     Amount="mixup cutmix weight_decay",
     Decay="smoothing",
 )
-Pretraining = named("Pretraining", Learning, Measured, Free="network", Members="objectives classifiers", Rates="finetuned probe")
+Pretraining: Any = named("Pretraining", Learning, Measured, Free="network", Members="objectives classifiers", Rates="finetuned probe")
 RECIPES = (Autoencoder, Diffusion, Redrawing, Contrastive, Selfsupervised, Oracle, Fidelity, Zoo, Augmentation, Pretraining)
