@@ -1,9 +1,8 @@
 """Predictions of every classifier for every image of the benchmark, and for the catalog's held-out pictures: one table each.
 
-Pictures are decoded once and transformed once in every distinct way, while the networks work on those before. Pillow lets other
-threads run while it decodes and resizes, so threads suffice, and nothing is copied between processes. That is why torch's DataLoader
-is not used: its workers are processes, which hand tensors over in shared memory (scarce in containers) and wrap the error that names
-a damaged picture in a traceback of their own. A CUDA card gets batches from pinned memory, which copies fastest.
+Pictures are decoded once and transformed once in every distinct way, by threads, while the networks work on those before: Pillow lets
+other threads run. torch's DataLoader is not used: its workers are processes, which hand tensors over in shared memory (scarce in
+containers) and wrap the error that names a damaged picture in a traceback of their own.
 """
 
 import contextlib
@@ -41,16 +40,15 @@ Inputs = dict[str, Tensor]  # for each way of transforming, the pictures of a ba
 def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> Iterator[tuple[pd.DataFrame, list[Tensor]]]:
     """For each batch its rows, and the logits [rows labels] of every classifier in fp32 on the CPU.
 
-    Bit for bit those of `evaluation.batch_logits`, which asks one classifier: networks get batches of exactly `size`, the last one
-    filled up with its last picture. Classifiers are all on one device, and their settings describe their transforms. The first
-    error of reading a batch or picture is raised.
+    Bit for bit those of `batch_logits`: networks get batches of exactly `size`, the last one filled up with its last picture.
+    Classifiers are all on one device, and their settings describe their transforms. The first error of a picture is raised.
     """
     transforms = {way(classifier): classifier.transform for classifier in group}
     threads = torch.get_num_threads()
     try:
         with contextlib.closing(ahead(prepared(batches, transforms, size=size, device=group[0].device))) as fed:
             for rows, inputs in fed:
-                yield rows, [found[: len(rows)] for found in asked(group, inputs)]
+                yield rows, [found[: len(rows)] for found in outputs(group, inputs)]
     finally:
         torch.set_num_threads(threads)  # the helpers have set that of threads still to come
 
@@ -61,11 +59,11 @@ def way(classifier: Classifier) -> str:
 
 
 @torch.inference_mode()
-def asked(group: list[Classifier], inputs: Inputs) -> list[Float[Tensor, "size labels"]]:
-    """The logits of every classifier; all networks are queued before one answer is fetched, so that a card need not wait."""
+def outputs(group: list[Classifier], inputs: Inputs) -> list[Float[Tensor, "size labels"]]:
+    """The logits of every classifier; all networks are queued before one output is fetched, so that a card need not wait."""
     there = {name: pixels.to(group[0].device, non_blocking=pixels.is_pinned()) for name, pixels in inputs.items()}
-    found = [classifier.network(there[way(classifier)]) for classifier in group]
-    return [one.float().cpu() for one in found]
+    queued = [classifier.network(there[way(classifier)]) for classifier in group]
+    return [one.float().cpu() for one in queued]
 
 
 def prepared(
@@ -73,31 +71,29 @@ def prepared(
 ) -> Generator[tuple[pd.DataFrame, Inputs], None, None]:
     """The batches in order, ready for the networks; pictures are spread over as many threads as there are cores for this process.
 
-    A helper computes in one thread of its own: a team of threads for each of them would be more threads than cores.
+    A batch is filled up with its last picture to `size`; for a CUDA card it lies in pinned memory, which copies fastest.
     """
+
+    def views(picture: Picture) -> Inputs:
+        image = Image.fromarray(np.asarray(picture()))
+        return {name: transform(image) for name, transform in transforms.items()}
+
+    def stacked(rows: pd.DataFrame, seen: Iterator[Inputs]) -> tuple[pd.DataFrame, Inputs]:
+        found = list(seen)
+        found += [found[-1]] * (size - len(found))
+        inputs = {name: torch.stack([one[name] for one in found]) for name in transforms}
+        pinned = torch.device(device).type == "cuda"
+        return rows, {name: pixels.pin_memory() if pinned else pixels for name, pixels in inputs.items()}
+
     waiting: deque = deque()
+    # A helper computes in one thread of its own: a team of threads for each of them would be more threads than cores.
     with ThreadPoolExecutor(joblib.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as helpers:
         for rows, pictures in batches:
-            waiting.append((rows, helpers.map(lambda picture: views(picture, transforms), pictures)))
+            waiting.append((rows, helpers.map(views, pictures)))
             if len(waiting) == AHEAD:
-                yield stacked(*waiting.popleft(), size=size, device=device)
+                yield stacked(*waiting.popleft())
         while waiting:
-            yield stacked(*waiting.popleft(), size=size, device=device)
-
-
-def views(picture: Picture, transforms: dict[str, Transform]) -> Inputs:
-    """One picture as the networks see it, in every distinct way."""
-    image = Image.fromarray(np.asarray(picture()))
-    return {name: transform(image) for name, transform in transforms.items()}
-
-
-def stacked(rows: pd.DataFrame, seen: Iterator[Inputs], *, size: int, device: str) -> tuple[pd.DataFrame, Inputs]:
-    """The rows and inputs of a batch, filled up with its last picture to `size`; for a CUDA card in pinned memory."""
-    found = list(seen)
-    filled = [*found, *[found[-1]] * (size - len(found))]
-    inputs = {name: torch.stack([one[name] for one in filled]) for name in found[0]}
-    pinned = torch.device(device).type == "cuda"
-    return rows, {name: pixels.pin_memory() for name, pixels in inputs.items()} if pinned else inputs
+            yield stacked(*waiting.popleft())
 
 
 def ahead(items: Generator) -> Generator:
@@ -156,9 +152,9 @@ def answered_shards(
     shards: dict[Path, list[tuple]], *, labels: list[str], settings: Evaluation, device: str, folder: Path
 ) -> dict[str, Path]:
     """The tables of answers to the pictures of some tables, as `answered`."""
-    contents, total = shard_digests(shards), sum(map(len, shards.values()))
-    batches = partial(shard_batches, shards, size=settings.batch_size)
-    return answered(recipes.EVALUATION, contents, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
+    batches, total = partial(shard_batches, shards, size=settings.batch_size), sum(map(len, shards.values()))
+    given = {"labels": labels, "settings": settings, "device": device, "folder": folder}
+    return answered(recipes.EVALUATION, shard_digests(shards), batches, total=total, **given)
 
 
 def require_labels(classes: list[str], labels: list[str]) -> None:
@@ -179,18 +175,21 @@ def answered(
     folder: Path,
     desc: str = "answers",
 ) -> dict[str, Path]:
-    """One table of answers per classifier, made anew where it is missing or outdated; `contents` is what the pictures are made from.
+    """One table of answers per classifier, made where it is missing or outdated; `contents` is what the pictures are made from.
 
-    `batches` gives all (`total`) pictures anew for each group of classifiers that are asked together, in batches of the settings'
+    `batches` gives all (`total`) pictures again for each group of classifiers that are evaluated together, in batches of the settings'
     size. A killed run keeps the groups that are finished. No table depends on the other members of its group.
     """
-    made_from = {name: recipe.stamp(*inputs(name, contents, labels=labels, settings=settings)) for name in settings.classifiers}
-    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in settings.classifiers})
-    waiting = shelf.waiting()
-    make = partial(answer, batches=batches, total=total, labels=labels, settings=settings, device=device)
-    size = workers.share(TOGETHER)
-    groups = [waiting[start : start + size] for start in range(0, len(waiting), size)]
-    workers.each(make, [(names, [shelf[name] for name in names]) for names in groups], device=device, desc=desc, threaded=True)
+    files = {}
+    for name, source in settings.classifiers.items():
+        inputs = name, classifiers.digest(source), contents, labels, settings.batch_size, settings.preprocessing
+        files[name] = f"{identifier(name)}.parquet", recipe.stamp(*inputs)
+    shelf = units.Shelf(folder, files)
+    if waiting := shelf.waiting():
+        make = partial(answer, batches=batches, total=total, labels=labels, settings=settings, device=device)
+        size = workers.share(TOGETHER)
+        groups = [waiting[start : start + size] for start in range(0, len(waiting), size)]
+        workers.each(make, [(names, [shelf[name] for name in names]) for names in groups], device=device, desc=desc, threaded=True)
     return shelf.paths
 
 
@@ -204,7 +203,7 @@ def answer(
     settings: Evaluation,
     device: str,
 ) -> None:
-    """Writes the tables of classifiers that are asked together."""
+    """Writes the tables of classifiers that are evaluated together."""
     found = ask(loaded(names, labels, settings=settings, device=device), batches(), size=settings.batch_size, total=total)
     for unit, table in zip(made, found, strict=True):
         tables.write_unit(table, unit, tables.predictions)
@@ -238,12 +237,6 @@ def shard_digests(shards: dict[Path, list[tuple]]) -> list[list]:
         if not path.exists():
             raise FileNotFoundError(f"image table {path} does not exist; the generation step makes it, `dvc pull` restores it")
     return [[path.name, units.verified(path), keys] for path, keys in shards.items()]
-
-
-def inputs(name: str, contents: list, *, labels: list[str], settings: Evaluation) -> list:
-    """What one classifier's table is made from; other classifiers are no part of it."""
-    files = classifiers.digest(settings.classifiers[name])
-    return [name, files, contents, labels, settings.batch_size, settings.preprocessing]
 
 
 def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int) -> pd.DataFrame:

@@ -49,8 +49,11 @@ def invert_all(
     """
     require_distinct(classes)
     examples = functools.partial(catalog.images, pictures, "train", count=settings.images_per_class, side=side(pipe))
-    stamps = {name: stamp(name, examples(name), settings=settings, base=base) for name in classes}  # one class in memory at a time
-    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.safetensors", stamps[name]) for name in classes}, "*.safetensors")
+    files = {}
+    for name in classes:  # one class in memory at a time
+        pixels = hashlib.sha256(examples(name).tobytes()).hexdigest()
+        files[name] = f"{identifier(name)}.safetensors", recipes.TOKENS.stamp(name, PROMPT, pixels, training_settings(settings), base)
+    shelf = units.Shelf(folder, files, "*.safetensors")
     for name in tqdm(shelf.waiting(), desc="inversion", disable=None):
         invert(pipe, name, examples(name), settings=settings, path=shelf[name].path)
         shelf[name].finish()
@@ -100,12 +103,6 @@ def read_tokens(pipe: StableDiffusionPipeline, source: Path, numbers: dict[str, 
 def side(pipe: StableDiffusionPipeline) -> int:
     """Height and width of the model's pictures in pixels."""
     return pipe.unet.config.sample_size * pipe.vae_scale_factor
-
-
-def stamp(name: str, examples: UInt8[np.ndarray, "images side side 3"], *, settings: Inversion, base: str) -> str:
-    """What a token depends on: its class, the pixels of its examples, the settings of the training, and the base model."""
-    pixels = hashlib.sha256(examples.tobytes()).hexdigest()
-    return recipes.TOKENS.stamp(name, PROMPT, pixels, training_settings(settings), base)
 
 
 def training_settings(settings: Inversion) -> dict[str, float]:
@@ -244,7 +241,7 @@ def draw_all(
 ) -> pd.DataFrame:
     """Images of each class, by name and by token, seeds 1 to `validation_images`; draws the classes that are missing or outdated."""
     drawn = settings.validation_images, settings.sampling_steps, settings.guidance
-    made_from = {name: recipes.SAMPLES.stamp(name, names.PROMPT, drawn, origin.base, origin.tokens[name]) for name in classes}
+    made_from = {name: recipes.SAMPLES.stamp(name, PROMPT, drawn, origin.base, origin.tokens[name]) for name in classes}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in classes})
     for name in tqdm(shelf.waiting(), desc="comparison", disable=None):
         tables.write_unit(pd.DataFrame(rows(pipe, name, settings=settings)), shelf[name], schema)
@@ -253,11 +250,11 @@ def draw_all(
 
 def rows(pipe: StableDiffusionPipeline, name: str, *, settings: Inversion) -> list[dict]:
     """One row per prompt and seed of a class; both prompts start from the same noise."""
-    found = []
-    for prompt, word in WORDS.items():
-        images = draw(pipe, names.PROMPT.format(token=word(name)), settings=settings)
-        found += [{"prompt": prompt, "class": name, "seed": seed, "image": tables.encode(i)} for seed, i in enumerate(images.numpy(), 1)]
-    return found
+    drawn = {prompt: draw(pipe, PROMPT.format(token=word(name)), settings=settings).numpy() for prompt, word in WORDS.items()}
+    key = {"class": name}
+    return [
+        {"prompt": p, **key, "seed": seed, "image": tables.encode(i)} for p, images in drawn.items() for seed, i in enumerate(images, 1)
+    ]
 
 
 def draw(pipe: StableDiffusionPipeline, prompt: str, *, settings: Inversion) -> UInt8[Tensor, "images height width 3"]:
@@ -286,15 +283,11 @@ def frechet_distance(sample: Float[np.ndarray, "n features"], reference: Float[n
     """
     if min(len(sample), len(reference)) < 2:
         raise ValueError(f"Frechet distance: sets of {len(sample)} and {len(reference)} rows; accepted: at least 2")
-    first, second = (root_covariance(features.astype(np.float64)) for features in (sample, reference))
+    sets = [features.astype(np.float64) for features in (sample, reference)]
+    first, second = (np.linalg.qr(rows - rows.mean(axis=0), mode="r") / np.sqrt(len(rows) - 1) for rows in sets)
     gap = np.square(sample.mean(axis=0, dtype=np.float64) - reference.mean(axis=0, dtype=np.float64)).sum()
     overlap = np.linalg.svd(first @ second.T, compute_uv=False).sum()
     return float(max(gap + np.square(first).sum() + np.square(second).sum() - 2 * overlap, 0.0))
-
-
-def root_covariance(features: Float[np.ndarray, "n features"]) -> Float[np.ndarray, "k features"]:
-    """R of the covariance S = R^T R, from the triangular factor of the centred rows."""
-    return np.linalg.qr(features - features.mean(axis=0), mode="r") / np.sqrt(len(features) - 1)
 
 
 def distance(
@@ -304,26 +297,19 @@ def distance(
     return left_out(lambda rows: frechet_distance(features[rows], reference), seeds)
 
 
-def nearest(features: Float[np.ndarray, "n features"], reference: Float[np.ndarray, "m features"]) -> tuple[np.ndarray, np.ndarray]:
-    """For every row the place of its nearest reference and its distance, 1 - cosine. ValueError for an empty reference."""
-    if not len(reference):
-        raise ValueError("nearest images: the reference is empty; accepted: at least one image")
-    away, place = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(reference).kneighbors(features)
-    return place[:, 0], away[:, 0]
-
-
 def neighbours(
     drawn: pd.DataFrame, features: Float[np.ndarray, "rows features"], sides: dict[str, dict[str, Float[np.ndarray, "m features"]]]
 ) -> pd.DataFrame:
-    """Nearest real images of every drawn one within its class: `<side>` is the distance and `<side>_place` the image.
+    """Nearest real images of every drawn one within its class: `<side>` is the distance, 1 - cosine, and `<side>_place` the image.
 
     `sides` holds reference features by side and class, such as the scenes learned from and held-out ones.
     """
     table = drawn[["prompt", "class", "seed"]].copy()
     for side, known in sides.items():
         for name, rows in table.groupby("class", sort=False).groups.items():
-            place, away = nearest(features[rows], known[name])
-            table.loc[rows, side], table.loc[rows, f"{side}_place"] = away, place
+            search = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(known[name])
+            away, place = search.kneighbors(features[rows])
+            table.loc[rows, side], table.loc[rows, f"{side}_place"] = away[:, 0], place[:, 0]
         table[f"{side}_place"] = table[f"{side}_place"].astype(int)
     return table
 
@@ -370,34 +356,32 @@ def frechet_table(
     def values(name: str, rows: np.ndarray) -> np.ndarray:
         return distance(features[rows], seeds[rows], known[name])
 
-    table = compare(drawn, list(references), values, ratio=True, confidence=confidence)
-    return bounded(table, highest=None)
+    return compare(drawn, list(references), values, ratio=True, highest=None, confidence=confidence)
 
 
 def accuracy_table(drawn: pd.DataFrame, correct: Bool[np.ndarray, "rows"], *, confidence: float) -> pd.DataFrame:
-    """Share of drawn images whose class the judge names, by class and of all classes ("all"); see `compare`."""
+    """Share of drawn images that the judge recognises, by class and of all classes ("all"); see `compare`."""
     classes, seeds = list(dict.fromkeys(drawn["class"])), drawn["seed"].to_numpy()
 
     def values(name: str, rows: np.ndarray) -> np.ndarray:
         return left_out(lambda some: correct[rows][some].mean(), seeds[rows])
 
-    table = compare(drawn, classes, values, confidence=confidence)
-    return bounded(table, highest=1.0)
-
-
-def bounded(table: pd.DataFrame, *, highest: float | None) -> pd.DataFrame:
-    """The table with the intervals of the prompts, not of their difference, cut to what is possible: 0 to `highest`."""
-    prompts = table["prompt"] != "difference"
-    table.loc[prompts, ["low", "high"]] = table.loc[prompts, ["low", "high"]].clip(0, highest)
-    return table
+    return compare(drawn, classes, values, ratio=False, highest=1.0, confidence=confidence)
 
 
 def compare(
-    drawn: pd.DataFrame, classes: list[str], values: Callable[[str, np.ndarray], np.ndarray], *, ratio: bool = False, confidence: float
+    drawn: pd.DataFrame,
+    classes: list[str],
+    values: Callable[[str, np.ndarray], np.ndarray],
+    *,
+    ratio: bool,
+    highest: float | None,
+    confidence: float,
 ) -> pd.DataFrame:
     """One row per class and prompt, and one for the difference IN* minus text, which is paired by seed; on demand one for the ratio.
 
-    `values` gives a statistic of (class, mask of its rows), followed by its values without each seed.
+    `values` gives a statistic of (class, mask of its rows), followed by its values without each seed. The intervals of the prompts, not
+    of their difference, are cut to what is possible: 0 to `highest`.
     """
     found = []
     for name in ["all", *classes]:
@@ -407,4 +391,7 @@ def compare(
         cases |= {"ratio": cases["in_star"] / cases["text"]} if ratio else {}
         n = int(rows["text"].sum())
         found += [{"class": name, "prompt": prompt, **jackknife(case, n, confidence=confidence)} for prompt, case in cases.items()]
-    return pd.DataFrame(found)
+    table = pd.DataFrame(found)
+    prompts = table["prompt"] != "difference"
+    table.loc[prompts, ["low", "high"]] = table.loc[prompts, ["low", "high"]].clip(0, highest)
+    return table

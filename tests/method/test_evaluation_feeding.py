@@ -125,7 +125,7 @@ def test_a_card_gets_pinned_batches_and_its_answers_are_those_of_the_plain_proce
     batch = next(evaluation.array_batches(pd.DataFrame({"row": range(SIZE)}), pictures, size=SIZE))
     _, inputs = next(evaluation.prepared([batch], {evaluation.way(one): one.transform}, size=SIZE, device="cuda"))
     assert all(pixels.is_pinned() for pixels in inputs.values())
-    assert torch.equal(evaluation.asked([one], inputs)[0], one.logits(pictures))
+    assert torch.equal(evaluation.outputs([one], inputs)[0], one.logits(pictures))
 
 
 def test_no_more_batches_are_read_than_are_promised(group):
