@@ -56,7 +56,7 @@ class Views:
 def align(images: Path, shifts: list[str], *, judges: Judges, seen: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """The four alignments of every image, scale 0 under every shift; computes the shifts that are missing or outdated.
 
-    `images` is the folder of the generation step's tables, `seen` what the oracle sees in all of them (`sights.look`), and `folder`
+    `images` is the folder of the generation step's tables, `seen` what the oracle predicts for all of them, and `folder`
     receives one table per shift.
     """
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(images, shift, judges)) for shift in shifts})

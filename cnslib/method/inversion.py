@@ -85,9 +85,8 @@ def make_tokens(
 def read_tokens(pipe: StableDiffusionPipeline, source: Path, numbers: dict[str, int]) -> dict[str, token_files.Vector]:
     """The vectors of the classes, from whichever form lies at the path. ValueError names vectors of another width than the model's."""
     if not source.exists():
-        raise FileNotFoundError(
-            f"base.in_star: {source} does not exist; accepted: a folder of dataset interfaces, or a text encoder's file"
-        )
+        wanted = "a folder of dataset interfaces, or a text encoder's file"
+        raise FileNotFoundError(f"base.in_star: {source} does not exist; accepted: {wanted}")
     form = token_files.located(source)
     if form.is_file():
         vectors = token_files.read_rows(form, numbers, vocabulary=len(pipe.tokenizer))
@@ -297,6 +296,12 @@ def distance(
     return left_out(lambda rows: frechet_distance(features[rows], reference), seeds)
 
 
+def nearest(features: Float[np.ndarray, "n features"], reference: Float[np.ndarray, "m features"]) -> tuple[np.ndarray, np.ndarray]:
+    """For every row the place of its nearest reference and its distance, 1 - cosine."""
+    away, place = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(reference).kneighbors(features)
+    return place[:, 0], away[:, 0]
+
+
 def neighbours(
     drawn: pd.DataFrame, features: Float[np.ndarray, "rows features"], sides: dict[str, dict[str, Float[np.ndarray, "m features"]]]
 ) -> pd.DataFrame:
@@ -307,9 +312,7 @@ def neighbours(
     table = drawn[["prompt", "class", "seed"]].copy()
     for side, known in sides.items():
         for name, rows in table.groupby("class", sort=False).groups.items():
-            search = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(known[name])
-            away, place = search.kneighbors(features[rows])
-            table.loc[rows, side], table.loc[rows, f"{side}_place"] = away[:, 0], place[:, 0]
+            table.loc[rows, f"{side}_place"], table.loc[rows, side] = nearest(features[rows], known[name])
         table[f"{side}_place"] = table[f"{side}_place"].astype(int)
     return table
 

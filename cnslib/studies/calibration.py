@@ -18,7 +18,7 @@ from cnslib.core.names import demand, identifier
 from cnslib.core.settings.analyses import Calibration
 from cnslib.method import filtering
 from cnslib.method.filtering import CLASS_PROMPT, SHIFT_PROMPT, Judges
-from cnslib.method.sights import CLASS, SIGHT, ask, beside, see
+from cnslib.method.oracle_predictions import CLASS, READING, beside, of_shift, predict
 from cnslib.world.scenes import CLASSES, Garments, garments, render, to_uint8
 
 RULERS = {
@@ -27,7 +27,7 @@ RULERS = {
     "alignment": "alignment with the shift (CLIP)",
     "distance": "distance from scale 0 (encoder)",
 }
-readings = tables.schema(tables.KEY, {**tables.IDENTITY, **SIGHT, "alignment": pa.Column(float), "distance": pa.Column(float)})
+readings = tables.schema(tables.KEY, {**tables.IDENTITY, **READING, "alignment": pa.Column(float), "distance": pa.Column(float)})
 
 
 def lay(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
@@ -84,4 +84,4 @@ def measure(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows side side 3"]
     clip, image = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
     cosines = {"alignment": (clip * (in_shift - plain)).sum(dim=1), "distance": 1 - (image * image[start]).sum(dim=1)}
     numbers = {name: values.double().numpy().round(6) for name, values in cosines.items()}
-    return ask(see(table, pictures, oracle=judges.oracle), shift).drop(columns=CLASS).assign(**numbers)
+    return of_shift(predict(table, pictures, oracle=judges.oracle), shift).drop(columns=CLASS).assign(**numbers)

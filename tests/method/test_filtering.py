@@ -13,7 +13,7 @@ from tiny_encoders import write_clip, write_timm
 from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Bootstrap, Filtering
-from cnslib.method import filtering, sights
+from cnslib.method import filtering, oracle_predictions
 from cnslib.method.filtering import DETECTORS
 from cnslib.models import encoders
 
@@ -291,7 +291,7 @@ def images(tmp_path):
 @pytest.fixture
 def align(images, judges, tmp_path):
     def call(shifts=CHOSEN):
-        seen = sights.look(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
+        seen = oracle_predictions.predict_all(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
         return filtering.align(images, shifts, judges=judges, seen=seen, folder=tmp_path / "alignment")
 
     return call
@@ -359,7 +359,7 @@ def test_a_missing_unshifted_image_is_named(align, images):
 
 
 def test_bytes_that_are_no_picture_are_named_and_their_shift_alone_is_not_judged(align, images, judges, tmp_path):
-    seen = sights.look(images, CHOSEN, oracle=judges.oracle, folder=tmp_path / "sights")
+    seen = oracle_predictions.predict_all(images, CHOSEN, oracle=judges.oracle, folder=tmp_path / "sights")
     path = images / "heavy_snow.parquet"
     table = tables.read(path, tables.images)
     table.at[3, "image"] = b"not a picture"

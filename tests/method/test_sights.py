@@ -9,7 +9,7 @@ from tiny_alignment import CHOSEN, GRID, after_changes, picture, random_judges, 
 
 from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.method import filtering, sights
+from cnslib.method import filtering, oracle_predictions
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def images(tmp_path) -> Path:
 @pytest.fixture
 def look(images, judges, tmp_path):
     def call(shifts=CHOSEN):
-        return sights.look(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
+        return oracle_predictions.predict_all(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
 
     return call
 
@@ -55,7 +55,7 @@ def test_a_new_shift_leaves_the_others_alone_and_new_images_are_seen(look, image
 def test_scores_of_other_images_are_refused(look, images, judges, tmp_path):
     scores = filtering.align(images, CHOSEN, judges=judges, seen=look(), folder=tmp_path / "alignment").assign(keep=True)
     with pytest.raises(ValueError, match=r"the oracle's sights: 0 rows missing \[\], 1 foreign"):
-        sights.beside(look(), scores.iloc[1:])
+        oracle_predictions.beside(look(), scores.iloc[1:])
 
 
 def test_an_oracle_of_the_class_alone_sees_no_shift_and_one_that_does_not_know_it_no_reading(look, judges, images, tmp_path):
@@ -63,14 +63,16 @@ def test_an_oracle_of_the_class_alone_sees_no_shift_and_one_that_does_not_know_i
         labels, digest, device = judges.oracle.labels, "blind", "cpu"
         class_probability = judges.oracle.class_probability
 
-    table = sights.look(images, ["heavy snow"], oracle=Blind(), folder=tmp_path / "blind")
+    table = oracle_predictions.predict_all(images, ["heavy snow"], oracle=Blind(), folder=tmp_path / "blind")
     assert (
         len(table) == len(look(["heavy snow"]))
         and table[["oracle", "asked"]].isna().all(axis=None)
         and set(table["named"]) == {"not asked"}
     )
-    known = sights.see(table, np.stack([picture(*key) for key in table[tables.KEY].itertuples(index=False)]), oracle=judges.oracle)
-    assert sights.ask(known, "heavy rain at night")["asked"].isna().all() and known["oracle"].notna().all()
+    known = oracle_predictions.predict(
+        table, np.stack([picture(*key) for key in table[tables.KEY].itertuples(index=False)]), oracle=judges.oracle
+    )
+    assert oracle_predictions.of_shift(known, "heavy rain at night")["asked"].isna().all() and known["oracle"].notna().all()
 
 
 def test_the_tiny_unit_is_the_golden_one(look):

@@ -11,7 +11,7 @@ from tiny_alignment import CHOSEN, random_judges, write_all
 from cnslib.core import recipes, tables
 from cnslib.core.settings.analyses import Calibration
 from cnslib.core.settings.method import Bootstrap
-from cnslib.method import filtering, sights
+from cnslib.method import filtering, oracle_predictions
 from cnslib.studies import calibration
 from cnslib.world import scenes
 
@@ -37,7 +37,7 @@ def images(tmp_path) -> Path:
 
 
 def test_rulers_lie_beside_each_other(images, judges, tmp_path):
-    seen = sights.look(images, CHOSEN, oracle=judges.oracle, folder=tmp_path / "sights")
+    seen = oracle_predictions.predict_all(images, CHOSEN, oracle=judges.oracle, folder=tmp_path / "sights")
     cosines = filtering.align(images, CHOSEN, judges=judges, seen=seen, folder=tmp_path / "alignment")
     scores = cosines.drop(columns="class_probability").assign(oracle_ooc=False, keep=True)
     table = calibration.lay(seen, scores.sample(frac=1, random_state=0)).set_index(tables.KEY)

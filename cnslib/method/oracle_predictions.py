@@ -1,4 +1,4 @@
-"""What the oracle sees in the generated images: the shift that was asked for, or another, and how severe it is.
+"""What the oracle predicts for the generated images: the shift that they were drawn with, or another, and how severe it is.
 
 No part of CNS-Bench, whose people were asked about the class alone. The gates and the rulers of notebook 12 rest on it.
 """
@@ -18,13 +18,13 @@ from cnslib.method import filtering
 from cnslib.models.encoders import Oracle
 
 SHARE = pa.Check.in_range(0, 1)
-SIGHT = {"oracle": pa.Column(float, SHARE, nullable=True), "asked": pa.Column(float, SHARE, nullable=True), "named": pa.Column(str)}
+READING = {"oracle": pa.Column(float, SHARE, nullable=True), "asked": pa.Column(float, SHARE, nullable=True), "named": pa.Column(str)}
 CLASS = "class_probability"  # of the image's own class
 BLIND = "not asked"  # what an oracle of the class alone names
-schema = tables.schema(tables.KEY, {**tables.IDENTITY, **SIGHT, CLASS: pa.Column(float, SHARE)})
+schema = tables.schema(tables.KEY, {**tables.IDENTITY, **READING, CLASS: pa.Column(float, SHARE)})
 
 
-def see(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"], *, oracle: Oracle) -> pd.DataFrame:
+def predict(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"], *, oracle: Oracle) -> pd.DataFrame:
     """The rows of a table with the oracle's probability of their class, its severity, the shift it names, and a column per shift.
 
     These hold the shifts' probabilities. An oracle of the class alone sees no shift: its severities are not numbers, and there are no
@@ -48,14 +48,14 @@ def of_class(table: pd.DataFrame, probability: Float[Tensor, "rows labels"], ora
     return table[tables.KEY].assign(**{CLASS: probability.numpy()[np.arange(len(own)), own].astype(float).round(6)})
 
 
-def ask(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
-    """What the oracle sees of one shift: `asked` is its severity times the probability that it gives to that shift, if it knows it."""
+def of_shift(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
+    """What the oracle predicts of one shift: `asked` is its severity times the probability that it gives to that shift, if it knows it."""
     asked = (seen["oracle"] * seen.get(shift, np.nan)).round(6)
     return seen[[*tables.KEY, CLASS, "oracle", "named"]].assign(shift=shift, asked=asked)
 
 
-def look(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.DataFrame:
-    """What the oracle sees in every generated image, scale 0 under every shift; computes the shifts that are missing or outdated.
+def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.DataFrame:
+    """What the oracle predicts in every generated image, scale 0 under every shift; computes the shifts that are missing or outdated.
 
     `images` is the folder of the generation step's tables, `folder` receives one table per shift.
     """
@@ -63,31 +63,31 @@ def look(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd
     made_from = {one: recipes.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from[shift]) for shift in shifts})
     if waiting := shelf.waiting():
-        unshifted = see_shard(images, UNSHIFTED, oracle)
+        unshifted = predict_table(images, UNSHIFTED, oracle)
         pieces = [(images, shift, oracle, unshifted, shelf[shift]) for shift in waiting]
-        workers.each(look_shift, pieces, device=oracle.device, desc="oracle")
+        workers.each(predict_shift, pieces, device=oracle.device, desc="oracle")
     return tables.read_units(shelf, schema)
 
 
-def look_shift(images: Path, shift: str, oracle: Oracle, unshifted: pd.DataFrame, unit: units.Unit) -> None:
+def predict_shift(images: Path, shift: str, oracle: Oracle, unshifted: pd.DataFrame, unit: units.Unit) -> None:
     """Writes what the oracle sees in the images of one shift."""
-    tables.write_unit(ask(pd.concat([unshifted, see_shard(images, shift, oracle)]), shift), unit, schema)
+    tables.write_unit(of_shift(pd.concat([unshifted, predict_table(images, shift, oracle)]), shift), unit, schema)
 
 
-def see_shard(images: Path, shift: str, oracle: Oracle) -> pd.DataFrame:
-    """What the oracle sees in the images of one table of the generation step."""
+def predict_table(images: Path, shift: str, oracle: Oracle) -> pd.DataFrame:
+    """What the oracle predicts in the images of one table of the generation step."""
     path = filtering.shard(images, shift)
     table = artifacts.images(images, shift)
-    return see(table, tables.pictures(table, str(path)), oracle=oracle)
+    return predict(table, tables.pictures(table, str(path)), oracle=oracle)
 
 
 def beside(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """What the oracle sees beside the filter's cosines, with `alignment` and `distance`, the readings of the two encoders.
+    """What the oracle predicts beside the filter's cosines, with `alignment` and `distance`, the readings of the two encoders.
 
     The alignment is the cosine with the caption in the shift minus that with the caption of the class, as in the health of the
     sliders; the distance is one minus the cosine with the features of scale 0. Raises ValueError where the two tables are not about
     the same images.
     """
-    tables.complete(seen, scores[tables.KEY].itertuples(index=False, name=None), tables.KEY, "the oracle's sights")
+    tables.complete(seen, scores[tables.KEY].itertuples(index=False, name=None), tables.KEY, "the oracle's predictions")
     both = seen.drop(columns=CLASS).merge(scores, on=tables.KEY, validate="one_to_one")
     return both.assign(alignment=both["clip_class_shift"] - both["clip_class"], distance=1 - both["image_reference"])
