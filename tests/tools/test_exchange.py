@@ -92,22 +92,15 @@ def test_one_command_rebuilds_the_figures_from_the_authors_answers(foreign, over
         assert estimate("accuracy", "drop", shift="all shifts", model=model, scale=scale) == pytest.approx(drop, abs=1e-5)
 
 
-def test_parameters_are_narrowed_to_what_was_answered(imported):
+def test_an_import_narrows_the_parameters_and_takes_accuracies_of_table_7_and_pictures_with_their_own_scale_zero(imported):
     sections = read.load(paths.resolve("params.yaml"), imported.root / "official.yaml")
     assert sections["base"].classes == ["bald eagle", "golden retriever"] and sections["base"].seeds == 34
     assert sections["axes"].members["convolution size"] == ["resnet18.a1_in1k", "resnet152.a1_in1k"]
     assert json.loads((imported.root / "labels.json").read_text()) == list(imagenet.labels())
-
-
-def test_accuracy_without_a_shift_and_sizes_are_those_of_table_7(imported):
-    folder = imported.artifacts("evaluation")
-    plain = pd.read_csv(folder / "heldout.csv").set_index("model")["accuracy"]
+    plain = pd.read_csv(imported.artifacts("evaluation") / "heldout.csv").set_index("model")["accuracy"]
+    weights = pd.read_csv(imported.artifacts("evaluation") / "models.csv").set_index("model")["parameters"]
     assert plain["resnet18.a1_in1k"] == 0.715 and "alexnet" not in plain
-    weights = pd.read_csv(folder / "models.csv").set_index("model")["parameters"]
     assert weights["resnet18.a1_in1k"] == 12_000_000 and np.isnan(weights["alexnet"])
-
-
-def test_pictures_are_those_of_the_archive_each_shift_with_its_own_scale_zero(imported):
     table = tables.read(imported.artifacts("generation") / "heavy_snow.parquet", tables.images)
     assert len(table) == 8 * 6 and (table["scale"] == 0).sum() == 8
     row = table.query("`class` == 'bald eagle' and seed == 34 and scale == 1.5")
@@ -200,17 +193,12 @@ def test_the_committed_results_are_never_imported_over(foreign, overlay, out):
         exchange.bring_in(elsewhere(overlay, out), foreign[0], None, None, [])
 
 
-def test_an_overlay_without_a_section_that_is_needed_is_refused(foreign, capsys):
-    assert exchange.main(["official", str(foreign[0]), "--overlay", "benchmark.yaml"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: benchmark.yaml: ") and said.endswith("is missing\n") and said.count("\n") == 1
-
-
-def test_a_file_that_is_no_archive_is_refused(tmp_path, overlay, capsys):
-    page = tmp_path / "results.zip"
-    page.write_text("<!DOCTYPE html>")
-    assert exchange.main(["official", str(page), "--overlay", str(overlay)]) == 2
-    assert "is not a zip archive; accepted: a folder or a complete zip archive" in capsys.readouterr().err
+def test_an_overlay_without_a_section_and_a_file_that_is_no_archive_are_refused(foreign, tmp_path, overlay, capsys):
+    (page := tmp_path / "results.zip").write_text("<!DOCTYPE html>")
+    for results, wish, said in ((foreign[0], "benchmark.yaml", "is missing"), (page, overlay, "is not a zip archive; accepted: a folder")):
+        assert exchange.main(["official", str(results), "--overlay", str(wish)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("error: ") and said in error and error.count("\n") == 1
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 
-import nbformat
 import pytest
 
 from cnslib.core import paths
@@ -40,10 +39,6 @@ def built(tmp_path_factory):
     return house
 
 
-def test_the_command_lets_the_trainings_use_all_instructions():
-    assert set(CHOSEN) == {"MKL_CBWR", "ONEDNN_MAX_CPU_ISA"}
-
-
 def test_every_notebook_of_the_base_models_is_a_step_of_make_world():
     assert [path.stem.split("_", 1)[1] for path in sorted((paths.NOTEBOOKS / "world").glob("*.ipynb"))] == STEPS
 
@@ -68,11 +63,3 @@ def test_the_benchmark_can_load_what_was_built(built):
     for name in ("alexnet", "deit", "mae", "clip_probe", "clip_zero_shot"):
         assert classifiers.load(name, str(models / "classifiers" / name), labels).labels == labels
     assert text_to_image.load_pipeline(models / "mini-sd", "cpu").scheduler.config.prediction_type == "v_prediction"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", STEPS)
-def test_every_notebook_answers_its_question(built, step):
-    (path,) = (built / "executed").glob(f"*_{step}.ipynb")
-    (shown,) = [cell for cell in nbformat.read(path, as_version=4).cells if "answer" in cell.metadata.get("tags", [])]
-    assert len(shown.outputs[0]["data"]["text/markdown"]) > 20

@@ -74,15 +74,9 @@ def test_the_profile_is_the_papers_benchmark():
     assert (base.scales, base.seeds, found["generation"].steps) == ([0, 0.5, 1, 1.5, 2, 2.5], 50, 100)
     assert (training.rank, training.alpha, training.eta, training.learning_rate) == (4, 1, 4, 2e-4)
     assert (training.iterations, training.batch_size, training.denoising_steps, base.recipe) == (400, 16, 50, "released")
-    entries = {name: registry.parse(source, key=name)[0].model for name, source in found["evaluation"].classifiers.items()}
-    assert entries == {name: name for name in registry.entries()}
-
-
-def test_every_classifier_has_a_hub_or_a_path():
-    """Checkpoints that no hub carries have a path, the others a hub id."""
-    for name, source in read.load(PARAMS, PAPER)["evaluation"].classifiers.items():
-        found, place = registry.parse(source, key=name)
-        assert found.hub or place.local.startswith("weights/")
+    parsed = {name: registry.parse(source, key=name) for name, source in found["evaluation"].classifiers.items()}
+    assert {name: entry.model for name, (entry, _) in parsed.items()} == {name: name for name in registry.entries()}
+    assert all(entry.hub or place.local.startswith("weights/") for entry, place in parsed.values())
 
 
 @pytest.mark.slow
@@ -160,7 +154,7 @@ def test_a_pipeline_that_is_not_the_one_named_stops_a_notebook_at_its_start(over
     assert "scheduler_config.json says prediction_type v_prediction, timestep_spacing leading; accepted: epsilon (base.prediction)" in told
     weights = tmp_path / "pipeline" / "unet" / "diffusion_pytorch_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"!")
-    assert "base.pipeline: " in (told := failing(overlay, tmp_path, **place)) and "has the sha256" in told
+    assert "base.pipeline: " in (told := failing(overlay, tmp_path, **place)) and "; accepted: " in told
     weights.write_text("<!DOCTYPE html><html>Sign in</html>")
     assert "diffusion_pytorch_model.safetensors is a web page, not weights" in failing(overlay, tmp_path, **place)
     told = failing(overlay, tmp_path, pipeline=str(tmp_path / "absent"))
@@ -173,7 +167,7 @@ def test_a_pipeline_that_is_not_the_one_named_stops_a_notebook_at_its_start(over
     [
         ("registry:resnet", r"classifier of the paper: 'resnet' is not accepted; accepted: .*resnet"),
         ("registry:mae_vit_base_patch16@{}/absent.pth", r"evaluation\.classifiers\.x: .*absent\.pth does not exist"),
-        ("registry:alexnet@{}/alexnet.pth", r"evaluation\.classifiers\.x: .*alexnet\.pth has the sha256 \w+; accepted: 7be5be79"),
+        ("registry:alexnet@{}/alexnet.pth", r"evaluation\.classifiers\.x: .*alexnet\.pth has sha256 \w+; accepted: 7be5be79"),
         ("registry:resnet18.a1_in1k@{}/page.safetensors", r"evaluation\.classifiers\.x: .*page\.safetensors is a web page, not weights"),
     ],
 )
