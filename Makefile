@@ -6,7 +6,7 @@ CNS := $(BIN)/cns
 UV_VERSION := 0.13.8
 # `profile=NAME` lays NAME.yaml over params.yaml. At the paper's scale, steps are left out that only the mini world has, or that no scale changes.
 profile :=
-STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure bisection line calibration photos report labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios
+STEPS := world inversion sliders generation filtering evaluation accuracy ranking axes failure line calibration photos report labels oodcv directions ablation corruptions synthetic denoiser controlshift scenarios
 MINI := world calibration photos oodcv synthetic scenarios
 # These need no hub, and shall not ask one; the paper's scale does.
 repro test unit slurm book: export HF_HUB_OFFLINE := 1

@@ -14,7 +14,6 @@ from cnslib.core.settings.method import OBJECTS, SAME, Bootstrap
 from cnslib.method import inversion
 from cnslib.stats import accuracy, failure
 from cnslib.studies.ablation import subsets
-from cnslib.studies.bisection import continuous
 from cnslib.studies.controlshift import results
 from cnslib.studies.scenarios import claims
 
@@ -35,23 +34,21 @@ def steady(given: World) -> float:
 
 
 def of_trajectories(number: int) -> dict[str, float]:
-    """Mean failure scale (who never fails counts with the last), the cautious share of survivors, and what classes change."""
+    """Mean failure scale (who never fails counts with the last), and what classes change."""
     rng, settings = np.random.default_rng([31, number]), Bootstrap(200, 0.95, number, SAME)
     given = world(rng, models=5)
     found = answers(rng, given, seeds=40)
-    failures, first = failure.failure_shares(found, settings=settings), truth(given)[1][-1]
-    scale = continuous.tabulate({"grid": continuous.mean_scale(failures, centred=False)}, found.models, n=1, confidence=0.95)
+    wrong, first = found.array(), truth(given)[1][-1]
+    failed = wrong.isel(scale=0, drop=True).copy(data=np.append(SCALES, SCALES[-1])[failure.first_failure(wrong)])
+    scale = accuracy.interval(accuracy.by_shift(failed, settings).sel(shift=accuracy.ALL))
     true = first[:, :-1] @ SCALES + first[:, -1] * SCALES[-1]
-    rows = found.trajectories.loc[found.trajectories.index.repeat(len(found.models))]
-    never = continuous.cautious_share(pd.Series(~found.wrong.any(-1).ravel()), rows, settings=settings)
     return {
         "mean failure scale": np.mean((scale["low"] <= true) & (true <= scale["high"])),
-        "cautious share": float(inside(never, first[:, -1].mean())),
         "steadier": float(inside(subsets.steadier(found, CLASSES // 2, settings=settings), steady(given))),
     }
 
 
-def test_failure_scales_cautious_shares_and_the_gap_of_deviations_are_covered():
+def test_failure_scales_and_the_gap_of_deviations_are_covered():
     found = pd.DataFrame([of_trajectories(number) for number in range(DATA_SETS)])
     assert all(covers(found[kind]) for kind in found), found.mean()
 

@@ -24,7 +24,7 @@ from cnslib.tools import gate, runner
 PARAMS, PAPER = (paths.resolve(name) for name in ("params.yaml", "paper.yaml"))
 # So few pictures leave some legends empty and some numbers undefined.
 pytestmark = pytest.mark.filterwarnings("ignore:No artists with labels found", "ignore::RuntimeWarning")
-CHAIN = ("inversion", "sliders", "generation", "filtering", "evaluation", "accuracy", "ranking", "axes", "failure", "bisection", "line")
+CHAIN = ("inversion", "sliders", "generation", "filtering", "evaluation", "accuracy", "ranking", "axes", "failure", "line")
 
 
 def execute(step, overlay):

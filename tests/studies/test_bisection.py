@@ -1,4 +1,4 @@
-"""Close-ups: drawn once, shared, resumed after a kill, and the same bytes whoever asked."""
+"""Bisection: thresholds known without the code; images drawn once, shared, resumed after a kill, the same bytes whoever needs them."""
 
 import dataclasses
 import shutil
@@ -17,7 +17,7 @@ from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, classifiers, text_to_image
-from cnslib.studies.bisection import closeups, search
+from cnslib.studies import bisection
 
 DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 KEYS = [("heavy snow", "ankle boot", 1), ("heavy snow", "sneaker", 1), ("heavy snow", "sneaker", 2)]
@@ -83,7 +83,7 @@ def studio(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
         sampler = Counting(pipe, settings=settings)
         origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, LABELS)
         asked = [judge(name, {"bright": 1.0, "dark": -1.0, "dim": -0.5}[name], judges) for name in names]
-        return closeups.Studio(sampler, origin, sliders, asked, folder)
+        return bisection.Studio(sampler, origin, sliders, asked, folder)
 
     return make
 
@@ -115,11 +115,12 @@ class Counting(generation.Sampler):
         return super().shifted(name, seed, scales)
 
 
-def intervals(names=("bright", "dark")) -> pd.DataFrame:
+def failures(names=("bright", "dark")) -> pd.DataFrame:
     """Brackets that the grid might have left: both models fail in the upper cell, on the last trajectory one fails in the lower."""
     cells = {KEYS[0]: [(0.5, 1.0)] * 2, KEYS[1]: [(0.5, 1.0), (-np.inf, 0.0)], KEYS[2]: [(0.0, 0.5), (1.0, np.inf)]}
     rows = [(name, *key, *cells[key][min(i, 1)]) for key in KEYS for i, name in enumerate(names)]
-    return pd.DataFrame(rows, columns=["model", *tables.TRAJECTORY, "after", "until"])
+    table = pd.DataFrame(rows, columns=["model", *tables.TRAJECTORY, "after", "failure_point"])
+    return table.assign(failure_point=table["failure_point"].replace(np.inf, np.nan))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -132,7 +133,7 @@ def places(path: Path) -> list[tuple[str, int, float]]:
 
 
 def run(studio, names=("bright", "dark")):
-    return search.bisect(studio, intervals(names), scales=GRID, settings=SETTINGS)
+    return bisection.bisect(studio, failures(names), scales=GRID, settings=SETTINGS)
 
 
 def test_one_picture_is_drawn_per_pass_and_none_at_a_scale_of_the_grid(undisturbed):
@@ -144,11 +145,11 @@ def test_one_picture_is_drawn_per_pass_and_none_at_a_scale_of_the_grid(undisturb
 def test_a_bracket_ends_between_a_right_and_a_wrong_answer(undisturbed):
     _, points, answers = undisturbed
     wrong = answers.assign(wrong=answers["top1"] != answers["class"]).set_index(["model", *tables.KEY])["wrong"]
-    for row in points[search.bracketed(points)].itertuples(index=False):
+    for row in points[bisection.bracketed(points)].itertuples(index=False):
         place = (row.model, *row[1:4])
         assert row.until - row.after == SETTINGS.resolution and row.grid_after <= row.after and row.until <= row.grid_until
         assert not wrong.get((*place, row.after), False) and wrong.get((*place, row.until), True)
-    rest = points[~search.bracketed(points)]
+    rest = points[~bisection.bracketed(points)]
     assert (rest["after"] == rest["grid_after"]).all() and (rest["until"] == rest["grid_until"]).all()
 
 
@@ -158,16 +159,6 @@ def test_a_second_run_draws_nothing_and_finds_the_same(studio, undisturbed, fini
     for one, other in zip(found, run(second), strict=True):
         pd.testing.assert_frame_equal(one, other)
     assert second.sampler.drawn == [] and contents(finished) == contents(own.folder)
-
-
-def test_a_studio_that_does_not_draw_answers_what_is_on_file_and_nothing_else(studio, finished):
-    shut = dataclasses.replace(studio(finished), draws=False)
-    before, shot = contents(finished), closeups.Closeup(shut, *KEYS[0])
-    known = sorted(set(shot.answers["scale"]))
-    pd.testing.assert_frame_equal(shot.ask(known), shot.answers)
-    with pytest.raises(closeups.NotOnFile, match=r"no answers at scale 0\.123"):
-        shot.ask([known[0], 0.123])
-    assert shut.sampler.drawn == [] and contents(finished) == before
 
 
 def test_trajectories_on_file_are_followed_without_another_process(studio, undisturbed, finished, monkeypatch):
@@ -188,22 +179,10 @@ def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(s
     assert contents(tmp_path) == contents(whole.folder)
 
 
-def test_another_classifier_costs_only_the_scales_that_are_missing(studio, undisturbed, finished, tmp_path):
-    names = ("bright", "dark", "dim")
-    two, three, at_once = undisturbed[0], studio(finished, names), studio(tmp_path / "at once", names)
-    points, answers = run(three, names)
-    run(at_once, names)
-    assert set(two.sampler.drawn) | set(three.sampler.drawn) == set(at_once.sampler.drawn)
-    assert not set(two.sampler.drawn) & set(three.sampler.drawn) and answers["model"].nunique() == 3
-    assert contents(finished) == contents(tmp_path / "at once")
-    same = points[points["model"] != "dim"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(same, undisturbed[1])
-
-
 def test_fewer_requests_leave_no_picture_that_nobody_asked_for(studio, finished, tmp_path):
-    few = intervals()[lambda table: table["class"] == "ankle boot"]
+    few = failures()[lambda table: table["class"] == "ankle boot"]
     for folder in (finished, tmp_path / "fresh"):
-        search.bisect(studio(folder), few, scales=GRID, settings=SETTINGS)
+        bisection.bisect(studio(folder), few, scales=GRID, settings=SETTINGS)
     assert contents(finished) == contents(tmp_path / "fresh")
 
 
@@ -212,37 +191,15 @@ def test_pictures_of_another_slider_or_setting_count_as_missing(studio, finished
     write_slider(pipe, slider_path(other, "heavy snow", "sneaker"), 7)
     same, changed = studio(finished), studio(finished, sliders=other)
     longer = studio(finished, settings=dataclasses.replace(DRAWING, steps=9))
-    left = {name: [len(closeups.Closeup(own, *key).pictures) > 0 for key in KEYS[:2]] for name, own in
-            {"same": same, "changed": changed, "longer": longer}.items()}  # fmt: skip
-    assert left == {"same": [True, True], "changed": [True, False], "longer": [False, False]}
-
-
-def test_answers_count_as_missing_when_the_classifiers_change(studio, finished):
-    other = studio(finished, ("bright", "dim"))
-    shot = closeups.Closeup(other, *KEYS[0])
-    assert len(shot.pictures) and shot.answers.empty and len(closeups.Closeup(studio(finished), *KEYS[0]).answers)
-
-
-def test_drift_finds_other_settings_and_other_answers(studio, tmp_path):
-    own, key = studio(tmp_path / "out"), KEYS[1]
-    sampler, images = own.sampler, tmp_path / "grid"
-    with adapters.loaded(sampler.pipe, slider_path(own.sliders, "heavy snow", "sneaker")):
-        rows = list(generation.rows("heavy snow", "sneaker", 1, GRID[1:], sampler.shifted("sneaker", 1, GRID[1:]), quality=0))
-    tables.write(pd.DataFrame(rows), images / "heavy_snow.parquet", tables.images)
-    plain = generation.rows("unshifted", "sneaker", 1, [0.0], sampler.unshifted("sneaker", 1), quality=0)
-    tables.write(pd.DataFrame(plain), images / "unshifted.parquet", tables.images)
-    answers = pd.concat([closeups.replies(one, pd.DataFrame(rows), "grid") for one in own.classifiers])
-    assert closeups.drift(own, images, answers, key, scale=0.5) == {"grey levels": pytest.approx(0, abs=0.1), "margin": 0}
-    assert closeups.film(images, own.folder, *key)["scale"].tolist() == GRID
-    with pytest.raises(ValueError, match=r"evaluation\.classifiers"):
-        closeups.drift(own, images, answers.assign(top1="neither"), key, scale=0.5)
-    with pytest.raises(ValueError, match="at most 1 grey level"):
-        closeups.drift(studio(tmp_path, settings=dataclasses.replace(DRAWING, guidance=9.0)), images, answers, key, scale=0.5)
+    others = {"same": same, "changed": changed, "longer": longer, "judges": studio(finished, ("bright", "dim"))}
+    left = {name: [len(bisection.Closeup(own, *key).images) > 0 for key in KEYS[:2]] for name, own in others.items()}
+    assert left == {"same": [True, True], "changed": [True, False], "longer": [False, False], "judges": [True, True]}
+    assert bisection.Closeup(others["judges"], *KEYS[0]).predictions.empty and len(bisection.Closeup(same, *KEYS[0]).predictions)
 
 
 def test_a_missing_slider_is_named(studio, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"heavy_fog.sneaker\.safetensors"):
-        closeups.Closeup(studio(tmp_path), "heavy fog", "sneaker", 1)
+        bisection.Closeup(studio(tmp_path), "heavy fog", "sneaker", 1)
 
 
 def test_the_tiny_units_are_the_golden_ones(undisturbed):
@@ -250,3 +207,43 @@ def test_the_tiny_units_are_the_golden_ones(undisturbed):
     path = sorted((folder / "pictures").rglob("*.parquet"))[0].relative_to(folder / "pictures")
     assert not difference(recipes.CLOSEUPS, tables.read(folder / "pictures" / path, tables.images))
     assert not difference(recipes.CLOSEUP_ANSWERS, tables.read(folder / "answers" / path, tables.predictions), within=1e-2)
+
+
+def search(thresholds: list[float], resolution: float = 1 / 32) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """The bisected brackets of models that are wrong from a threshold on, and the scales that were drawn."""
+    grid, drawn = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5], []
+    edges, first = np.array([-np.inf, *grid, np.inf]), np.searchsorted(grid, thresholds)
+
+    def wrong_at(scales: list[float]) -> np.ndarray:
+        drawn.extend(scales)
+        return np.array(scales)[:, None] >= np.array(thresholds)
+
+    return *bisection.halve(edges[first], edges[first + 1], wrong_at, resolution=resolution), drawn
+
+
+def test_random_thresholds_lie_within_the_resolution_and_models_share_scales():
+    thresholds = np.random.default_rng(1).uniform(0.001, 2.5, 300)
+    after, until, drawn = search(thresholds.tolist())
+    assert (until - after == 1 / 32).all() and ((after < thresholds) & (thresholds <= until)).all() and len(drawn) == len(set(drawn)) == 75
+    for threshold in thresholds[:20]:
+        assert [one[0] for one in search([threshold])[:2]] == [one[thresholds == threshold][0] for one in (after, until)]
+    assert search([1.2, 1.2, np.inf])[2] == [1.25, 1.125, 1.1875, 1.21875]
+    assert search([-np.inf, np.inf])[1].tolist() == [0.0, np.inf] and search([-np.inf, np.inf])[2] == []
+
+
+def test_the_first_kept_seeds_are_chosen_and_scans_drawn_by_lot_among_brackets():
+    keys = [(s, c, n) for s in ("heavy snow", "heavy rain") for c in (*LABELS, "shirt") for n in (9, 4, 7)]
+    kept = pd.DataFrame(keys, columns=tables.TRAJECTORY)
+    chosen = bisection.choose(kept, settings=SETTINGS)
+    assert chosen.to_numpy().tolist() == [["heavy snow", c, n] for c in ("ankle boot", "sneaker") for n in (4, 7)]
+    with pytest.raises(ValueError, match="none of 9 kept trajectories"):
+        bisection.choose(kept[kept["shift"] == "heavy rain"], settings=SETTINGS)
+    points = chosen.assign(grid_after=[0.5, 0.5, 0.5, 2.5], grid_until=[1.0, 1.0, 1.0, np.inf])
+    lots = {tuple(bisection.scanned(points, settings=dataclasses.replace(SETTINGS, seed=seed))) for seed in range(20)}
+    assert len(lots) == 3 and all(len(keys) == 1 and keys[0][1:] != ("sneaker", 7) for keys in lots)
+
+
+def test_readings_of_a_point_by_hand():
+    rows = [("heavy snow", 1.0, 1.5, 1.125, 1.25), ("heavy fog", -np.inf, 0.0, -np.inf, 0.0)]
+    found = bisection.readings(pd.DataFrame(rows, columns=["shift", *bisection.BRACKETS]))
+    assert found[["delay", "bias", "place"]].to_numpy().tolist() == [[0.3125, 0.0625, 0.375]]

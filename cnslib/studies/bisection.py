@@ -1,0 +1,238 @@
+"""Failure points between the scales of the grid (Eq. 3, our extension): bisection between the last right and the first wrong scale.
+
+All classifiers bisect the same trajectory together and share its images. An image is drawn alone and classified alone, so that it
+depends on its key and on nothing else that was requested; images and predictions are kept, a table of each per trajectory.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+import torch
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from cnslib.core import locks, recipes, seeds, tables, units, workers
+from cnslib.core.names import PROMPT, UNSHIFTED, identifier
+from cnslib.core.settings.analyses import Bisection
+from cnslib.method import evaluation, generation
+from cnslib.models import adapters, classifiers, text_to_image
+from cnslib.plots import palette
+
+POINT = ["model", *tables.TRAJECTORY]
+BRACKETS = ["grid_after", "grid_until", "after", "until"]
+columns = {"model": pa.Column(str), **{key: tables.IDENTITY[key] for key in tables.TRAJECTORY}}
+points_schema = tables.schema(POINT, columns | {key: pa.Column(float) for key in BRACKETS})
+
+
+@dataclasses.dataclass(frozen=True)
+class Studio:
+    """What is drawn from, who classifies, and where images and predictions are kept; `draws` is False where only those may be read."""
+
+    sampler: generation.Sampler
+    origin: text_to_image.Origin
+    sliders: Path
+    classifiers: list[classifiers.Classifier]
+    folder: Path
+    draws: bool = True
+
+    @cached_property
+    def digests(self) -> tuple[str, str]:
+        """Of what all images have in common, sampling settings and base model; and of the classifiers."""
+        drawn = self.sampler.settings.drawn() | self.sampler.identity
+        members = [[one.name, classifiers.digest(one.source), one.labels, one.preprocessing] for one in self.classifiers]
+        return units.digest(PROMPT, drawn, self.origin.base), units.digest(members)
+
+
+class Closeup:
+    """One trajectory between the grid's scales: the images and predictions that were requested so far.
+
+    Images are written after every round, so a killed run loses one round. Outdated tables count as empty.
+    """
+
+    def __init__(self, studio: Studio, shift: str, name: str, seed: int):
+        self.studio, self.key = studio, (shift, name, int(seed))
+        self.slider = adapters.slider_path(studio.sliders, shift, name)
+        file = f"{identifier(shift)}/{identifier(name)}_{seed}.parquet"
+        self.paths = [studio.folder / kind / file for kind in ("pictures", "answers")]
+        drawing, token = studio.digests[0], studio.origin.tokens[name]
+        self.stamp = recipes.CLOSEUPS.stamp(drawing, token, adapters.file_digest(self.slider), *self.key)
+        self.images = self.restored(tables.images)
+        self.predictions = self.restored(tables.predictions)
+
+    def unit(self, kind: pa.DataFrameSchema) -> units.Unit:
+        """The table of images, or that of predictions, which depends on the bytes of the images."""
+        if kind is tables.images:
+            return units.Unit(self.paths[0], self.stamp)
+        seen = units.file_digest(self.paths[0]) if self.paths[0].exists() else ""
+        return units.Unit(self.paths[1], recipes.CLOSEUP_ANSWERS.stamp(self.studio.digests[1], self.stamp, seen))
+
+    def restored(self, kind: pa.DataFrameSchema) -> pd.DataFrame:
+        """The table of a unit, or an empty one where it is missing or outdated."""
+        unit = self.unit(kind)
+        return tables.read(unit.path, kind) if unit.done else pd.DataFrame(columns=list(kind.columns))
+
+    def predict(self, scales: list[float]) -> pd.DataFrame:
+        """The predictions of all classifiers at these scales; draws the images that are missing. LookupError where it may not."""
+        if missing := sorted(set(scales) - set(self.predictions["scale"])):
+            if not self.studio.draws:
+                raise LookupError(f"{self.paths[1]} holds no predictions at scale {missing[0]:g}")
+            self.draw(sorted(set(missing) - set(self.images["scale"])))
+            rows = self.images[self.images["scale"].isin(missing)]
+            new = [predicted(one, rows, self.paths[0].name) for one in self.studio.classifiers]
+            self.predictions = joined(tables.predictions, self.predictions, *new)
+        return self.predictions[self.predictions["scale"].isin(scales)]
+
+    def draw(self, scales: list[float]) -> None:
+        """Draws images, one scale per forward pass, and writes the table."""
+        (shift, name, seed), sampler = self.key, self.studio.sampler
+        with adapters.loaded(sampler.pipe, self.slider):
+            drawn = [
+                generation.rows(shift, name, seed, [scale], sampler.shifted(name, seed, [scale]), quality=sampler.settings.quality)
+                for scale in scales
+            ]
+        self.images = joined(tables.images, self.images, pd.DataFrame(itertools.chain(*drawn)))
+        tables.write_unit(self.images, self.unit(tables.images), tables.images)
+
+    def keep(self, scales: set[float]) -> None:
+        """Writes both tables with exactly these scales, so that equal requests leave equal bytes."""
+        if set(self.images["scale"]) != scales:
+            self.images = self.images[self.images["scale"].isin(scales)]
+            tables.write_unit(self.images, self.unit(tables.images), tables.images)
+        self.predictions = self.predictions[self.predictions["scale"].isin(scales)]
+        if not (unit := self.unit(tables.predictions)).done:
+            tables.write_unit(self.predictions, unit, tables.predictions)
+
+
+def joined(kind: pa.DataFrameSchema, *parts: pd.DataFrame) -> pd.DataFrame:
+    """The rows of tables of one kind in the order of its key; empty ones are left out, since they have no column types."""
+    rows = pd.concat([part for part in parts if len(part)] or parts[:1])
+    return rows.sort_values(kind.metadata["key"], ignore_index=True)[list(kind.columns)]
+
+
+def predicted(classifier: classifiers.Classifier, images: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The predictions of one classifier, each image in a batch of its own: a batch of another size may round differently."""
+    rows = [images[i : i + 1] for i in range(len(images))]
+    logits = torch.cat([evaluation.batch_logits(classifier, [*tables.pictures(row, name)], size=1) for row in rows])
+    return evaluation.answers(classifier, images, logits)
+
+
+def choose(kept: pd.DataFrame, *, settings: Bisection) -> pd.DataFrame:
+    """The first `seeds` kept trajectories of each chosen shift and class: no prediction has a say. ValueError where none is left."""
+    wanted = kept[kept["shift"].isin(settings.shifts) & kept["class"].isin(settings.classes)]
+    if wanted.empty:
+        raise ValueError(f"bisection.shifts and bisection.classes: none of {len(kept)} kept trajectories is of {settings.shifts}")
+    chosen = wanted.sort_values(tables.TRAJECTORY).groupby(["shift", "class"]).head(settings.seeds)
+    return chosen[tables.TRAJECTORY].reset_index(drop=True)
+
+
+def bracketed(points: pd.DataFrame) -> pd.Series:
+    """Points whose failure lies between two scales of the grid: neither at scale 0 nor never."""
+    return np.isfinite(points[["grid_after", "grid_until"]]).all(axis=1)
+
+
+def scanned(points: pd.DataFrame, *, settings: Bisection) -> list[tuple[str, str, int]]:
+    """The trajectories that are drawn in full: up to `scans` per shift, by lot among those with a failure to bisect."""
+    keys = points[bracketed(points)][tables.TRAJECTORY].drop_duplicates().itertuples(index=False, name=None)
+    lots = sorted(keys, key=lambda key: seeds.seed_of("scan", *key, settings.seed))
+    return [key for shift in settings.shifts for key in [key for key in lots if key[0] == shift][: settings.scans]]
+
+
+def between(scales: list[float], step: float) -> list[float]:
+    """The multiples of a step that are not on the grid."""
+    return sorted(set((np.arange(int(scales[-1] / step + 1e-9) + 1) * step).tolist()) - set(scales))
+
+
+def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], settings: Bisection) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The points (model, trajectory, bracket of the grid, bisected bracket) of a table by `failure_points`, and all new predictions.
+
+    Some trajectories are also scanned. Tables of others are deleted.
+    """
+    locks.hold(studio.folder, studio)
+    points = failures.assign(grid_after=failures["after"], grid_until=failures["failure_point"].fillna(np.inf))[[*POINT, *BRACKETS[:2]]]
+    extra = dict.fromkeys(scanned(points, settings=settings), between(scales, settings.scan_step))
+    pieces = [(part, extra.get(key, [])) for key, part in points.groupby(tables.TRAJECTORY)]
+    follow_all = functools.partial(follow, resolution=settings.resolution)
+    try:  # faster than copying a studio with its models to another process for every trajectory
+        found = [follow_all(dataclasses.replace(studio, draws=False), *piece) for piece in pieces]
+    except LookupError:
+        found = workers.each(follow_all, [(studio, *piece) for piece in pieces], device=studio.sampler.pipe.device, desc="trajectories")
+    parts, predictions = zip(*found, strict=True)
+    predictions = joined(tables.predictions, *predictions)
+    keys = predictions[tables.TRAJECTORY].drop_duplicates().itertuples(index=False, name=None)
+    files = [f"{identifier(shift)}/{identifier(name)}_{seed}.parquet" for shift, name, seed in keys]
+    units.prune(studio.folder, {f"{kind}/{file}" for kind in ("pictures", "answers") for file in files}, "*/*/*.parquet")
+    return pd.concat(parts, ignore_index=True), predictions
+
+
+def follow(studio: Studio, part: pd.DataFrame, extra: list[float], *, resolution: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Halves the brackets of all models on one trajectory, then predicts the extra scales; its points and its new predictions."""
+    closeup, seen = Closeup(studio, *part[tables.TRAJECTORY].iloc[0]), set(extra)
+
+    def wrong_at(scales: list[float]) -> np.ndarray:
+        seen.update(scales)
+        found = closeup.predict(scales)
+        wrong = found.assign(wrong=found["top1"] != found["class"]).pivot(index="scale", columns="model", values="wrong")
+        return wrong[part["model"]].to_numpy(bool)
+
+    after, until = halve(part["grid_after"].to_numpy(), part["grid_until"].to_numpy(), wrong_at, resolution=resolution)
+    if extra:
+        closeup.predict(extra)
+    if seen:
+        closeup.keep(seen)
+    return part.assign(after=after, until=until), closeup.predictions[closeup.predictions["scale"].isin(seen)]
+
+
+def halve(
+    after: np.ndarray, until: np.ndarray, wrong_at: Callable[[list[float]], np.ndarray], *, resolution: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Halves the brackets of all models until they are as narrow as the resolution; `wrong_at` is of [scales, models]."""
+    while (wide := np.isfinite(after) & np.isfinite(until) & (until - after > resolution + 1e-9)).any():
+        middle = (np.where(wide, after, 0) + np.where(wide, until, 0)) / 2
+        scales = sorted(set(middle[wide].tolist()))
+        wrong = wrong_at(scales)[np.searchsorted(scales, middle).clip(max=len(scales) - 1), np.arange(len(middle))]
+        after, until = np.where(wide & ~wrong, middle, after), np.where(wide & wrong, middle, until)
+    return after, until
+
+
+def readings(points: pd.DataFrame) -> pd.DataFrame:
+    """Bracketed points with how late the grid reads them (`delay`), how far the middle of the cell is off (`bias`), their `place` in it."""
+    rows = points[bracketed(points)]
+    centre, width = (rows["after"] + rows["until"]) / 2, rows["grid_until"] - rows["grid_after"]
+    delay, place = rows["grid_until"] - centre, (centre - rows["grid_after"]) / width
+    return rows.assign(delay=delay, bias=delay - width / 2, place=place)
+
+
+def film(images: Path, folder: Path, shift: str, name: str, seed: int) -> pd.DataFrame:
+    """All images of one trajectory in the order of the scale: those of the grid, and those that were drawn between them."""
+    paths = [images / f"{identifier(part)}.parquet" for part in (UNSHIFTED, shift)]
+    paths.append(folder / "pictures" / identifier(shift) / f"{identifier(name)}_{seed}.parquet")
+    table = tables.trajectories(pd.concat([tables.read(path, tables.images) for path in paths]), [shift])
+    return table[(table["class"] == name) & (table["seed"] == seed)].sort_values("scale", ignore_index=True)
+
+
+def closeup(strip: dict[float, np.ndarray], lines: pd.DataFrame, failures: dict[str, float]) -> Figure:
+    """Images of one trajectory between two scales of the grid, and below them the margins of some models.
+
+    `strip` maps scales to images; `lines` has model, scale and margin; `failures` maps each model to its bisected failure point.
+    """
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(7.5, 3.6), height_ratios=[1, 2], layout="constrained")
+    for place, (scale, image) in enumerate(strip.items()):
+        top.imshow(image, extent=(place - 0.46, place + 0.46, -0.46, 0.46))
+        top.text(place, 0.5, f"{scale:.5g}", ha="center", va="bottom", fontsize="small")
+    top.set(xlim=(-0.5, len(strip) - 0.5), ylim=(-0.5, 0.5), aspect="equal")
+    top.set_axis_off()
+    for model, look in palette.looks(failures).items():
+        line = lines[lines["model"] == model].sort_values("scale")
+        bottom.plot(line["scale"], line["margin"], markersize=4, linewidth=1.2, label=model, **look)
+        bottom.axvline(failures[model], color=look["color"], linewidth=1, linestyle="--", zorder=0)
+    bottom.axhline(0, color="0.55", linewidth=0.8)
+    bottom.set(xlabel="slider scale", ylabel="logit margin")
+    bottom.legend()
+    return figure

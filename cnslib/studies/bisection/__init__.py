@@ -1,1 +1,0 @@
-"""Failure points between the scales of the grid (notebook 10)."""
