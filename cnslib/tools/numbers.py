@@ -58,8 +58,8 @@ def written(number: float, like: str, percent: str) -> str:
     return text.lstrip("-") if not text.strip("-0.,") else text
 
 
-def problems(text: str, root: Path) -> list[str]:
-    """What a text says and the results do not; numbers of results without a mark come last."""
+def problems(text: str, root: Path, *, results: bool = True) -> list[str]:
+    """What a text says and the results do not; where it is about `results`, the numbers without a mark come last."""
     found = []
     for shown, percent, key in NUMBER.findall(text):
         now = written(value(root, key), shown, percent)
@@ -69,7 +69,7 @@ def problems(text: str, root: Path) -> list[str]:
         a, b = value(root, left), value(root, right)
         if not (a < b if sign == "<" else a > b):
             found.append(f"no longer holds: {left} {sign} {right} ({a:.3g}, {b:.3g})")
-    return found + [f"{number} has no mark" for number in UNMARKED.findall(NO_PROSE.sub("", text))]
+    return found + [f"{number} has no mark" for number in UNMARKED.findall(NO_PROSE.sub("", text)) if results]
 
 
 def corrected(text: str, root: Path) -> str:
@@ -112,6 +112,7 @@ def main(arguments: list[str]) -> int:
     if options.write:
         for file in files:
             rewrite(file, paths.ROOT)
-    found = [f"{file.name}: {problem}" for file in files for text in texts(file) for problem in problems(text, paths.ROOT)]
+    about = {file: file.suffix == ".ipynb" or file.name in ("README.md", "results.md") for file in files}
+    found = [f"{f.name}: {problem}" for f in files for text in texts(f) for problem in problems(text, paths.ROOT, results=about[f])]
     print("\n".join(found) or f"all numbers of {len(files)} pages hold", file=sys.stderr if found else sys.stdout)
     return int(bool(found))
