@@ -21,8 +21,8 @@ from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import artifacts
 from cnslib.models import encoders
-from cnslib.plots.captions.words import interval
 from cnslib.stats import bootstrap, verdicts
+from cnslib.studies import finetuning
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
@@ -139,24 +139,23 @@ def train_and_answer(experiment: Experiment, pool: scenes.Garments, arm: str, ru
     checkpoint = experiment.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
     if arm != BEFORE:
         model = finetune(model, experiment, pool, arm=arm, run=run, checkpoint=checkpoint)
-    tables.write_unit(experiment.evaluation_set.table.assign(arm=arm, run=run, top1=answers(model, experiment)), unit, schema)
+    found = finetuning.top1(model, experiment.evaluation_set.pictures, experiment.device)
+    rows = experiment.evaluation_set.table.assign(arm=arm, run=run, top1=[experiment.labels[place] for place in found])
+    tables.write_unit(rows, unit, schema)
     checkpoint.unlink(missing_ok=True)
 
 
 def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *, arm: str, run: int, checkpoint: Path) -> nn.Module:
     """All weights, cross-entropy with the zoo's smoothing and mirror; resumes from its checkpoint."""
     settings = experiment.settings
-    training.begin(settings.seed)
-    model.requires_grad_(True)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
 
-    def one(key: tuple) -> tuple[Tensor, Tensor]:
-        training.reseed(*key)
+    def draw(key: tuple) -> tuple[Tensor, Tensor]:
         image, label = batch(pool, experiment.generated, key, experiment, share=settings.share if arm == MIXED else 0.0)
-        return training.normalise(training.flip(image, seeds.generator(*key, "flip"))), label
+        return training.flip(image, seeds.generator(*key, "flip")), label
 
     key = ("synthetic", settings.seed, run)
-    return training.fit_classifier(model, one, key, schedule=schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
+    return finetuning.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
 
 
 def batch(
@@ -173,43 +172,28 @@ def batch(
     return torch.cat([real.image[: count - drawn], image]), torch.cat([named[: count - drawn], label])
 
 
-@torch.no_grad()
-def answers(model: nn.Module, experiment: Experiment) -> list[str]:
-    """The first answer to every picture of the test set."""
-    model.eval()
-    found = []
-    for start in range(0, len(experiment.evaluation_set.pictures), encoders.BATCH):
-        part = torch.tensor(experiment.evaluation_set.pictures[start : start + encoders.BATCH]).permute(0, 3, 1, 2).float() / 255
-        found += model(training.normalise(part).to(experiment.device)).argmax(1).tolist()
-    return [experiment.labels[i] for i in found]
-
-
-def shares(replies: pd.DataFrame, *, by: list[str]) -> pd.DataFrame:
-    """Accuracy of every run of every arm, per test set or finer (arm, run, *by, n, accuracy)."""
-    marked = replies.assign(right=replies["top1"] == replies["class"])
-    return marked.groupby(["arm", "run", *by])["right"].agg(n="size", accuracy="mean").reset_index()
+def right(replies: pd.DataFrame, by: list[str]) -> pd.Series:
+    """Accuracy of every run of every arm, per test set or finer, indexed by arm, run and `by`."""
+    return (replies["top1"] == replies["class"]).groupby([replies[name] for name in ["arm", "run", *by]]).mean()
 
 
 def accuracies(replies: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     """Accuracy per test set and arm: mean over runs with its t interval; of the one network before fine-tuning with Wilson's."""
     rows = []
-    for (chosen, arm), part in shares(replies, by=["exam"]).groupby(["exam", "arm"]):
-        own = replies[(replies["exam"] == chosen) & (replies["arm"] == arm)]
-        single = bootstrap.independent_share((own["top1"] == own["class"]).to_numpy(), confidence=confidence) if arm == BEFORE else None
-        rows.append(
-            {"exam": chosen, "arm": arm, **(single or bootstrap.independent_mean(part["accuracy"].to_numpy(), confidence=confidence))}
-        )
+    for (exam, arm), runs in right(replies, ["exam"]).groupby(["exam", "arm"]):
+        own = replies[(replies["exam"] == exam) & (replies["arm"] == arm)]
+        hits = (own["top1"] == own["class"]).to_numpy()
+        interval, values = (bootstrap.independent_share, hits) if arm == BEFORE else (bootstrap.independent_mean, runs.to_numpy())
+        rows.append({"exam": exam, "arm": arm, **interval(values, confidence=confidence)})
     return pd.DataFrame(rows)
 
 
-def gains(replies: pd.DataFrame, *, by: list[str], confidence: float) -> pd.DataFrame:
+def gains(replies: pd.DataFrame, *, by: str, confidence: float) -> pd.DataFrame:
     """What generated images add: accuracy of the half-generated arm minus the real one's, paired by run, t interval over runs."""
-    wide = shares(replies, by=by).pivot(index=["run", *by], columns="arm", values="accuracy")
-    difference = (wide[MIXED] - wide[REAL]).dropna().rename("gain").reset_index()
-    groups = difference.groupby(by, sort=False)["gain"]
-    return pd.DataFrame(
-        [dict(zip(by, key, strict=True)) | bootstrap.independent_mean(own.to_numpy(), confidence=confidence) for key, own in groups]
-    )
+    found = right(replies, [by])
+    difference = (found[MIXED] - found[REAL]).dropna()
+    groups = difference.groupby(by, sort=False)
+    return pd.DataFrame([{by: key, **bootstrap.independent_mean(own.to_numpy(), confidence=confidence)} for key, own in groups])
 
 
 def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: Bootstrap) -> pd.DataFrame:
@@ -231,77 +215,3 @@ def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.Data
     table = over_garments(replies, first=MIXED, second=BEFORE, settings=settings)
     printed = np.array([change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]])
     return verdicts.beside(table.assign(table_6=printed), np.where(printed > 0, "above 0", "below 0")).drop(columns="difference")
-
-
-def headline(gains: pd.DataFrame, pictures: pd.DataFrame, alone: pd.DataFrame, *, runs: int) -> str:
-    """What the generated pictures add, over runs and over garments, and what training alone changes (tables by test set)."""
-    added = {
-        exam: f"{interval(gains.loc[exam], '+.3f')} over runs and {span(pictures.loc[exam])} over garments" for exam in (STYLES, CATALOG)
-    }
-    first = f"over {runs} paired runs, generated images in half of each batch change accuracy on garments in rendered styles"
-    then = f"by {added[STYLES]}, and on the held-out catalog by {added[CATALOG]}"
-    last = f"Those steps by themselves change it by {interval(alone.loc[STYLES], '+.3f')} and {interval(alone.loc[CATALOG], '+.3f')}"
-    return f"{helped(gains, pictures)}: {first} {then}, compared with as many steps on real images alone. {last}"
-
-
-def helped(gains: pd.DataFrame, pictures: pd.DataFrame) -> str:
-    """On which test sets generated pictures surely help and on which they surely hurt, by both intervals, and where by one alone.
-
-    Runs that agree speak of these pictures; only where the interval over garments leaves out 0, too, do they speak of others.
-    """
-    names = {STYLES: "on rendered styles", CATALOG: "on the catalog"}
-    said = {exam: verdict(side(gains.loc[exam]), side(pictures.loc[exam])) for exam in names}
-    if said[STYLES] == said[CATALOG]:
-        return said[STYLES].format(where="on both test sets").capitalize()
-    return "; ".join(said[exam].format(where=where) for exam, where in names.items()).capitalize()
-
-
-def verdict(runs: int, garments: int) -> str:
-    """What the sides on which two intervals of one change lie say of it; `{where}` is left to be filled in."""
-    if not runs:
-        return "whether they help {where} is undecided"
-    plain = f"they {'help' if runs > 0 else 'hurt'} {{where}}"
-    return plain if garments else f"{plain} for these pictures, and for others this is undecided"
-
-
-def side(row: pd.Series) -> int:
-    """1 where a whole interval lies above 0, -1 below, else 0."""
-    return int(row["low"] > 0) - int(row["high"] < 0)
-
-
-def span(row: pd.Series) -> str:
-    """An interval without its estimate."""
-    return f"({row['low']:+.3f} to {row['high']:+.3f})"
-
-
-def accuracy_words(accuracies: pd.DataFrame) -> str:
-    """Accuracy of the arms on rendered styles."""
-    own = accuracies[accuracies["exam"] == STYLES].set_index("arm")["estimate"]
-    first = f"On rendered styles {own[MIXED]:.1%} are right after half generated batches"
-    return f"{first}, {own[REAL]:.1%} after real ones, {own[BEFORE]:.1%} before"
-
-
-def style_words(by_style: pd.DataFrame, eaten: pd.Series, *, confidence: float) -> str:
-    """Which style gains most and which least, how many surely gain, and whether the gain follows the number of trajectories.
-
-    `eaten` are the trajectories of each style.
-    """
-    own = by_style.set_index("shift")
-    order = own["estimate"].sort_values()
-    sure = int((own["low"] > 0).sum())
-    most, least = (f"{order.index[place]} gains {how} ({order.iloc[place]:+.2f})" for place, how in ((-1, "most"), (0, "least")))
-    first = f"{most}, {least}; {sure} of {len(own)} surely gain"
-    if eaten.nunique() < 2 or own["estimate"].nunique() < 2 or len(own) < 4:
-        return first
-    return f"{first}; {following(own['estimate'], eaten[own.index], confidence=confidence)}"
-
-
-def following(gain: pd.Series, eaten: pd.Series, *, confidence: float) -> str:
-    """Whether the gain follows the number of trajectories, by Spearman's correlation with its interval about other styles."""
-    rho = bootstrap.independent_rank_correlation(gain.to_numpy(), eaten.to_numpy(), confidence=confidence)
-    told_by = {
-        verdicts.SAME: "the gain certainly follows the number of trajectories",
-        verdicts.OPPOSITE: "the gain is certainly smaller where there are more trajectories",
-        verdicts.UNDECIDED: f"{len(gain)} styles cannot decide whether the gain follows the number of trajectories",
-    }
-    return f"{told_by[verdicts.word(rho['low'] > 0, rho['high'] < 0)]}: Spearman's correlation {interval(rho)}"

@@ -1,8 +1,6 @@
-"""The fifteen corruptions of ImageNet-C by severity, with the parameters that their authors published, and how a picture is corrupted.
+"""The fifteen corruptions of ImageNet-C by severity, with the parameters of the released code, and how a picture is corrupted.
 
-The operations are ours, made of SciPy, scikit-image, NumPy and Pillow; the parameters are those of the released code, which has one set
-for pictures of 64 px (Tiny ImageNet-C) and one for 224 px. Two things differ: frost is drawn and not photographed, and blurs mirror
-or repeat the rim by the rules of these libraries.
+There is one set of parameters for pictures of 64 px (Tiny ImageNet-C) and one for 224 px.
 """
 
 from collections.abc import Callable
@@ -15,13 +13,13 @@ from cnslib.core import paths
 from cnslib.core.names import demand
 from cnslib.core.seeds import seed_of
 from cnslib.core.settings.studies import Corruptions
-from cnslib.studies.corruptions import blurs, effects, weather
+from cnslib.studies.corruptions import effects
 
 CONTRAST, NOISE, BLUR, JPEG = "contrast", "gaussian noise", "defocus blur", "jpeg compression"
 KINDS: dict[str, dict[str, Callable]] = {  # the four kinds of the paper, in its order
     "noise": {NOISE: effects.gaussian_noise, "shot noise": effects.shot_noise, "impulse noise": effects.impulse_noise},
-    "blur": {BLUR: blurs.defocus, "glass blur": blurs.glass, "motion blur": blurs.motion, "zoom blur": blurs.zoom},
-    "weather": {"snow": weather.snow, "frost": weather.frost, "fog": weather.fog, "brightness": weather.brightness},
+    "blur": {BLUR: effects.defocus, "glass blur": effects.glass, "motion blur": effects.motion, "zoom blur": effects.zoom},
+    "weather": {"snow": effects.snow, "frost": effects.frost, "fog": effects.fog, "brightness": effects.brightness},
     "digital": {
         CONTRAST: effects.contrast,
         "elastic transform": effects.elastic_transform,
@@ -32,6 +30,7 @@ KINDS: dict[str, dict[str, Callable]] = {  # the four kinds of the paper, in its
 EFFECTS = {name: effect for kind in KINDS.values() for name, effect in kind.items()}
 Levels = dict[str, dict[float, tuple[float, ...]]]
 Pictures = UInt8[np.ndarray, "images height width 3"]
+TINY = 1e-6  # a value that rounding has put just below a whole number is that number
 
 
 def published(side: int) -> Levels:
@@ -39,13 +38,11 @@ def published(side: int) -> Levels:
     table = pd.read_csv(paths.PUBLISHED / "imagenet_c.csv", dtype={"parameters": str})
     demand(side in set(table["side"]), "corruptions: side", side, ", ".join(map(str, sorted(set(table["side"])))))
     own = table[table["side"] == side].set_index("corruption")
-    rows = {name: zip(own.loc[name, "severity"], own.loc[name, "parameters"], strict=True) for name in EFFECTS}
-    return {name: {float(severity): numbers(text) for severity, text in levels} for name, levels in rows.items()}
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    """The numbers of a cell."""
-    return tuple(float(number) for number in text.split())
+    found: Levels = {}
+    for name in EFFECTS:
+        levels = zip(own.loc[name, "severity"], own.loc[name, "parameters"], strict=True)
+        found[name] = {float(severity): tuple(float(number) for number in text.split()) for severity, text in levels}
+    return found
 
 
 def levels(settings: Corruptions) -> Levels:
@@ -66,12 +63,3 @@ def corrupt(name: str, pictures: Pictures, parameters: tuple[float, ...], *, key
         for picture, key in zip(pictures, keys, strict=True)
     ]
     return (np.clip(np.stack(made), 0, 1) * 255 + TINY).astype(np.uint8)
-
-
-TINY = 1e-6  # a value that rounding has put just below a whole number is that number
-
-
-def table(graded: Levels) -> pd.DataFrame:
-    """The parameters in words, a row per corruption and a column per severity; empty where a corruption has no such level."""
-    cells = {name: {severity: ", ".join(f"{value:g}" for value in own) for severity, own in row.items()} for name, row in graded.items()}
-    return pd.DataFrame(cells).sort_index().rename_axis("severity").T.fillna("")

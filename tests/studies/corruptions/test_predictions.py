@@ -1,4 +1,4 @@
-"""Corrupted pictures of the catalog: which there are, and answers that are made once."""
+"""Predictions for corrupted pictures: which there are, of the catalog and of the photo set, and that they are made once."""
 
 import dataclasses
 
@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 from golden_units import difference
 from tiny_encoders import write_timm
-from tiny_settings import changed, corruption_settings
+from tiny_settings import corruption_settings
 
-from cnslib.core import recipes, tables
+from cnslib.core import paths, recipes, tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings import read
 from cnslib.core.settings.method import Evaluation
-from cnslib.studies.corruptions import answers, levels
+from cnslib.studies.corruptions import levels, predictions
 
 SETTINGS = corruption_settings()
 LABELS = ["bag", "coat", "shirt"]
@@ -24,7 +26,7 @@ def pictures(count=4, side=16, seed=0):
 def test_originals_are_the_first_held_out_pictures_at_the_wanted_side(tmp_path):
     rows = [("heldout", name, seed, tables.encode(pictures(1, 64 if seed else 96, seed)[0])) for name in LABELS[:2] for seed in range(3)]
     tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), tmp_path / "catalog.parquet", tables.catalog)
-    keys, plain = answers.originals(tmp_path / "catalog.parquet", LABELS[:2], 2, side=64)
+    keys, plain = predictions.originals(tmp_path / "catalog.parquet", LABELS[:2], 2, side=64)
     assert keys.to_numpy().tolist() == [["bag", 0], ["bag", 1], ["coat", 0], ["coat", 1]] and plain.shape == (4, 64, 64, 3)
     np.testing.assert_array_equal(plain[1], pictures(1, 64, 1)[0])
 
@@ -32,25 +34,11 @@ def test_originals_are_the_first_held_out_pictures_at_the_wanted_side(tmp_path):
 def test_the_originals_come_first_and_then_every_corruption_at_every_severity():
     rows = pd.DataFrame([("bag", 3), ("coat", 5)], columns=["class", "seed"])
     graded = {name: dict(list(own.items())[:2]) for name, own in levels.published(64).items()}
-    parts = list(answers.corrupted(rows, pictures(2), graded))
+    parts = list(predictions.corrupted(rows, pictures(2), graded))
     assert len(parts) == 1 + 2 * 15
     np.testing.assert_array_equal(parts[0][1], pictures(2))
     assert [tuple(keys[["shift", "scale"]].iloc[0]) for keys, _ in parts[1:3]] == [("gaussian noise", 1.0), ("gaussian noise", 2.0)]
     assert all(keys[["class", "seed"]].equals(rows) and made.shape == (2, 16, 16, 3) for keys, made in parts)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"contrast": [0.4]}, r"corruptions\.contrast: \[0\.4\].*one value for each of 2"),
-        ({"contrast_severities": [1.0, 1.0]}, r"corruptions\.contrast_severities.*ascending"),
-        ({"side": 128}, r"corruptions\.side: 128.*64 or 224"),
-        ({"images": 0}, r"corruptions\.images: 0"),
-    ],
-)
-def test_settings_that_do_not_fit_are_named(change, message):
-    with pytest.raises(ValueError, match=message):
-        changed(SETTINGS, **change)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +52,7 @@ def answered(tmp_path_factory):
     def call(settings=SETTINGS):
         how = Evaluation({"tiny": str(folder / "model")}, batch_size=8, preprocessing="model")
         given = {"labels": LABELS, "settings": settings, "classifiers": how, "device": "cpu", "folder": folder / "answers"}
-        return answers.evaluate(folder / "catalog.parquet", LABELS[:2], **given)["tiny"]
+        return predictions.evaluate(folder / "catalog.parquet", LABELS[:2], **given)["tiny"]
 
     return call
 
@@ -85,3 +73,40 @@ def test_answers_are_kept_until_a_level_changes(answered):
 
 def test_the_tiny_unit_is_the_golden_one(answered):
     assert not difference(recipes.CORRUPTIONS, tables.read(answered(), tables.predictions))
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """The photo set's section with one classifier."""
+    section = read.load(paths.resolve("params.yaml"))["photos"]
+    return dataclasses.replace(section, classifiers={"lite0": "lite:0"}, reference="lite0")
+
+
+def test_the_objects_are_evenly_spaced_and_no_more_than_there_are(asked):
+    found = predictions.chosen(paths.PHOTOS, SETTINGS, asked)
+    whole = predictions.chosen(paths.PHOTOS, dataclasses.replace(SETTINGS, cutouts=asked.cutouts), asked)
+    assert [(own.label, own.seed) for own in found] == [(own.label, own.seed) for own in (whole[0], whole[asked.cutouts // 2])]
+    with pytest.raises(ValueError, match=r"corruptions\.cutouts: 89.*at most photos\.cutouts, 88"):
+        predictions.chosen(paths.PHOTOS, dataclasses.replace(SETTINGS, cutouts=89), asked)
+
+
+def test_an_object_is_asked_as_it_is_and_at_five_severities(asked):
+    own = predictions.chosen(paths.PHOTOS, SETTINGS, asked)[0]
+    keys, plain = predictions.graded(own, UNSHIFTED, seed=1)
+    assert plain.shape == (1, 256, 256, 3) and keys["scale"].tolist() == [0.0]
+    keys, made = predictions.graded(own, levels.CONTRAST, seed=1)
+    assert keys["scale"].tolist() == [1, 2, 3, 4, 5] and set(keys["class"]) == {own.label}
+    spread = made.astype(float).std((1, 2, 3))
+    assert (np.diff(spread) < 0).all() and spread[0] < plain.std()
+
+
+@pytest.mark.slow
+def test_answers_are_made_once_and_are_the_golden_ones(asked, tmp_path):
+    settings = SETTINGS
+    files = predictions.evaluate_photographs(settings=settings, shown=asked, device="cpu", folder=tmp_path)
+    assert set(files) == {UNSHIFTED, *levels.EFFECTS}
+    table = tables.read(files[levels.JPEG], tables.predictions)
+    assert len(table) == 2 * 5 and not difference(recipes.CORRUPTED_PHOTOGRAPHS, table, within=1e-3)
+    before = {name: path.stat().st_mtime_ns for name, path in files.items()}
+    again = predictions.evaluate_photographs(settings=settings, shown=asked, device="cpu", folder=tmp_path)
+    assert {name: path.stat().st_mtime_ns for name, path in again.items()} == before
