@@ -53,7 +53,7 @@ def test_a_ready_file_is_what_parsl_accepts(path, tmp_path):
     ("old", "new", "message"),
     [
         ("retries: 2", "retries: -1", r"cluster\.retries: -1 is not accepted"),
-        ("retries: 2", "tries: 2", r"unknown key cluster\.tries; accepted: provider, options, launcher, workers"),
+        ("retries: 2", "tries: 2", r"unknown key cluster\.tries; accepted: provider, launcher"),
         ("LocalProvider", "LocalProvide", r"cluster\.provider: 'LocalProvide' is not accepted; accepted: .*SlurmProvider"),
         ("SingleNodeLauncher", "Launch", r"cluster\.launcher: 'Launch' is not accepted; accepted: .*SrunLauncher"),
         ("max_blocks", "most_blocks", r"cluster\.options: .* is not accepted by LocalProvider: .*most_blocks"),
