@@ -4,8 +4,6 @@ Strips are pictures of many sliders at all scales; a figure shows them, so they 
 """
 
 import functools
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,22 +94,22 @@ def measure(
     judge: Judge,
 ) -> None:
     """Writes the report of one slider."""
-    found = rows(sampler, shift, name, slider, scales=scales, seeds=seeds, judge=judge)
-    tables.write_unit(pd.DataFrame(found), unit, schema)
+    rows, places = [], [0.0, *(scale for scale in scales if scale > 0)]
+    for seed in range(1, seeds + 1):
+        images = images_of(sampler, slider, name, seed, scales).numpy()
+        scores = judge.alignment(images, shift, name).tolist(), judge.structure(images).tolist()
+        for scale, alignment, structure in zip(places, *scores, strict=True):
+            rows.append({"shift": shift, "class": name, "seed": seed, "scale": scale, "alignment": alignment, "structure": structure})
+    tables.write_unit(pd.DataFrame(rows), unit, schema)
 
 
-def rows(
-    sampler: generation.Sampler, shift: str, name: str, slider: Path, *, scales: list[float], seeds: int, judge: Judge
-) -> Iterator[dict]:
-    """The rows of one slider."""
-    above = [scale for scale in scales if scale > 0]
+def images_of(
+    sampler: generation.Sampler, slider: Path, name: str, seed: int, scales: list[float]
+) -> UInt8[Tensor, "scales height width 3"]:
+    """One trajectory of the slider of a file, from scale 0, which is among the scales, on."""
     with adapters.loaded(sampler.pipe, slider):
-        shifted = [sampler.shifted(name, seed, above) for seed in range(1, seeds + 1)]
-    for seed, images in enumerate(shifted, start=1):
-        trajectory = torch.cat([sampler.unshifted(name, seed), images]).numpy()
-        scores = judge.alignment(trajectory, shift, name).tolist(), judge.structure(trajectory).tolist()
-        for scale, alignment, structure in zip([0.0, *above], *scores, strict=True):
-            yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "alignment": alignment, "structure": structure}
+        shifted = sampler.shifted(name, seed, [scale for scale in scales if scale > 0])
+    return torch.cat([sampler.unshifted(name, seed), shifted])
 
 
 def names_no_shift(
@@ -164,19 +162,6 @@ def curves(table: pd.DataFrame, column: str, *, confidence: float) -> pd.DataFra
     return pd.DataFrame([{"shift": shift, "scale": scale, **record} for (shift, scale), record in found])
 
 
-def strips(
-    pipe: StableDiffusionPipeline, paths: list[Path], name: str, *, scales: list[float], settings: Sliders, start_fraction: float, seed: int
-) -> UInt8[np.ndarray, "sliders scales height width 3"]:
-    """Pictures of several sliders of one class at all scales, drawn as the report draws them."""
-    sampler = generation.Sampler(pipe, settings=drawing_settings(settings, start_fraction))
-    found = []
-    for path in paths:
-        with adapters.loaded(pipe, path):
-            shifted = sampler.shifted(name, seed, [scale for scale in scales if scale > 0])
-        found.append(torch.cat([sampler.unshifted(name, seed), shifted]).numpy())
-    return np.stack(found)
-
-
 def stored_strips(
     pipe: StableDiffusionPipeline,
     sliders: dict[str, Path],
@@ -189,22 +174,15 @@ def stored_strips(
     origin: text_to_image.Origin,
     path: Path,
 ) -> UInt8[np.ndarray, "shifts scales height width 3"]:
-    """What `health.strips` draws with the sliders of one class, by shift; the file is made where it is missing or outdated."""
-    drawing = drawing_settings(settings, start_fraction)
-    unit = units.Unit(path, stamp(sliders, name, scales=scales, drawing=drawing, seed=seed, origin=origin))
+    """Pictures of the sliders of one class, by shift, drawn as the report draws; the file is made where it is missing or outdated."""
+    sampler = generation.Sampler(pipe, settings=drawing_settings(settings, start_fraction))
+    files = {shift: adapters.file_digest(slider) for shift, slider in sliders.items()}
+    made_from = PROMPT, files, name, scales, seed, sampler.settings.told(), origin.base, origin.tokens[name]
+    unit, rows = units.Unit(path, recipes.SLIDER_STRIPS.stamp(*made_from)), list[dict]()
     if not unit.done:
-        chosen = list(sliders.values())
-        drawn = strips(pipe, chosen, name, scales=scales, settings=settings, start_fraction=start_fraction, seed=seed)
-        rows = [
-            {"shift": shift, "class": name, "seed": seed, "scale": float(scale), "image": tables.encode(picture)}
-            for (shift, scale), picture in zip(itertools.product(sliders, scales), drawn.reshape(-1, *drawn.shape[2:]), strict=True)
-        ]
+        for shift, slider in sliders.items():
+            images = images_of(sampler, slider, name, seed, scales)
+            rows += generation.rows(shift, name, seed, [float(scale) for scale in scales], images, quality=0)
         tables.write_unit(pd.DataFrame(rows), unit, tables.images)
     stored = tables.read(path, tables.images)
     return np.stack([tables.pictures(stored[stored["shift"] == shift].sort_values("scale"), path.name) for shift in sliders])
-
-
-def stamp(sliders: dict[str, Path], name: str, *, scales: list[float], drawing: Generation, seed: int, origin: text_to_image.Origin) -> str:
-    """What the pictures depend on: sliders, token and base model, and how they are drawn."""
-    files = {shift: adapters.file_digest(path) for shift, path in sliders.items()}
-    return recipes.SLIDER_STRIPS.stamp(PROMPT, files, name, scales, seed, drawing.told(), origin.base, origin.tokens[name])

@@ -9,19 +9,18 @@ import functools
 import itertools
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
-import torch
 
 from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import SHIFTS, demand, identifier
 from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, sliders
 from cnslib.method.filtering import KNOWN
-from cnslib.models import adapters, text_to_image
+from cnslib.method.health import images_of
+from cnslib.models import text_to_image
 from cnslib.models.encoders import Oracle
 
 SHARE = pa.Check.in_range(0, 1)
@@ -51,15 +50,12 @@ def readings(
         return pd.DataFrame(columns=[*schema.columns])
     demand(recipe in sliders.RECIPES, "base.recipe", recipe, f"{', '.join(sliders.RECIPES)}: a pilot trains its sliders itself")
     demand(hasattr(oracle, "parts"), "base.oracle", type(oracle).__name__, "an oracle that names shifts, which a pilot reads")
-    own = {eta: dataclasses.replace(settings, eta=eta, etas={}) for eta, _, _ in keys}
-    shared = scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels
-    made_from = {
-        (eta, shift, name): recipes.PILOT.stamp(sliders.stamp(shift, name, settings=own[eta], origin=origin, recipe=recipe), *shared)
-        for eta, shift, name in keys
-    }
-    shelf = units.Shelf(
-        folder, {key: (f"{identifier(key[1])}/{identifier(key[2])}-{key[0]}.parquet", made_from[key]) for key in keys}, "*/*.parquet"
-    )
+    shared, files, own = (scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels), {}, {}
+    for eta, shift, name in keys:
+        own[eta] = dataclasses.replace(settings, eta=eta, etas={})
+        trained = sliders.stamp(shift, name, settings=own[eta], origin=origin, recipe=recipe)
+        files[eta, shift, name] = f"{identifier(shift)}/{identifier(name)}-{eta}.parquet", recipes.PILOT.stamp(trained, *shared)
+    shelf = units.Shelf(folder, files, "*/*.parquet")
     make = functools.partial(measure, sampler, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
     workers.each(make, [(*key[1:], own[key[0]], shelf[key]) for key in shelf.waiting()], device=sampler.pipe.device, desc="pilot")
     return tables.read_units(shelf, schema)
@@ -77,27 +73,19 @@ def measure(
     origin: text_to_image.Origin,
     oracle: Oracle,
 ) -> None:
-    """Trains one slider, and writes what the oracle sees in its pictures."""
+    """Trains one slider, and writes what the oracle predicts for its pictures."""
+    parts = []
     with tempfile.TemporaryDirectory() as scratch:
-        inputs: dict[str, Any] = {"recipe": recipe, "settings": settings, "origin": origin, "folder": Path(scratch)}
-        (path,) = sliders.make_sliders(sampler.pipe, [shift], [name], **inputs).values()
-        rows = [row for seed in range(1, settings.pilot.seeds + 1) for row in look(sampler, path, shift, name, seed, scales, oracle)]
-    tables.write_unit(pd.DataFrame(rows).assign(eta=float(settings.eta)), unit, schema)
-
-
-def look(sampler: generation.Sampler, path: Path, shift: str, name: str, seed: int, scales: list[float], oracle: Oracle) -> list[dict]:
-    """The rows of one trajectory."""
-    with adapters.loaded(sampler.pipe, path):
-        shifted = sampler.shifted(name, seed, [scale for scale in scales if scale > 0])
-    classes, shifts, severity = oracle.parts(torch.cat([sampler.unshifted(name, seed), shifted]))
-    probability = shifts.softmax(dim=1)[:, SHIFTS.index(shift)]
-    seen = {
-        "scale": [float(scale) for scale in scales],
-        "asked": (severity[:, 0].sigmoid() * probability).double().numpy().round(6),
-        "named": (shifts.argmax(dim=1) == SHIFTS.index(shift)).tolist(),
-        "kept": (classes.softmax(dim=1)[:, oracle.labels.index(name)] >= KNOWN).tolist(),
-    }
-    return pd.DataFrame(seen).assign(shift=shift, **{"class": name}, seed=seed).to_dict("records")
+        given = {"recipe": recipe, "settings": settings, "origin": origin, "folder": Path(scratch)}
+        (path,) = sliders.make_sliders(sampler.pipe, [shift], [name], **given).values()  # type: ignore[arg-type]
+        for seed in range(1, settings.pilot.seeds + 1):
+            classes, shifts, severity = oracle.parts(images_of(sampler, path, name, seed, scales))
+            asked = severity[:, 0].sigmoid() * shifts.softmax(dim=1)[:, SHIFTS.index(shift)]
+            kept = classes.softmax(dim=1)[:, oracle.labels.index(name)] >= KNOWN
+            seen = {"scale": [float(scale) for scale in scales], "asked": asked.double().numpy().round(6), "kept": kept.tolist()}
+            seen["named"] = (shifts.argmax(dim=1) == SHIFTS.index(shift)).tolist()
+            parts.append(pd.DataFrame(seen).assign(shift=shift, **{"class": name}, seed=seed))
+    tables.write_unit(pd.concat(parts, ignore_index=True).assign(eta=float(settings.eta)), unit, schema)
 
 
 def criteria(seen: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from cnslib.core import recipes, tables
 from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, health, sliders
 from cnslib.method.sliders import slider_path
-from cnslib.models import adapters, encoders, text_to_image
+from cnslib.models import adapters, encoders
 
 SETTINGS = Sliders(
     texts={},
@@ -46,13 +46,10 @@ def judge(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def report(tiny_pipeline_dir, tiny_tokens_dir, judge, tmp_path_factory):
-    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
-    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-    folder = tmp_path_factory.mktemp("sliders")
-    paths = sliders.make_sliders(pipe, ["heavy snow"], CLASSES, recipe="paper", settings=SETTINGS, origin=origin, folder=folder)
-    return lambda: (paths, health.report(pipe, paths, scales=SCALES, settings=SETTINGS, start_fraction=0.75, origin=origin, judge=judge))
+def report(pipe, origin, judge, tmp_path_factory):
+    given = {"settings": SETTINGS, "origin": origin}
+    paths = sliders.make_sliders(pipe, ["heavy snow"], CLASSES, recipe="paper", **given, folder=tmp_path_factory.mktemp("sliders"))
+    return lambda: (paths, health.report(pipe, paths, scales=SCALES, start_fraction=0.75, **given, judge=judge))
 
 
 def trajectory(alignments, *, name="sneaker", seed=1, structure=1.0):
@@ -77,27 +74,11 @@ def test_a_second_report_is_read_and_not_measured_again(report):
     assert [path.with_suffix(".parquet").stat().st_mtime_ns for path in paths.values()] == before
 
 
-def test_reports_of_sliders_that_are_not_asked_for_are_deleted(report):
-    paths, _ = report()
-    folder = next(iter(paths.values())).parents[1]
-    dropped = folder / "cartoon_style" / "coat.parquet"
-    dropped.parent.mkdir()
-    dropped.write_bytes(b"a report")
-    report()
-    assert not dropped.exists() and sum(1 for _ in folder.rglob("*.parquet")) == len(CLASSES)
-
-
 def test_alignment_is_what_the_shift_adds_to_the_caption(judge):
     pictures = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
     texts = ["a picture of a bag in cartoon style", "a picture of a bag"]
     shifted, plain = (judge.clip.image_features(pictures) @ judge.clip.text_features(texts).T).T
     assert torch.allclose(judge.alignment(pictures, "cartoon style", "bag"), shifted - plain, atol=1e-6)
-
-
-def test_equal_pictures_have_full_structure_and_equal_alignment(judge):
-    pictures = np.full((4, 32, 32, 3), 90, dtype=np.uint8)
-    assert torch.allclose(judge.structure(pictures), torch.ones(4), atol=1e-5)
-    assert judge.alignment(pictures, "heavy snow", "bag").std() < 1e-6
 
 
 def test_rising_steps_are_counted_within_trajectories():
@@ -147,30 +128,12 @@ def test_the_band_of_a_curve_covers_sliders_of_other_classes():
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 
-def test_strips_begin_with_the_unshifted_picture(report, tiny_pipeline_dir, tiny_tokens_dir):
-    paths, _ = report()
-    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
-    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    chosen = [paths["heavy snow", "sneaker"]] * 2
-    pictures = health.strips(pipe, chosen, "sneaker", scales=SCALES, settings=SETTINGS, start_fraction=0.75, seed=3)
-    assert pictures.shape == (2, 3, 64, 64, 3) and np.array_equal(pictures[0], pictures[1])
-    unshifted = generation.Sampler(pipe, settings=health.drawing_settings(SETTINGS, 0.75)).unshifted("sneaker", 3)
-    assert np.array_equal(pictures[0, 0], unshifted[0].numpy()) and not adapters.layers(pipe.unet)
-
-
 def test_the_tiny_unit_is_the_golden_one(report):
     assert not difference(recipes.HEALTH, report()[1], within=1e-3)
 
 
 STRIP_SCALES = [0.0, 1.0, 2.0]
 NAME = CLASSES[0]
-
-
-@pytest.fixture(scope="module")
-def pipe(tiny_pipeline_dir, tiny_tokens_dir):
-    pipe = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
-    text_to_image.load_tokens(pipe, tiny_tokens_dir, CLASSES)
-    return pipe
 
 
 def write(pipe, path, seed):
@@ -182,33 +145,23 @@ def write(pipe, path, seed):
         adapters.save(pipe, path, {"class": NAME})
 
 
-def test_pictures_are_those_of_the_report_and_drawn_once_until_a_slider_changes(
-    pipe, tiny_pipeline_dir, tiny_tokens_dir, tmp_path, monkeypatch
-):
+def test_strips_begin_with_the_unshifted_picture_and_are_drawn_once_until_a_slider_changes(pipe, origin, tmp_path, monkeypatch):
     own = {shift: slider_path(tmp_path, shift, NAME) for shift in SHIFTS}
     for number, path in enumerate(own.values()):
         write(pipe, path, number)
-    place = {"origin": text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), "path": tmp_path / "strips.parquet"}
-    plain = {"scales": STRIP_SCALES, "settings": SETTINGS, "start_fraction": 0.75, "seed": 3}
-    first = health.stored_strips(pipe, own, NAME, **plain, **place)
+    given = {"scales": STRIP_SCALES, "settings": SETTINGS, "start_fraction": 0.75, "seed": 3, "origin": origin}
+    given["path"] = tmp_path / "strips.parquet"
+    first = health.stored_strips(pipe, own, NAME, **given)
     assert first.shape == (2, 3, 64, 64, 3) and (first[0, 1:] != first[1, 1:]).any()
-    assert np.array_equal(first, health.strips(pipe, list(own.values()), NAME, **plain))
+    unshifted = generation.Sampler(pipe, settings=health.drawing_settings(SETTINGS, 0.75)).unshifted(NAME, 3)
+    assert np.array_equal(first[0, 0], unshifted[0].numpy()) and not adapters.layers(pipe.unet)
+    assert not difference(recipes.SLIDER_STRIPS, first[0])
     with monkeypatch.context() as patch:
-        patch.setattr("cnslib.method.health.strips", None)  # a second drawing would fail
-        assert np.array_equal(health.stored_strips(pipe, own, NAME, **plain, **place), first)
+        patch.setattr(health, "images_of", None)  # a second drawing would fail
+        assert np.array_equal(health.stored_strips(pipe, own, NAME, **given), first)
     write(pipe, own[SHIFTS[1]], 7)
-    second = health.stored_strips(pipe, own, NAME, **plain, **place)
+    second = health.stored_strips(pipe, own, NAME, **given)
     assert np.array_equal(second[0], first[0]) and (second[1] != first[1]).any()
-
-
-def test_the_tiny_unit_of_strips_is_the_golden_one(pipe, tiny_pipeline_dir, tiny_tokens_dir, tmp_path):
-    path = slider_path(tmp_path, "heavy snow", NAME)
-    write(pipe, path, 0)
-    place = {"origin": text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), "path": tmp_path / "strips.parquet"}
-    drawn = health.stored_strips(
-        pipe, {"heavy snow": path}, NAME, scales=STRIP_SCALES, settings=SETTINGS, start_fraction=0.75, seed=3, **place
-    )
-    assert not difference(recipes.SLIDER_STRIPS, drawn[0])
 
 
 WORDS = {"a picture of a bag": [1.0, 0.0], "a picture of a bag in heavy snow": [0.6, 0.8], "a picture of a sneaker": [-1.0, 0.0]}

@@ -12,7 +12,7 @@ from cnslib.core import recipes
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Generation, Pilot
 from cnslib.method import generation, pilot
-from cnslib.models import encoders, text_to_image
+from cnslib.models import encoders
 
 CLASSES = ["sneaker", "ankle boot"]
 SCALES = [0.0, 1.0, 2.0]
@@ -21,15 +21,14 @@ DRAWING = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, negative_prompt="", qualit
 
 
 @pytest.fixture(scope="module")
-def read(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+def read(pipe, origin, tmp_path_factory):
     """Reads the pilot of two etas, on one class and two seeds."""
     folder = tmp_path_factory.mktemp("pilot")
     write_timm(folder / "oracle", outputs=len(CLASSES) + len(SHIFTS) + 2)
-    pipe = tiny_sliders.pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
     shared = {
         "scales": SCALES,
         "recipe": "graded",
-        "origin": text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES),
+        "origin": origin,
         "oracle": encoders.Oracle(str(folder / "oracle"), labels=CLASSES),
         "folder": folder / "seen",
     }
