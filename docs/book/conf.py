@@ -77,7 +77,7 @@ def shown(path: Path, root: Path) -> str:
     heading = ""
     for cell in book.cells:
         if cell.cell_type == "markdown":
-            heading = next(iter(re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE)), heading)
+            heading = [heading, *re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE)][-1]
             continue
         cell.outputs = [output for output in cell.outputs if WIDGET not in output.get("data", {})]
         cell.metadata["mystnb"] = {"image": {"alt": f"Picture in the section {heading}"}}
