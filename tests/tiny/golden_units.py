@@ -36,16 +36,10 @@ def difference(recipe: Recipe, found: pd.DataFrame | np.ndarray | Path, *, withi
     golden = json.loads(path.read_text())
     if golden["recipe"] != recipe.code:
         return f"{path.name} was made by {golden['recipe']!r}: make it anew by GOLDEN=write python -m pytest"
-    changed = [name for name in sorted(set(golden["values"]) | set(columns)) if not unchanged(name, golden["values"], columns, within)]
-    if not changed:
-        return ""
-    return f"{recipe}: another {', '.join(changed)} from the same inputs; raise the recipe's number in cnslib/core/recipes.py, or mend"
-
-
-def unchanged(name: str, golden: dict[str, list], found: dict[str, list], within: float) -> bool:
-    """Whether one column is the same in both, as far as processors may differ."""
-    allowed = {"absolute": 1.0} if name == "image" else {"absolute": within, "relative": within}
-    return same(golden.get(name), found.get(name), **allowed)
+    allowed = {name: (1.0, 0.0) if name == "image" else (within, within) for name in sorted({*golden["values"], *columns})}
+    changed = [name for name, far in allowed.items() if not same(golden["values"].get(name), columns.get(name), *far)]
+    said = f"{recipe}: another {', '.join(changed)} from the same inputs; raise the recipe's number in cnslib/core/recipes.py, or mend"
+    return said if changed else ""
 
 
 def summary(found: pd.DataFrame | np.ndarray | Path) -> dict[str, list]:
@@ -87,11 +81,11 @@ def regions(picture: np.ndarray) -> list[float]:
     return [round(float(part.mean()), 2) for part in thirds]
 
 
-def same(golden, found, *, absolute: float, relative: float = 0.0) -> bool:
+def same(golden, found, absolute: float, relative: float) -> bool:
     """Whether plain values agree, numbers within so much."""
     if isinstance(golden, list) and isinstance(found, list):
         pairs = zip(golden, found, strict=False)
-        return len(golden) == len(found) and all(same(*pair, absolute=absolute, relative=relative) for pair in pairs)
+        return len(golden) == len(found) and all(same(*pair, absolute, relative) for pair in pairs)
     if isinstance(golden, float) and isinstance(found, float):
         return bool(np.isclose(found, golden, rtol=relative, atol=absolute, equal_nan=True))
     return golden == found
