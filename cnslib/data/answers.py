@@ -1,4 +1,4 @@
-"""The authors' predictions (results.zip) as our predictions tables and back, and the listing of their sliders (lora_adapters.zip).
+"""The authors' predictions (results.zip) as our predictions tables and back.
 
 A csv file "<model>__<shift>.csv" has one row per image: an index, pred_class, gt_class, shift, class_str ("022_bald eagle"),
 img_name ("seed_0034_scale_1000.jpg"), class_name, seed, scale, and a column named after the model that says whether it is right.
@@ -29,10 +29,6 @@ ABSENT = ("probability", "margin")  # not in their files: not a number here; top
 schema = tables.schema(
     tables.predictions.metadata["key"],
     {name: pa.Column(float, nullable=True) if name in ABSENT else column for name, column in tables.predictions.columns.items()},
-)
-ADAPTER = re.compile(
-    r"(?P<shift>\w+?)_class_(?P<number>\d{3,4})(?:_alpha(?P<alpha>[\d.]+)_rank(?P<rank>\d+)_(?P<method>[a-z]+))?"
-    r"(?:_(?:(?P<steps>\d+)steps|last))?\.(?:pt|safetensors)"
 )
 
 
@@ -71,13 +67,11 @@ def by_model(names: list[str], source: Path) -> dict[str, list[str]]:
     """
     found: dict[str, dict[str, str]] = {}
     for name in names:
-        file = PurePosixPath(name)
-        if file.suffix == ".csv":
+        if name.endswith(".csv"):
             model, shift = split_name(name)
-            model = unmarked(model)
-            if shift in found.setdefault(model, {}):
-                raise ValueError(f"{source}: {found[model][shift]!r} and {name!r} are of the same model and shift; accepted: one file")
-            found[model][shift] = name
+            files = found.setdefault(unmarked(model), {})
+            if files.setdefault(shift, name) != name:
+                raise ValueError(f"{source}: {files[shift]!r} and {name!r} are of the same model and shift; accepted: one file")
     if not found:
         raise ValueError(f"{source} holds no csv file; accepted: <model>__<shift>.csv")
     return {model: list(files.values()) for model, files in found.items()}
@@ -208,8 +202,7 @@ def apart(models: Iterable[str]) -> dict[str, str]:
 
 def unmarked(model: str) -> str:
     """The name of an exported model without its mark."""
-    found = re.fullmatch(rf"{MARK}\.(.+)\.{MARK}", model)
-    return found[1] if found else model
+    return re.sub(rf"^{MARK}\.(.+)\.{MARK}$", r"\1", model)
 
 
 def csv(rows: pd.DataFrame, model: str, named: dict) -> bytes:
@@ -226,30 +219,3 @@ def csv(rows: pd.DataFrame, model: str, named: dict) -> bytes:
     )
     table[model] = given == right
     return table.to_csv(lineterminator="\n").encode()
-
-
-def adapters(source: Path, *, labels: list[str]) -> pd.DataFrame:
-    """The authors' sliders: shift, class, the step of the checkpoint (-1 for the last), alpha, rank, method and name in the archive.
-
-    Values that a name does not say are -1 or empty. Nothing is opened; the weights are pickles, see `kohya.import_slider`. Raises
-    ValueError for a checkpoint whose name is not understood, an unknown shift or class, one that is there twice, or none at all.
-    """
-    with archives.opened(source) as archive:
-        names = [name for name in archive.names if name.endswith((".pt", ".safetensors"))]
-    found = pd.DataFrame([adapter(name, source, labels) for name in names], columns=["shift", "class", "step", "alpha", "rank", "method"])
-    demand(bool(names), "sliders", str(source), "files such as cartoon_style_class_022_alpha1.0_rank4_noxattn_last.pt")
-    if twice := found.assign(name=names)[found.duplicated(["shift", "class", "step"], keep=False)]["name"].tolist():
-        raise ValueError(f"{source}: one slider twice, {twice[:2]}")
-    return found.assign(name=names).sort_values(["shift", "class", "step"], ignore_index=True)
-
-
-def adapter(name: str, source: Path, labels: list[str]) -> tuple[str, str, int, float, int, str]:
-    """What the name of a checkpoint says."""
-    match = ADAPTER.fullmatch(PurePosixPath(name).name)
-    if not match:
-        accepted = "<shift>_class_<number>_alpha1.0_rank4_noxattn_last.pt"
-        raise ValueError(f"{source}: the slider {name!r} is not understood; accepted: {accepted}")
-    said = match.groupdict()
-    owner = class_of(said["number"], source, labels, labels)
-    known = int(said["steps"] or -1), float(said["alpha"] or -1), int(said["rank"] or -1), said["method"] or ""
-    return shift_of(said["shift"], source), owner, *known

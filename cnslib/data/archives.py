@@ -33,7 +33,12 @@ def opened(path: Path) -> Iterator[Archive]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; accepted: a folder or a zip archive")
     if path.is_dir():
-        yield Archive(path, listed(path), lambda name: (path / name).read_bytes())
+        files = [file for file in path.rglob("*") if file.is_file()]
+        for file in files:
+            if file.is_symlink() and not file.resolve().is_relative_to(path.resolve()):
+                raise ValueError(f"{path}: the link {file.relative_to(path)} leads out of the folder")
+        names = visible(path, [file.relative_to(path).as_posix() for file in files])
+        yield Archive(path, names, lambda name: (path / name).read_bytes())
         return
     try:
         file = zipfile.ZipFile(path)
@@ -55,15 +60,6 @@ def require_bounded(path: Path, entries: list[zipfile.ZipInfo]) -> None:
     total, packed = sum(entry.file_size for entry in entries), path.stat().st_size
     if total > LARGEST and total > GROWTH * packed:
         raise ValueError(f"{path} would grow from {packed:,} to {total:,} bytes; accepted: at most {GROWTH} times its size")
-
-
-def listed(folder: Path) -> list[str]:
-    """The files under a folder; ValueError names a link that leads out of it."""
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    for file in files:
-        if file.is_symlink() and not file.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"{folder}: the link {file.relative_to(folder)} leads out of the folder")
-    return visible(folder, [file.relative_to(folder).as_posix() for file in files])
 
 
 def visible(path: Path, names: list[str]) -> list[str]:
@@ -93,31 +89,24 @@ def member(file: zipfile.ZipFile, path: Path, name: str) -> bytes:
 def write(path: Path, files: Iterable[tuple[str, bytes]]) -> Path:
     """Writes files into a new zip archive (where the name ends in .zip) or folder, which appears when it is complete.
 
-    Raises FileExistsError where there is something already: an export overwrites nothing.
+    A zip stores them uncompressed, as pictures do not shrink, with fixed dates. Raises FileExistsError where there is something already.
     """
     if path.exists():
         raise FileExistsError(f"{path} exists; accepted: a path where there is nothing yet")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".partial") as folder:
         whole = Path(folder) / "whole"
-        (write_zip if path.suffix == ".zip" else write_folder)(whole, files)
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(whole, "w") as archive:
+                for name, data in files:
+                    entry = zipfile.ZipInfo(name, STAMP)
+                    entry.external_attr = 0o644 << 16  # without it some programs unpack unreadable files
+                    archive.writestr(entry, data)
+        else:
+            whole.mkdir()
+            for name, data in files:
+                target = whole / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
         whole.rename(path)
     return path
-
-
-def write_zip(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Stores files uncompressed, as pictures do not shrink, with fixed dates."""
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in files:
-            entry = zipfile.ZipInfo(name, STAMP)
-            entry.external_attr = 0o644 << 16  # without it some programs unpack unreadable files
-            archive.writestr(entry, data)
-
-
-def write_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Writes files with their folders."""
-    path.mkdir()
-    for name, data in files:
-        target = path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)

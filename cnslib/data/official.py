@@ -71,27 +71,22 @@ def import_benchmark(
 
 
 def shards(archive: Archive, rows: pd.DataFrame, repeated: str) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The image table of each shift, then that of the unshifted images."""
-    plain = pd.DataFrame(columns=[*tables.KEY, "image"])
+    """The image table of each shift, then that of the unshifted images; ValueError names one whose bytes differ between shifts."""
+    plain: dict[tuple[str, int], bytes] = {}
     for shift, part in rows.groupby("shift"):
         table = part[tables.KEY].assign(image=[picture(archive, name) for name in tqdm(part["name"], desc=shift, disable=None)])
         if repeated == "equal":
-            plain = united(plain, table[table["scale"] == 0], archive.path)
-            table = table[table["scale"] > 0]
+            start = table["scale"] == 0
+            for name, seed, data in table.loc[start, ["class", "seed", "image"]].itertuples(index=False, name=None):
+                if plain.setdefault((name, seed), data) != data:
+                    place = f"class {name!r}, seed {seed} at scale 0 under {shift!r}"
+                    accepted = "equal bytes, or repeated='any'"
+                    raise ValueError(f"{archive.path}: {place} is not the image of the other shifts; accepted: {accepted}")
+            table = table[~start]
         yield shift, table
     if repeated == "equal":
-        yield UNSHIFTED, plain.astype({"seed": int, "scale": float})
-
-
-def united(plain: pd.DataFrame, table: pd.DataFrame, source: Path) -> pd.DataFrame:
-    """The unshifted images known so far and those of a further shift; ValueError names one whose bytes differ between shifts."""
-    known = dict(zip(plain[["class", "seed"]].itertuples(index=False, name=None), plain["image"], strict=True))
-    pairs = list(table[["class", "seed"]].itertuples(index=False, name=None))
-    for pair, data in zip(pairs, table["image"], strict=True):
-        if known.get(pair, data) != data:
-            place = f"class {pair[0]!r}, seed {pair[1]} at scale 0 under {table['shift'].iloc[0]!r}"
-            raise ValueError(f"{source}: {place} is not the image of the other shifts; accepted: equal bytes, or repeated='any'")
-    return pd.concat([plain, table[[pair not in known for pair in pairs]].assign(shift=UNSHIFTED)], ignore_index=True)
+        unshifted = [(UNSHIFTED, name, seed, 0.0, data) for (name, seed), data in plain.items()]
+        yield UNSHIFTED, pd.DataFrame(unshifted, columns=[*tables.KEY, "image"])
 
 
 def index(archive: Archive, *, labels: list[str], classes: list[str], annotations: Path | None = None) -> pd.DataFrame:

@@ -56,15 +56,6 @@ def test_answers_are_those_counted_by_hand_for_each_exact_model(tmp_path):
     assert sorted(other["scale"]) == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]  # one file had a tenth of it
 
 
-def test_the_statistics_read_the_tables_and_what_is_absent_is_not_a_number(tmp_path):
-    found = bring_in(write_folder(tmp_path / "results", files()), tmp_path / "out")
-    for table in found.values():
-        assert table[["probability", "margin"]].isna().all(axis=None)
-        assert all(len(names) == 0 for names in table["top5"]) and set(table["preprocessing"]) == {"paper"}
-    read = tables.read_answers(sorted((tmp_path / "out").glob("*.parquet")))
-    assert len(read) == 12 and set(read["model"]) == set(found)
-
-
 def test_the_whole_answers_of_some_classifiers_are_read_with_what_is_absent(tmp_path):
     bring_in(write_folder(tmp_path / "results", files()), tmp_path / "out")
     table = answers.of(tmp_path / "out", ["dinov2_vit_base_patch14_reg"])
@@ -104,13 +95,6 @@ def test_a_file_that_contradicts_itself_is_refused(old, new, message):
     assert old in text
     with pytest.raises(ValueError, match=r"results\.zip: vit__heavy_snow\.csv.*" + message):
         one(text.replace(old, new))
-
-
-def test_a_duplicated_row_is_refused_and_nothing_is_written(tmp_path):
-    twice = results_csv("vit", "heavy_snow", [*rows(22, 22, 22), (207, *IMAGES[1])])
-    with pytest.raises(ValueError, match=r"1 rows are wrong, the first .*seed_0034_scale_0500.*every image once"):
-        bring_in(write_folder(tmp_path / "results", {"vit__heavy_snow.csv": twice.encode()}), tmp_path / "out")
-    assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_failed_import_leaves_the_earlier_one_as_it_was(tmp_path):
@@ -192,12 +176,6 @@ def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
         answers.apart(["a", "cns.a.cns"])
 
 
-def test_models_whose_tables_would_be_one_file_are_refused(tmp_path):
-    twins = {name.replace("dinov2_vit_base_patch14_reg__", "dinov2 vit_base_patch14__"): text for name, text in files().items()}
-    with pytest.raises(ValueError, match=r"models: .*accepted: names that differ in more than blanks"):
-        bring_in(write_zip(tmp_path / "results.zip", twins), tmp_path / "out")
-
-
 def test_an_export_without_a_kept_prediction_or_label_is_refused(tmp_path):
     predictions, kept = ours()
     with pytest.raises(ValueError, match=r"predictions of kept trajectories: 1 rows missing"):
@@ -210,38 +188,3 @@ def test_an_export_without_a_kept_prediction_or_label_is_refused(tmp_path):
     with pytest.raises(ValueError, match="class: 'golden retriever'"):
         answers.export_answers(predictions, kept, tmp_path / "out", labels=["bald eagle"])
     assert not list(tmp_path.iterdir())
-
-
-SLIDER = "cartoon_style_class_022_alpha1.0_rank4_noxattn"
-
-
-def test_the_sliders_of_the_authors_are_listed_without_opening_them(tmp_path):
-    names = [f"{SLIDER}/{SLIDER}_{step}.pt" for step in ("100steps", "300steps", "last")]
-    names += ["the_design_of_sculpture_class_207_alpha1.0_rank4_noxattn_last.pt", "heavy_snow_class_207.safetensors"]
-    source = write_zip(
-        tmp_path / "lora_adapters.zip", dict.fromkeys(names, b"not weights") | {f"{SLIDER}/metadata.yaml": b""}, root="sliders/"
-    )
-    found = answers.adapters(source, labels=LABELS)
-    assert found.drop(columns="name").to_numpy().tolist() == [
-        ["cartoon style", "bald eagle", -1, 1.0, 4, "noxattn"],
-        ["cartoon style", "bald eagle", 100, 1.0, 4, "noxattn"],
-        ["cartoon style", "bald eagle", 300, 1.0, 4, "noxattn"],
-        ["design of sculpture", "golden retriever", -1, 1.0, 4, "noxattn"],
-        ["heavy snow", "golden retriever", -1, -1.0, -1, ""],
-    ]
-    assert found["name"].iloc[0] == f"sliders/{SLIDER}/{SLIDER}_last.pt"
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["slider.pt"], "the slider 'slider.pt' is not understood"),
-        (["heavy_frost_class_022_last.pt"], "unknown shift 'heavy_frost'"),
-        (["heavy_snow_class_1000_last.pt"], "unknown class '1000'"),
-        (["a/heavy_snow_class_022_last.pt", "b/heavy_snow_class_022_last.pt"], "one slider twice"),
-        ([], "sliders: "),
-    ],
-)
-def test_a_slider_that_cannot_be_placed_is_named(tmp_path, names, message):
-    with pytest.raises(ValueError, match=message):
-        answers.adapters(write_folder(tmp_path, {"README.md": b"", **dict.fromkeys(names, b"")}), labels=LABELS)

@@ -100,18 +100,6 @@ def test_an_encrypted_entry_is_one_line(tmp_path, bit):
         pass
 
 
-def test_an_unknown_compression_is_one_line(tmp_path):
-    path = tmp_path / "odd.zip"
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("a.csv", b"x")
-    data = bytearray(path.read_bytes())
-    for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        data[data.index(mark) + place] = 77
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"odd\.zip: the entry 'a\.csv' is damaged \(.*compression"), archives.opened(path) as archive:
-        archive.read("a.csv")
-
-
 def test_any_flipped_byte_of_an_archive_is_one_line_or_no_harm(tmp_path):
     path = tmp_path / "own.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
