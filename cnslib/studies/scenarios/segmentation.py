@@ -17,6 +17,7 @@ import pandas as pd
 import pandera.pandas as pa
 import segmentation_models_pytorch as smp
 import torch
+import xarray as xr
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
@@ -26,7 +27,6 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import NETWORKS, Segmentation
 from cnslib.models import encoders
 from cnslib.stats import accuracy, bootstrap
-from cnslib.stats.accuracy import Outcomes, Shares
 from cnslib.studies import finetuning
 from cnslib.studies.scenarios import scenarios, subjects
 from cnslib.studies.scenarios.subjects import ENDS, Drawing, Subject
@@ -173,76 +173,77 @@ def per_image(counts: pd.DataFrame, *, overlap: float) -> pd.DataFrame:
     return table.assign(top1=np.where(table["iou"] >= overlap, table["class"], BACKGROUND))
 
 
-def means(found: Outcomes, rows: pd.DataFrame, column: str, *, settings: Bootstrap) -> Shares:
+def means(wrong: xr.DataArray, rows: pd.DataFrame, column: str, *, settings: Bootstrap) -> xr.DataArray:
     """Mean of a column (model, shift, class, seed, scale) per scenario, model and severity, with its resamples.
 
     The unshifted rows count in every scenario; missing rows are 0.
     """
-    repeated = tables.trajectories(rows, sorted(set(found.trajectories["shift"])))
+    repeated = tables.trajectories(rows, sorted(set(wrong["shift"].to_numpy())))
     wide = repeated.set_index([*tables.TRAJECTORY, "model", "scale"])[column].unstack(["model", "scale"], fill_value=0)
-    columns = pd.MultiIndex.from_product([found.models, found.scales])
-    ordered = wide.reindex(index=pd.MultiIndex.from_frame(found.trajectories), columns=columns, fill_value=0)
-    return accuracy.resample(found, ordered.to_numpy(float).reshape(found.wrong.shape), found.scales, settings=settings)
+    index = pd.MultiIndex.from_arrays([wrong[key].to_numpy() for key in tables.TRAJECTORY])
+    columns = pd.MultiIndex.from_product([wrong["model"].to_numpy(), wrong["scale"].to_numpy()])
+    ordered = wide.reindex(index=index, columns=columns, fill_value=0).to_numpy(float)
+    return accuracy.by_shift(wrong.copy(data=ordered.reshape(wrong.shape)), settings)
 
 
-def table(shares: Shares, samples: np.ndarray | None = None, models: list[str] | None = None) -> pd.DataFrame:
+def table(shares: xr.DataArray) -> pd.DataFrame:
     """Estimates with intervals (scenario, model, severity, n, estimate, low, high)."""
-    rows = accuracy.tabulate(shares.samples if samples is None else samples, shares, shares.bins, models=models)
+    rows = accuracy.interval(shares)
     return rows.replace({"shift": {accuracy.ALL: ALL_SCENARIOS}}).rename(columns={"shift": "scenario", "scale": "severity"})
 
 
-def over_models(shares: Shares) -> pd.DataFrame:
+def over_models(shares: xr.DataArray) -> pd.DataFrame:
     """The mean over models, for the originals and at the end of each scenario (scenario, n, estimate, low, high)."""
-    rows = table(shares, shares.samples.mean(2, keepdims=True), ["mean"])
+    rows = table(shares.mean("model"))
     plain = rows[rows["severity"] == 0].iloc[:1].assign(scenario="original")
     changed = rows[(rows["severity"] == 1) & rows["scenario"].isin(scenarios.NAMES)]
-    return pd.concat([plain, changed], ignore_index=True).drop(columns=["model", "severity"])
+    return pd.concat([plain, changed], ignore_index=True).drop(columns="severity")
 
 
-def changes(shares: Shares, names: list[str]) -> pd.DataFrame:
+def changes(shares: xr.DataArray, names: list[str]) -> pd.DataFrame:
     """The mean over models at the end of each scenario minus that on the originals, paired (scenario, n, estimate, low, high)."""
-    samples = shares.samples[:, [shares.groups.index(name) for name in names]].mean(2)
-    return pd.DataFrame({"scenario": names, **bootstrap.estimates(samples[..., -1] - samples[..., 0], shares.n[0], shares.confidence)})
+    mean = shares.sel(shift=names).mean("model")
+    return accuracy.interval(mean.isel(scale=-1, drop=True) - mean.isel(scale=0, drop=True)).rename(columns={"shift": "scenario"})
 
 
-def miou(found: Outcomes, counts: pd.DataFrame, *, settings: Bootstrap) -> Shares:
+def miou(wrong: xr.DataArray, counts: pd.DataFrame, *, settings: Bootstrap) -> xr.DataArray:
     """mIoU: per label the sum of intersections over that of unions, then the mean over background and the garments shown."""
     ratios = []
-    for label in [BACKGROUND, *(name for name in LABELS if name in set(found.trajectories["class"]))]:
+    for label in [BACKGROUND, *(name for name in LABELS if name in set(wrong["class"].to_numpy()))]:
         rows = counts[counts["label"] == label]
-        above, below = (means(found, rows, column, settings=settings) for column in ("intersection", "union"))
-        with np.errstate(invalid="ignore"):  # a resample without a label that nobody predicts either
-            ratios.append(above.samples / below.samples)
-    return Shares(np.nanmean(ratios, axis=0), above.groups, above.n, above.models, above.bins, above.confidence)
+        above, below = (means(wrong, rows, column, settings=settings) for column in ("intersection", "union"))
+        ratios.append(above / below.where(below > 0))  # a resample may lack a label that nobody predicts either
+    return xr.concat(ratios, "label", coords="minimal").mean("label")
 
 
-def at_ends(shares: Shares) -> Float[np.ndarray, "resamples+1 models"]:
-    """The mean over the originals and the ends of Table 3's scenarios, each of which weighs the same."""
-    places = [shares.groups.index(name) for name in SCENARIOS if name in shares.groups]
-    return np.concatenate([shares.samples[:, places[:1]][..., 0], shares.samples[:, places][..., -1]], 1).mean(1)
+def at_ends(shares: xr.DataArray) -> xr.DataArray:
+    """The mean over the originals and the ends of Table 3's scenarios, each of which weighs the same: [resample, model]."""
+    own = shares.sel(shift=[name for name in SCENARIOS if name in shares["shift"]])
+    ends = own.isel(scale=-1, drop=True).sum("shift") + own.isel(shift=0, scale=0, drop=True)
+    return ends / (own.sizes["shift"] + 1)
 
 
-def effects(shares: Shares, trained: dict[str, list[str]], *, freedom: int) -> pd.DataFrame:
+def effects(shares: xr.DataArray, trained: dict[str, list[str]], *, freedom: int) -> pd.DataFrame:
     """Coefficients of Table 3's regression: of a scenario at its end against originals, of a network against the reference.
 
     In a balanced table with dummies for model, scenario and class they are differences of means. Intervals of scenarios are about other
     images, those of networks about other images and other trainings; `freedom` is that of the images, see `bootstrap.freedom_of`, and
     `trainings` counts those of all networks for a scenario, and those of each of the two for a network.
     """
-    ends = changes(shares, [name for name in SCENARIOS if name in shares.groups]).rename(columns={"scenario": "name"})
+    ends = changes(shares, [name for name in SCENARIOS if name in shares["shift"]]).rename(columns={"scenario": "name"})
     values = at_ends(shares)
-    runs = {name: values[:, [shares.models.index(one) for one in own]] for name, own in trained.items()}
-    given = (runs[NETWORKS[0]], int(shares.n[0]), freedom, shares.confidence)
+    runs = {name: values.sel(model=own).to_numpy() for name, own in trained.items()}
+    given = (runs[NETWORKS[0]], int(shares["n"][0]), freedom, shares["confidence"].item())
     rows = [
         {"of": "network", "name": name, "trainings": runs[name].shape[1], **bootstrap.over_trainings(runs[name], *given)}
         for name in sorted(set(runs) - {NETWORKS[0]}, reverse=True)
     ]
-    return pd.concat([ends.assign(of="scenario", trainings=len(shares.models)), pd.DataFrame(rows)], ignore_index=True)
+    return pd.concat([ends.assign(of="scenario", trainings=shares.sizes["model"]), pd.DataFrame(rows)], ignore_index=True)
 
 
-def by_training(shares: Shares, trained: dict[str, list[str]]) -> pd.DataFrame:
+def by_training(shares: xr.DataArray, trained: dict[str, list[str]]) -> pd.DataFrame:
     """The mean `at_ends` of every training: (model, training, n, estimate, low, high), intervals about other images alone."""
     keys = [(name, number) for name, own in trained.items() for number in range(1, len(own) + 1)]
-    values = at_ends(shares)[:, [shares.models.index(trained[name][number - 1]) for name, number in keys]]
-    numbers = bootstrap.estimates(values, shares.n[0], shares.confidence)
+    values = at_ends(shares).sel(model=[trained[name][number - 1] for name, number in keys]).to_numpy()
+    numbers = bootstrap.estimates(values, int(shares["n"][0]), shares["confidence"].item())
     return pd.DataFrame(keys, columns=["model", "training"]).assign(**numbers)

@@ -121,7 +121,7 @@ def test_miou_divides_sums_and_not_images():
         for (label, seed, hit, union), (scenario, severity) in itertools.product(rows, [(UNSHIFTED, 0.0), ("grey", 1.0)])
     ]
     counts = pd.DataFrame(counts)
-    found = accuracy.outcomes(segmentation.per_image(counts, overlap=0.5))
+    found = accuracy.wrong_predictions(segmentation.per_image(counts, overlap=0.5))
     miou = segmentation.table(segmentation.miou(found, counts, settings=RESAMPLED))
     assert miou["estimate"].tolist() == pytest.approx([(1 / 10 + 8 / 18) / 2] * len(miou))
 
@@ -176,7 +176,7 @@ def test_effects_are_differences_of_means_and_the_luck_of_trainings_widens_those
             for seed in (0, 1)
         ]
     )
-    measured = segmentation.means(accuracy.outcomes(rows), rows, "iou", settings=RESAMPLED)
+    measured = segmentation.means(accuracy.wrong_predictions(rows), rows, "iou", settings=RESAMPLED)
     table = segmentation.effects(measured, TRAINED, freedom=9).set_index("name")
     half = scipy.stats.t.ppf(0.975, 1) * luck
     assert table.loc["PSPNet", ["estimate", "low", "high"]].tolist() == pytest.approx([0.1, 0.1 - half, 0.1 + half])
