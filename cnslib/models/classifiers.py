@@ -80,7 +80,7 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
 
 def read(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Module, Callable, dict[str, Any]]:
     """A classifier's network, its transform, and the transform's settings."""
-    if is_open_clip(source):
+    if source.startswith(encoders.OPEN_CLIP) or (paths.resolve(source) / encoders.CLIP_FILES[0]).exists():
         return zero_shot(key, source, labels, device)
     if source.startswith(registry.PREFIX):
         accepted = f"ImageNet's 1000 names, published/imagenet1000.json: {source} answers with these"
@@ -91,11 +91,6 @@ def read(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Modu
     if model.num_classes != len(labels):
         raise ValueError(f"{key}: {source} has {model.num_classes} outputs, labels name {len(labels)}; accepted: as many outputs as labels")
     return model, transform, resolve_data_config({}, model=model)
-
-
-def is_open_clip(source: str) -> bool:
-    """Whether a source names an open_clip model or is the directory of one."""
-    return source.startswith(encoders.OPEN_CLIP) or (paths.resolve(source) / encoders.CLIP_FILES[0]).exists()
 
 
 def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Module, Callable, dict[str, Any]]:
@@ -187,16 +182,8 @@ def hugging_face(source: str, name: str, labels: list[str], device: str) -> Clas
         processor = AutoImageProcessor.from_pretrained(place, use_fast=False, trust_remote_code=False)  # nosec B615
     frozen = model.to(device).eval().requires_grad_(False)
     settings = {key: value for key, value in processor.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
-    return Classifier(
-        name,
-        source,
-        list(labels),
-        lambda pixels: frozen(pixels).logits,
-        lambda image: processor(image, return_tensors="pt")["pixel_values"][0],
-        settings,
-        size(model),
-        device,
-    )
+    pair = lambda pixels: frozen(pixels).logits, lambda image: processor(image, return_tensors="pt")["pixel_values"][0]
+    return Classifier(name, source, list(labels), *pair, settings, size(model), device)
 
 
 def load_oracle(source: str, *, labels: list[str], device: str = "cpu") -> encoders.Oracle:

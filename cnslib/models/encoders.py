@@ -149,15 +149,9 @@ def clip_name(source: str) -> tuple[str, str | None]:
     """What open_clip calls a model: a checked local directory, or a name with the tag of its weights."""
     if not source.startswith(OPEN_CLIP):
         return f"local-dir:{checked('clip', source, CLIP_FILES)}", None
-    name, tag = library_name("clip", source)
+    name, _, tag = source.removeprefix(OPEN_CLIP).partition("/")  # open_clip would read a place in the name unchecked
+    demand(":" not in name, f"clip, model in {source}", name, f"{OPEN_CLIP}<name>/<tag>, or a directory by its path")
     demand(bool(tag), "clip, weights of the model", source, f"{OPEN_CLIP}<name>/<tag>")
-    return name, tag
-
-
-def library_name(key: str, source: str) -> tuple[str, str]:
-    """Name and tag in "open_clip:<name>/<tag>". ValueError for a place in the name, which open_clip would read unchecked."""
-    name, _, tag = source.removeprefix(OPEN_CLIP).partition("/")
-    demand(":" not in name, f"{key}, model in {source}", name, f"{OPEN_CLIP}<name>/<tag>, or a directory by its path")
     return name, tag
 
 

@@ -93,8 +93,7 @@ def parse(source: str, *, key: str) -> tuple[Entry, Place]:
 def build(source: str, *, key: str) -> tuple[nn.Module, dict[str, Any]]:
     """One of the paper's classifiers, its outputs in the order of ImageNet's classes, and its own preprocessing.
 
-    Raises ValueError for an unknown name, and FileNotFoundError or ValueError, naming the parameter `key`, for missing, damaged
-    or other weights.
+    Raises FileNotFoundError or ValueError, naming the parameter `key`, for missing, damaged or other weights.
     """
     found, place = parse(source, key=key)
     special = {"timm": from_timm, "open_clip": from_open_clip, "linear_head": from_linear_head}

@@ -78,14 +78,6 @@ def test_the_keys_and_shapes_of_the_released_adapter_of_stable_diffusion_2_are_m
     assert kohya.released_shapes(unet, 4) == listed
 
 
-def test_names_are_looked_up_and_not_guessed_from_underscores(pipe):
-    found = kohya.stems(pipe.unet)
-    assert found["lora_unet_down_blocks_0_resnets_0_time_emb_proj"] == "down_blocks.0.resnets.0.time_emb_proj"
-    assert found["lora_unet_mid_block_attentions_0_transformer_blocks_0_attn1_to_out_0"].endswith("attn1.to_out.0")
-    modules = dict(pipe.unet.named_modules())
-    assert all(name in modules and stem == "lora_unet_" + name.replace(".", "_") for stem, name in found.items())
-
-
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
 def test_the_round_trip_gives_the_same_tensors_and_the_same_images(pipe, slider, tmp_path, suffix):
     there, back = tmp_path / f"released{suffix}", tmp_path / "back.safetensors"
@@ -98,16 +90,11 @@ def test_the_round_trip_gives_the_same_tensors_and_the_same_images(pipe, slider,
     assert torch.equal(draw(pipe, back), draw(pipe, slider))
     kept = {"source": "elsewhere"} | ({"shift": "heavy snow", "class": "sneaker"} if suffix == ".safetensors" else {})
     assert kept.items() <= adapters.header(back).items()
+    kohya.import_slider(pipe.unet, there, back, entries={})
     again = tmp_path / f"again{suffix}"
     kohya.export_slider(pipe.unet, back, again)
-    assert suffix == ".safetensors" or again.read_bytes() == there.read_bytes()  # equal sliders, equal bytes
-
-
-def test_where_the_header_is_kept_the_round_trip_gives_the_same_bytes(pipe, slider, tmp_path):
-    there, back = tmp_path / "released.safetensors", tmp_path / "back.safetensors"
-    kohya.export_slider(pipe.unet, slider, there)
-    kohya.import_slider(pipe.unet, there, back, entries={})
-    assert back.read_bytes() == slider.read_bytes()
+    assert again.read_bytes() == there.read_bytes()  # equal sliders, equal bytes
+    assert suffix == ".pt" or back.read_bytes() == slider.read_bytes()  # where the header is kept
 
 
 def test_diffusers_reads_what_is_exported_as_the_same_adapter(slider, released, tiny_pipeline_dir):
@@ -209,15 +196,6 @@ def test_released_sliders_are_found_where_unzipping_leaves_them(tmp_path, deeper
         (folder := tmp_path / deeper / name).mkdir(parents=True)
         (folder / f"{name}_last.pt").write_bytes(b"")
     assert kohya.released_folder(tmp_path) == tmp_path / deeper
-
-
-def test_sliders_in_several_folders_are_an_error_and_a_folder_without_any_stays(tmp_path):
-    assert kohya.released_folder(tmp_path) == tmp_path
-    for place in ("first", "second"):
-        (folder := tmp_path / place / "cartoon_style_class_002").mkdir(parents=True)
-        (folder / "slider.pt").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"lie in 2 folders, .*first and .*second among them; accepted: one of them"):
-        kohya.released_folder(tmp_path)
 
 
 STOCK = {  # as docs/interop.md tells: what reads our file, and the factor on the second factor's output that it gives

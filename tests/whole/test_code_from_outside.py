@@ -6,7 +6,7 @@ import sys
 import pytest
 import transformers
 from diffusers import StableDiffusionPipeline
-from tiny_encoders import write_clip
+from tiny_encoders import write_clip, write_timm
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor, dynamic_module_utils
 
 from cnslib.models import classifiers, encoders, text_to_image, tokens, weights
