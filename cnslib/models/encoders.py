@@ -6,6 +6,7 @@ Each comes from a local directory or by name, keeps its own preprocessing and an
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import open_clip
@@ -102,7 +103,7 @@ class Oracle:
         self.model, self.transform = timm_model("oracle", source, device)
         self.labels, self.device, self.digest = labels, device, source_digest(source)
         self.model.to(memory_format=FORMAT)
-        outputs, expected = int(self.model.num_classes), len(labels) + len(SHIFTS) + 2
+        outputs, expected = cast(int, self.model.num_classes), len(labels) + len(SHIFTS) + 2
         demand(outputs == expected, f"oracle, outputs of {source}", outputs, f"{expected}, for {len(labels)} labels")
 
     def parts(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> tuple[Tensor, Tensor, Tensor]:

@@ -40,7 +40,7 @@ def contents(path: Path, *, sha256: str | None = None) -> object:
     """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path}: suffix {path.suffix!r} is not accepted; accepted: {', '.join(SUFFIXES)}")
-    require_downloaded(path, sha256=sha256)
+    require_downloaded(path, sha256=sha256 or "")
     try:
         if path.suffix == ".safetensors":
             return safetensors.torch.load_file(path)

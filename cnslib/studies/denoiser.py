@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
+import xarray as xr
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
@@ -23,8 +24,7 @@ from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Denoiser
 from cnslib.core.settings.method import Bootstrap
 from cnslib.models import text_to_image
-from cnslib.stats import accuracy, axes, bootstrap, verdicts
-from cnslib.stats.accuracy import Shares
+from cnslib.stats import accuracy, bootstrap, verdicts
 
 LOSSES = ("l1", "l2")
 PROMPT = "a picture of a {name}"  # the words that the base model was trained on: no token that was fitted to the catalog
@@ -262,21 +262,23 @@ def predictions(errors: pd.DataFrame, classes: list[str], *, size: int, settings
     return tables.check(pd.DataFrame(rows), tables.predictions, "predictions of the denoiser")
 
 
-def lead(errors: Shares, *, reference: str) -> pd.DataFrame:
+def lead(wrong: xr.DataArray, *, reference: str, settings: Bootstrap) -> pd.DataFrame:
     """How much more accuracy the reference loses than each other model on the same images, averaged over the scales as in Table 5."""
-    return compared(errors, reference, lambda behind: behind.mean(-1, keepdims=True))
+    return compared(wrong, lambda behind: behind.mean("scale"), reference=reference, settings=settings)
 
 
-def widening(errors: Shares, *, reference: str) -> pd.DataFrame:
+def widening(wrong: xr.DataArray, *, reference: str, settings: Bootstrap) -> pd.DataFrame:
     """How much the reference's lead in accuracy drop grows from the first scale above 0 to the last one (Fig. 14)."""
-    return compared(errors, reference, lambda behind: behind[..., [-1]] - behind[..., [1]])
+    return compared(
+        wrong, lambda behind: behind.isel(scale=-1, drop=True) - behind.isel(scale=1, drop=True), reference=reference, settings=settings
+    )
 
 
-def compared(errors: Shares, reference: str, summary: Callable[[np.ndarray], np.ndarray]) -> pd.DataFrame:
+def compared(wrong: xr.DataArray, summary: Callable[[xr.DataArray], xr.DataArray], *, reference: str, settings: Bootstrap) -> pd.DataFrame:
     """A summary over the scales of the reference's accuracy drop minus that of each other model: paired, since all see the same images."""
-    place = accuracy.model_index(errors, reference)
-    table = accuracy.paired(lambda rates: summary(accuracy.falls(rates)[:, :, [place]] - accuracy.falls(rates)), errors, bins=[0])
-    return table[table["model"] != reference].drop(columns="scale").reset_index(drop=True)
+    drops = [accuracy.drop(average(wrong, settings)) for average in (accuracy.by_shift, accuracy.by_unit)]
+    samples, units = (summary(drop.sel(model=reference, drop=True) - drop).drop_sel(model=reference) for drop in drops)
+    return accuracy.interval(samples, units=units)
 
 
 def tried_by_all(errors: pd.DataFrame, *, classes: list[str]) -> pd.DataFrame:
@@ -307,14 +309,18 @@ def hits_by(errors: pd.DataFrame, columns: list[str], *, settings: Bootstrap) ->
     return pd.DataFrame(rows)
 
 
-def published(errors: Shares, printed: pd.DataFrame, *, reference: str) -> pd.DataFrame:
+def published(wrong: xr.DataArray, printed: pd.DataFrame, *, reference: str, settings: Bootstrap) -> pd.DataFrame:
     """The paper's average drops and their differences beside ours: ours with n and interval, published, difference, rule, verdict.
 
     `printed` has the columns model (the paper's), counterpart (ours) and drop; the first row is the diffusion classifier. The drops are
     levels over other scales and have no direction; the differences are seen from 0.
     """
-    drop = axes.average_drop(errors).query("shift == @accuracy.ALL").set_index("model")
-    ahead = lead(errors, reference=reference).query("shift == @accuracy.ALL").set_index("model")
+    drop = (
+        accuracy.interval(accuracy.drop(accuracy.by_shift(wrong, settings)).mean("scale"))
+        .query("shift == @accuracy.ALL")
+        .set_index("model")
+    )
+    ahead = lead(wrong, reference=reference, settings=settings).query("shift == @accuracy.ALL").set_index("model")
     known = printed[printed["counterpart"].isin(drop.index)]
     rows = [{"what": f"average drop, {row.model}", **drop.loc[row.counterpart], "published": row.drop} for row in known.itertuples()]
     first, others = known.iloc[0], known.iloc[1:]

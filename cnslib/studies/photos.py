@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+import xarray as xr
 from jaxtyping import UInt8
 from tqdm.auto import tqdm
 
@@ -22,7 +23,7 @@ from cnslib.method import evaluation
 from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
 from cnslib.stats import accuracy, bootstrap, failure, verdicts
-from cnslib.stats.accuracy import TINY, Shares
+from cnslib.stats.accuracy import TINY
 from cnslib.world import cutouts
 from cnslib.world.cutouts import CutOut
 
@@ -128,45 +129,47 @@ def clean(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
-def by_severity(errors: Shares) -> pd.DataFrame:
+def by_severity(errors: xr.DataArray) -> pd.DataFrame:
     """The mean accuracy over the models and shifts along the severity (column scale).
 
     n counts trajectories, without a shift objects: an unshifted image is the same one under all shifts.
     """
     mean = accuracy.mean_accuracy(errors).query("shift == @accuracy.ALL").drop(columns=["shift", "model"])
-    return mean.assign(n=mean["n"].mask(mean["scale"] == 0, errors.n[:-1].max()))
+    return mean.assign(n=mean["n"].mask(mean["scale"] == 0, errors["n"].to_numpy()[:-1].max()))
 
 
-def steps(errors: Shares) -> pd.DataFrame:
+def steps(errors: xr.DataArray) -> pd.DataFrame:
     """Change of the mean accuracy over models and shifts from each severity to the next, paired; `scale` is where the step ends."""
-    change = -np.diff(errors.samples[:, -1].mean(1), axis=-1)
-    return pd.DataFrame({"scale": errors.bins[1:], **bootstrap.estimates(change, errors.n[-1], errors.confidence)})
+    return accuracy.interval(-errors.sel(shift=accuracy.ALL).drop_vars("shift").mean("model").diff("scale"))
 
 
-def against_paper(errors: Shares) -> pd.DataFrame:
+def against_paper(errors: xr.DataArray) -> pd.DataFrame:
     """Ours beside the published values on generated images (Table 5, section 5.3); the last severity stands beside scale 2.5.
 
     Levels and drops on other pictures have no direction, and a count of shifts cannot fall below zero: neither gets a verdict.
     """
-    table, drop = published.by_scale("cns_table5"), accuracy.falls(errors.samples)[:, -1]
-    start, n, confidence = by_severity(errors).iloc[0].drop("scale").to_dict(), errors.n[-1], errors.confidence
+    table, drop = published.by_scale("cns_table5"), accuracy.drop(errors).sel(shift=accuracy.ALL)
     found = {
-        "mean accuracy without a shift": start,
-        "mean accuracy drop at the end": bootstrap.record(drop[..., -1].mean(1), n, confidence),
+        "mean accuracy without a shift": by_severity(errors).iloc[0].drop("scale").to_dict(),
+        "mean accuracy drop at the end": accuracy.metric(drop.isel(scale=-1).mean("model")),
     }
     rows = [{"quantity": name, **renamed(row), "source": "Table 5"} for name, row in found.items()]
     loss = -(table[2.5] - table[0.0]).mean()
     judged = verdicts.beside(pd.DataFrame([*rows, size_claim(errors)]), [table[0.0].mean(), loss, "below 0"], null=[None, None, 0.0])
-    counted = verdicts.beside(pd.DataFrame([order_claim(errors)]), "above 0", within=(0.0, len(errors.groups) - 1.0))
+    counted = verdicts.beside(pd.DataFrame([order_claim(errors)]), "above 0", within=(0.0, errors.sizes["shift"] - 1.0))
     return pd.concat([judged, counted], ignore_index=True)
 
 
-def size_claim(errors: Shares) -> dict:
+def size_claim(errors: xr.DataArray) -> dict:
     """Accuracy drop of the last model minus that of the first, paired, averaged over all severities above 0 and over all shifts."""
-    drop = accuracy.falls(errors.samples)[:, -1, :, 1:].mean(-1)
-    found = bootstrap.record(drop[:, -1] - drop[:, 0], errors.n[-1], errors.confidence)
-    quantity = f"mean drop of {errors.models[-1]} minus that of {errors.models[0]}"
-    return {"quantity": quantity, **renamed(found), "source": "section 5.3, size"}
+    drop = accuracy.drop(errors).sel(shift=accuracy.ALL).isel(scale=slice(1, None)).mean("scale")
+    last, first = drop.isel(model=-1), drop.isel(model=0)
+    found = accuracy.metric(last.drop_vars("model") - first.drop_vars("model"))
+    return {
+        "quantity": f"mean drop of {last['model'].item()} minus that of {first['model'].item()}",
+        **renamed(found),
+        "source": "section 5.3, size",
+    }
 
 
 def renamed(record: dict) -> dict:
@@ -174,16 +177,16 @@ def renamed(record: dict) -> dict:
     return {"ours" if name == "estimate" else name: value for name, value in record.items()}
 
 
-def order_claim(errors: Shares) -> dict:
+def order_claim(errors: xr.DataArray) -> dict:
     """Under how many shifts the summed errors order the models otherwise than over all shifts; the interval is `bootstrap.joined`.
 
     Noise shuffles what is close, so that a resample counts more than the sample, as the sample counts more than the truth. Two models
     that are level under a shift or over all are not in another order.
     """
-    summed, (first, second) = errors.samples.sum(-1), np.triu_indices(len(errors.models), 1)
+    summed, (first, second) = errors.sum("scale").to_numpy(), np.triu_indices(errors.sizes["model"], 1)
     apart = summed[..., first] - summed[..., second]
     side = np.where(np.abs(apart) > TINY, np.sign(apart), 0.0)
     changed = (side[:, :-1] * side[:, -1:] < 0).any(-1).sum(-1).astype(float)
-    shifts = len(errors.groups) - 1
-    found = bootstrap.joined(changed, errors.n[-1], errors.confidence, within=(0.0, float(shifts)))
+    shifts, n = errors.sizes["shift"] - 1, errors["n"].to_numpy()[-1]
+    found = bootstrap.joined(changed, n, errors["confidence"].item(), within=(0.0, float(shifts)))
     return {"quantity": f"shifts of {shifts} with another order", **renamed(found), "source": "section 5.3, shifts"}

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
@@ -29,7 +30,7 @@ from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
 from cnslib.stats import accuracy, bootstrap, failure, ranking
-from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES, MEAN, NEVER, Outcomes
+from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES, MEAN, NEVER
 from cnslib.studies import photos, prediction_cache
 
 RESULTS = "results.zip"
@@ -223,24 +224,24 @@ def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
     """The report of one classifier's predictions beside the answers of the others."""
     (name,) = predictions["model"].unique()
     parts = [part for part in (on.answers, predictions[on.answers.columns]) if len(part)]
-    found = accuracy.outcomes(pd.concat(parts, ignore_index=True), on.kept)
+    wrong = accuracy.wrong_predictions(pd.concat(parts, ignore_index=True), on.kept)
     return Report(
-        name, measured(found, name, settings=on.settings), predictions, on.settings.bootstrap.named, on.settings.bootstrap.confidence
+        name, measured(wrong, name, settings=on.settings), predictions, on.settings.bootstrap.named, on.settings.bootstrap.confidence
     )
 
 
-def measured(found: Outcomes, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
+def measured(wrong: xr.DataArray, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
     """Every table of the report, all models in each; "pairs" holds the differences from `name` alone.
 
     CE and rCE need the answers of the reference classifier, ranks and differences those of at least one other.
     """
-    errors, failures = (shares(found, settings=settings.bootstrap) for shares in (accuracy.error_shares, failure.failure_shares))
+    errors, failures = (accuracy.by_shift(values, settings.bootstrap) for values in (wrong, failure.first_failures(wrong)))
     distribution = failure.failure_distribution(failures)
     result = {"accuracy": accuracy.accuracy(errors), "drop": accuracy.accuracy_drop(errors)}
-    if settings.reference in found.models:
+    if settings.reference in wrong["model"].to_numpy():
         result["ce"] = accuracy.corruption_error(errors, reference=settings.reference)
         result["rce"] = accuracy.relative_corruption_error(errors, reference=settings.reference)
-    if len(found.models) > 1:
+    if wrong.sizes["model"] > 1:
         result |= {"rank": ranking.ranks(errors), "pairs": differences(ranking.pairs(errors), name)}
     result |= {"survival": failure.curves(failures), "median": failure.median_scale(failures)}
     return result | {"never": distribution[distribution["scale"] == NEVER].drop(columns="scale")}

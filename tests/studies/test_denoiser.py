@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import xarray as xr
 from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2DModel
 from golden_units import difference
 from tiny_denoiser import CLASSES, COLOURS, SETTINGS, exact, images, picture, settings
@@ -174,25 +175,28 @@ def test_the_first_kept_trajectories_are_chosen_and_unshifted_images_evaluated_o
         denoiser.choose(kept, ["bag"], settings=settings(shifts=["heavy fog"]))
 
 
-def shares_of(wrong: dict[str, list[list[int]]]) -> accuracy.Shares:
-    """Error shares of some models on two garments under snow; per garment whether each of three scales is wrong."""
+def predicted(wrong: dict[str, list[list[int]]]) -> xr.DataArray:
+    """Predictions of some models on two garments under snow; per garment whether each of three scales is wrong."""
     rows = [
         {"model": model, "shift": "heavy snow", "class": "bag", "seed": seed, "scale": scale, "top1": "coat" if bad else "bag"}
         for model, garments in wrong.items()
         for seed, row in enumerate(garments)
         for scale, bad in zip(SETTINGS.scales, row, strict=True)
     ]
-    return accuracy.error_shares(accuracy.outcomes(pd.DataFrame(rows)), settings=SETTINGS.bootstrap)
+    return accuracy.wrong_predictions(pd.DataFrame(rows))
+
+
+HOW = {"reference": "denoiser_l1", "settings": SETTINGS.bootstrap}
 
 
 def test_lead_and_widening_are_differences_of_drops_by_hand():
     """Drops of 0, 0.5, 1 and of 0, 0, 0.5: on average 0.5 and 1/6; the gap is 0.5 at both scales above 0."""
-    shares = shares_of({"denoiser_l1": [[0, 1, 1], [0, 0, 1]], "vit": [[0, 0, 1], [0, 0, 0]], "mae": [[1, 1, 1], [0, 0, 0]]})
-    ahead = denoiser.lead(shares, reference="denoiser_l1").query("shift == @accuracy.ALL").set_index("model")["estimate"]
+    wrong = predicted({"denoiser_l1": [[0, 1, 1], [0, 0, 1]], "vit": [[0, 0, 1], [0, 0, 0]], "mae": [[1, 1, 1], [0, 0, 0]]})
+    ahead = denoiser.lead(wrong, **HOW).query("shift == @accuracy.ALL").set_index("model")["estimate"]
     assert ahead.to_dict() == pytest.approx({"vit": 1 / 3, "mae": 1 / 2})
-    growth = denoiser.widening(shares, reference="denoiser_l1").query("shift == @accuracy.ALL").set_index("model")["estimate"]
+    growth = denoiser.widening(wrong, **HOW).query("shift == @accuracy.ALL").set_index("model")["estimate"]
     assert growth.to_dict() == pytest.approx({"vit": 0, "mae": 0.5})
-    beside = denoiser.published(shares, pd.read_csv(paths.PUBLISHED / "denoiser.csv").query("scale.isna()"), reference="denoiser_l1")
+    beside = denoiser.published(wrong, pd.read_csv(paths.PUBLISHED / "denoiser.csv").query("scale.isna()"), **HOW)
     assert beside["ours"].tolist() == pytest.approx([1 / 2, 1 / 6, 0, 1 / 3, 1 / 2])
     assert beside["published"].tolist() == pytest.approx([0.106, 0.07, 0.05, 0.036, 0.056])  # 0.036 is what the list of claims says
     assert beside["verdict"].eq("not measured").tolist() == [True] * 3 + [False] * 2  # levels have no direction, differences have
@@ -202,8 +206,8 @@ def test_lead_and_widening_are_differences_of_drops_by_hand():
 def test_a_lead_is_certain_only_where_enough_seeds_tell_its_side(seeds, certain):
     """In `seeds` of seven garments the diffusion classifier loses scales 1 and 2, in two of these a scale more than at scale 1."""
     lost = [[0, 1, 1]] * (seeds - 2) + [[0, 0, 1]] * 2
-    shares = shares_of({"denoiser_l1": lost + [[0, 0, 0]] * (7 - seeds), "vit": [[0, 0, 0]] * 7})
-    ahead, growth = (compare(shares, reference="denoiser_l1").iloc[-1] for compare in (denoiser.lead, denoiser.widening))
+    wrong = predicted({"denoiser_l1": lost + [[0, 0, 0]] * (7 - seeds), "vit": [[0, 0, 0]] * 7})
+    ahead, growth = (compare(wrong, **HOW).iloc[-1] for compare in (denoiser.lead, denoiser.widening))
     assert ahead["estimate"] == pytest.approx((2 * (seeds - 2) + 2) / 21) and (ahead["low"] > 0) == certain
     assert growth["estimate"] == pytest.approx(2 / 7) and growth["low"] == 0  # two seeds never tell
 

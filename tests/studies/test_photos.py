@@ -5,6 +5,7 @@ import dataclasses
 import pandas as pd
 import pytest
 import torch
+import xarray as xr
 from golden_units import difference
 from torch import nn
 from torchvision.transforms import v2
@@ -91,7 +92,7 @@ def test_errors_name_what_is_accepted(made, tmp_path):
         report.report(Stubborn(0), labels=[*photos.labels(), "one more"], transform=TRANSFORM, on=report.photo_set(sections(made[0])))
 
 
-def errors(wrong: dict[str, list[bool]]) -> accuracy.Shares:
+def errors(wrong: dict[str, list[bool]]) -> xr.DataArray:
     """Four objects under two shifts, alike; one row of right and wrong per model, unshifted, at 0.5 and at 1."""
     rows = [
         {"model": model, "shift": shift, "class": "hen", "seed": seed, "scale": scale, "top1": "cock" if bad else "hen"}
@@ -100,7 +101,7 @@ def errors(wrong: dict[str, list[bool]]) -> accuracy.Shares:
         for seed in range(1, 5)
         for scale, bad in zip((0.0, 0.5, 1.0), row, strict=True)
     ]
-    return accuracy.error_shares(accuracy.outcomes(pd.DataFrame(rows)), settings=SETTINGS.bootstrap)
+    return accuracy.by_shift(accuracy.wrong_predictions(pd.DataFrame(rows)), SETTINGS.bootstrap)
 
 
 def test_steps_of_the_mean_curve_are_what_one_counts():
@@ -112,11 +113,11 @@ def test_steps_of_the_mean_curve_are_what_one_counts():
 def test_models_that_are_level_under_a_shift_are_in_no_other_order():
     """Level under one shift, apart under the other: whatever their names are, the order is the same; crossing ones have another."""
     level = errors({"a": [False, True, True], "b": [False, False, True]})
-    level.samples[:, 0, 1] = level.samples[:, 0, 0]
-    level.samples[:, 2] = level.samples[:, :2].mean(1)
+    level[:, 0, 1] = level[:, 0, 0]
+    level[:, 2] = level[:, :2].mean("shift")
     assert photos.order_claim(level)["ours"] == 0
-    level.samples[:, 0] = level.samples[:, 0, ::-1]
-    level.samples[:, 0, 1] += 0.01
+    level[:, 0] = level[:, 0, ::-1].to_numpy()
+    level[:, 0, 1] += 0.01
     assert photos.order_claim(level)["ours"] == 1
 
 
