@@ -15,7 +15,7 @@ import timm
 import torch
 from tiny_encoders import write_clip, write_timm
 
-from cnslib.core import recipes, tables
+from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Evaluation
 from cnslib.method import evaluation
@@ -154,13 +154,6 @@ def test_the_networks_compute_in_as_many_threads_as_before_and_nothing_is_left_r
     assert threading.active_count() == running
 
 
-def test_the_size_of_a_group_changes_no_byte_of_a_table(shards, models, tmp_path, monkeypatch):
-    together = evaluate(shards, models, tmp_path / "together")
-    for size in (1, 3):
-        monkeypatch.setattr(evaluation, "TOGETHER", size)
-        assert evaluate(shards, models, tmp_path / str(size)) == together
-
-
 def test_a_killed_run_keeps_the_finished_groups_and_decodes_for_the_others_alone(shards, models, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "TOGETHER", 2)
     undisturbed, ask, asked = evaluate(shards, models, tmp_path / "undisturbed"), evaluation.ask, []
@@ -180,26 +173,3 @@ def test_a_killed_run_keeps_the_finished_groups_and_decodes_for_the_others_alone
     assert evaluate(shards, models, tmp_path / "out") == undisturbed
     assert set(calls.values()) == {1}
     assert all((tmp_path / "out" / name).stat().st_mtime_ns == stamp for name, stamp in finished.items())
-
-
-@pytest.mark.usefixtures("in_place")
-def test_bytes_that_are_no_picture_are_named_and_end_the_group(shards, models, table, tmp_path, monkeypatch):
-    """The first group has finished when the table is damaged: its units stay, those of the second are not written."""
-    monkeypatch.setattr(evaluation, "TOGETHER", 2)
-    settings = Evaluation({name: str(models / name) for name in NAMES}, SIZE, "model")
-    passes = iter([evaluation.shard_batches(shards, size=SIZE), broken(table)])
-    with pytest.raises(ValueError, match=r"unshifted\.parquet \('unshifted', 'bag', 9, 0\.0\): its image is not a picture"):
-        evaluation.answered(
-            recipes.EVALUATION, [], lambda: next(passes), labels=LABELS, settings=settings, device="cpu", folder=tmp_path / "out"
-        )
-    assert sorted(path.name for path in (tmp_path / "out").glob("*.parquet")) == ["deit.parquet", "vit.parquet"]
-
-
-def broken(table: pd.DataFrame):
-    """The same batches, one picture damaged."""
-    images = [b"not a picture" if seed == 9 else image for seed, image in zip(table["seed"], table["image"], strict=True)]
-    keys = list(table[tables.KEY].itertuples(index=False, name=None))
-    pictures = [partial(tables.decode, image, f"unshifted.parquet {key}") for image, key in zip(images, keys, strict=True)]
-    for start in range(0, COUNT, SIZE):
-        part = slice(start, start + SIZE)
-        yield table[tables.KEY][part], pictures[part]

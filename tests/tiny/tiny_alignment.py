@@ -22,12 +22,13 @@ def picture(*key: str | float) -> np.ndarray:
     return np.random.default_rng([sum(map(ord, str(part))) for part in key]).integers(0, 256, (32, 32, 3), dtype=np.uint8)
 
 
-def write_images(folder: Path, shift: str, scales: list[float]) -> None:
-    """The table of one shift, with a picture for every pair of GRID and scale."""
+def write_images(folder: Path, shift: str, scales: list[float], skip: tuple[tuple[str, int], ...] = ()) -> None:
+    """The table of one shift, with a picture for every scale and pair of GRID that is not to be skipped."""
     rows = [
         {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(picture(shift, name, seed, scale))}
         for name, seed in GRID
         for scale in scales
+        if (name, seed) not in skip
     ]
     tables.write(pd.DataFrame(rows), folder / f"{shift.replace(' ', '_')}.parquet", tables.images)
 
