@@ -44,10 +44,10 @@ def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = Non
     if rows.empty:
         raise ValueError("predictions: no trajectory is left; the filter kept none of them")
     keys = (tables.TRAJECTORY, ["model"], ["scale"])
-    places, (trajectories, models, scales) = zip(*(tables.numbered(rows, key) for key in keys), strict=True)
-    known = {key: ("trajectory", trajectories[key].to_numpy()) for key in tables.TRAJECTORY}
+    places, (kept_keys, models, scales) = zip(*(tables.numbered(rows, key) for key in keys), strict=True)
+    known = {key: ("trajectory", kept_keys[key].to_numpy()) for key in tables.TRAJECTORY}
     coordinates = known | {"model": models["model"].to_numpy(), "scale": scales["scale"].to_numpy()}
-    count = xr.DataArray(np.zeros([len(trajectories), len(models), len(scales)], int), coordinates, ["trajectory", "model", "scale"])
+    count = xr.DataArray(np.zeros([len(kept_keys), len(models), len(scales)], int), coordinates, ["trajectory", "model", "scale"])
     np.add.at(count.data, places, 1)
     require_grid(count)
     found = count.astype(bool)
@@ -68,17 +68,20 @@ def require_grid(count: xr.DataArray) -> None:
     raise ValueError(f"predictions: {many}, the first of model {name!r} at scale {at:g} of {key}; {wanted}")
 
 
+def trajectories(wrong: xr.DataArray) -> pd.DataFrame:
+    """The trajectories of an array: shift, class and seed."""
+    return pd.DataFrame({key: wrong[key].to_numpy() for key in tables.TRAJECTORY})
+
+
 def by_shift(values: xr.DataArray, settings: Bootstrap) -> xr.DataArray:
     """Means of a value per trajectory under each shift, and over ALL of them, in every resample: [resample, shift, ...]."""
-    rows = pd.DataFrame({key: values[key].to_numpy() for key in tables.TRAJECTORY})
-    weights, units = resampling_weights(rows, settings=settings)
+    weights, units = resampling_weights(trajectories(values), settings=settings)
     return averaged_by(values, weights, units).assign_coords(confidence=settings.confidence)
 
 
 def by_unit(values: xr.DataArray, settings: Bootstrap) -> xr.DataArray:
     """The same of each unit that is drawn together, alone, [unit, shift, ...]; NaN where it has no trajectory."""
-    rows = pd.DataFrame({key: values[key].to_numpy() for key in tables.TRAJECTORY})
-    units, _ = units_of(rows, settings.target)
+    units, _ = units_of(trajectories(values), settings.target)
     return averaged_by(values, np.eye(units.max() + 1), units).rename(resample="unit")
 
 
@@ -235,8 +238,7 @@ class Outcomes:
     @classmethod
     def of(cls, wrong: xr.DataArray) -> "Outcomes":
         """From a labelled array."""
-        keys = pd.DataFrame({key: wrong[key].to_numpy() for key in tables.TRAJECTORY})
-        return cls(keys, wrong["model"].to_numpy().tolist(), wrong["scale"].to_numpy().tolist(), wrong.to_numpy())
+        return cls(trajectories(wrong), wrong["model"].to_numpy().tolist(), wrong["scale"].to_numpy().tolist(), wrong.to_numpy())
 
     def array(self) -> xr.DataArray:
         """The same, labelled."""

@@ -14,7 +14,7 @@ from scipy.stats import t
 
 from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.core.tables import TRAJECTORY
-from cnslib.stats.accuracy import ALL, NEVER, interval, labelled
+from cnslib.stats.accuracy import ALL, NEVER, interval, labelled, trajectories
 from cnslib.stats.bootstrap import NIL, as_record, holm, jackknifed, units_of
 
 
@@ -34,8 +34,7 @@ def failure_points(wrong: xr.DataArray) -> pd.DataFrame:
     """
     index = first_failure(wrong).T
     edges = np.array([-np.inf, *wrong["scale"].to_numpy(), np.nan])
-    keys = pd.DataFrame({key: wrong[key].to_numpy() for key in TRAJECTORY})
-    table = pd.concat([keys.assign(model=model) for model in wrong["model"].to_numpy()], ignore_index=True)
+    table = pd.concat([trajectories(wrong).assign(model=model) for model in wrong["model"].to_numpy()], ignore_index=True)
     table = table.assign(failure_point=edges[index + 1].ravel(), failed=(index < wrong.sizes["scale"]).ravel(), after=edges[index].ravel())
     return table[["model", *TRAJECTORY, "failure_point", "failed", "after"]]
 
@@ -106,7 +105,7 @@ def unit_counts(
     hits: Bool[np.ndarray, "trajectories models bins"], wrong: xr.DataArray, *, settings: Bootstrap
 ) -> Float[np.ndarray, "units shifts models bins"]:
     """How many trajectories of each unit under each shift are hits; 0 where it has none."""
-    units, _ = units_of(pd.DataFrame({key: wrong[key].to_numpy() for key in TRAJECTORY}), settings.target)
+    units, _ = units_of(trajectories(wrong), settings.target)
     shift, shifts = pd.factorize(wrong["shift"].to_numpy(), sort=True)
     counts = np.zeros((units.max() + 1, len(shifts), *hits.shape[1:]))
     np.add.at(counts, (units, shift), hits)

@@ -5,7 +5,6 @@ classifiers change places know that the classifiers share their images.
 """
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,8 +14,7 @@ from scipy.stats import norm, rankdata
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib.core.names import UNSHIFTED
-from cnslib.stats import accuracy, bootstrap
-from cnslib.stats.accuracy import ALL, TINY, Shares, interval, labelled
+from cnslib.stats.accuracy import ALL, TINY, interval, labelled
 from cnslib.stats.bootstrap import as_record, holm, percentiles
 
 ONE_SIGMA = 0.6827  # coverage of the paper's intervals
@@ -154,74 +152,14 @@ def power(matrix: Float[np.ndarray, "sides sides"], exponent: float) -> Float[np
     return (axes * raised) @ axes.T
 
 
-# What follows is for the older classes of `stats.accuracy`.
-
-
 def common(predictions: pd.DataFrame) -> pd.DataFrame:
     """The rows of the severities that all corruptions have: ImageNet-C's five, and the originals."""
     severities = [set(part["scale"]) for name, part in predictions.groupby("shift", observed=True) if name != UNSHIFTED]
     return predictions[predictions["scale"].isin({0.0, *set.intersection(*severities)})]
 
 
-def corruption_error(errors: Shares, *, reference: str) -> pd.DataFrame:
-    """CE of ImageNet-C: errors summed over its severities, without the originals, divided by the reference model's sum."""
-    shifted = replace(errors, samples=errors.samples[..., 1:], bins=errors.bins[1:])
-    return accuracy.corruption_error(shifted, reference=reference)
-
-
-def mean_errors(errors: Shares, *, shift: str | None = None) -> Float[np.ndarray, "resamples+1 models"]:
-    """Error rate of every model averaged over the scales above 0 of one shift, or of all shifts, in every resample.
-
-    A shift that a resample does not contain does not count there.
-    """
-    chosen = errors.samples[:, :-1] if shift is None else errors.samples[:, [errors.groups.index(shift)]]
-    return np.nanmean(chosen[..., 1:], axis=(1, 3))
-
-
-def rank_changes(first: Shares, second: Shares) -> pd.DataFrame:
-    """Rank of each model by mean error on the first and on the second benchmark, and the change with its interval; 1 is best.
-
-    The two have no pictures in common, so their resamples must be independent. Raises ValueError for different models.
-    """
-    require_same(first, second)
-    one, other = (rankdata(mean_errors(errors), axis=1) for errors in (first, second))
-    columns = bootstrap.estimates(other - one, min(first.n[-1], second.n[-1]), first.confidence)
-    return pd.DataFrame({"model": first.models, "n": columns.pop("n"), "first": one[0], "second": other[0], **columns})
-
-
-def require_same(first: Shares, second: Shares) -> None:
-    """Raises ValueError unless two benchmarks have the same models."""
-    if first.models != second.models:
-        raise ValueError(f"orders: models {first.models} and {second.models}; accepted: the same models in both benchmarks")
-
-
-def rank_agreement(first: Shares, second: Shares, *, shift: str | None = None) -> dict:
-    """Kendall's tau-b between the orders of the models by mean error on two benchmarks, as a record; `shift` is one of the second's."""
-    require_same(first, second)
-    return order_record(mean_errors(first), mean_errors(second, shift=shift), min(first.n[-1], second.n[-1]), first.confidence)
-
-
-def originals_agreement(errors: Shares) -> dict:
-    """The same between the order at scale 0 and that by mean error of one benchmark, paired."""
-    return order_record(errors.samples[:, -1, :, 0], mean_errors(errors), errors.n[-1], errors.confidence)
-
-
-def unshifted_agreement(first: Shares, second: Shares) -> dict:
-    """Kendall's tau-b between the orders of the models by their errors at scale 0 of two benchmarks, before anything is shifted."""
-    require_same(first, second)
-    one, other = (errors.samples[:, -1, :, 0] for errors in (first, second))
-    return order_record(one, other, min(first.n[-1], second.n[-1]), first.confidence)
-
-
-def loss_agreement(first: Shares, second: Shares) -> dict:
-    """The same between the orders by accuracy lost: the mean error less that at scale 0, so that the level does not count."""
-    require_same(first, second)
-    one, other = (mean_errors(errors) - errors.samples[:, -1, :, 0] for errors in (first, second))
-    return order_record(one, other, min(first.n[-1], second.n[-1]), first.confidence)
-
-
 def reversals(values: Float[np.ndarray, "resamples+1 conditions models"], models: list[str]) -> pd.DataFrame:
-    """For each pair of models whether one is better under one condition and the other under another, both surely.
+    """For each pair of models whether one is better under one condition and the other under another, both significantly.
 
     The p value of two conditions is the larger one of their one-sided ones (`wald`), so that both differences have to be there; Holm's
     correction runs over all pairs of models and conditions. Returns (first, second, p_holm), the least over the conditions.
@@ -231,6 +169,6 @@ def reversals(values: Float[np.ndarray, "resamples+1 conditions models"], models
     p, sign = wald(difference) / 2, np.sign(difference[0])
     one, other = np.triu_indices(values.shape[1], 1)
     both = np.where(sign[one] * sign[other] < 0, np.maximum(p[one], p[other]), 1.0)
-    corrected = bootstrap.holm(pd.Series(both.ravel())).reshape(both.shape)
+    corrected = holm(pd.Series(both.ravel())).reshape(both.shape)
     names = np.array(models, object)
     return pd.DataFrame({"first": names[first], "second": names[second], "p_holm": corrected.min(0)})

@@ -16,7 +16,7 @@ from tiny_coverage import covers
 
 from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap, Target
 from cnslib.method import filtering
-from cnslib.stats import accuracy, bootstrap, calibration, gates, line, ranking
+from cnslib.stats import accuracy, bootstrap, calibration, gates, line
 from cnslib.stats import answers as exams
 from cnslib.stats.accuracy import Outcomes
 from cnslib.studies import photos
@@ -176,26 +176,6 @@ def test_slopes_and_r_are_covered_for_other_classifiers_of_the_kind():
     for true, low, high in ((0.6, "models_low", "models_high"), (0.6 / np.hypot(0.6, 0.5), "r_low", "r_high")):
         hits = found[low].le(true) & found[high].ge(true)
         assert covers(hits.astype(float)), (true, hits.mean())
-
-
-def test_tau_and_places_on_two_benchmarks_are_covered_or_more_often():
-    """Both count whole pairs and places. Truth: the errors by quadrature, in two worlds whose classifiers are partly the same."""
-    hits = []
-    for number in range(60):
-        rng = np.random.default_rng([25, number])
-        one, other = world(rng, models=8), world(rng, models=8)
-        other.start[:] = one.start + rng.normal(0, 0.2, 8)
-        pair = [
-            accuracy.error_shares(answers(rng, own, seeds=40), settings=Bootstrap(200, 0.95, i, SAME)) for i, own in enumerate((one, other))
-        ]
-        means = [truth(own)[0][:-1, :, 1:].mean((0, 2)) for own in (one, other)]
-        starts = [truth(own)[0][-1, :, 0] for own in (one, other)]
-        tau = scipy.stats.kendalltau(*means).statistic, scipy.stats.kendalltau(*starts).statistic
-        changes, places = ranking.rank_changes(*pair), np.subtract(*(scipy.stats.rankdata(own) for own in reversed(means)))
-        held = np.mean((changes["low"] <= places) & (places <= changes["high"]))
-        both = ranking.rank_agreement(*pair), ranking.unshifted_agreement(*pair)
-        hits.append([held, *(inside(own, true) for own, true in zip(both, tau, strict=True))])
-    assert all(covers(pd.Series(own, dtype=float), whole=True) for own in np.transpose(hits)), np.mean(hits, 0)
 
 
 # Maps from scale to severity: of 14 shifts the four whose sliders are straight, late, early and S-shaped. A ruler reads a bent line that

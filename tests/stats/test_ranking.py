@@ -1,7 +1,5 @@
 """Rankings on paired resamples: counts by hand, scipy's Kendall tau, an exact McNemar test."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ from tiny_answers import HAND, SCALES, errors, estimates, predictions, random_pr
 
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, ranking
-from cnslib.stats.accuracy import ALL, Shares
 
 MANY = Bootstrap(resamples=8000, confidence=0.95, seed=1, target="same classes")
 
@@ -89,41 +86,6 @@ def test_agreement_is_the_kendall_tau_of_scipy():
     assert estimates(ranking.agreement(found), shift=accuracy.ALL) == pytest.approx(expected)
 
 
-MODELS = ["alexnet", "second", "third"]
-
-
-def errors_of(errors, models=MODELS, noise=0.0, seed=0):
-    """Error rates [shifts, models, scales] as a benchmark with twenty resamples that differ from them by some noise."""
-    errors = np.asarray(errors, float)
-    samples = errors + noise * np.random.default_rng(seed).normal(size=(21, *errors.shape))
-    samples[0] = errors
-    samples = np.concatenate([samples, samples.mean(1, keepdims=True)], axis=1)
-    names = [f"shift {i}" for i in range(len(errors))]
-    return Shares(samples, [*names, ALL], np.full(len(names) + 1, 10), models, list(range(errors.shape[2])), 0.95)
-
-
-def test_errors_are_averaged_above_scale_zero():
-    found = errors_of([[[0.9, 0.1, 0.3], [0, 0.2, 0.2], [0, 1, 1]], [[0.9, 0.5, 0.7], [0, 0, 0], [0, 1, 1]]])
-    assert ranking.mean_errors(found)[0].tolist() == pytest.approx([0.4, 0.1, 1.0])
-    assert ranking.mean_errors(found, shift="shift 1")[0].tolist() == pytest.approx([0.6, 0.0, 1.0])
-
-
-def test_rank_changes_of_a_reversed_order():
-    first, second = errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]]), errors_of([[[0, 0.9], [0, 0.8], [0, 0.7]]])
-    table = ranking.rank_changes(first, second).set_index("model")
-    assert table["first"].tolist() == [1, 2, 3] and table["second"].tolist() == [3, 2, 1]
-    assert table[["estimate", "low", "high"]].to_numpy().tolist() == [[2, 2, 2], [0, 0, 0], [-2, -2, -2]]
-    assert ranking.rank_agreement(first, second) == {"n": 10, "estimate": -1, "low": -1, "high": -1}
-    assert ranking.rank_agreement(first, first)["estimate"] == 1
-
-
-def test_a_benchmark_agrees_with_each_shift_of_another_by_its_own_order():
-    kept, turned = [[0, 0.1], [0, 0.2], [0, 0.3]], [[0, 0.9], [0, 0.6], [0, 0.4]]
-    first, second = errors_of([kept]), errors_of([kept, turned])
-    found = [ranking.rank_agreement(first, second, shift=shift)["estimate"] for shift in ("shift 0", "shift 1", None)]
-    assert found == [1, -1, -1]  # both shifts together: 0.5, 0.4 and 0.35
-
-
 def noisy(seed, items=9, resamples=40, noise=0.03):
     """Two sides of the same items that hang together, and resamples of them."""
     rng = np.random.default_rng(seed)
@@ -168,46 +130,6 @@ def test_an_interval_of_tau_reaches_as_far_as_the_percentiles_and_as_the_shrunk_
     assert found["high"] == pytest.approx(max(plain[1], min(own[0] - moved[0], 1), own[0]))
 
 
-def test_uncertain_errors_give_a_wide_interval():
-    near = errors_of([[[0, 0.2], [0, 0.2001], [0, 0.2002]]], noise=0.1)
-    table = ranking.rank_changes(errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]]), near)
-    assert (table["high"] - table["low"]).min() >= 1
-
-
-def test_different_models_are_refused():
-    one = errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]])
-    other = errors_of([[[0, 0.1], [0, 0.2], [0, 0.3]]], models=["alexnet", "second", "fourth"])
-    for compare in (ranking.rank_changes, ranking.rank_agreement):
-        with pytest.raises(ValueError, match=r"fourth.*accepted: the same models"):
-            compare(one, other)
-
-
-def test_the_order_of_the_originals_is_that_at_scale_zero():
-    kept, turned = [[[0.1, 0.5], [0.2, 0.6], [0.3, 0.7]]], [[[0.3, 0.5], [0.2, 0.6], [0.1, 0.7]]]
-    assert ranking.originals_agreement(errors_of(kept))["estimate"] == 1
-    assert ranking.originals_agreement(errors_of(turned))["estimate"] == -1
-
-
-def test_orders_before_any_shift_and_by_loss_are_told_apart():
-    first = errors_of([[[0.1, 0.5], [0.2, 0.4], [0.3, 0.35]]])  # worst at first, least lost
-    second = errors_of([[[0.1, 0.6], [0.2, 0.3], [0.3, 0.35]]])
-    assert ranking.unshifted_agreement(first, second)["estimate"] == 1
-    assert ranking.loss_agreement(first, second)["estimate"] == 1  # lost 0.4, 0.2, 0.05 and 0.5, 0.1, 0.05
-    assert ranking.rank_agreement(first, second)["estimate"] == pytest.approx(1 / 3)  # one of three pairs is turned
-    for compare in (ranking.unshifted_agreement, ranking.loss_agreement):
-        with pytest.raises(ValueError, match="the same models"):
-            compare(first, errors_of([[[0.1, 0.5], [0.2, 0.4], [0.3, 0.35]]], models=["a", "b", "c"]))
-
-
-def test_two_benchmarks_have_as_many_trajectories_as_the_smaller_one_has_in_all_shifts():
-    rates = [[[0, 0.1], [0, 0.2], [0, 0.3]]]
-    small, large = (replace(errors_of(rates), n=np.array(n)) for n in ([3, 8], [5, 9]))
-    for compare in (ranking.rank_agreement, ranking.unshifted_agreement, ranking.loss_agreement):
-        assert compare(small, large)["n"] == compare(large, small)["n"] == 8
-    assert set(ranking.rank_changes(small, large)["n"]) == set(ranking.rank_changes(large, small)["n"]) == {8}
-    assert ranking.originals_agreement(small)["n"] == 8
-
-
 def test_the_p_value_of_a_reversal_is_the_larger_one_sided_one_of_the_normal_distribution():
     values = np.array([[0.2, 0.5], [0.4, 0.3]]) + np.concatenate([np.zeros((1, 2, 2)), np.random.default_rng(2).normal(0, 0.1, (99, 2, 2))])
     apart = values[..., 1] - values[..., 0]
@@ -232,13 +154,6 @@ def test_equal_models_are_hardly_ever_reversed():
         resamples = drawn + rng.normal(0, 0.05, (200, 3, 5))
         found += bool((ranking.reversals(np.concatenate([drawn, resamples]), list("abcde"))["p_holm"] < 0.05).any())
     assert found <= 20  # 5 in 100 at most, up to chance
-
-
-def test_ce_leaves_the_originals_out():
-    # severity 0 would change the ratio: (0.1 + 0.3) / (0.6 + 0.2) without it, (0.8 + 0.4) / (0 + 0.8) with it
-    found = errors_of([[[0.0, 0.6, 0.2], [0.8, 0.1, 0.3], [0.0, 0.4, 0.4]]])
-    table = ranking.corruption_error(found, reference="alexnet").set_index(["shift", "model"])["estimate"]
-    assert table["shift 0", "second"] == pytest.approx(0.5) and table["shift 0", "third"] == 1
 
 
 def test_common_severities_are_those_that_every_corruption_has():

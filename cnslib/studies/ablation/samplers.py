@@ -6,14 +6,16 @@ are then paired on the trajectory.
 
 import dataclasses
 import itertools
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+import xarray as xr
 from diffusers import StableDiffusionPipeline
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 
 from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
@@ -27,7 +29,7 @@ from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier, load
 from cnslib.stats import accuracy, bootstrap, ranking
-from cnslib.stats.accuracy import ALL, Outcomes, Shares, falls, paired
+from cnslib.stats.accuracy import ALL
 
 NAME = {"sampler": pa.Column(str)}
 answers_schema = tables.schema(
@@ -39,7 +41,6 @@ looks_schema = tables.schema(
 )
 pictures_schema = tables.schema(["sampler", *tables.KEY], {**NAME, **tables.IDENTITY, "image": pa.Column(object)})
 Pictures = UInt8[np.ndarray, "scales height width 3"]
-Rates = Float[np.ndarray, "rows groups models scales"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,58 +167,64 @@ def films(bench: Bench, shift: str, name: str, seed: int, scales: list[float]) -
     return {sampler: tables.pictures(stored[stored["sampler"] == sampler], file) for sampler in bench.steppers}
 
 
-def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> dict[str, Shares]:
+@dataclasses.dataclass(frozen=True)
+class Errors:
+    """Error rates [resample, shift, model, scale] of one sampler's images, and those of each unit alone (see `accuracy.by_unit`)."""
+
+    rates: xr.DataArray
+    units: xr.DataArray
+
+    def map(self, change: Callable[[xr.DataArray], xr.DataArray]) -> "Errors":
+        """The same change of both."""
+        return Errors(change(self.rates), change(self.units))
+
+    def minus(self, other: "Errors") -> pd.DataFrame:
+        """The table of a difference on the same images, which reaches 0 where too few units differ."""
+        return accuracy.interval(self.rates - other.rates, units=self.units - other.units)
+
+
+def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> dict[str, Errors]:
     """Error rates of each sampler's images with their resamples, the same ones for every sampler.
 
     Raises ValueError where a sampler lacks an answer.
     """
-    found = {name: accuracy.outcomes(part.drop(columns="sampler")) for name, part in answers.groupby("sampler", sort=False)}
-    return {name: accuracy.error_shares(outcomes, settings=settings) for name, outcomes in found.items()}
+    parts = {name: accuracy.wrong_predictions(part.drop(columns="sampler")) for name, part in answers.groupby("sampler", sort=False)}
+    return {name: Errors(accuracy.by_shift(wrong, settings), accuracy.by_unit(wrong, settings)) for name, wrong in parts.items()}
 
 
-def differences(shares: dict[str, Shares], reference: str) -> pd.DataFrame:
+def differences(errors: dict[str, Errors], reference: str) -> pd.DataFrame:
     """Mean accuracy of each sampler's images minus that of the reference's, paired: (sampler, shift, scale, n, estimate, low, high)."""
-
-    def more(first: Rates, second: Rates) -> Rates:
-        return (second - first).mean(2, keepdims=True)
-
-    others = {name: one for name, one in shares.items() if name != reference}
-    tables = {name: paired(more, one, shares[reference], bins=one.bins, models=["difference"]) for name, one in others.items()}
-    return pd.concat([table.assign(sampler=name) for name, table in tables.items()], ignore_index=True).drop(columns="model")
+    right = {name: one.map(lambda rates: -rates.mean("model")) for name, one in errors.items()}
+    parts = [one.minus(right[reference]).assign(sampler=name) for name, one in right.items() if name != reference]
+    return pd.concat(parts, ignore_index=True)
 
 
-def drop_differences(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
+def drop_differences(errors: dict[str, Errors], reference: str) -> dict[str, dict]:
     """Accuracy drop at the last scale (mean over the models, all shifts) of each sampler minus the reference's, as records."""
-
-    def falls_more(first: Rates, second: Rates) -> Rates:
-        return (falls(first) - falls(second))[..., -1:].mean(2, keepdims=True)
-
-    others = {name: one for name, one in shares.items() if name != reference}
-    tables = {name: paired(falls_more, one, shares[reference], bins=one.bins[-1:], models=["drop"]) for name, one in others.items()}
+    drops = {name: one.map(lambda rates: accuracy.drop(rates).isel(scale=-1, drop=True).mean("model")) for name, one in errors.items()}
+    tables = {name: one.minus(drops[reference]) for name, one in drops.items() if name != reference}
     return {name: bootstrap.records(table, "shift")[ALL] for name, table in tables.items()}
 
 
-def orders(shares: dict[str, Shares], reference: str) -> dict[str, dict]:
+def orders(errors: dict[str, Errors], reference: str) -> dict[str, dict]:
     """Kendall's tau of the models' order by accuracy over all scales above 0 with the reference's order, as records.
 
-    Shares are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
+    Rates are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
     """
-    scored = {name: one.samples[:, one.groups.index(ALL), :, 1:].mean(-1).round(9) for name, one in shares.items()}
-    return {
-        name: ranking.order_record(rows, scored[reference], shares[name].n[-1], shares[name].confidence)
-        for name, rows in scored.items()
-        if name != reference
-    }
+    means = {name: one.rates.sel(shift=ALL).isel(scale=slice(1, None)).mean("scale").round(9) for name, one in errors.items()}
+    others = {name: rates for name, rates in means.items() if name != reference}
+    sides = {name: (rates.to_numpy(), means[reference].to_numpy()) for name, rates in others.items()}
+    return {name: ranking.order_record(*sides[name], rates["n"].item(), rates["confidence"].item()) for name, rates in others.items()}
 
 
-def other_seeds(found: Outcomes, seeds: int, *, confidence: float) -> dict:
+def other_seeds(wrong: xr.DataArray, seeds: int, *, confidence: float) -> dict:
     """What drawing other garments changes: tau between the orders of two disjoint sets of `seeds` seeds, by the same sampler.
 
     The mean over all pairs of neighbouring sets and the middle range of them; NaN where there are too few seeds. n counts pairs.
     """
-    numbers = sorted(found.trajectories["seed"].unique())
+    numbers = np.unique(wrong["seed"])
     groups = [numbers[start : start + seeds] for start in range(0, len(numbers) - seeds + 1, seeds)]
-    scored = [found.wrong[found.trajectories["seed"].isin(group)][..., 1:].mean((0, 2)) for group in groups]
+    scored = [wrong[wrong["seed"].isin(group)][..., 1:].mean(["trajectory", "scale"]).to_numpy() for group in groups]
     pairs = [ranking.kendall(one[None], other[None])[0] for one, other in itertools.combinations(scored, 2)]
     return bootstrap.record(np.array([np.mean(pairs), *pairs]), len(pairs), confidence) if pairs else dict(bootstrap.NOTHING)
 

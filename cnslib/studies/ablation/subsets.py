@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from jaxtyping import Bool, Float
 
 from cnslib.core import seeds
 from cnslib.core.names import demand
 from cnslib.core.settings.method import SAME, Bootstrap
 from cnslib.stats import bootstrap, ranking
-from cnslib.stats.accuracy import TINY, Outcomes
+from cnslib.stats.accuracy import TINY, trajectories
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
 MOST = 1000  # subsets of one size; the 252 halves of ten classes are all taken, those of a hundred could not be
@@ -27,15 +28,14 @@ class Sums:
     count: Float[np.ndarray, "classes shifts"]
 
 
-def sums(found: Outcomes) -> Sums:
-    """Adds up the outcomes of each class under each shift."""
-    number, classes = pd.factorize(found.trajectories["class"], sort=True)
-    shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
-    wrong = np.zeros([len(classes), len(shifts), *found.wrong.shape[1:]])
-    count = np.zeros(wrong.shape[:2])
-    np.add.at(wrong, (number, shift), found.wrong)
+def sums(wrong: xr.DataArray) -> Sums:
+    """Adds up the wrong predictions of each class under each shift."""
+    (classes, number), (shifts, shift) = (np.unique(wrong[key], return_inverse=True) for key in ("class", "shift"))
+    total = np.zeros([len(classes), len(shifts), *wrong.shape[1:]])
+    count = np.zeros(total.shape[:2])
+    np.add.at(total, (number, shift), wrong.to_numpy())
     np.add.at(count, (number, shift), 1)
-    return Sums(list(classes), wrong, count)
+    return Sums(classes.tolist(), total, count)
 
 
 def members(classes: int, count: int) -> Bool[np.ndarray, "subsets classes"]:
@@ -72,14 +72,15 @@ def relative_error(total: Sums, chosen: Bool[np.ndarray, "subsets classes"], ref
     return np.divide(summed, defined.sum(1), out=np.full(summed.shape, np.nan), where=defined.any(1))
 
 
-def measures(found: Outcomes, counts: list[int], *, reference: str) -> pd.DataFrame:
+def measures(wrong: xr.DataArray, counts: list[int], *, reference: str) -> pd.DataFrame:
     """Every subset's numbers: (classes, subset, measure, value); accuracy, drop and rCE are means over the models.
 
     The drop is that at the last scale. The order of the models is by accuracy over all scales above 0. rCE leaves the reference
     model out of its mean, where it is always 1.
     """
-    total, place = sums(found), found.models.index(reference)
-    others = [i for i in range(len(found.models)) if i != place]
+    total, models = sums(wrong), wrong["model"].to_numpy().tolist()
+    place = models.index(reference)
+    others = [i for i in range(len(models)) if i != place]
     whole = errors(total, members(len(total.classes), len(total.classes)))[..., 1:].mean(-1)
     parts = []
     for count in counts:
@@ -109,19 +110,19 @@ def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def steadier(found: Outcomes, count: int, *, settings: Bootstrap) -> dict:
+def steadier(wrong: xr.DataArray, count: int, *, settings: Bootstrap) -> dict:
     """Standard deviation over the subsets of the accuracy at scale 0 minus that of the drop at the last scale; above 0 where the
     drop depends less on the choice of classes, as Fig. 25 has it.
 
     The seeds are resampled, whatever the target: the choice of classes is what is measured.
     """
-    number, classes = pd.factorize(found.trajectories["class"], sort=True)
-    weights, units = bootstrap.resampling_weights(found.trajectories, settings=settings.of(SAME))
+    classes, number = np.unique(wrong["class"], return_inverse=True)
+    weights, units = bootstrap.resampling_weights(trajectories(wrong), settings=settings.of(SAME))
     weights = weights[:, units]
-    start, end = (1 - found.wrong[..., place].mean(1) for place in (0, -1))
+    start, end = (1 - wrong[..., place].mean("model").to_numpy() for place in (0, -1))
     chosen = members(len(classes), count).astype(float)
     own = np.eye(len(classes))[number]
     counts = (weights @ own) @ chosen.T
     first, last = ((weights * values) @ own @ chosen.T / counts for values in (start, end))
     gap = first.std(1) - (first - last).std(1)
-    return bootstrap.record(gap, len(found.trajectories), settings.confidence)
+    return bootstrap.record(gap, len(wrong), settings.confidence)

@@ -5,6 +5,7 @@ A rule judges images; the benchmark keeps the trajectories whose images it keeps
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from jaxtyping import Bool
 
 from cnslib.core import tables
@@ -12,7 +13,6 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS, MEASURES, Rule
 from cnslib.stats import accuracy, bootstrap, ranking
-from cnslib.stats.accuracy import Outcomes, Shares
 
 NAMES = {0: "0 of 4 (no filter)", 2: "2 of 4 (released code)", 3: "3 of 4 (paper's text)"}
 NONE, RELEASED, TEXT = NAMES.values()
@@ -63,59 +63,59 @@ def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Boot
     return pd.DataFrame(rows, columns=["part", "detector", "n", "estimate", "low", "high"])
 
 
-def whole(found: Outcomes, scores: pd.DataFrame, keep: pd.DataFrame) -> Bool[np.ndarray, "rules trajectories"]:
+def whole(wrong: xr.DataArray, scores: pd.DataFrame, keep: pd.DataFrame) -> Bool[np.ndarray, "rules trajectories"]:
     """Whether each rule keeps each trajectory at all of its scales; trajectories without scores count as not kept."""
     kept = keep.groupby([scores[key] for key in tables.TRAJECTORY]).all()
-    return kept.reindex(pd.MultiIndex.from_frame(found.trajectories), fill_value=False).to_numpy(bool).T
+    return kept.reindex(pd.MultiIndex.from_frame(accuracy.trajectories(wrong)), fill_value=False).to_numpy(bool).T
 
 
-def screened(found: Outcomes, kept: Bool[np.ndarray, "rules trajectories"], names: list[str], *, settings: Bootstrap) -> Shares:
-    """Error rate per rule, model and scale over the trajectories that it keeps, all rules on the same resamples.
+def screened(wrong: xr.DataArray, kept: Bool[np.ndarray, "rules trajectories"], names: list[str], *, settings: Bootstrap) -> xr.DataArray:
+    """Error rates over the trajectories that each rule keeps, [resample, rule, model, scale], all rules on the same resamples.
 
-    The rules take the place of the shifts in the result. A rule that keeps nothing is NaN.
+    A rule that keeps nothing is NaN.
     """
-    weights, units = bootstrap.resampling_weights(found.trajectories, settings=settings)
-    weights = weights[:, units]
-    sums = np.stack([np.tensordot(weights[:, row], found.wrong[row].astype(float), 1) for row in kept], 1)
+    weights, units = bootstrap.resampling_weights(accuracy.trajectories(wrong), settings=settings)
+    weights, values = weights[:, units], wrong.to_numpy().astype(float)
+    sums = np.stack([np.tensordot(weights[:, row], values[row], 1) for row in kept], 1)
     counts = np.stack([weights[:, row].sum(1) for row in kept], 1)
     with np.errstate(invalid="ignore"):
-        shares = sums / counts[..., None, None]
-    return Shares(shares, list(names), counts[0].astype(int), found.models, found.scales, settings.confidence)
+        rates = sums / counts[..., None, None]
+    labels = {"rule": list(names), "n": ("rule", kept.sum(1)), "model": wrong["model"], "scale": wrong["scale"]}
+    return xr.DataArray(rates, labels | {"confidence": settings.confidence}, ["resample", "rule", "model", "scale"])
 
 
-def drops(errors: Shares) -> np.ndarray:
-    """The accuracy drop under every rule, mean over the models: [resamples+1, rules, 1, scales]."""
-    return (errors.samples - errors.samples[..., :1]).mean(2, keepdims=True)
+def from_labels(values: xr.DataArray) -> xr.DataArray:
+    """Values of every rule less those of the labels."""
+    return values - values.sel(rule=LABELS).drop_vars(["rule", "n"])
 
 
-def excess(errors: Shares) -> pd.DataFrame:
+def excess(errors: xr.DataArray) -> pd.DataFrame:
     """Accuracy drop under each rule minus that under the labels, mean over the models, at every scale (Fig. 3).
 
     Negative where the rule removes images that are hard but in class, positive where it leaves images that have lost their class.
     """
-    apart = drops(errors) - drops(errors)[:, [errors.groups.index(LABELS)]]
-    return accuracy.tabulate(apart, errors, errors.bins, models=["mean over models"]).rename(columns={"shift": "rule"})
+    table = accuracy.interval(from_labels(accuracy.drop(errors).mean("model")))
+    return table.assign(model="mean over models")[["rule", "model", "scale", *bootstrap.RECORD]]
 
 
-def distances(errors: Shares, rule: str) -> pd.DataFrame:
+def distances(errors: xr.DataArray, rule: str) -> pd.DataFrame:
     """How much further from the labels the drop under a rule lies than that under CLIP alone and without a filter (Fig. 3's claims).
 
     At the last scale, mean over the models, on the same resamples; below 0 the rule comes closer.
     """
-    last = drops(errors)[:, :, 0, -1]
-    apart = dict(zip(errors.groups, np.abs(last - last[:, [errors.groups.index(LABELS)]]).T, strict=True))
-    n = errors.n[errors.groups.index(rule)]
-    claims = {"closer than CLIP alone": ALONE, "closer than no filter": NONE}
-    return pd.DataFrame({claim: bootstrap.record(apart[rule] - apart[other], n, errors.confidence) for claim, other in claims.items()}).T
+    apart = abs(from_labels(accuracy.drop(errors).isel(scale=-1).mean("model")))
+    others = {"closer than CLIP alone": ALONE, "closer than no filter": NONE}
+    closer = {claim: apart.sel(rule=rule) - apart.sel(rule=other).drop_vars(["rule", "n"]) for claim, other in others.items()}
+    return pd.DataFrame({claim: accuracy.metric(samples) for claim, samples in closer.items()}).T
 
 
-def agreement(errors: Shares) -> pd.DataFrame:
+def agreement(errors: xr.DataArray) -> pd.DataFrame:
     """Kendall's tau-b between the order of the models under each other rule and under the labels, at the last scale."""
-    last = errors.samples[..., -1]
-    sides = {rule: (last[:, i], last[:, errors.groups.index(LABELS)], errors.n[i]) for i, rule in enumerate(errors.groups)}
-    return pd.DataFrame(
-        [{"rule": rule, **ranking.order_record(*side, errors.confidence)} for rule, side in sides.items() if rule != LABELS]
-    )
+    last, confidence = errors.isel(scale=-1), errors["confidence"].item()
+    labels = last.sel(rule=LABELS).to_numpy()
+    sides = {rule: last.sel(rule=rule) for rule in last["rule"].to_numpy() if rule != LABELS}
+    rows = [{"rule": rule} | ranking.order_record(side.to_numpy(), labels, side["n"].item(), confidence) for rule, side in sides.items()]
+    return pd.DataFrame(rows)
 
 
 def study_sample(rows: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:

@@ -159,7 +159,7 @@ def test_samplers_differ_surely_only_where_enough_units_do(count, surely):
     """Of eight garments `count` lose the last scale by the second sampler, the others nothing."""
     same, worse = [[0, 0]] * 8, [[0, 1]] * count + [[0, 0]] * (8 - count)
     shares = samplers.by_sampler(answered({"A": same, "B": worse}), settings=BOOTSTRAP)
-    last = samplers.differences(shares, "A").query("scale == 1 and shift == @accuracy.ALL").iloc[0]
+    last = samplers.differences(shares, "A").query("scale == 1 and shift == 'all shifts'").iloc[0]
     drop = samplers.drop_differences(shares, "A")["B"]
     assert last["estimate"] == -count / 8 and drop["estimate"] == count / 8 and drop["n"] == 8
     assert (last["high"] < 0) == surely and (drop["low"] > 0) == surely

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_outcomes import random_outcomes
+import xarray as xr
+from tiny_outcomes import random_outcomes, wrong_array
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
@@ -16,24 +17,23 @@ from cnslib.studies.ablation import subsets
 BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
 
 
-def outcomes(wrong: dict[str, dict[str, list[list[int]]]]) -> accuracy.Outcomes:
+def outcomes(wrong: dict[str, dict[str, list[list[int]]]]) -> xr.DataArray:
     """Known answers by class and model, a list of trajectories each, 1 where wrong; one shift."""
     names = sorted(next(iter(wrong.values())))
     rows = [("heavy snow", name, seed) for name, own in wrong.items() for seed in range(1, len(own[names[0]]) + 1)]
     values = [[own[model][seed] for model in names] for own in wrong.values() for seed in range(len(own[names[0]]))]
     scales = [float(i) for i in range(len(values[0][0]))]
-    return accuracy.Outcomes(pd.DataFrame(rows, columns=tables.TRAJECTORY), names, scales, np.array(values, bool))
+    return wrong_array(pd.DataFrame(rows, columns=tables.TRAJECTORY), names, scales, np.array(values, bool))
 
 
 def test_numbers_of_a_subset_are_those_of_its_classes_alone():
     found = random_outcomes(seeds=25)  # fifty trajectories of two classes, the fewest that give a quotient
     table = subsets.measures(found, [2, 4], reference="m0").set_index(["subset", "measure"])["value"]
-    inside = found.trajectories["class"].isin(["class 1", "class 3"]).to_numpy()
-    part = found.wrong[inside]
+    alone = found[found["class"].isin(["class 1", "class 3"])]
+    part = alone.to_numpy()
     assert table["class 1 + class 3", "accuracy at scale 0"] == pytest.approx(1 - part[..., 0].mean())
     assert table["class 1 + class 3", "accuracy drop"] == pytest.approx(part[..., -1].mean() - part[..., 0].mean())
-    alone = accuracy.Outcomes(found.trajectories[inside].reset_index(drop=True), found.models, found.scales, part)
-    ratio = accuracy.relative_corruption_error(accuracy.error_shares(alone, settings=BOOTSTRAP), reference="m0")
+    ratio = accuracy.relative_corruption_error(accuracy.by_shift(alone, BOOTSTRAP), reference="m0")
     expected = ratio[(ratio["shift"] == accuracy.MEAN) & (ratio["model"] != "m0")]
     assert expected["defined"].all() and table["class 1 + class 3", "rCE"] == pytest.approx(expected["estimate"].mean())
 

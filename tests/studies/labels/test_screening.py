@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from sklearn.metrics import roc_auc_score
 
 from cnslib.core import tables
@@ -77,12 +78,11 @@ def test_without_a_filter_the_error_rates_are_those_of_all_trajectories(labelled
     sides = [
         labelled[tables.KEY].assign(model=m, top1=labelled["class"].where(labelled["scale"] < k, "none")) for m, k in (("g", 2), ("b", 1))
     ]
-    found = accuracy.outcomes(pd.concat(sides, ignore_index=True))
+    found = accuracy.wrong_predictions(pd.concat(sides, ignore_index=True))
     keep = pd.DataFrame({screening.LABELS: ~labelled["oracle_ooc"], screening.NONE: True})
     errors = screening.screened(found, screening.whole(found, labelled, keep), list(keep), settings=SETTINGS)
-    plain = accuracy.error_shares(found, settings=SETTINGS)
-    np.testing.assert_allclose(errors.samples[:, 1], plain.samples[:, plain.groups.index(accuracy.ALL)])
-    assert errors.n.tolist() == [len(found.trajectories) - labelled["oracle_ooc"].sum(), len(found.trajectories)]
+    np.testing.assert_allclose(errors[:, 1], accuracy.by_shift(found, SETTINGS).sel(shift=accuracy.ALL))
+    assert errors["n"].to_numpy().tolist() == [len(found) - labelled["oracle_ooc"].sum(), len(found)]
     tau = screening.agreement(errors).set_index("rule")["estimate"]
     assert tau.index.tolist() == [screening.NONE] and np.isnan(tau[screening.NONE])  # at the last scale both models are tied
 
@@ -90,12 +90,12 @@ def test_without_a_filter_the_error_rates_are_those_of_all_trajectories(labelled
 def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them(labelled):
     """Only out-of-class images are misclassified: without a filter all of them count."""
     one = labelled[tables.KEY].assign(model="one", top1=labelled["class"].where(~labelled["oracle_ooc"], "none"))
-    found = accuracy.outcomes(pd.concat([one, one.assign(model="other")]))
+    found = accuracy.wrong_predictions(pd.concat([one, one.assign(model="other")]))
     keep = pd.DataFrame({screening.LABELS: ~labelled["oracle_ooc"], "same": ~labelled["oracle_ooc"], screening.NONE: True})
     errors = screening.screened(found, screening.whole(found, labelled, keep), list(keep), settings=SETTINGS)
     excess = screening.excess(errors).set_index(["rule", "scale"])["estimate"]
     assert (excess["same"] == 0).all()
-    assert excess[screening.NONE, 2.0] == pytest.approx(labelled["oracle_ooc"].sum() / len(found.trajectories))
+    assert excess[screening.NONE, 2.0] == pytest.approx(labelled["oracle_ooc"].sum() / len(found))
 
 
 def test_distances_are_those_from_the_labels_whatever_their_side_and_paired():
@@ -103,7 +103,8 @@ def test_distances_are_those_from_the_labels_whatever_their_side_and_paired():
     rules = [screening.LABELS, screening.RELEASED, screening.ALONE, screening.NONE]
     moved = np.linspace(-0.2, 0.2, 21)[:, None] + 0.5 + np.array([0.0, 0.1, -0.3, 0.2])
     samples = np.stack([np.zeros_like(moved), moved], -1)[:, :, None]
-    errors = accuracy.Shares(samples, rules, np.array([4, 3, 2, 5]), ["only"], [0.0, 1.0], 0.95)
+    labels = {"rule": rules, "n": ("rule", [4, 3, 2, 5]), "model": ["only"], "scale": [0.0, 1.0], "confidence": 0.95}
+    errors = xr.DataArray(samples, labels, ["resample", "rule", "model", "scale"])
     found = screening.distances(errors, screening.RELEASED)
     assert found["estimate"].to_dict() == pytest.approx({"closer than CLIP alone": -0.2, "closer than no filter": -0.1})
     assert np.allclose(found["low"], found["estimate"]) and np.allclose(found["high"], found["estimate"]) and set(found["n"]) == {3}
