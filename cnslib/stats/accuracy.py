@@ -7,7 +7,7 @@ clustered, because the images of one seed share their initial noise, and differe
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from statsmodels.stats.proportion import proportion_confint
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.bootstrap import RECORD, Range, bounds, estimates, reaching_zero, record, records, resampling_weights, too_few, units_of
+from cnslib.stats.bootstrap import RECORD, Range, bounds, estimates, reaching_zero, record, resampling_weights, too_few, units_of
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
@@ -130,6 +130,16 @@ def metric(samples: xr.DataArray, *, within: Range | None = None) -> dict:
 def drop(errors: xr.DataArray) -> xr.DataArray:
     """Accuracy at scale 0 minus accuracy at each scale (section 5.2), absolute; negative where a shift helps."""
     return errors - errors.isel(scale=0, drop=True)
+
+
+def accuracy(errors) -> pd.DataFrame:
+    """Share of correctly classified images per shift, model and scale."""
+    return interval(1 - labelled(errors), share=True)
+
+
+def accuracy_drop(errors) -> pd.DataFrame:
+    """Accuracy at scale 0 minus accuracy at each scale."""
+    return interval(drop(labelled(errors)))
 
 
 def hardest(drops: xr.DataArray) -> pd.DataFrame:
@@ -306,16 +316,6 @@ def sums_of(
     return np.concatenate([each, sums.sum(1, keepdims=True)], 1)
 
 
-def accuracy(errors) -> pd.DataFrame:
-    """Share of correctly classified images per shift, model and scale."""
-    return interval(1 - labelled(errors), share=True)
-
-
-def accuracy_drop(errors) -> pd.DataFrame:
-    """Accuracy at scale 0 minus accuracy at each scale."""
-    return interval(drop(labelled(errors)))
-
-
 def mean_accuracy(errors) -> pd.DataFrame:
     """Accuracy averaged over the models, per shift and scale."""
     table = interval(1 - labelled(errors).mean("model"), share=True)
@@ -370,25 +370,6 @@ def over_shifts(shares: Shares) -> Shares:
     with np.errstate(invalid="ignore"):
         samples = np.nanmean(shares.samples[:, :-1], axis=1, keepdims=True)
     return Shares(samples, [MEAN], shares.n[-1:], shares.models, shares.bins, shares.confidence)
-
-
-def averaged(shares: Shares, groups: dict[str, list[str]]) -> Shares:
-    """The same shares averaged over groups of models, such as the trainings of one network."""
-    samples = np.stack([shares.samples[:, :, [shares.models.index(name) for name in names]].mean(2) for names in groups.values()], 2)
-    return replace(shares, models=list(groups), samples=samples)
-
-
-def headline(errors: Shares, *, reference: str, suffix: str = "") -> dict:
-    """Records for a metrics file: mean accuracy at the first and last scale, and per model the drop at the last, CE and rCE."""
-    ends, drops = mean_accuracy(errors), accuracy_drop(errors)
-    ends = ends[ends["shift"] == ALL].iloc[[0, -1]]
-    per_model = {"drop": drops[(drops["shift"] == ALL) & (drops["scale"] == errors.bins[-1])]}
-    for name, measure in {"ce": corruption_error, "rce": relative_corruption_error}.items():
-        ratios = measure(errors, reference=reference)
-        per_model[name] = ratios[ratios["shift"] == MEAN]
-    found = {f"accuracy_scale_{scale:g}": row for scale, row in records(ends, "scale").items()}
-    found |= {name: records(table, "model") for name, table in per_model.items()}
-    return {f"{name}{suffix}": value for name, value in found.items()}
 
 
 def over_images(samples: Float[np.ndarray, "resamples+1"], shares: Shares, *, within: Range | None = None) -> dict:

@@ -207,9 +207,3 @@ def failure_shares(found, *, settings: Bootstrap):
 def deviations(failures) -> Float[np.ndarray, "resamples+1 groups models"]:
     """Standard deviation of the failure points above scale 0, in slider units (n - 1); NaN for a model with fewer than two of them."""
     return deviation(failures.samples[..., 1:-1] * failures.n[:, None, None], failures.bins[1:-1])
-
-
-def intervals(found) -> pd.DataFrame:
-    """Where each failure lies: above `after` and not above `until`; `after` is -inf for a failure at scale 0, `until` inf for none."""
-    points = failure_points(found.array())
-    return points.assign(until=points["failure_point"].fillna(np.inf))[[*TRAJECTORY, "model", "after", "until"]]
