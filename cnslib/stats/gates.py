@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+import xarray as xr
 
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import bands, bootstrap, trajectory, verdicts
-from cnslib.stats.accuracy import Shares
+from cnslib.stats.accuracy import ALL, labelled, metric
 
 AT_LEAST, AT_MOST = 1, -1
 KEPT_AT = (1.5, 2.5)  # scales at which the class is asked for
@@ -40,54 +40,18 @@ BY_CONSTRUCTION = "by construction"
 
 
 def table(found: Mapping[str, dict]) -> pd.DataFrame:
-    """One row per gate, with its bound and whether it holds, or that it cannot fail (`CANNOT_FAIL`).
+    """One row per gate, with its bound and whether its estimate reaches it, up to six digits, or that it cannot fail (`CANNOT_FAIL`).
 
-    KeyError for a name that is no gate; a number that is none does not hold.
+    KeyError for a name that is no gate; a number that is none does not reach its bound.
     """
     rows = []
     for key, record in found.items():
         words, side, bound = BOUNDS[key]
-        sign = {AT_LEAST: ">=", AT_MOST: "<="}[side]
-        told = {name: record[name] for name in ("n", "estimate", "low", "high")}
-        reached = BY_CONSTRUCTION if key in CANNOT_FAIL else holds(key, record["estimate"])
-        rows.append({"gate": key, "what": words, **told, "to reach": f"{sign} {bound:g}", "reached": reached})
-    return pd.DataFrame(rows).set_index("gate")
-
-
-def holds(key: str, estimate: float) -> bool:
-    """Whether a number reaches the bound of its gate, as far as six digits tell."""
-    _, side, bound = BOUNDS[key]
-    return bool(side * (round(estimate, 6) - bound) >= 0)
-
-
-def counted(found: Mapping[str, dict]) -> dict[str, dict]:
-    """The gates that count: all that could fail."""
-    return {key: record for key, record in found.items() if key not in CANNOT_FAIL}
-
-
-def said(found: Mapping[str, dict]) -> str:
-    """How many of the counted gates hold, each that does not, with its number, and those for which nothing was there to count."""
-    own, wrong, open_ = counted(found), missed(found), unmeasured(found)
-    parts = [f"{len(own) - len(open_) - len(wrong)} of {len(own)} gates hold."]
-    parts += [f"**Missed: {'; '.join(bounded(key, own[key]['estimate']) for key in wrong)}.**"] if wrong else []
-    parts += [f"Not measured: {', '.join(open_)}."] if open_ else []
-    return " ".join(parts)
-
-
-def missed(found: Mapping[str, dict]) -> list[str]:
-    """The counted gates that were measured and do not hold."""
-    return [key for key, record in counted(found).items() if record["n"] and not holds(key, record["estimate"])]
-
-
-def unmeasured(found: Mapping[str, dict]) -> list[str]:
-    """The counted gates for which nothing was there to count."""
-    return [key for key, record in counted(found).items() if not record["n"]]
-
-
-def bounded(key: str, estimate: float, *, words: bool = False) -> str:
-    """A gate, by its key or in words, with its number and its bound, as in "real_generated_r (0.58, at least 0.7)"."""
-    what, side, bound = BOUNDS[key]
-    return f"{what if words else key} ({estimate:.2f}, {'at least' if side == AT_LEAST else 'at most'} {bound:g})"
+        reached = BY_CONSTRUCTION if key in CANNOT_FAIL else bool(side * (round(record["estimate"], 6) - bound) >= 0)
+        rows.append(
+            {"gate": key, "what": words, **record, "to reach": f"{'>=' if side == AT_LEAST else '<='} {bound:g}", "reached": reached}
+        )
+    return pd.DataFrame(rows)[["gate", "what", *bootstrap.RECORD, "to reach", "reached"]].set_index("gate")
 
 
 def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, dict]:
@@ -96,11 +60,6 @@ def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, di
     The interval is that of its group alone; that the worst of several was taken makes it a little too gloomy.
     """
     return min(records.items(), key=lambda item: -np.inf if np.isnan(item[1]["estimate"]) else side * item[1]["estimate"])
-
-
-def shares(hits: pd.Series, rows: pd.DataFrame, by: str, *, settings: Bootstrap) -> dict[str, dict]:
-    """The share of hits in each group of `rows`, by name."""
-    return {name: bootstrap.share(hits[part.index].to_numpy(), part, settings=settings) for name, part in rows.groupby(by, sort=False)}
 
 
 def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
@@ -129,8 +88,11 @@ def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
 def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) -> dict[str, dict]:
     """The gates of the drawn pictures; `table` is what `by_shift` says of `seen`."""
     start = seen[seen["scale"] == 0].drop_duplicates(["class", "seed"])
-    found = {"start_worst_class": worst(shares(start["known"], start, "class", settings=settings))[1]}
-    measures = bootstrap.records_by(table, "measure", "shift")
+    classes = {
+        name: bootstrap.share(part["known"].to_numpy(), part, settings=settings) for name, part in start.groupby("class", sort=False)
+    }
+    found = {"start_worst_class": worst(classes)[1]}
+    measures = bootstrap.records(table, "measure", "shift")
     found["asked_worst_shift"] = worst(measures["named"])[1]
     for scale, key in zip(KEPT_AT, ("class_kept_scale_1_5", "class_kept_scale_2_5"), strict=True):
         at = seen[seen["scale"] == scale]
@@ -152,30 +114,25 @@ def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> di
     weights, units = bootstrap.resampling_weights(values.index.to_frame(index=False), settings=settings)
     sums = np.stack([np.bincount(units, weights=column) for column in values.to_numpy(float).T], axis=1)
     means = (weights @ sums) / (weights @ np.bincount(units))[:, None]
-    shares = step_shares(means)
-    low, high = bands.bounds(shares[:, None, None], settings.confidence)
-    return {"n": len(values), "estimate": float(shares[0].max()), "low": low, "high": high}
-
-
-def step_shares(means: Float[np.ndarray, "resamples+1 scales"]) -> Float[np.ndarray, "resamples+1 steps"]:
-    """The steps of each row over its whole rise; NaN where that is not above zero."""
     rise = means[:, -1:] - means[:, :1]
-    return np.diff(means, axis=1) / np.where(rise > 0, rise, np.nan)
+    shares = np.diff(means, axis=1) / np.where(rise > 0, rise, np.nan)
+    low, high = bands.bounds(shares[:, None, None], settings.confidence)
+    return bootstrap.as_record(len(values), shares[0].max(), low, high)
 
 
-def classifiers(everything: Shares, kept: Shares, heldout: Shares) -> dict[str, dict]:
+def classifiers(everything: xr.DataArray, kept: xr.DataArray, heldout: xr.DataArray) -> dict[str, dict]:
     """The gates of the classifiers, from their errors on all trajectories, on the kept ones and on real held-out pictures.
 
     All trajectories of a class and seed begin with one picture, which counts once; of the kept ones each begin counts. A classifier
     whose accuracy on real pictures is not known is left out of R.
     """
-    generated, known = 1 - everything.samples[:, 0, :, 0], ~np.isnan(heldout.samples[0, -1, :, 0])
-    real, confidence, within = 1 - heldout.samples[:, -1, :, 0], heldout.confidence, bootstrap.SHARE
-    begun = 1 - kept.samples[:, -1, :, 0].mean(axis=1)
+    generated, begun = ((1 - labelled(errors)).isel(scale=0) for errors in (everything, kept))
+    generated, begun, real = generated.isel(shift=0), begun.sel(shift=ALL), (1 - labelled(heldout)).sel(shift=ALL).isel(scale=0)
+    known = real["model"][real[0].notnull()]
     return {
-        "zoo_scale_0_all": bootstrap.record(generated.mean(axis=1), everything.n[0], confidence, within=within),
-        "zoo_scale_0_kept": bootstrap.record(begun, kept.n[-1], confidence, within=within),
-        "real_generated_r": agreement(real[:, known], generated[:, known], confidence),
+        "zoo_scale_0_all": metric(generated.mean("model"), within=bootstrap.SHARE),
+        "zoo_scale_0_kept": metric(begun.mean("model"), within=bootstrap.SHARE),
+        "real_generated_r": agreement(real.sel(model=known), generated.sel(model=known)),
     }
 
 
@@ -189,16 +146,12 @@ def stored(metrics: Path, steps: Sequence[str]) -> dict[str, dict]:
     """The gates in the metrics of some steps, as far as these were run; a number that was none is NaN."""
     files = [metrics / f"{step}.json" for step in steps]
     found = [json.loads(path.read_text()).get("gates", {}) for path in files if path.exists()]
-    return {key: record for gates in found for key, record in restored(gates).items()}
+    known = {key: record for gates in found for key, record in gates.items()}
+    return {key: {name: np.nan if value is None else value for name, value in record.items()} for key, record in known.items()}
 
 
-def restored(gates: Mapping[str, dict]) -> dict[str, dict]:
-    """Gates as they stand in a file of metrics, with NaN for a number that was none."""
-    return {key: {name: np.nan if value is None else value for name, value in record.items()} for key, record in gates.items()}
-
-
-def agreement(real: Float[np.ndarray, "resamples+1 models"], generated: Float[np.ndarray, "resamples+1 models"], confidence: float) -> dict:
-    """Pearson's R of two accuracies of the same classifiers; `n` counts these. Row 0 is the sample, the others are its resamples."""
-    x, y = (values - values.mean(axis=1, keepdims=True) for values in (real, generated))
-    r = (x * y).sum(1) / np.sqrt((x**2).sum(1) * (y**2).sum(1))
-    return bootstrap.correlation(r, real.shape[1], confidence)
+def agreement(real: xr.DataArray, generated: xr.DataArray) -> dict:
+    """Pearson's R of two accuracies [resample, model] of the same classifiers; `n` counts these."""
+    x, y = (values - values.mean("model") for values in (real, generated))
+    r = (x * y).sum("model") / np.sqrt((x**2).sum("model") * (y**2).sum("model"))
+    return bootstrap.joined(r.to_numpy(), real.sizes["model"], real["confidence"].item())

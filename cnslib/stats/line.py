@@ -14,8 +14,8 @@ import xarray as xr
 from scipy.stats import norm
 
 from cnslib.core.names import demand
-from cnslib.stats.accuracy import ALL, TINY, interval, labelled
-from cnslib.stats.bootstrap import ANYWHERE, SHARE, holm, percentiles, record
+from cnslib.stats.accuracy import ALL, TINY, interval, labelled, metric
+from cnslib.stats.bootstrap import ANYWHERE, SHARE, holm, percentiles
 
 AXES = ("linear", "probit")
 LEAST = 3  # models that a line with a test needs
@@ -135,15 +135,10 @@ def mean_gains(found: xr.Dataset, models: Sequence[str] | None = None) -> pd.Dat
     return interval(overall(gain(found, models)), within=ANYWHERE)
 
 
-def number(values: xr.DataArray, **options) -> dict:
-    """One number in every resample with its interval, as a record."""
-    return record(values.to_numpy(), values["n"].item(), values["confidence"].item(), **options)
-
-
 def steeper(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
     """Slope at the last scale minus slope at the first, all shifts together, as a record."""
     slope = fit(found, models)[0].sel(shift=ALL)
-    return number(slope[:, -1] - slope[:, 0], within=ANYWHERE)
+    return metric(slope[:, -1] - slope[:, 0], within=ANYWHERE)
 
 
 def followed(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
@@ -151,7 +146,7 @@ def followed(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
     x, y = drawing(found, models)
     xx, xy, yy = moments(x, y)
     quantile, freedom = scipy.stats.t.ppf((1 + found["confidence"].item()) / 2, y.sizes["model"] - 2), y.sizes["model"] - 2
-    return number(overall(ratio(xy, np.sqrt(xx * yy)) > quantile / np.sqrt(quantile**2 + freedom)), within=SHARE)
+    return metric(overall(ratio(xy, np.sqrt(xx * yy)) > quantile / np.sqrt(quantile**2 + freedom)), within=SHARE)
 
 
 def left_out(found: xr.Dataset, families: dict[str, list[str]]) -> pd.DataFrame:

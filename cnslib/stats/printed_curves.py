@@ -7,10 +7,12 @@ sides are formed on these (`axes.alike`).
 from pathlib import Path
 
 import pandas as pd
+import xarray as xr
 
-from cnslib.stats import bootstrap, ranking
-from cnslib.stats.accuracy import ALL, Shares, accuracy_drop, drop_against, drop_beyond
-from cnslib.stats.axes import alike, beside, same, themselves
+from cnslib.stats import ranking
+from cnslib.stats.accuracy import ALL, MEAN_MODEL, drop, interval, metric
+from cnslib.stats.axes import alike, same, themselves
+from cnslib.stats.bootstrap import RECORD
 
 
 def read(folder: Path, scales: list[float]) -> pd.DataFrame:
@@ -19,69 +21,66 @@ def read(folder: Path, scales: list[float]) -> pd.DataFrame:
     return table.reindex(columns=scales)
 
 
-def shape(errors: Shares, published: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
-    """Records on the shape of the mean curve, and the same of the published one.
+def shape(errors: xr.DataArray, published: pd.DataFrame) -> tuple[pd.DataFrame, list[float], list[float | None]]:
+    """Records on the shape of the mean curve, the same of the published one, and the null of each.
 
-    Accuracy at scale 0, the drop at the last scale, the share of it that is done by scale 1, and Kendall's tau between the orders of the
-    classifiers by mean error and by mean drop; `nulls` has the null of each. The third is left out where scale 1 was not drawn.
+    Accuracy at scale 0, the drop at the last scale, the share of it that is done by scale 1 (where that was drawn), and Kendall's tau
+    between the orders of the classifiers by mean error and by mean drop. An even drop has done 1 / (last scale) of its way by scale 1.
+    Levels have no direction, nor has the tau: a mean error is the error at scale 0 plus the mean drop, so that some of it is built in.
     """
-    shared = same(errors, published)
-    _, theirs = alike(pd.DataFrame(index=shared.models), published)
-    wrong, size = shared.samples[:, -1], errors.n[-1]
-    right = 1 - wrong.mean(1)
-    fall = right[:, 0] - right[:, -1]
-    numbers = {"accuracy at scale 0": right[:, 0], "drop at the last scale": fall}
-    if 1.0 in errors.bins:
-        numbers["share of the drop by scale 1"] = (right[:, 0] - right[:, errors.bins.index(1.0)]) / fall
-    rows = {name: bootstrap.record(values, size, errors.confidence) for name, values in numbers.items()}
-    sides = wrong.mean(-1), wrong.mean(-1) - wrong[:, :, 0]
-    rows["tau of error and drop"] = ranking.order_record(*sides, size, errors.confidence)
-    return pd.DataFrame(rows).T, printed_shape(theirs, errors.bins)
+    wrong = same(errors, published).sel(shift=ALL).assign_coords(n=errors["n"].sel(shift=ALL).item())
+    _, theirs = alike(pd.DataFrame(index=wrong["model"].to_numpy()), published)
+    right, curve = 1 - wrong.mean("model"), theirs.mean()
+    last, fall = curve.index[-1], right.isel(scale=0) - right.isel(scale=-1)
+    rows = {"accuracy at scale 0": metric(right.isel(scale=0)), "drop at the last scale": metric(fall)}
+    printed, nulls = [curve.iloc[0], curve.iloc[0] - curve[last]], [None, None]
+    if 1.0 in curve.index:
+        rows["share of the drop by scale 1"] = metric((right.isel(scale=0) - right.sel(scale=1.0)) / fall)
+        printed.append((curve.iloc[0] - curve[1.0]) / printed[1])
+        nulls.append(1 / last)
+    sides = (own.mean("scale").transpose("resample", "model").to_numpy() for own in (wrong, drop(wrong)))
+    rows["tau of error and drop"] = ranking.order_record(*sides, wrong["n"].item(), wrong["confidence"].item())
+    mean = theirs.mean(axis=1)
+    return pd.DataFrame(rows).T, [*printed, (theirs.iloc[:, 0] - mean).corr(1 - mean, "kendall")], [*nulls, None]
 
 
-def nulls(scales: list[float]) -> list[float | None]:
-    """The null of each number of `shape`: a drop that is even along the scale has done 1 / (last scale) of its way by scale 1.
+def harder(errors: xr.DataArray, digitised: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Drops under single shifts minus those over all shifts at the last scale: published ones (index shift) beside ours.
 
-    Levels have no direction. Nor has the tau: a mean error is the error at scale 0 plus the mean drop, so that some of it is built in.
-    """
-    return [None, None, *([1 / max(scales)] if 1.0 in scales else []), None]
-
-
-def printed_shape(published: pd.DataFrame, scales: list[float]) -> list[float]:
-    """The numbers of `shape` for published accuracies."""
-    first, *_, last = published.columns
-    curve, mean = published.mean(), published.mean(axis=1)
-    fall = curve[first] - curve[last]
-    tau = (published[first] - mean).corr(1 - mean, "kendall")
-    early = [(curve[first] - curve[1.0]) / fall] if 1.0 in scales else []
-    return [curve[first], fall, *early, tau]
-
-
-def harder(errors: Shares, digitised: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Drops under single shifts minus those over all shifts at the last scale: published ones beside ours.
-
-    `digitised` has the columns shift, model, scale and accuracy; what it lacks over all shifts is taken from the published table.
+    `digitised` has the columns shift, model, scale and accuracy; what it lacks over all shifts is taken from the published table. Ours
+    are that classifier's or else the mean's, which the column `ours of` says. A shift that was not evaluated is left out.
     """
     first, last = published.columns[0], published.columns[-1]
     table = digitised.pivot(index=["shift", "model"], columns="scale", values="accuracy")
     fall = table[first] - table[last]
     pooled = fall.xs(ALL).combine_first(published[first] - published[last])
-    beyond = (fall - fall.index.get_level_values("model").map(pooled)).drop(ALL).rename("published").reset_index("model")
-    ours = drop_beyond(errors)
-    return beside(beyond, ours[ours["scale"] == last])
+    theirs = (fall - fall.index.get_level_values("model").map(pooled)).drop(ALL).rename("published").reset_index("model")
+    drops = drop(errors).isel(scale=-1, drop=True)
+    beyond = drops - drops.sel(shift=ALL, drop=True)
+    both = [beyond, beyond.mean("model").expand_dims(model=[MEAN_MODEL])]
+    ours = pd.concat([interval(own.assign_coords(n=errors["n"])) for own in both]).set_index(["shift", "model"])[RECORD]
+    whose = [model if model in errors["model"] else MEAN_MODEL for model in theirs["model"]]
+    rows = ours.reindex(pd.MultiIndex.from_arrays([theirs.index, whose])).set_index(theirs.index)
+    return theirs.assign(**{"ours of": whose}, **rows).dropna(subset="estimate")
 
 
-def orderings(errors: Shares, listed: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def orderings(errors: xr.DataArray, listed: pd.DataFrame, published: pd.DataFrame, *, units: xr.DataArray | None = None) -> pd.DataFrame:
     """Claims about pairs of classifiers (claim, first, second, paper_first, paper_second): paired differences of their last drops.
 
-    Where the paper's own classifiers were evaluated they take part; a claim about an absent classifier is left out.
+    Where the paper's own classifiers were evaluated they take part; a claim about an absent classifier is left out. `units` are the
+    errors `by_unit`.
     """
-    claims = themselves(listed, errors.models, {"first": "paper_first", "second": "paper_second"})
-    claims = claims[claims["first"].isin(errors.models) & claims["second"].isin(errors.models)]
-    last, rows = errors.bins[-1], [accuracy_drop(errors).head(0)]
-    for claim in claims.itertuples():
-        table = drop_against(errors, reference=claim.second)
-        rows.append(table[(table["shift"] == ALL) & (table["scale"] == last) & (table["model"] == claim.first)])
-    order = pd.concat(rows[1:] or rows).set_axis(claims["claim"])[["estimate", "low", "high"]].rename(columns={"estimate": "ours"})
+    models = errors["model"].to_numpy().tolist()
+    claims = themselves(listed, models, {"first": "paper_first", "second": "paper_second"})
+    claims = claims[claims["first"].isin(models) & claims["second"].isin(models)]
+    pair = {side: xr.DataArray(claims[side].to_numpy(), dims="claim") for side in ("first", "second")}
+
+    def apart(values: xr.DataArray) -> xr.DataArray:
+        last = drop(values).sel(shift=ALL).isel(scale=-1, drop=True)
+        return last.sel(model=pair["first"]).drop_vars("model") - last.sel(model=pair["second"]).drop_vars("model")
+
+    known = apart(errors).assign_coords(claim=claims["claim"].to_numpy())
+    order = interval(known, units=None if units is None else apart(units)).set_index("claim")[["estimate", "low", "high"]]
     falls = published[published.columns[0]] - published[published.columns[-1]]
-    return order.assign(published=falls.loc[claims["paper_first"]].to_numpy() - falls.loc[claims["paper_second"]].to_numpy())
+    theirs = falls.loc[claims["paper_first"]].to_numpy() - falls.loc[claims["paper_second"]].to_numpy()
+    return order.rename(columns={"estimate": "ours"}).assign(published=theirs)

@@ -12,7 +12,7 @@ import xarray as xr
 from scipy.stats import linregress, pearsonr, t
 
 from cnslib.stats import line
-from cnslib.stats.accuracy import ALL
+from cnslib.stats.accuracy import ALL, metric
 from cnslib.stats.bootstrap import ANYWHERE, RECORD
 
 SIDES = {"slope": ["estimate", "models_low", "models_high"], "R": ["r", "r_low", "r_high"]}
@@ -60,7 +60,7 @@ def claims(found: dict[str, xr.Dataset], correlation: pd.DataFrame, models: Sequ
     pair = [played.get(name) for name in ("convnext", "deit")]
     if set(pair) <= set(linear["model"].to_numpy()):
         gains = line.overall(line.gain(linear, models)).sel(model=pair)
-        better = line.number(gains[:, 0] - gains[:, 1], within=ANYWHERE)
+        better = metric(gains[:, 0] - gains[:, 1], within=ANYWHERE)
         rows.append(("gain of ConvNeXt minus that of DeiT", "Fig. 24", "above 0", better))
     rows += [(f"partial correlation, {own['family']}", "suppl. F", -0.358, own[RECORD].to_dict()) for _, own in correlation.iterrows()]
     table = [{"claim": claim, "source": source, "published": said, **record} for claim, source, said, record in rows]

@@ -10,9 +10,9 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import t
 
-from cnslib.stats.accuracy import ALL, interval
+from cnslib.stats.accuracy import ALL, interval, metric
 from cnslib.stats.bootstrap import ANYWHERE, CORRELATION, holm
-from cnslib.stats.line import gain, number, overall, ratio, single, without_noise
+from cnslib.stats.line import gain, overall, ratio, single, without_noise
 
 COLUMNS = ["family", "models", "n", "estimate", "low", "high"]
 
@@ -110,7 +110,7 @@ def of_families(found: xr.Dataset, families: dict[str, pd.DataFrame], correlatio
     rows, n = [], int(found["n"].sel(shift=ALL))
     for name, own in families.items():
         r = correlation(own, *(single(values) for values in residuals(found, own)))
-        rows.append({"family": name, "models": len(own), **number(r.assign_coords(n=n), within=CORRELATION)})
+        rows.append({"family": name, "models": len(own), **metric(r.assign_coords(n=n), within=CORRELATION)})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -121,5 +121,5 @@ def per_doubling(found: xr.Dataset, families: dict[str, pd.DataFrame], models: S
         size = sizes(own)
         for title, values in {"OOD accuracy": found["ood"], "gain": gain(found, models)}.items():
             slope = sums(size, centred(overall(values), own)) / sums(size, size)
-            rows.append({"family": name, "models": len(own), "of": title, **number(slope, within=ANYWHERE)})
+            rows.append({"family": name, "models": len(own), "of": title, **metric(slope, within=ANYWHERE)})
     return pd.DataFrame(rows, columns=[*COLUMNS[:2], "of", *COLUMNS[2:]])

@@ -21,7 +21,6 @@ comes with the smallest effect that could have been seen: the distance from the 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,75 +28,20 @@ import pandas as pd
 
 from cnslib.core.names import demand
 from cnslib.stats.accuracy import TINY
-from cnslib.stats.bootstrap import Range
+from cnslib.stats.bootstrap import ANYWHERE, Range
 
 AGREES, SAME, OPPOSITE = "agrees", "same direction", "opposite direction"
 UNDECIDED, UNMEASURED = "undecided", "not measured"
 WORDS = (AGREES, SAME, OPPOSITE, UNDECIDED, UNMEASURED)
 CONFIRMED = (AGREES, SAME)
 SIDES = {"above": 1, "at least": 1, "below": -1, "at most": -1}
-CLOSED = ("at least", "at most")  # they hold X itself
-STATEMENT = re.compile(rf"({'|'.join(SIDES)}|about) (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: \(.*\))?")  # behind it, in brackets, where it stands
+STATEMENT = re.compile(rf"({'|'.join(SIDES)}|about) (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: \(.*\))?")  # in brackets where it stands
 ACCEPTED = f"a number, or a number after {', '.join(SIDES)} or about"
-
-OneOrEach = float | None | Iterable[float | None]  # one for all rows, or one per row
-EVERYWHERE: Range = (-np.inf, np.inf)
-
-
 LEVEL = "no direction to compare"
 STAND_IN = "a model of another kind stands in"
 CERTAIN = "the null is the end of what is possible"
 
-
-@dataclass(frozen=True)
-class Claim:
-    """What was published: its kind ("above", "about", "number", "none"...), the number, its interval, and what it is judged with."""
-
-    kind: str
-    number: float
-    low: float
-    high: float
-    tolerance: float
-    null: float
-    reason: str = LEVEL  # why nothing is compared, for the kind "none"
-
-    def rule(self) -> str:
-        """The rule in words."""
-        if self.kind == "none":
-            return self.reason
-        if self.kind == "about":
-            return f"within {self.tolerance:g} of {self.number:g}"
-        if self.kind == "number":
-            near = f"within {self.tolerance:g} of the interval" if self.tolerance else "in the interval"
-            return f"{near}, or side of {self.null:g}"
-        return f"{self.kind} {self.number:g}"
-
-    def smallest(self, ours: float, low: float, high: float) -> float:
-        """The smallest effect that such an interval could have shown: half of it from the null, or beyond the tolerance of a number."""
-        return max(ours - low, high - ours) + (self.tolerance if self.kind == "about" else 0.0)
-
-    def verdict(self, low: float, high: float) -> str:
-        """What an interval makes of it."""
-        if self.kind == "none":
-            return UNMEASURED
-        if np.isnan(low) or np.isnan(high):
-            return UNDECIDED
-        near = low - self.tolerance <= self.high + TINY and high + self.tolerance >= self.low - TINY
-        if self.kind == "about":
-            within = low >= self.number - self.tolerance - TINY and high <= self.number + self.tolerance + TINY
-            return word(within, not near, confirmed=AGREES)
-        if self.kind == "number":
-            side = np.sign(self.number - self.null)
-            ahead, behind = beyond(low, high, self.null, side), beyond(low, high, self.null, -side)
-            return word(ahead, behind, confirmed=AGREES if near else SAME)
-        side, closed = SIDES[self.kind], self.kind in CLOSED
-        return word(beyond(low, high, self.number, side, closed=closed), beyond(low, high, self.number, -side))
-
-
-def beyond(low: float, high: float, place: float, side: float, *, closed: bool = False) -> bool:
-    """Whether a whole interval lies above (1) or below (-1) a place, up to rounding; a closed side holds the place itself."""
-    nearest = (low - place) if side > 0 else (place - high)
-    return bool(nearest >= -TINY if closed else nearest > TINY)
+OneOrEach = float | None | Iterable[float | None]  # one for all rows, or one per row
 
 
 def word(confirms: bool, contradicts: bool, *, confirmed: str = SAME) -> str:
@@ -105,35 +49,48 @@ def word(confirms: bool, contradicts: bool, *, confirmed: str = SAME) -> str:
     return confirmed if confirms else OPPOSITE if contradicts else UNDECIDED
 
 
-def read(
-    published: float | str, low: float, high: float, *, tolerance: float, null: float, within: Range = EVERYWHERE, stand_in: bool = False
-) -> Claim:
-    """A claim from its cell. Raises ValueError for a text that is neither a number nor a statement."""
-    claim = said(published, low, high, {"tolerance": tolerance, "null": null})
-    null = claim.number if claim.kind in (*SIDES, "about") else claim.null
-    certain = claim.kind in (*SIDES, "number") and not within[0] < null < within[1]
-    reason = STAND_IN if stand_in else CERTAIN if certain else ""
-    return replace(claim, kind="none", reason=reason) if reason else claim
-
-
-def said(published: float | str, low: float, high: float, given: dict[str, Any]) -> Claim:
-    """What a cell says."""
+def read(published: float | str) -> tuple[str, float]:
+    """The kind of a claim ("above", "about", "number"...) and its number, from its cell. ValueError for any other text."""
     if isinstance(published, str) and (words := STATEMENT.fullmatch(published)):
-        number = float(words[2])
-        return Claim(words[1], number, number, number, **given)
+        return words[1], float(words[2])
     number = pd.to_numeric(published, errors="coerce")
     demand(not isinstance(published, str) or not np.isnan(number), "published", published, ACCEPTED)
-    low, high, null = (*(number if np.isnan(bound) else bound for bound in (low, high)), given["null"])
-    kind = "none" if np.isnan(number) or np.isnan(null) else "about" if abs(number - null) <= TINY else "number"
-    return Claim(kind, float(number), float(low), float(high), **given)
+    return "number", float(number)
 
 
-def claims(table: pd.DataFrame, *, within: Range, **given: Any) -> list[Claim]:
-    """The claims of a table with the column published, and perhaps published_low and published_high; `given` as `read` takes it."""
-    theirs = [table[name] if name in table else [np.nan] * len(table) for name in ("published_low", "published_high")]
-    each: dict[str, Any] = {name: np.broadcast_to(np.asarray(value, float), len(table)) for name, value in given.items()}
-    rows = zip(table["published"], *theirs, *each.values(), strict=True)
-    return [read(row[0], row[1], row[2], within=within, **dict(zip(each, row[3:], strict=True))) for row in rows]
+def rule_of(kind: str, number: float, *, tolerance: float, null: float, within: Range, stand_in: bool) -> tuple[str, str]:
+    """The kind of rule for a claim, "none" where nothing can be compared, and the rule in words."""
+    if stand_in:
+        return "none", STAND_IN
+    if kind == "number" and (np.isnan(number) or np.isnan(null)):
+        return "none", LEVEL
+    if kind == "about" or (kind == "number" and abs(number - null) <= TINY):
+        return "about", f"within {tolerance:g} of {number:g}"
+    if not within[0] < (null if kind == "number" else number) < within[1]:
+        return "none", CERTAIN
+    if kind != "number":
+        return kind, f"{kind} {number:g}"
+    near = f"within {tolerance:g} of the interval" if tolerance else "in the interval"
+    return kind, f"{near}, or side of {null:g}"
+
+
+def verdict(kind: str, low: float, high: float, theirs: tuple[float, float, float], *, tolerance: float, null: float) -> str:
+    """What our interval makes of a published number and its interval, by a kind of rule."""
+    if kind == "none":
+        return UNMEASURED
+    if np.isnan(low) or np.isnan(high):
+        return UNDECIDED
+    number, their_low, their_high = theirs
+    near = low - tolerance <= their_high + TINY and high + tolerance >= their_low - TINY
+    if kind == "about":
+        return word(low >= number - tolerance - TINY and high <= number + tolerance + TINY, not near, confirmed=AGREES)
+    if kind == "number":
+        side, place = np.sign(number - null), null
+    else:
+        side, place = SIDES[kind], number
+    ahead, behind = (low - place, place - high) if side > 0 else (place - high, low - place)
+    closed = kind in ("at least", "at most") and ahead >= -TINY  # they hold the number itself
+    return word(ahead > TINY or closed, behind > TINY, confirmed=AGREES if kind == "number" and near else SAME)
 
 
 def beside(
@@ -142,7 +99,7 @@ def beside(
     *,
     tolerance: OneOrEach = 0.0,
     null: OneOrEach = 0.0,
-    within: Range = EVERYWHERE,
+    within: Range = ANYWHERE,
     stand_in: OneOrEach = False,
 ) -> pd.DataFrame:
     """Our numbers with what was published, the difference, the rule, the verdict and the smallest visible effect, behind our own columns.
@@ -155,34 +112,29 @@ def beside(
     table = ours.rename(columns={"estimate": "ours"}).infer_objects()
     cells = published if isinstance(published, pd.DataFrame) else {"published": np.broadcast_to(np.asarray(published, object), len(table))}
     theirs = pd.DataFrame({name: list(cells[name]) for name in cells}).infer_objects()
-    listed = claims(theirs, tolerance=tolerance, null=null, within=within, stand_in=stand_in)
-    lows, highs = (table[side] if side in table else table["ours"] for side in ("low", "high"))
-    rows = list(zip(table["ours"], lows, highs, listed, strict=True))
-    judged = [UNMEASURED if pd.isna(estimate) else claim.verdict(low, high) for estimate, low, high, claim in rows]
-    seen = [claim.smallest(*own) if word == UNDECIDED else np.nan for (*own, claim), word in zip(rows, judged, strict=True)]
-    numbers = np.array([np.nan if claim.kind in SIDES else claim.number for claim in listed])
-    named = {"rule": [claim.rule() for claim in listed], "verdict": judged, "smallest": np.array(seen, float)}
-    new = theirs.assign(difference=table["ours"].to_numpy(float) - numbers, **named)
+    bounds = (theirs[name] if name in theirs else [np.nan] * len(table) for name in ("published_low", "published_high"))
+    each = (np.broadcast_to(np.asarray(value, float), len(table)) for value in (tolerance, null, stand_in))
+    sides = (table[side] if side in table else table["ours"] for side in ("low", "high"))
+    rows = []
+    for estimate, low, high, cell, their_low, their_high, near, zero, other in zip(
+        table["ours"], *sides, theirs["published"], *bounds, *each, strict=True
+    ):
+        said, number = read(cell)
+        kind, rule = rule_of(said, number, tolerance=near, null=zero, within=within, stand_in=bool(other))
+        numbers = (number, *(number if np.isnan(bound) else bound for bound in (their_low, their_high)))
+        found = UNMEASURED if pd.isna(estimate) else verdict(kind, low, high, numbers, tolerance=near, null=zero)
+        smallest = max(estimate - low, high - estimate) + (near if kind == "about" else 0) if found == UNDECIDED else np.nan
+        rows.append((estimate - (np.nan if said in SIDES else number), rule, found, smallest))
+    judged = pd.DataFrame(rows, columns=["difference", "rule", "verdict", "smallest"])
+    new = theirs.join(judged.astype({"difference": float, "smallest": float}))
     return table.drop(columns=new.columns, errors="ignore").assign(**{name: new[name].array for name in new})
 
 
 def set_aside(table: pd.DataFrame, reasons: Iterable[Any]) -> pd.DataFrame:
-    """Judged claims, of which those with a reason are not measured: it says why ours could neither hold nor contradict them.
-
-    A reason per row, in order; missing where there is none.
-    """
+    """Judged claims, of which those with a reason (one per row, in order) are not measured: it stands in the place of the rule."""
     given = pd.Series(list(reasons), table.index, dtype=object)
-    aside = given.notna()
-    judged = {"rule": table["rule"].mask(aside, given), "verdict": table["verdict"].mask(aside, UNMEASURED)}
-    return table.assign(**judged, smallest=table["smallest"].mask(aside))
-
-
-def counted(words: pd.Series) -> str:
-    """What became of the claims, for a sentence: how many hold, are opposite, undecided or not measured."""
-    kinds = {"hold": CONFIRMED, "opposite": (OPPOSITE,), "undecided": (UNDECIDED,), "not measured": (UNMEASURED,)}
-    found = {name: int(words.isin(own).sum()) for name, own in kinds.items()}
-    parts = [f"{n} holds" if (name, n) == ("hold", 1) else f"{n} {name}" for name, n in found.items()]
-    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+    judged = {"rule": table["rule"].mask(given.notna(), given), "verdict": table["verdict"].mask(given.notna(), UNMEASURED)}
+    return table.assign(**judged, smallest=table["smallest"].mask(given.notna()))
 
 
 def statements(ours: dict[str, dict], said: pd.DataFrame) -> pd.DataFrame:
@@ -191,5 +143,4 @@ def statements(ours: dict[str, dict], said: pd.DataFrame) -> pd.DataFrame:
     Raises KeyError for a line that is not among ours.
     """
     table = pd.DataFrame([{"quantity": line.quantity, **ours[line.id]} for line in said.itertuples()]).set_index("quantity")
-    given = {name: said[name].fillna(0.0) for name in ("tolerance", "null") if name in said}
-    return beside(table, said["published"], **given)
+    return beside(table, said["published"], **{name: said[name].fillna(0.0) for name in ("tolerance", "null") if name in said})

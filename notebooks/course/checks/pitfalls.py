@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from checks.exercises import Exercise, Sheet
 from cnslib.models.classifiers import Classifier
-from cnslib.stats.accuracy import ALL, Shares, over_shifts
+from cnslib.stats.accuracy import ALL, Shares, metric, over_shifts
 from cnslib.stats.bootstrap import ANYWHERE
-from cnslib.stats.line import gain, number, points
+from cnslib.stats.line import gain, points
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from timm.data import create_transform
@@ -32,7 +32,7 @@ def at_the_end(table: pd.DataFrame) -> pd.DataFrame:
 def above_the_line(errors: Shares, model: str) -> dict:
     """How far one classifier lies above the line of all at the last scale, in the mean over the shifts, as a record."""
     own = gain(points(over_shifts(errors))).sel(model=model).isel(shift=0, scale=-1)
-    return number(own, within=ANYWHERE)
+    return metric(own, within=ANYWHERE)
 
 
 def sheet(
