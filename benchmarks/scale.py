@@ -116,10 +116,10 @@ def ranking_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
 def axes_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
     """Drop and rCE along four axes of every fourth model, how far each axis spreads, and what rCE divides by."""
     members = {f"axis {number}": errors.models[number::4] for number in range(4)}
-    measures = {"accuracy": axes.average_accuracy, "drop": axes.average_drop}
+    measures = {"drop": axes.average_drop}
     made = {f"axes {name}": axes.along(measure(errors), members) for name, measure in measures.items()}
     rce = axes.along(accuracy.relative_corruption_error(errors, reference=REFERENCE), members)
-    guard = axes.guarded(errors, reference=REFERENCE)
+    guard = axes.reference_drop(accuracy.labelled(errors), REFERENCE)
     return made | {"axes rce": rce, "axes guard": guard, "axes deviations": axes.deviations_along(errors, members)}
 
 

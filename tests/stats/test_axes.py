@@ -3,15 +3,26 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_answers import HAND, estimates, falling, predictions, random_predictions, shares
+import xarray as xr
+from tiny_answers import HAND, estimates, falling, predictions, random_predictions
+from tiny_answers import errors as errors_of
 
 from cnslib.core import paths
-from cnslib.stats import accuracy, axes, bootstrap, claims, verdicts
-from cnslib.stats.accuracy import ALL, Shares
+from cnslib.stats import accuracy, axes, bootstrap, verdicts
+from cnslib.stats.accuracy import ALL
+
+
+def drops_of(errors: xr.DataArray) -> pd.DataFrame:
+    return accuracy.interval(accuracy.drop(errors))
+
+
+def measured(values: np.ndarray) -> xr.DataArray:
+    """A measure [resample, model]."""
+    return xr.DataArray(values, {"confidence": 0.95}, ["resample", "model"])
 
 
 def test_along_repeats_a_classifier_on_each_of_its_axes_in_their_order():
-    table = accuracy.accuracy_drop(shares(predictions(HAND))).query("shift == @accuracy.ALL and scale == 1")
+    table = drops_of(errors_of(predictions(HAND))).query("shift == @accuracy.ALL and scale == 1")
     found = axes.along(table, {"architecture": ["resnet", "alexnet"], "pre-training": ["resnet"]})
     assert found[["axis", "model"]].to_numpy().tolist() == [
         ["architecture", "resnet"],
@@ -23,93 +34,73 @@ def test_along_repeats_a_classifier_on_each_of_its_axes_in_their_order():
 
 def test_an_axis_with_an_unknown_classifier_is_named_with_the_accepted_ones():
     with pytest.raises(ValueError, match=r"axes\.members\.pre-training: 'vgg' is not accepted; accepted: alexnet, resnet"):
-        axes.along(accuracy.accuracy_drop(shares(predictions(HAND))), {"pre-training": ["resnet", "vgg"]})
+        axes.along(drops_of(errors_of(predictions(HAND))), {"pre-training": ["resnet", "vgg"]})
 
 
 def test_the_average_drop_runs_over_all_scales_and_scale_0_counts_as_nothing():
-    assert estimates(axes.average_drop(shares(predictions(HAND))), shift=accuracy.ALL) == pytest.approx([5 / 9, 2 / 9])
-    assert estimates(axes.average_accuracy(shares(predictions(HAND))), shift=accuracy.ALL) == pytest.approx([4 / 9, 7 / 9])
+    assert estimates(axes.average_drop(errors_of(predictions(HAND))), shift=accuracy.ALL) == pytest.approx([5 / 9, 2 / 9])
 
 
 def test_a_shift_under_which_the_reference_loses_nothing_is_reported_and_left_out():
     perfect = predictions({"alexnet": ["..."] * 60, "resnet": [".xx"] * 60})
     some = predictions({"alexnet": ["..x"] * 2 + ["..."] * 58, "resnet": [".xx"] * 60}, "heavy rain")
-    errors = shares(pd.concat([perfect, some, random_predictions(12, shifts=("heavy fog",), trajectories=60)]))
-    guard = axes.guarded(errors, reference="alexnet").set_index("shift")
+    errors = errors_of(pd.concat([perfect, some, random_predictions(12, shifts=("heavy fog",), trajectories=60)]))
+    guard = axes.reference_drop(errors, "alexnet").set_index("shift")
     assert guard["defined"].to_dict() == {"heavy fog": True, "heavy rain": False, "heavy snow": False}
     assert guard.loc["heavy snow", ["estimate", "low", "high"]].tolist() == [0, 0, 0]
     assert guard.loc["heavy rain", "estimate"] == pytest.approx(1 / 30) and guard.loc["heavy rain", "n"] == 60
 
 
 def test_the_resamples_of_rce_give_the_table_of_rce():
-    errors = shares(random_predictions(3, trajectories=60))
+    errors = errors_of(random_predictions(3, trajectories=60))
     table = accuracy.relative_corruption_error(errors, reference="alexnet").query("shift == @accuracy.MEAN")
     found = axes.relative_errors(errors, reference="alexnet")
-    assert found[0] == pytest.approx(table["estimate"].to_numpy())
-    assert bootstrap.percentiles(found[1:], errors.confidence) == pytest.approx(table[["low", "high"]].to_numpy().T)
+    assert found[0].to_numpy() == pytest.approx(table["estimate"].to_numpy())
+    assert bootstrap.percentiles(found[1:].to_numpy(), 0.95) == pytest.approx(table[["low", "high"]].to_numpy().T)
 
 
 def test_rce_without_any_defined_shift_is_nan_and_never_infinite():
-    errors = shares(predictions({"alexnet": ["..."] * 9, "resnet": [".xx"] * 9}))
-    assert np.isnan(axes.relative_errors(errors, reference="alexnet")).all()
-
-
-def test_an_axis_without_some_classifiers_keeps_the_others_or_is_left_out():
-    members = {"size": ["vit_xs", "vit"], "training": ["vit", "web", "mae", "clip"], "mixed": ["vit", "web"]}
-    assert axes.without(members, ["web", "clip"]) == {"training": ["vit", "mae"]}
-    assert axes.without(members, []) == {}
+    errors = errors_of(predictions({"alexnet": ["..."] * 9, "resnet": [".xx"] * 9}))
+    assert axes.relative_errors(errors, reference="alexnet").isnull().all()
 
 
 def test_equal_classifiers_that_differ_by_chance_have_no_deviation_between_them():
     """Six classifiers of accuracy one half on their own coins: their raw deviation is far above 0, the corrected one is near."""
     coins = np.random.default_rng(0).random((200, 6, 400)) < 0.5
     clusters = [coin[:, np.random.default_rng(i).integers(0, 400, (300, 400))].mean(-1).T for i, coin in enumerate(coins[:40])]
-    found = [axes.deviation_between(np.vstack([coin.mean(-1), own])) ** 2 for coin, own in zip(coins[:40], clusters, strict=True)]
+    found = [
+        axes.deviation_between(measured(np.vstack([coin.mean(-1), own]))).to_numpy() ** 2
+        for coin, own in zip(coins[:40], clusters, strict=True)
+    ]
     raw = [coin.mean(-1).var(ddof=1) for coin in coins[:40]]
     assert np.mean([value[0] for value in found]) < 0.5 * np.mean(raw)
 
 
 def test_the_deviation_between_classifiers_without_chance_is_the_standard_deviation():
     values = np.repeat([[0.1, 0.2, 0.4]], 50, axis=0)
-    assert axes.deviation_between(values) == pytest.approx(np.full(50, np.std([0.1, 0.2, 0.4], ddof=1)))
+    assert axes.deviation_between(measured(values)).to_numpy() == pytest.approx(np.full(50, np.std([0.1, 0.2, 0.4], ddof=1)))
 
 
 def test_chance_is_taken_once_from_the_sample_and_twice_from_a_resample():
     """Half the squared difference of two models is their variance; the resamples move each by 0.1 about its mean, which adds 0.02."""
     values = np.array([[0, 1], [0, 1.2], [0, 0.8]])
     expected = np.sqrt([1 / 2 - 0.02, 1.2**2 / 2 - 0.04, 0.8**2 / 2 - 0.04])
-    assert axes.deviation_between(values) == pytest.approx(expected)
-
-
-def test_an_axis_stands_out_only_if_its_classifiers_differ_more_with_certainty():
-    words = {"a": ["..."] * 40, "b": [".xx"] * 40, "c": ["..x"] * 10 + ["..."] * 30, "d": ["..."] * 30 + ["..x"] * 10}
-    errors, members = shares(predictions(words)), {"wide": ["a", "b"], "narrow": ["c", "d"]}
-    assert axes.stands_out(errors, members, "wide") and not axes.stands_out(errors, members, "narrow")
-    found = axes.deviations_along(errors, members).set_index("axis")
-    assert found.loc["wide", "estimate"] == pytest.approx(np.std([0, 2 / 3], ddof=1))
-    assert found.loc["narrow", "low"] <= found.loc["narrow", "estimate"] <= found.loc["narrow", "high"]
+    assert axes.deviation_between(measured(values)).to_numpy() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("turn", range(3))
 def test_the_bounds_of_a_deviation_from_three_resamples_are_the_least_and_the_largest_whichever_comes_first(turn):
     samples = np.random.default_rng(3).uniform(0.2, 0.6, (4, 2, 4, 2))
     samples[1:] = samples[0] + np.roll(0.1 * (samples[1:] - samples[0]), turn, axis=0)
-    errors = Shares(samples, ["fog", ALL], np.array([7, 15]), list("abcd"), [0.0, 1.0], 0.95)
+    labels = {"shift": ["fog", ALL], "n": ("shift", [7, 15]), "model": list("abcd"), "scale": [0.0, 1.0], "confidence": 0.95}
+    errors = xr.DataArray(samples, labels, ["resample", "shift", "model", "scale"])
     members = {"one": ["a", "b"], "other": ["d", "c", "a"]}
     found = axes.deviations_along(errors, members).set_index("axis")
     for axis, names in members.items():
-        lost = (samples[:, 1, :, 1] - samples[:, 1, :, 0])[:, axes.columns(errors, names)] / 2  # scale 0 counts as nothing
-        values = axes.deviation_between(lost)
+        lost = (samples[:, 1, :, 1] - samples[:, 1, :, 0])[:, ["abcd".index(name) for name in names]] / 2  # scale 0 counts as nothing
+        values = axes.deviation_between(measured(lost)).to_numpy()
         expected = [15, values[0], values.min(), values.max()]
         assert found.loc[axis, ["n", "estimate", "low", "high"]].tolist() == pytest.approx(expected)
-
-
-def test_who_stands_for_whom_leaves_out_who_was_not_evaluated_and_keeps_who_has_no_relative():
-    rows = [("size", "resnet", "resnet50", 25.6, ""), ("size", "vgg", "vgg16", 138.0, "older"), ("training", None, "dino", np.nan, "none")]
-    published = pd.DataFrame(rows, columns=["axis", "classifier", "paper_model", "parameters_millions", "note"])
-    table = axes.stand_ins(published, pd.Series({"resnet": 1200}))
-    assert table.columns.tolist() == ["parameters", "paper_model", "parameters_millions", "note"]
-    assert table.to_numpy().tolist() == [["1200", "resnet50", 25.6, ""], ["", "dino", "", "none"]]
 
 
 def test_a_counterpart_is_judged_from_the_reference():
@@ -138,53 +129,23 @@ def test_a_published_number_of_the_wrong_preprocessing_gets_no_verdict_and_its_c
 
 def test_the_order_agrees_fully_with_the_papers_where_it_is_the_same():
     words = {"a": falling([1, 0.9, 0.8], 50), "b": falling([1, 0.6, 0.5], 50), "c": falling([1, 0.3, 0.1], 50)}
-    errors = shares(predictions(words))
+    errors = errors_of(predictions(words))
     paper = pd.DataFrame({"axis": ["x"] * 4 + ["y"] * 3, "classifier": list("abcd") + list("abc"), "drop": [1, 2, 3, 0, 3, 2, 1]})
-    found = axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, paper, column="drop")
+    found = axes.order_agreement(accuracy.drop(errors).mean("scale")[:, -1], paper, column="drop")
     assert found[["estimate", "low", "high"]].to_numpy().tolist() == [[1, 1, 1], [-1, -1, -1]]
     assert found["n"].tolist() == [3, 3]
 
 
 def test_a_relative_of_another_kind_has_no_place_in_the_order():
     words = {name: falling([1, 1 - lost, 1 - lost], 50) for name, lost in (("a", 0.1), ("b", 0.4), ("mixer", 0.9))}
-    errors = shares(predictions(words))
+    errors = errors_of(predictions(words))
     paper = pd.DataFrame({"axis": "x", "classifier": ["a", "b", "mixer"], "drop": [2, 3, 1]})
-    found = axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, paper, column="drop")
+    found = axes.order_agreement(accuracy.drop(errors).mean("scale")[:, -1], paper, column="drop")
     assert found["n"].tolist() == [2] and found["estimate"].tolist() == pytest.approx([1])
-    assert axes.comparable(paper)["classifier"].tolist() == ["a", "b"]
 
 
 PAPER = pd.read_csv(paths.PUBLISHED / "axes.csv")
-CONVNEXT, DEIT, DINO = "convnext_base.fb_in1k", "deit3_base_patch16_224.fb_in1k", "dinov1_ft_vit_base_patch16"
-
-
-def chosen(models: list[str]) -> Shares:
-    """Every model has its own error rate, resamples included."""
-    samples = np.broadcast_to(np.arange(len(models), dtype=float)[:, None] / 10, (3, 2, len(models), 2)).copy()
-    return Shares(samples, ["heavy snow", ALL], np.array([4, 4]), models, [0.0, 1.0], 0.95)
-
-
-def test_in_the_mini_world_nothing_changes():
-    models = ["convnext", "deit", "vit"]
-    pd.testing.assert_frame_equal(axes.themselves(PAPER, models, {"classifier": "paper_model"}), PAPER)
-    assert axes.roles(PAPER, models)["convnext"] == "convnext"
-    listed = claims.read(paths.PUBLISHED / "claims.csv")
-    found = axes.claims(listed, axes.roles(PAPER, models))
-    without = ~(listed["first"] + "; " + listed["second"]).str.contains("mixer")
-    pd.testing.assert_frame_equal(found[without], listed[without])
-    own = chosen(models)
-    assert axes.same(own, pd.DataFrame(index=[CONVNEXT, DEIT])) is own
-
-
-def test_an_mlp_mixer_is_no_state_space_model():
-    """A claim about it is closed; in a list of several it is left out; the paper's own model takes part."""
-    listed = pd.DataFrame(
-        {"kind": "least", "rule": "above 0", "first": ["mixer", "deit", "deit"], "second": ["vit", "mixer", "mixer; vit"]}
-    )
-    found = axes.claims(listed, {})
-    assert found["kind"].tolist() == ["none", "none", "least"] and found["second"].tolist() == ["vit", "", "vit"]
-    assert found["rule"].tolist() == [verdicts.STAND_IN, verdicts.STAND_IN, "above 0"]
-    pd.testing.assert_frame_equal(axes.claims(listed, {"mixer": "vssm_base_v0"})[["kind", "rule"]], listed[["kind", "rule"]])
+CONVNEXT, DINO = "convnext_base.fb_in1k", "dinov1_ft_vit_base_patch16"
 
 
 def test_an_evaluated_classifier_of_the_paper_stands_for_itself_without_a_note():
@@ -200,14 +161,6 @@ def test_an_evaluated_classifier_of_the_paper_stands_for_itself_without_a_note()
     assert axes.roles(PAPER, [DINO])["dino"] == DINO and "dino" not in axes.roles(PAPER, [])
 
 
-def test_claims_speak_of_the_evaluated_classifiers_and_shifts_stay():
-    listed = claims.read(paths.PUBLISHED / "claims.csv")
-    found = axes.claims(listed, axes.roles(PAPER, [CONVNEXT, DEIT])).set_index("id")
-    assert found.loc["deit_convnext", ["first", "second"]].tolist() == [DEIT, CONVNEXT]
-    assert found.loc["vit_painting_low", "second"] == f"resnet; {DEIT}; {CONVNEXT}"
-    assert found.loc["snow_gradual", ["first", "second"]].tolist() == ["heavy snow", "cartoon style"]
-
-
 def test_averages_run_over_shared_classifiers_if_there_are_enough():
     ours = pd.DataFrame({"x": range(6)}, index=list("abcdef"))
     published = pd.DataFrame({"x": range(5)}, index=list("fedcz"))
@@ -215,18 +168,5 @@ def test_averages_run_over_shared_classifiers_if_there_are_enough():
     assert one.index.tolist() == other.index.tolist() == list("fedc") and one["x"].tolist() == [5, 4, 3, 2]
     one, other = axes.alike(ours, published.drop(index="c"))
     assert one is ours and len(other) == 4
-    assert axes.same(chosen(list("abcdef")), published).models == list("cdef")
-
-
-def test_restricted_shares_keep_each_classifiers_numbers():
-    found = axes.restricted(chosen(list("abcd")), ["d", "b", "z"])
-    assert found.models == ["b", "d"] and found.samples[0, 0, :, 0].tolist() == pytest.approx([0.1, 0.3])
-
-
-def test_a_single_classifier_is_compared_with_itself_and_else_with_the_mean():
-    single = pd.DataFrame({"model": ["a", "a", "b"], "published": 0.5}, index=["fog", "rain", "dust"])
-    rows = [("fog", "a", 0.1), ("fog", "b", 0.9), *((shift, accuracy.MEAN_MODEL, value) for shift, value in (("fog", 0.4), ("rain", 0.3)))]
-    table = pd.DataFrame(rows, columns=["shift", "model", "estimate"]).assign(n=9, low=0.0, high=1.0)
-    found = axes.beside(single, table)
-    assert found["estimate"].to_dict() == {"fog": 0.1, "rain": 0.3}
-    assert found["ours of"].to_dict() == {"fog": "a", "rain": "mean over models"}
+    errors = errors_of(predictions({name: ["..x"] for name in "abcdef"}))
+    assert axes.same(errors, published)["model"].to_numpy().tolist() == list("cdef")

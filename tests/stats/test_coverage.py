@@ -97,7 +97,9 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
         "tau, every shift alike": only(ranking.agreement(at(even, 0, -1)), **LAST),
         "tau of neighbouring scales": only(order, shift=ALL, scale=0.5),
         "tau under one shift": only(order, shift=MANY, **LAST),
-        "order along an axis": axes.order_agreement(axes.drops(errors).mean(-1)[:, -1], errors, published, column="x").iloc[0].to_dict(),
+        "order along an axis": axes.order_agreement(accuracy.drop(errors.array()).mean("scale")[:, -1], published, column="x")
+        .iloc[0]
+        .to_dict(),
         "spread along an axis": axes.deviations_along(errors, {"axis": AXIS}).iloc[0].to_dict(),
         "slope": only(line.slopes(end), shift=ALL),
         "R without noise": only(line.noise_free(end), shift=ALL),
@@ -121,14 +123,14 @@ def of_tables(errors: Shares, failures: Shares) -> dict[str, dict]:
     return {
         "drop beyond the mean": only(accuracy.drop_beyond(errors), shift=MANY, **OWN, **LAST),
         "mean drop of a shift": only(accuracy.hardest(errors), shift=MANY),
-        "average accuracy": only(axes.average_accuracy(errors), **EVERYTHING),
-        "loss of the reference": only(axes.guarded(errors, reference="m03"), shift=MANY),
+        "average accuracy": only(accuracy.interval(1 - errors.array().mean("scale")), **EVERYTHING),
+        "loss of the reference": only(axes.reference_drop(errors.array(), "m03"), shift=MANY),
         "difference of two models": only(ranking.pairs(errors), first="m03", second="m12", **LAST),
         "share of a model's failures": only(table[table["definition"] == "per model"], **EVERYTHING, scale=1.0),
         "share of all failures": only(table[table["definition"] == "pooled"], **EVERYTHING, scale=1.0),
         "fate": accuracy.metric(failures.array().sel(shift=ALL).mean("model").isel(scale=slice(1, -1)).sum("scale")),
         "accuracy of the zoo": gated["zoo_scale_0_kept"],
-        "R of two accuracies": gates.agreement(1 - errors.samples[:, -1, :, 0], 1 - errors.samples[:, -1, :, -1], errors.confidence),
+        "R of two accuracies": gates.agreement(*(1 - errors.array()[:, -1, :, place] for place in (0, -1))),
     }
 
 
@@ -140,7 +142,7 @@ def of_lines(points, end) -> dict[str, dict]:
     seen = line.scatter(end, shift=MANY, scale=SCALES[-1]).set_index("model").loc["m12"]
     return {
         "gain under one shift": only(accuracy.interval(line.gain(end), within=line.ANYWHERE), shift=MANY, **OWN),
-        "difference of gains": line.number(gains.sel(model="m03") - gains.sel(model="m12"), within=line.ANYWHERE),
+        "difference of gains": accuracy.metric(gains.sel(model="m03") - gains.sel(model="m12"), within=line.ANYWHERE),
         "growth of the slope": line.steeper(points),
         "lines that rise": line.followed(points),
         "change of the slope without an axis": {name: without[f"change_{name}"] for name in ("estimate", "low", "high")},

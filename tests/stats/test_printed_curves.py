@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+import xarray as xr
 from tiny_answers import SCALES, SETTINGS, falling, predictions
 
 from cnslib.core import paths
@@ -10,26 +11,26 @@ from cnslib.stats import accuracy, printed_curves
 PUBLISHED = pd.DataFrame({0.0: [0.9, 0.8, 0.7, 0.6], 0.5: [0.8] * 4, 1.0: [0.6, 0.6, 0.6, 0.6]}, index=list("abcd"))
 
 
-def errors(models: dict[str, list[float]]) -> accuracy.Shares:
+def errors(models: dict[str, list[float]]) -> xr.DataArray:
     """Errors under snow and fog; under fog every model keeps the accuracy of its first scale."""
     words = {name: falling(own, 20) for name, own in models.items()}
     still = {name: falling(own[:1] * 3, 20) for name, own in models.items()}
     table = pd.concat([predictions(words), predictions(still, "heavy fog")])
-    return accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS)
+    return accuracy.by_shift(accuracy.wrong_predictions(table), SETTINGS)
 
 
 def test_the_shape_of_a_curve_by_hand():
-    ours, theirs = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), PUBLISHED)
+    ours, theirs, nulls = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), PUBLISHED)
     assert ours["estimate"].tolist() == pytest.approx([0.8, 0.15, 1.0, 1.0 if ours["estimate"].iloc[-1] > 0 else -1.0])
     assert theirs[:3] == pytest.approx([0.75, 0.15, 1.0])
     assert theirs[3] == -1  # who starts higher loses more and has the smaller error
-    assert printed_curves.nulls([0.0, 1.0, 2.0]) == [None, None, 0.5, None] and len(ours) == len(theirs) == 4
+    assert nulls == [None, None, 1, None] and len(ours) == len(theirs) == 4
     assert set(ours["n"]) == {40}  # twenty under each of two shifts
 
 
 def test_the_four_numbers_of_a_curve_go_by_their_names():
     """Mean errors 0.18, 0.35, 0.2 and mean drops 0.08, 0.05, 0: one of three pairs has one order, so tau is -1/3."""
-    ours, _ = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5], "z": [0.8] * 3}), PUBLISHED)
+    ours, *_ = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5], "z": [0.8] * 3}), PUBLISHED)
     assert ours["estimate"].to_dict() == pytest.approx(
         {
             "accuracy at scale 0": 0.8,
@@ -42,18 +43,18 @@ def test_the_four_numbers_of_a_curve_go_by_their_names():
 
 def test_where_scale_1_was_not_drawn_the_share_of_the_drop_by_it_is_left_out_on_both_sides():
     table = predictions({name: falling([0.9, 0.8, 0.5], 20) for name in "xy"}, scales=[0.0, 0.75, 1.5])
-    found = accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS)
+    found = accuracy.by_shift(accuracy.wrong_predictions(table), SETTINGS)
     printed = pd.DataFrame({0.0: PUBLISHED[0.0], 0.75: 0.8, 1.0: 0.7, 1.5: 0.5})
-    ours, theirs = printed_curves.shape(found, printed)
+    ours, theirs, nulls = printed_curves.shape(found, printed)
     assert ours.index.tolist() == ["accuracy at scale 0", "drop at the last scale", "tau of error and drop"]
-    assert len(theirs) == len(printed_curves.nulls(found.bins)) == 3
+    assert len(theirs) == len(nulls) == 3
 
 
 def test_the_share_of_the_drop_is_that_by_scale_1_where_there_are_larger_scales():
     scales, right = [0.0, 1.0, 2.0], [0.9, 0.8, 0.5]
     table = predictions({name: falling(right, 20) for name in "xy"}, scales=scales)
-    found = accuracy.error_shares(accuracy.outcomes(table), settings=SETTINGS)
-    ours, theirs = printed_curves.shape(found, pd.DataFrame({0.0: PUBLISHED[0.0], 1.0: 0.8, 2.0: 0.6, 2.5: 0.5}))
+    found = accuracy.by_shift(accuracy.wrong_predictions(table), SETTINGS)
+    ours, theirs, _ = printed_curves.shape(found, pd.DataFrame({0.0: PUBLISHED[0.0], 1.0: 0.8, 2.0: 0.6, 2.5: 0.5}))
     assert ours.loc["share of the drop by scale 1", "estimate"] == pytest.approx(0.25)
     assert theirs[:3] == pytest.approx([0.75, 0.25, -0.05 / 0.25])  # all four stand at 0.8 there, above where they began
 

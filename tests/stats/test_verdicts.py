@@ -114,8 +114,8 @@ def test_every_verdict_names_its_rule():
 
 
 def test_a_tolerance_widens_what_could_have_been_seen_of_a_level_alone():
-    side, level = (verdicts.read(published, np.nan, np.nan, tolerance=0.1, null=0.0) for published in ("above 0", "about 0"))
-    assert side.smallest(0.1, -0.1, 0.4) == pytest.approx(0.3) and level.smallest(0.1, -0.1, 0.4) == pytest.approx(0.4)
+    ours = pd.DataFrame({"ours": [0.1, 0.1], "low": [-0.1, -0.1], "high": [0.4, 0.4]})
+    assert verdicts.beside(ours, ["above 0", "about 0"], tolerance=0.1)["smallest"].tolist() == pytest.approx([0.3, 0.4])
 
 
 def test_a_table_without_intervals_is_of_exact_numbers():
@@ -227,12 +227,6 @@ def test_a_claim_that_is_set_aside_gives_its_reason_and_no_verdict():
     assert aside["verdict"].tolist() == [UNMEASURED, UNDECIDED] and aside["rule"].tolist() == ["about larger sets", "below 0"]
     other = verdicts.set_aside(table, pd.Series([np.nan, "not significant"]))
     assert other["smallest"].isna().all() and other["verdict"].tolist() == [OPPOSITE, UNMEASURED]
-
-
-def test_verdicts_are_counted_for_a_sentence():
-    words = pd.Series([AGREES, SAME, OPPOSITE, UNDECIDED, UNDECIDED, UNMEASURED])
-    assert verdicts.counted(words) == "2 hold, 1 opposite, 2 undecided and 1 not measured"
-    assert verdicts.counted(words[:1]) == "1 holds, 0 opposite, 0 undecided and 0 not measured"
 
 
 def texts(source: str) -> set[str]:
