@@ -53,6 +53,8 @@ def relative_errors(errors: xr.DataArray, *, reference: str) -> xr.DataArray:
     """
     errors = labelled(errors)
     defined = reference_drop(errors, reference).query("defined")
+    if defined.empty:
+        return drop(errors).isel(shift=0, scale=0, drop=True).assign_coords(n=0) * np.nan
     sums = drop(errors).sel(shift=defined["shift"].tolist()).sum("scale", skipna=False)
     ratio = (sums / sums.sel(model=reference, drop=True).clip(TINY)).mean("shift", skipna=False)
     return ratio.assign_coords(n=int(defined["n"].sum()))

@@ -205,10 +205,10 @@ def peak(found: Evidence, claim) -> xr.DataArray:
     return (share.sel(scale=claim.scale, drop=True) - share.drop_sel(scale=claim.scale)).rename(scale="all")
 
 
-def both_ways(difference: xr.DataArray, dim: str = "some") -> xr.DataArray:
+def both_ways(difference: xr.DataArray) -> xr.DataArray:
     """Differences of either sign, all of their dimensions as one."""
     flat = difference.drop_vars(difference.coords).stack(flat=[name for name in difference.dims if name != "resample"], create_index=False)
-    return xr.concat([flat, -flat], "flat").rename(flat=dim)
+    return xr.concat([flat, -flat], "flat").rename(flat="some")
 
 
 def failed_apart(first: xr.DataArray, dim: str) -> xr.DataArray:
@@ -221,7 +221,7 @@ KINDS: dict[str, Callable[[Evidence, Any], xr.DataArray]] = {
     "less": lambda found, claim: gap(found.loss(claim), claim),
     "least": least,
     "most": lambda found, claim: -least(found, claim),
-    "alike": lambda found, claim: both_ways(least(found, claim), "all"),
+    "alike": lambda found, claim: both_ways(least(found, claim)),
     "trend": trend,
     "explained": explained,
     # gaps: at every scale, growing with it over all shifts, under some shift, or between all classifiers of an axis

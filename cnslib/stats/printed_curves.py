@@ -34,7 +34,7 @@ def shape(errors: xr.DataArray, published: pd.DataFrame) -> tuple[pd.DataFrame, 
     last, fall = curve.index[-1], right.isel(scale=0) - right.isel(scale=-1)
     rows = {"accuracy at scale 0": metric(right.isel(scale=0)), "drop at the last scale": metric(fall)}
     printed, nulls = [curve.iloc[0], curve.iloc[0] - curve[last]], [None, None]
-    if 1.0 in curve.index:
+    if 1.0 in right["scale"]:
         rows["share of the drop by scale 1"] = metric((right.isel(scale=0) - right.sel(scale=1.0)) / fall)
         printed.append((curve.iloc[0] - curve[1.0]) / printed[1])
         nulls.append(1 / last)
@@ -58,7 +58,9 @@ def harder(errors: xr.DataArray, digitised: pd.DataFrame, published: pd.DataFram
     drops = drop(errors).isel(scale=-1, drop=True)
     beyond = drops - drops.sel(shift=ALL, drop=True)
     both = [beyond, beyond.mean("model").expand_dims(model=[MEAN_MODEL])]
-    ours = pd.concat([interval(own.assign_coords(n=errors["n"])) for own in both]).set_index(["shift", "model"])[RECORD]
+    ours = pd.concat([interval(own.transpose("resample", "shift", "model").assign_coords(n=errors["n"])) for own in both]).set_index(
+        ["shift", "model"]
+    )[RECORD]
     whose = [model if model in errors["model"] else MEAN_MODEL for model in theirs["model"]]
     rows = ours.reindex(pd.MultiIndex.from_arrays([theirs.index, whose])).set_index(theirs.index)
     return theirs.assign(**{"ours of": whose}, **rows).dropna(subset="estimate")

@@ -12,7 +12,8 @@ from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
 from cnslib.core.settings.analyses import AXES, Axes
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import accuracy, axes, claims, failure, verdicts
+from cnslib.stats import accuracy, claims, failure, verdicts
+from cnslib.stats.axes import roles
 from cnslib.stats.claims import Evidence
 
 FREE = ("source", "claim", "quantity", "published", "details", "caution")  # columns of the list that nothing is computed from
@@ -340,7 +341,7 @@ def test_the_list_names_classifiers_axes_and_shifts_that_there_are():
 
 
 def test_the_counterparts_are_those_of_the_axes_and_their_numbers_those_of_the_papers_tables():
-    table = pd.read_csv(paths.PUBLISHED / "axes.csv")
+    axes = pd.read_csv(paths.PUBLISHED / "axes.csv")
     members = read.load(paths.ROOT / "params.yaml")["axes"].members
     named = axes.dropna(subset=["classifier"]).groupby("axis", sort=False)["classifier"].apply(list)
     assert {axis: set(names) for axis, names in named.items()} == {axis: set(names) for axis, names in members.items()}
@@ -401,10 +402,10 @@ def test_an_mlp_mixer_is_no_state_space_model():
 
 def test_claims_speak_of_the_evaluated_classifiers_and_shifts_stay():
     listed = claims.read(LIST)
-    found = claims.cast(listed, axes.roles(PAPER, [CONVNEXT, DEIT])).set_index("id")
+    found = claims.cast(listed, roles(PAPER, [CONVNEXT, DEIT])).set_index("id")
     assert found.loc["deit_convnext", ["first", "second"]].tolist() == [DEIT, CONVNEXT]
     assert found.loc["vit_painting_low", "second"] == f"resnet; {DEIT}; {CONVNEXT}"
     assert found.loc["snow_gradual", ["first", "second"]].tolist() == ["heavy snow", "cartoon style"]
-    mini = claims.cast(listed, axes.roles(PAPER, ["convnext", "deit", "vit"]))
+    mini = claims.cast(listed, roles(PAPER, ["convnext", "deit", "vit"]))
     without = ~(listed["first"] + "; " + listed["second"]).str.contains("mixer")
     pd.testing.assert_frame_equal(mini[without], listed[without])
