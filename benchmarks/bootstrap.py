@@ -56,8 +56,8 @@ def summary(answers: pd.DataFrame, weight: np.ndarray) -> np.ndarray:
 
 def ours(found: pd.DataFrame) -> Samples:
     """The same from the arrays of `stats`, all resamples, models and shifts at once."""
-    arranged = accuracy.outcomes(found)
-    errors, failures = (share(arranged, settings=SETTINGS).samples[:, :-1] for share in (accuracy.error_shares, failure.failure_shares))
+    wrong = accuracy.wrong_predictions(found)
+    errors, failures = (accuracy.by_shift(part, SETTINGS)[:, :-1].to_numpy() for part in (wrong, failure.first_failures(wrong)))
     return np.concatenate([errors, failures[..., :-1]], axis=-1)
 
 

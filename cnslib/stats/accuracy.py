@@ -142,6 +142,16 @@ def accuracy_drop(errors) -> pd.DataFrame:
     return interval(drop(labelled(errors)))
 
 
+def over_shifts(rates: xr.DataArray) -> xr.DataArray:
+    """The mean over the shifts, in which each weighs the same, as the only shift MEAN; pooled, a few may supply half of all rows."""
+    if isinstance(rates, Shares):
+        with np.errstate(invalid="ignore"):
+            samples = np.nanmean(rates.samples[:, :-1], axis=1, keepdims=True)
+        return Shares(samples, [MEAN], rates.n[-1:], rates.models, rates.bins, rates.confidence)
+    mean = rates.drop_sel(shift=ALL).mean("shift").expand_dims(shift=[MEAN], axis=1)
+    return mean.assign_coords(n=("shift", [rates["n"].to_numpy()[-1]]))
+
+
 def hardest(drops: xr.DataArray) -> pd.DataFrame:
     """Drops under each shift, largest first, and how probable it is that no other shift costs more; `drops` are [resample, shift].
 
@@ -363,13 +373,6 @@ def drop_beyond(errors: Shares) -> pd.DataFrame:
     beyond = drops - drops[:, -1:]
     with_mean = np.concatenate([beyond, beyond.mean(2, keepdims=True)], 2)
     return tabulate(with_mean, errors, errors.bins, models=[*errors.models, MEAN_MODEL])
-
-
-def over_shifts(shares: Shares) -> Shares:
-    """The mean over the shifts, in which each weighs the same, as the only group MEAN; pooled, a few shifts may supply half of all rows."""
-    with np.errstate(invalid="ignore"):
-        samples = np.nanmean(shares.samples[:, :-1], axis=1, keepdims=True)
-    return Shares(samples, [MEAN], shares.n[-1:], shares.models, shares.bins, shares.confidence)
 
 
 def over_images(samples: Float[np.ndarray, "resamples+1"], shares: Shares, *, within: Range | None = None) -> dict:

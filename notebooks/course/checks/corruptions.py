@@ -13,7 +13,7 @@ HALF = 0.5
 
 def errors(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """Error rates (model, corruption, severity, error) from answers; severity 0, the original, stands under every corruption."""
-    found = accuracy.accuracy(accuracy.error_shares(accuracy.outcomes(ranking.common(predictions)), settings=settings))
+    found = accuracy.accuracy(accuracy.by_shift(accuracy.wrong_predictions(ranking.common(predictions)), settings))
     table = found[found["shift"] != accuracy.ALL].rename(columns={"shift": "corruption", "scale": "severity"})
     return table.assign(error=1 - table["estimate"])[["model", "corruption", "severity", "error"]].reset_index(drop=True)
 
