@@ -99,7 +99,7 @@ def accuracy_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
         "accuracy": accuracy.accuracy(errors),
         "drop": accuracy.accuracy_drop(errors),
         "mean": accuracy.mean_accuracy(errors),
-        "against": accuracy.drop_against(errors, reference=reference),
+        "against": accuracy.interval(accuracy.drop(errors.array()) - accuracy.drop(errors.array()).sel(model=reference, drop=True)),
         "ce": accuracy.corruption_error(errors, reference=reference),
         "rce": accuracy.relative_corruption_error(errors, reference=reference),
     }

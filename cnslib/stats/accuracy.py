@@ -6,8 +6,7 @@ averages such an array under each shift in every resample, [resample, shift, mod
 clustered, because the images of one seed share their initial noise, and differences are paired, because all see the same images.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from statsmodels.stats.proportion import proportion_confint
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.bootstrap import RECORD, Range, bounds, estimates, reaching_zero, record, resampling_weights, too_few, units_of
+from cnslib.stats.bootstrap import RECORD, Range, bounds, estimates, record, resampling_weights, too_few, units_of
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
@@ -232,12 +231,6 @@ def held_out(folder: Path, *, settings: Bootstrap) -> xr.DataArray:
     return xr.DataArray(samples, labels | {"confidence": settings.confidence}, ["resample", "shift", "model", "scale"])
 
 
-RULE = (
-    f"shifts with at least {LEAST_TRAJECTORIES} trajectories under which the reference loses at least {LEAST_LOSS:g} of accuracy, "
-    f"averaged over the scales, and at least {LEAST_ERRORS} standard errors"
-)
-
-
 # What follows is for `Outcomes` and `Shares`, and goes when the last chapter reads labelled arrays.
 
 
@@ -268,11 +261,7 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of trajectories per group (every shift, then ALL); row 0 is the sample itself, the others are its resamples.
-
-    `sums`, where they are known, are those of each unit (see `sums_of`), which row 0 adds up and divides by n. They are of these samples
-    alone, so `dataclasses.replace` forgets them.
-    """
+    """Shares of trajectories per group (every shift, then ALL); row 0 is the sample itself, the others are its resamples."""
 
     samples: Float[np.ndarray, "resamples+1 groups models bins"]
     groups: list[str]
@@ -280,7 +269,6 @@ class Shares:
     models: list[str]
     bins: list
     confidence: float
-    sums: Float[np.ndarray, "units groups models bins"] | None = field(default=None, init=False)
 
     def array(self) -> xr.DataArray:
         """The same, labelled."""
@@ -309,21 +297,7 @@ def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bi
     sums, counts = (np.concatenate([array, array.sum(1, keepdims=True)], 1) for array in (sums, counts))
     with np.errstate(invalid="ignore"):  # where no unit is left there is no share
         shares = sums / counts[..., None, None]
-    result = Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
-    object.__setattr__(result, "sums", sums_of(values, units, shift))  # the class is frozen
-    return result
-
-
-def sums_of(
-    values: Shaped[np.ndarray, "trajectories models bins"], units: Int[np.ndarray, "trajectories"], shift: Int[np.ndarray, "trajectories"]
-) -> Float[np.ndarray, "units groups models bins"]:
-    """The sum of `values` over each unit's trajectories, per shift and over all of them; NaN where it has none."""
-    size = (units.max() + 1, shift.max() + 1)
-    sums, counts = np.zeros((*size, *values.shape[1:])), np.zeros(size)
-    np.add.at(sums, (units, shift), values)
-    np.add.at(counts, (units, shift), 1)
-    each = np.where(counts[..., None, None] > 0, sums, np.nan)
-    return np.concatenate([each, sums.sum(1, keepdims=True)], 1)
+    return Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
 
 
 def mean_accuracy(errors) -> pd.DataFrame:
@@ -331,59 +305,6 @@ def mean_accuracy(errors) -> pd.DataFrame:
     table = interval(1 - labelled(errors).mean("model"), share=True)
     table.insert(1, "model", MEAN_MODEL)
     return table
-
-
-def unanimous(table: pd.DataFrame, confidence: float) -> pd.DataFrame:
-    """A table of shares, with Wilson's interval of n cases where all are alike: resamples of such know no other, as in `bootstrap.rate`.
-
-    Cases of one seed count one by one; with fixed classes that is nearly what simulations ask (tests/stats/test_coverage_single.py).
-    """
-    same = table["estimate"].isin([0.0, 1.0]) & table["low"].eq(table["high"])
-    found = (table["estimate"] * table["n"]).where(same), table["n"].where(same)
-    low, high = proportion_confint(*found, alpha=1 - confidence, method="wilson")
-    return table.assign(low=table["low"].mask(same, low), high=table["high"].mask(same, high))
-
-
-def drop_against(errors: Shares, *, reference: str) -> pd.DataFrame:
-    """Accuracy drop minus the reference model's on the same images: a `paired` difference, positive where it loses more."""
-    place = model_index(errors, reference)
-    return paired(lambda rates: falls(rates) - falls(rates)[:, :, [place]], errors, bins=errors.bins)
-
-
-def falls(rates: Float[np.ndarray, "rows groups models bins"]) -> Float[np.ndarray, "rows groups models bins"]:
-    """Error rates, or numbers of errors, minus those at the first scale."""
-    return rates - rates[..., :1]
-
-
-def paired(change: Callable[..., np.ndarray], *sides: Shares, bins: list, models: list | None = None) -> pd.DataFrame:
-    """A table as `tabulate` of a difference on the same images: `change` of the samples of `sides`, linear in them.
-
-    The interval reaches 0 where too few units differ to tell a side (`bootstrap.too_few`), if it is known what each unit adds.
-    """
-    table = tabulate(change(*(side.samples for side in sides)), sides[0], bins, models=models)
-    sums = [side.sums for side in sides if side.sums is not None]
-    if len(sums) < len(sides):
-        return table
-    return reaching_zero(table, np.ravel(too_few(change(*sums), sides[0].confidence)))
-
-
-def drop_beyond(errors: Shares) -> pd.DataFrame:
-    """Accuracy drop under each shift minus that over all of them, per model and for their mean: above 0 under the harder shifts."""
-    drops = falls(errors.samples)
-    beyond = drops - drops[:, -1:]
-    with_mean = np.concatenate([beyond, beyond.mean(2, keepdims=True)], 2)
-    return tabulate(with_mean, errors, errors.bins, models=[*errors.models, MEAN_MODEL])
-
-
-def over_images(samples: Float[np.ndarray, "resamples+1"], shares: Shares, *, within: Range | None = None) -> dict:
-    """One number that is computed from the shares, with its interval, as a record; n counts the trajectories of all shifts."""
-    return record(samples, shares.n[-1], shares.confidence, within=within)
-
-
-def model_index(errors: Shares, reference: str) -> int:
-    """Where the reference model stands; ValueError names an unknown one and the accepted ones."""
-    demand(reference in errors.models, "accuracy.reference", reference, ", ".join(errors.models))
-    return errors.models.index(reference)
 
 
 def tabulate(
@@ -394,37 +315,3 @@ def tabulate(
     places = np.indices(values.shape[1:]).reshape(3, -1)
     keys = {key: pd.Index(own)[place] for key, own, place in zip(["shift", "model", "scale"], names, places, strict=True)}
     return pd.DataFrame(keys | estimates(values, np.repeat(shares.n, values[0, 0].size), shares.confidence, within=within))
-
-
-def shares(folder: Path, *, settings: Bootstrap) -> Shares:
-    """Error rates on the held-out images of an evaluation's folder, with resamples of what was drawn together.
-
-    No two of these images share anything but their class, whatever their seeds are: "other objects" stand for "the same classes".
-    Where only accuracies are known (`SUMMARY`), the resamples are binomial: the images are independent, and which of them two
-    classifiers share is lost. Raises FileNotFoundError where there is neither, ValueError as `stats.outcomes` does.
-    """
-    files = sorted((folder / "heldout").glob("*.parquet"))
-    if not files and (folder / SUMMARY).exists():
-        return from_accuracies(pd.read_csv(folder / SUMMARY), settings=settings)
-    answers = tables.read_answers(files)
-    return error_shares(outcomes(answers.assign(shift=GROUP)), settings=settings.one_by_one)
-
-
-def from_accuracies(table: pd.DataFrame, *, settings: Bootstrap) -> Shares:
-    """Error rates from accuracies (model, n, accuracy), which share one n; the same seed gives the same resamples."""
-    table = table.sort_values("model", ignore_index=True)
-    n, errors = int(table["n"].iloc[0]), 1 - table["accuracy"].to_numpy()
-    drawn = np.random.default_rng(settings.seed).binomial(n, errors, (settings.resamples, len(table))) / n
-    samples = np.vstack([errors, drawn])[:, None, :, None].repeat(2, axis=1)
-    return Shares(samples, [GROUP, ALL], np.array([n, n]), table["model"].tolist(), [0.0], settings.confidence)
-
-
-def spread(found: Shares, models: list[str]) -> Shares:
-    """The same for all of `models`, in their order; one whose accuracy is not known has NaN."""
-    if found.models == models:
-        return found
-    samples = np.full((*found.samples.shape[:2], len(models), 1), np.nan)
-    for place, name in enumerate(models):
-        if name in found.models:
-            samples[:, :, place] = found.samples[:, :, found.models.index(name)]
-    return Shares(samples, found.groups, found.n, models, found.bins, found.confidence)

@@ -316,21 +316,10 @@ def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:
 # What follows goes with the older classes of `stats.accuracy`.
 
 
-def correlation(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float) -> dict:
-    """A correlation as a record, its interval `joined`."""
-    return joined(samples, n, confidence)
-
-
 def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
     """Degrees of freedom of what the resamples of `rows` (class, seed) say about their units: one for each but the first of a stratum."""
     units, strata = units_of(rows, settings.target)
     return len(np.unique(units)) - len(np.unique(strata))
-
-
-def reaching_zero(table: pd.DataFrame, few: Bool[np.ndarray, "rows"]) -> pd.DataFrame:
-    """A table of differences whose intervals reach 0 in some rows, see `too_few`."""
-    low, high = table["low"].clip(upper=0.0), table["high"].clip(lower=0.0)
-    return table.assign(low=table["low"].mask(few, low), high=table["high"].mask(few, high))
 
 
 def records_by(table: pd.DataFrame, group: str, key: str) -> dict[str, dict[str, dict]]:

@@ -226,9 +226,6 @@ def test_how_many_units_differ_to_which_side_is_counted_in_each_column():
     assert not bootstrap.too_few(three, 0.95) and bootstrap.too_few(np.r_[three, 0.0], 0.95)  # all of three differ, and three of four
     assert bootstrap.too_few(sums, 0.95).tolist() == [True, True, True, False, False, False]
     assert bootstrap.too_few(sums, 0.9375).tolist() == [True, True, False, False, False, False]
-    table = pd.DataFrame({"low": [-3.0, -3.0, 1.0, np.nan], "high": [-1.0, -1.0, 3.0, np.nan]})
-    reached = bootstrap.reaching_zero(table, np.array([True, False, True, True]))
-    assert reached["low"].tolist()[:3] == [-3, -3, 0] and reached["high"].tolist()[:3] == [0, -1, 3] and reached.loc[3].isna().all()
 
 
 def test_as_many_units_on_one_side_as_the_confidence_asks_tell_it():

@@ -50,6 +50,12 @@ def restricted(shares: Shares) -> Shares:
     return replace(shares, samples=shares.samples[:, places], groups=[shares.groups[i] for i in places], n=shares.n[places])
 
 
+def against(errors, **side: str) -> pd.DataFrame:
+    """Drops less that of one model or shift."""
+    lost = accuracy.drop(accuracy.labelled(errors))
+    return accuracy.interval(lost - lost.sel(side).drop_vars([*side, "n"], errors="ignore"))
+
+
 def only(table: pd.DataFrame, **chosen: object) -> dict:
     """Estimate and interval of the one row with these values."""
     (row,) = np.flatnonzero(np.logical_and.reduce([table[key].to_numpy() == value for key, value in chosen.items()]))
@@ -74,7 +80,7 @@ def for_other_classes(errors: Shares) -> dict[str, dict]:
         "accuracy without a shift": only(accuracies, **EVERYTHING, scale=0.0),
         "mean accuracy": only(accuracy.mean_accuracy(few), shift=ALL, **LAST),
         "drop": only(accuracy.accuracy_drop(few), **EVERYTHING, **LAST),
-        "difference of drops": only(accuracy.drop_against(few, reference="m03"), **EVERYTHING, **LAST),
+        "difference of drops": only(against(few, model="m03"), **EVERYTHING, **LAST),
         "CE": only(accuracy.corruption_error(errors, reference="m03"), shift=accuracy.MEAN, **OWN),
         "tau": only(ranking.agreement(at(few, 0, -1)), shift=ALL, **LAST),
     }
@@ -121,7 +127,7 @@ def of_tables(errors: Shares, failures: Shares) -> dict[str, dict]:
     """The numbers that are published in tables alone, or as gates."""
     table, gated = failure.definitions(failures.array(), errors.array()), gates.classifiers(errors, errors, errors)
     return {
-        "drop beyond the mean": only(accuracy.drop_beyond(errors), shift=MANY, **OWN, **LAST),
+        "drop beyond the mean": only(against(errors, shift=ALL), shift=MANY, **OWN, **LAST),
         "mean drop of a shift": only(accuracy.hardest(errors), shift=MANY),
         "average accuracy": only(accuracy.interval(1 - errors.array().mean("scale")), **EVERYTHING),
         "loss of the reference": only(axes.reference_drop(errors.array(), "m03"), shift=MANY),
