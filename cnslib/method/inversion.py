@@ -297,9 +297,9 @@ def distance(
 
 
 def nearest(features: Float[np.ndarray, "n features"], reference: Float[np.ndarray, "m features"]) -> tuple[np.ndarray, np.ndarray]:
-    """For every row the place of its nearest reference and its distance, 1 - cosine."""
+    """For every row the distance of its nearest reference, 1 - cosine, and its place."""
     away, place = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(reference).kneighbors(features)
-    return place[:, 0], away[:, 0]
+    return away[:, 0], place[:, 0]
 
 
 def neighbours(
@@ -312,7 +312,7 @@ def neighbours(
     table = drawn[["prompt", "class", "seed"]].copy()
     for side, known in sides.items():
         for name, rows in table.groupby("class", sort=False).groups.items():
-            table.loc[rows, f"{side}_place"], table.loc[rows, side] = nearest(features[rows], known[name])
+            table.loc[rows, side], table.loc[rows, f"{side}_place"] = nearest(features[rows], known[name])
         table[f"{side}_place"] = table[f"{side}_place"].astype(int)
     return table
 
