@@ -61,6 +61,7 @@ def drawing(found: xr.Dataset, models: Sequence[str] | None) -> tuple[xr.DataArr
     """x and y of the models that draw the line: all of them unless told otherwise."""
     own = found if models is None else found.sel(model=list(models))
     demand(own.sizes["model"] >= LEAST, "models that draw the line", own.sizes["model"], f"at least {LEAST}")
+    own = own.drop_vars(["images", "axes"])  # no labels of a slope
     return own["x"], own["y"]
 
 
@@ -117,7 +118,7 @@ def gain(found: xr.Dataset, models: Sequence[str] | None = None) -> xr.DataArray
     """OOD accuracy above the line (effective robustness, Fig. 24): what ID accuracy does not explain, in accuracy on either axes."""
     slope, intercept = fit(found, models)
     expected = xr.apply_ufunc(TO_SHARES[found["axes"].item()], intercept + slope * found["x"])
-    return (found["ood"] - expected).transpose("resample", "shift", "model", "scale")
+    return ((found["ood"] - expected).transpose("resample", "shift", "model", "scale")).drop_vars(["images", "axes"])
 
 
 def overall(values: xr.DataArray) -> xr.DataArray:
