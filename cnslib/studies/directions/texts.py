@@ -234,7 +234,7 @@ def finer_trajectories(study: Study, key: tuple[str, str], images: pd.DataFrame,
 
 def films(study: Study, key: tuple[str, str, int], *, scales: list[float]) -> dict[str, Pictures]:
     """Pictures of one trajectory (shift, class, seed) by every method, as `score` saw them; kept on file, since a figure shows them."""
-    shift, name, seed = key
+    shift, name, seed = key[0], key[1], int(key[2])  # a table's number, which torch does not take for a seed
     images = benchmark(study.images, shift, [name], scales=scales, seeds=seed)[name].query("seed == @seed")
     made_from = {method: recipes.DIRECTIONS.stamp(method, stamp(study, shift, name, images)) for method in METHODS}
     files = {method: (f"{identifier('_'.join(map(str, (method, *key))))}.parquet", made_from[method]) for method in METHODS}
