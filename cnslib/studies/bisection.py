@@ -212,7 +212,8 @@ def readings(points: pd.DataFrame) -> pd.DataFrame:
 def film(images: Path, folder: Path, shift: str, name: str, seed: int) -> pd.DataFrame:
     """All images of one trajectory in the order of the scale: those of the grid, and those that were drawn between them."""
     paths = [images / f"{identifier(part)}.parquet" for part in (UNSHIFTED, shift)]
-    paths.append(folder / "pictures" / identifier(shift) / f"{identifier(name)}_{seed}.parquet")
+    if (closer := folder / "pictures" / identifier(shift) / f"{identifier(name)}_{seed}.parquet").exists():  # else nothing fails in between
+        paths.append(closer)
     table = tables.trajectories(pd.concat([tables.read(path, tables.images) for path in paths]), [shift])
     return table[(table["class"] == name) & (table["seed"] == seed)].sort_values("scale", ignore_index=True)
 
