@@ -116,7 +116,8 @@ def test_the_number_of_shifts_with_another_order_is_covered_or_more_often():
     for number in range(100):
         rng = np.random.default_rng([28, number])
         given = world(rng, models=3)
-        claim = photos.order_claim(accuracy.error_shares(answers(rng, given, seeds=20), settings=Bootstrap(200, 0.95, number, SAME)))
+        errors = accuracy.error_shares(answers(rng, given, seeds=20), settings=Bootstrap(200, 0.95, number, SAME))
+        claim = photos.order_claim(accuracy.labelled(errors))
         order = truth(given)[0].sum(-1).argsort(-1)
         hits.append(inside(claim, (order[:-1] != order[-1:]).any(-1).sum()))
     assert covers(pd.Series(hits, dtype=float), whole=True), np.mean(hits)
