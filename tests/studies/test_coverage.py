@@ -37,14 +37,14 @@ def of_trajectories(number: int) -> dict[str, float]:
     """Mean failure scale (who never fails counts with the last), and what classes change."""
     rng, settings = np.random.default_rng([31, number]), Bootstrap(200, 0.95, number, SAME)
     given = world(rng, models=5)
-    found = answers(rng, given, seeds=40)
-    wrong, first = found.array(), truth(given)[1][-1]
+    wrong = answers(rng, given, seeds=40).array()
+    first = truth(given)[1][-1]
     failed = wrong.isel(scale=0, drop=True).copy(data=np.append(SCALES, SCALES[-1])[failure.first_failure(wrong)])
     scale = accuracy.interval(accuracy.by_shift(failed, settings).sel(shift=accuracy.ALL))
     true = first[:, :-1] @ SCALES + first[:, -1] * SCALES[-1]
     return {
         "mean failure scale": np.mean((scale["low"] <= true) & (true <= scale["high"])),
-        "steadier": float(inside(subsets.steadier(found, CLASSES // 2, settings=settings), steady(given))),
+        "steadier": float(inside(subsets.steadier(wrong, CLASSES // 2, settings=settings), steady(given))),
     }
 
 
