@@ -94,28 +94,10 @@ def bump_panels(table: pd.DataFrame, titles: dict[str, str], *, shown: list[str]
     return figure
 
 
-def highlighted_lines(axes: Axes, table: pd.DataFrame, *, x: str, hue: str, shown: list[str], label: str) -> None:
-    """Curves of an estimate at its measured points, one per level of `hue`: those `shown` in colour, the others grey."""
-    for name, part in table[~table[hue].isin(shown)].groupby(hue, sort=False):
-        part = part.sort_values(x)
-        axes.plot(part[x], part["estimate"], "o-", color=GREY, markersize=2, linewidth=0.7, zorder=0, label=f"_{name}")
-    for name, look in fixed_looks(shown).items():
-        part = table[table[hue] == name].sort_values(x)
-        axes.plot(part[x], part["estimate"], markersize=4.5, linewidth=1.8, label=name, **look)
-    axes.set(xlabel=x, ylabel=label)
-
-
 def survival_lines(axes: Axes, table: pd.DataFrame) -> None:
     """Share of trajectories without failure so far against the slider scale, one curve per model."""
     estimate_lines(axes, table, x="scale", hue="model", label="share without failure")
     axes.set(xlabel="slider scale", ylim=(-0.03, 1.03))
-
-
-def ruler_lines(axes: Axes, table: pd.DataFrame) -> None:
-    """Readings against the true severity, one curve per ruler; a reading that says what it sees lies on the dotted line."""
-    estimate_lines(axes, table, x="scale", hue="ruler", label="reading")
-    axes.plot([0, 1], [0, 1], color="0.5", linewidth=0.8, linestyle=":", zorder=0)
-    axes.set(xlabel="true severity")
 
 
 def progress_lines(axes: Axes, table: pd.DataFrame) -> None:
@@ -123,19 +105,6 @@ def progress_lines(axes: Axes, table: pd.DataFrame) -> None:
     estimate_lines(axes, table, x="scale", hue="ruler", label="share of the rise")
     axes.plot([0, table["scale"].max()], [0, 1], color="0.5", linewidth=0.8, linestyle=":", zorder=0)
     axes.set(xlabel="slider scale", ylim=(-0.05, 1.05))
-
-
-def step_dots(axes: Axes, table: pd.DataFrame, *, rows: list[str]) -> None:
-    """Scales of equal perceived steps with intervals, a row of dots per shift; on a straight slider they lie on the vertical lines."""
-    for place, shift in enumerate(rows):
-        part = table[table["shift"] == shift].sort_values("step")
-        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
-        axes.errorbar(part["estimate"], [place] * len(part), xerr=arms, fmt="o", markersize=3.5, elinewidth=1.6, alpha=0.8)
-    end, steps = table["estimate"].max(), table["step"].max()
-    for line in np.linspace(0, end, steps + 1) if end > 0 else []:
-        axes.axvline(line, color="0.75", linewidth=0.7, zorder=0)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set(xlabel="slider scale", ylim=(len(rows) - 0.5, -0.5))
 
 
 def failure_bars(axes: Axes, table: pd.DataFrame) -> None:

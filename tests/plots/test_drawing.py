@@ -62,12 +62,6 @@ def test_ranks_stand_one_above_the_other_at_the_right_and_only_the_shown_have_in
     assert len(axes.collections) == 1 and axes.yaxis_inverted()
 
 
-def test_curves_that_are_not_shown_are_grey(axes):
-    table = pd.DataFrame({"shift": ["fog"] * 2 + ["snow"] * 2, "severity": [0.0, 1.0] * 2, "estimate": [0.1, 0.2, 0.3, 0.4]})
-    curves.highlighted_lines(axes, table, x="severity", hue="shift", shown=["snow"], label="accuracy")
-    assert axes.lines[0].get_color() == curves.GREY and lines(axes)["snow"] == [0.3, 0.4]
-
-
 def test_dots_are_ordered_by_size_and_undefined_ones_stay_empty(axes):
     curves.estimate_dots(axes, estimates(model=[*"abc"], estimate=[0.5, 0.9, np.nan]), y="model", label="rCE", reference=1)
     assert axes.lines[0].get_xdata()[:2].tolist() == [0.9, 0.5] and axes.lines[-1].get_xdata()[0] == 1
