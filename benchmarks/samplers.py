@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import turns
+import xarray as xr
 from generation import NAME, Drawing
 from jaxtyping import Float
 
@@ -24,7 +25,7 @@ from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import classifiers, encoders, text_to_image
 from cnslib.stats import accuracy, ranking
-from cnslib.stats.accuracy import ALL, Outcomes, Shares
+from cnslib.stats.accuracy import ALL
 from cnslib.stats.bootstrap import percentiles
 from cnslib.studies.ablation import samplers
 
@@ -76,17 +77,17 @@ def answers(study: Ablation, seeds: int) -> pd.DataFrame:
     return samplers.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
 
 
-def errors(found: Outcomes, seeds: Sequence[int] | np.ndarray) -> Float[np.ndarray, "models"]:
+def errors(wrong: xr.DataArray, seeds: Sequence[int] | np.ndarray) -> Float[np.ndarray, "models"]:
     """Error rate of every model over the pictures of some seeds at scales above 0."""
-    return found.wrong[found.trajectories["seed"].isin(seeds)][..., 1:].mean((0, 2))
+    return wrong[wrong["seed"].isin(seeds)][..., 1:].mean(["trajectory", "scale"]).to_numpy()
 
 
-def by_size(sampled: dict[str, Outcomes], own: Outcomes, reference: str, seeds: int) -> pd.DataFrame:
+def by_size(sampled: dict[str, xr.DataArray], own: xr.DataArray, reference: str, seeds: int) -> pd.DataFrame:
     """Kendall's tau with the reference's order for fewer seeds, the mean over all choices of them: one row per number of seeds.
 
     The last column is what other garments change at the same size: two disjoint sets of the benchmark's own pictures, by one sampler.
     """
-    generator, everyone, rows = np.random.default_rng(0), sorted(own.trajectories["seed"].unique()), {}
+    generator, everyone, rows = np.random.default_rng(0), np.unique(own["seed"]).tolist(), {}
     for count in range(1, seeds + 1):
         chosen = list(itertools.combinations(range(1, seeds + 1), count))
         pairs = {name: [(errors(one, few), errors(sampled[reference], few)) for few in chosen] for name, one in sampled.items()}
@@ -99,12 +100,14 @@ def by_size(sampled: dict[str, Outcomes], own: Outcomes, reference: str, seeds: 
     return pd.DataFrame(rows).T.rename_axis("seeds")
 
 
-def within(fast: Shares, reference: Shares) -> pd.Series:
+def within(fast: xr.DataArray, reference: xr.DataArray) -> pd.Series:
     """How many accuracies, one per model, shift and scale, lie in the reference's interval; how many paired differences exclude 0."""
     both = accuracy.accuracy(fast).merge(accuracy.accuracy(reference), on=["shift", "model", "scale"], suffixes=("", "_reference"))
-    low, high = percentiles((fast.samples - reference.samples)[1:], fast.confidence)
+    low, high = percentiles((fast - reference)[1:].to_numpy(), fast["confidence"].item())
     both["differs"] = ((low > 0) | (high < 0)).ravel()
-    shifted = both[(both["shift"] != ALL) & ((both["scale"] > 0) | (both["shift"] == fast.groups[0]))]  # unshifted pictures count once
+    shifted = both[
+        (both["shift"] != ALL) & ((both["scale"] > 0) | (both["shift"] == fast["shift"].to_numpy()[0]))
+    ]  # unshifted pictures count once
     inside = shifted["estimate"].between(shifted["low_reference"], shifted["high_reference"])
     overlap = (shifted["low"] <= shifted["high_reference"]) & (shifted["low_reference"] <= shifted["high"])
     return pd.Series(
@@ -115,15 +118,15 @@ def within(fast: Shares, reference: Shares) -> pd.Series:
 def compare(study: Ablation, seeds: int) -> bool:
     """Prints how the classifiers' order and accuracies change with the sampler; whether the fast one's stay as the reference's."""
     found = answers(study, seeds)
-    sampled = {name: accuracy.outcomes(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
+    sampled = {name: accuracy.wrong_predictions(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
     shares = samplers.by_sampler(found, settings=study.bootstrap)
     orders = pd.DataFrame(samplers.orders(shares, study.reference)).T
-    counts = pd.DataFrame({name: within(shares[name], shares[study.reference]) for name in orders.index}).T
+    counts = pd.DataFrame({name: within(shares[name].rates, shares[study.reference].rates) for name in orders.index}).T
     predictions = tables.read_answers(
         sorted(paths.Layout(read.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))
     )
-    own = accuracy.outcomes(predictions[predictions["shift"].isin([*study.shifts, UNSHIFTED])])
-    print(f"Kendall's tau with the order of {len(own.models)} classifiers by {study.reference}, n trajectories; their accuracies")
+    own = accuracy.wrong_predictions(predictions[predictions["shift"].isin([*study.shifts, UNSHIFTED])])
+    print(f"Kendall's tau with the order of {own.sizes['model']} classifiers by {study.reference}, n trajectories; their accuracies")
     print(orders.join(counts).round(3).to_string())
     print("tau by number of seeds per class, mean over all choices of them")
     print(by_size(sampled, own, study.reference, seeds).round(3).to_string())

@@ -92,34 +92,37 @@ def repeated(texts: list[str], places: np.ndarray) -> arrow.Array:
     return arrow.DictionaryArray.from_arrays(places.astype(np.int32), texts).cast(arrow.string())
 
 
-def accuracy_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
+def accuracy_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
     """Accuracy, drop, CE and rCE per model, shift and scale."""
     reference = REFERENCE
     return {
         "accuracy": accuracy.accuracy(errors),
         "drop": accuracy.accuracy_drop(errors),
         "mean": accuracy.mean_accuracy(errors),
-        "against": accuracy.interval(accuracy.drop(errors.array()) - accuracy.drop(errors.array()).sel(model=reference, drop=True)),
+        "against": accuracy.interval(accuracy.drop(errors) - accuracy.drop(errors).sel(model=reference, drop=True)),
         "ce": accuracy.corruption_error(errors, reference=reference),
         "rce": accuracy.relative_corruption_error(errors, reference=reference),
     }
 
 
-def ranking_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
+def ranking_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
     """Ranks and agreement; pairs and flips under every shift and over all."""
     per_shift = {
-        f"{table.__name__} {shift}": table(errors, shift=shift) for table in (ranking.pairs, ranking.flips) for shift in errors.groups
+        f"{table.__name__} {shift}": table(errors, shift=shift)
+        for table in (ranking.pairs, ranking.flips)
+        for shift in errors["shift"].to_numpy()
     }
     return {"ranks": ranking.ranks(errors), "agreement": ranking.agreement(errors), **per_shift}
 
 
-def axes_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
+def axes_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
     """Drop and rCE along four axes of every fourth model, how far each axis spreads, and what rCE divides by."""
-    members = {f"axis {number}": errors.models[number::4] for number in range(4)}
+    models = errors["model"].to_numpy().tolist()
+    members = {f"axis {number}": models[number::4] for number in range(4)}
     measures = {"drop": axes.average_drop}
     made = {f"axes {name}": axes.along(measure(errors), members) for name, measure in measures.items()}
     rce = axes.along(accuracy.relative_corruption_error(errors, reference=REFERENCE), members)
-    guard = axes.reference_drop(accuracy.labelled(errors), REFERENCE)
+    guard = axes.reference_drop(errors, REFERENCE)
     return made | {"axes rce": rce, "axes guard": guard, "axes deviations": axes.deviations_along(errors, members)}
 
 
@@ -138,10 +141,11 @@ def failure_tables(wrong: xr.DataArray) -> dict[str, pd.DataFrame]:
     }
 
 
-def line_tables(errors: accuracy.Shares) -> dict[str, pd.DataFrame]:
+def line_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
     """Lines per shift and scale on linear and probit axes, gains over them, without each family, and what size adds."""
-    families = {f"family {number}": errors.models[number::6] for number in range(6)}
-    parameters = {model: round(10 ** (6 + 0.05 * number)) for number, model in enumerate(errors.models)}
+    models = errors["model"].to_numpy().tolist()
+    families = {f"family {number}": models[number::6] for number in range(6)}
+    parameters = {model: round(10 ** (6 + 0.05 * number)) for number, model in enumerate(models)}
     found = {axes: line.points(errors, axes=axes) for axes in line.AXES}
     linear, each = found["linear"], (line.slopes, line.noise_free, line.mean_gains)
     sized = size.sized(linear, parameters, families)
@@ -155,7 +159,7 @@ def analyse(path: Path) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     clocks = {"start": read_clocks()}
     wrong = accuracy.wrong_predictions(tables.read_answers([path]))
     clocks["read"] = read_clocks()
-    errors = accuracy.error_shares(accuracy.Outcomes.of(wrong), settings=BOOTSTRAP)
+    errors = accuracy.by_shift(wrong, BOOTSTRAP)
     clocks["resample"] = read_clocks()
     made = accuracy_tables(errors)
     clocks["accuracy"] = read_clocks()

@@ -6,19 +6,18 @@ averages such an array under each shift in every resample, [resample, shift, mod
 clustered, because the images of one seed share their initial noise, and differences are paired, because all see the same images.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats.bootstrap import RECORD, Range, bounds, estimates, record, resampling_weights, too_few, units_of
+from cnslib.stats.bootstrap import RECORD, Range, bounds, record, resampling_weights, too_few, units_of
 
 ALL = "all shifts"  # images pooled over the shifts, each image with the same weight
 MEAN = "mean over shifts"
@@ -131,22 +130,18 @@ def drop(errors: xr.DataArray) -> xr.DataArray:
     return errors - errors.isel(scale=0, drop=True)
 
 
-def accuracy(errors) -> pd.DataFrame:
+def accuracy(errors: xr.DataArray) -> pd.DataFrame:
     """Share of correctly classified images per shift, model and scale."""
-    return interval(1 - labelled(errors), share=True)
+    return interval(1 - errors, share=True)
 
 
-def accuracy_drop(errors) -> pd.DataFrame:
+def accuracy_drop(errors: xr.DataArray) -> pd.DataFrame:
     """Accuracy at scale 0 minus accuracy at each scale."""
-    return interval(drop(labelled(errors)))
+    return interval(drop(errors))
 
 
 def over_shifts(rates: xr.DataArray) -> xr.DataArray:
     """The mean over the shifts, in which each weighs the same, as the only shift MEAN; pooled, a few may supply half of all rows."""
-    if isinstance(rates, Shares):
-        with np.errstate(invalid="ignore"):
-            samples = np.nanmean(rates.samples[:, :-1], axis=1, keepdims=True)
-        return Shares(samples, [MEAN], rates.n[-1:], rates.models, rates.bins, rates.confidence)
     mean = rates.drop_sel(shift=ALL).mean("shift").expand_dims(shift=[MEAN], axis=1)
     return mean.assign_coords(n=("shift", [rates["n"].to_numpy()[-1]]))
 
@@ -157,8 +152,6 @@ def hardest(drops: xr.DataArray) -> pd.DataFrame:
     The probability is the share of those resamples that have a trajectory under every shift; shifts that are level there share it, and
     those of the shifts add up to 1. The hardest shift of the sample is hardest partly by luck, which its own interval does not know.
     """
-    if isinstance(drops, Shares):
-        drops = drop(labelled(drops)).isel(scale=-1, drop=True).mean("model")
     single = drops.drop_sel(shift=ALL)
     known = single[1:].dropna("resample")
     first = known >= known.max("shift") - TINY
@@ -179,12 +172,12 @@ def corruption_error(errors: xr.DataArray, *, reference: str) -> pd.DataFrame:
 
     The paper does not say whether scale 0 is in the sum. It is here, which agrees slightly better with Tables 4 and 5.
     """
-    return error_ratio(labelled(errors).mean("scale"), reference=reference, trajectories=1)
+    return error_ratio(errors.mean("scale"), reference=reference, trajectories=1)
 
 
 def relative_corruption_error(errors: xr.DataArray, *, reference: str) -> pd.DataFrame:
     """rCE (Eq. 6): accuracy drops summed over the scales, divided by the reference model's sum; then the mean over shifts."""
-    return error_ratio(drop(labelled(errors)).mean("scale"), reference=reference, trajectories=LEAST_TRAJECTORIES)
+    return error_ratio(drop(errors).mean("scale"), reference=reference, trajectories=LEAST_TRAJECTORIES)
 
 
 def error_ratio(losses: xr.DataArray, *, reference: str, trajectories: int) -> pd.DataFrame:
@@ -231,87 +224,8 @@ def held_out(folder: Path, *, settings: Bootstrap) -> xr.DataArray:
     return xr.DataArray(samples, labels | {"confidence": settings.confidence}, ["resample", "shift", "model", "scale"])
 
 
-# What follows is for `Outcomes` and `Shares`, and goes when the last chapter reads labelled arrays.
-
-
-def labelled(errors) -> xr.DataArray:
-    """Shares as an array."""
-    return errors.array() if isinstance(errors, Shares | Outcomes) else errors
-
-
-@dataclass(frozen=True)
-class Outcomes:
-    """Which images each model misclassifies, along the same trajectories."""
-
-    trajectories: pd.DataFrame  # shift, class, seed; one row per first axis of `wrong`
-    models: list[str]
-    scales: list[float]
-    wrong: Bool[np.ndarray, "trajectories models scales"]
-
-    @classmethod
-    def of(cls, wrong: xr.DataArray) -> "Outcomes":
-        """From a labelled array."""
-        return cls(trajectories(wrong), wrong["model"].to_numpy().tolist(), wrong["scale"].to_numpy().tolist(), wrong.to_numpy())
-
-    def array(self) -> xr.DataArray:
-        """The same, labelled."""
-        keys = {key: ("trajectory", self.trajectories[key].to_numpy()) for key in tables.TRAJECTORY}
-        return xr.DataArray(self.wrong, keys | {"model": self.models, "scale": self.scales}, ["trajectory", "model", "scale"])
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Shares of trajectories per group (every shift, then ALL); row 0 is the sample itself, the others are its resamples."""
-
-    samples: Float[np.ndarray, "resamples+1 groups models bins"]
-    groups: list[str]
-    n: Int[np.ndarray, "groups"]  # trajectories
-    models: list[str]
-    bins: list
-    confidence: float
-
-    def array(self) -> xr.DataArray:
-        """The same, labelled."""
-        bins = pd.Index(self.bins, dtype=object if NEVER in self.bins else None)
-        labels = {"shift": self.groups, "n": ("shift", self.n), "model": self.models, "scale": bins, "confidence": self.confidence}
-        return xr.DataArray(self.samples, labels, ["resample", "shift", "model", "scale"])
-
-
-def outcomes(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> Outcomes:
-    """`wrong_predictions` as `Outcomes`."""
-    return Outcomes.of(wrong_predictions(predictions, kept))
-
-
-def error_shares(found: Outcomes, *, settings: Bootstrap) -> Shares:
-    """Error rate per shift, model and scale with its resamples."""
-    return resample(found, found.wrong, found.scales, settings=settings)
-
-
-def resample(found: Outcomes, values: Shaped[np.ndarray, "trajectories models bins"], bins: list, *, settings: Bootstrap) -> Shares:
-    """Means of `values` per group over resamples of what was drawn together (see `stats.bootstrap`)."""
-    weights, units = resampling_weights(found.trajectories, settings=settings)
-    shift, shifts = pd.factorize(found.trajectories["shift"], sort=True)
-    parts = [(weights[:, units[shift == i]], values[shift == i]) for i in range(len(shifts))]
-    sums = np.stack([np.tensordot(weight, part.astype(float), 1) for weight, part in parts], 1)
-    counts = np.stack([weight.sum(1) for weight, _ in parts], 1)
-    sums, counts = (np.concatenate([array, array.sum(1, keepdims=True)], 1) for array in (sums, counts))
-    with np.errstate(invalid="ignore"):  # where no unit is left there is no share
-        shares = sums / counts[..., None, None]
-    return Shares(shares, [*shifts, ALL], counts[0].astype(int), found.models, bins, settings.confidence)
-
-
-def mean_accuracy(errors) -> pd.DataFrame:
+def mean_accuracy(errors: xr.DataArray) -> pd.DataFrame:
     """Accuracy averaged over the models, per shift and scale."""
-    table = interval(1 - labelled(errors).mean("model"), share=True)
+    table = interval(1 - errors.mean("model"), share=True)
     table.insert(1, "model", MEAN_MODEL)
     return table
-
-
-def tabulate(
-    values: np.ndarray, shares: Shares, bins: list, *, groups: list | None = None, models: list | None = None, within: Range | None = None
-) -> pd.DataFrame:
-    """A tidy table (shift, model, scale, n, estimate, low, high) of [resamples+1, groups, models, bins], with `bootstrap.bounds`."""
-    names = [groups or shares.groups, models or shares.models, bins]
-    places = np.indices(values.shape[1:]).reshape(3, -1)
-    keys = {key: pd.Index(own)[place] for key, own, place in zip(["shift", "model", "scale"], names, places, strict=True)}
-    return pd.DataFrame(keys | estimates(values, np.repeat(shares.n, values[0, 0].size), shares.confidence, within=within))

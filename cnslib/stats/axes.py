@@ -11,7 +11,7 @@ import xarray as xr
 
 from cnslib.core.names import demand
 from cnslib.stats import bootstrap, verdicts
-from cnslib.stats.accuracy import ALL, TINY, drop, interval, labelled, relative_corruption_error
+from cnslib.stats.accuracy import ALL, TINY, drop, interval, relative_corruption_error
 
 NULLS = {"CE": 1.0, "rCE": 1.0}  # from where a measure has a direction; levels of accuracy and drop have none in common
 OTHER_KIND = ("mixer",)  # relatives that mix otherwise than the paper's classifier: an MLP-Mixer is no state-space model
@@ -35,7 +35,7 @@ def along(table: pd.DataFrame, members: dict[str, list[str]]) -> pd.DataFrame:
 
 def average_drop(errors: xr.DataArray) -> pd.DataFrame:
     """Accuracy drop averaged over all scales, scale 0 included (Table 5, last column), per shift and model. It divides by nothing."""
-    return interval(drop(labelled(errors)).mean("scale"))
+    return interval(drop(errors).mean("scale"))
 
 
 def reference_drop(errors: xr.DataArray, reference: str) -> pd.DataFrame:
@@ -51,7 +51,6 @@ def relative_errors(errors: xr.DataArray, *, reference: str) -> xr.DataArray:
     `relative_corruption_error` has the same estimates; differences of models need the resamples. A resample whose denominator is not
     positive divides by TINY, so that a difference is practically infinite and keeps its sign.
     """
-    errors = labelled(errors)
     defined = reference_drop(errors, reference).query("defined")
     if defined.empty:
         return drop(errors).isel(shift=0, scale=0, drop=True).assign_coords(n=0) * np.nan
@@ -74,7 +73,7 @@ def deviation_between(values: xr.DataArray) -> xr.DataArray:
 
 def deviations_along(errors: xr.DataArray, members: dict[str, list[str]]) -> pd.DataFrame:
     """How far apart the classifiers of each axis are in average drop over all shifts, in accuracy: one record per axis."""
-    average = drop(labelled(errors)).sel(shift=ALL).mean("scale")
+    average = drop(errors).sel(shift=ALL).mean("scale")
     each = xr.concat([deviation_between(average.sel(model=names)) for names in members.values()], pd.Index(members, name="axis"))
     return interval(each.transpose("resample", "axis").drop_vars("shift"))
 
@@ -140,6 +139,5 @@ def alike(ours: pd.DataFrame, published: pd.DataFrame) -> tuple[pd.DataFrame, pd
 
 def same(errors: xr.DataArray, published: pd.DataFrame) -> xr.DataArray:
     """The errors of the classifiers that a published table (a row per classifier) has too, as `alike` chooses them."""
-    errors = labelled(errors)
     ours, _ = alike(pd.DataFrame(index=errors["model"].to_numpy()), published)
     return errors.sel(model=errors["model"].isin(ours.index))

@@ -313,15 +313,7 @@ def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:
     return pd.Series(corrected, ordered.index).reindex(p.index).to_numpy()
 
 
-# What follows goes with the older classes of `stats.accuracy`.
-
-
 def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
     """Degrees of freedom of what the resamples of `rows` (class, seed) say about their units: one for each but the first of a stratum."""
     units, strata = units_of(rows, settings.target)
     return len(np.unique(units)) - len(np.unique(strata))
-
-
-def records_by(table: pd.DataFrame, group: str, key: str) -> dict[str, dict[str, dict]]:
-    """The `records` of every level of another column."""
-    return records(table, group, key)

@@ -8,19 +8,16 @@ Two curves are matched by equal accuracy: which severity of one a scale of the o
 set to its end. The two sides are resampled independently.
 """
 
-import dataclasses
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.optimize import isotonic_regression
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, ranking
-from cnslib.stats.accuracy import ALL, TINY, Outcomes, Shares, by_shift, interval
+from cnslib.stats.accuracy import ALL, TINY, by_shift, interval
 from cnslib.stats.bootstrap import percentiles
 
 NOMINAL = "scale"
@@ -186,92 +183,45 @@ def standings(sides: dict[tuple[str, str], list[xr.DataArray]]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[["order", "ruler", "name", *bootstrap.RECORD]]
 
 
-# What follows is for `Outcomes` and `Shares`, and goes when chapter 21 reads labelled arrays.
-
-
-@dataclass(frozen=True)
-class Readings:
-    """What each ruler reads along the same trajectories, and whether the oracle names another shift than the one asked for."""
-
-    naming: Outcomes
-    rulers: list[str]
-    readings: Float[np.ndarray, "trajectories rulers scales"]
-
-
-def arrange(table: pd.DataFrame, rulers: list[str]) -> Readings:
-    """Arranges a table of readings by trajectory. ValueError unless every trajectory has one row for each scale."""
-    ordered = table.sort_values(tables.KEY)
-    trajectories = ordered[tables.TRAJECTORY].drop_duplicates(ignore_index=True)
-    scales = sorted(ordered["scale"].unique().tolist())
-    grid = (len(trajectories), len(scales))
-    if ordered.duplicated(tables.KEY).any() or len(ordered) != grid[0] * grid[1]:
-        raise ValueError(f"readings: {len(ordered)} rows, one for each of {grid[0]} trajectories and {grid[1]} scales is needed")
-    values = ordered[rulers].to_numpy(dtype=float).reshape(*grid, len(rulers)).transpose(0, 2, 1)
-    wrong = (ordered["named"] != ordered["shift"]).to_numpy().reshape(grid[0], 1, grid[1])
-    return Readings(Outcomes(trajectories, ["oracle"], scales, wrong), rulers, values)
-
-
-def monotone(mean: Shares) -> Shares:
-    """The map from scale to perceived severity per shift and ruler: isotonic regression of the mean readings, resample by resample.
-
-    Every scale has the same images, hence the same weight. The pooled shifts are left out, since a slider belongs to one shift.
-    """
-    readings = mean.samples[:, :-1].reshape(-1, len(mean.bins))
-    known = ~np.isnan(readings).any(1)
-    fitted = np.full_like(readings, np.nan)
-    fitted[known] = np.apply_along_axis(lambda row: isotonic_regression(row).x, 1, readings[known])
-    shape = (len(mean.samples), len(mean.groups) - 1, *mean.samples.shape[2:])
-    return dataclasses.replace(mean, samples=fitted.reshape(shape), groups=mean.groups[:-1], n=mean.n[:-1])
-
-
 MEAN = "mean over classifiers"
 
 
-def with_mean(errors: Shares) -> Shares:
+def with_mean(errors: xr.DataArray) -> xr.DataArray:
     """The classifiers, and their mean as one more."""
-    samples = np.concatenate([errors.samples, errors.samples.mean(2, keepdims=True)], 2)
-    return dataclasses.replace(errors, samples=samples, models=[*errors.models, MEAN])
+    return xr.concat([errors, errors.mean("model", skipna=False).expand_dims(model=[MEAN])], "model").transpose(*errors.dims)
 
 
-def relative(errors: Shares) -> Shares:
-    """Share of the answers right at the first scale that are lost: 1 - accuracy / accuracy at the first scale."""
-    start = 1 - errors.samples[..., :1]
-    return dataclasses.replace(errors, samples=1 - (1 - errors.samples) / start)
+def relative(errors: xr.DataArray) -> xr.DataArray:
+    """Share of the predictions right at the first scale that are lost: 1 - accuracy / accuracy at the first scale."""
+    return 1 - (1 - errors) / (1 - errors.isel(scale=0, drop=True))
 
 
-def at_equal_error(
-    curve: Shares, wanted: Float[np.ndarray, "resamples+1 groups models bins"]
-) -> Float[np.ndarray, "resamples+1 groups models bins"]:
-    """Where the monotone curve reaches each wanted error, linear between its bins, and its ends for errors beyond them."""
-    rising = monotone(curve).samples
-    clipped = np.clip(wanted, rising[..., :1], rising[..., -1:])
-    bins = np.broadcast_to(np.array(curve.bins, float), rising.shape)
-    return read(bins, position(rising, clipped))
+def reached(curve: xr.DataArray, wanted: xr.DataArray) -> pd.DataFrame:
+    """Where the monotone curve reaches each wanted error, linear between its scales, per shift and classifier, with intervals.
 
-
-def reached(curve: Shares, sought: Shares, *, n: Int[np.ndarray, "groups"], **counts: Int[np.ndarray, "groups"]) -> pd.DataFrame:
-    """Where the curve reaches each error of the other shares, per shift and classifier, with intervals.
-
-    `n` and `counts` are columns of what was counted; `beyond` says where even the end of the curve is more or less accurate.
+    What lies beyond the ends of the curve is set to its end, and `beyond` says on which side.
     """
-    wanted, ends = sought.samples[:, :-1], monotone(curve).samples[0]
-    own = dataclasses.replace(sought, groups=sought.groups[:-1], n=n[:-1])
-    found = accuracy.tabulate(at_equal_error(curve, wanted), own, sought.bins)
-    outside = np.select([wanted[0] < ends[..., :1], wanted[0] > ends[..., -1:]], ["below", "above"], "")
-    others = {name: np.repeat(count[:-1], wanted[0, 0].size) for name, count in counts.items()}
-    return found.assign(**others, beyond=outside.ravel())
+    rising, wanted = monotone_maps(curve).transpose(*curve.dims).to_numpy(), wanted.drop_sel(shift=ALL)
+    values = wanted.to_numpy()
+    scales = np.broadcast_to(curve["scale"].to_numpy().astype(float), rising.shape)
+    found = read(scales, position(rising, np.clip(values, rising[..., :1], rising[..., -1:])))
+    outside = np.select([values[0] < rising[0, ..., :1], values[0] > rising[0, ..., -1:]], ["below", "above"], "")
+    return interval(wanted.copy(data=found)).assign(beyond=outside.ravel())
 
 
-def severities(drawn: Shares, ladder: Shares) -> pd.DataFrame:
+def severities(drawn: xr.DataArray, ladder: xr.DataArray) -> pd.DataFrame:
     """The severity on the ladder at which accuracy equals that at each slider scale; n counts trajectories, `n_ladder` garments."""
-    return reached(ladder, drawn, n=drawn.n, n_ladder=ladder.n)
+    table = reached(ladder, drawn)
+    table.insert(table.columns.get_loc("beyond"), "n_ladder", table["shift"].map(ladder["n"].to_series()))
+    return table
 
 
-def scales(drawn: Shares, reference: Shares) -> pd.DataFrame:
-    """The slider scale at which accuracy falls to that on the reference; n counts trajectories, `n_reference` its pictures."""
-    return reached(drawn, reference, n=drawn.n, n_reference=reference.n).drop(columns="scale")
+def scales(drawn: xr.DataArray, reference: xr.DataArray) -> pd.DataFrame:
+    """The slider scale at which accuracy falls to that on the reference; n counts trajectories."""
+    table = reached(drawn, reference).drop(columns="scale")
+    return table.assign(n=table["shift"].map(drawn["n"].to_series()))
 
 
-def differences(drawn: Shares, reference: Shares) -> pd.DataFrame:
+def differences(drawn: xr.DataArray, reference: xr.DataArray) -> pd.DataFrame:
     """Accuracy at each scale minus that on the reference: above zero where the generated images are easier (section 4.3)."""
-    return accuracy.tabulate(reference.samples - drawn.samples, drawn, drawn.bins)
+    return interval((reference.isel(scale=0, drop=True) - drawn).assign_coords(n=drawn["n"]))

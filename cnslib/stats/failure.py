@@ -14,7 +14,7 @@ from scipy.stats import t
 
 from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.core.tables import TRAJECTORY
-from cnslib.stats.accuracy import ALL, NEVER, interval, labelled, trajectories
+from cnslib.stats.accuracy import ALL, NEVER, interval, trajectories
 from cnslib.stats.bootstrap import NIL, as_record, holm, jackknifed, units_of
 
 
@@ -53,7 +53,7 @@ def at_bins(index: Int[np.ndarray, "trajectories models"], wrong: xr.DataArray, 
 
 def failure_distribution(failures: xr.DataArray) -> pd.DataFrame:
     """Share of all trajectories that fail first at each scale, or never (Fig. 8; n counts trajectories, not failures)."""
-    return interval(labelled(failures), share=True)
+    return interval(failures, share=True)
 
 
 def curves(failures: xr.DataArray) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def curves(failures: xr.DataArray) -> pd.DataFrame:
 
     All trajectories are observed at every scale, so the product-limit estimate is one minus the failures so far.
     """
-    failed = labelled(failures).isel(scale=slice(-1)).cumsum("scale", skipna=False)
+    failed = failures.isel(scale=slice(-1)).cumsum("scale", skipna=False)
     return interval(1 - failed.assign_coords(scale=failed["scale"].astype(float)), share=True)
 
 
@@ -71,7 +71,6 @@ def median_scale(failures: xr.DataArray) -> pd.DataFrame:
     The median itself lies between that scale and the one before it. Infinite where more than half never fail; a bound that is
     infinite is reported as such, since never is an answer here. Resamples without a trajectory of the shift are left out.
     """
-    failures = labelled(failures)
     scales = np.array([*failures["scale"].to_numpy()[:-1], np.inf], float)
     reached = (failures.isel(scale=slice(-1)).cumsum("scale", skipna=False) >= 0.5 - NIL).to_numpy()
     values = failures.isel(scale=0, drop=True).copy(data=scales[first_failure(reached)]).where(failures.notnull().all("scale"))
@@ -190,20 +189,3 @@ def most_divided(wrong: xr.DataArray) -> xr.DataArray:
     first = first_failure(wrong)
     known = (first > 0).sum(1)
     return wrong.isel(trajectory=[int(np.argmax(np.where(known == known.max(), first.std(1), -1)))])
-
-
-# What follows is for the older classes of `stats.accuracy`.
-
-
-def failure_shares(found, *, settings: Bootstrap):
-    """Share of trajectories whose first failure is at each scale, and that never fail (section 3.3); they add up to 1."""
-    from cnslib.stats.accuracy import resample
-
-    bins = np.arange(len(found.scales) + 1)
-    reached = first_failure(found.wrong)[..., None] == bins
-    return resample(found, reached, [*found.scales, NEVER], settings=settings)
-
-
-def deviations(failures) -> Float[np.ndarray, "resamples+1 groups models"]:
-    """Standard deviation of the failure points above scale 0, in slider units (n - 1); NaN for a model with fewer than two of them."""
-    return deviation(failures.samples[..., 1:-1] * failures.n[:, None, None], failures.bins[1:-1])

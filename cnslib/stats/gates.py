@@ -14,7 +14,7 @@ import xarray as xr
 
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import bands, bootstrap, trajectory, verdicts
-from cnslib.stats.accuracy import ALL, labelled, metric
+from cnslib.stats.accuracy import ALL, metric
 
 AT_LEAST, AT_MOST = 1, -1
 KEPT_AT = (1.5, 2.5)  # scales at which the class is asked for
@@ -126,8 +126,8 @@ def classifiers(everything: xr.DataArray, kept: xr.DataArray, heldout: xr.DataAr
     All trajectories of a class and seed begin with one picture, which counts once; of the kept ones each begin counts. A classifier
     whose accuracy on real pictures is not known is left out of R.
     """
-    generated, begun = ((1 - labelled(errors)).isel(scale=0) for errors in (everything, kept))
-    generated, begun, real = generated.isel(shift=0), begun.sel(shift=ALL), (1 - labelled(heldout)).sel(shift=ALL).isel(scale=0)
+    generated, begun = ((1 - errors).isel(scale=0) for errors in (everything, kept))
+    generated, begun, real = generated.isel(shift=0), begun.sel(shift=ALL), (1 - heldout).sel(shift=ALL).isel(scale=0)
     known = real["model"][real[0].notnull()]
     return {
         "zoo_scale_0_all": metric(generated.mean("model"), within=bootstrap.SHARE),

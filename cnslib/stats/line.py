@@ -14,7 +14,7 @@ import xarray as xr
 from scipy.stats import norm
 
 from cnslib.core.names import demand
-from cnslib.stats.accuracy import ALL, TINY, interval, labelled, metric
+from cnslib.stats.accuracy import ALL, TINY, interval, metric
 from cnslib.stats.bootstrap import ANYWHERE, SHARE, holm, percentiles
 
 AXES = ("linear", "probit")
@@ -28,7 +28,7 @@ def points(errors: xr.DataArray, catalog: xr.DataArray | None = None, *, axes: s
     ID accuracy is that on the catalog, or without one that at scale 0 of the same trajectories. With a catalog scale 0 is a shift like
     the others, from renders to generated images. On probit axes shares of 0 and 1, which lie at infinity, move in by half an image.
     """
-    errors, start = labelled(errors), labelled(errors if catalog is None else catalog)
+    start = errors if catalog is None else catalog
     demand(axes in AXES, "axes", axes, ", ".join(AXES))
     same, known = (own["model"].to_numpy().tolist() for own in (start, errors))
     demand(same == known, "line: models of the catalog", same, f"those of the shifts, {known}")

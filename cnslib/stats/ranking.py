@@ -14,7 +14,7 @@ from scipy.stats import norm, rankdata
 from statsmodels.stats.proportion import proportion_confint
 
 from cnslib.core.names import UNSHIFTED
-from cnslib.stats.accuracy import ALL, TINY, interval, labelled
+from cnslib.stats.accuracy import ALL, TINY, interval
 from cnslib.stats.bootstrap import as_record, holm, percentiles
 
 ONE_SIGMA = 0.6827  # coverage of the paper's intervals
@@ -22,7 +22,6 @@ ONE_SIGMA = 0.6827  # coverage of the paper's intervals
 
 def ranks(errors: xr.DataArray) -> pd.DataFrame:
     """Rank of every model by accuracy per shift and scale, 1 is best; equal accuracies share their mean rank."""
-    errors = labelled(errors)
     return interval(errors.copy(data=rankdata(errors, axis=errors.get_axis_num("model"), nan_policy="propagate")))
 
 
@@ -38,7 +37,7 @@ def pairs(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
 
     The correction runs over all pairs of one scale.
     """
-    values = differences(labelled(errors).sel(shift=shift).drop_vars("shift"))
+    values = differences(errors.sel(shift=shift).drop_vars("shift"))
     table = interval(values).assign(p=wald(values.to_numpy()).ravel()).drop(columns="pair")
     return table.assign(p_holm=table.groupby("scale")["p"].transform(holm))
 
@@ -62,7 +61,6 @@ def flips(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
 
     A resample in which the two are tied at one of the ends counts one half. `flipped` tells what the sample itself shows.
     """
-    errors = labelled(errors)
     ends = np.sign(differences(errors.sel(shift=shift).isel(scale=[0, -1])))
     changed = (1 - ends[..., 0] * ends[..., 1]) / 2
     keys = pd.DataFrame({name: changed[name].to_numpy() for name in ("first", "second")})
@@ -75,7 +73,7 @@ def told_apart(errors: xr.DataArray) -> pd.DataFrame:
 
     One sigma is the paper's rule (Fig. 7): two models tie where their binomial intervals overlap, as if unpaired and independent.
     """
-    table, errors = pairs(errors), labelled(errors).sel(shift=ALL)
+    table, errors = pairs(errors), errors.sel(shift=ALL)
     alpha, n = 1 - errors["confidence"].item(), errors["n"].item()
     told = table.groupby("scale").agg(pairs=("p", "size"), paired=("p", lambda p: (p < alpha).sum()))
     told["paired, Holm"] = (table["p_holm"] < alpha).groupby(table["scale"]).sum()
@@ -89,7 +87,6 @@ def agreement(errors: xr.DataArray) -> pd.DataFrame:
 
     NaN where all models are tied at one of the two scales.
     """
-    errors = labelled(errors)
     start, confidence = errors.isel(scale=0).to_numpy(), errors["confidence"].item()
     rows = [
         {"shift": shift.item(), "scale": scale.item()} | order_record(start[:, i], errors[:, i, :, j].to_numpy(), n, confidence)

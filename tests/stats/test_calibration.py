@@ -10,7 +10,6 @@ from tiny_answers import SCALES, predictions
 
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, bootstrap, calibration
-from cnslib.stats.accuracy import Shares
 
 SETTINGS = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
 SIX = np.arange(6) / 2
@@ -155,12 +154,13 @@ def test_a_ruler_without_rising_shifts_orders_nothing_and_a_shift_that_shares_no
     assert orders.loc[("shifts", "oracle"), ["items", "n", "estimate"]].tolist() == [2, 40, -1.0]
 
 
-def rungs(errors: list[float], bins: list[float], *, noise: float = 0.0, seed: int = 0) -> Shares:
+def rungs(errors: list[float], bins: list[float], *, noise: float = 0.0, seed: int = 0) -> xr.DataArray:
     """One shift (and the pooled group) with these error rates; the resamples scatter around them."""
     sample = np.array(errors)[None, None, None].repeat(2, axis=1)
     rng = np.random.default_rng(seed)
     samples = np.concatenate([sample, (sample + noise * rng.normal(size=(50, *sample.shape[1:]))).clip(0, 1)])
-    return Shares(samples, ["heavy fog", "all shifts"], np.array([100, 100]), ["resnet"], bins, 0.95)
+    labels = {"shift": ["heavy fog", "all shifts"], "n": ("shift", [100, 100]), "model": ["resnet"], "scale": bins, "confidence": 0.95}
+    return xr.DataArray(samples, labels, ["resample", "shift", "model", "scale"])
 
 
 LADDER = rungs([0.1, 0.3, 0.7], [0.0, 0.5, 1.0])
@@ -177,10 +177,10 @@ def test_an_error_between_two_rungs_lies_between_their_severities_and_one_beyond
 
 def test_relative_losses_forget_where_a_curve_starts_and_the_mean_is_one_more_classifier():
     """From 0.8 to 0.4 and from 0.5 to 0.25 both lose half."""
-    strong, weak = (calibration.relative(rungs(errors, [0, 1])).samples[0, 0, 0] for errors in ([0.2, 0.6], [0.5, 0.75]))
+    strong, weak = (calibration.relative(rungs(errors, [0, 1]))[0, 0, 0].to_numpy() for errors in ([0.2, 0.6], [0.5, 0.75]))
     assert strong.tolist() == weak.tolist() == pytest.approx([0, 0.5])
     two = calibration.with_mean(LADDER)
-    assert two.models == ["resnet", calibration.MEAN] and np.array_equal(two.samples[..., 0, :], two.samples[..., 1, :])
+    assert two["model"].to_numpy().tolist() == ["resnet", calibration.MEAN] and np.array_equal(two[..., 0, :], two[..., 1, :])
 
 
 def test_noise_on_either_side_widens_the_interval_and_easier_images_are_above_zero():

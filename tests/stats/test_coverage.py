@@ -14,11 +14,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from tiny_benchmark import CLASSES, SCALES, SHIFTS, answers, recovery, truth, world
 
 from cnslib.core.settings.method import OTHER, SAME, Bootstrap
 from cnslib.stats import accuracy, axes, failure, gates, line, ranking, size
-from cnslib.stats.accuracy import ALL, Outcomes, Shares
+from cnslib.stats.accuracy import ALL, by_shift
 
 DATA_SETS, SEEDS, MODELS = 100, 40, 23
 SETTINGS = Bootstrap(200, 0.95, 1, SAME)
@@ -37,22 +38,20 @@ WHOLE = {
 }
 
 
-def exact(values: np.ndarray, bins: list) -> Shares:
+def exact(values: np.ndarray, like: xr.DataArray) -> xr.DataArray:
     """Shares that are known: the resamples are the sample."""
-    groups = [*(f"shift {i:02d}" for i in range(SHIFTS)), ALL]
-    samples = np.broadcast_to(values, (3, *values.shape))
-    return Shares(samples, groups, np.full(SHIFTS + 1, 10**6), [f"m{i:02d}" for i in range(MODELS)], bins, 0.95)
+    known = like[:3].copy(data=np.broadcast_to(values, (3, *values.shape)))
+    return known.assign_coords(n=("shift", np.full(SHIFTS + 1, 10**6)))
 
 
-def restricted(shares: Shares) -> Shares:
+def restricted(rates: xr.DataArray) -> xr.DataArray:
     """Two shifts and all of them."""
-    places = [0, SHIFTS - 1, SHIFTS]
-    return replace(shares, samples=shares.samples[:, places], groups=[shares.groups[i] for i in places], n=shares.n[places])
+    return rates.sel(shift=[FEW, MANY, ALL])
 
 
 def against(errors, **side: str) -> pd.DataFrame:
     """Drops less that of one model or shift."""
-    lost = accuracy.drop(accuracy.labelled(errors))
+    lost = accuracy.drop(errors)
     return accuracy.interval(lost - lost.sel(side).drop_vars([*side, "n"], errors="ignore"))
 
 
@@ -66,12 +65,12 @@ LAST, OWN = {"scale": SCALES[-1]}, {"model": "m12"}
 EVERYTHING = {"shift": ALL} | OWN
 
 
-def at(errors: Shares, *places: int) -> Shares:
-    """The shares of some scales."""
-    return replace(errors, samples=errors.samples[..., list(places)], bins=[errors.bins[place] for place in places])
+def at(errors: xr.DataArray, *places: int) -> xr.DataArray:
+    """The rates at some scales."""
+    return errors.isel(scale=list(places))
 
 
-def for_other_classes(errors: Shares) -> dict[str, dict]:
+def for_other_classes(errors: xr.DataArray) -> dict[str, dict]:
     """One number of every kind that is published for other classes, too, as the library publishes it."""
     few = restricted(errors)
     accuracies = accuracy.accuracy(few)
@@ -86,7 +85,7 @@ def for_other_classes(errors: Shares) -> dict[str, dict]:
     }
 
 
-def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
+def numbers(errors: xr.DataArray, failures: xr.DataArray) -> dict[str, dict]:
     """One number of every kind."""
     even, whole = accuracy.over_shifts(errors), for_other_classes(errors)
     errors, failures = restricted(errors), restricted(failures)
@@ -103,9 +102,7 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
         "tau, every shift alike": only(ranking.agreement(at(even, 0, -1)), **LAST),
         "tau of neighbouring scales": only(order, shift=ALL, scale=0.5),
         "tau under one shift": only(order, shift=MANY, **LAST),
-        "order along an axis": axes.order_agreement(accuracy.drop(errors.array()).mean("scale")[:, -1], published, column="x")
-        .iloc[0]
-        .to_dict(),
+        "order along an axis": axes.order_agreement(accuracy.drop(errors).mean("scale")[:, -1], published, column="x").iloc[0].to_dict(),
         "spread along an axis": axes.deviations_along(errors, {"axis": AXIS}).iloc[0].to_dict(),
         "slope": only(line.slopes(end), shift=ALL),
         "R without noise": only(line.noise_free(end), shift=ALL),
@@ -123,20 +120,20 @@ def numbers(errors: Shares, failures: Shares) -> dict[str, dict]:
     }
 
 
-def of_tables(errors: Shares, failures: Shares) -> dict[str, dict]:
+def of_tables(errors: xr.DataArray, failures: xr.DataArray) -> dict[str, dict]:
     """The numbers that are published in tables alone, or as gates."""
-    table, gated = failure.definitions(failures.array(), errors.array()), gates.classifiers(errors, errors, errors)
+    table, gated = failure.definitions(failures, errors), gates.classifiers(errors, errors, errors)
     return {
         "drop beyond the mean": only(against(errors, shift=ALL), shift=MANY, **OWN, **LAST),
-        "mean drop of a shift": only(accuracy.hardest(errors), shift=MANY),
-        "average accuracy": only(accuracy.interval(1 - errors.array().mean("scale")), **EVERYTHING),
-        "loss of the reference": only(axes.reference_drop(errors.array(), "m03"), shift=MANY),
+        "mean drop of a shift": only(accuracy.hardest(accuracy.drop(errors).isel(scale=-1, drop=True).mean("model")), shift=MANY),
+        "average accuracy": only(accuracy.interval(1 - errors.mean("scale")), **EVERYTHING),
+        "loss of the reference": only(axes.reference_drop(errors, "m03"), shift=MANY),
         "difference of two models": only(ranking.pairs(errors), first="m03", second="m12", **LAST),
         "share of a model's failures": only(table[table["definition"] == "per model"], **EVERYTHING, scale=1.0),
         "share of all failures": only(table[table["definition"] == "pooled"], **EVERYTHING, scale=1.0),
-        "fate": accuracy.metric(failures.array().sel(shift=ALL).mean("model").isel(scale=slice(1, -1)).sum("scale")),
+        "fate": accuracy.metric(failures.sel(shift=ALL).mean("model").isel(scale=slice(1, -1)).sum("scale")),
         "accuracy of the zoo": gated["zoo_scale_0_kept"],
-        "R of two accuracies": gates.agreement(*(1 - errors.array()[:, -1, :, place] for place in (0, -1))),
+        "R of two accuracies": gates.agreement(*(1 - errors[:, -1, :, place] for place in (0, -1))),
     }
 
 
@@ -170,22 +167,22 @@ def held(found: dict[str, dict], true: dict[str, dict]) -> dict[str, bool]:
     return {name: own["low"] - 1e-9 <= true[name]["estimate"] <= own["high"] + 1e-9 for name, own in found.items()}
 
 
-def relative(errors: Shares, known: Shares) -> bool | None:
+def relative(errors: xr.DataArray, known: xr.DataArray) -> bool | None:
     """Whether the interval of a mean rCE holds the mean of the true quotients under the shifts that count; None where none does."""
     table = accuracy.relative_corruption_error(errors, reference="m03").query("model == 'm12'").set_index("shift")
     used = np.flatnonzero(table["defined"].drop(accuracy.MEAN))
     if not len(used):
         return None
-    drops = (known.samples - known.samples[..., :1])[0, :-1].mean(-1)[used]
+    drops = accuracy.drop(known)[0, :-1].mean("scale").to_numpy()[used]
     true, mean = (drops[:, 12] / drops[:, 3]).mean(), table.loc[accuracy.MEAN]
     return not mean["low"] > true and not mean["high"] < true
 
 
-def abrupt(found: Outcomes, true: np.ndarray, *, settings: Bootstrap) -> bool:
+def abrupt(found: xr.DataArray, true: np.ndarray, *, settings: Bootstrap) -> bool:
     """Whether the interval of a difference of spreads holds the truth, of the shares of endless failure points: there is no n - 1."""
     counts = true[..., 1:-1] / true[..., 1:-1].sum(-1, keepdims=True)
     known = np.sqrt(counts @ SCALES[1:] ** 2 - (counts @ SCALES[1:]) ** 2)
-    apart = failure.more_abrupt(found.array(), FEW, MANY, settings=settings)
+    apart = failure.more_abrupt(found, FEW, MANY, settings=settings)
     return bool(apart["low"] <= (known[SHIFTS - 1] - known[0]).mean() <= apart["high"])
 
 
@@ -196,14 +193,14 @@ def coverage(target: str) -> pd.Series:
         rng = np.random.default_rng([9, number])
         given = world(rng, models=MODELS)
         found, settings = answers(rng, given, seeds=SEEDS), replace(SETTINGS, seed=number, target=target)
-        errors, endless = accuracy.error_shares(found, settings=settings), truth(given, other_classes=target == OTHER)
-        known = exact(endless[0], errors.bins)
+        errors, endless = by_shift(found, settings), truth(given, other_classes=target == OTHER)
+        known = exact(endless[0], errors)
         if target == OTHER:
             row = held(for_other_classes(errors), for_other_classes(known))
         else:
-            failures = failure.failure_shares(found, settings=settings)
-            row = held(numbers(errors, failures), numbers(known, exact(endless[1], failures.bins)))
-            again = only(accuracy.interval(accuracy.by_shift(failure.recovers(found.array()), settings), share=True), **EVERYTHING)
+            failures = by_shift(failure.first_failures(found), settings)
+            row = held(numbers(errors, failures), numbers(known, exact(endless[1], failures)))
+            again = only(accuracy.interval(accuracy.by_shift(failure.recovers(found), settings), share=True), **EVERYTHING)
             row["recovered"] = bool(again["low"] <= recovery(given)[-1, 12] <= again["high"])
             row["more abrupt"] = abrupt(found, endless[1], settings=settings)
         rows.append(row | {"rCE": relative(errors, known)})
@@ -238,9 +235,9 @@ def test_an_interval_covers_better_where_the_noise_of_id_accuracy_is_taken_out(s
 def test_a_class_more_or_less_is_a_larger_change_than_a_seed():
     rng = np.random.default_rng(3)
     found = answers(rng, world(rng, models=2), seeds=SEEDS)
-    assert found.trajectories["class"].nunique() == CLASSES
+    assert len(np.unique(found["class"])) == CLASSES
     widths = {}
     for target in (SAME, OTHER):
-        table = accuracy.accuracy(accuracy.error_shares(found, settings=SETTINGS.of(target))).query("shift == @ALL")
+        table = accuracy.accuracy(by_shift(found, SETTINGS.of(target))).query("shift == @ALL")
         widths[target] = (table["high"] - table["low"]).mean()
     assert widths[OTHER] > 1.5 * widths[SAME]

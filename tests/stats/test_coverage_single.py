@@ -18,7 +18,6 @@ from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap, Target
 from cnslib.method import filtering
 from cnslib.stats import accuracy, bootstrap, calibration, gates, line
 from cnslib.stats import answers as exams
-from cnslib.stats.accuracy import Outcomes
 from cnslib.studies import photos
 from cnslib.studies.scenarios import score
 
@@ -101,10 +100,10 @@ def test_the_cost_of_drawn_pictures_is_covered_by_newcombe():
         rng = np.random.default_rng([27, number])
         given = world(rng, models=4)
         found, known = answers(rng, given, seeds=40), np.linspace(0.7, 0.95, 4)
-        rows = found.trajectories.assign(place=range(len(found.wrong))).drop_duplicates(["class", "seed"])["place"]
-        drawn, real = ~found.wrong[rows, :, 0], rng.random((512, 4)) < known
-        sides = [pd.DataFrame({"n": len(own), "estimate": own.mean(0)}, index=found.models) for own in (real, drawn)]
-        table = exams.cost(*sides, confidence=0.95).loc[found.models]
+        once = ~accuracy.trajectories(found).duplicated(["class", "seed"]).to_numpy()
+        drawn, real, models = ~found.to_numpy()[once, :, 0], rng.random((512, 4)) < known, found["model"].to_numpy()
+        sides = [pd.DataFrame({"n": len(own), "estimate": own.mean(0)}, index=models) for own in (real, drawn)]
+        table = exams.cost(*sides, confidence=0.95).loc[models]
         true = known - (1 - truth(given)[0][0, :, 0])
         hits.append(np.mean((table["low"] <= true) & (true <= table["high"])))
     assert covers(pd.Series(hits)), np.mean(hits)
@@ -116,8 +115,8 @@ def test_the_number_of_shifts_with_another_order_is_covered_or_more_often():
     for number in range(100):
         rng = np.random.default_rng([28, number])
         given = world(rng, models=3)
-        errors = accuracy.error_shares(answers(rng, given, seeds=20), settings=Bootstrap(200, 0.95, number, SAME))
-        claim = photos.order_claim(accuracy.labelled(errors))
+        errors = accuracy.by_shift(answers(rng, given, seeds=20), Bootstrap(200, 0.95, number, SAME))
+        claim = photos.order_claim(errors)
         order = truth(given)[0].sum(-1).argsort(-1)
         hits.append(inside(claim, (order[:-1] != order[-1:]).any(-1).sum()))
     assert covers(pd.Series(hits, dtype=float), whole=True), np.mean(hits)
@@ -195,10 +194,9 @@ NAMES = [f"shift {place:02d}" for place in PLACES]
 WHOLE = {"order of the classifiers", "order of the shifts"}  # a whole number of pairs: the interval errs on the wide side
 
 
-def only(found: Outcomes) -> Outcomes:
+def only(found: xr.DataArray) -> xr.DataArray:
     """The trajectories under the four shifts."""
-    rows = found.trajectories["shift"].isin(NAMES).to_numpy()
-    return replace(found, trajectories=found.trajectories[rows].reset_index(drop=True), wrong=found.wrong[rows])
+    return found[found["shift"].isin(NAMES)]
 
 
 def readings(rng: np.random.Generator, rows: pd.DataFrame) -> xr.DataArray:
@@ -242,9 +240,9 @@ def of_maps(number: int) -> dict[str, float]:
     rng, settings = np.random.default_rng([17, number]), Bootstrap(200, 0.95, number, SAME)
     given = world(rng, models=7)
     found = only(answers(rng, given, seeds=40))
-    means = accuracy.by_shift(readings(rng, found.trajectories), settings)
+    means = accuracy.by_shift(readings(rng, accuracy.trajectories(found)), settings)
     maps, rises = calibration.monotone_maps(means), calibration.moving(means)
-    sides = calibration.on_axes(accuracy.error_shares(found, settings=settings).array(), maps, rises)
+    sides = calibration.on_axes(accuracy.by_shift(found, settings), maps, rises)
     table = {"map": maps, "progress": calibration.progress(maps, rises)}
     table = {name: accuracy.interval(own.sel(ruler="oracle").isel(scale=INNER)) for name, own in table.items()}
     places, orders = (own.query("ruler == 'oracle'") for own in (calibration.standings(sides), calibration.orders(sides, 0.95)))
@@ -273,9 +271,9 @@ def matched(number: int, target: Target) -> dict[str, float]:
     given = world(rng, models=7)
     other = replace(given, start=given.start - 0.3, steep=1.3 * given.steep)  # reaches beyond both ends of the first
     asked = [(given, 40, settings), (other, 16, settings.one_by_one.apart(10**4))]
-    drawn, ladder = (accuracy.error_shares(only(answers(rng, own, seeds=seeds)), settings=how) for own, seeds, how in asked)
+    drawn, ladder = (accuracy.by_shift(only(answers(rng, own, seeds=seeds)), how) for own, seeds, how in asked)
     error, rungs = (truth(own, other_classes=target == OTHER)[0][PLACES] for own in (given, other))
-    middle = replace(ladder, samples=ladder.samples[..., 2:3], bins=[0.0])  # as if these were images of one unknown severity
+    middle = ladder.isel(scale=[2]).assign_coords(scale=[0.0])  # as if these were images of one unknown severity
     kinds = {
         "severity": (calibration.severities(drawn, ladder), at(error, rungs)),
         "scale": (calibration.scales(drawn, middle), at(rungs[..., 2:3], error)),

@@ -37,7 +37,7 @@ def of_trajectories(number: int) -> dict[str, float]:
     """Mean failure scale (who never fails counts with the last), and what classes change."""
     rng, settings = np.random.default_rng([31, number]), Bootstrap(200, 0.95, number, SAME)
     given = world(rng, models=5)
-    wrong = answers(rng, given, seeds=40).array()
+    wrong = answers(rng, given, seeds=40)
     first = truth(given)[1][-1]
     failed = wrong.isel(scale=0, drop=True).copy(data=np.append(SCALES, SCALES[-1])[failure.first_failure(wrong)])
     scale = accuracy.interval(accuracy.by_shift(failed, settings).sel(shift=accuracy.ALL))

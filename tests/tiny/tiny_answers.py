@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from cnslib.core.settings.analyses import Accuracy
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy
 
@@ -40,10 +39,6 @@ def estimates(table: pd.DataFrame, **chosen: str) -> list[float]:
 def errors(table: pd.DataFrame, settings: Bootstrap = SETTINGS) -> xr.DataArray:
     """Error rates and their resamples."""
     return accuracy.by_shift(accuracy.wrong_predictions(table), settings)
-
-
-def shares(table: pd.DataFrame, settings: Accuracy = SETTINGS) -> accuracy.Shares:
-    return accuracy.error_shares(accuracy.outcomes(table), settings=settings)
 
 
 def random_predictions(seed: int, *, shifts: tuple[str, ...] = ("heavy fog", "heavy snow"), trajectories: int = 40) -> pd.DataFrame:

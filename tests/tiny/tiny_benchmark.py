@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from jaxtyping import Float
 from scipy.special import expit
-
-from cnslib.stats.accuracy import Outcomes
+from tiny_outcomes import wrong_array
 
 CLASSES, SHIFTS, SCALES = 8, 14, np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
 CLASS, OWN_CLASS, SEED, PAIR, OWN_PAIR, TRAJECTORY = 1.0, 0.3, 0.5, 1.2, 0.5, 0.6  # standard deviations
@@ -40,7 +40,7 @@ def world(rng: np.random.Generator, *, models: int) -> World:
     return World(start, steep, rng.normal(0, CLASS, CLASSES), rng.normal(0, OWN_CLASS, (CLASSES, models)))
 
 
-def answers(rng: np.random.Generator, given: World, *, seeds: int) -> Outcomes:
+def answers(rng: np.random.Generator, given: World, *, seeds: int) -> xr.DataArray:
     """What the models answer to the kept trajectories of some seeds."""
     models = len(given.start)
     shift, label, seed = np.nonzero(rng.random((SHIFTS, CLASSES, seeds)) < KEPT[:, None, None])
@@ -48,13 +48,11 @@ def answers(rng: np.random.Generator, given: World, *, seeds: int) -> Outcomes:
     own = rng.normal(0, OWN_PAIR, (CLASSES, seeds, models))[label, seed] + given.own[label]
     hardness = (given.classes[label] + shared)[:, None] + own
     wrong = rng.random((len(shift), models, len(SCALES))) < expit(given.logit[shift] + hardness[..., None])
-    names = pd.DataFrame({"shift": shift, "class": label, "seed": seed}).astype({"shift": str, "class": str})
-    return Outcomes(
-        names.assign(shift="shift " + names["shift"].str.zfill(2)), [f"m{i:02d}" for i in range(models)], SCALES.tolist(), wrong
-    )
+    names = pd.DataFrame({"shift": [f"shift {i:02d}" for i in shift], "class": label.astype(str), "seed": seed})
+    return wrong_array(names, [f"m{i:02d}" for i in range(models)], SCALES.tolist(), wrong)
 
 
-def benchmark(rng: np.random.Generator, *, models: int, seeds: int, start: np.ndarray, steep: np.ndarray) -> Outcomes:
+def benchmark(rng: np.random.Generator, *, models: int, seeds: int, start: np.ndarray, steep: np.ndarray) -> xr.DataArray:
     """Answers of models with this start and growth, whose classes and seeds are drawn."""
     given = World(start, steep, rng.normal(0, CLASS, CLASSES), np.zeros((CLASSES, models)))
     return answers(rng, given, seeds=seeds)

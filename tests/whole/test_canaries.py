@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy.stats import norm
 
 from cnslib.core import paths, tables
@@ -24,7 +25,7 @@ def run() -> read.Run:
 
 
 @pytest.fixture(scope="module")
-def found(run) -> accuracy.Outcomes:
+def found(run) -> xr.DataArray:
     """The committed answers with those of three canaries to the same pictures."""
     answers = artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
     asked = answers[answers["model"] == answers["model"].iloc[0]].reset_index(drop=True)
@@ -36,7 +37,7 @@ def found(run) -> accuracy.Outcomes:
         asked.assign(model=CHANCE, top1=guesses),
         asked.assign(model=ORACLE, top1=asked["class"].where(seen >= 0.5, "another")),
     ]
-    return accuracy.outcomes(pd.concat([answers, *parts], ignore_index=True), artifacts.kept(run))
+    return accuracy.wrong_predictions(pd.concat([answers, *parts], ignore_index=True), artifacts.kept(run))
 
 
 def judged(run: read.Run) -> pd.DataFrame:
@@ -47,8 +48,8 @@ def judged(run: read.Run) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def errors(found) -> accuracy.Shares:
-    return accuracy.error_shares(found, settings=SETTINGS)
+def errors(found) -> xr.DataArray:
+    return accuracy.by_shift(found, SETTINGS)
 
 
 def whole(table: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -58,11 +59,11 @@ def whole(table: pd.DataFrame, model: str) -> pd.DataFrame:
 
 def test_who_is_always_right_is_right_ranks_first_and_never_fails(found, errors):
     rows = whole(accuracy.accuracy(errors), TRUTH)
-    assert (rows[["estimate", "high"]] == 1).all(axis=None) and len(rows) == len(found.scales)
+    assert (rows[["estimate", "high"]] == 1).all(axis=None) and len(rows) == found.sizes["scale"]
     assert rows["low"].between(0.99, 1, inclusive="left").all()  # that all are right is no proof that every one would be
     ranks = whole(ranking.ranks(errors), TRUTH).set_index("scale")["estimate"]
     assert (ranks[0.0:] <= 1.5).all() and (ranks.drop(0.0) == 1).all()  # the oracle lets in only what it knows at scale 0: a tie
-    assert whole(failure.median_scale(failure.failure_shares(found, settings=SETTINGS)), TRUTH)["estimate"].tolist() == [np.inf]
+    assert whole(failure.median_scale(accuracy.by_shift(failure.first_failures(found), SETTINGS)), TRUTH)["estimate"].tolist() == [np.inf]
 
 
 def test_who_guesses_is_right_once_in_as_many_as_there_are_classes(run, errors):
@@ -71,7 +72,7 @@ def test_who_guesses_is_right_once_in_as_many_as_there_are_classes(run, errors):
     Three, not the interval's two: one interval of 95 % in twenty leaves the truth out, and these guesses are drawn only once.
     """
     rows, share = whole(accuracy.accuracy(errors), CHANCE), 1 / len(run.base.classes)
-    n = errors.n[errors.groups.index(accuracy.ALL)]
+    n = errors["n"].sel(shift=accuracy.ALL).item()
     above = rows[rows["scale"] > 0]  # scale 0 is one picture for all shifts of a class and seed
     assert (above["estimate"] - share).abs().max() < 3 * np.sqrt(share * (1 - share) / n)
     last = whole(accuracy.accuracy_drop(errors), CHANCE).iloc[-1]

@@ -20,15 +20,12 @@ from jaxtyping import Float, UInt8
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier
 from cnslib.core.settings.analyses import Oodcv
-from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.read import Run
 from cnslib.method import filtering, generation
 from cnslib.method.filtering import Judges, Views
 from cnslib.method.generation import Sampler
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
-from cnslib.stats import accuracy
-from cnslib.stats.accuracy import Shares
 from cnslib.studies.oodcv.training import FineTuning
 from cnslib.world import scenes
 
@@ -221,8 +218,3 @@ def shown(study: Study, wanted: pd.DataFrame, *, path: Path) -> pd.DataFrame:
         parts = workers.each(draw, pieces, device=study.sampler.pipe.device, desc="shown")
         tables.write_unit(tables.select(pd.concat(parts), rows, tables.KEY, "shown"), unit, tables.images)
     return tables.read(path, tables.images)
-
-
-def error_shares(seen: pd.DataFrame, models: list[str], *, settings: Bootstrap) -> Shares:
-    """Error rates of the classifiers on a table of their predictions, with resamples."""
-    return accuracy.error_shares(accuracy.outcomes(seen.melt(tables.KEY, models, "model", "top1")), settings=settings)

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from checks.exercises import Exercise, Sheet
 from cnslib.models.classifiers import Classifier
-from cnslib.stats.accuracy import ALL, Shares, metric, over_shifts
+from cnslib.stats.accuracy import ALL, metric, over_shifts
 from cnslib.stats.bootstrap import ANYWHERE
 from cnslib.stats.line import gain, points
 from scipy import stats
@@ -29,7 +30,7 @@ def at_the_end(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([first.mean(axis=1).rename("before"), last], axis=1)
 
 
-def above_the_line(errors: Shares, model: str) -> dict:
+def above_the_line(errors: xr.DataArray, model: str) -> dict:
     """How far one classifier lies above the line of all at the last scale, in the mean over the shifts, as a record."""
     own = gain(points(over_shifts(errors))).sel(model=model).isel(shift=0, scale=-1)
     return metric(own, within=ANYWHERE)
