@@ -8,7 +8,6 @@ from checks.exercises import Exercise, Sheet
 from cnslib.core import tables
 from cnslib.core.names import PROMPT, text
 from cnslib.method import health
-from cnslib.plots.captions.words import listed
 from cnslib.plots.figures import extent
 from cnslib.stats import trajectory
 from jaxtyping import Float, Int
@@ -189,7 +188,7 @@ def lowest(steps: pd.DataFrame) -> str:
     """The shift, or all the shifts, under which the fewest steps rise, with their share in words."""
     by_shift = steps.groupby("shift")["rises"].agg(["mean", "size"])
     found = by_shift[by_shift["mean"] == by_shift["mean"].min()]
-    return f"under {listed(found.index)} ({found['mean'].iloc[0]:.0%}, {extent(found['size'])})"
+    return f"under {' and '.join(found.index)} ({found['mean'].iloc[0]:.0%}, {extent(found['size'])})"
 
 
 def all_and_lowest(hits: pd.Series, shift: ArrayLike) -> Float[np.ndarray, "2"]:
