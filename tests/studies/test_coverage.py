@@ -68,7 +68,7 @@ def shifted(number: int) -> dict[str, float]:
     rest = sum(((own - np.polyval(line, away)) ** 2).sum() for own, line in zip(right, lines, strict=True))
     explained = 1 - rest / ((right - right.mean(1, keepdims=True)) ** 2).sum()
     far = accuracy.by_shift(wrong.isel(model=0, drop=True).copy(data=read), settings)
-    change = results.change(accuracy.by_shift(wrong, settings))
+    change = -accuracy.drop(accuracy.by_shift(wrong, settings))
     steep = accuracy.interval(results.slope(far, change)).query("shift == 'extend'")
     true = np.array([line[0] for line in lines])
     table = results.linearity(far, change).set_index("shift")

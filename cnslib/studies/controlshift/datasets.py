@@ -1,15 +1,13 @@
 """Data sets under a controlled shift: images drawn from latents of chosen regions (Control+Shift sections 3.2 and 4.1, appendix A).
 
-A text-to-image model under DDIM without noise maps a latent from the standard normal, of norm sqrt(d), to one image. Shifts stand in
-the shared tables: `shift` is the kind, `seed` the number of the image in its class, and `scale` the step of the shift, of which 0 is
-the training distribution. A class, a seed and a split belong to one unshifted latent, whatever is done to it afterwards.
-
-`plan` says which file holds which set, and to what each step of a shift is set.
+A text-to-image model under DDIM without noise maps a latent from the standard normal to one image. Shifts stand in the shared tables:
+`shift` is the kind, `seed` the number of the image in its class, and `scale` the step of the shift, of which 0 is the training
+distribution. A class, a seed and a split belong to one unshifted latent, whatever is done to it afterwards.
 """
 
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,21 +15,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+import xarray as xr
 from diffusers import StableDiffusionPipeline
 from jaxtyping import UInt8
 from PIL import Image
 
 from cnslib.core import recipes, tables, units, workers
-from cnslib.core.names import PROMPT, demand, token
+from cnslib.core.names import PROMPT, token
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models import text_to_image
-from cnslib.stats import bootstrap
+from cnslib.stats import accuracy
 from cnslib.studies.controlshift import latents
 
 TOGETHER = 10  # images of one class per forward pass, always as many: the last pass draws some that are thrown away
 TRAINED = ("truncation", "extend")  # overlap is trained on the half sphere of extend
 FULL = "full"  # training set from the whole sphere
+Pictures = UInt8[np.ndarray, "images height width 3"]
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,19 @@ class Piece:
 class Decoder:
     """What draws: images of a class from latents of so many dimensions, where it comes from, its classes, and the settings."""
 
-    images: Callable[[str, latents.Latents], UInt8[np.ndarray, "images height width 3"]]
+    images: Callable[[str, latents.Latents], Pictures]
     size: int
     device: str
     origin: text_to_image.Origin
     classes: list[str]
     settings: Controlshift
 
-    def draw(self, name: str, z: latents.Latents) -> UInt8[np.ndarray, "images height width 3"]:
-        """Images of a class from given latents; nothing else is random."""
-        demand(name in self.classes, "controlshift: class", name, ", ".join(self.classes))
-        demand(z.shape[1] == self.size, "controlshift: latents", z.shape[1], f"the {self.size} dimensions of this decoder")
-        return self.images(name, z)
-
     def stamp(self, piece: Piece) -> str:
-        """What the images of a piece depend on; its step enters by its value."""
+        """What the images of a file depend on; its step enters by its value."""
         own = self.settings
         drawn = {"steps": own.drawing_steps, "guidance": own.guidance, "side": own.side, "seed": own.seed}
         tokens = {name: self.origin.tokens[name] for name in self.classes}
-        step = value(piece.kind, piece.step, own)
-        return recipes.CONTROLSHIFT.stamp(piece, step, drawn, self.classes, self.origin.base, tokens)
+        return recipes.CONTROLSHIFT.stamp(piece, value(piece.kind, piece.step, own), drawn, self.classes, self.origin.base, tokens)
 
 
 def value(kind: str, step: int, settings: Controlshift) -> float:
@@ -91,7 +84,7 @@ def plan(settings: Controlshift) -> list[Piece]:
 
 
 def make(decoder: Decoder, folder: Path) -> dict[str, Path]:
-    """Draws the files that are missing or outdated, one after the other on every core; deletes those that are not asked for."""
+    """Draws the files that are missing or outdated, side by side on every core; deletes those that are not in the plan."""
     pieces = {piece.name: piece for piece in plan(decoder.settings)}
     shelf = units.Shelf(folder, {name: (f"{name}.parquet", decoder.stamp(piece)) for name, piece in pieces.items()})
     waiting = [(decoder, pieces[name], shelf[name]) for name in shelf.waiting()]
@@ -101,25 +94,20 @@ def make(decoder: Decoder, folder: Path) -> dict[str, Path]:
 
 def store(decoder: Decoder, piece: Piece, unit: units.Unit) -> None:
     """Draws one file."""
-    rows = [row for name in decoder.classes for row in class_rows(decoder, piece, name)]
-    tables.write_unit(pd.DataFrame(rows), unit, tables.images)
+    tables.write_unit(pd.concat([class_rows(decoder, piece, name) for name in decoder.classes]), unit, tables.images)
 
 
-def class_rows(decoder: Decoder, piece: Piece, name: str) -> Iterator[dict]:
-    """Rows of the images table of one class, in passes of ten images."""
-    for first in range(piece.first, piece.first + piece.count, TOGETHER):
-        numbers = range(first, min(first + TOGETHER, piece.first + piece.count))
-        z = shifted(decoder, piece, name, range(first, first + TOGETHER))
-        for number, picture in zip(numbers, decoder.draw(name, z), strict=False):
-            own = {"shift": piece.kind, "class": name, "seed": number, "scale": float(piece.step)}
-            yield own | {"image": tables.encode(reduced(picture, decoder.settings.side))}
-
-
-def shifted(decoder: Decoder, piece: Piece, name: str, numbers: range) -> latents.Latents:
-    """The latents of some images of a class, shifted, of norm sqrt(d) (near it for a truncation)."""
-    seed, size = decoder.settings.seed, decoder.size
-    z = latents.start(f"{piece.split} {name}", numbers, size, seed=seed)
-    return latents.shifted(z, piece.kind, value(piece.kind, piece.step, decoder.settings), latents.targets(size, seed=seed))
+def class_rows(decoder: Decoder, piece: Piece, name: str) -> pd.DataFrame:
+    """The images of one class, drawn in passes of ten and shrunk to `side`, each pixel the mean of those that it covers."""
+    rows, settings = [], decoder.settings
+    targets, side = latents.targets(decoder.size, seed=settings.seed), (settings.side, settings.side)
+    numbers = range(piece.first, piece.first + piece.count)
+    for first in numbers[::TOGETHER]:
+        z = latents.start(f"{piece.split} {name}", range(first, first + TOGETHER), decoder.size, seed=settings.seed)
+        drawn = decoder.images(name, latents.shifted(z, piece.kind, value(piece.kind, piece.step, settings), targets))
+        shrunk = [np.asarray(Image.fromarray(picture).resize(side, Image.Resampling.BOX)) for picture in drawn]
+        rows += [(piece.kind, name, first + i, float(piece.step), tables.encode(picture)) for i, picture in enumerate(shrunk)]
+    return pd.DataFrame(rows[: piece.count], columns=[*tables.KEY, "image"])
 
 
 def text_to_image_decoder(
@@ -131,9 +119,7 @@ def text_to_image_decoder(
 
 
 @torch.no_grad()
-def ddim(
-    pipe: StableDiffusionPipeline, settings: Controlshift, name: str, z: latents.Latents
-) -> UInt8[np.ndarray, "images height width 3"]:
+def ddim(pipe: StableDiffusionPipeline, settings: Controlshift, name: str, z: latents.Latents) -> Pictures:
     """Images of a class, told by its IN* token, by DDIM with classifier-free guidance; no noise is added on the way."""
     scheduler = copy.deepcopy(pipe.scheduler)
     scheduler.set_timesteps(settings.drawing_steps, device=pipe.device)
@@ -143,11 +129,6 @@ def ddim(
         plain, conditional = pipe.unet(noisy.repeat(2, 1, 1, 1), timestep, text).sample.chunk(2)
         noisy = scheduler.step(plain + settings.guidance * (conditional - plain), timestep, noisy).prev_sample
     return text_to_image.decode(pipe, noisy).numpy()
-
-
-def reduced(picture: UInt8[np.ndarray, "height width 3"], side: int) -> UInt8[np.ndarray, "side side 3"]:
-    """A picture at another size, each pixel the mean of those that it covers."""
-    return np.asarray(Image.fromarray(picture).resize((side, side), Image.Resampling.BOX))
 
 
 def load(folder: Path, *names: str) -> pd.DataFrame:
@@ -163,15 +144,8 @@ def tested(settings: Controlshift, kind: str) -> list[str]:
 
 
 def evaluation_set(folder: Path, settings: Controlshift, kinds: tuple[str, ...] = latents.KINDS) -> pd.DataFrame:
-    """The test images of some shifts at every step. ValueError for a file that holds another step or shift than its name says."""
-    parts = []
-    for kind in kinds:
-        for step, name in enumerate(tested(settings, kind)):
-            table, own = load(folder, name), {(name.split("_")[1], float(step))}
-            said = set(zip(table["shift"], table["scale"], strict=True))
-            demand(said == own, f"{folder / name}.parquet", sorted(said), f"{sorted(own)}, as its name says")
-            parts.append(table.assign(shift=kind))
-    return pd.concat(parts, ignore_index=True)
+    """The test images of some shifts at every step."""
+    return pd.concat([load(folder, *tested(settings, kind)).assign(shift=kind) for kind in kinds], ignore_index=True)
 
 
 def strength(settings: Controlshift, size: int) -> pd.DataFrame:
@@ -179,12 +153,10 @@ def strength(settings: Controlshift, size: int) -> pd.DataFrame:
 
     Columns shift, scale, set_to, exact, n, estimate, low, high; `size` is that of the latent space.
     """
-    aims = latents.targets(size, seed=settings.seed)
-    rows = []
+    targets, rows = latents.targets(size, seed=settings.seed), []
     for kind in latents.KINDS:
-        trained = value(kind, 0, settings)
         for step, shown in enumerate(settings.factors if kind == "truncation" else settings.angles):
-            own = (kind, value(kind, step, settings), trained, aims)
+            own = (kind, value(kind, step, settings), value(kind, 0, settings), targets)
             drawn = latents.simulated(*own, draws=settings.draws, seed=settings.seed, confidence=settings.bootstrap.confidence)
             rows.append({"shift": kind, "scale": float(step), "set_to": shown, "exact": latents.exact(*own), **drawn})
     return pd.DataFrame(rows)
@@ -192,14 +164,10 @@ def strength(settings: Controlshift, size: int) -> pd.DataFrame:
 
 def change(images: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """Mean absolute difference from the picture at step 0 in grey levels (shift, scale, n, estimate, low, high), n trajectories."""
-    parts = []
-    for kind in images["shift"].unique():
-        rows = images[images["shift"] == kind].sort_values(["class", "seed", "scale"])
-        pictures = tables.pictures(rows, "test set").astype(int)
-        pictures = pictures.reshape(-1, rows["scale"].nunique(), *pictures.shape[1:])
-        away = np.abs(pictures - pictures[:, :1]).mean((2, 3, 4))
-        weights, units = bootstrap.resampling_weights(rows[["class", "seed"]].drop_duplicates().reset_index(drop=True), settings=settings)
-        means = weights[:, units] @ away / weights[:, units].sum(1, keepdims=True)
-        numbers = bootstrap.estimates(means, len(away), settings.confidence)
-        parts.append(pd.DataFrame({"shift": kind, "scale": sorted(rows["scale"].unique()), **numbers}))
-    return pd.concat(parts, ignore_index=True)
+    rows = images.sort_values([*tables.TRAJECTORY, "scale"])
+    scales, keys = np.unique(rows["scale"]), rows[tables.TRAJECTORY].drop_duplicates()
+    pictures = tables.pictures(rows, "test set").astype(int)
+    pictures = pictures.reshape(len(keys), len(scales), *pictures.shape[1:])
+    labels = {name: ("trajectory", keys[name].to_numpy()) for name in keys} | {"scale": scales}
+    away = xr.DataArray(np.abs(pictures - pictures[:, :1]).mean((2, 3, 4)), labels, ["trajectory", "scale"])
+    return accuracy.interval(accuracy.by_shift(away, settings).drop_sel(shift=accuracy.ALL))

@@ -1,4 +1,4 @@
-"""EDM's public checkpoints as the decoder of Control+Shift (section 4): reading them, Heun's method, and what `datasets` asks for.
+"""EDM's public checkpoints as the decoder of Control+Shift (section 4): reading them, Heun's method, and what `datasets` draws from.
 
 Of the same random weights, networks and sampler give in single precision what the code of EDM's authors gives, to within 2e-6 of
 images in [-1, 1]; of 9,216 bytes of the rounded pictures 2 differed. The checkpoints `edm-cifar10-32x32-cond-vp.pkl` and
@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from diffusers import EDMEulerScheduler, HeunDiscreteScheduler
-from jaxtyping import Float, UInt8
-from safetensors import safe_open
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
@@ -27,14 +26,13 @@ from cnslib.core import recipes, units
 from cnslib.core.names import demand
 from cnslib.core.settings.studies import Controlshift
 from cnslib.models import text_to_image
-from cnslib.models.weights import read_weights, require_same, shapes
-from cnslib.studies.controlshift.datasets import Decoder
+from cnslib.models.weights import header, read_weights, require_same, shapes
+from cnslib.studies.controlshift.datasets import Decoder, Pictures
 from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
 
 CIFAR10 = {
     name: number for number, name in enumerate(["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"])
 }
-PICKLES = (".pkl", ".pickle")
 RECIPE = """
     import pickle, safetensors.torch
     network = pickle.load(open("edm-cifar10-32x32-cond-vp.pkl", "rb"))["ema"]
@@ -46,19 +44,17 @@ Images = Float[Tensor, "batch colours side side"]
 
 
 def load(path: Path, device: str = "cpu") -> Denoiser:
-    """The denoiser of a checkpoint's tensors (.safetensors), in single precision, frozen.
+    """The denoiser of a checkpoint's tensors (.safetensors), in single precision, frozen; its sizes are read from the tensors.
 
-    Its sizes are read from the tensors. Raises ValueError for a pickle, with the recipe that makes a file of tensors of it, for a
-    baseline of the paper (VP, VE, iDDPM), which the file's header tells, and for tensors that are missing, unexpected or of another
-    shape, which are counted. A network without classes and an NCSN++ are among these. Other errors are those of `weights.read_weights`.
+    Raises ValueError for a pickle, with the recipe that makes a file of tensors of it, for a baseline of the paper (VP, VE, iDDPM),
+    which the file's header tells, and for tensors that are missing, unexpected or of another shape, which are counted. A network
+    without classes and an NCSN++ are among these. Other errors are those of `weights.read_weights`.
     """
     once = f"in a checkout of the code that the file belongs to, once:{RECIPE}"
-    if path.suffix in PICKLES:
+    if path.suffix in (".pkl", ".pickle"):
         raise ValueError(f"{path} is a pickle, which runs code when it is read; accepted: .safetensors, which this makes of it {once}")
     demand(path.suffix == ".safetensors", f"{path}, suffix", path.suffix, ".safetensors")
-    weights = read_weights(path)
-    with safe_open(path, "pt") as file:
-        found = (file.metadata() or {}).get("preconditioning", "")
+    weights, found = read_weights(path), header(path).get("preconditioning", "")
     demand(found == PRECONDITIONING, f"{path}, preconditioning in its header", found, f"{PRECONDITIONING}, as this writes it {once}")
     with torch.device("meta"):
         denoiser = Denoiser(architecture(weights, path))
@@ -82,16 +78,16 @@ def architecture(weights: Mapping[str, Tensor], path: Path) -> Architecture:
             f"{path} is no EDM checkpoint with classes, or not whole: {len(lost)} of {len(told)} tensors that tell its "
             f"sizes are missing, for example {lost[0]}; accepted: {PLUS} or {ADM}, with classes, of the EDM training"
         )
-    blocks = [key for key in weights if re.fullmatch(rf"model\.enc\.{sides[0]}x{sides[0]}_block\d+\.conv0\.weight", key)]
+    embedding, channels = weights["model.map_layer0.weight"].shape
     return Architecture(
         family=family,
         side=sides[0],
         colours=weights[stem].shape[1],
-        channels=weights["model.map_layer0.weight"].shape[1],
-        embedding=weights["model.map_layer0.weight"].shape[0],
+        channels=channels,
+        embedding=embedding,
         widths=tuple(weights[level.format(side, "conv0")].shape[0] for side in sides),
         attention=tuple(level.format(side, "qkv") in weights for side in sides),
-        blocks=len(blocks),
+        blocks=sum(bool(re.fullmatch(rf"model\.enc\.{sides[0]}x{sides[0]}_block\d+\.conv0\.weight", key)) for key in weights),
         classes=weights["model.map_label.weight"].shape[1],
         augmentations=weights["model.map_augment.weight"].shape[1] if family == PLUS else 0,
     )
@@ -100,7 +96,7 @@ def architecture(weights: Mapping[str, Tensor], path: Path) -> Architecture:
 class Heun(HeunDiscreteScheduler):
     """Algorithm 1 with EDM's noise levels (Eq. 5: from 80 down to 0.002, rho = 7, then 0); its timesteps are the levels themselves.
 
-    Every step but the last has two: Heun's method asks the network at both ends.
+    Every step but the last has two: Heun's method evaluates the network at both ends.
     """
 
     def set_timesteps(self, num_inference_steps=None, device=None, num_train_timesteps=None, timesteps=None):
@@ -116,21 +112,14 @@ class Heun(HeunDiscreteScheduler):
 def sample(denoise: Callable[[Images, Float[Tensor, ""]], Images], z: Images, *, steps: int) -> Images:
     """Images, in [-1, 1] but for overshoots, of latents z from the standard normal by Heun's method without noise (algorithm 1).
 
-    `denoise(noisy, sigma)` is D(x; sigma). It is asked 2 steps - 1 times; the type of z is kept.
+    `denoise(noisy, sigma)` is D(x; sigma), evaluated 2 steps - 1 times; the type of z is kept. Images are measured in units of the
+    largest noise on the way, so that a drawing begins with its latent itself: Heun's method is the same in any unit.
     """
     scheduler = Heun(prediction_type="sample")
     scheduler.set_timesteps(steps, z.device)
     for sigma in scheduler.timesteps:
-        z = scheduler.step(scaled(denoise, z, sigma), sigma, z).prev_sample
+        z = scheduler.step(denoise(SIGMA_MAX * z, sigma) / SIGMA_MAX, sigma, z).prev_sample
     return SIGMA_MAX * z
-
-
-def scaled(denoise: Callable[[Images, Float[Tensor, ""]], Images], noisy: Images, sigma: Float[Tensor, ""]) -> Images:
-    """D(x; sigma) where images are measured in units of the largest noise, so that a drawing begins with its latent itself.
-
-    Heun's method is the same in any unit.
-    """
-    return denoise(SIGMA_MAX * noisy, sigma) / SIGMA_MAX
 
 
 def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:
@@ -151,9 +140,7 @@ def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, d
 
 
 @torch.no_grad()
-def drawn(
-    denoiser: Denoiser, numbers: dict[str, int], steps: int, device: str, name: str, z: Float[np.ndarray, "images d"]
-) -> UInt8[np.ndarray, "images side side 3"]:
+def drawn(denoiser: Denoiser, numbers: dict[str, int], steps: int, device: str, name: str, z: Float[np.ndarray, "images d"]) -> Pictures:
     """Images of a class from latents, which are pixels in units of the largest noise."""
     sizes = denoiser.sizes
     noisy = torch.from_numpy(z).float().reshape(-1, sizes.colours, sizes.side, sizes.side).to(device)

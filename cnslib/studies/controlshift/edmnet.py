@@ -1,7 +1,7 @@
 """The networks of EDM's public checkpoints, under the names of their tensors, and their preconditioning (Karras et al. 2022, Table 1).
 
-"Elucidating the Design Space of Diffusion-Based Generative Models" trains two kinds of network: DDPM++ for CIFAR-10 at 32 px, ADM
-for ImageNet at 64 px. Both are conditioned on classes; written anew from the paper and from the names and shapes of the tensors.
+Two kinds, both conditioned on classes: DDPM++ for CIFAR-10 at 32 px, ADM for ImageNet at 64 px. Written anew from the paper and from
+the names and shapes of the tensors.
 """
 
 import math
@@ -14,9 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cnslib.core.names import demand
-
-PLUS, ADM = FAMILIES = ("DDPM++", "ADM")
+PLUS, ADM = "DDPM++", "ADM"
 GROUPS, LEAST = 32, 4  # groups of a normalisation, and the fewest channels in each
 SCALING = EDMEulerScheduler()  # c_skip, c_out, c_in and c_noise of Table 1, sigma_data = 0.5
 HEAD = 64  # channels of an attention head of ADM; DDPM++ has a single head
@@ -41,9 +39,6 @@ class Architecture:
     classes: int
     augmentations: int
 
-    def __post_init__(self):
-        demand(self.family in FAMILIES, "edm: family", self.family, ", ".join(FAMILIES))
-
     def at(self, level: int) -> str:
         """How the tensors of a resolution are named."""
         return f"{self.side >> level}x{self.side >> level}"
@@ -67,7 +62,7 @@ class Denoiser(nn.Module):
 
 
 class UNet(nn.Module):
-    """A U-Net of residual blocks that know noise level and class."""
+    """A U-Net of residual blocks that know noise level and class (F in Eq. 7)."""
 
     def __init__(self, sizes: Architecture):
         super().__init__()
@@ -75,7 +70,8 @@ class UNet(nn.Module):
         self.map_layer0 = nn.Linear(sizes.channels, sizes.embedding)
         self.map_layer1 = nn.Linear(sizes.embedding, sizes.embedding)
         self.map_label = nn.Linear(sizes.classes, sizes.channels if plus else sizes.embedding, bias=plus)
-        self.enc, self.dec = encoder(sizes), decoder(sizes)
+        self.enc, widths = encoder(sizes)
+        self.dec = decoder(sizes, widths)
         if plus:  # images are drawn as not augmented: this layer is in the files, and adds nothing
             self.map_augment = nn.Linear(sizes.augmentations, sizes.channels, bias=False)
         else:
@@ -83,17 +79,17 @@ class UNet(nn.Module):
             self.out_conv = nn.Conv2d(sizes.widths[0], sizes.colours, 3, padding=1)
 
     def forward(self, x: Tensor, noise: Float[Tensor, "batch"], labels: Float[Tensor, "batch classes"]) -> Tensor:
-        """What is left to say about an image once its scaling is known (F in Eq. 7)."""
+        """What is left to say about an image once its scaling is known."""
         embedding, skips = self.embed(noise, labels), []
         for name, part in self.enc.items():
             x = part(x) if name.endswith("conv") else part(x, embedding)
             skips.append(x)
         for name, part in self.dec.items():
-            if "block" in name:
-                x = torch.cat([x, skips.pop()], dim=1)
             if "aux" not in name:
-                x = part(x, embedding)
-        return self.finish(x)
+                x = part(torch.cat([x, skips.pop()], dim=1) if "block" in name else x, embedding)
+        last = f"{self.sizes.at(0)}_aux"
+        ends = (self.out_norm, self.out_conv) if self.sizes.family == ADM else (self.dec[f"{last}_norm"], self.dec[f"{last}_conv"])
+        return ends[1](functional.silu(ends[0](x)))
 
     def embed(self, noise: Float[Tensor, "batch"], labels: Float[Tensor, "batch classes"]) -> Float[Tensor, "batch embedding"]:
         """What tells every block noise level and class; DDPM++ adds the class before its two layers, ADM after them."""
@@ -104,30 +100,24 @@ class UNet(nn.Module):
         embedding = self.map_layer1(functional.silu(self.map_layer0(waves)))
         return functional.silu(embedding if plus else embedding + self.map_label(labels))
 
-    def finish(self, x: Tensor) -> Tensor:
-        """The last normalisation and convolution."""
-        if self.sizes.family == ADM:
-            return self.out_conv(functional.silu(self.out_norm(x)))
-        last = self.sizes.at(0)
-        return self.dec[f"{last}_aux_conv"](functional.silu(self.dec[f"{last}_aux_norm"](x)))
 
-
-def encoder(sizes: Architecture) -> nn.ModuleDict:
-    """From the finest resolution to the coarsest."""
+def encoder(sizes: Architecture) -> tuple[nn.ModuleDict, list[int]]:
+    """From the finest resolution to the coarsest, and the channels of every part's output."""
     parts = nn.ModuleDict({f"{sizes.at(0)}_conv": nn.Conv2d(sizes.colours, sizes.channels, 3, padding=1)})
-    before = sizes.channels
+    outputs = [sizes.channels]
     for level, width in enumerate(sizes.widths):
         if level:
-            parts[f"{sizes.at(level)}_down"] = Block(sizes, before, before, resample="down")
+            parts[f"{sizes.at(level)}_down"] = Block(sizes, outputs[-1], outputs[-1], resample="down")
+            outputs.append(outputs[-1])
         for number in range(sizes.blocks):
-            parts[f"{sizes.at(level)}_block{number}"] = Block(sizes, before, width, attention=sizes.attention[level])
-            before = width
-    return parts
+            parts[f"{sizes.at(level)}_block{number}"] = Block(sizes, outputs[-1], width, attention=sizes.attention[level])
+            outputs.append(width)
+    return parts, outputs
 
 
-def decoder(sizes: Architecture) -> nn.ModuleDict:
-    """Back to the finest resolution; every block is given one output of the encoder, the last first. DDPM++ attends in the last alone."""
-    parts, skips, before = nn.ModuleDict(), skip_widths(sizes), sizes.widths[-1]
+def decoder(sizes: Architecture, skips: list[int]) -> nn.ModuleDict:
+    """Back to the finest resolution; every block has one output of the encoder, the last first. DDPM++ attends in the last alone."""
+    parts, skips, before = nn.ModuleDict(), [*skips], sizes.widths[-1]
     for level, width in reversed(list(enumerate(sizes.widths))):
         if level == len(sizes.widths) - 1:
             parts[f"{sizes.at(level)}_in0"] = Block(sizes, before, before, attention=True)
@@ -144,14 +134,6 @@ def decoder(sizes: Architecture) -> nn.ModuleDict:
     return parts
 
 
-def skip_widths(sizes: Architecture) -> list[int]:
-    """Channels of the outputs of the encoder's parts, in order."""
-    found = [sizes.channels]
-    for level, width in enumerate(sizes.widths):
-        found += ([sizes.widths[level - 1]] if level else []) + [width] * sizes.blocks
-    return found
-
-
 def norm(sizes: Architecture, channels: int) -> nn.GroupNorm:
     """Normalisation by groups of channels."""
     return nn.GroupNorm(min(GROUPS, channels // LEAST), channels, eps=1e-6 if sizes.family == PLUS else 1e-5)
@@ -163,16 +145,16 @@ class Block(nn.Module):
     DDPM++ adds noise level and class to the features and divides every sum of two paths by sqrt(2); ADM scales and moves by them.
     """
 
-    def __init__(self, sizes: Architecture, inside: int, outside: int, *, attention: bool = False, resample: str | None = None):
+    def __init__(self, sizes: Architecture, inside: int, outside: int, *, attention: bool = False, resample: str = ""):
         super().__init__()
         self.plus = sizes.family == PLUS
         self.norm0, self.norm1 = norm(sizes, inside), norm(sizes, outside)
-        self.conv0 = ResampledConv(outside, 3, resample) if resample else nn.Conv2d(inside, outside, 3, padding=1)
+        self.conv0 = Resampled(outside, 3, resample) if resample else nn.Conv2d(inside, outside, 3, padding=1)
         self.affine = nn.Linear(sizes.embedding, outside if self.plus else 2 * outside)
         self.conv1 = nn.Conv2d(outside, outside, 3, padding=1)
         self.skip: nn.Module = nn.Conv2d(inside, outside, 1) if inside != outside else nn.Identity()
         if resample:
-            self.skip = ResampledConv(outside, 1, resample) if self.plus else Resample(resample)
+            self.skip = Resampled(outside, 1 if self.plus else 0, resample)
         self.heads = (1 if self.plus else outside // HEAD) if attention else 0
         if attention:
             self.norm2, self.qkv, self.proj = norm(sizes, outside), nn.Conv2d(outside, 3 * outside, 1), nn.Conv2d(outside, outside, 1)
@@ -181,16 +163,13 @@ class Block(nn.Module):
         """The features of the next part."""
         share = math.sqrt(0.5) if self.plus else 1.0
         new, told = self.conv0(functional.silu(self.norm0(x))), self.affine(embedding)[:, :, None, None]
-        new = self.conv1(functional.silu(self.inform(new, told)))
-        x = (self.skip(x) + new) * share
-        return (x + self.attend(x)) * share if self.heads else x
-
-    def inform(self, x: Tensor, told: Float[Tensor, "batch width 1 1"]) -> Tensor:
-        """Normalised features that know noise level and class."""
         if self.plus:
-            return self.norm1(x + told)
-        scale, move = told.chunk(2, dim=1)
-        return self.norm1(x) * (1 + scale) + move
+            new = self.norm1(new + told)
+        else:
+            scale, move = told.chunk(2, dim=1)
+            new = self.norm1(new) * (1 + scale) + move
+        x = (self.skip(x) + self.conv1(functional.silu(new))) * share
+        return (x + self.attend(x)) * share if self.heads else x
 
     def attend(self, x: Tensor) -> Tensor:
         """Attention among all pixels; query, key and value of a channel lie side by side."""
@@ -200,39 +179,24 @@ class Block(nn.Module):
         return self.proj(mixed.transpose(2, 3).reshape(x.shape))
 
 
-class Resample(nn.Module):
-    """Half or twice the side with the filter of the file, a box of 2 x 2 pixels."""
-
-    resample_filter: Tensor
-
-    def __init__(self, way: str):
-        super().__init__()
-        self.way = way
-        self.register_buffer("resample_filter", torch.full((1, 1, 2, 2), 0.25))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Features at the other resolution."""
-        return resampled(x, self.resample_filter, self.way)
-
-
-class ResampledConv(nn.Conv2d):
-    """A convolution at half or twice the side of its input; the filter is the file's, a box of 2 x 2 pixels."""
+class Resampled(nn.Module):
+    """Half or twice the side by the filter of the file, a box of 2 x 2 pixels; then a convolution where there is a kernel."""
 
     resample_filter: Tensor
 
     def __init__(self, channels: int, kernel: int, way: str):
-        super().__init__(channels, channels, kernel, padding=kernel // 2)
-        self.way = way
+        super().__init__()
+        self.kernel, self.way = kernel, way
         self.register_buffer("resample_filter", torch.full((1, 1, 2, 2), 0.25))
+        if kernel:
+            self.weight = nn.Parameter(torch.zeros(channels, channels, kernel, kernel))
+            self.bias = nn.Parameter(torch.zeros(channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features at the other resolution."""
-        return super().forward(resampled(x, self.resample_filter, self.way))
-
-
-def resampled(x: Tensor, box: Float[Tensor, "1 1 2 2"], way: str) -> Tensor:
-    """Every channel by itself: means of 2 x 2 pixels, or each pixel four times."""
-    each, channels = box.expand(x.shape[1], 1, 2, 2), x.shape[1]
-    if way == "down":
-        return functional.conv2d(x, each, stride=2, groups=channels)
-    return functional.conv_transpose2d(x, 4 * each, stride=2, groups=channels)
+        """Every channel by itself: means of 2 x 2 pixels, or each pixel four times."""
+        each, channels = self.resample_filter.expand(x.shape[1], 1, 2, 2), x.shape[1]
+        if self.way == "down":
+            x = functional.conv2d(x, each, stride=2, groups=channels)
+        else:
+            x = functional.conv_transpose2d(x, 4 * each, stride=2, groups=channels)
+        return functional.conv2d(x, self.weight, self.bias, padding=self.kernel // 2) if self.kernel else x

@@ -1,8 +1,7 @@
 """Accuracy against distance from the training images, and what Control+Shift concludes (Eq. 3, sections 4.2 and 4.3).
 
-Distances are 1-NN distances, in pixels and in features. Shifts of latents stand in the shared tables: `shift` is truncation, extend or
-overlap, `seed` the number of the image in its class and `scale` the step, of which 0 is the training distribution. All numbers come from
-the same resamples, which all classifiers share, so differences of classifiers are paired.
+Distances are 1-NN distances, in pixels and in features. All numbers come from the same resamples, which all classifiers share, so
+differences of classifiers are paired.
 """
 
 from pathlib import Path
@@ -15,7 +14,6 @@ from jaxtyping import Float
 from sklearn.neighbors import NearestNeighbors
 
 from cnslib.core import recipes, tables, units
-from cnslib.core.names import demand
 from cnslib.core.settings.method import Bootstrap, Evaluation
 from cnslib.core.settings.studies import Controlshift
 from cnslib.method import evaluation
@@ -35,15 +33,10 @@ SPACES = ("pixel", "feature")
 schema = tables.schema(tables.KEY, {**tables.IDENTITY, **{space: pa.Column(float, pa.Check.ge(0)) for space in SPACES}})
 
 
-def nearest(training: Float[np.ndarray, "n d"], shifted: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "m"]:
-    """Euclidean distance of every shifted point from its nearest training point; their mean is the 1-NN distance (Eq. 3)."""
-    return NearestNeighbors(n_neighbors=1, algorithm="brute").fit(training).kneighbors(shifted)[0][:, 0]
-
-
 def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, path: Path) -> pd.DataFrame:
-    """Distance of every test image from its nearest training image; made where the file is missing or outdated.
+    """Distance of every test image from its nearest image in the standard training set; made where the file is missing or outdated.
 
-    Training images are those of the standard sets, of all classes. Pixel values lie in [0, 1]; features have length 1.
+    Pixel values lie in [0, 1]; features have length 1.
     """
     files = [units.verified(sets / name) for name in sorted(f"{piece.name}.parquet" for piece in datasets.plan(settings))]
     unit = units.Unit(path, recipes.NEIGHBOURS.stamp(files, encoder.digest))
@@ -55,11 +48,20 @@ def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, path: P
 
 
 def from_training(sets: Path, settings: Controlshift, encoder: ImageEncoder, training: str, kinds: tuple[str, ...]) -> pd.DataFrame:
-    """Distances of the test images of some shifts from one training set."""
+    """Euclidean distances of the test images of some shifts from their nearest training image; their mean is the 1-NN distance (Eq. 3)."""
     table = datasets.evaluation_set(sets, settings, kinds)
     known, test = (tables.pictures(one, "images") for one in (datasets.load(sets, *SETS[training]), table))
-    spaces = {"pixel": flat, "feature": lambda pictures: encoder.features(pictures).double().numpy()}
-    return table[tables.KEY].assign(**{space: nearest(seen(known), seen(test)) for space, seen in spaces.items()})
+    near, rows = NearestNeighbors(n_neighbors=1, algorithm="brute"), table[tables.KEY].copy()
+    for space, seen in zip(SPACES, (flat, lambda pictures: encoder.features(pictures).double().numpy()), strict=True):
+        rows[space] = near.fit(seen(known)).kneighbors(seen(test))[0][:, 0]
+    return rows
+
+
+def distance(wrong: xr.DataArray, away: pd.DataFrame, *, space: str, settings: Bootstrap) -> xr.DataArray:
+    """Mean 1-NN distance [resample, shift, scale] of the trajectories of `wrong`, resampled with the predictions."""
+    wide = away.pivot(index=tables.TRAJECTORY, columns="scale", values=space)
+    wide = wide.loc[pd.MultiIndex.from_frame(accuracy.trajectories(wrong)), wrong["scale"].to_numpy()]
+    return accuracy.by_shift(wrong.isel(model=0, drop=True).copy(data=wide.to_numpy()), settings)
 
 
 def standard(predictions: pd.DataFrame) -> xr.DataArray:
@@ -83,26 +85,6 @@ def averaged(values: xr.DataArray, groups: dict[str, list[str]]) -> xr.DataArray
     return xr.concat(means, pd.Index([name for name, names in groups.items() if names], name="model")).transpose(*values.dims)
 
 
-def both_ways(errors: xr.DataArray) -> dict[str, list[str]]:
-    """The networks that were trained in both ways: without and with augmentation."""
-    augmented = [name for name in errors["model"].to_numpy().tolist() if name.endswith(AUGMENTED)]
-    return {"plain": [name.removesuffix(AUGMENTED) for name in augmented], "RandAugment": augmented}
-
-
-def distance(wrong: xr.DataArray, away: pd.DataFrame, *, space: str, settings: Bootstrap) -> xr.DataArray:
-    """Mean 1-NN distance [resample, shift, scale], resampled with the predictions. ValueError for a trajectory without one."""
-    keys = pd.MultiIndex.from_arrays([wrong[key].to_numpy() for key in tables.TRAJECTORY], names=tables.TRAJECTORY)
-    wide = away.pivot(index=tables.TRAJECTORY, columns="scale", values=space).reindex(index=keys, columns=wrong["scale"].to_numpy())
-    missing = wide.index[wide.isna().any(axis=1)]
-    demand(missing.empty, "trajectories without a distance", [" ".join(map(str, key)) for key in missing[:1]], "a distance for each")
-    return accuracy.by_shift(wrong.isel(model=0, drop=True).copy(data=wide.to_numpy()), settings)
-
-
-def change(errors: xr.DataArray) -> xr.DataArray:
-    """Change of accuracy from step 0."""
-    return errors.isel(scale=0, drop=True) - errors
-
-
 def centred(values: xr.DataArray) -> xr.DataArray:
     """Values along the steps minus their mean."""
     return values - values.mean("scale")
@@ -120,11 +102,6 @@ def linearity(away: xr.DataArray, changed: xr.DataArray) -> pd.DataFrame:
     return accuracy.interval(1 - (rest**2).sum(["model", "scale"]) / spread.where(spread > 0), within=bootstrap.SHARE)
 
 
-def against_distance(errors: xr.DataArray, means: pd.DataFrame) -> pd.DataFrame:
-    """Change of accuracy from step 0 with its interval, beside the 1-NN distance (shift, scale, distance) of the step (Fig. 6)."""
-    return accuracy.interval(change(errors)).merge(means, on=["shift", "scale"])
-
-
 def learned(errors: xr.DataArray, least: float) -> list[str]:
     """Classifiers with at least this accuracy at step 0, all shifts: who has learned nothing can lose nothing."""
     start = 1 - errors.sel(shift=ALL).isel(resample=0, scale=0)
@@ -140,24 +117,26 @@ def findings(errors: xr.DataArray, slopes: xr.DataArray, sets: xr.DataArray, *, 
     single = [name for name in able if AUGMENTED not in name]
     augmented = [name for name in able if name.endswith(AUGMENTED) and name.removesuffix(AUGMENTED) in single]
     partners = [name.removesuffix(AUGMENTED) for name in augmented]
-    drops, starts = errors.isel(scale=-1) - errors.isel(scale=0), 1 - errors.isel(scale=0)
-    average = (sets.isel(scale=slice(1, None)).mean("scale") - sets.isel(scale=0)).sel(shift=ALL).drop_vars("scale")
-    losses = {name: average.sel(model=name) for name in (STANDARD, LARGE, FULL)}
-    certain = bool((losses[STANDARD] > 0).all())  # where nothing is lost for certain, there is nothing to share
+    starts, drops = 1 - errors.isel(scale=0), accuracy.drop(errors).isel(scale=-1)
+    average = accuracy.drop(sets).isel(scale=slice(1, None)).mean("scale").sel(shift=ALL)
+    losses = {name: average.sel(model=name) for name in NAMED.values()}
+    certain = losses[STANDARD].where(bool((losses[STANDARD] > 0).all()))  # where a loss is not certain, there is nothing to share
+    of_sets = {
+        "size": (losses[STANDARD] - losses[LARGE]) / certain,
+        "support": losses[LARGE] - losses[FULL],
+        "complete": losses[FULL] / certain,
+    }
     values = {
         "decline": mean(drops, single),
         **{f"strongest_{milder}": mean(drops, single, STRONGEST) - mean(drops, single, milder) for milder in MILDER},
         "augmented": mean(drops, augmented),
         "baseline": mean(starts, augmented) - mean(starts, partners),
         "augmentation": mean(slopes, augmented) - mean(slopes, partners),
-        "size": (losses[STANDARD] - losses[LARGE]) / losses[STANDARD].where(certain),
-        "support": losses[LARGE] - losses[FULL],
-        "complete": losses[FULL] / losses[STANDARD].where(certain),
+        **of_sets,
         "bias": mean(slopes, [m for m in single if m in STRONG], BIASED) - mean(slopes, [m for m in single if m in WEAK], BIASED),
     }
-    images = {name: (sets if name in ("size", "support", "complete") else errors)["n"].sel(shift=ALL).item() for name in values}
-    confidence = errors["confidence"].item()
-    return {name: bootstrap.record(np.asarray(own), images[name], confidence) for name, own in values.items()}
+    n = {name: (sets if name in of_sets else errors)["n"].sel(shift=ALL).item() for name in values}
+    return {name: bootstrap.record(np.asarray(own), n[name], errors["confidence"].item()) for name, own in values.items()}
 
 
 def mean(values: xr.DataArray, models: list[str], shift: str = ALL) -> Float[np.ndarray, "resamples+1"]:
@@ -185,11 +164,13 @@ def benchmark_predictions(
 
     They were trained on the catalog, not on the shifted sets' training images; the distance is that from these nevertheless.
     """
-    evaluation.require_labels(classes, labels)
-    numbers = range(1, shifted.test_images + 1)
     pieces = [piece for piece in datasets.plan(shifted) if piece.split == "test"]
-    keys = {piece: [(piece.kind, name, number, float(piece.step)) for name in classes for number in numbers] for piece in pieces}
-    shards = {sets / f"{piece.name}.parquet": own for piece, own in keys.items()}
+    shards = {
+        sets / f"{piece.name}.parquet": [
+            (piece.kind, name, number, float(piece.step)) for name in classes for number in range(1, shifted.test_images + 1)
+        ]
+        for piece in pieces
+    }
     made = evaluation.answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
     found = tables.read_answers(made.values()).astype({"shift": str})
     start = found[(found["shift"] == "extend") & (found["scale"] == 0)]

@@ -4,6 +4,7 @@ A training is one file of predictions; its weights are not kept. All networks of
 are paired. A training set of twice the size gets as many steps.
 """
 
+import itertools
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int
 from sklearn.svm import SVC
 from torch import Tensor
 from torchvision.transforms.v2 import RandAugment
@@ -22,6 +23,7 @@ from cnslib.core.settings.studies import Controlshift
 from cnslib.models import networks
 from cnslib.studies import finetuning
 from cnslib.studies.controlshift import datasets
+from cnslib.studies.controlshift.datasets import Pictures
 from cnslib.world import training
 from cnslib.world.training import Schedule
 
@@ -36,16 +38,9 @@ SETS = {
 ON_SPHERE = ("extend", "overlap")  # the shifts on which all training sets but truncation's are tested
 schema = tables.schema(
     ["training", "network", "augmented", "run", *tables.KEY],
-    {
-        "training": pa.Column(str, pa.Check.isin(SETS)),
-        "network": pa.Column(str),
-        "augmented": pa.Column(bool),
-        "run": pa.Column("int64", pa.Check.ge(1)),
-        **tables.IDENTITY,
-        "top1": pa.Column(str),
-    },
+    {"training": pa.Column(str, pa.Check.isin(SETS)), "network": pa.Column(str), "augmented": pa.Column(bool)}
+    | {"run": pa.Column("int64", pa.Check.ge(1)), **tables.IDENTITY, "top1": pa.Column(str)},
 )
-Pictures = UInt8[np.ndarray, "images side side 3"]
 Places = Int[np.ndarray, "images"]
 
 
@@ -71,7 +66,7 @@ class TrainingRun:
     @property
     def validation(self) -> str:
         """The file of unseen images from the distribution that it sees."""
-        return "validation_truncation" if self.training == "truncation" else "validation_extend"
+        return f"validation_{self.tested[0]}"
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,7 @@ class Experiment:
         kept |= {key: getattr(own, key) for key in ("batch_size", "learning_rate", "penalties")}
         return recipes.DEGRADATION.stamp(run, [units.verified(self.sets / f"{name}.parquet") for name in files], kept, self.classes)
 
-    def stock(self, *names: str) -> tuple[Pictures, Places]:
+    def examples(self, *names: str) -> tuple[Pictures, Places]:
         """Pictures of some files of the data sets, and the places of their classes. ValueError for pictures of another size."""
         demand(self.settings.side == networks.SIDE, "controlshift.side", self.settings.side, f"{networks.SIDE}, for these networks")
         table = datasets.load(self.sets, *names)
@@ -105,11 +100,10 @@ def training_runs(settings: Controlshift) -> list[TrainingRun]:
 
     The support vector machine is not augmented: it has no epochs in which an image could come again and differ.
     """
-    ways = [(network, augmented) for network in settings.networks for augmented in (False, True) if not (network == SVM and augmented)]
-    found = [TrainingRun(training, *way, 1) for training in ("truncation", "half sphere") for way in ways]
-    sets = ("half sphere", "large", "full support")
-    more = [TrainingRun(training, settings.reference, False, run) for training in sets for run in range(1, settings.runs + 1)]
-    return list(dict.fromkeys([*found, *more]))
+    ways = [way for way in itertools.product(settings.networks, (False, True)) if way != (SVM, True)]
+    first = [TrainingRun(training, *way, 1) for training in ("truncation", "half sphere") for way in ways]
+    again = itertools.product(("half sphere", "large", "full support"), range(1, settings.runs + 1))
+    return list(dict.fromkeys([*first, *(TrainingRun(training, settings.reference, False, run) for training, run in again)]))
 
 
 def outcome(experiment: Experiment, folder: Path) -> pd.DataFrame:
@@ -123,17 +117,15 @@ def train(experiment: Experiment, run: TrainingRun, unit: units.Unit) -> None:
     """One training: trains, and writes the predictions for the test images."""
     test = datasets.evaluation_set(experiment.sets, experiment.settings, run.tested)
     learn = machine if run.network == SVM else network
-    found = learn(experiment, run, *experiment.stock(*SETS[run.training]), tables.pictures(test, "test set"))
-    top1 = np.array(experiment.classes, object)[found]
-    tables.write_unit(test[tables.KEY].assign(**asdict(run), top1=top1), unit, schema)
+    found = learn(experiment, run, *experiment.examples(*SETS[run.training]), tables.pictures(test, "test set"))
+    tables.write_unit(test[tables.KEY].assign(**asdict(run), top1=np.array(experiment.classes, object)[found]), unit, schema)
 
 
 def machine(experiment: Experiment, run: TrainingRun, pictures: Pictures, truth: Places, test: Pictures) -> Places:
     """A support vector machine with an RBF kernel on pixels; its penalty is the best of `penalties` on unseen images."""
-    unseen, right = experiment.stock(run.validation)
+    unseen, right = experiment.examples(run.validation)
     fitted = [SVC(C=penalty, gamma="scale").fit(flat(pictures), truth) for penalty in experiment.settings.penalties]
-    best = max(fitted, key=lambda one: one.score(flat(unseen), right))  # the first of several
-    return best.predict(flat(test))
+    return max(fitted, key=lambda one: one.score(flat(unseen), right)).predict(flat(test))  # the first of several that are best
 
 
 def flat(pictures: Pictures) -> Float[np.ndarray, "images pixels"]:
