@@ -20,7 +20,7 @@ from jaxtyping import Float
 from cnslib.core import paths, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
-from cnslib.core.settings.studies import Ablation
+from cnslib.core.settings.sections import Ablation
 from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import classifiers, encoders, text_to_image

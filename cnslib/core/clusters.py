@@ -9,9 +9,7 @@ import atexit
 import contextlib
 import functools
 import hashlib
-import io
 import os
-import pickle  # for `Unpacker`, which reads what came over the connection  # nosec B403
 import shlex
 import shutil
 import socket
@@ -20,7 +18,6 @@ import tempfile
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
@@ -30,17 +27,15 @@ import cloudpickle
 
 from cnslib.core import pins, units
 from cnslib.core.names import demand, identifier
-from cnslib.core.settings.method import Cluster
+from cnslib.core.settings.sections import Cluster
 
 chosen: tuple[Cluster, Path] | None = None  # the workers of this process, and the folder for their logs
 started: dict[str, tuple[Executor, Any]] = {}  # by cluster and folder the workers that run, and Parsl's kernel behind them
-kept: dict[str, list] = {}  # what this worker has loaded of shared objects, by the file's sha256
+kept: dict[str, tuple[Callable, dict]] = {}  # what this worker has loaded of shared objects, by the file's sha256
 HEARTBEAT = 15  # seconds between signs of life of nodes; four that are missing and the node counts as lost
 PATIENCE = 60  # seconds until a file that another machine wrote must be seen: shared file systems remember that it was not there
-PLAIN = (str, bytes, int, float, bool, type(None), Path, units.Unit)  # what every piece holds itself
 # Passed on to workers: what decides the arithmetic, whether hubs are asked, and where the library lies.
-HUBS = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HOME")
-PASSED = (*pins.PINS, *HUBS, "PYTHONPATH", "CUBLAS_WORKSPACE_CONFIG")
+PASSED = (*pins.PINS, "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HOME", "PYTHONPATH", "CUBLAS_WORKSPACE_CONFIG")
 
 
 def use(cluster: Cluster | None = None, folder: Path | None = None) -> None:
@@ -49,10 +44,20 @@ def use(cluster: Cluster | None = None, folder: Path | None = None) -> None:
     chosen = (cluster, folder) if cluster and folder else None
 
 
+def units_of(piece: tuple) -> list[units.Unit]:
+    """The units that a piece makes."""
+    values = [value for part in piece for value in (part if isinstance(part, list | tuple) else [part])]
+    return [value for value in values if isinstance(value, units.Unit)]
+
+
+def name_of(piece: tuple, number: int) -> str:
+    """What a piece is called: its units by folder and name, else the words and numbers in it."""
+    made = [f"{unit.path.parent.name}/{unit.path.stem}" for unit in units_of(piece)]
+    return ", ".join(made) or " ".join([str(number), *(str(part) for part in piece if isinstance(part, str | int))])
+
+
 def spread(function: Callable, pieces: list[tuple], cluster: Cluster, folder: Path, *, threaded: bool) -> Iterator[tuple[int, Any]]:
     """Number, and value or error, of every piece, as they end; one that fails is tried again, whatever the cause, then told."""
-    from cnslib.core.workers import name_of  # needs torch, which the interchange of `main` does not
-
     folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob("shared-*"):  # of a driver that was killed
         shutil.rmtree(leftover, ignore_errors=True)
@@ -61,20 +66,18 @@ def spread(function: Callable, pieces: list[tuple], cluster: Cluster, folder: Pa
         file = Path(place) / "objects"
         file.write_bytes(shared)
         told = str(file), hashlib.sha256(shared).hexdigest()
-        names = [name_of(piece, number) for number, piece in enumerate(pieces)]
-        logs = [folder / "logs" / f"{identifier(name).replace('/', '-')[:100]}.log" for name in names]
-        submit = pool(cluster, folder).submit
-        sent = zip(packed, names, logs, strict=True)
-        running = {submit(run, data, *told, name, str(log), threaded): number for number, (data, name, log) in enumerate(sent)}
+        running: dict[Future, tuple] = {}
+        for number, (piece, data) in enumerate(zip(pieces, packed, strict=True)):
+            name = name_of(piece, number)
+            log = folder / "logs" / f"{identifier(name).replace('/', '-')[:100]}.log"
+            running[pool(cluster, folder).submit(run, data, *told, name, str(log), threaded)] = number, piece, name, log
         for future in as_completed(running):
-            number = running[future]
-            yield number, outcome(future, pieces[number], names[number], logs[number])
+            number, *sent = running[future]
+            yield number, outcome(future, *sent)
 
 
 def outcome(future: Future, piece: tuple, name: str, log: Path) -> Any:
     """The value of a piece whose units are there, else an error that names it: that the engine says so is not enough."""
-    from cnslib.core.workers import units_of
-
     try:
         value, end = future.result(), time.monotonic() + PATIENCE
         while missing := [unit.path for unit in units_of(piece) if not unit.done]:
@@ -82,53 +85,21 @@ def outcome(future: Future, piece: tuple, name: str, log: Path) -> Any:
                 raise RuntimeError(f"the worker was done, but {missing[0]} is not there, or not as it was written")
             time.sleep(min(1.0, PATIENCE / 10))
         return value
-    except RuntimeError as error:
-        return RuntimeError(f"{name}: {error}; see {log}")
-    except Exception as error:  # the engine's own, such as a lost worker
-        return RuntimeError(f"{name}: {type(error).__name__}: {error}; see {log}")
-
-
-class Packer(cloudpickle.Pickler):
-    """Pickles a piece; networks, and the objects whose ids are `wanted`, are left to `shared`, which numbers them by their ids."""
-
-    def __init__(self, stream: io.BytesIO, wanted: set[int], shared: dict[int, tuple[int, object]]):
-        super().__init__(stream)
-        self.wanted, self.shared = wanted, shared
-
-    def persistent_id(self, obj: object) -> int | None:
-        """The number of what is shared."""
-        from torch import nn
-
-        if id(obj) in self.wanted or isinstance(obj, nn.Module):
-            return self.shared.setdefault(id(obj), (len(self.shared), obj))[0]  # held, so that no other object gets its id
-        return None
-
-
-class Unpacker(pickle.Unpickler):
-    """Reads what a `Packer` wrote."""
-
-    def __init__(self, stream: io.BytesIO, shared: list):
-        super().__init__(stream)
-        self.shared = shared
-
-    def persistent_load(self, number: int) -> object:
-        """What is shared."""
-        return self.shared[number]
+    except Exception as error:  # the engine has its own, such as a lost worker
+        kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
+        return RuntimeError(f"{name}: {kind}{error}; see {log}")
 
 
 def pack(function: Callable, pieces: list[tuple]) -> tuple[list[bytes], bytes]:
-    """Every piece with its function as bytes, and the bytes of what pieces share, where an object that two hold is one object."""
-    seen = Counter(id(value) for piece in pieces for value in {id(value): value for value in piece}.values())
-    wanted = {id(value) for piece in pieces for value in piece if seen[id(value)] > 1 and not isinstance(value, PLAIN)} | {id(function)}
-    shared: dict[int, tuple[int, object]] = {}
-    streams = [io.BytesIO() for _ in pieces]
-    for stream, piece in zip(streams, pieces, strict=True):
-        Packer(stream, wanted, shared).dump((function, piece))
-    return [stream.getvalue() for stream in streams], cloudpickle.dumps([obj for _, obj in shared.values()])
+    """What every piece holds of its own, by place, and the bytes of the function with what all of them share."""
+    first = dict(enumerate(pieces[0]))
+    shared = {place: value for place, value in first.items() if all(piece[place] is value for piece in pieces)}
+    own = [{place: value for place, value in enumerate(piece) if place not in shared} for piece in pieces]
+    return [cloudpickle.dumps(part) for part in own], cloudpickle.dumps((function, shared))
 
 
-def loaded(file: str, sha256: str) -> list:
-    """What some pieces share, read again where this worker has something else. ValueError unless it has the bytes that were told of."""
+def loaded(file: str, sha256: str) -> tuple[Callable, dict]:
+    """A function and what its pieces share, read where this worker has something else. ValueError unless its bytes are those told of."""
     if sha256 not in kept:
         kept.clear()  # before more is loaded: a card may hold one pipeline, and not two
         data = Path(file).read_bytes()
@@ -140,15 +111,16 @@ def loaded(file: str, sha256: str) -> list:
 
 def run(data: bytes, file: str, sha256: str, name: str, log: str, threaded: bool) -> Any:
     """The value of a piece in this process, which Parsl calls in a worker; RuntimeError tells what it raised, the log the traceback."""
-    from cnslib.core import workers
+    from cnslib.core import workers  # needs torch, which the interchange of `main` does not
 
     follow(os.getppid())
     Path(log).parent.mkdir(parents=True, exist_ok=True)
     with open(log, "a", buffering=1) as stream, contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {name} on {socket.gethostname()}, process {os.getpid()}")
         try:
-            function, piece = Unpacker(io.BytesIO(data), loaded(file, sha256)).load()
-            value = workers.attempt(function, piece, threaded=threaded)
+            function, shared = loaded(file, sha256)
+            parts = shared | cloudpickle.loads(data)
+            value = workers.attempt(function, tuple(parts[place] for place in sorted(parts)), threaded=threaded)
         except Exception as error:
             traceback.print_exc()
             raise RuntimeError(f"{type(error).__name__}: {error}") from None  # other types need not survive the way back

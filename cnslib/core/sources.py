@@ -11,33 +11,26 @@ from cnslib.core import paths, units
 from cnslib.core.names import demand
 from cnslib.core.settings.method import STRIDES, Base
 
-WEB_PAGES = (b"<!doctype", b"<html", b"<head", b"<?xml")
-POINTER = b"version https://git-lfs"  # what Git LFS leaves in place of a file that was not fetched
 WITHDRAWN = "stabilityai/stable-diffusion-2"
 EXPLANATION = (
     "; Stable Diffusion 2 was withdrawn from the hub by its publisher in November 2025: name a directory that holds a copy of it, "
     "or another hub id that carries one, and its sha256"
 )
-MANIFEST = "manifest.json"
+# How files begin that are no weights: an answer of a login or error page, and what Git LFS leaves in place of a file.
+STAND_INS = dict.fromkeys((b"<!doctype", b"<html", b"<head", b"<?xml"), "is a web page, not weights: the download was answered by a page")
+STAND_INS[b"version https://git-lfs"] = "is a Git LFS pointer, not weights; `git lfs pull` fetches the file itself"
 SCHEDULER = "scheduler/scheduler_config.json"
-RESTORE = "`dvc checkout data.dvc --force` restores it"
 
 
 def require_downloaded(path: Path, *, sha256: str = "") -> None:
-    """Raises FileNotFoundError or ValueError unless the file is there, holds data rather than a stand-in, and has the digest if given.
-
-    `sha256` is the file's digest or its first 8 or more digits.
-    """
+    """Raises FileNotFoundError or ValueError unless the file is there, holds data rather than a stand-in, and has the digest if given."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist")
     with open(path, "rb") as stream:
-        start = stream.read(256).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not start:
-        raise ValueError(f"{path} is empty; accepted: a file of weights")
-    if start.lower().startswith(WEB_PAGES):
-        raise ValueError(f"{path} is a web page, not weights: the download was answered by a login or error page")
-    if start.startswith(POINTER):
-        raise ValueError(f"{path} is a Git LFS pointer, not weights; `git lfs pull` fetches the file itself")
+        start = stream.read(256).removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    for begin, problem in STAND_INS.items():
+        if not start or start.startswith(begin):
+            raise ValueError(f"{path} {problem if start else 'is empty; accepted: a file of weights'}")
     if sha256 and not (found := units.file_digest(path)).startswith(sha256.lower()):
         raise ValueError(f"{path} has sha256 {found}; accepted: {sha256.lower()}")
 
@@ -45,7 +38,7 @@ def require_downloaded(path: Path, *, sha256: str = "") -> None:
 def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = "", *, key: str, file: str) -> Path:
     """The path of one file of weights: `local` (the file, or a directory with `file` in it), else `file` of a hub repository.
 
-    `revision` pins the repository (a branch, tag or commit; its main branch without), `sha256` is checked as `require_downloaded` does.
+    `revision` pins the repository (a branch, tag or commit; its main branch without), `sha256` is the digest or its first 8 or more digits.
     Raises FileNotFoundError for a file that is nowhere, ValueError for one that is no such file; all name the parameter `key`.
     """
     plain = not sha256 or (8 <= len(sha256) <= 64 and set(sha256.lower()) <= set("0123456789abcdef"))
@@ -56,7 +49,7 @@ def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = ""
         if not hub or (local and place.exists()):
             what = f"{path} does not exist" if local else "neither a local path nor a hub id is given"
             accepted = f"the file {file}, a directory that holds it, or no local path and a hub id with its revision"
-            raise FileNotFoundError(f"{key}: {what}; accepted: {accepted}{explanation(local, hub)}")
+            raise FileNotFoundError(f"{key}: {what}; accepted: {accepted}{EXPLANATION if WITHDRAWN in local else ''}")
         path = download(hub, revision, key=key, file=file)
     with named(key):
         require_downloaded(path, sha256=sha256)
@@ -81,13 +74,8 @@ def download(hub: str, revision: str, *, key: str, file: str) -> Path:
     except (OSError, ValueError, EntryNotFoundError) as error:
         short = " ".join(f"{type(error).__name__}: {error}".split())[:160]
         where = f"{file} of {hub} at revision {revision or 'main'}"
-        accepted = f"a local path in {key}, or a hub id and revision that can be reached"
-        raise FileNotFoundError(f"{key}: {where} cannot be fetched ({short}); accepted: {accepted}{explanation(hub)}") from error
-
-
-def explanation(*names: str) -> str:
-    """What a user of Stable Diffusion 2 has to know where it cannot be fetched; nothing for other models."""
-    return EXPLANATION if any(WITHDRAWN in name for name in names) else ""
+        accepted = f"a local path in {key}, or a hub id and revision that can be reached{EXPLANATION if WITHDRAWN in hub else ''}"
+        raise FileNotFoundError(f"{key}: {where} cannot be fetched ({short}); accepted: {accepted}") from error
 
 
 @contextlib.contextmanager
@@ -109,8 +97,7 @@ def document(path: Path, *, key: str, remedy: str = "copy it again") -> Any:
 
 def manifest(path: Path, *, key: str) -> dict:
     """The entries of a manifest by model; none where there is no manifest. ValueError for one that is damaged."""
-    found = document(path, key=key, remedy=RESTORE) if path.is_file() else {}
-    return found if isinstance(found, dict) else {}
+    return document(path, key=key, remedy="`dvc checkout data.dvc --force` restores it") if path.is_file() else {}
 
 
 def require_recorded(folder: Path, *, key: str) -> None:
@@ -119,10 +106,11 @@ def require_recorded(folder: Path, *, key: str) -> None:
     The manifest (see `world.manifest`) lies one or two folders above; a directory of which none tells is taken as it is.
     """
     for shelf in folder.resolve().parents[:2]:
-        entry = manifest(shelf / MANIFEST, key=key).get(folder.resolve().relative_to(shelf).as_posix())
+        path = shelf / "manifest.json"
+        entry = manifest(path, key=key).get(folder.resolve().relative_to(shelf).as_posix())
         if entry and entry.get("files") != (found := units.directory_digest(folder)):
-            told = f"its files have the digest {found[:12]}..., {shelf / MANIFEST} tells of {str(entry.get('files'))[:12]}"
-            raise ValueError(f"{key}: {folder} is not as it was built: {told}; {RESTORE}")
+            told = f"its files have the digest {found[:12]}..., {path} tells of {str(entry.get('files'))[:12]}"
+            raise ValueError(f"{key}: {folder} is not as it was built: {told}; `dvc checkout data.dvc --force` restores it")
 
 
 def provide(base: Base, needed: Collection[str]) -> Base:

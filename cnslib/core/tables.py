@@ -74,7 +74,7 @@ catalog = schema(
 )
 
 
-def check(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str = "table") -> pd.DataFrame:
+def check(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str) -> pd.DataFrame:
     """Returns the table sorted by its key. ValueError names the table, the column and the rows that break its schema."""
     valid(table.reset_index(drop=True), kind, name)
     return table.sort_values(kind.metadata["key"], kind="stable", ignore_index=True)[list(kind.columns)]
@@ -160,24 +160,17 @@ def trajectories(table: pd.DataFrame, shifts: list[str]) -> pd.DataFrame:
 def select(table: pd.DataFrame, wanted: pd.DataFrame, key: list[str], name: str) -> pd.DataFrame:
     """The rows whose key is wanted; ValueError counts and shows wanted keys without a row."""
     number, found = numbered(table, key)
-    keys = set(wanted[key].itertuples(index=False, name=None))
-    chosen = np.array([row in keys for row in found.itertuples(index=False, name=None)], bool)
-    complete(found[chosen], keys, key, name)
+    chosen = pd.MultiIndex.from_frame(found).isin(pd.MultiIndex.from_frame(wanted[key]))
+    complete(found[chosen], wanted[key].itertuples(index=False, name=None), key, name)
     return table[chosen[number]]
 
 
 def numbered(table: pd.DataFrame, key: list[str]) -> tuple[Int[np.ndarray, "rows"], pd.DataFrame]:
     """For each row the number of its key among the distinct ones, and these in order; millions of rows are not sorted for it."""
-    number, size, levels = np.zeros(len(table), int), 1, []
-    for column in key:
-        code, level = pd.factorize(table[column])
-        order = np.argsort(np.asarray(level))
-        number, size = number * len(level) + np.argsort(order)[code], size * len(level)
-        levels.append(np.asarray(level)[order])
-    present = np.bincount(number, minlength=size) > 0
-    places = np.unravel_index(np.flatnonzero(present), [len(level) for level in levels])
-    distinct = {column: level[place] for column, level, place in zip(key, levels, places, strict=True)}
-    return (present.cumsum() - 1)[number], pd.DataFrame(distinct)
+    groups = table.groupby(key, observed=True, sort=False)
+    first = groups.size().reset_index()[key]
+    distinct = pd.DataFrame({column: np.asarray(first[column]) for column in key}).sort_values(key)
+    return np.argsort(distinct.index)[groups.ngroup().to_numpy()], distinct.reset_index(drop=True)
 
 
 def encode(picture: UInt8[np.ndarray, "height width 3"], *, quality: int = 0) -> bytes:

@@ -2,49 +2,47 @@
 
 A rerun recomputes just the units whose inputs or recipe differ, so a killed run loses at most one unit. The record (`<file>.digest`)
 is one line whose first words are the stamp (digest of recipe and inputs) and the sha256 of the bytes. Other files of a step have a
-record of their bytes alone. Whoever reads either asks `verified` first.
+record of their bytes alone. Whoever reads either asks `verified` first. One process at a time works in a folder of units: what one
+writes another would take for the leftovers of a killed run, and delete.
 """
 
 import contextlib
 import dataclasses
+import fcntl
 import glob
 import hashlib
 import json
 import os
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from cnslib.core import locks
-
 Key = TypeVar("Key")
+YOUNG = 2 * 10**9  # nanoseconds: a file that was written just now may be written again within one tick of its clock
+NOTHING = "-"  # in a record, in the place of what a unit was made from
+REMEDY = "run the step named by its folder again, or restore it with `dvc checkout --force`"
+hashed: dict[tuple, str] = {}
 
 
 def digest(*parts) -> str:
     """The sha256 of the canonical JSON of plain values, mappings and dataclasses; TypeError for anything without a canonical form."""
-    plain = [canonical(part) for part in parts]
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":"), default=canonical).encode()).hexdigest()
 
 
-def canonical(part):
-    """A recipe by its names and numbers, a dataclass by its fields, anything else as it is."""
-    if isinstance(part, Recipe):
-        return part.code
-    return dataclasses.asdict(part) if dataclasses.is_dataclass(part) and not isinstance(part, type) else part
-
-
-YOUNG = 2 * 10**9  # nanoseconds: a file that was written just now may be written again within one tick of its clock
-hashed: dict[tuple, str] = {}
+def canonical(part: object) -> object:
+    """A recipe by its names and numbers, another dataclass by its fields. TypeError for anything else."""
+    return part.code if isinstance(part, Recipe) else dataclasses.asdict(part)  # type: ignore[call-overload]
 
 
 def file_digest(path: Path) -> str:
     """The sha256 of a file's bytes; a file that has not been touched since is hashed once in a process."""
+    about = path.stat()
+    key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    if key in hashed:
+        return hashed[key]
     with open(path, "rb") as stream:
-        about = os.fstat(stream.fileno())
-        key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-        if key in hashed:
-            return hashed[key]
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if time.time_ns() - max(about.st_mtime_ns, about.st_ctime_ns) > YOUNG:
         hashed[key] = found
@@ -79,8 +77,7 @@ class Recipe:
     @property
     def code(self) -> str:
         """Names and numbers, its own first, as they enter digests and the manifest of the base models."""
-        others = sorted(self.lineage - {self}, key=lambda recipe: recipe.name)
-        return " ".join(map(str, [self, *others]))
+        return " ".join(map(str, [self, *sorted(self.lineage - {self}, key=lambda recipe: recipe.name)]))
 
     def stamp(self, *inputs) -> str:
         """The digest of what a unit is made from: this recipe and these inputs, which `digest` accepts."""
@@ -99,21 +96,10 @@ def atomic(path: Path) -> Iterator[Path]:
         yield partial
         os.replace(partial, path)
         for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-            if not alive(int(left.suffixes[-2][1:])):
+            if not Path("/proc", left.suffixes[-2][1:]).exists():
                 left.unlink(missing_ok=True)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def alive(process: int) -> bool:
-    """Whether a process runs."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another user's
-        pass
-    return True
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -128,12 +114,8 @@ def sidecar(path: Path) -> Path:
 
 
 def record(path: Path) -> list[str]:
-    """The words of a unit's record, damaged bytes included: what it was made from and its sha256 come first. OSError without one."""
-    return sidecar(path).read_text(errors="replace").split()
-
-
-NOTHING = "-"  # in a record, in the place of what a unit was made from
-REMEDY = "run the step named by its folder again, or restore it with `dvc checkout --force`"
+    """The words of a file's record, damaged bytes included: what it was made from and its sha256 come first. None without a record."""
+    return sidecar(path).read_text(errors="replace").split() if sidecar(path).exists() else []
 
 
 def record_bytes(path: Path, made_from: str = NOTHING) -> None:
@@ -163,14 +145,11 @@ def verified(path: Path, *, required: bool = True) -> str:
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; `dvc pull` restores it, the step named by its folder makes it")
-    found, beside = file_digest(path), sidecar(path)
-    if not beside.exists():
-        if required:
-            raise ValueError(f"{path} has no record {beside.name} of its bytes; {REMEDY}")
-        return found
-    if (noted := record(path)[1:2]) != [found]:
-        said = noted[0][:12] if noted else "nothing"
-        raise ValueError(f"{path} is not as it was written: its bytes have the sha256 {found[:12]}..., its record says {said}; {REMEDY}")
+    found, noted = file_digest(path), record(path)
+    if noted[1:2] != [found] and (required or sidecar(path).exists()):
+        if not sidecar(path).exists():
+            raise ValueError(f"{path} has no record {sidecar(path).name} of its bytes; {REMEDY}")
+        raise ValueError(f"{path} is not as it was written: its sha256 is {found[:12]}..., its record says {noted[:2]}; {REMEDY}")
     return found
 
 
@@ -180,6 +159,43 @@ def prune(folder: Path, keep: set[str], pattern: str) -> None:
         if path.relative_to(folder).as_posix() not in keep:
             sidecar(path).unlink(missing_ok=True)  # first: a record without its unit would never be deleted
             path.unlink()
+
+
+class Lock:
+    """Exclusive access to a folder for this process as long as the object exists. RuntimeError names the process that has it.
+
+    The lock is the operating system's, on the folder itself: no file is left behind in what DVC hashes, and it ends with the process.
+    """
+
+    def __init__(self, folder: Path):
+        handle = os.open(folder, os.O_RDONLY)
+        weakref.finalize(self, os.close, handle)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = holder(folder.stat().st_ino)
+            raise RuntimeError(f"{folder} is in the hands of {who}; accepted: one process at a time; wait for its end, or end it") from None
+
+
+present: weakref.WeakValueDictionary[Path, Lock] = weakref.WeakValueDictionary()  # by folder: in a process many may work in one
+
+
+def hold(folder: Path, owner: object) -> None:
+    """Keeps other processes out of a folder, which is created, for as long as `owner` exists."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder.resolve()
+    lock = present[place] = present.get(place) or Lock(place)
+    weakref.finalize(owner, lambda kept: None, lock)
+
+
+def holder(inode: int) -> str:
+    """The process that has locked a folder, with its command, as far as Linux tells."""
+    with contextlib.suppress(OSError):
+        for _, kind, _, _, process, where, *_ in map(str.split, Path("/proc/locks").read_text().splitlines()):
+            if kind == "FLOCK" and where.endswith(f":{inode}"):
+                command = Path(f"/proc/{process}/cmdline").read_text(errors="replace").replace("\0", " ")
+                return f"process {process} ({command[:100].strip()})"
+    return "another process"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,8 +208,7 @@ class Unit:
     @property
     def done(self) -> bool:
         """Whether it is there and was made from that, with the bytes that were written then."""
-        present = self.path.exists() and sidecar(self.path).exists()
-        return present and record(self.path)[:2] == [self.made_from, file_digest(self.path)]
+        return self.path.exists() and record(self.path)[:2] == [self.made_from, file_digest(self.path)]
 
     def require(self) -> None:
         """Raises what `verified` raises, and ValueError for a unit that was made from something else."""
@@ -229,7 +244,7 @@ class Shelf(Generic[Key]):
 
         From now on, and as long as the shelf exists, the folder is this process's. RuntimeError names another one that has it.
         """
-        locks.hold(self.folder, self)
+        hold(self.folder, self)
         prune(self.folder, {name for name, _ in self.files.values()}, self.pattern)
         prune(self.folder, set(), "**/.*.partial")
         return [key for key in self.files if not self[key].done]

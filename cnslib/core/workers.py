@@ -13,7 +13,7 @@ import joblib
 import torch
 from tqdm.auto import tqdm
 
-from cnslib.core import clusters, units
+from cnslib.core import clusters
 
 SHARED = {ValueError, FileNotFoundError, FloatingPointError}  # errors that say what is wrong with an input, and keep saying it
 
@@ -30,12 +30,12 @@ def each(
     processes end within two seconds when this one is killed.
     """
     pieces = list(pieces)
-    if clusters.chosen and (len(pieces) > 1 or any(map(units_of, pieces))):
+    if clusters.chosen and (len(pieces) > 1 or any(map(clusters.units_of, pieces))):
         ended = clusters.spread(function, pieces, *clusters.chosen, threaded=threaded)
     else:
         ended = here(function, pieces, device=torch.device(device), threaded=threaded)
     found = dict(tqdm(ended, total=len(pieces), desc=desc, unit="unit", disable=None if desc else True))
-    report({name_of(pieces[number], number): one for number, one in found.items() if isinstance(one, Exception)}, len(pieces))
+    report({clusters.name_of(pieces[number], number): one for number, one in found.items() if isinstance(one, Exception)}, len(pieces))
     return [found[number] for number in range(len(pieces))]
 
 
@@ -49,13 +49,14 @@ def share(most: int) -> int:
 
 def report(errors: dict[str, Exception], count: int) -> None:
     """Raises the one error there is, or one that names all pieces that failed: of the type that they share, if it is a plain one."""
+    if not errors:
+        return
+    first, types = next(iter(errors.values())), {type(error) for error in errors.values()}
     if len(errors) == 1:
-        raise next(iter(errors.values()))
-    if errors:
-        told = "; ".join(text if (text := str(error)).startswith(name) else f"{name}: {text}" for name, error in errors.items())
-        types = {type(error) for error in errors.values()}
-        kind = types.pop() if len(types) == 1 and types <= SHARED else RuntimeError
-        raise kind(f"{len(errors)} of {count} failed, the others are done: {told}") from next(iter(errors.values()))
+        raise first
+    told = "; ".join(text if (text := str(error)).startswith(name) else f"{name}: {text}" for name, error in errors.items())
+    kind = type(first) if len(types) == 1 and types <= SHARED else RuntimeError
+    raise kind(f"{len(errors)} of {count} failed, the others are done: {told}") from first
 
 
 def here(function: Callable, pieces: list[tuple], *, device: torch.device, threaded: bool) -> Iterator[tuple[int, Any]]:
@@ -73,7 +74,7 @@ def beside(function: Callable, piece: tuple, owner: int, threaded: bool) -> Any:
     try:
         return attempt(function, piece, threaded=threaded)
     except Exception as error:
-        if not units_of(piece):
+        if not clusters.units_of(piece):
             raise
         if os.getpid() != owner:
             error.add_note(traceback.format_exc())  # which is not handed on with it
@@ -84,7 +85,7 @@ def attempt(function: Callable, piece: tuple, *, threaded: bool) -> Any:
     """The value of a piece in this process. RuntimeError names a unit that it should have made and did not."""
     with contextlib.nullcontext() if threaded else one_thread():
         value = function(*piece)
-    for unit in units_of(piece):
+    for unit in clusters.units_of(piece):
         if not unit.done:
             raise RuntimeError(f"{unit.path} was not made; accepted: a file with the record of what it was to be made from")
     return value
@@ -99,15 +100,3 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def units_of(piece: tuple) -> list[units.Unit]:
-    """The units that a piece makes."""
-    values = [value for part in piece for value in (part if isinstance(part, list | tuple) else [part])]
-    return [value for value in values if isinstance(value, units.Unit)]
-
-
-def name_of(piece: tuple, number: int) -> str:
-    """What a piece is called: its units by folder and name, else the words and numbers in it."""
-    made = [f"{unit.path.parent.name}/{unit.path.stem}" for unit in units_of(piece)]
-    return ", ".join(made) or " ".join([str(number), *(str(part) for part in piece if isinstance(part, str | int))])

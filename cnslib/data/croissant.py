@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 
 from cnslib.core import tables, units
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.studies import Dataset
+from cnslib.core.settings.sections import Dataset
 from cnslib.data import benchmark
 
 TYPES = {

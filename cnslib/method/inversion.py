@@ -29,7 +29,7 @@ from tqdm.auto import tqdm
 
 from cnslib.core import names, paths, recipes, seeds, tables, units
 from cnslib.core.names import PROMPT, demand, identifier, require_distinct, token
-from cnslib.core.settings.method import Inversion
+from cnslib.core.settings.sections import Inversion
 from cnslib.data import catalog, imagenet
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models import tokens as token_files

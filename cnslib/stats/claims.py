@@ -17,7 +17,7 @@ import pandas as pd
 import xarray as xr
 
 from cnslib.core.names import demand
-from cnslib.core.settings.analyses import Axes
+from cnslib.core.settings.sections import Axes
 from cnslib.stats import axes, bootstrap, verdicts
 from cnslib.stats.accuracy import ALL, drop
 from cnslib.stats.axes import deviation_between

@@ -18,9 +18,9 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from cnslib.core import locks, recipes, seeds, tables, units, workers
+from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
-from cnslib.core.settings.analyses import Bisection
+from cnslib.core.settings.sections import Bisection
 from cnslib.method import evaluation, generation
 from cnslib.models import adapters, classifiers, text_to_image
 from cnslib.plots import palette
@@ -154,7 +154,7 @@ def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], setti
 
     Some trajectories are also scanned. Tables of others are deleted.
     """
-    locks.hold(studio.folder, studio)
+    units.hold(studio.folder, studio)
     points = failures.assign(grid_after=failures["after"], grid_until=failures["failure_point"].fillna(np.inf))[[*POINT, *BRACKETS[:2]]]
     extra = dict.fromkeys(scanned(points, settings=settings), between(scales, settings.scan_step))
     pieces = [(part, extra.get(key, [])) for key, part in points.groupby(tables.TRAJECTORY)]

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import demand, identifier
-from cnslib.core.settings.analyses import Calibration
+from cnslib.core.settings.sections import Calibration
 from cnslib.method import filtering
 from cnslib.method.filtering import CLASS_PROMPT, SHIFT_PROMPT, Judges
 from cnslib.method.oracle_predictions import CLASS, READING, beside, of_shift, predict

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
-from cnslib.core.settings.analyses import Denoiser
 from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.sections import Denoiser
 from cnslib.models import text_to_image
 from cnslib.stats import accuracy, bootstrap, verdicts
 

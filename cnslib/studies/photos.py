@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Photos
+from cnslib.core.settings.sections import Photos
 from cnslib.data import imagenet, published
 from cnslib.method import evaluation
 from cnslib.models import classifiers

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings import read
-from cnslib.core.settings.analyses import Accuracy
+from cnslib.core.settings.sections import Accuracy
 from cnslib.data import answers, archives, artifacts, imagenet, official
 from cnslib.method import evaluation
 from cnslib.models import classifiers, encoders

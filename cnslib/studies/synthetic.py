@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
-from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.sections import Synthetic
 from cnslib.data import artifacts
 from cnslib.models import encoders
 from cnslib.stats import bootstrap, verdicts

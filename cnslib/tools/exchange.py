@@ -23,23 +23,19 @@ from cnslib.stats import accuracy
 from cnslib.tools import runner
 
 ANALYSES = ("accuracy", "ranking", "axes", "failure", "line")
-SECTIONS = ("base", "evaluation", "axes", "line")  # that an overlay must have
 VALIDATION_IMAGES = 50_000  # of ImageNet, on which Table 7 rests
 LEAST = 3  # classifiers that draw a line
 IMPORTED = ("artifacts", "labels.json", "official.yaml")
 
 
-def bring_in(overlay: Path, results: Path, images: Path | None, annotations: Path | None, without: list[str]) -> tuple[Path, list[str]]:
+def bring_in(overlay: str, results: Path, images: Path | None, annotations: Path | None, without: list[str]) -> tuple[Path, list[str]]:
     """Imports the authors' data into the folder `base.out` of an overlay; returns the overlay narrowed to what is there, and its models.
 
-    Answers become `artifacts/evaluation`, images `artifacts/generation`, the trajectories `artifacts/filtering/kept.parquet`; accuracies
-    without a shift are those of Table 7. Raises ValueError for an unknown classifier, one that lacks a shift, classifiers that did not
-    answer the same images, images other than those that were answered, and whatever the files themselves do wrong; an earlier import
-    stays until this one is whole.
+    Answers become `artifacts/evaluation`, images `artifacts/generation`, the trajectories `artifacts/filtering/kept.parquet`. ValueError
+    names what does not fit; an earlier import stays until this one is whole.
     """
     wish = read.read(overlay)
-    lacking = [name for name in SECTIONS if name not in wish]
-    demand(not lacking, overlay.name, ", ".join(wish), f"the sections {', '.join(SECTIONS)}; {', '.join(lacking)} is missing")
+    demand({"base", "evaluation", "axes", "line"} <= wish.keys(), overlay, ", ".join(wish), "the sections base, evaluation, axes, line")
     root, out = paths.Layout(wish["base"]["out"]).root, wish["base"]["out"]
     demand(root.resolve() != paths.ROOT.resolve(), "base.out", out, "a folder of its own: the import replaces artifacts and labels there")
     root.mkdir(parents=True, exist_ok=True)
@@ -56,28 +52,34 @@ def bring_in(overlay: Path, results: Path, images: Path | None, annotations: Pat
 
 
 def import_answers(wish: dict, layout: paths.Layout, results: Path, without: list[str], named: dict) -> tuple[list[str], pd.DataFrame]:
-    """Imports answers with Table 7 and the narrowed overlay; returns models and trajectories."""
+    """Imports answers with the accuracies of Table 7 and the narrowed overlay; returns models and trajectories."""
     with archives.opened(results) as archive:
         there = list(answers.by_model(archive.names, results))
     roster = [*pd.read_csv(paths.PUBLISHED / "classifiers43.csv")["model"], *wish["evaluation"]["classifiers"]]
     for name in [*without, *there]:
         demand(name in there, "--without", name, ", ".join(there))
-        known = f"{', '.join(roster)}; others as keys of evaluation.classifiers in official.yaml"
-        demand(name in [*roster, *without], "classifier", name, known)
+        demand(
+            name in [*roster, *without],
+            "classifier",
+            name,
+            f"{', '.join(roster)}; others as keys of evaluation.classifiers in official.yaml",
+        )
     folder = layout.artifacts("evaluation")
     found = answers.import_answers(results, **named, folder=folder, without=without)
     wrong = accuracy.wrong_predictions(tables.read_answers(found.values()))
-    rows = pd.DataFrame({key: wrong[key].to_numpy() for key in tables.TRAJECTORY})
+    rows = accuracy.trajectories(wrong)
     tables.write(rows, layout.artifacts("filtering") / "kept.parquet", tables.kept_schema)
-    table = pd.read_csv(paths.PUBLISHED / "validation.csv").set_index("model").reindex(list(found)).rename_axis("model").reset_index()
-    weights = (table["parameters_millions"] * 1e6).round().astype("Int64")
-    plain = table[["model", "accuracy"]].dropna().assign(n=VALIDATION_IMAGES)
-    for name, part in (("models.csv", table[["model"]].assign(parameters=weights)), (accuracy.SUMMARY, plain)):
+    published = pd.read_csv(paths.PUBLISHED / "validation.csv").set_index("model").reindex(list(found)).rename_axis("model").reset_index()
+    weights = published[["model"]].assign(parameters=(published["parameters_millions"] * 1e6).round().astype("Int64"))
+    plain = published[["model", "accuracy"]].dropna().assign(n=VALIDATION_IMAGES)
+    for name, part in ((artifacts.MODELS, weights), (artifacts.SUMMARY, plain)):
         units.write_recorded(folder / name, part.to_csv(index=False, lineterminator="\n").encode())
     units.write_bytes(layout.root / "labels.json", json.dumps(named["labels"]).encode())
-    models, scales = wrong["model"].to_numpy().tolist(), wrong["scale"].to_numpy().tolist()
+    models = wrong["model"].to_numpy().tolist()
+    demand(len(models) > 1, "results", models, "the answers of two classifiers or more, which can be compared")
+    grid = {"classes": named["classes"], "shifts": SHIFTS, "scales": wrong["scale"].to_numpy().tolist()}
     with units.atomic(layout.root / "official.yaml") as partial:
-        YAML().dump(narrowed(wish, models, scales, rows, named["classes"]), partial)  # in the order of the keys
+        YAML().dump(narrowed(wish, models, rows, **grid), partial)  # in the order of the keys
     return models, rows
 
 
@@ -91,28 +93,18 @@ def import_images(layout: paths.Layout, images: Path, annotations: Path | None, 
     official.import_benchmark(images, **named, **into, annotations=annotations, repeated="any")
 
 
-def narrowed(wish: dict[str, dict], models: list[str], scales: list[float], rows: pd.DataFrame, classes: list[str]) -> dict[str, dict]:
+def narrowed(wish: dict, models: list[str], rows: pd.DataFrame, *, classes: list, shifts: tuple, scales: list) -> dict:
     """The overlay with the classes, shifts, scales and seeds that were answered, and without absent classifiers.
 
     An axis that would keep fewer than two of its classifiers is filled up with others, and the axes are not analysed then, see `missing`.
     """
-    demand(len(models) > 1, "results", models, "the answers of two classifiers or more, which can be compared")
-    base = wish["base"] | {
-        "labels": f"{wish['base']['out']}/labels.json",
-        "classes": [name for name in classes if name in set(rows["class"])],
-        "shifts": [shift for shift in SHIFTS if shift in set(rows["shift"])],
-        "scales": scales,
-        "seeds": int(rows["seed"].max()),
-        "shown": [name for name in wish["base"]["shown"] if name in models] or models[:6],
-    }
+    there = {"classes": [name for name in classes if name in set(rows["class"])], "shifts": [s for s in shifts if s in set(rows["shift"])]}
+    shown = [name for name in wish["base"]["shown"] if name in models] or models[:6]
+    base = there | {"labels": f"{wish['base']['out']}/labels.json", "scales": scales, "seeds": int(rows["seed"].max()), "shown": shown}
     members = {axis: [name for name in names if name in models] for axis, names in wish["axes"]["members"].items()}
     members = {axis: names if len(names) > 1 else list(dict.fromkeys([*names, *models]))[:2] for axis, names in members.items()}
-    evaluated = {"classifiers": dict.fromkeys(models, "the authors' answers")}
-    return (
-        wish
-        | {"base": base, "axes": wish["axes"] | {"members": members}, "evaluation": evaluated}
-        | {"bisection": {"classifiers": models[:1]}}
-    )
+    changes = {"base": wish["base"] | base, "axes": wish["axes"] | {"members": members}, "bisection": {"classifiers": models[:1]}}
+    return wish | changes | {"evaluation": {"classifiers": dict.fromkeys(models, "the authors' answers")}}
 
 
 def missing(wish: dict[str, dict], models: list[str], *, reference: str) -> dict[str, str]:
@@ -123,8 +115,7 @@ def missing(wish: dict[str, dict], models: list[str], *, reference: str) -> dict
     for axis, names in wish["axes"]["members"].items():
         if len(there & set(names)) < 2:
             found["axes"] = f"fewer than two classifiers of the axis {axis!r} are there"
-    known = there & set(pd.read_csv(paths.PUBLISHED / "validation.csv")["model"])
-    families = wish["line"]["families"]
+    known, families = there & set(pd.read_csv(paths.PUBLISHED / "validation.csv")["model"]), wish["line"]["families"]
     supervised = known.difference(*(families[name] for name in wish["line"]["pretrained"]))
     if min(len(supervised), *(len(known - set(names)) for names in families.values())) < LEAST:
         found["line"] = f"a line needs {LEAST} supervised classifiers of Table 7, and as many without any one family"
@@ -133,9 +124,8 @@ def missing(wish: dict[str, dict], models: list[str], *, reference: str) -> dict
 
 def rebuild(options: argparse.Namespace) -> int:
     """Imports the authors' data and runs every analysis that they suffice for; returns 0 if all went well."""
-    overlay = paths.resolve(options.overlay)
-    target, models = bring_in(overlay, options.results, options.images, options.annotations, options.without)
-    left_out = missing(read.read(overlay), models, reference=read.load(paths.resolve("params.yaml"))["accuracy"].reference)
+    target, models = bring_in(options.overlay, options.results, options.images, options.annotations, options.without)
+    left_out = missing(read.read(options.overlay), models, reference=read.load("params.yaml")["accuracy"].reference)
     absent = sorted(set(pd.read_csv(paths.PUBLISHED / "classifiers43.csv")["model"]) - set(models))
     print(f"{len(models)} classifiers; of the paper's 43 without answers: {', '.join(absent) or 'none'}")
     print(*(f"passed over: {step}, because {why}" for step, why in left_out.items()), sep="\n", flush=True)
@@ -149,13 +139,12 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     """
     layout, about, run = paths.Layout(sections["base"].out), sections["dataset"], read.Run("dataset", sections, ())
     kept, predictions = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
-    labels = encoders.read_labels(sections["base"].labels)
+    labels, images = encoders.read_labels(sections["base"].labels), layout.artifacts("generation")
     info = {"description": about.description, "url": about.url, "version": about.version, "year": int(about.date_published[:4])}
     info |= {"license": ", ".join(about.license), "contributor": about.creator, "date_created": about.date_published.replace("-", "/")}
-    images, metadata = layout.artifacts("generation"), folder / "croissant.json"
-    croissant.write_croissant(metadata, images, layout.artifacts("filtering") / "kept.parquet", about=about)
+    croissant.write_croissant(folder / "croissant.json", images, layout.artifacts("filtering") / "kept.parquet", about=about)
     return [
-        metadata,
+        folder / "croissant.json",
         official.export_benchmark(images, kept, folder / "cns_bench.zip", labels=labels, info=info),
         answers.export_answers(predictions, kept, folder / "results.zip", labels=labels, form="png"),
     ]
@@ -173,12 +162,12 @@ def main(arguments: list[str]) -> int:
     into.add_argument("--overlay", default="official.yaml", help="axes, families and output folder (default official.yaml)")
     out = commands.add_parser("export", help="our images and answers in the authors' layout")
     out.add_argument("folder", type=Path, help="receives cns_bench.zip, results.zip and croissant.json")
-    out.add_argument("--overlay", help="file whose keys replace some of the values of params.yaml")
+    out.add_argument("--overlay", default="", help="file whose keys replace some of the values of params.yaml")
     options = whole.parse_args(arguments)
     try:
         if options.command == "official":
             return rebuild(options)
-        for path in bring_out(options.folder, runner.load("params.yaml", options.overlay or "")):
+        for path in bring_out(options.folder, read.load("params.yaml", options.overlay)):
             print(f"written: {path}")
     except (ValueError, FileNotFoundError, FileExistsError) as error:
         print(f"error: {error}", file=sys.stderr)

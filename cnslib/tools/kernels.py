@@ -3,13 +3,11 @@
 That one does nothing but import, so it has no threads, and what is forked from it need not wait for torch again: 5 s a notebook.
 """
 
-import ast
 import atexit
 import gc
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import forkserver
@@ -18,19 +16,20 @@ from typing import Any
 
 import matplotlib
 import nbformat
-import papermill
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 
 FORKED, FRESH = (multiprocessing.get_context(name) for name in ("forkserver", "spawn"))
 PRELOAD = [__name__, "ipykernel.inprocess.ipkernel"]
+HEAVY = ["cnslib.method.evaluation", "cnslib.method.generation", "cnslib.method.sliders", "cnslib.stats.accuracy", "cnslib.plots.curves"]
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+SHOWN = ("stream", "display_data", "execute_result", "error")  # messages of a kernel that are outputs
 FORKED.set_forkserver_preload(PRELOAD)
 
 
-def prepare(notebooks: Iterable[nbformat.NotebookNode]) -> None:
-    """Starts the process to fork from, which goes on to import each module that a notebook imports. One that runs already stays."""
-    code = (ast.parse(cell.source) for notebook in notebooks for cell in notebook.cells if cell.cell_type == "code")
-    froms = [node for tree in code for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    names = dict.fromkeys(name for node in froms for name in (str(node.module), *(f"{node.module}.{part.name}" for part in node.names)))
-    FORKED.set_forkserver_preload([*PRELOAD, *names])  # what is no module is passed over
+def warm() -> None:
+    """Starts the process to fork from, which goes on to import what many notebooks import. One that runs already stays."""
+    FORKED.set_forkserver_preload([*PRELOAD, *HEAVY])
     forkserver.ensure_running()
 
 
@@ -38,24 +37,22 @@ def execute(source: Path, target: Path, values: dict[str, str], *, folder: Path,
     """Runs a notebook and writes its executed copy, to the end or to an error, which is returned ("" for none)."""
     try:
         with ProcessPoolExecutor(1, mp_context=context) as pool:
-            return pool.submit(inside, source, target, values, folder).result()
+            return pool.submit(inside, source, target.resolve(), values, folder).result()
     except BrokenProcessPool:
         return "its process died, as one does that runs out of memory"
 
 
 def inside(source: Path, target: Path, values: dict[str, str], folder: Path) -> str:
-    """What `execute` does, in this process."""
+    """What `execute` does, in this process: papermill's parameters, and IPython's kernel without sockets."""
     gc.freeze()  # what was imported stays: a search for garbage need not look through it, which takes half a second
     threading.Thread(target=follow, daemon=True).start()
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # the kernel's debugger would warn, and is not used
     matplotlib.rcParams["backend"] = "module://matplotlib_inline.backend_inline"  # as a kernel has it
-    papermill.engines.papermill_engines.register("here", Here)
-    fixed = {"engine_name": "here", "kernel_name": "python3", "progress_bar": False, "record_timing": False}
+    notebook = load_notebook_node(str(source))
+    notebook = normalised(parameterize_notebook(notebook, values) if values else notebook)
+    os.chdir(folder)
     try:
-        papermill.execute_notebook(source, target, values, cwd=folder, **fixed)
-        return ""
-    except papermill.exceptions.PapermillExecutionError as error:
-        return f"{error.ename}: {error.evalue}"
+        return run_cells(notebook, target)
     finally:
         atexit._run_exitfuncs()  # which a process of multiprocessing leaves out; nodes of a cluster are released there
 
@@ -66,38 +63,39 @@ def follow() -> None:
     os._exit(1)
 
 
-class Here(papermill.engines.Engine):
-    """Runs the cells on IPython's kernel in this process: no sockets, and nothing to wait for at the end."""
+def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A notebook without what differs between two equal runs: ids, and metadata other than tags."""
+    for index, cell in enumerate(notebook.cells):
+        cell.id, tags = f"cell-{index:02d}", cell.metadata.get("tags")
+        cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
+    notebook.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": {"name": "python"}})
+    return notebook
 
-    @classmethod
-    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **settings: Any) -> None:
-        """One cell after the other up to the first error, with the outputs as a notebook holds them."""
-        from ipykernel.inprocess.manager import InProcessKernelManager
 
-        manager = InProcessKernelManager()
-        manager.start_kernel()
-        client = manager.client()
-        client.start_channels()
-        for index, cell in enumerate(nb_man.nb.cells):
-            if cell.cell_type != "code":
-                continue
-            nb_man.cell_start(cell, index)
-            client.execute(cell.source, allow_stdin=False)
-            cell.outputs = outputs(client.iopub_channel.get_msgs())
-            nb_man.cell_complete(cell, index)
-            if any(output.output_type == "error" for output in cell.outputs):
-                break
+def run_cells(notebook: nbformat.NotebookNode, target: Path) -> str:
+    """Runs one cell after the other up to the first error, which is returned; the copy is written after each."""
+    from ipykernel.inprocess.manager import InProcessKernelManager
+
+    manager = InProcessKernelManager()
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    nbformat.write(notebook, target)
+    for number, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), 1):
+        client.execute(cell.source, allow_stdin=False)
+        cell.execution_count, cell.outputs = number, outputs(client.iopub_channel.get_msgs())
+        nbformat.write(notebook, target)
+        for error in (output for output in cell.outputs if output.output_type == "error"):
+            return f"{error.ename}: {error.evalue}"
+    return ""
 
 
 def outputs(messages: list[dict]) -> list[nbformat.NotebookNode]:
-    """The outputs of a cell, with neighbouring parts of one stream in one."""
+    """The outputs of a cell, neighbouring parts of its printed text in one; progress on stderr is left out."""
     found: list[nbformat.NotebookNode] = []
-    for message in messages:
-        if message["msg_type"] not in ("stream", "display_data", "execute_result", "error"):
-            continue
-        output = nbformat.v4.output_from_msg(message)
+    for output in (nbformat.v4.output_from_msg(message) for message in messages if message["msg_type"] in SHOWN):
         if found and output.output_type == "stream" == found[-1].output_type and output.name == found[-1].name:
             found[-1].text += output.text
-        else:
+        elif output.get("name") != "stderr":
             found.append(output)
     return found

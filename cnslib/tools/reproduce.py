@@ -3,51 +3,34 @@
 import argparse
 import io
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from dvc.api import DVCFileSystem
 from dvc.repo import Repo
 from dvc.stage import PipelineStage
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
-from ruamel.yaml import YAML
 
 from cnslib.core import paths, tables, units
-from cnslib.tools import runner
+from cnslib.tools import kernels, numbers, runner
 
 # Another processor may round a pixel the other way. That moves a share by a few images and turns the odd verdict around.
 RELATIVE, ABSOLUTE, LABELS = 1e-2, 5e-3, 0.99
 ANALYSES = ("world", "filtering")  # steps with tables that are made again; the 23 classifiers' answers would take minutes more
 GOOD = ("identical", "within tolerance")
-WATCHED = ("metrics/*.json", "figures/**/*.csv", *(f"artifacts/{step}/**/*.parquet" for step in ANALYSES))
+WATCHED = ("metrics/*.json", "figures/**/*.csv", *(f"artifacts/{step}/**/*.parquet*" for step in ANALYSES))
 
 
-def committed(root: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Of the current commit, by path: its results (metrics and tables), and all files of the analyses as its dvc.lock names them."""
-
-    def git(*arguments: str) -> bytes:
-        return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True).stdout  # whichever git there is  # nosec B607
-
-    listed = git("ls-tree", "-r", "--name-only", "HEAD", "metrics", "figures").decode().split()
-    small = {name: git("show", f"HEAD:{name}") for name in listed if name.endswith((".json", ".csv"))}
-    stored = locked(root, git("show", "HEAD:dvc.lock").decode())
-    return small | {name: data for name, data in stored.items() if name.endswith(".parquet")}, stored
-
-
-def locked(root: Path, lock: str) -> dict[str, bytes]:
-    """The tables of the analyses and their records that a dvc.lock names, from DVC's cache; ValueError where it lacks an analysis."""
-
-    def cached(md5: str) -> bytes:
-        return (root / ".dvc" / "cache" / "files" / "md5" / md5[:2] / md5[2:]).read_bytes()
-
-    stages = YAML(typ="safe", pure=True).load(lock)["stages"]
-    if missing := [step for step in ANALYSES if step not in stages]:
+def committed(root: Path) -> dict[str, bytes]:
+    """The results of the current commit by path: metrics, numbers of figures, and the analyses' tables with their records."""
+    files = DVCFileSystem(str(root), rev="HEAD")
+    found = {path: files.read_bytes(path) for pattern in WATCHED for path in files.glob(pattern)}
+    if missing := [step for step in ANALYSES if not any(path.startswith(f"artifacts/{step}/") for path in found)]:
         raise ValueError(f"dvc.lock: no committed results of {', '.join(missing)}; `dvc repro` makes them, commit them first")
-    outs = [out for step in ANALYSES for out in stages[step]["outs"] if out["path"] == f"artifacts/{step}"]
-    return {f"{out['path']}/{file['relpath']}": cached(file["md5"]) for out in outs for file in json.loads(cached(out["md5"]))}
+    return found
 
 
 def current(root: Path, *patterns: str) -> dict[str, bytes]:
@@ -94,17 +77,9 @@ def close(old: pd.Series, new: pd.Series) -> bool:
 
 
 def compare(old: dict[str, bytes], new: dict[str, bytes]) -> dict[str, str]:
-    """The verdict on every result that was committed or made."""
-    return {name: verdict(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())}
-
-
-def summary(verdicts: dict[str, str]) -> str:
-    """The closing line: how many figures, and how many results in all, are reproduced, and how."""
-    figures, parts = [text for name, text in verdicts.items() if name.startswith("figures/")], []
-    for what, words in (("figures", figures), ("results", list(verdicts.values()))):
-        same, near = (words.count(text) for text in GOOD)
-        parts.append(f"{same + near} of {len(words)} {what} ({same} identical, {near} within tolerance)")
-    return f"reproduced: {'; '.join(parts)}"
+    """The verdict on every result that was committed or made; a table's record follows from the table."""
+    names = sorted(name for name in old.keys() | new.keys() if not name.endswith(".digest"))
+    return {name: verdict(name, old.get(name), new.get(name)) for name in names}
 
 
 def execute(root: Path, launch: Callable[[str], object], stored: dict[str, bytes]) -> dict[str, bytes]:
@@ -113,7 +88,7 @@ def execute(root: Path, launch: Callable[[str], object], stored: dict[str, bytes
     A stage loses first what DVC would take from it; an analysis also its tables, which the steps before it would only verify. Returns
     the tables that the analyses made (see `settled`). The working folder is root, from which DVC resolves paths.
     """
-    waits, made = runner.predecessors(root), {}
+    made: dict[str, bytes] = {}
     with Repo(root) as repo:
         stages = {stage.name: stage for stage in repo.index.stages if isinstance(stage, PipelineStage)}
 
@@ -125,7 +100,7 @@ def execute(root: Path, launch: Callable[[str], object], stored: dict[str, bytes
             if name in ANALYSES:
                 made.update(settled(root, name, stored))
 
-        runner.schedule(waits, again)
+        runner.schedule(runner.predecessors(root), again)
         repo.commit("dvc.yaml", force=True, relink=False)
     return made
 
@@ -138,30 +113,26 @@ def settled(root: Path, step: str, stored: dict[str, bytes]) -> dict[str, bytes]
     """
     made = current(root, f"artifacts/{step}/**/*.parquet")
     ours = {name: data for name, data in stored.items() if name.startswith(f"artifacts/{step}/")}
-    if set(compare({name: data for name, data in ours.items() if name.endswith(".parquet")}, made).values()) <= set(GOOD):
+    if set(compare(ours, made).values()) <= set(GOOD):
         for name, data in ours.items():
             units.write_bytes(root / name, data)
     return made
 
 
 def main(arguments: list[str]) -> int:
-    """Runs and compares; 0 if everything agrees, 1 if not or if a stage fails, 2 if nothing is committed to compare with."""
+    """Runs, compares and checks the numbers in the prose; 0 if all agrees, 1 if not or if a stage fails, 2 if nothing is committed."""
     argparse.ArgumentParser(prog="cns reproduce", description=__doc__.splitlines()[0]).parse_args(arguments)
     try:
-        runner.warm(list(runner.predecessors(paths.ROOT)))  # first: the process to fork from imports meanwhile
-        old, stored = committed(paths.ROOT)
-        made = execute(paths.ROOT, lambda step: runner.run(step, "params.yaml"), stored)
+        kernels.warm()  # first: the process to fork from imports meanwhile
+        old = committed(paths.ROOT)
+        made = execute(paths.ROOT, lambda step: runner.run(step, "params.yaml"), old)
     except (ValueError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
     verdicts = compare(old, current(paths.ROOT) | made)
-    for name, text in verdicts.items():
-        if text != "identical":
-            print(f"{name} {text}")
+    print(*(f"{name} {text}" for name, text in verdicts.items() if text != "identical"), sep="\n")
     print("look at: figures/ (pictures), metrics/ (numbers), executed/ (notebooks)")
-    print(summary(verdicts))
-    return 0 if set(verdicts.values()) <= set(GOOD) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for what, texts in (("results", verdicts), ("figures", {name: text for name, text in verdicts.items() if name.startswith("figures/")})):
+        same, near = (list(texts.values()).count(text) for text in GOOD)
+        print(f"reproduced: {same + near} of {len(texts)} {what} ({same} identical, {near} within tolerance)")
+    return int(not set(verdicts.values()) <= set(GOOD)) or numbers.main([])

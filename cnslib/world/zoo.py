@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from cnslib.core import paths, recipes, seeds, units
 from cnslib.core.names import SHIFTS, demand
-from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
+from cnslib.core.settings.sections import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers, networks
 from cnslib.plots.captions.words import answered, interval, numbered
 from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, training

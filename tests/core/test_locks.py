@@ -1,6 +1,5 @@
 """Two processes and one folder: the second is told who is in it, and touches nothing."""
 
-import gc
 import os
 import signal
 import subprocess
@@ -8,7 +7,7 @@ import sys
 
 import pytest
 
-from cnslib.core import locks, paths, units
+from cnslib.core import paths, units
 
 RECIPE = units.Recipe("tests", 1)
 WORK = """
@@ -46,7 +45,7 @@ def other(tmp_path):
 
 def test_the_second_process_names_the_first_and_leaves_its_half_written_file(other, tmp_path):
     partial = next(tmp_path.glob(".*.partial"))
-    for ask in (shelf(tmp_path).waiting, lambda: locks.hold(tmp_path, object())):
+    for ask in (shelf(tmp_path).waiting, lambda: units.hold(tmp_path, object())):
         with pytest.raises(RuntimeError, match=rf"is in the hands of process {other.pid} \(.*python.* -c"):
             ask()
     assert partial.read_text() == "half"
@@ -61,22 +60,3 @@ def test_a_killed_process_leaves_the_folder_free_and_its_half_written_file_is_de
     assert list(tmp_path.glob(".*.partial"))
     assert shelf(tmp_path).waiting() == ["b"]
     assert not list(tmp_path.glob(".*.partial"))
-
-
-def free(folder) -> bool:
-    """Whether another process could take a folder."""
-    code = "import sys; from pathlib import Path; from cnslib.core import locks; locks.hold(Path(sys.argv[1]), sys)"
-    environment = os.environ | {"PYTHONPATH": str(paths.ROOT)}
-    return subprocess.run([sys.executable, "-c", code, str(folder)], env=environment, capture_output=True).returncode == 0
-
-
-def test_a_folder_is_free_again_when_the_last_of_its_holders_has_gone(tmp_path):
-    first, second = shelf(tmp_path), shelf(tmp_path)
-    first.waiting(), second.waiting(), first.waiting()
-    assert not free(tmp_path)
-    del first
-    gc.collect()
-    assert not free(tmp_path)
-    del second
-    gc.collect()
-    assert free(tmp_path)

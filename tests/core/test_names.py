@@ -8,12 +8,6 @@ import torch
 from cnslib.core import names, paths, seeds
 
 
-def test_there_are_fourteen_shifts_eight_of_them_styles():
-    assert len(set(names.SHIFTS)) == 14 and sum(name.startswith("heavy") for name in names.SHIFTS) == 6
-    assert names.identifier("style of a tattoo") == "style_of_a_tattoo"
-    assert names.of_the_paper(["heavy snow", "heavy rain in heavy fog", "cartoon style"]) == ["heavy snow", "cartoon style"]
-
-
 def test_a_token_is_lower_case_without_blanks_and_of_one_class():
     assert names.token("Great White Shark") == "<great-white-shark*>"
     names.require_distinct(["sneaker", "ankle boot"])
@@ -25,11 +19,6 @@ def test_a_demand_that_fails_names_key_value_and_what_is_accepted():
     names.demand(True, "base.seeds", 3, "1 or more")
     with pytest.raises(ValueError, match=r"^base\.seeds: 0 is not accepted; accepted: 1 or more$"):
         names.demand(False, "base.seeds", 0, "1 or more")
-
-
-def test_relative_paths_start_at_the_root_and_full_ones_stay(tmp_path):
-    assert paths.resolve("data/models") == paths.MODELS and paths.resolve(str(tmp_path)) == tmp_path
-    assert paths.shown(paths.ROOT / "params.yaml") == "params.yaml" and paths.shown(tmp_path / "a") == str(tmp_path / "a")
 
 
 def test_a_run_has_folders_of_its_own_and_everything_else_lies_under_the_root(tmp_path):

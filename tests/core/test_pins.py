@@ -1,10 +1,7 @@
 """What is pinned holds in this process."""
 
 import os
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 import torch
 from numpy._core._multiarray_umath import __cpu_features__ as FEATURES
@@ -25,9 +22,3 @@ def test_a_variable_that_is_set_is_left_alone(monkeypatch):
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     pins.apply()
     assert (os.environ["OMP_NUM_THREADS"], os.environ["MKL_NUM_THREADS"]) == ("4", "1")
-
-
-def test_the_pinned_names_are_known_to_numpy():
-    code = "import warnings; warnings.simplefilter('error'); import numpy as np; print(np.exp(1.0))"
-    run = subprocess.run([sys.executable, "-c", code], env=os.environ | pins.PINS, capture_output=True, text=True, check=True)
-    assert float(run.stdout) == pytest.approx(np.e) and not run.stderr

@@ -8,7 +8,7 @@ from tiny_settings import changed
 
 from cnslib.core import paths
 from cnslib.core.settings import method, read
-from cnslib.core.settings.analyses import AXES
+from cnslib.core.settings.sections import AXES
 
 PARAMS = paths.ROOT / "params.yaml"
 SECTIONS = {name: read.load(paths.ROOT / name) for name in ("params.yaml", "world.yaml")}
@@ -71,35 +71,26 @@ DDIM = {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8, "spacing": "linspace"
     [
         ("base", {"scales": [0.0, 1.0, 1.0]}, "ascending, without repetitions"),
         ("base", {"scales": [0.5, 1.0]}, r"ascending from 0\.0"),
-        ("base", {"scales": []}, "at least"),
         ("base", {"classes": ["bag", "bag"]}, "a list without repetitions"),
         ("base", {"drawing": "quick"}, "'exact', 'fused' or 'fast'"),
         ("base", {"sources": {"vae": {"hub": "", "revision": "", "sha256": {}}}}, "keys of base that name a model directory: pipeline"),
-        ("generation", {"start_fraction": 1.1}, "less than or equal to 1"),
-        ("autoencoder", {"learning_rate": "1e-3"}, "a valid number"),
         ("axes", {"members": {axis: MEMBERS[axis] for axis in AXES[1:]}}, "the axes architecture"),
-        ("axes", {"members": MEMBERS | {AXES[0]: ["vit", "vit"]}}, "a list without repetitions"),
         ("line", {"families": {"resnet": ["x"], "vit": ["x"]}}, "every classifier in at most one family"),
-        ("line", {"sizes": ["mixer"]}, "resnet, vit"),
         ("bisection", {"resolution": 0.3}, r"0\.5 halved one to ten times"),
         ("denoiser", {"keep": [3, 2]}, "one number of classes per stage"),
         ("oodcv", {"unknown": "a picture"}, r"a text with \{name\}"),
         ("scenarios", {"severities": [0.0, 0.5]}, r"ascending from 0\.0 to 1\.0"),
         ("photos", {"reference": "vgg"}, "lite0"),
-        ("photos", {"severities": [0.0, 2.0]}, r"from 0\.0 up to 1\.0"),
         ("labels", {"files": ["one.json"]}, "none, or two VIA projects"),
         ("labels", {"annotator": "../anna"}, "a name of at most 100"),
         ("corruptions", {"contrast": [0.5]}, "one value for each of"),
-        ("directions", {"pairs": [["heavy snow", "heavy snow"]]}, "a list without repetitions"),
-        ("dataset", {"version": "1.0"}, ""),
-        ("controlshift", {"angles": [10.0, 90.0]}, r"rising from 0\.0 to 90\.0"),
         ("segmentation", {"networks": ["FPN", "DeepLabV3Plus"]}, "DeepLabV3Plus first"),
         ("ablation", {"samplers": DDIM, "reference": "DDIM"}, "leading or trailing"),
     ],
 )
 def test_a_value_that_breaks_a_rule_is_named_with_what_is_accepted(section, change, accepted):
     key = next(iter(change))
-    with pytest.raises(ValueError, match=rf"^{section}\.{key}.*accepted; accepted: .*{accepted}|^String should.*") as raised:
+    with pytest.raises(ValueError, match=rf"^{section}\.{key}.*accepted; accepted: .*{accepted}") as raised:
         changed(SECTIONS[section], **change)
     assert "\n" not in str(raised.value)
 
@@ -126,7 +117,10 @@ def test_a_shift_of_ones_own_has_words_and_no_file_of_another(tmp_path):
     good = 'base: {shifts: [heavy snow, at night]}\nsliders: {texts: {at night: "at night"}, etas: {at night: 0.6}, longer: {}}'
     sections = read.load(PARAMS, overlaid(tmp_path, good))
     assert sections["base"].shifts == ["heavy snow", "at night"] and sections["sliders"].etas == {"at night": 0.6}
-    for shifts, said in {"[at nihgt]": "base.shifts: 'at nihgt'.*sliders.texts", "[at night, at_night]": "share at_night"}.items():
+    for shifts, said in {
+        "[at nihgt]": "base.shifts: 'at nihgt'.*sliders.texts",
+        "[at night, at_night]": "names of different files",
+    }.items():
         text = f'base: {{shifts: {shifts}}}\nsliders: {{texts: {{at night: "at night", at_night: "at night"}}}}'
         with pytest.raises(ValueError, match=said):
             read.load(PARAMS, overlaid(tmp_path, text))
@@ -165,7 +159,7 @@ def test_a_run_looks_at_the_models_that_its_notebook_names(tmp_path):
     assert read.start("sliders", "params.yaml", str(overlay)).base.prediction == "epsilon"
     with pytest.raises(ValueError, match=r"base\.pipeline: .*says prediction_type v_prediction"):
         read.start("sliders", "params.yaml", str(overlay), models=["pipeline"])
-    with pytest.raises(ValueError, match=r"params\.yaml: no section 'slider'; accepted: base, world"):
+    with pytest.raises(ValueError, match=r"params\.yaml: section: 'slider' is not accepted; accepted: base, world"):
         read.start("slider", "params.yaml")
 
 
@@ -266,7 +260,7 @@ def test_a_name_that_becomes_a_file_cannot_leave_its_folder(section, key, named)
 @pytest.mark.parametrize("pair", [("my model", "my_model"), ("ViT", "vit"), ("A b", "a_B")])
 def test_two_names_of_one_file_are_refused(pair):
     for section, key, value in (("evaluation", "classifiers", dict.fromkeys(pair, "a")), ("base", "classes", list(pair))):
-        with pytest.raises(ValueError, match=rf"{section}\.{key}: .*names of different files, but '{pair[0]}' and '{pair[1]}' share"):
+        with pytest.raises(ValueError, match=rf"{section}\.{key}: .*'{pair[1]}'.* is not accepted; accepted: names of different files"):
             changed(SECTIONS[section], **{key: value})
 
 

@@ -56,30 +56,20 @@ def test_a_file_that_is_nowhere_is_named_with_the_key(tmp_path, hub):
         (tmp_path / "nothing",): f"{tmp_path}/nothing does not exist",
         (): "neither a local path nor a hub id is given",
         ("", "somebody/other", "v1"): "model.safetensors of somebody/other at revision v1 cannot be fetched",
+        ("", "stabilityai/stable-diffusion-2"): ".*withdrawn from the hub by its publisher",
     }.items():
         with pytest.raises(FileNotFoundError, match=f"{KEY}: {message}"):
             resolve(*given)
 
 
-def test_the_withdrawal_of_stable_diffusion_2_is_explained_where_it_is_met(tmp_path, hub):
-    for local, repository in ((tmp_path / "stabilityai/stable-diffusion-2", ""), ("", "stabilityai/stable-diffusion-2")):
-        with pytest.raises(FileNotFoundError, match=f"{KEY}: .*withdrawn from the hub by its publisher"):
-            resolve(local, repository)
-    with pytest.raises(FileNotFoundError) as caught:
-        resolve(tmp_path / "nothing")
-    assert "withdrawn" not in str(caught.value)
-
-
 def test_the_digest_is_checked_as_a_whole_or_by_its_first_digits(file):
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    for text in (digest, digest[:8], digest.upper()):
-        assert resolve(file, sha256=text) == file
+    assert resolve(file, sha256=digest.upper()) == resolve(file, sha256=digest[:8]) == file
     wrong = ("0" if digest[0] != "0" else "1") + digest[1:]
     with pytest.raises(ValueError, match=f"{KEY}: {file} has sha256 {digest}; accepted: {wrong}"):
         resolve(file, sha256=wrong)
-    for text in (digest[:7], digest + "0", "not-a-digest"):
-        with pytest.raises(ValueError, match=rf"{KEY}\.sha256: .* is not accepted; accepted: 8 to 64 hexadecimal digits"):
-            resolve(file, sha256=text)
+    with pytest.raises(ValueError, match=rf"{KEY}\.sha256: .* is not accepted; accepted: 8 to 64 hexadecimal digits"):
+        resolve(file, sha256=digest[:7])
 
 
 @pytest.mark.parametrize(
@@ -87,7 +77,6 @@ def test_the_digest_is_checked_as_a_whole_or_by_its_first_digits(file):
     [
         (b"", "is empty"),
         (b"\n <!DOCTYPE html><html><body>Sign in</body></html>", "is a web page, not weights"),
-        (b"<html><head></head></html>", "is a web page, not weights"),
         (POINTER.encode(), "is a Git LFS pointer, not weights"),
     ],
 )
@@ -106,10 +95,6 @@ def test_a_folder_is_resolved_file_by_file(tmp_path):
     assert sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files) == tmp_path
     with pytest.raises(ValueError, match=r"base\.pipeline: .*unet/model\.safetensors has sha256"):
         sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"unet/model.safetensors": "0" * 64})
-    with pytest.raises(FileNotFoundError, match=r"base\.pipeline: .*vae/config\.json does not exist"):
-        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"vae/config.json": ""})
-    with pytest.raises(ValueError, match=r"base.pipeline.sha256: \{\} is not accepted"):
-        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256={})
 
 
 def base(folder, files: dict[str, str], prediction: str = "v_prediction"):
@@ -131,9 +116,6 @@ def test_a_model_is_provided_only_where_a_step_needs_it_and_from_the_directory_o
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"prediction_type": "v_prediction", "timestep_spacing": "leading"}, None),
-        ({"prediction_type": "v_prediction", "timestep_spacing": "trailing"}, None),
-        ({"prediction_type": "v_prediction"}, None),
         ({}, "prediction_type epsilon, timestep_spacing leading; accepted: v_prediction .*, leading or trailing"),
         ({"prediction_type": "v_prediction", "timestep_spacing": "linspace"}, "timestep_spacing linspace"),
     ],
@@ -141,11 +123,10 @@ def test_a_model_is_provided_only_where_a_step_needs_it_and_from_the_directory_o
 def test_a_scheduler_that_says_something_else_than_the_parameters_is_refused(tmp_path, config, said):
     (tmp_path / "scheduler").mkdir()
     (tmp_path / sources.SCHEDULER).write_text(json.dumps(config))
-    if said is None:
+    with pytest.raises(ValueError, match=rf"base\.pipeline: .*{said}"):
         sources.require_schedule(tmp_path, "v_prediction")
-    else:
-        with pytest.raises(ValueError, match=rf"base\.pipeline: .*{said}"):
-            sources.require_schedule(tmp_path, "v_prediction")
+    (tmp_path / sources.SCHEDULER).write_text('{"prediction_type": "v_prediction", "timestep_spacing": "trailing"}')
+    sources.require_schedule(tmp_path, "v_prediction")
 
 
 def test_a_model_is_read_only_as_the_manifest_tells_it(tmp_path):

@@ -75,8 +75,8 @@ def idle(unit: units.Unit) -> None:
 
 def test_a_piece_is_called_after_the_units_in_it_and_one_that_makes_none_of_them_fails(tmp_path):
     first, second = (tiny_work.shelf(tmp_path)[number] for number in (0, 1))
-    assert workers.units_of(("bag", first, [second], {"unit": first}, tmp_path)) == [first, second]
-    assert workers.name_of(("snow", first, 3), 7) == "made/0" and workers.name_of(("snow", 3, None), 7) == "7 snow 3"
+    assert clusters.units_of(("bag", first, [second], {"unit": first}, tmp_path)) == [first, second]
+    assert clusters.name_of(("snow", first, 3), 7) == "made/0" and clusters.name_of(("snow", 3, None), 7) == "7 snow 3"
     with pytest.raises(RuntimeError, match=r"made/0\.txt was not made"):
         workers.each(idle, [(first,)], device="cpu")
 
@@ -118,7 +118,10 @@ def test_the_processes_end_when_their_parent_is_killed(tmp_path, monkeypatch):
     call = f"workers.each(test_workers.lasting, [(Path({str(tmp_path)!r}),)] * 2, device='cpu')"
     script = f"from pathlib import Path; from cnslib.core import workers; import test_workers; {call}"
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent)
-    tiny_work.until(lambda: any(tmp_path.iterdir()))
+    tiny_work.until(lambda: len(list(tmp_path.iterdir())) == 2)
+    children = [path.name for path in tmp_path.iterdir()]
+    assert all(map(tiny_work.alive, children)) and str(parent.pid) not in children
     parent.kill()
     parent.wait()
-    tiny_work.until(lambda: not any(tiny_work.alive(path.name) for path in tmp_path.iterdir()))
+    tiny_work.until(lambda: not any(map(tiny_work.alive, children)), seconds=10)
+    assert not any(map(tiny_work.alive, children))

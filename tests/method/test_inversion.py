@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from scipy import stats
 
 from cnslib.core import names, recipes, tables
-from cnslib.core.settings.method import Inversion
+from cnslib.core.settings.sections import Inversion
 from cnslib.data import catalog, imagenet
 from cnslib.method import inversion
 from cnslib.models import text_to_image

@@ -10,8 +10,8 @@ from tiny_answers import SCALES
 from cnslib.core import paths
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
-from cnslib.core.settings.analyses import AXES, Axes
 from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.sections import AXES, Axes
 from cnslib.stats import accuracy, claims, failure, verdicts
 from cnslib.stats.axes import roles
 from cnslib.stats.claims import Evidence

@@ -12,8 +12,8 @@ from golden_units import difference
 from tiny_sliders import pipeline
 
 from cnslib.core import recipes, tables
-from cnslib.core.settings.analyses import Bisection
 from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.core.settings.sections import Bisection
 from cnslib.method import generation
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, classifiers, text_to_image

@@ -9,8 +9,8 @@ from golden_units import difference
 from tiny_alignment import CHOSEN, random_judges, write_all
 
 from cnslib.core import recipes, tables
-from cnslib.core.settings.analyses import Calibration
 from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.sections import Calibration
 from cnslib.method import filtering, oracle_predictions
 from cnslib.studies import calibration
 from cnslib.world import scenes

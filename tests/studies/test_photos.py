@@ -14,7 +14,7 @@ from cnslib.core import paths, recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Photos
+from cnslib.core.settings.sections import Photos
 from cnslib.stats import accuracy
 from cnslib.studies import photos, report
 

@@ -14,8 +14,8 @@ from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 from cnslib.core import paths, tables
 from cnslib.core.settings import read
-from cnslib.core.settings.analyses import Accuracy
 from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.sections import Accuracy
 from cnslib.data import answers, archives, imagenet, official
 from cnslib.method import evaluation
 from cnslib.models import classifiers

@@ -13,8 +13,8 @@ from tiny_garments import VIT, garments
 
 from cnslib.core import paths, recipes, tables
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.analyses import Synthetic
 from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.sections import Synthetic
 from cnslib.studies import finetuning, synthetic
 from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, EvaluationSet, Experiment, Stock
 from cnslib.world import scenes, zoo

@@ -1,6 +1,6 @@
 """What a data set says about itself, for its metadata and its datasheet."""
 
-from cnslib.core.settings.studies import Dataset
+from cnslib.core.settings.sections import Dataset
 
 ABOUT = Dataset(
     name="CNS-Bench mini",

@@ -10,8 +10,8 @@ from diffusers import DDIMScheduler
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.analyses import Denoiser
 from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.sections import Denoiser
 from cnslib.studies import denoiser
 from cnslib.studies.denoiser import Judge
 

@@ -3,8 +3,8 @@
 import numpy as np
 from tiny_garments import garments
 
-from cnslib.core.settings.analyses import Oodcv
 from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.sections import Oodcv
 from cnslib.world import scenes
 
 CLASSES = ["sneaker", "ankle boot"]

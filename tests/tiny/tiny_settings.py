@@ -5,7 +5,7 @@ from typing import Any
 
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Corruptions
+from cnslib.core.settings.sections import Corruptions
 
 
 def changed(settings: Any, **changes) -> Any:

@@ -1,7 +1,7 @@
 """The smallest data sets of Control+Shift that still have two steps and a validation set, and the smallest trainings on them."""
 
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Controlshift
+from cnslib.core.settings.sections import Controlshift
 
 SHIFTED = Controlshift(
     bootstrap=Bootstrap(resamples=50, confidence=0.95, seed=1, target="same classes"),

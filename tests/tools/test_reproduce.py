@@ -1,6 +1,5 @@
 """The comparison behind `make repro`."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 
-from cnslib.core import tables
+from cnslib.core import paths, tables
 from cnslib.tools import reproduce
 
 CSV = b"shift,estimate\nheavy snow,0.50\n"
@@ -70,25 +69,6 @@ def test_pictures_may_differ_by_a_rounded_pixel_and_not_by_content():
     assert reproduce.verdict("a.parquet", old, far) == "differs in image"
 
 
-def test_committed_tables_are_those_of_the_lock_whatever_lies_in_the_workspace(tmp_path):
-    def cache(data: bytes, suffix: str = "") -> str:
-        md5 = hashlib.md5(data).hexdigest() + suffix
-        path = tmp_path / ".dvc" / "cache" / "files" / "md5" / md5[:2] / md5[2:]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        return md5
-
-    files = [{"md5": cache(b"table"), "relpath": "scores.parquet"}, {"md5": cache(b"note"), "relpath": "scores.digest"}]
-    folder = cache(json.dumps(files).encode(), ".dir")
-    stages = {step: {"outs": [{"path": f"artifacts/{step}", "md5": folder}]} for step in reproduce.ANALYSES}
-    (tmp_path / "artifacts" / "filtering").mkdir(parents=True)
-    (tmp_path / "artifacts" / "filtering" / "scores.parquet").write_bytes(b"made anew")
-    with pytest.raises(ValueError, match="no committed results of filtering"):
-        reproduce.locked(tmp_path, json.dumps({"stages": {"world": {"outs": []}}}))
-    found = reproduce.locked(tmp_path, json.dumps({"stages": stages}))
-    assert (found["artifacts/filtering/scores.parquet"], found["artifacts/filtering/scores.digest"]) == (b"table", b"note")
-
-
 @pytest.mark.parametrize(("value", "kept"), [(0.501, 0.5), (0.7, 0.7)], ids=["a rounded digit", "another result"])
 def test_what_follows_rests_on_the_stored_table_if_the_new_one_agrees_and_on_the_new_one_if_not(tmp_path, value, kept):
     """Else a rounded pixel on an older processor would outdate the tokens, and with them every slider and picture."""
@@ -103,12 +83,17 @@ def test_what_follows_rests_on_the_stored_table_if_the_new_one_agrees_and_on_the
     assert record.read_text() == ("old" if kept == 0.5 else "new")
 
 
-def test_missing_and_new_results_are_reported_and_the_summary_counts():
+def test_missing_and_new_results_are_reported():
     verdicts = reproduce.compare({"figures/a.csv": CSV, "figures/b.csv": CSV}, {"figures/a.csv": CSV, "metrics/c.json": b"{}"})
     assert verdicts == {"figures/a.csv": "identical", "figures/b.csv": "was not made", "metrics/c.json": "is not committed"}
-    assert reproduce.summary(verdicts) == (
-        "reproduced: 1 of 2 figures (1 identical, 0 within tolerance); 1 of 3 results (1 identical, 0 within tolerance)"
-    )
+
+
+@pytest.mark.slow
+def test_committed_results_are_those_of_the_commit_whatever_lies_in_the_workspace():
+    found = reproduce.committed(paths.ROOT)
+    lines = subprocess.run(["git", "show", "HEAD:metrics/accuracy.json"], cwd=paths.ROOT, capture_output=True, check=True).stdout
+    assert found["metrics/accuracy.json"] == lines and sum(name.startswith("figures/") for name in found) > 50
+    assert {name.split("/")[1] for name in found if name.endswith(".parquet")} == {*reproduce.ANALYSES}
 
 
 def test_every_stage_is_launched_without_its_old_results_and_recorded(tmp_path, monkeypatch):

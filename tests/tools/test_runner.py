@@ -12,16 +12,16 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_notebook
 from ruamel.yaml import YAML
 
 from cnslib.core import paths
 from cnslib.core.settings import read
-from cnslib.tools import runner
+from cnslib.tools import kernels, runner
 
 
 def notebook(*cells) -> nbformat.NotebookNode:
-    return new_notebook(cells=list(cells), metadata={"kernelspec": runner.KERNELSPEC})
+    return new_notebook(cells=list(cells), metadata={"kernelspec": kernels.KERNELSPEC})
 
 
 def tagged(source: str) -> nbformat.NotebookNode:
@@ -37,37 +37,13 @@ def repository(tmp_path, monkeypatch):
     return tmp_path
 
 
-def world(repository, code: str, *, cell: str = "params = None\noverlay = None", device: str = "cpu") -> dict[str, str]:
+def world(repository, code: str, *, device: str = "cpu") -> dict[str, str]:
     """Writes a notebook of the step `world` and its two parameter files; returns what the runner is told."""
-    nbformat.write(notebook(tagged(cell), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
+    nbformat.write(notebook(tagged("params = None\noverlay = None"), new_code_cell(code)), repository / "notebooks" / "00_world.ipynb")
     base, counts = read.read(Path(__file__).parents[2] / "params.yaml")["base"], {"train_images": 1, "heldout_images": 1}
     (repository / "plain.yaml").write_text(json.dumps({"base": base | {"device": device}, "world": counts | {"seed": 1}}))
     (repository / "other.yaml").write_text("world: {seed: 41}")
     return {"params": str(repository / "plain.yaml"), "overlay": str(repository / "other.yaml")}
-
-
-def test_names_and_literals_of_the_parameters_cell_are_read():
-    cells = notebook(new_markdown_cell("# A"), tagged("seed = 1  # one\nshifts = ['heavy snow']"))
-    assert runner.declared(cells, "n") == {"seed": 1, "shifts": ["heavy snow"]}
-
-
-@pytest.mark.parametrize(
-    ("cells", "message"),
-    [
-        ([], "0 cells"),
-        ([tagged("a = 1"), tagged("b = 2")], "2 cells"),
-        ([tagged("a = 1\nb = 2 * a")], "only assignments of literals"),
-        ([tagged("print(1)")], "only assignments of literals"),
-    ],
-)
-def test_notebooks_without_exactly_one_literal_parameters_cell_are_refused(cells, message):
-    with pytest.raises(ValueError, match=message):
-        runner.declared(notebook(*cells), "n")
-
-
-def test_a_notebook_that_takes_values_in_the_place_of_files_is_refused(repository):
-    with pytest.raises(ValueError, match="the parameters cell must hold params and overlay, and nothing else"):
-        runner.run("world", **world(repository, "seed", cell="params = None\nseed = 1"))
 
 
 @pytest.mark.slow
@@ -134,7 +110,7 @@ def test_the_command_line_reports_one_error_line_before_anything_runs(repository
     files = world(repository, "from pathlib import Path\nPath('ran').touch()")
     where = ["--params", files["params"], "--overlay", files["overlay"]]
     nbformat.write(notebook(tagged("params = None\noverlay = None")), repository / "notebooks" / "01_inversion.ipynb")
-    for wrong, said in {"wrold": "unknown step 'wrold'; accepted:", "inversion": "no section 'inversion'; accepted: base, world"}.items():
+    for wrong, said in {"wrold": "no step 'wrold'; accepted:", "inversion": "no section 'inversion'; accepted: base, world"}.items():
         assert runner.main([*where, "world", wrong]) == 2
         error = capsys.readouterr().err
         assert said in error and error.startswith("error: ") and error.count("\n") == 1
@@ -143,7 +119,7 @@ def test_the_command_line_reports_one_error_line_before_anything_runs(repository
 
 def test_side_by_side_takes_only_steps_whose_order_is_known(capsys):
     assert runner.main(["--params", "world.yaml", "--together", "zoo"]) == 2
-    assert "zoo not in dvc.yaml; accepted: world, inversion" in capsys.readouterr().err
+    assert "no stage of dvc.yaml 'zoo'; accepted: world, inversion" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_named_and_the_earlier_copy_survives(repository, capsys, monkeypatch):
@@ -156,7 +132,7 @@ def test_a_full_disk_is_named_and_the_earlier_copy_survives(repository, capsys, 
 
     monkeypatch.setattr(runner.kernels, "execute", full)
     assert runner.main(["--params", files["params"], "--overlay", files["overlay"], "world"]) == 1
-    assert f"error: {copy}: the disk is full; make room or give access, then run the same command again" in capsys.readouterr().err
+    assert f"No space left on device: {str(copy)!r}" in capsys.readouterr().err
     assert copy.read_bytes() == before and [path.name for path in copy.parent.iterdir()] == [copy.name]
 
 
@@ -183,13 +159,6 @@ def test_stages_run_after_those_they_wait_for_and_two_that_do_not_run_together()
     assert order[0] == "first" and set(order[1:3]) == {"left", "right"} and order[3] == "last"
 
 
-def test_the_stage_that_most_others_wait_for_goes_first_and_equal_ones_in_their_order(monkeypatch):
-    monkeypatch.setattr(runner, "MOST", 1)
-    order = []
-    runner.schedule({"plain": set(), "some": set(), "most": set(), "a": {"some"}, "b": {"most"}, "c": {"b", "elsewhere"}}, order.append)
-    assert order == ["most", "some", "b", "plain", "a", "c"]
-
-
 def test_the_first_error_keeps_later_stages_from_starting():
     seen = []
 
@@ -200,13 +169,3 @@ def test_the_first_error_keeps_later_stages_from_starting():
     with pytest.raises(ValueError, match="first"):
         runner.schedule({"first": set(), "second": {"first"}}, launch)
     assert seen == ["first"]
-
-
-def test_the_process_to_fork_from_has_imported_what_notebooks_import(tmp_path):
-    source = notebook(new_code_cell("import sys\nprint('email.charset' in sys.modules)\nfrom email import charset"))
-    nbformat.write(source, tmp_path / "source.ipynb")
-    calls = "kernels.prepare([kernels.nbformat.read('source.ipynb', 4)]); "
-    calls += "kernels.execute(Path('source.ipynb'), Path('out.ipynb'), {}, folder=Path.cwd())"
-    (tmp_path / "script.py").write_text(SCRIPT.format(calls))
-    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}, check=True)
-    assert nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[-1].outputs[0].text == "True\n"

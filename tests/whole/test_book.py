@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from cnslib.core import paths
-from cnslib.tools import runner
+from cnslib.tools import kernels
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
@@ -26,7 +26,7 @@ def pages(tmp_path_factory):
     (root / "docs" / "map.md").write_text("# The map\n\n[back](../README.md), [figures](../figures/failure)\n")
     shutil.copy(paths.ROOT / "figures" / "failure" / "definitions.png", root / "figures" / "failure")
     cells = [new_markdown_cell("# How far?\n\n## Survival\n\nLook at $\\frac{a}{b}$, 0.49<!-- accuracy/x -->."), new_code_cell("draw()")]
-    metadata = {"kernelspec": runner.KERNELSPEC, "language_info": {"name": "python"}}
+    metadata = {"kernelspec": kernels.KERNELSPEC, "language_info": {"name": "python"}}
     nbformat.write(new_notebook(cells=cells, metadata=metadata), root / "notebooks" / "09_failure.ipynb")
     nbformat.write(new_notebook(cells=cells[:1], metadata=metadata), root / "notebooks" / "start_here.ipynb")
     cells[1].outputs = [new_output("display_data", {"image/png": PIXEL, "text/plain": "<Figure>"})]

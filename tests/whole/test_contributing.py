@@ -55,13 +55,6 @@ def test_another_text_outdates_the_sliders_of_its_shift_alone(changed):
     assert {shift for shift, _ in (pair for pair in old if old[pair] != new[pair])} == {"heavy snow"}
 
 
-def test_a_shift_adds_its_own_sliders_alone(changed):
-    before, after = changed(SHIFT)
-    (shift,) = set(after["base"].shifts) - set(before["base"].shifts)
-    assert stamps(before, before["base"].shifts) == stamps(after, before["base"].shifts)
-    assert sliders.prompts(shift, "bag", texts=after["sliders"].texts)[1] == "a picture of a <bag*> in heavy rain in heavy fog"
-
-
 @pytest.mark.parametrize("change", [WORDS, SHIFT])
 def test_the_mini_model_knows_every_word_of_the_texts(change):
     tokenizer = CLIPTokenizer.from_pretrained(paths.ROOT / "data" / "models" / "mini-sd" / "tokenizer")

@@ -12,11 +12,11 @@ from ruamel.yaml import YAML
 
 from cnslib.core import paths
 from cnslib.core.settings import method, read
-from cnslib.tools import runner
+from cnslib.tools import kernels, runner
 
 STAGES = YAML(typ="safe", pure=True).load(paths.resolve("dvc.yaml").read_text())["stages"]
 PARAMETERS = YAML(typ="safe", pure=True).load(paths.resolve("params.yaml").read_text())
-NOTEBOOKS = runner.steps()
+NOTEBOOKS = [*runner.notebooks().values()]
 PARTS = {"failure": {"bisection"}, "scenarios": {"segmentation"}}  # of a chapter, with sections and folders of their own
 
 
@@ -25,7 +25,7 @@ def step(notebook: Path) -> str:
 
 
 def code(name: str) -> str:
-    return "\n".join(cell.source for cell in nbformat.read(runner.find(name), as_version=4).cells if cell.cell_type == "code")
+    return "\n".join(cell.source for cell in nbformat.read(runner.notebooks()[name], as_version=4).cells if cell.cell_type == "code")
 
 
 def behind(name: str) -> str:
@@ -81,7 +81,8 @@ def test_a_notebook_starts_from_the_committed_file_and_its_own_section_and_is_st
     """JupyterLab and `dvc repro` read the same: the cell holds no value of its own."""
     content, name = nbformat.read(notebook, as_version=4), step(notebook)
     file = "world.yaml" if notebook.parent.name == "world" else "params.yaml"
-    assert runner.declared(content, notebook.name) == {"params": file, "overlay": ""}
+    (told,) = [cell.source for cell in content.cells if "parameters" in cell.metadata.get("tags", [])]
+    assert [ast.unparse(node) for node in ast.parse(told).body] == [f"params = {file!r}", "overlay = ''"]
     (start,) = [node for node in ast.walk(ast.parse(code(name))) if isinstance(node, ast.Call) and ast.unparse(node.func) == "start"]
     assert [ast.unparse(node) for node in start.args] == [repr(name), "params", "overlay"]
     assigned = dict(re.findall(r"^(\w+) = (\[.*\])$", code(name), re.MULTILINE))
@@ -89,7 +90,7 @@ def test_a_notebook_starts_from_the_committed_file_and_its_own_section_and_is_st
     asked = [ast.literal_eval(assigned.get(value, value)) for value in written]
     assert set(*asked) == {key for key in re.findall(r"\bbase\.(\w+)", behind(name)) if key in method.MODELS}  # whose files are checked
     assert "data/models/classifiers" not in code(name)  # another classifier is one line of params.yaml
-    assert content.metadata.kernelspec == runner.KERNELSPEC
+    assert content.metadata.kernelspec == kernels.KERNELSPEC
     assert all(not cell.outputs and cell.execution_count is None for cell in content.cells if cell.cell_type == "code")
     titles = re.findall("^# .*", "\n".join(cell.source for cell in content.cells if cell.cell_type == "markdown"), re.MULTILINE)
     assert len(titles) == 1 and titles[0].endswith("?")
@@ -112,7 +113,7 @@ def test_a_stage_tracks_what_its_notebook_reads(name):
     tracked = [Path(dep) for dep in stage["deps"] if dep.startswith("cnslib")]
     assert {file for file in files if not any(file.is_relative_to(place) for place in tracked)} == set()
     assert {place for place in tracked if not any(file.is_relative_to(place) for file in files)} == set()
-    assert [dep for dep in stage["deps"] if dep.startswith("notebooks")] == [runner.find(name).relative_to(paths.ROOT).as_posix()]
+    assert [dep for dep in stage["deps"] if dep.startswith("notebooks")] == [runner.notebooks()[name].relative_to(paths.ROOT).as_posix()]
     named = [text for text in strings(PARAMETERS[name]) if text.startswith(("data/", "artifacts/"))]
     named += [f"published/{file}" for file in re.findall(r"PUBLISHED / \"([^\"]+)\"", text)]
     assert all(any(Path(file).is_relative_to(dep) for dep in stage["deps"]) for file in named)

@@ -3,12 +3,10 @@
 import re
 
 import nbformat
-import pandas as pd
 import pytest
 from docutils.utils.math.latex2mathml import tex2mathml
 
 from cnslib.core import paths
-from cnslib.stats import verdicts
 from cnslib.tools import cli
 
 ROOT = paths.ROOT
@@ -33,12 +31,6 @@ def test_links_lead_somewhere_and_formulas_can_be_set(path):
         assert tex2mathml(found[1] or found[2], as_block=bool(found[1])).startswith("<math")
 
 
-def test_links_to_the_glossary_lead_to_terms():
-    terms = re.findall(r"^## (.+)$", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
-    anchors = {re.sub(r"[^\w -]", "", term.lower()).replace(" ", "-") for term in terms}
-    assert {link for path in [*TEXTS, *NOTEBOOKS] for link in re.findall(r"glossary\.md#([^)]+)\)", prose(path))} <= anchors
-
-
 def test_every_command_that_the_texts_name_exists():
     text = "\n".join(path.read_text() for path in TEXTS if path.name != "changelog.md")
     targets = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -57,20 +49,6 @@ def test_the_readme_shows_its_two_commands_and_leads_to_every_page():
 def test_the_map_names_every_chapter_in_its_order():
     chapters = [path.name for path in sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))]
     assert re.findall(r"\(\.\./notebooks/(\d\d_\w+\.ipynb)\)", (ROOT / "docs" / "map.md").read_text()) == chapters
-
-
-def test_the_pages_tell_the_verdicts_of_the_claims():
-    """Each claim stands under its verdict in docs/results.md, and README and results count them."""
-    words = {"hold": verdicts.CONFIRMED, "point the other way": [verdicts.OPPOSITE], "stay open": [verdicts.UNDECIDED]}
-    words["cannot be measured here"] = [verdicts.UNMEASURED]
-    claims = pd.read_csv(ROOT / "published" / "claims.csv").query("measure != 'held-out error'")[["id", "claim"]]
-    found = claims.merge(pd.read_csv(ROOT / "figures" / "axes" / "claims.csv")[["id", "verdict"]], on="id").set_index("claim")["verdict"]
-    rows = re.findall(rf"^\| ({'|'.join(words)}) \| (.+?) \| ", (ROOT / "docs" / "results.md").read_text(), re.MULTILINE)
-    told = {claim: word for word, claim in rows if claim in found.index}
-    assert told == {claim: next(word for word, own in words.items() if verdict in own) for claim, verdict in found.items()}
-    counts = [len(found), *(int(found.isin(own).sum()) for own in words.values())]
-    for page in ("README.md", "docs/results.md"):
-        assert f"| {' | '.join(map(str, counts))} |" in (ROOT / page).read_text()
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from tiny_garments import VIT, few, garments
 from cnslib.core import paths, recipes
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
-from cnslib.core.settings.world import Augmentation, Pretraining, Zoo
+from cnslib.core.settings.sections import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers
 from cnslib.world import manifest, pretraining, scenes, training, zoo
 

@@ -1,7 +1,7 @@
-"""Kinds of values in a parameter file, and the section that pydantic checks: what each accepts is told by its error."""
+"""What the keys of parameter files accept, and the section that pydantic checks: its error tells key, value and what is accepted."""
 
 import types
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -11,8 +11,6 @@ from cnslib.core.names import SHIFTS, demand, identifier
 
 # No text for a number, no key that nobody reads, nothing that is not a finite number.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-
 Rule = tuple[str, Callable[[Any], bool], str | Callable[[Any], str]]  # the key, what must hold of its section, and what is accepted
 
 
@@ -22,8 +20,8 @@ class Section:
 
     rules: ClassVar[Sequence[Rule]] = ()
 
-    def __init_subclass__(cls, *, kw_only: bool = False):
-        dataclass(cls, frozen=True, config=STRICT, kw_only=kw_only)
+    def __init_subclass__(cls):
+        dataclass(cls, frozen=True, config=STRICT)
 
     def __post_init__(self):
         for key, holds, accepted in self.rules:
@@ -31,11 +29,11 @@ class Section:
             demand(holds(self), named, getattr(self, key), accepted if isinstance(accepted, str) else accepted(self))
 
 
-def section(module: str, name: str, *bases: type, rules: Sequence[Rule] = (), **keys: str) -> Any:
-    """A section of a parameter file: words that are its keys, by the kind of their values, which is a name of this module."""
-    annotations = {key: globals()[kind] for kind, words in keys.items() for key in words.split()}
-    content = {"__annotations__": annotations, "__module__": module, **({"rules": rules} if rules else {})}
-    return types.new_class(name, bases or (Section,), exec_body=lambda space: space.update(content))
+def section(name: str, keys: str, base: type = Section, /, *, rules: Sequence[Rule] = (), **kinds: Any) -> Any:
+    """A section of a parameter file: its keys, of the kinds that `KINDS` or `kinds` tell."""
+    annotations = {key: kinds.get(key) or KINDS[key] for key in keys.split()}
+    content = {"__annotations__": annotations, "__module__": __name__, **({"rules": rules} if rules else {})}
+    return types.new_class(name, (base,), exec_body=lambda space: space.update(content))
 
 
 def rule(holds: Callable[[Any], bool], accepted: str) -> AfterValidator:
@@ -60,21 +58,13 @@ def is_file_name(name: str) -> bool:
     return plain and not name.startswith(".") and not set(name) & set('/\\:*?"<>|')
 
 
-def other_files(names: Collection[str]) -> Collection[str]:
-    """The same names; ValueError where two of them would share one file, on a system that knows no capitals either."""
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.setdefault(identifier(name).casefold(), name)
-        if other != name:
-            raise ValueError(f"names of different files, but {other!r} and {name!r} share {identifier(name)}")
-    return names
-
-
 DISTINCT = rule(lambda values: all(value not in values[:place] for place, value in enumerate(values)), "a list without repetitions")
 RISING = rule(lambda values: list(values) == sorted(set(values)), "ascending, without repetitions")
 FROM_ZERO = rule(lambda values: values[0] == 0, "ascending from 0.0")
 TO_ONE = rule(lambda values: values[-1] == 1, "ascending from 0.0 to 1.0")
-OTHER_FILES = AfterValidator(other_files)
+OTHER_FILES = rule(
+    lambda names: len({identifier(name).casefold() for name in names}) == len(names), "names of different files on every system"
+)
 NAMED = 'a name of at most 100 printable characters without / \\ : * ? " < > |, that begins with no dot or blank'
 
 # An integer may stand for a fraction and stays one: what a unit was made from would read differently with 1.0 in the place of 1.
@@ -83,72 +73,64 @@ Positive = Annotated[Number, Field(gt=0)]
 NotNegative = Annotated[Number, Field(ge=0)]
 Inside = Annotated[Number, Field(gt=0, lt=1)]  # a share, without its ends
 Share = Annotated[Number, Field(ge=0, le=1)]
-Part = Annotated[Number, Field(gt=0, le=1)]
-Decay = Annotated[Number, Field(ge=0, lt=1)]  # of averaged weights
-Guidance = Annotated[Number, Field(ge=0, le=100)]
-Whole = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
 Some = Annotated[int, Field(ge=2)]
-Three = Annotated[int, Field(ge=3)]
-Steps = Annotated[int, Field(ge=1, le=1000)]  # of a sampler: the noise schedule has a thousand
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
 Shift = Annotated[str, rule(lambda name: name in SHIFTS, ", ".join(SHIFTS))]
 Names = Annotated[list[str], Field(min_length=1), DISTINCT]
-Shifts = Annotated[list[Shift], Field(min_length=1), DISTINCT]
 Counts = Annotated[list[Count], Field(min_length=1)]
-Rising = Annotated[list[Number], Field(min_length=2), RISING]
-RisingPositive = Annotated[list[Positive], RISING]
+Rising = Annotated[list[NotNegative], Field(min_length=1), RISING]
+FromZero = Annotated[Rising, FROM_ZERO]
+ToOne = Annotated[FromZero, TO_ONE]  # from none to all
 Interval = Annotated[list[Share], Field(min_length=2, max_length=2), RISING]
-Severities = Annotated[Rising, FROM_ZERO]
-AllSeverities = Annotated[Severities, TO_ONE]  # from none to all
-Scales = Annotated[list[Number], Field(min_length=1), RISING, FROM_ZERO]
 FileName = Annotated[str, rule(is_file_name, NAMED)]
 Files = Annotated[list[FileName], DISTINCT, OTHER_FILES]
-Named = Annotated[Files, Field(min_length=1)]
-Sources = Annotated[dict[FileName, str], Field(min_length=1), OTHER_FILES]  # a directory or address for each name
+ByFile = Annotated[dict[FileName, str], Field(min_length=1), OTHER_FILES]  # a directory or address for each name
 Members = Annotated[dict[FileName, dict], Field(min_length=1), OTHER_FILES]
 Halving = Annotated[Number, rule(lambda value: value in [0.5 / 2**k for k in range(1, 11)], "0.5 halved one to ten times")]
-WithName = Annotated[str, rule(lambda text: "{name}" in text, "a text with {name} in the place of the class")]
-Angle = Annotated[Number, Field(ge=0, le=180)]
-Angles = Annotated[list[Annotated[Number, Field(ge=0, le=90)]], Field(min_length=2), RISING]
-Zoom = Annotated[Number, Field(ge=1, le=10)]
-Amount = Annotated[Number, Field(ge=0, le=10)]
-Shares = Annotated[list[Share], Field(min_length=1)]
-Parts = list[Part]
-Positives = Annotated[list[Positive], Field(min_length=1)]
-Finer = Annotated[RisingPositive, Field(min_length=1)]
-SomeSteps = Annotated[Steps, Field(ge=2)]
-RisingCounts = Annotated[Counts, RISING]
-Pairs = list[Annotated[list[Shift], Field(min_length=2, max_length=2), DISTINCT]]
 Projects = Annotated[list[str], rule(lambda files: len(files) in (0, 2), "none, or two VIA projects, one per annotator")]
-Annotator = Annotated[str, rule(lambda name: not name or is_file_name(name), NAMED)]  # whose name opens a contact sheet
-Version = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")]
-Address = Annotated[str, StringConstraints(pattern="^https?://")]
-Date = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-IdAccuracy = Literal["catalog", "scale 0"]
-Side = Literal[64, 224]
-String, Switch, Strings, Lists, Free = str, bool, list[str], dict[str, list[str]], dict[str, object]
-Options, Rates = dict[str, str | int | float | bool], dict[str, Positive]
-NamesBy = dict[str, Annotated[Names, Field(min_length=2)]]
-ShiftList = list[Shift]
-
-
-class Seeded(Section, kw_only=True):
-    """A section with a seed of its own."""
-
-    seed: Seed
-
-
-class Learning(Seeded, kw_only=True):
-    """A training: pictures per step, rate, and the weight of the past in averaged weights."""
-
-    batch_size: Count
-    learning_rate: Positive
-    average: Decay
-
-
-class Measured(Section, kw_only=True):
-    """A model whose quality is measured on so many pictures."""
-
-    quality_images: Count
+WORDS: list[tuple[Any, str]] = [  # a key means the same in all sections, but for those that say otherwise
+    (Seed, "seed training_seed"),
+    (Count, "train_images heldout_images test_images validation_images training_images images_per_class images quality_images photographs"),
+    (Count, "ladder_images reference_images style_images steps training_steps drawing_steps sampling_steps health_steps iterations epochs"),
+    (Count, "batch_size health_seeds pair_seeds prompt_seeds seeds patience rank ranks width layers latent_channels checks draws runs"),
+    (Count, "study scenes severities side workers cutouts per_caption"),
+    (Annotated[int, Field(ge=0)], "retries scans"),
+    (Positive, "learning_rate kl_weight margin blur temperature idle eta alpha zoom"),
+    (NotNegative, "guidance health_guidance mixup cutmix weight_decay rotation"),
+    (Inside, "recall clear overlap share"),
+    (Share, "average smoothing least start_fraction caption_dropout erasing lowest mixed omitted redrawn named kept largest_step"),
+    (str, "reference rce_reference encoder expert judge model plain policy architecture vision network address setup"),
+    (Text, "cite_as creator description name provider launcher"),
+    (bool, "card_each"),
+    (list[str], "keywords peers pretrained same_pool sizes"),
+    (Names, "license networks classes"),
+    (Annotated[list[Shift], Field(min_length=1), DISTINCT], "shifts"),
+    (list[Annotated[list[Shift], Field(min_length=2, max_length=2), DISTINCT]], "pairs"),
+    (list[Shift], "pair"),
+    (Counts, "channels keep trials"),
+    (Annotated[Counts, RISING], "counts"),
+    (Rising, "angles factors contrast_severities finer"),
+    (FromZero, "scales pair_weights"),
+    (ToOne, "photo_severities"),
+    (list[Annotated[Number, Field(gt=0, le=1)]], "contrast"),
+    (Annotated[list[Share], Field(min_length=1)], "strengths nothing"),
+    (Annotated[list[Positive], Field(min_length=1)], "penalties"),
+    (dict[str, Positive], "finetuned probe"),
+    (dict[str, str | int | float | bool], "options"),
+    (dict[str, Annotated[Names, Field(min_length=2)]], "members"),
+    (dict[str, list[str]], "families"),
+    (dict[str, object], "arguments"),
+    (ByFile, "classifiers backbones photo_classifiers"),
+    (Members, "objectives"),
+    (Halving, "resolution scan_step"),
+    (Literal["catalog", "scale 0"], "id_accuracy"),
+    (Projects, "files study_files"),
+    (Annotated[str, rule(lambda name: not name or is_file_name(name), NAMED)], "annotator"),  # whose name opens a contact sheet
+    (Annotated[str, rule(lambda text: "{name}" in text, "a text with {name} in the place of the class")], "unknown"),
+    (Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+$")], "version"),
+    (Annotated[str, StringConstraints(pattern="^https?://")], "url"),
+    (Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")], "date_published"),
+]
+KINDS = {key: kind for kind, keys in WORDS for key in keys.split()}

@@ -1,4 +1,4 @@
-"""Parameters of the steps that make something, and of the workers that make it: one section per section of params.yaml."""
+"""Parameters that every step shares, and those of the steps that make something: one section per section of params.yaml."""
 
 import dataclasses
 from typing import Annotated, Any, Literal
@@ -77,9 +77,9 @@ class Base(f.Section):
     oracle: str
     labels: str
     catalog: str
-    classes: Annotated[f.Named, Field(min_length=2)]  # one class is always right; and other classes, or seeds, are drawn from these
-    shifts: f.Named
-    scales: Annotated[f.Scales, Field(min_length=2)]
+    classes: Annotated[f.Files, Field(min_length=2)]  # one class is always right; and other classes, or seeds, are drawn from these
+    shifts: Annotated[f.Files, Field(min_length=1)]
+    scales: Annotated[f.FromZero, Field(min_length=2)]
     seeds: f.Some
     shown: Annotated[list[str], f.DISTINCT]
     prediction: Literal["v_prediction", "epsilon"]
@@ -89,21 +89,6 @@ class Base(f.Section):
     drawing: Literal["exact", "fused", "fast"]
     workers: str
     bootstrap: Resampling
-
-
-# Renders of the catalog that stand for the classification data set; textual inversion of one token per class, and its comparison.
-World: Any = f.section(__name__, "World", f.Seeded, Count="train_images heldout_images")
-Inversion: Any = f.section(
-    __name__,
-    "Inversion",
-    f.Seeded,
-    Positive="learning_rate",
-    Count="steps batch_size images_per_class",
-    Three="validation_images",
-    Steps="sampling_steps",
-    Guidance="guidance",
-    String="judge",
-)
 
 
 class Pilot(f.Section):
@@ -120,28 +105,20 @@ class Pilot(f.Section):
     largest_step: f.Share
 
 
-class Sliders(f.Seeded):
-    """LoRA slider training (paper section 3.2; released code's values in the reference) and the health report.
-
-    `texts`: by shift, what the prompt that its sliders learn says behind the class; "in" and the shift's name where there is none.
-    `etas` and `longer`: by shift, what stands in the place of `eta` and of `iterations`. A shift beyond the paper's fourteen has words.
-    """
-
-    texts: dict[f.FileName, f.Text]
-    rank: f.Count
-    alpha: f.Positive
-    eta: f.Positive
-    etas: dict[f.FileName, f.Positive]
-    longer: dict[f.FileName, f.Count]
-    learning_rate: f.Positive
-    iterations: f.Count
-    batch_size: f.Count
-    denoising_steps: f.Some
-    health_seeds: f.Count
-    health_steps: f.Steps
-    health_guidance: f.Guidance
-    least_gain: Annotated[f.Number, Field(ge=-2, le=2)]  # a difference of cosines
-    pilot: Annotated[Pilot, f.mapped(Pilot)]
+# LoRA slider training (paper section 3.2; released code's values in the reference) and the health report. `texts`: by shift, what the
+# prompt that its sliders learn says behind the class; "in" and the shift's name where there is none. `etas` and `longer`: by shift,
+# what stands in the place of `eta` and of `iterations`. `least_gain` is a difference of cosines.
+LEARNED = "learning_rate iterations batch_size denoising_steps health_seeds health_steps health_guidance least_gain pilot"
+Sliders: Any = f.section(
+    "Sliders",
+    f"seed texts rank alpha eta etas longer {LEARNED}",
+    texts=dict[f.FileName, f.Text],
+    etas=dict[f.FileName, f.Positive],
+    longer=dict[f.FileName, f.Count],
+    denoising_steps=f.Some,
+    least_gain=Annotated[f.Number, Field(ge=-2, le=2)],
+    pilot=Annotated[Pilot, f.mapped(Pilot)],
+)
 
 
 class Generation(f.Section):
@@ -151,11 +128,11 @@ class Generation(f.Section):
     value of `guided`. Pictures are stored as JPEG of `quality`, and at 0 without loss.
     """
 
-    steps: f.Steps
-    guidance: f.Guidance
+    steps: f.Count
+    guidance: f.NotNegative
     guided: f.Interval
-    guidances: Annotated[list[f.Guidance], Field(min_length=1), f.DISTINCT]
-    start_fraction: f.Part
+    guidances: Annotated[list[f.NotNegative], Field(min_length=1), f.DISTINCT]
+    start_fraction: f.Share
     negative_prompt: str
     quality: Annotated[int, Field(ge=0, le=100)]
 
@@ -182,21 +159,6 @@ class Evaluation(f.Section):
     classifiers: Annotated[dict[f.FileName, str], f.OTHER_FILES]
     batch_size: f.Count
     preprocessing: Literal["model", "paper"]
-
-
-# How Parsl gets workers (`provider` and `launcher` are classes of parsl.providers and parsl.launchers), and how it treats them.
-Cluster: Any = f.section(
-    __name__,
-    "Cluster",
-    Text="provider launcher",
-    Options="options",
-    Count="workers",
-    Switch="card_each",
-    Whole="retries",
-    Positive="idle",
-    String="address setup",
-)
-MAKING = (Base, World, Inversion, Sliders, Generation, Filtering, Evaluation, Cluster)
 
 
 def require_words(base: Base, sliders: Sliders) -> None:

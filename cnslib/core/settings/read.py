@@ -17,13 +17,14 @@ from ruamel.yaml.error import YAMLError
 
 from cnslib.core import clusters, paths, sources
 from cnslib.core.names import demand
-from cnslib.core.settings.analyses import ANALYSES, require_evaluated
-from cnslib.core.settings.method import FEWEST, MAKING, OTHER, SAME, Base, Bootstrap, Cluster, Resampled, require_words
-from cnslib.core.settings.studies import STUDIES
-from cnslib.core.settings.world import RECIPES
+from cnslib.core.settings import method, sections
+from cnslib.core.settings.fields import Section
+from cnslib.core.settings.method import FEWEST, OTHER, SAME, Base, Bootstrap, Resampled
 
 UNKNOWN = "unexpected_keyword_argument"  # pydantic's name for a key that a dataclass lacks
-SECTIONS: dict[str, Any] = {section.__name__.lower(): section for section in (*MAKING, *ANALYSES, *STUDIES, *RECIPES)}
+PARTS = (Section, Resampled, method.Bootstrap, method.Source, method.Pilot, sections.Scheduling)  # no sections of a file themselves
+KINDS = [kind for module in (method, sections) for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Section)]
+SECTIONS: dict[str, Any] = {kind.__name__.lower(): kind for kind in KINDS if kind not in PARTS}
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,59 +81,61 @@ class Run:
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
     """The parameters of one notebook, with the directories of the models in `models` (keys of `base`) made sure of.
 
-    Paths start at the repository root. The units of this process are made by the workers that `base.workers` names. Raises what
-    `load` and `sources.provide` raise, ValueError for a step that the file lacks.
+    The units of this process are made by the workers that `base.workers` names. Raises what `load` and `sources.provide` raise,
+    ValueError for a step that the file lacks.
     """
-    files = tuple(paths.resolve(name) for name in (params, overlay) if name)
-    sections = load(*files)
-    if step not in sections:
-        raise ValueError(f"{params}: no section {step!r}; accepted: {', '.join(sections)}")
-    run = Run(step, sections | {"base": sources.provide(sections["base"], models)}, files)
-    clusters.use(cluster(run.base), run.layout.workers / step)
+    found = load(params, overlay)
+    demand(step in found, f"{params}: section", step, ", ".join(found))
+    base = sources.provide(found["base"], models)
+    run = Run(step, found | {"base": base}, tuple(paths.resolve(name) for name in (params, overlay) if name))
+    told = load(base.workers) if base.workers else {"cluster": None}
+    demand(told.keys() == {"cluster"}, "base.workers", base.workers, "a file with the section cluster alone")
+    clusters.use(told["cluster"], run.layout.workers / step)
     return run
 
 
-def cluster(base: Base) -> Cluster | None:
-    """The workers that the parameters name; None for this machine's own cores."""
-    if not base.workers:
-        return None
-    sections = load(paths.resolve(base.workers))
-    if sections.keys() != {"cluster"}:
-        raise ValueError(f"base.workers: {base.workers} holds {', '.join(sections)}; accepted: the section cluster alone")
-    return sections["cluster"]
-
-
-def load(path: Path, overlay: Path | None = None) -> dict[str, Any]:
-    """Every section of a parameter file, checked; each key of an overlay replaces a value, or a whole mapping.
+def load(params: str | Path, overlay: str | Path = "") -> dict[str, Any]:
+    """Every section of a parameter file, checked; each key of an overlay replaces a value, or a whole mapping. Paths start at the root.
 
     Raises FileNotFoundError for a missing file, ValueError, in one line that names file and key, for what is no mapping of sections
     to keys, an unknown section or key, a value that is not accepted, and for sections that contradict each other.
     """
-    table, changes = read(path), read(overlay) if overlay else {}
+    table, changes = read(params), read(overlay) if overlay else {}
     for section, values in changes.items():
         known = SECTIONS.get(section, Resampled).__dataclass_fields__ if section in table else {}
         if foreign := [key for key in values if key not in known]:
-            raise ValueError(f"{overlay}: {section}.{foreign[0]} is not a key of {path}")
+            raise ValueError(f"{overlay}: {section}.{foreign[0]} is not a key of {params}")
     merged = {section: values | changes.get(section, {}) for section, values in table.items()}
-    shared = merged.get("base", {}).get("bootstrap", {})
     try:
-        sections = {section: build(section, values, shared) for section, values in merged.items()}
-        if {"axes", "bisection", "evaluation"} <= sections.keys():
-            require_evaluated(sections["axes"], sections["bisection"], sections["evaluation"])
-        if {"base", "sliders"} <= sections.keys():
-            require_words(sections["base"], sections["sliders"])
+        found = {section: build(section, values, merged.get("base", {}).get("bootstrap", {})) for section, values in merged.items()}
+        require_agreement(found)
     except ValueError as error:  # its text begins with the key, which tells the file
         section, key = [*re.findall(r"(\w+)\.(\w+)", str(error)), ("", "")][0]
-        raise ValueError(f"{overlay if key in changes.get(section, {}) else path}: {error}") from None
-    return sections
+        raise ValueError(f"{overlay if key in changes.get(section, {}) else params}: {error}") from None
+    return found
 
 
-def read(path: Path) -> dict[str, dict]:
+def require_agreement(found: dict[str, Any]) -> None:
+    """Raises ValueError where an axis, its reference, the bisection or a slider names what the section that tells of it does not know."""
+    if {"axes", "bisection", "evaluation"} <= found.keys():
+        axes, known = found["axes"], found["evaluation"].classifiers
+        wanted = [(f"axes.members.{axis}", name) for axis, names in axes.members.items() for name in names]
+        for key, name in [
+            *wanted,
+            ("axes.reference", axes.reference),
+            *(("bisection.classifiers", n) for n in found["bisection"].classifiers),
+        ]:
+            demand(name in known, key, name, f"the keys of evaluation.classifiers: {', '.join(known)}")
+    if {"base", "sliders"} <= found.keys():
+        method.require_words(found["base"], found["sliders"])
+
+
+def read(path: str | Path) -> dict[str, dict]:
     """The plain content of a parameter file: keys by section. ValueError in one line for a file that holds anything else."""
-    if not path.is_file():
-        raise FileNotFoundError(f"parameter file {path} does not exist")
     try:
-        found = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        found = YAML(typ="safe", pure=True).load(paths.resolve(str(path)).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"parameter file {path} does not exist") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8 (byte {error.start})") from None
     except YAMLError as error:
@@ -159,10 +162,10 @@ def build(section: str, values: dict, shared: dict) -> Any:
     try:
         return kind(**values)
     except ValidationError as error:
-        raise ValueError(told(section, kind, error)) from None
+        raise ValueError(one_line(section, kind, error)) from None
 
 
-def told(section: str, kind: type, error: ValidationError) -> str:
+def one_line(section: str, kind: type, error: ValidationError) -> str:
     """The first problem of a section in one line with key, value and what is accepted; a misspelt key comes before the missing one."""
     found = error.errors(include_url=False)
     first = min(found, key=lambda problem: (problem["type"] != UNKNOWN, problem["loc"][-1:] == ("int",)))  # of int or float the wider

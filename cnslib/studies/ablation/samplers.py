@@ -21,7 +21,7 @@ from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.core.settings.read import Run
-from cnslib.core.settings.studies import Scheduling
+from cnslib.core.settings.sections import Scheduling
 from cnslib.method import evaluation
 from cnslib.method.generation import Sampler, Way
 from cnslib.method.health import Judge

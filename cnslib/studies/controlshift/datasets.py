@@ -23,7 +23,7 @@ from PIL import Image
 from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import PROMPT, token
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Controlshift
+from cnslib.core.settings.sections import Controlshift
 from cnslib.models import text_to_image
 from cnslib.stats import accuracy
 from cnslib.studies.controlshift import latents

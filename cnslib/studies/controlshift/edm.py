@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from cnslib.core import recipes, units
 from cnslib.core.names import demand
-from cnslib.core.settings.studies import Controlshift
+from cnslib.core.settings.sections import Controlshift
 from cnslib.models import text_to_image
 from cnslib.models.weights import header, read_weights, require_same, shapes
 from cnslib.studies.controlshift.datasets import Decoder, Pictures

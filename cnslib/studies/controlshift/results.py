@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from cnslib.core import recipes, tables, units
 from cnslib.core.settings.method import Bootstrap, Evaluation
-from cnslib.core.settings.studies import Controlshift
+from cnslib.core.settings.sections import Controlshift
 from cnslib.method import evaluation
 from cnslib.models.encoders import ImageEncoder
 from cnslib.stats import accuracy, bootstrap, verdicts

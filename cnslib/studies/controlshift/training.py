@@ -19,7 +19,7 @@ from torchvision.transforms.v2 import RandAugment
 
 from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import demand
-from cnslib.core.settings.studies import Controlshift
+from cnslib.core.settings.sections import Controlshift
 from cnslib.models import networks
 from cnslib.studies import finetuning
 from cnslib.studies.controlshift import datasets

@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from cnslib.core import paths
 from cnslib.core.names import demand
 from cnslib.core.seeds import seed_of
-from cnslib.core.settings.studies import Corruptions
+from cnslib.core.settings.sections import Corruptions
 from cnslib.studies.corruptions import effects
 
 CONTRAST, NOISE, BLUR, JPEG = "contrast", "gaussian noise", "defocus blur", "jpeg compression"

@@ -13,7 +13,7 @@ import pandas as pd
 from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Evaluation
-from cnslib.core.settings.studies import Corruptions, Photos
+from cnslib.core.settings.sections import Corruptions, Photos
 from cnslib.data import catalog
 from cnslib.method import evaluation
 from cnslib.models import classifiers

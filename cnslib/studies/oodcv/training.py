@@ -20,7 +20,7 @@ from torchvision.transforms import v2
 
 from cnslib.core import paths, recipes, seeds, units, workers
 from cnslib.core.names import UNSHIFTED
-from cnslib.core.settings.analyses import Oodcv
+from cnslib.core.settings.sections import Oodcv
 from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
 from cnslib.world import scenes, zoo

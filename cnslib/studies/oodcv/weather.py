@@ -19,8 +19,8 @@ from jaxtyping import Float, UInt8
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier
-from cnslib.core.settings.analyses import Oodcv
 from cnslib.core.settings.read import Run
+from cnslib.core.settings.sections import Oodcv
 from cnslib.method import filtering, generation
 from cnslib.method.filtering import Judges, Views
 from cnslib.method.generation import Sampler

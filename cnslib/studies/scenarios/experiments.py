@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Scenarios
+from cnslib.core.settings.sections import Scenarios
 from cnslib.data import imagenet
 from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier

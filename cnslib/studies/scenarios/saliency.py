@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torchvision.transforms import Compose, Normalize
 
 from cnslib.core import paths, recipes, tables, units
-from cnslib.core.settings.studies import Segmentation
+from cnslib.core.settings.sections import Segmentation
 from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
 from cnslib.studies.scenarios import subjects

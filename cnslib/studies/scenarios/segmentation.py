@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import demand, identifier
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import NETWORKS, Segmentation
+from cnslib.core.settings.sections import NETWORKS, Segmentation
 from cnslib.models import encoders
 from cnslib.stats import accuracy, bootstrap
 from cnslib.studies import finetuning

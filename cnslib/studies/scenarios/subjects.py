@@ -21,7 +21,7 @@ from torch import Tensor
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
-from cnslib.core.settings.studies import Scenarios
+from cnslib.core.settings.sections import Scenarios
 from cnslib.models import text_to_image
 from cnslib.studies.scenarios import scenarios
 from cnslib.studies.scenarios.scenarios import DRAWN, Image, Mask

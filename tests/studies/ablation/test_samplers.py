@@ -15,7 +15,7 @@ from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
 from cnslib.core import names, recipes, tables
-from cnslib.core.settings import studies
+from cnslib.core.settings import sections
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
@@ -33,7 +33,7 @@ SAMPLERS = {
     "UniPC": {"scheduler": "UniPCMultistepScheduler", "steps": 8, "spacing": "linspace"},
     "DPM++": {"scheduler": "DPMSolverMultistepScheduler", "steps": 8, "spacing": "trailing"},
 }
-SCHEDULING = {name: studies.Scheduling(**one) for name, one in SAMPLERS.items()}
+SCHEDULING = {name: sections.Scheduling(**one) for name, one in SAMPLERS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def bench(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
     return samplers.Bench(steppers, "DDIM", origin, judge, asked, sliders, folder / "ablation")
 
 
-def plain_pipeline(pipe, sampler: studies.Scheduling, seed: int, scales: dict[int, float]) -> np.ndarray:
+def plain_pipeline(pipe, sampler: sections.Scheduling, seed: int, scales: dict[int, float]) -> np.ndarray:
     """Images of diffusers' own pipeline and scheduler; the slider's scale is set when `scales` names the step that comes next."""
 
     def switch(pipe, step, timestep, kwargs):
@@ -140,7 +140,7 @@ def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
 def test_bad_settings_are_named(change, message):
     plain = {"samplers": SAMPLERS, "reference": "DDIM", "rce_reference": "one", "shifts": SHIFTS, "seeds": 1, "counts": [2]}
     with pytest.raises(ValueError, match=message):
-        changed(studies.Ablation(BOOTSTRAP, **plain), **change)
+        changed(sections.Ablation(bootstrap=BOOTSTRAP, **plain), **change)
 
 
 def answered(wrong: dict[str, list[list[int]]]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from tiny_sliders import pipeline, random_sliders
 
 from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS
-from cnslib.core.settings import studies
+from cnslib.core.settings import sections
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
@@ -120,4 +120,4 @@ def test_bad_settings_are_named(change, message):
     texts_of = {"shifts": [FIRST], "finer": [0.5], "seeds": 1}
     pairs_of = {"pairs": [[FIRST, SECOND]], "pair_weights": WEIGHTS, "pair_seeds": 1}
     with pytest.raises(ValueError, match=message):
-        changed(studies.Directions(BOOTSTRAP, **texts_of, **pairs_of), **change)
+        changed(sections.Directions(bootstrap=BOOTSTRAP, **texts_of, **pairs_of), **change)

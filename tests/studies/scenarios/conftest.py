@@ -7,7 +7,7 @@ from tiny_garments import VIT, garments
 from tiny_scenarios import CLASSES, LABELS
 
 from cnslib.core.settings.method import Bootstrap
-from cnslib.core.settings.studies import Scenarios
+from cnslib.core.settings.sections import Scenarios
 from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import Drawing
 from cnslib.world import scenes, zoo
