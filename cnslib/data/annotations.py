@@ -1,7 +1,6 @@
-"""Labels by people as projects of the VGG Image Annotator (VIA 2, Dutta and Zisserman 2019): written, read back, made by clicking.
+"""Labels by people as projects of the VGG Image Annotator (VIA 2, Dutta and Zisserman 2019), one file per annotator.
 
-One project file is one annotator's: pictures with one question each. VIA knows a picture by its file name followed by its size in
-bytes. `Sheet` is a contact sheet for JupyterLab on which an annotator labels pictures; every click is saved to such a project.
+VIA knows a picture by its file name followed by its size in bytes. `Sheet` is a contact sheet for JupyterLab that writes such a project.
 """
 
 import html
@@ -39,15 +38,20 @@ def write(rows: pd.DataFrame, path: Path, *, answers: dict[str, str] | None = No
 
     `answers` are those known, by file name; the project has the name of the file.
     """
-    pictures = {}
-    for file, data in zip(file_names(rows), rows["image"], strict=True):
-        attributes = {"answer": answers[file]} if answers and file in answers else {}
-        pictures[f"{file}{len(data)}"] = {"filename": file, "size": len(data), "regions": [], "file_attributes": attributes}
-    asked = "Does the picture show the class that its file name gives?"
-    question = {"type": "radio", "description": asked, "options": dict.fromkeys(ANSWERS, ""), "default_options": {}}
-    settings = {"core": {"buffer_size": 18, "filepath": {}, "default_filepath": ""}, "project": {"name": path.stem}}
+    answers = answers or {}
+    pictures = {
+        f"{file}{len(data)}": {
+            "filename": file,
+            "size": len(data),
+            "regions": [],
+            "file_attributes": {"answer": answers[file]} if file in answers else {},
+        }
+        for file, data in zip(file_names(rows), rows["image"], strict=True)
+    }
+    description = "Does the picture show the class that its file name gives?"
+    question = {"type": "radio", "description": description, "options": dict.fromkeys(ANSWERS, ""), "default_options": {}}
     project = {
-        "_via_settings": settings,
+        "_via_settings": {"core": {"buffer_size": 18, "filepath": {}, "default_filepath": ""}, "project": {"name": path.stem}},
         "_via_img_metadata": pictures,
         "_via_attributes": {"region": {}, "file": {"answer": question}},
         "_via_data_format_version": "2.0.10",
@@ -76,21 +80,19 @@ def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, 
     except ValidationError as error:
         what = error.errors()[0]
         raise ValueError(f"{path}: {'.'.join(map(str, what['loc']))} {what['msg']}; accepted: a VIA 2 project file (json)") from None
-    said = [(entry["filename"], entry["file_attributes"].get("answer", "")) for entry in content["_via_img_metadata"].values()]
-    pictures, wanted = dict(said), file_names(rows)
+    entries = [(entry["filename"], entry["file_attributes"].get("answer", "")) for entry in content["_via_img_metadata"].values()]
+    pictures, wanted = dict(entries), file_names(rows)
     wrong = {
-        "answered twice and differently": sorted({file for file, answer in said if answer != pictures[file]}),
+        "answered twice and differently": sorted({file for file, answer in entries if answer != pictures[file]}),
         "missing": [file for file in wanted if file not in pictures],
         "not part of this project": sorted(set(pictures) - set(wanted)),
-        "answered by an unknown label": [f"{file} ({said!r})" for file, said in pictures.items() if said and said not in ANSWERS],
+        "answered by an unknown label": [f"{file} ({answer!r})" for file, answer in pictures.items() if answer not in ("", *ANSWERS)],
         "without an answer": [file for file in wanted if finished and not pictures.get(file)],
     }
     for problem, files in wrong.items():
         if files:
-            verb = "picture is" if len(files) == 1 else "pictures are"
-            raise ValueError(
-                f"{path}: {len(files)} {verb} {problem}, first {files[0]}; accepted: one answer per picture, {', '.join(ANSWERS)}"
-            )
+            accepted = f"one answer per picture, {', '.join(ANSWERS)}"
+            raise ValueError(f"{path}: pictures {problem}: {len(files)}, first {files[0]}; accepted: {accepted}")
     return {file: pictures[file] for file in wanted if pictures[file]}
 
 
@@ -107,24 +109,20 @@ class Sheet(ipywidgets.VBox):
     def __init__(self, rows: pd.DataFrame, path: Path):
         self.rows, self.path, self.names = rows.reset_index(drop=True), path, file_names(rows)
         self.answers = read(path, rows, finished=False) if path.exists() else {}
-        self.page = next((i for i, name in enumerate(self.names) if name not in self.answers), 0) // PAGE
-        self.state = ipywidgets.Label()
-        self.grid = ipywidgets.GridBox(layout=ipywidgets.Layout(grid_template_columns="repeat(6, 1fr)"))
-        kept = f"Every click is saved to <code>{html.escape(paths.shown(path))}</code>."
-        question = ipywidgets.HTML(f"Does the picture show what stands above it? {kept}")
-        turners = [ipywidgets.Button(description=name) for name in ("back", "next")]
-        for button, step in zip(turners, (-1, 1), strict=True):
-            button.on_click(lambda _, step=step: self.turn(step))
-        bar = ipywidgets.HBox([*turners, self.state])
-        super().__init__([bar, question, self.grid, bar])  # who has come to the last picture need not go up again
-        self.turn(0)
+        first = next((i for i, name in enumerate(self.names) if name not in self.answers), 0) // PAGE
+        self.page = ipywidgets.BoundedIntText(first + 1, 1, max(len(self.names) - 1, 0) // PAGE + 1, description="page")
+        self.page.observe(lambda _: self.turn(), names="value")
+        self.state, self.grid = ipywidgets.Label(), ipywidgets.GridBox(layout={"grid_template_columns": "repeat(6, 1fr)"})
+        saved = f"Every click is saved to <code>{html.escape(paths.shown(path))}</code>."
+        question = ipywidgets.HTML(f"Does the picture show what stands above it? {saved}")
+        super().__init__([question, self.page, self.grid, self.page, self.state])  # whoever is at the last picture need not go up
+        self.turn()
 
-    def turn(self, step: int) -> None:
-        """Goes some pages on, or back, no further than the first and the last page, and draws the page."""
-        last = max(len(self.names) - 1, 0) // PAGE
-        self.page = min(max(self.page + step, 0), last)
-        self.grid.children = [self.cell(number) for number in range(len(self.names))[self.page * PAGE :][:PAGE]]
-        self.state.value = f"page {self.page + 1} of {last + 1}, {len(self.answers)} of {len(self.names)} pictures answered"
+    def turn(self) -> None:
+        """Draws the page, and counts the answers."""
+        numbers = range(len(self.names))[(self.page.value - 1) * PAGE :][:PAGE]
+        self.grid.children = [self.cell(number) for number in numbers]
+        self.state.value = f"{len(self.answers)} of {len(self.names)} pictures answered"
 
     def cell(self, number: int) -> ipywidgets.VBox:
         """One picture with its question and its three buttons, of which a click is saved at once."""
@@ -136,8 +134,8 @@ class Sheet(ipywidgets.VBox):
         buttons.observe(lambda change: self.answer(name, change["new"]), names="value")
         return ipywidgets.VBox([title, picture, buttons])
 
-    def answer(self, name: str, said: str) -> None:
-        """Keeps one answer, saves all of them and counts them."""
-        self.answers[name] = said
+    def answer(self, name: str, label: str) -> None:
+        """Keeps one answer and saves all of them."""
+        self.answers[name] = label
         write(self.rows, self.path, answers=self.answers)
-        self.state.value = f"{self.state.value.split(',')[0]}, {len(self.answers)} of {len(self.names)} pictures answered"
+        self.state.value = f"{len(self.answers)} of {len(self.names)} pictures answered"

@@ -6,24 +6,20 @@ img_name ("seed_0034_scale_1000.jpg"), class_name, seed, scale, and a column nam
 
 import io
 import re
-import tempfile
 from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
-from jaxtyping import Int
 from tqdm.auto import tqdm
 
-from cnslib.core import tables, units
+from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, demand, identifier
-from cnslib.core.tables import kept_schema
 from cnslib.data import archives
-from cnslib.data.official import IDENTIFIERS, NAME, class_of, image_name, require_official, shift_of
+from cnslib.data.official import IDENTIFIERS, NAME, class_of, folder_of, image_name, shift_of
 
-COLUMNS = ("pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale")
-PREPROCESSING = "paper"  # ImageNet statistics for every model, as `classifiers.paper_settings` has it
+COLUMNS = ["pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale"]
 MARK = "cns"  # around an exported name that other names contain
 ABSENT = ("probability", "margin")  # not in their files: not a number here; top5 is an empty list
 schema = tables.schema(
@@ -35,56 +31,40 @@ schema = tables.schema(
 def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path, without: Collection[str] = ()) -> dict[str, Path]:
     """Writes one table of predictions per model from the csv files of a zip or folder; other tables in `folder` are deleted.
 
-    Models in `without` are left out; their files are not opened. A class is labels[index], so no two labels may be equal. What the
-    files do not hold is absent: `top5` is empty, `probability` and `margin` are not numbers (`tables.read_answers` reads the rest;
-    `schema` checks the whole). Scale 0 stays under each shift, where the authors have an image of its own. Errors are those of
-    `read`, and ValueError for a source without csv files, one of a model and shift that is there twice, and a model that lacks a
-    shift; after an error everything is as it was.
+    Models in `without` are left out; their files are not opened. A class is labels[index]. What the files do not hold is absent: `top5`
+    is empty, `probability` and `margin` are not numbers (`tables.read_answers` reads the rest; `schema` checks the whole). Scale 0 stays
+    under each shift, where the authors have an image of its own. ValueError as in `read` and `by_model`, for labels that are not distinct,
+    and for a model that lacks a shift; after an error everything is as it was.
     """
     demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
-    folder.mkdir(parents=True, exist_ok=True)
-    staged = {}
-    with archives.opened(source) as archive, tempfile.TemporaryDirectory(dir=folder, suffix=".partial") as staging:
-        asked = {model: files for model, files in by_model(archive.names, source).items() if model not in without}
-        require_shifts(asked, source)
-        demand(len(set(map(identifier, asked))) == len(asked), "models", sorted(asked), "names that differ in more than blanks")
-        for model, files in tqdm(asked.items(), desc="answers", disable=None):
-            parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in files]
-            table = pd.concat(parts, ignore_index=True)
-            staged[model] = Path(staging) / f"{identifier(model)}.parquet"
-            tables.store(table, staged[model], schema)
-        paths = {model: path.replace(folder / path.name) for model, path in staged.items()}
-    for path in paths.values():
-        units.record_bytes(path)
-    units.prune(folder, {path.name for path in paths.values()}, "*.parquet")
-    return paths
+    with archives.opened(source) as archive, archives.replaced_tables(folder) as staging:
+        files = {model: own for model, own in by_model(archive.names, source).items() if model not in without}
+        demand(len(set(map(identifier, files))) == len(files), "models", sorted(files), "names that differ in more than blanks")
+        shifts = set().union(*files.values())
+        for model, own in tqdm(files.items(), desc="answers", disable=None):
+            if missing := sorted(shifts - own.keys()):
+                whole = f"answers under all of the {len(shifts)} shifts, or this classifier left out (cns official --without {model})"
+                raise ValueError(f"{source}: no answers of {model!r} under {', '.join(map(repr, missing))}; accepted: {whole}")
+            parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in own.values()]
+            tables.store(pd.concat(parts, ignore_index=True), staging / f"{identifier(model)}.parquet", schema)
+    return {model: folder / f"{identifier(model)}.parquet" for model in files}
 
 
-def by_model(names: list[str], source: Path) -> dict[str, list[str]]:
-    """The csv files of each model; the model is all that comes before the two underscores, so that no name catches another's.
+def by_model(names: list[str], source: Path) -> dict[str, dict[str, str]]:
+    """The csv files of each model by shift; the model is all that comes before the two underscores, so that no name catches another's.
 
-    The mark of an exported name is taken off.
+    The mark of an exported name is taken off. ValueError where there is no csv file, and for two of one model and shift.
     """
     found: dict[str, dict[str, str]] = {}
     for name in names:
         if name.endswith(".csv"):
             model, shift = split_name(name)
-            files = found.setdefault(unmarked(model), {})
-            if files.setdefault(shift, name) != name:
-                raise ValueError(f"{source}: {files[shift]!r} and {name!r} are of the same model and shift; accepted: one file")
+            own = found.setdefault(unmarked(model), {})
+            if own.setdefault(shift, name) != name:
+                raise ValueError(f"{source}: {own[shift]!r} and {name!r} are of the same model and shift; accepted: one file")
     if not found:
         raise ValueError(f"{source} holds no csv file; accepted: <model>__<shift>.csv")
-    return {model: list(files.values()) for model, files in found.items()}
-
-
-def require_shifts(files: dict[str, list[str]], source: Path) -> None:
-    """Raises ValueError, naming model and shift, unless every model answered under every shift that another one answered under."""
-    shifts = {model: {split_name(name)[1] for name in own} for model, own in files.items()}
-    known = set().union(*shifts.values())
-    for model, own in shifts.items():
-        if missing := sorted(known - own):
-            whole = f"answers under all of the {len(known)} shifts, or this classifier left out (cns official --without {model})"
-            raise ValueError(f"{source}: no answers of {model!r} under {', '.join(map(repr, missing))}; accepted: {whole}")
+    return found
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -107,27 +87,31 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
     name, and an image that is there twice.
     """
     (model, name), where = split_name(file), f"{source}: {file}"
-    rows = plain(data, (*COLUMNS, model), where)
-    require_rows(rows, rows[["shift", "class_str", "img_name"]].notna().all(axis=1), where, "no empty field")
-    require_rows(rows, rows["shift"] == name, where, f"the shift {name!r} of the file's name")
-    seed, scale = numbers(rows, where)
-    right, given = (whole(rows, column, where, len(labels)) for column in ("gt_class", "pred_class"))
-    folders = {folder: class_of(folder, Path(where), labels, classes) for folder in rows["class_str"].unique()}
-    truth = np.array(labels, object)[right]
-    require_rows(rows, rows["class_str"].map(folders) == truth, where, "gt_class is the number in class_str")
-    table = pd.DataFrame({"shift": shift_of(name, source), "class": truth, "seed": seed, "scale": scale})
-    require_rows(rows, ~table.duplicated(tables.KEY), where, "every image once")
-    return table.assign(
-        model=unmarked(model),
-        top1=np.array(labels, object)[given],
-        top5=[[] for _ in range(len(table))],
-        probability=np.nan,
-        margin=np.nan,
-        preprocessing=PREPROCESSING,
-    )
+    rows = csv_rows(data, [*COLUMNS, model], where)
+    parts = rows["img_name"].str.extract(f"^{NAME.pattern}$", flags=re.IGNORECASE).astype(float)
+    seed, scale = parts[0], parts[1] / 1000
+    right, given = (pd.to_numeric(rows[column], errors="coerce").map(dict(enumerate(labels))) for column in ("gt_class", "pred_class"))
+    folders = {folder: class_of(folder, where, labels, classes) for folder in rows["class_str"].dropna().unique()}
+    told, number = pd.to_numeric(rows["scale"], errors="coerce"), f"a whole number from 0 to {len(labels) - 1}"
+    table = pd.DataFrame({"shift": shift_of(name, source), "class": right, "seed": seed, "scale": scale})
+    holds = {
+        "no empty field": rows[["shift", "class_str", "img_name"]].notna().all(axis=1),
+        f"the shift {name!r} of the file's name": rows["shift"] == name,
+        "img_name as seed_0034_scale_1000.jpg": seed.notna(),
+        "seed and scale of img_name": (rows["seed"] == seed) & (np.isclose(told, scale / 10) | np.isclose(told, scale)),
+        f"gt_class is {number}": right.notna(),
+        f"pred_class is {number}": given.notna(),
+        "gt_class is the number in class_str": rows["class_str"].map(folders) == right,
+        "every image once": ~table.duplicated(tables.KEY),
+    }
+    for accepted, good in holds.items():
+        if len(wrong := rows.loc[~good, COLUMNS]):
+            raise ValueError(f"{where}: {len(wrong)} rows are wrong, the first {wrong.iloc[0].to_dict()}; accepted: {accepted}")
+    absent = {"probability": np.nan, "margin": np.nan, "preprocessing": "paper"}  # as `classifiers.paper_settings` has it
+    return table.astype({"seed": int}).assign(model=unmarked(model), top1=given, top5=[[] for _ in given], **absent)
 
 
-def plain(data: bytes, columns: tuple[str, ...], where: str) -> pd.DataFrame:
+def csv_rows(data: bytes, columns: list[str], where: str) -> pd.DataFrame:
     """The rows of a csv file; ValueError for what is no csv file and for a missing column."""
     try:
         rows = pd.read_csv(io.BytesIO(data), dtype={"class_str": str, "img_name": str, "shift": str})
@@ -138,54 +122,21 @@ def plain(data: bytes, columns: tuple[str, ...], where: str) -> pd.DataFrame:
     return rows
 
 
-def require_rows(rows: pd.DataFrame, holds: pd.Series | list[bool], where: str, accepted: str) -> None:
-    """Raises ValueError naming the first row for which a condition does not hold."""
-    broken = rows[~np.asarray(holds, bool)]
-    if len(broken):
-        first = broken.iloc[0][["shift", "class_str", "img_name", "pred_class", "gt_class", "seed", "scale"]].to_dict()
-        raise ValueError(f"{where}: {len(broken)} rows are wrong, the first {first}; accepted: {accepted}")
-
-
-def numbers(rows: pd.DataFrame, where: str) -> tuple[Int[np.ndarray, "rows"], np.ndarray]:
-    """Seed and scale of every row, from its image's name; the columns must agree, but for the tenth of the scale."""
-    parts = rows["img_name"].str.extract(f"^{NAME.pattern}$", flags=re.IGNORECASE)
-    require_rows(rows, parts.notna().all(axis=1), where, "img_name as seed_0034_scale_1000.jpg")
-    seed, scale = parts[0].astype(int).to_numpy(), parts[1].astype(int).to_numpy() / 1000
-    said = pd.to_numeric(rows["scale"], errors="coerce")
-    tenth = np.isclose(said, scale / 10) | np.isclose(said, scale)
-    require_rows(rows, (rows["seed"] == seed) & tenth, where, "seed and scale of img_name")
-    return seed, scale
-
-
-def whole(rows: pd.DataFrame, column: str, where: str, count: int) -> Int[np.ndarray, "rows"]:
-    """A column of class numbers, written as 2 or 2.0."""
-    values = pd.to_numeric(rows[column], errors="coerce")
-    require_rows(rows, (values % 1 == 0) & values.between(0, count - 1), where, f"{column} is a whole number from 0 to {count - 1}")
-    return values.to_numpy(int)
-
-
-def export_answers(
-    predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str], form: str = "jpg", startnoise: int | None = None
-) -> Path:
+def export_answers(predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str]) -> Path:
     """Writes predictions of the kept trajectories as the authors' csv files, in a new folder or zip (by the name of `target`).
 
-    Scale 0 is repeated under every shift. Image names are those of `official.export_benchmark`, whose files end in `form`.
-    A name that another model's contains is marked, see `apart`.
-    Lost are probability, margin, all but the first answer, and the preprocessing. Raises ValueError where a kept trajectory
-    has no prediction and for a class or answer that is no label, FileExistsError where `target` exists.
+    Scale 0 is repeated under every shift. Image names are those of `official.export_benchmark` for PNG pictures; a model's name that
+    another contains is marked, see `apart`. Lost are probability, margin, all but the first answer, and the preprocessing. Raises
+    ValueError where a kept trajectory has no prediction and what `official.image_name` refuses, FileExistsError where `target` exists.
     """
-    kept = tables.check(kept, kept_schema, "kept")
-    shifts = sorted(set(kept["shift"]))
-    require_official(shifts)
+    shifts, what = sorted(set(kept["shift"])), "predictions of kept trajectories"
     shifted = predictions[predictions["scale"] > 0]  # scale 0 counts under every shift, also of those that were not asked about
-    tables.select(shifted, kept, tables.TRAJECTORY, "predictions of kept trajectories")
+    tables.select(shifted, kept, tables.TRAJECTORY, what)
     if (predictions["shift"] == UNSHIFTED).any():
         predictions = tables.trajectories(predictions, shifts)
-    chosen = tables.select(predictions, kept, tables.TRAJECTORY, "predictions of kept trajectories")
-    named = {"number": {name: labels.index(name) for name in labels}, "form": form, "startnoise": startnoise}
-    groups, told = chosen.sort_values(tables.KEY).groupby(["model", "shift"]), apart(chosen["model"].unique())
-    files = [(f"{told[model]}__{IDENTIFIERS[shift]}.csv", csv(rows, told[model], named)) for (model, shift), rows in groups]
-    return archives.write(target, files)
+    chosen = tables.select(predictions, kept, tables.TRAJECTORY, what).sort_values(tables.KEY)
+    groups, told = chosen.groupby(["model", "shift"]), apart(chosen["model"].unique())
+    return archives.write(target, [(f"{told[m]}__{folder_of(shift)}.csv", csv(rows, told[m], labels)) for (m, shift), rows in groups])
 
 
 def apart(models: Iterable[str]) -> dict[str, str]:
@@ -205,17 +156,14 @@ def unmarked(model: str) -> str:
     return re.sub(rf"^{MARK}\.(.+)\.{MARK}$", r"\1", model)
 
 
-def csv(rows: pd.DataFrame, model: str, named: dict) -> bytes:
+def csv(rows: pd.DataFrame, model: str, labels: list[str]) -> bytes:
     """One csv file: the columns of the authors' in their order, classes as floats, as they have them."""
-    number = named["number"]
-    for name in {*rows["class"], *rows["top1"]}:
-        demand(name in number, "class", name, f"one of the {len(number)} labels")
-    images = [image_name(*key, **{**named, "number": number[key[1]]}) for key in rows[tables.KEY].itertuples(index=False, name=None)]
-    parts = pd.DataFrame([name.split("/") for name in images], columns=["shift", "class_str", "img_name"])
-    given, right = (rows[column].map(number).to_numpy(float) for column in ("top1", "class"))
-    table = pd.DataFrame({"pred_class": given, "gt_class": right}).join(parts)
-    table = table.assign(
-        class_name=rows["class"].to_numpy(), seed=rows["seed"].map("{:04d}".format).to_numpy(), scale=rows["scale"].to_numpy()
-    )
-    table[model] = given == right
+    images = [image_name(*key, labels=labels, form="png") for key in rows[tables.KEY].itertuples(index=False, name=None)]
+    for name in set(rows["top1"]):
+        demand(name in labels, "class", name, f"one of the {len(labels)} labels")
+    number = {name: float(place) for place, name in enumerate(labels)}
+    table = rows.assign(pred_class=rows["top1"].map(number), gt_class=rows["class"].map(number), class_name=rows["class"])
+    table[["shift", "class_str", "img_name"]] = [name.split("/") for name in images]
+    table = table.assign(seed=rows["seed"].map("{:04d}".format))[COLUMNS].reset_index(drop=True)
+    table[model] = table["pred_class"] == table["gt_class"]
     return table.to_csv(lineterminator="\n").encode()

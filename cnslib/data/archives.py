@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from cnslib.core import units
+
 LARGEST = 2**28  # bytes of an entry; a picture of 768 px has 1.5 million, the answers of a classifier 50 million
 GROWTH = 60  # times the archive's size; csv files of answers shrink to a twentieth, pictures not at all
 STAMP = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip: equal contents make equal bytes
@@ -45,21 +47,16 @@ def opened(path: Path) -> Iterator[Archive]:
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
         raise ValueError(f"{path} is not a zip archive; accepted: a folder or a complete zip archive") from None
     with file:
-        require_bounded(path, file.infolist())
-        names = [entry.filename for entry in file.infolist() if not entry.is_dir()]
-        yield Archive(path, visible(path, names), lambda name: member(file, path, name))
-
-
-def require_bounded(path: Path, entries: list[zipfile.ZipInfo]) -> None:
-    """Raises ValueError for an archive that would grow beyond what pictures and tables do, or that has a password."""
-    for entry in entries:
-        if entry.flag_bits & 1:
-            raise ValueError(f"{path}: the entry {entry.filename!r} is encrypted; accepted: an archive without a password")
-        if entry.file_size > LARGEST:
-            raise ValueError(f"{path}: the entry {entry.filename!r} has {entry.file_size:,} bytes unpacked; accepted: at most {LARGEST:,}")
-    total, packed = sum(entry.file_size for entry in entries), path.stat().st_size
-    if total > LARGEST and total > GROWTH * packed:
-        raise ValueError(f"{path} would grow from {packed:,} to {total:,} bytes; accepted: at most {GROWTH} times its size")
+        entries = [entry for entry in file.infolist() if not entry.is_dir()]
+        for entry in entries:
+            if entry.flag_bits & 1:
+                raise ValueError(f"{path}: the entry {entry.filename!r} is encrypted; accepted: an archive without a password")
+            if (size := entry.file_size) > LARGEST:
+                raise ValueError(f"{path}: the entry {entry.filename!r} has {size:,} bytes unpacked; accepted: at most {LARGEST:,}")
+        total, packed = sum(entry.file_size for entry in entries), path.stat().st_size
+        if total > LARGEST and total > GROWTH * packed:
+            raise ValueError(f"{path} would grow from {packed:,} to {total:,} bytes; accepted: at most {GROWTH} times its size")
+        yield Archive(path, visible(path, [entry.filename for entry in entries]), lambda name: member(file, path, name))
 
 
 def visible(path: Path, names: list[str]) -> list[str]:
@@ -69,7 +66,7 @@ def visible(path: Path, names: list[str]) -> list[str]:
             raise ValueError(f"{path}: the entry {name!r} would lie outside; accepted: relative paths without '..'")
     kept = sorted(name for name in names if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
     if twice := [first for first, second in itertools.pairwise(kept) if first == second]:
-        raise ValueError(f"{path}: the entry {twice[0]!r} is there twice")
+        raise ValueError(f"{path}: the entry {twice[0]!r} is there twice; accepted: every name once")
     return kept
 
 
@@ -110,3 +107,15 @@ def write(path: Path, files: Iterable[tuple[str, bytes]]) -> Path:
                 target.write_bytes(data)
         whole.rename(path)
     return path
+
+
+@contextlib.contextmanager
+def replaced_tables(folder: Path) -> Iterator[Path]:
+    """A folder whose tables take the place of all tables in `folder`, with records of their bytes; after an error nothing has changed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, suffix=".partial") as staging:
+        yield Path(staging)
+        made = [path.replace(folder / path.name) for path in Path(staging).glob("*.parquet")]
+    for path in made:
+        units.record_bytes(path)
+    units.prune(folder, {path.name for path in made}, "*.parquet")

@@ -1,8 +1,7 @@
-"""What earlier steps made, read through one door: the files that the parameters ask for and no others, their bytes and keys checked.
+"""What earlier steps made: the files that the parameters ask for and no others, their bytes and keys checked before anything is computed.
 
-Before anything is computed an error names rot (other bytes than those of the file's record), strangers (files that the parameters do not
-ask for), gaps (files that are missing), a file under another one's name, and a table that was made for another grid of shifts,
-classes, seeds and scales. A table that was imported holds a part of the grid; one that a step made holds all of it.
+Errors name rot (other bytes than those of the file's record), strangers, gaps, a file under another one's name, and a table that was
+made for another grid. A table that was imported holds a part of the grid; one that a step made holds all of it.
 """
 
 import itertools
@@ -61,26 +60,31 @@ def expected(folder: Path, names: Collection[str]) -> dict[str, Path]:
     return files
 
 
+def require_of(table: pd.DataFrame, column: str, name: str, path: Path) -> None:
+    """Raises ValueError for a table of another shift or classifier than its name says."""
+    if others := sorted(set(table[column].unique()) - {name}):
+        raise ValueError(f"{paths.shown(path)} is of {column} {others[0]!r}; accepted: {name!r}, as its name says; run its step again")
+
+
 def images(folder: Path, shift: str) -> pd.DataFrame:
     """The images of one shift, or the unshifted ones, of the generation step's folder; ValueError where they are of another shift."""
     path = folder / f"{identifier(shift)}.parquet"
     units.verified(path)
     table = tables.read(path, tables.images)
-    if others := sorted(set(table["shift"]) - {shift}):
-        raise ValueError(f"{path} holds images of {others[0]!r}; accepted: {shift!r}, as its name says; run the generation step again")
+    require_of(table, "shift", shift, path)
     return table
 
 
 def answers(run: Run) -> pd.DataFrame:
     """The first answers of all classifiers to all images, as `tables.read_answers`."""
     files = expected(run.layout.artifacts("evaluation"), run.evaluation.classifiers)
-    found, whole = tables.read_answers(files.values()), grid(run.base)
+    found, whole, end = tables.read_answers(files.values()), grid(run.base), 0
     imported = whole.union(grid(run.base, repeated=True))  # the authors have an image of scale 0 under each shift
-    sizes = [parquet.read_metadata(path).num_rows for path in files.values()]
-    for (name, path), end, size in zip(files.items(), np.cumsum(sizes), sizes, strict=True):
-        require_of(found[end - size : end], name, path)
+    for name, path in files.items():
+        start, end = end, end + parquet.read_metadata(path).num_rows
         part = units.is_recorded(path)
-        require(found[end - size : end], imported if part else whole, paths.shown(path), whole=not part)
+        require_of(found[start:end], "model", name, path)
+        require(found[start:end], imported if part else whole, paths.shown(path), whole=not part)
     return found
 
 
@@ -89,12 +93,6 @@ def predictions(run: Run, names: Collection[str]) -> pd.DataFrame:
     answers(run)
     folder = run.layout.artifacts("evaluation")
     return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", tables.predictions) for name in names], ignore_index=True)
-
-
-def require_of(table: pd.DataFrame, name: str, path: Path) -> None:
-    """Raises ValueError for a table of answers of another classifier than its name says."""
-    if others := sorted(set(table["model"].unique()) - {name}):
-        raise ValueError(f"{paths.shown(path)} holds answers of {others[0]!r}; accepted: {name!r}, as its name says")
 
 
 def answered(run: Run) -> Path:
@@ -106,10 +104,9 @@ def answered(run: Run) -> Path:
         return folder
     for name, path in expected(folder / "heldout", run.evaluation.classifiers).items():
         table = tables.load(path, columns=["model", "class"]).to_pandas()
-        require_of(table, name, path)
-        if set(table["class"]) != set(run.base.classes):
-            first = sorted(set(table["class"]) ^ set(run.base.classes))[0]
-            raise ValueError(f"{paths.shown(path)} and base.classes differ in {first!r}; run the evaluation step again")
+        require_of(table, "model", name, path)
+        if others := sorted(set(table["class"]) ^ set(run.base.classes)):
+            raise ValueError(f"{paths.shown(path)} and base.classes differ in {others[0]!r}; run the evaluation step again")
     return folder
 
 
@@ -140,11 +137,10 @@ def by_shift(run: Run, name: str, kind: pa.DataFrameSchema) -> pd.DataFrame:
 
 def scored(run: Run) -> units.Unit:
     """The table of scores and verdicts, made from the alignments by the filter's settings."""
-    made = {
-        shift: units.verified(path) for shift, path in expected(run.layout.artifacts("filtering") / "alignment", run.base.shifts).items()
-    }
-    asked = {"recall": run.filtering.recall, "passes": run.filtering.passes}
-    return units.Unit(run.layout.artifacts("filtering") / "scores.parquet", recipes.FILTERING.stamp(made, asked, run.base.classes))
+    folder = run.layout.artifacts("filtering")
+    made = {shift: units.verified(path) for shift, path in expected(folder / "alignment", run.base.shifts).items()}
+    deciding = {"recall": run.filtering.recall, "passes": run.filtering.passes}
+    return units.Unit(folder / "scores.parquet", recipes.FILTERING.stamp(made, deciding, run.base.classes))
 
 
 def filtered(run: Run) -> units.Unit:

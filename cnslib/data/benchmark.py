@@ -7,21 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as arrow
-import torch
-from jaxtyping import Float
 from PIL import Image
-from torch import Tensor
 from torch.utils.data import Dataset
+from torchvision.transforms.functional import to_tensor
 
 from cnslib.core import tables
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
-
-Item = tuple[Any, int, dict[str, str | int | float]]
-
-
-def to_tensor(image: Image.Image) -> Float[Tensor, "3 height width"]:
-    """An RGB picture as floats in [0, 1]."""
-    return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
 
 
 class Benchmark(Dataset):
@@ -48,11 +39,10 @@ class Benchmark(Dataset):
         without a label, a damaged table and a kept trajectory without images.
         """
         self.transform = transform
-        self.paths = shards(Path(folder), shifts)
-        stored = [tables.load(path, columns=[*tables.KEY, "image"]) for path in self.paths]
+        stored = [tables.load(path, columns=[*tables.KEY, "image"]) for path in shards(Path(folder), shifts)]
         rows = pd.concat([table.select(tables.KEY).to_pandas() for table in stored], ignore_index=True)
         rows["place"] = np.arange(len(rows))
-        chosen = rows if kept is None else trajectories(rows, kept, shifts)
+        chosen = rows if kept is None else trajectories(rows, kept if shifts is None else kept[kept["shift"].isin(shifts)])
         self.rows = chosen.sort_values(tables.KEY, ignore_index=True)
         self.images = arrow.concat_tables([table.select(["image"]) for table in stored])["image"]
         for name in sorted(set(self.rows["class"])):
@@ -63,7 +53,7 @@ class Benchmark(Dataset):
         """How many images there are."""
         return len(self.rows)
 
-    def __getitem__(self, number: int) -> Item:
+    def __getitem__(self, number: int) -> tuple[Any, int, dict[str, str | int | float]]:
         """One image, its class index, and where it comes from."""
         row = self.rows.iloc[number]
         origin: dict[str, str | int | float] = {"shift": str(row["shift"]), "seed": int(row["seed"]), "scale": float(row["scale"])}
@@ -74,23 +64,20 @@ class Benchmark(Dataset):
 def shards(folder: Path, shifts: list[str] | None) -> list[Path]:
     """The image tables of a folder: those of the unshifted images and of some shifts, or all there are, the paper's shifts first."""
     there = {path.stem for path in folder.glob("*.parquet")}
+    if not there:
+        raise FileNotFoundError(f"{folder} holds no image table; the generation step makes them, `dvc pull` restores them")
     for shift in shifts or []:
         demand(shift in SHIFTS or identifier(shift) in there, "shifts", shift, ", ".join(SHIFTS))
-    known = [UNSHIFTED, *map(identifier, SHIFTS if shifts is None else shifts)]
+    names = [UNSHIFTED, *map(identifier, SHIFTS if shifts is None else shifts)]
     if shifts is None:
-        known = [name for name in known if name in there] + sorted(there.difference(known))
-    elif UNSHIFTED not in there:
-        known = known[1:]  # imported with scale 0 under each shift
-    paths = [folder / f"{name}.parquet" for name in known]
-    if not paths:
-        raise FileNotFoundError(f"{folder} holds no image table; the generation step makes them, `dvc pull` restores them")
-    return paths
+        names = [name for name in names if name in there] + sorted(there.difference(names))
+    return [folder / f"{name}.parquet" for name in names if name != UNSHIFTED or name in there]  # imported: scale 0 under each shift
 
 
-def trajectories(rows: pd.DataFrame, kept: pd.DataFrame, shifts: list[str] | None) -> pd.DataFrame:
+def trajectories(rows: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
     """The rows of whole kept trajectories; each shift takes its scale 0 from the unshifted images."""
-    wanted = kept if shifts is None else kept[kept["shift"].isin(shifts)]
+    what = "images of kept trajectories"
     shifted = rows[rows["scale"] > 0]  # scale 0 is the same under every shift, and would be found for trajectories without images
-    tables.select(shifted, wanted, tables.TRAJECTORY, "images of kept trajectories")
-    whole = tables.trajectories(rows, sorted(set(wanted["shift"]))) if (rows["shift"] == UNSHIFTED).any() else rows
-    return tables.select(whole, wanted, tables.TRAJECTORY, "images of kept trajectories")
+    tables.select(shifted, kept, tables.TRAJECTORY, what)
+    whole = tables.trajectories(rows, sorted(set(kept["shift"]))) if (rows["shift"] == UNSHIFTED).any() else rows
+    return tables.select(whole, kept, tables.TRAJECTORY, what)

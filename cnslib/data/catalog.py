@@ -1,49 +1,50 @@
-"""The classification data set whose look IN* imitates: a table of pictures, a folder of them, or ImageNet as its makers lay it out."""
+"""The classification data set whose look IN* imitates: a table (split, class, seed, image), a folder, or ImageNet.
 
-from collections.abc import Callable, Iterator
-from functools import partial
+A folder has train/<class>, heldout/<class>; ImageNet's train/<wnid>, val/<wnid>.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from jaxtyping import UInt8
 from PIL import Image, ImageOps
 
 from cnslib.core import tables, units
+from cnslib.core.names import demand
 from cnslib.data import imagenet
-from cnslib.data.imagenet import SUFFIXES, open_picture
 
-SPLITS = ("train", "heldout")
-
-
-def images(path: Path, split: str, name: str, *, count: int, side: int) -> UInt8[np.ndarray, "images side side 3"]:
-    """The first `count` pictures of a class in one split ("train" or "heldout"), cropped to a square and resized.
-
-    `path` is a parquet table (split, class, seed, image), a folder train/<class>, heldout/<class>, or ImageNet's train/<wnid>,
-    val/<wnid>. Raises FileNotFoundError for a missing path or class folder, ValueError for an unknown split, a class with fewer
-    pictures, and what is no picture.
-    """
-    _, found = reader(path, split)(name, count)
-    if len(found) < count:
-        raise ValueError(f"catalog: {path} has {len(found)} {split} pictures of class {name!r}, {count} are asked for")
-    return np.stack([square(picture, side) for picture in found])
+Pictures = UInt8[np.ndarray, "images side side 3"]
 
 
-def by_class(path: Path, split: str, classes: list[str], *, count: int, side: int) -> dict[str, UInt8[np.ndarray, "images side side 3"]]:
+def images(path: Path, split: str, name: str, *, count: int, side: int) -> Pictures:
+    """The first `count` pictures of a class, cropped to a square and resized; errors as those of `whole`."""
+    return by_class(path, split, [name], count=count, side=side)[name]
+
+
+def by_class(path: Path, split: str, classes: list[str], *, count: int, side: int) -> dict[str, Pictures]:
     """The first `count` pictures of every class, as `images` gives them."""
-    return {name: images(path, split, name, count=count, side=side) for name in classes}
+    return {name: np.stack([square(picture, side) for picture in found]) for name, _, found in whole(path, split, classes, count=count)}
 
 
-def whole(path: Path, split: str, classes: list[str]) -> Iterator[tuple[str, list[int], list[np.ndarray]]]:
-    """All pictures of one split, class by class and uncropped: class, seeds (in a folder: places by name, from 0), pictures.
+def whole(path: Path, split: str, classes: list[str], *, count: int | None = None) -> Iterator[tuple[str, list[int], list[np.ndarray]]]:
+    """The pictures of a split ("train" or "heldout"), all or the first `count`: class, seeds (in a folder: places by name), pictures.
 
-    Errors are those of `images`; ValueError also for a class without pictures.
+    Raises FileNotFoundError for a missing path or class folder, ValueError for an unknown split, a class with fewer pictures,
+    and what is no picture.
     """
-    read = reader(path, split)
+    demand(split in ("train", "heldout"), "split of the catalog", split, "train, heldout")
+    table = None if existing(path).is_dir() else tables.read(path, tables.catalog).query("split == @split")
     for name in classes:
-        seeds, found = read(name, None)
-        if not found:
-            raise ValueError(f"catalog: {path} has no {split} pictures of class {name!r}")
+        if table is None:
+            files = sorted(file for file in class_folder(path, split, name).iterdir() if file.suffix.lower() in imagenet.SUFFIXES)[:count]
+            seeds, found = list(range(len(files))), [imagenet.open_picture(file) for file in files]
+        else:
+            rows = table[table["class"] == name].iloc[:count]
+            seeds = rows["seed"].tolist()
+            found = [tables.decode(data, f"{path.name} {split} {name} {seed}") for data, seed in zip(rows["image"], seeds, strict=True)]
+        if len(found) < (count or 1):
+            raise ValueError(f"catalog: {path} has {len(found)} {split} pictures of class {name!r}; accepted: {count or 1} or more")
         yield name, seeds, found
 
 
@@ -59,29 +60,6 @@ def existing(path: Path) -> Path:
     if not path.exists():
         raise FileNotFoundError(f"catalog: {path} does not exist; accepted: a table (split, class, seed, image), an image folder, ImageNet")
     return path
-
-
-def reader(path: Path, split: str) -> Callable[[str, int | None], tuple[list[int], list[np.ndarray]]]:
-    """What reads a class, or its first pictures, from one split: a function of (class, count or None). A table is read once."""
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r} of the catalog; accepted: {', '.join(SPLITS)}")
-    if existing(path).is_dir():
-        return partial(from_folder, path, split)
-    table = tables.read(path, tables.catalog)
-    return partial(from_table, table[table["split"] == split], f"{path.name} {split}")
-
-
-def from_table(table: pd.DataFrame, where: str, name: str, count: int | None) -> tuple[list[int], list[np.ndarray]]:
-    """Seeds and pictures of a class: the rows with the lowest seeds."""
-    rows = table[table["class"] == name].iloc[:count]
-    seeds = rows["seed"].tolist()
-    return seeds, [tables.decode(data, f"{where} {name} {seed}") for data, seed in zip(rows["image"], seeds, strict=True)]
-
-
-def from_folder(path: Path, split: str, name: str, count: int | None) -> tuple[list[int], list[np.ndarray]]:
-    """Places and pictures of a class: the files that come first by name."""
-    files = sorted(file for file in class_folder(path, split, name).iterdir() if file.suffix.lower() in SUFFIXES)[:count]
-    return list(range(len(files))), [open_picture(file) for file in files]
 
 
 def class_folder(path: Path, split: str, name: str) -> Path:

@@ -118,7 +118,7 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
         labels = labels_of(archive, encoders.read_labels(sections["base"].labels))
     place = paths.resolve("build/data") / data.resolve().stem
     kept = place / "kept.parquet"
-    found = official.import_benchmark(data, labels=labels, classes=labels, folder=place / "images", kept=kept, repeated="any")
+    found = official.import_benchmark(data, labels=labels, classes=labels, folder=place / "images", kept=kept)
     trajectories = tables.read(kept, tables.kept_schema)
     shards = {path: tables.load(path, columns=tables.KEY).to_pandas() for path in found.values()}
     keys = {path: list(rows[tables.KEY].itertuples(index=False, name=None)) for path, rows in shards.items()}

@@ -90,7 +90,7 @@ def import_images(layout: paths.Layout, images: Path, annotations: Path | None, 
     wanted = trajectories[tables.TRAJECTORY].itertuples(index=False, name=None)
     tables.complete(rows.drop_duplicates(tables.TRAJECTORY), wanted, tables.TRAJECTORY, f"images of {images}")
     into = {"folder": layout.artifacts("generation"), "kept": layout.artifacts("filtering") / "pictured.parquet"}
-    official.import_benchmark(images, **named, **into, annotations=annotations, repeated="any")
+    official.import_benchmark(images, **named, **into, annotations=annotations)
 
 
 def narrowed(wish: dict, models: list[str], rows: pd.DataFrame, *, classes: list, shifts: tuple, scales: list) -> dict:
@@ -146,7 +146,7 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     return [
         folder / "croissant.json",
         official.export_benchmark(images, kept, folder / "cns_bench.zip", labels=labels, info=info),
-        answers.export_answers(predictions, kept, folder / "results.zip", labels=labels, form="png"),
+        answers.export_answers(predictions, kept, folder / "results.zip", labels=labels),
     ]
 
 

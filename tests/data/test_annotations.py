@@ -1,4 +1,4 @@
-"""VIA projects: what annotators open and save, read back; a bad file gives one line that says what is wrong."""
+"""VIA projects: what annotators open, click and save, read back; a bad file gives one line that says what is wrong."""
 
 import json
 
@@ -29,36 +29,33 @@ def saved(path, change=lambda project: None, answer="class"):
     return path
 
 
-def second(answer):
-    """A change that adds another entry of the first picture; VIA keeps pictures by name and size."""
+def extra(entry):
+    """A change that adds an entry: another one of the first picture (VIA keeps pictures by name and size), or what is none."""
 
     def change(project):
         entries = project["_via_img_metadata"]
-        entries["again"] = next(iter(entries.values())) | {"size": 1, "file_attributes": {"answer": answer}}
+        first = next(iter(entries.values()))
+        entries["odd"] = first | {"size": 1, "file_attributes": {"answer": entry}} if isinstance(entry, str) else entry
 
     return change
 
 
-def odd(entry):
-    return lambda project: project["_via_img_metadata"].update(odd=entry)
-
-
-def test_a_file_name_holds_class_shift_seed_scale_and_kind(tmp_path):
+def test_a_file_name_holds_class_shift_seed_scale_and_kind():
     assert NAMES[1] == "ankle_boot-heavy_snow-seed_0003-scale_0500.png"
     table = rows(2)
     table.at[1, "image"] = tables.encode(np.zeros((4, 4, 3), np.uint8), quality=90)
     assert [name.rsplit(".")[-1] for name in annotations.file_names(table)] == ["png", "jpg"]
-    sheet = annotations.Sheet(table, tmp_path / "anna.json")
-    assert [(cell.children[1].format, cell.children[1].value) for cell in sheet.grid.children] == list(
-        zip(["png", "jpg"], table["image"], strict=True)
-    )
 
 
-def test_answers_come_back_as_they_were_given(tmp_path):
+def test_answers_come_back_as_they_were_given_and_an_unfinished_project_where_that_is_allowed(tmp_path):
     given = dict(zip(NAMES, [*annotations.ANSWERS, "class"], strict=True))
     annotations.write(rows(), tmp_path / "anna.json", answers=given)
     assert annotations.read(tmp_path / "anna.json", rows()) == given
-    assert len(annotations.read(saved(tmp_path / "twice.json", second("class")), rows())) == len(NAMES)
+    assert len(annotations.read(saved(tmp_path / "twice.json", extra("class")), rows())) == len(NAMES)
+    annotations.write(rows(), tmp_path / "anna.json", answers={NAMES[0]: "class"})
+    assert annotations.read(tmp_path / "anna.json", rows(), finished=False) == {NAMES[0]: "class"}
+    with pytest.raises(ValueError, match=rf"pictures without an answer: 3, first {NAMES[1]}; accepted: one answer per picture"):
+        annotations.read(tmp_path / "anna.json", rows())
 
 
 def test_a_project_has_what_via_opens_and_its_pictures_lie_beside_it(tmp_path):
@@ -72,23 +69,15 @@ def test_a_project_has_what_via_opens_and_its_pictures_lie_beside_it(tmp_path):
         assert entry["size"] == len(data) and name == f"{entry['filename']}{len(data)}" and entry["file_attributes"] == {}
 
 
-def test_an_unfinished_project_is_read_only_when_that_is_allowed(tmp_path):
-    annotations.write(rows(), tmp_path / "anna.json", answers={NAMES[0]: "class"})
-    assert annotations.read(tmp_path / "anna.json", rows(), finished=False) == {NAMES[0]: "class"}
-    with pytest.raises(ValueError, match=rf"3 pictures are without an answer, first {NAMES[1]}; accepted: one answer per picture"):
-        annotations.read(tmp_path / "anna.json", rows())
-
-
 @pytest.mark.parametrize(
     ("change", "count", "problem"),
     [
-        (lambda project: project["_via_img_metadata"].popitem(), 4, rf"1 picture is missing, first {NAMES[3]}"),
-        (lambda project: None, 2, rf"2 pictures are not part of this project, first {NAMES[2]}"),
-        (second("not class"), 4, r"1 picture is answered twice and differently, first .*accepted: one answer per picture"),
-        (second("maybe"), 4, r"1 picture is answered twice"),
-        (odd(3), 4, r"accepted: a VIA 2 project file"),
-        (odd({"filename": "a"}), 4, r"odd\.file_attributes .*accepted: a VIA 2 project file"),
-        (odd({"filename": 3, "file_attributes": {}}), 4, r"odd\.filename .*accepted: a VIA 2 project file"),
+        (lambda project: project["_via_img_metadata"].popitem(), 4, rf"missing: 1, first {NAMES[3]}"),
+        (lambda project: None, 2, rf"not part of this project: 2, first {NAMES[2]}"),
+        (extra("not class"), 4, r"answered twice and differently: 1, first .*accepted: one answer per picture"),
+        (extra("maybe"), 4, r"answered twice"),
+        (extra(3), 4, r"accepted: a VIA 2 project file"),
+        (extra({"filename": "a"}), 4, r"odd\.file_attributes .*accepted: a VIA 2 project file"),
         (lambda project: project.pop("_via_settings"), 4, r"_via_settings .*accepted: a VIA 2 project file"),
     ],
 )
@@ -100,7 +89,7 @@ def test_what_does_not_fit_is_one_line(tmp_path, change, count, problem):
 
 def test_unknown_labels_files_that_are_no_project_and_missing_ones_are_named(tmp_path):
     path = saved(tmp_path / "anna.json", answer="maybe")
-    with pytest.raises(ValueError, match=r"unknown label, first .*scale_0000\.png \('maybe'\); accepted: .*class, partial"):
+    with pytest.raises(ValueError, match=r"unknown label: 4, first .*scale_0000\.png \('maybe'\); accepted: .*class, partial"):
         annotations.read(path, rows())
     for content in ("no json", "[]", "3"):
         path.write_text(content)
@@ -110,31 +99,20 @@ def test_unknown_labels_files_that_are_no_project_and_missing_ones_are_named(tmp
         annotations.read(tmp_path / "ben.json", rows())
 
 
-def click(sheet, number, answer):
-    """What a browser does when a button under the picture with this number on the page is pressed."""
-    sheet.grid.children[number].children[2].value = answer
-
-
-def test_every_click_is_saved_and_nothing_before_the_first(tmp_path):
-    sheet = annotations.Sheet(rows(3), tmp_path / "anna & co.json")
-    assert not list(tmp_path.iterdir()) and sheet.children[1].value.endswith("anna &amp; co.json</code>.")
-    click(sheet, 0, "class")
-    click(sheet, 2, "not class")
-    click(sheet, 0, "partial class properties")
-    found = annotations.read(sheet.path, rows(3), finished=False)
-    assert found == {NAMES[0]: "partial class properties", NAMES[2]: "not class"}
-    assert sheet.state.value == "page 1 of 1, 2 of 3 pictures answered"
-
-
-def test_pages_turn_and_stop_at_both_ends_and_a_sheet_goes_on_where_it_ended(tmp_path):
+def test_every_click_is_saved_pages_turn_and_a_sheet_continues_where_it_ended(tmp_path):
     table = rows(annotations.PAGE + 2)
-    sheet = annotations.Sheet(table, tmp_path / "anna.json")
-    back, ahead = sheet.children[0].children[:2]
-    for button, page, count in ((back, 0, annotations.PAGE), (ahead, 1, 2), (ahead, 1, 2)):
-        button.click()
-        assert sheet.page == page and len(sheet.grid.children) == count
+    sheet = annotations.Sheet(table, tmp_path / "anna & co.json")
+    assert not list(tmp_path.iterdir()) and sheet.children[0].value.endswith("anna &amp; co.json</code>.")
+    buttons = [cell.children[2] for cell in sheet.grid.children]
+    buttons[0].value, buttons[2].value, buttons[0].value = "class", "not class", "partial class properties"  # what a click does
+    answers = {NAMES[0]: "partial class properties", NAMES[2]: "not class"}
+    assert annotations.read(sheet.path, table, finished=False) == answers
+    assert sheet.state.value == f"2 of {annotations.PAGE + 2} pictures answered"
+    for page, count in ((2, 2), (9, 2), (1, annotations.PAGE)):
+        sheet.page.value = page
+        assert len(sheet.grid.children) == count
     annotations.write(table, sheet.path, answers=dict.fromkeys(annotations.file_names(table)[: annotations.PAGE], "class"))
     again = annotations.Sheet(table, sheet.path)
-    assert again.page == 1
-    again.turn(-1)
+    assert again.page.value == 2
+    again.page.value = 1
     assert {cell.children[2].value for cell in again.grid.children} == {"class"}

@@ -1,6 +1,5 @@
 """The authors' prediction files: what they say, what they lack, one clear error for what is wrong, and ours in the same form."""
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -22,15 +21,12 @@ def rows(*given: float | int) -> list[tuple]:
 
 def files() -> dict[str, bytes]:
     """Two models under two shifts, one model's name the beginning of the other's; one file with floats, one with integers."""
+    vit, longer = "dinov2_vit", "dinov2_vit_reg"
     return {
-        "dinov2_vit_base_patch14__heavy_snow.csv": results_csv("dinov2_vit_base_patch14", "heavy_snow", rows(22.0, 22.0, 207.0)).encode(),
-        "dinov2_vit_base_patch14__heavy_fog.csv": results_csv("dinov2_vit_base_patch14", "heavy_fog", rows(22, 207, 22)).encode(),
-        "dinov2_vit_base_patch14_reg__heavy_snow.csv": results_csv(
-            "dinov2_vit_base_patch14_reg", "heavy_snow", rows(5.0, 22.0, 22.0)
-        ).encode(),
-        "dinov2_vit_base_patch14_reg__heavy_fog.csv": results_csv(
-            "dinov2_vit_base_patch14_reg", "heavy_fog", rows(22, 22, 22), tenth=True
-        ).encode(),
+        f"{vit}__heavy_snow.csv": results_csv(vit, "heavy_snow", rows(22.0, 22.0, 207.0)).encode(),
+        f"{vit}__heavy_fog.csv": results_csv(vit, "heavy_fog", rows(22, 207, 22)).encode(),
+        f"{longer}__heavy_snow.csv": results_csv(longer, "heavy_snow", rows(5.0, 22.0, 22.0)).encode(),
+        f"{longer}__heavy_fog.csv": results_csv(longer, "heavy_fog", rows(22, 22, 22), tenth=True).encode(),
     }
 
 
@@ -45,21 +41,16 @@ def one(text: str, file: str = "vit__heavy_snow.csv") -> pd.DataFrame:
     return answers.read(text.encode(), file, Path("results.zip"), labels=LABELS, classes=CLASSES)
 
 
-def test_answers_are_those_counted_by_hand_for_each_exact_model(tmp_path):
+def test_answers_are_those_counted_by_hand_for_each_exact_model_and_what_is_absent_is_so(tmp_path):
     found = bring_in(write_zip(tmp_path / "results.zip", files(), root="results/"), tmp_path / "out")
-    assert sorted(found) == ["dinov2_vit_base_patch14", "dinov2_vit_base_patch14_reg"]
-    plain = found["dinov2_vit_base_patch14"]
+    assert sorted(found) == ["dinov2_vit", "dinov2_vit_reg"]
+    plain = found["dinov2_vit"]
     right = (plain["top1"] == plain["class"]).groupby(plain["shift"]).apply(list).to_dict()
     assert right == {"heavy snow": [True, True, False], "heavy fog": [True, False, True]}
-    other = found["dinov2_vit_base_patch14_reg"]
+    other = answers.of(tmp_path / "out", ["dinov2_vit_reg"])
     assert other.loc[other["top1"] == "label 5", ["shift", "seed", "scale"]].to_numpy().tolist() == [["heavy snow", 34, 0.0]]
     assert sorted(other["scale"]) == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]  # one file had a tenth of it
-
-
-def test_the_whole_answers_of_some_classifiers_are_read_with_what_is_absent(tmp_path):
-    bring_in(write_folder(tmp_path / "results", files()), tmp_path / "out")
-    table = answers.of(tmp_path / "out", ["dinov2_vit_base_patch14_reg"])
-    assert set(table["model"]) == {"dinov2_vit_base_patch14_reg"} and len(table) == 6 and table["probability"].isna().all()
+    assert set(other["model"]) == {"dinov2_vit_reg"} and other["probability"].isna().all()
 
 
 def test_whether_an_answer_is_right_is_computed_and_the_index_ignored():
@@ -124,48 +115,37 @@ def test_unknown_shifts_files_and_labels_are_named(tmp_path):
         answers.import_answers(tmp_path, labels=["crane", "hen", "crane"], classes=["hen"], folder=tmp_path)
 
 
-def ours() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Predictions of two models for two trajectories of which one is kept; scale 0 is there once."""
+def ours(*models: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Predictions of models, the last of which errs, for two trajectories of which one is kept; scale 0 is there once."""
     keys = [(UNSHIFTED, "bald eagle", seed, 0.0) for seed in (1, 2)] + [("heavy snow", "bald eagle", seed, 1.0) for seed in (1, 2)]
     parts = []
-    for model, given in (("vit", "bald eagle"), ("alexnet", "golden retriever")):
+    for model in models:
+        given = "golden retriever" if model == models[-1] else "bald eagle"
         table = pd.DataFrame(keys, columns=tables.KEY).assign(model=model, top1=given, probability=0.5, margin=0.1, preprocessing="abc")
         parts.append(table.assign(top5=[[given]] * len(table)))
     return pd.concat(parts, ignore_index=True), pd.DataFrame({"shift": ["heavy snow"], "class": ["bald eagle"], "seed": [2]})
 
 
 @pytest.mark.parametrize("target", ["out", "out.zip"])
-def test_our_predictions_leave_in_the_same_form_and_come_back(tmp_path, target):
-    predictions, kept = ours()
-    found = bring_in(answers.export_answers(predictions, kept, tmp_path / target, labels=LABELS, form="png"), tmp_path / "in")
-    together = pd.concat(found.values(), ignore_index=True)
-    columns = ["model", *tables.KEY, "top1"]
-    expected = [
-        (model, "heavy snow", "bald eagle", 2, scale, given)
-        for model, given in (("alexnet", "golden retriever"), ("vit", "bald eagle"))
-        for scale in (0.0, 1.0)
-    ]
-    assert sorted(together[columns].itertuples(index=False, name=None)) == expected
-
-
-def test_an_exported_file_has_the_authors_columns(tmp_path):
-    predictions, kept = ours()
-    out = answers.export_answers(predictions, kept, tmp_path / "out", labels=LABELS, startnoise=750, form="png")
-    table = pd.read_csv(io.BytesIO((out / "alexnet__heavy_snow.csv").read_bytes()), index_col=0)
-    wanted = ["pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale", "alexnet"]
-    assert list(table.columns) == wanted
-    assert table.iloc[1].tolist() == [
-        *(207.0, 22.0, "heavy_snow", FOLDERS[22], "seed_0002_startnoise_0750_scale_1000m.png", "bald eagle"),
-        *(2, 1.0, np.False_),
-    ]
+def test_our_predictions_leave_in_the_authors_form_and_come_back(tmp_path, target):
+    predictions, kept = ours("vit", "alexnet")
+    out = answers.export_answers(predictions, kept, tmp_path / target, labels=LABELS)
+    if target == "out":
+        table = pd.read_csv(out / "alexnet__heavy_snow.csv", index_col=0)
+        assert list(table.columns) == [*answers.COLUMNS, "alexnet"]
+        row = [207.0, 22.0, "heavy_snow", FOLDERS[22], "seed_0002_scale_1000.png", "bald eagle", 2, 1.0, np.False_]
+        assert table.iloc[1].tolist() == row
+    together = pd.concat(bring_in(out, tmp_path / "in").values(), ignore_index=True)
+    key = ("heavy snow", "bald eagle", 2)
+    expected = [("alexnet", *key, scale, "golden retriever") for scale in (0.0, 1.0)]
+    expected += [("vit", *key, scale, "bald eagle") for scale in (0.0, 1.0)]
+    assert sorted(together[["model", *tables.KEY, "top1"]].itertuples(index=False, name=None)) == expected
 
 
 def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
     """The authors' notebook takes for a model's the files whose names contain the model's."""
-    predictions, kept = ours()
     names = ["resnet", "resnet_large", "large", "vit", "rain"]
-    table = pd.concat([predictions[predictions["model"] == "vit"].assign(model=name) for name in names], ignore_index=True)
-    out = answers.export_answers(table, kept, tmp_path / "out", labels=LABELS)
+    out = answers.export_answers(*ours(*names), tmp_path / "out", labels=LABELS)
     files = sorted(path.name for path in out.iterdir())
     columns = {name: pd.read_csv(out / name, index_col=0).columns[-1] for name in files}
     assert all([model in other for other in files] == [other == name for other in files] for name, model in columns.items())
@@ -177,14 +157,13 @@ def test_no_exported_name_is_part_of_another_and_all_come_back(tmp_path):
 
 
 def test_an_export_without_a_kept_prediction_or_label_is_refused(tmp_path):
-    predictions, kept = ours()
-    with pytest.raises(ValueError, match=r"predictions of kept trajectories: 1 rows missing"):
-        answers.export_answers(predictions, kept.assign(seed=9), tmp_path / "out", labels=LABELS)
-    with pytest.raises(ValueError, match=r"predictions of kept trajectories: 1 rows missing"):  # of which scale 0 is there
-        shifted = predictions["scale"] > 0
-        answers.export_answers(predictions[~shifted], kept, tmp_path / "out", labels=LABELS)
-    with pytest.raises(ValueError, match=r"base\.shifts: 'night' is not accepted; accepted: for an export cartoon style, "):
-        answers.export_answers(predictions, kept.assign(shift="night"), tmp_path / "out", labels=LABELS)
-    with pytest.raises(ValueError, match="class: 'golden retriever'"):
-        answers.export_answers(predictions, kept, tmp_path / "out", labels=["bald eagle"])
+    predictions, kept = ours("vit", "alexnet")
+    for table, chosen, labels, message in (
+        (predictions, kept.assign(seed=9), LABELS, r"predictions of kept trajectories: 1 rows missing"),
+        (predictions.query("scale == 0"), kept, LABELS, r"predictions of kept trajectories: 1 rows missing"),
+        (predictions.replace("heavy snow", "night"), kept.assign(shift="night"), LABELS, r"base\.shifts: 'night' .* for an export cartoon"),
+        (predictions, kept, ["bald eagle"], "class: 'golden retriever'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            answers.export_answers(table, chosen, tmp_path / "out", labels=labels)
     assert not list(tmp_path.iterdir())

@@ -16,27 +16,16 @@ from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED
 from cnslib.data import artifacts
 
-READERS = {
-    "answers": artifacts.answers,
-    "predictions": lambda run: artifacts.predictions(run, ["vit"]),
-    "answered": artifacts.answered,
-    "sizes": artifacts.sizes,
-    "alignments": lambda run: artifacts.alignments(run, alignment),
-    "sights": lambda run: artifacts.sights(run, sight),
-    "scores": artifacts.scores,
-    "kept": artifacts.kept,
-    "images": lambda run: artifacts.images(run.layout.artifacts("generation"), "heavy fog"),
-}
-READ = {  # a file that the reader must not read unchecked
-    "answers": "evaluation/vit.parquet",
-    "predictions": "evaluation/vit.parquet",
-    "answered": "evaluation/heldout/vit.parquet",
-    "sizes": "evaluation/models.csv",
-    "alignments": "filtering/alignment/heavy_fog.parquet",
-    "sights": "filtering/sights/heavy_fog.parquet",
-    "scores": "filtering/scores.parquet",
-    "kept": "filtering/kept.parquet",
-    "images": "generation/heavy_fog.parquet",
+READERS = {  # who reads what, and a file that must not be read unchecked
+    "answers": (artifacts.answers, "evaluation/vit.parquet"),
+    "predictions": (lambda run: artifacts.predictions(run, ["vit"]), "evaluation/vit.parquet"),
+    "answered": (artifacts.answered, "evaluation/heldout/vit.parquet"),
+    "sizes": (artifacts.sizes, "evaluation/models.csv"),
+    "alignments": (lambda run: artifacts.alignments(run, alignment), "filtering/alignment/heavy_fog.parquet"),
+    "sights": (lambda run: artifacts.sights(run, sight), "filtering/sights/heavy_fog.parquet"),
+    "scores": (artifacts.scores, "filtering/scores.parquet"),
+    "kept": (artifacts.kept, "filtering/kept.parquet"),
+    "images": (lambda run: artifacts.images(run.layout.artifacts("generation"), "heavy fog"), "generation/heavy_fog.parquet"),
 }
 
 
@@ -60,14 +49,6 @@ def flip(path, place):
     path.write_bytes(data)
 
 
-def swap(first, second):
-    """Exchanges two files with their records."""
-    for one, other in ((first, second), (units.sidecar(first), units.sidecar(second))):
-        held = one.read_bytes()
-        one.write_bytes(other.read_bytes())
-        other.write_bytes(held)
-
-
 def test_what_the_steps_left_is_read_as_it_was_written(run):
     grid = len(CLASSES) * SEEDS
     answers = artifacts.answers(run)
@@ -82,32 +63,34 @@ def test_what_the_steps_left_is_read_as_it_was_written(run):
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_flipped_bit_anywhere_in_a_file_is_named(run, name):
-    path = run.layout.root / "artifacts" / READ[name]
+    read, file = READERS[name]
+    path = run.layout.root / "artifacts" / file
     whole = path.read_bytes()
     for place in np.random.default_rng(1).integers(0, 8 * len(whole), 12):
         flip(path, int(place))
         with pytest.raises(ValueError, match=rf"{path.name} is not as it was written.*run the step named by its folder again"):
-            READERS[name](run)
+            read(run)
         path.write_bytes(whole)
-    READERS[name](run)
+    read(run)
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_missing_file_a_missing_record_and_a_damaged_one_are_named(run, name):
-    path = run.layout.root / "artifacts" / READ[name]
+    read, file = READERS[name]
+    path = run.layout.root / "artifacts" / file
     record = units.sidecar(path)
     kept = record.read_bytes()
     for damage in (b"", b"\xff\xfe rot", b"- 0123 - -\n"):
         record.write_bytes(damage)
         with pytest.raises(ValueError, match=rf"{path.name} is not as it was written"):
-            READERS[name](run)
+            read(run)
     record.unlink()
     with pytest.raises(ValueError, match=rf"{path.name} has no record {record.name}"):
-        READERS[name](run)
+        read(run)
     record.write_bytes(kept)
     path.unlink()
     with pytest.raises(FileNotFoundError, match=rf"{path.name} does not exist; `dvc pull` restores it"):
-        READERS[name](run)
+        read(run)
 
 
 @pytest.mark.parametrize(
@@ -117,21 +100,25 @@ def test_a_table_that_nobody_asks_for_is_named(run, name, folder):
     folder = run.layout.root / "artifacts" / folder
     shutil.copy(next(folder.glob("*.parquet")), folder / "guest.parquet")
     with pytest.raises(ValueError, match=r"holds guest\.parquet, which the parameters do not ask for; accepted: .*\.parquet"):
-        READERS[name](run)
+        READERS[name][0](run)
 
 
-def test_a_table_under_another_ones_name_is_named(run):
-    folder = run.layout.artifacts("evaluation")
-    swap(folder / "vit.parquet", folder / "resnet.parquet")
-    with pytest.raises(ValueError, match=r"resnet\.parquet holds answers of 'vit'; accepted: 'resnet'"):
-        artifacts.answers(run)
-    swap(folder / "heldout" / "vit.parquet", folder / "heldout" / "resnet.parquet")
-    with pytest.raises(ValueError, match=r"resnet\.parquet holds answers of 'vit'"):
-        artifacts.answered(run)
-    shards = run.layout.artifacts("generation")
-    swap(shards / "heavy_fog.parquet", shards / "heavy_snow.parquet")
-    with pytest.raises(ValueError, match=r"heavy_fog\.parquet holds images of 'heavy snow'; accepted: 'heavy fog'"):
-        READERS["images"](run)
+@pytest.mark.parametrize(
+    ("name", "folder", "first", "second", "message"),
+    [
+        ("answers", "evaluation", "vit", "resnet", r"resnet\.parquet is of model 'vit'; accepted: 'resnet'"),
+        ("answered", "evaluation/heldout", "vit", "resnet", r"resnet\.parquet is of model 'vit'"),
+        ("images", "generation", "heavy_fog", "heavy_snow", r"heavy_fog\.parquet is of shift 'heavy snow'; accepted: 'heavy fog'"),
+    ],
+)
+def test_a_table_under_another_ones_name_is_named(run, name, folder, first, second, message):
+    one, other = (run.layout.root / "artifacts" / folder / f"{file}.parquet" for file in (first, second))
+    for left, right in ((one, other), (units.sidecar(one), units.sidecar(other))):
+        held = left.read_bytes()
+        left.write_bytes(right.read_bytes())
+        right.write_bytes(held)
+    with pytest.raises(ValueError, match=message):
+        READERS[name][0](run)
 
 
 @pytest.mark.parametrize(
@@ -149,20 +136,16 @@ def test_a_table_under_another_ones_name_is_named(run):
 @pytest.mark.parametrize("name", ["answers", "scores", "kept", "alignments"])
 def test_tables_of_another_grid_are_refused(run, changes, name):
     with pytest.raises((ValueError, FileNotFoundError), match=r"parameters|rows are missing|does not exist"):
-        READERS[name](run_in(run.layout.root, **changes))
+        READERS[name][0](run_in(run.layout.root, **changes))
 
 
-def test_verdicts_of_other_filter_settings_are_refused(run):
+def test_verdicts_of_other_filter_settings_and_of_other_alignments_are_refused(run):
     for changes in ({"passes": 4}, {"recall": 0.5}):
         other = dataclasses.replace(run, sections=run.sections | {"filtering": dataclasses.replace(run.filtering, **changes)})
         with pytest.raises(ValueError, match=r"scores\.parquet was made from other inputs or parameters; run the step"):
             artifacts.kept(other)
-
-
-def test_new_alignments_outdate_the_verdicts(run):
     path = run.layout.artifacts("filtering") / "alignment" / "heavy_fog.parquet"
-    table = tables.read(path, alignment).assign(clip_class=0.4)
-    tables.write(table, path, alignment)
+    tables.write(tables.read(path, alignment).assign(clip_class=0.4), path, alignment)
     with pytest.raises(ValueError, match=r"scores\.parquet was made from other inputs"):
         artifacts.kept(run)
 
@@ -197,15 +180,15 @@ def test_a_grid_counts_what_is_twice_and_what_is_missing(tmp_path):
     grid = artifacts.grid(base)
     rows = pd.concat([tiny_artifacts.keys([UNSHIFTED], [0.0]), tiny_artifacts.keys(SHIFTS, [1.0])], ignore_index=True)
     artifacts.require(rows, grid, "table")
-    with pytest.raises(ValueError, match=r"table: \('unshifted', 'bag', 1, 0\.0\) is there twice"):
-        artifacts.require(pd.concat([rows, rows[:1]]), grid, "table", whole=False)
-    with pytest.raises(ValueError, match=r"table: 1 rows are missing, the first \('unshifted', 'bag', 1, 0\.0\)"):
-        artifacts.require(rows[1:], grid, "table")
     artifacts.require(rows[1:], grid, "table", whole=False)
-    repeated = artifacts.grid(base, repeated=True)
-    artifacts.require(tiny_artifacts.keys(SHIFTS, SCALES), repeated, "table")
-    with pytest.raises(ValueError, match=r"4 rows do not belong to the parameters, the first \('unshifted', 'bag', 1, 0\.0\)"):
-        artifacts.require(rows, repeated, "table")
+    artifacts.require(tiny_artifacts.keys(SHIFTS, SCALES), artifacts.grid(base, repeated=True), "table")
+    for table, wanted, message in (
+        (pd.concat([rows, rows[:1]]), grid, r"table: \('unshifted', 'bag', 1, 0\.0\) is there twice"),
+        (rows[1:], grid, r"table: 1 rows are missing, the first \('unshifted', 'bag', 1, 0\.0\)"),
+        (rows, artifacts.grid(base, repeated=True), r"4 rows do not belong to the parameters, the first \('unshifted', 'bag', 1, 0\.0\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            artifacts.require(table, wanted, "table")
 
 
 def test_another_process_names_the_same_rot(run):

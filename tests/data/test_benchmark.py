@@ -1,22 +1,28 @@
-"""The benchmark as a torch data set and as plain parquet."""
+"""The benchmark as a torch data set, as plain parquet, and as Croissant metadata that the format's reference library reads."""
 
-import shutil
+import hashlib
+import json
 from pathlib import Path
 
+import mlcroissant
 import numpy as np
 import pandas as pd
 import pyarrow.dataset
 import pyarrow.parquet as parquet
 import pytest
 import torch
+from tiny_settings import changed
 from torch.utils.data import DataLoader
 
-from cnslib.core import tables
+from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core.settings import read
+from cnslib.data import croissant
 from cnslib.data.benchmark import Benchmark
 
 LABELS = ["coat", "bag", "ankle boot"]
 CLASSES, SEEDS, SCALES = ["ankle boot", "bag"], (1, 2), {UNSHIFTED: [0.0], "heavy snow": [0.5, 1.0], "cartoon style": [0.5, 1.0]}
+KEPT = pd.DataFrame([("heavy snow", "bag", 2), ("cartoon style", "bag", 2), ("heavy snow", "ankle boot", 1)], columns=tables.TRAJECTORY)
 
 
 def picture(*key) -> np.ndarray:
@@ -30,23 +36,27 @@ def folder(tmp_path) -> Path:
     for shift, scales in SCALES.items():
         keys = [(shift, name, seed, scale) for name in CLASSES for seed in SEEDS for scale in scales]
         table = pd.DataFrame(keys, columns=tables.KEY).assign(image=[tables.encode(picture(*key)) for key in keys])
-        tables.write(table, tmp_path / f"{identifier(shift)}.parquet", tables.images)
-    return tmp_path
-
-
-KEPT = pd.DataFrame([("heavy snow", "bag", 2), ("cartoon style", "bag", 2), ("heavy snow", "ankle boot", 1)], columns=tables.TRAJECTORY)
+        tables.write(table, tmp_path / "images" / f"{identifier(shift)}.parquet", tables.images)
+    return tmp_path / "images"
 
 
 def test_every_stored_image_comes_once_with_its_class_index_and_origin(folder):
     found = Benchmark(folder, labels=LABELS)
-    assert len(found) == 4 + 8 + 8
+    assert len(found) == 4 + 8 + 8 and not found.rows.duplicated(tables.KEY).any()
     for image, target, origin in (found[number] for number in range(len(found))):
         key = (origin["shift"], LABELS[target], origin["seed"], origin["scale"])
         assert torch.equal(image, torch.from_numpy(picture(*key)).permute(2, 0, 1) / 255)
-    assert not found.rows.duplicated(tables.KEY).any()
+    assert Benchmark(folder, labels=LABELS, transform=lambda image: (image.size, image.mode))[0][0] == ((8, 8), "RGB")
 
 
-def test_kept_trajectories_are_whole_and_share_their_unshifted_image(folder):
+@pytest.mark.parametrize("imported", [False, True], ids=["scale 0 once", "scale 0 under each shift"])
+def test_kept_trajectories_are_whole_and_share_their_unshifted_image(folder, imported):
+    if imported:
+        plain = tables.read(folder / "unshifted.parquet", tables.images)
+        for path in set(folder.glob("*.parquet")) - {folder / "unshifted.parquet"}:
+            table = tables.read(path, tables.images)
+            tables.write(pd.concat([table, plain.assign(shift=table["shift"][0])]), path, tables.images)
+        units.prune(folder, {"heavy_snow.parquet", "cartoon_style.parquet"}, "*.parquet")
     found = Benchmark(folder, labels=LABELS, kept=KEPT)
     counted = found.rows.groupby(tables.TRAJECTORY)["scale"].apply(list)
     assert set(counted.index) == set(KEPT.itertuples(index=False, name=None))
@@ -56,27 +66,13 @@ def test_kept_trajectories_are_whole_and_share_their_unshifted_image(folder):
     assert torch.equal(shared[0], torch.from_numpy(picture(UNSHIFTED, "bag", 2, 0.0)).permute(2, 0, 1) / 255)
 
 
-def test_a_shift_of_ones_own_comes_with_the_others_and_alone(folder, tmp_path):
+def test_some_shifts_come_alone_also_one_of_ones_own(folder):
     own = tables.load(folder / "heavy_snow.parquet").to_pandas().assign(shift="at night")
-    shutil.copytree(folder, tmp_path / "own")
-    tables.write(own, tmp_path / "own" / "at_night.parquet", tables.images)
-    assert "at night" in set(Benchmark(tmp_path / "own", labels=LABELS).rows["shift"])
-    assert set(Benchmark(tmp_path / "own", labels=LABELS, shifts=["at night"]).rows["shift"]) == {UNSHIFTED, "at night"}
-
-
-def test_some_shifts_alone(folder):
-    assert set(Benchmark(folder, labels=LABELS, shifts=["heavy snow"]).rows["shift"]) == {UNSHIFTED, "heavy snow"}
+    tables.write(own, folder / "at_night.parquet", tables.images)
+    assert set(Benchmark(folder, labels=LABELS).rows["shift"]) == {*SCALES, "at night"}
+    for shift in ("heavy snow", "at night"):
+        assert set(Benchmark(folder, labels=LABELS, shifts=[shift]).rows["shift"]) == {UNSHIFTED, shift}
     assert len(Benchmark(folder, labels=LABELS, shifts=["heavy snow"], kept=KEPT)) == 6
-
-
-def test_tables_with_scale_zero_under_each_shift_are_read_as_well(folder):
-    plain = tables.read(folder / "unshifted.parquet", tables.images)
-    own = pd.concat([tables.read(folder / "heavy_snow.parquet", tables.images), plain.assign(shift="heavy snow")])
-    tables.write(own, folder / "own" / "heavy_snow.parquet", tables.images)
-    kept = KEPT[KEPT["shift"] == "heavy snow"]
-    one, other = (Benchmark(place, labels=LABELS, shifts=["heavy snow"], kept=kept) for place in (folder, folder / "own"))
-    assert [origin for _, _, origin in one] == [origin for _, _, origin in other]
-    assert all(torch.equal(a[0], b[0]) for a, b in zip(one, other, strict=True))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -87,27 +83,20 @@ def test_a_loader_gives_the_same_batches_with_and_without_workers(folder, worker
     assert images.shape == (9, 3, 8, 8) and targets.tolist() == found.targets
     assert torch.equal(images, torch.stack([image for image, _, _ in found]))
     assert [seed for batch in batches for seed in batch[2]["seed"].tolist()] == found.rows["seed"].tolist()
-    assert [shift for batch in batches for shift in batch[2]["shift"]] == found.rows["shift"].tolist()
-
-
-def test_a_transform_gets_the_picture(folder):
-    found = Benchmark(folder, labels=LABELS, transform=lambda image: (image.size, image.mode))
-    assert found[0][0] == ((8, 8), "RGB")
 
 
 def test_what_is_missing_is_named(folder, tmp_path):
-    with pytest.raises(FileNotFoundError, match="nothing holds no image table"):
-        Benchmark(tmp_path / "nothing", labels=LABELS)
-    with pytest.raises(FileNotFoundError, match=r"heavy_fog\.parquet"):
-        Benchmark(folder, labels=LABELS, shifts=["heavy fog"])
-    with pytest.raises(ValueError, match="shifts: 'frost'"):
-        Benchmark(folder, labels=LABELS, shifts=["frost"])
-    with pytest.raises(ValueError, match="class: 'ankle boot'"):
-        Benchmark(folder, labels=["bag"])
-    with pytest.raises(ValueError, match="images of kept trajectories: 3 rows missing"):
-        Benchmark(folder, labels=LABELS, kept=KEPT.assign(seed=7))
-    with pytest.raises(ValueError, match="images of kept trajectories: 1 rows missing"):  # the unshifted pictures of it are there
-        Benchmark(folder, labels=LABELS, kept=pd.concat([KEPT, KEPT[:1].assign(shift="heavy rain")]))
+    rain = pd.concat([KEPT, KEPT[:1].assign(shift="heavy rain")])  # the unshifted pictures of it are there
+    for error, message, changes in (
+        (FileNotFoundError, r"heavy_fog\.parquet", {"shifts": ["heavy fog"]}),
+        (ValueError, "shifts: 'frost'", {"shifts": ["frost"]}),
+        (ValueError, "class: 'ankle boot'", {"labels": ["bag"]}),
+        (ValueError, "images of kept trajectories: 3 rows missing", {"kept": KEPT.assign(seed=7)}),
+        (ValueError, "images of kept trajectories: 1 rows missing", {"kept": rain}),
+        (FileNotFoundError, "nothing holds no image table", {"folder": tmp_path / "nothing"}),
+    ):
+        with pytest.raises(error, match=message):
+            Benchmark(**{"folder": folder, "labels": LABELS, **changes})
 
 
 def test_all_shards_are_one_table_for_any_reader_of_parquet(folder):
@@ -117,6 +106,32 @@ def test_all_shards_are_one_table_for_any_reader_of_parquet(folder):
     assert {field.name: str(field.type) for field in found.schema} == types
     assert all(parquet.read_schema(path).equals(found.schema) for path in folder.glob("*.parquet"))
     rows = [row for batch in found.to_batches(batch_size=3) for row in batch.to_pylist()]
-    assert len(rows) == 20
-    for row in rows:
-        assert np.array_equal(tables.decode(row["image"], "row"), picture(*(row[name] for name in tables.KEY)))
+    assert all(np.array_equal(tables.decode(row["image"], "row"), picture(*(row[name] for name in tables.KEY))) for row in rows)
+
+
+ABOUT = read.load(paths.resolve("params.yaml"))["dataset"]
+
+
+def test_croissant_metadata_are_without_issues_and_every_file_and_row_is_where_they_say(folder):
+    kept, target = folder.parent / "kept.parquet", folder.parent / "about" / "croissant.json"
+    tables.write(KEPT, kept, tables.kept_schema)
+    croissant.write_croissant(target, folder, kept, about=ABOUT)
+    before = target.read_bytes()
+    croissant.write_croissant(target, folder, kept, about=ABOUT)
+    assert target.read_bytes() == before
+    files = json.loads(before)["distribution"]
+    assert [file["contentUrl"] for file in files][::3] == ["../images/unshifted.parquet", "../kept.parquet"]
+    for file in files:
+        data = (target.parent / file["contentUrl"]).read_bytes()
+        assert file["sha256"] == hashlib.sha256(data).hexdigest() and file["contentSize"] == f"{len(data)} B"
+    dataset = mlcroissant.Dataset(jsonld=str(target))
+    assert not dataset.metadata.ctx.issues.errors and not dataset.metadata.ctx.issues.warnings
+    records = [tuple(record[f"heavy_snow/{name}"] for name in tables.KEY[1:]) for record in dataset.records(record_set="heavy_snow")]
+    assert records == [(name.encode(), seed, scale) for name in CLASSES for seed in SEEDS for scale in (0.5, 1.0)]
+    assert len(list(dataset.records(record_set="kept"))) == len(KEPT)
+
+
+@pytest.mark.parametrize(("key", "value"), [("version", "1.0"), ("url", "example"), ("date_published", "2026"), ("license", [])])
+def test_metadata_that_the_format_would_refuse_cannot_be_described(key, value):
+    with pytest.raises(ValueError, match=rf"dataset\.{key}"):
+        changed(ABOUT, **{key: value})

@@ -1,24 +1,33 @@
-"""Reading the classification data set: the same pictures from a table and from a folder, and errors that name the class."""
+"""The catalog from a table, a folder and ImageNet; ImageNet's classes and the published tables against other libraries and the paper."""
+
+import json
 
 import numpy as np
+import open_clip
 import pandas as pd
 import pytest
 from PIL import Image
 
-from cnslib.core import tables
-from cnslib.data import catalog
+from cnslib.core import paths, tables
+from cnslib.data import catalog, imagenet, published
+
+SPLITS = [("train", "bag"), ("train", "coat"), ("heldout", "bag")]
 
 
-def pictures(count, side=64, seed=0):
-    return np.random.default_rng(seed).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
+def pictures(count, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (count, 64, 64, 3), dtype=np.uint8)
+
+
+def whole(path, *names, split="heldout"):
+    return list(catalog.whole(path, split, list(names)))
 
 
 @pytest.fixture
 def table(tmp_path):
     rows = [
         {"split": split, "class": name, "seed": seed, "image": tables.encode(picture)}
-        for number, (split, name) in enumerate([("train", "bag"), ("train", "coat"), ("heldout", "bag")])
-        for seed, picture in enumerate(pictures(3, seed=number))
+        for number, (split, name) in enumerate(SPLITS)
+        for seed, picture in enumerate(pictures(3, number))
     ]
     tables.write(pd.DataFrame(rows[::-1]), tmp_path / "catalog.parquet", tables.catalog)
     return tmp_path / "catalog.parquet"
@@ -26,17 +35,31 @@ def table(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    for number, (split, name) in enumerate([("train", "bag"), ("train", "coat"), ("heldout", "bag")]):
+    for number, (split, name) in enumerate(SPLITS):
         (tmp_path / "images" / split / name).mkdir(parents=True)
-        for seed, picture in enumerate(pictures(3, seed=number)):
+        for seed, picture in enumerate(pictures(3, number)):
             Image.fromarray(picture).save(tmp_path / "images" / split / name / f"{seed}.png")
     return tmp_path / "images"
 
 
+@pytest.fixture
+def tree(tmp_path):
+    """val/<wnid>/*.JPEG with three flat pictures of hens and one of lions, grey in one and as large as its number."""
+    for wnid, levels in (("n01514859", [10, 20, 30]), ("n02129165", [40])):
+        (tmp_path / "val" / wnid).mkdir(parents=True)
+        for i, level in enumerate(levels):
+            picture = Image.new("L", (32 + i, 24), level) if level == 20 else Image.new("RGB", (32 + i, 24), (level,) * 3)
+            picture.save(tmp_path / "val" / wnid / f"ILSVRC2012_val_0000000{i}.JPEG", format="JPEG")
+    return tmp_path
+
+
 def test_table_and_folder_give_the_same_pictures(table, folder):
     for path in (table, folder):
-        assert np.array_equal(catalog.images(path, "train", "coat", count=2, side=64), pictures(3, seed=1)[:2])
-        assert np.array_equal(catalog.images(path, "heldout", "bag", count=3, side=64), pictures(3, seed=2))
+        assert np.array_equal(catalog.images(path, "train", "coat", count=2, side=64), pictures(3, 1)[:2])
+        found = catalog.by_class(path, "heldout", ["bag"], count=3, side=64)
+        assert list(found) == ["bag"] and np.array_equal(found["bag"], pictures(3, 2))
+        (first, seeds, coats), (second, *_) = whole(path, "coat", "bag", split="train")
+        assert (first, second, seeds) == ("coat", "bag", [0, 1, 2]) and np.array_equal(np.stack(coats), pictures(3, 1))
 
 
 def test_a_picture_is_cropped_to_its_centre_before_it_is_resized():
@@ -44,37 +67,6 @@ def test_a_picture_is_cropped_to_its_centre_before_it_is_resized():
     wide[:, 10:20] = 200
     assert np.array_equal(catalog.square(wide, 10), np.full((10, 10, 3), 200))
     assert catalog.square(wide, 5).shape == (5, 5, 3)
-
-
-def test_unknown_split_is_named(table):
-    with pytest.raises(ValueError, match=r"'test'.*train, heldout"):
-        catalog.images(table, "test", "bag", count=1, side=64)
-
-
-def test_too_few_pictures_are_counted(table, folder):
-    for path in (table, folder):
-        with pytest.raises(ValueError, match="3 train pictures of class 'bag', 4 are asked for"):
-            catalog.images(path, "train", "bag", count=4, side=64)
-
-
-def test_missing_catalog_and_class_folder_are_named(tmp_path, folder):
-    with pytest.raises(FileNotFoundError, match=r"catalog: .*none\.parquet"):
-        catalog.images(tmp_path / "none.parquet", "train", "bag", count=1, side=64)
-    with pytest.raises(FileNotFoundError, match="dress"):
-        catalog.images(folder, "train", "dress", count=1, side=64)
-
-
-def test_a_file_that_is_no_picture_is_named(folder):
-    (folder / "train" / "bag" / "0.png").write_bytes(b"not a picture")
-    with pytest.raises(ValueError, match=r"bag/0\.png is not a picture"):
-        catalog.images(folder, "train", "bag", count=1, side=64)
-
-
-def test_the_whole_split_comes_class_by_class_with_its_seeds(table, folder):
-    for path in (table, folder):
-        (first, seeds, found), (second, *_) = catalog.whole(path, "train", ["coat", "bag"])
-        assert (first, second, seeds) == ("coat", "bag", [0, 1, 2])
-        assert np.array_equal(np.stack(found), pictures(3, seed=1))
 
 
 def test_the_digest_knows_the_pictures_of_the_asked_classes(folder):
@@ -85,7 +77,92 @@ def test_the_digest_knows_the_pictures_of_the_asked_classes(folder):
     assert catalog.digest(folder, "train", ["bag"]) != before
 
 
-def test_pictures_by_class_are_those_of_each_class(table):
-    found = catalog.by_class(table, "train", ["coat", "bag"], count=2, side=64)
-    assert list(found) == ["coat", "bag"]
-    assert all((own == catalog.images(table, "train", name, count=2, side=64)).all() for name, own in found.items())
+def test_an_unknown_split_too_few_pictures_and_what_is_missing_are_named(table, folder, tmp_path):
+    with pytest.raises(ValueError, match=r"split of the catalog: 'test' is not accepted; accepted: train, heldout"):
+        catalog.images(table, "test", "bag", count=1, side=64)
+    for path in (table, folder):
+        with pytest.raises(ValueError, match="3 train pictures of class 'bag'; accepted: 4 or more"):
+            catalog.images(path, "train", "bag", count=4, side=64)
+    with pytest.raises(FileNotFoundError, match=r"catalog: .*none\.parquet"):
+        catalog.images(tmp_path / "none.parquet", "train", "bag", count=1, side=64)
+    with pytest.raises(FileNotFoundError, match="dress"):
+        catalog.images(folder, "train", "dress", count=1, side=64)
+    (folder / "train" / "bag" / "0.png").write_bytes(b"not a picture")
+    with pytest.raises(ValueError, match=r"bag/0\.png is not a picture"):
+        catalog.images(folder, "train", "bag", count=1, side=64)
+
+
+def test_the_catalog_reads_imagenet_by_name_and_by_wnid(tree):
+    """Three hens by file name and one lion; each is a flat grey."""
+    found = {name: (seeds, [round(picture.mean()) for picture in of]) for name, seeds, of in whole(tree, "hen", "n02129165")}
+    assert found == {"hen": ([0, 1, 2], [10, 20, 30]), "n02129165": ([0], [40])}
+    assert catalog.images(tree, "heldout", "hen", count=2, side=8).shape == (2, 8, 8, 3)
+    before = catalog.digest(tree, "heldout", ["hen"])
+    (tree / "val" / "n01514859" / "ILSVRC2012_val_00000002.JPEG").unlink()
+    assert catalog.digest(tree, "heldout", ["hen"]) != before
+
+
+def test_what_imagenets_folders_lack_is_named(tree):
+    with pytest.raises(ValueError, match="ImageNet class 'hens' is not known"):
+        whole(tree, "hens")
+    with pytest.raises(FileNotFoundError, match=r"n01518878 of class 'ostrich' does not exist$"):
+        whole(tree, "ostrich")
+    Image.new("RGB", (8, 8)).save(tree / "val" / "ILSVRC2012_val_00000009.JPEG", format="JPEG")
+    with pytest.raises(FileNotFoundError, match="side by side: sort them into one folder per class"):
+        whole(tree, "ostrich")
+    (tree / "val" / "n01518878").mkdir()
+    with pytest.raises(ValueError, match="0 heldout pictures of class 'ostrich'; accepted: 1 or more"):
+        whole(tree, "ostrich")
+
+
+def test_imagenets_classes_are_distinct_and_in_the_order_that_open_clip_gives_them():
+    assert len(set(imagenet.wnids())) == len(set(imagenet.labels())) == 1000
+    agree = [name.lower() == label for name, label in zip(open_clip.IMAGENET_CLASSNAMES, imagenet.labels(), strict=True)]
+    assert sum(agree) > 500  # the others are cleaned or longer names of the same class
+    assert all(agree[i] for i in (1, 8, 71, 107, 291, 309, 954, 980))  # goldfish, hen, ..., volcano
+    assert json.loads((paths.PUBLISHED / "imagenet1000.json").read_text()) == list(imagenet.labels())
+
+
+def test_a_class_is_found_by_wnid_and_by_label_and_the_two_cranes_keep_their_wnids():
+    for index, wnid, label in ((0, "n01440764", "tench"), (8, "n01514859", "hen"), (999, "n15075141", "toilet tissue")):
+        assert imagenet.index(wnid) == imagenet.index(label) == index
+    assert imagenet.index("crane (n02012849)") == 134  # the bird
+    assert imagenet.index("crane (n03126707)") == 517  # the machine
+    with pytest.raises(ValueError, match="'crane' is not known; accepted: a wnid such as n01514859 or a label such as 'hen'"):
+        imagenet.index("crane")
+
+
+def test_the_papers_hundred_classes_are_classes_of_imagenet():
+    rows = imagenet.paper_classes()
+    assert len(rows) == rows["class"].nunique() == rows["dataset_interfaces_name"].nunique() == 100
+    assert [(imagenet.wnids()[i], imagenet.labels()[i]) for i in rows["index"]] == list(zip(rows["wnid"], rows["class"], strict=True))
+
+
+PRINTED = {"cns_table3": 15, "cns_table4": 43, "cns_table5": 42 * 7, "cns_table7": 41, "cns_table8": 24, "cns_table10": 5}
+PRINTED |= {"cns2024_table2": 40 * 7, "cns2024_table3": 40 * 6, "ximagenet12_table1": 15 * 8, "ximagenet12_table2": 10 * 8}
+SHARES = {"accuracy", "tpr", "fpr", "share", "unclear", "clear", "crop"}
+
+
+@pytest.mark.parametrize("path", sorted(path for path in paths.PUBLISHED.glob("*.csv") if path.stem.startswith(("cns", "control", "xim"))))
+def test_a_published_table_is_complete_names_its_sources_and_has_numbers_in_their_ranges(path):
+    rows = published.read(path.stem)
+    assert len(rows) == PRINTED.get(path.stem, len(rows)) > 0 and rows["source"].str.len().min() > 0
+    keys = [name for name in ("model", "scale", "filter", "stage", "shift", "id", "prompts", "axis", "label", "images") if name in rows]
+    keys += [name for name in ("architecture", "trained_on", "scenario", "task", "variable") if name in rows]
+    assert not rows.duplicated(keys).any()
+    for name in rows.select_dtypes("number"):
+        upper = 100 if name.endswith("_percent") else 1 if name in SHARES else np.inf
+        lower = -1 if name in ("drop", "estimate") else -np.inf if name == "rce" else 0
+        assert rows[name].dropna().between(lower, upper).all(), name
+
+
+def test_published_tables_agree_with_the_selections_that_other_notebooks_read():
+    accuracy = pd.read_csv(paths.PUBLISHED / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy")
+    ratios = pd.read_csv(paths.PUBLISHED / "corruption_error.csv").set_index("model")
+    validation = pd.read_csv(paths.PUBLISHED / "validation.csv").set_index("model")["accuracy"]
+    pd.testing.assert_frame_equal(published.by_scale("cns_table5").sort_index(), accuracy.sort_index(), check_names=False)
+    assert ratios[["ce", "rce"]].equals(published.read("cns_table4").set_index("model")[["ce", "rce"]].loc[ratios.index])
+    own = published.read("cns_table7").set_index("model")["accuracy_percent"] / 100
+    np.testing.assert_allclose(own[validation.index], validation)
+    with pytest.raises(ValueError, match=r"cns_table99.*cns_table2a"):
+        published.read("cns_table99")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from statsmodels.stats.proportion import proportions_ztest
+from statsmodels.stats.proportion import proportion_confint, proportions_ztest
 
 from cnslib.core import paths
 from cnslib.data import published
@@ -43,7 +43,7 @@ def fine_tuning() -> str:
 
 def user_study() -> str:
     count, n = int(TEXT["user_study_ooc"]), int(TEXT["user_study_images"])
-    _, low, high = published.binomial(count, n, confidence=0.95)
+    low, high = proportion_confint(count, n, method="wilson")
     return f"{np.sqrt(count / n * (1 - count / n) / n):.2%}; 95% interval {low:.1%} to {high:.1%}"
 
 

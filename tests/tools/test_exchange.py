@@ -233,7 +233,9 @@ def test_export_then_import_gives_back_every_kept_image_and_answer(small, tmp_pa
     pd.testing.assert_frame_equal(tables.read(tmp_path / "kept.parquet", tables.kept_schema), kept)
     for shift, path in again.items():
         before = tables.read(own.artifacts("generation") / f"{identifier(shift)}.parquet", tables.images)
-        there = before if shift == "unshifted" else tables.select(before, kept[kept["shift"] == shift], tables.TRAJECTORY, "images")
+        plain = tables.read(own.artifacts("generation") / "unshifted.parquet", tables.images)
+        whole = tables.trajectories(pd.concat([before, plain]), [shift])
+        there = tables.select(whole, kept[kept["shift"] == shift], tables.TRAJECTORY, "images").sort_values(tables.KEY)
         pd.testing.assert_frame_equal(tables.read(path, tables.images), there.reset_index(drop=True))
     brought = answers.import_answers(results, labels=labels, classes=labels, folder=tmp_path / "answers")
     for model, path in brought.items():
