@@ -43,20 +43,20 @@ def opened(path: Path) -> Iterator[Archive]:
         yield Archive(path, names, lambda name: (path / name).read_bytes())
         return
     try:
-        file = zipfile.ZipFile(path)
+        packed = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
         raise ValueError(f"{path} is not a zip archive; accepted: a folder or a complete zip archive") from None
-    with file:
-        entries = [entry for entry in file.infolist() if not entry.is_dir()]
+    with packed:
+        entries = [entry for entry in packed.infolist() if not entry.is_dir()]
         for entry in entries:
             if entry.flag_bits & 1:
                 raise ValueError(f"{path}: the entry {entry.filename!r} is encrypted; accepted: an archive without a password")
             if (size := entry.file_size) > LARGEST:
                 raise ValueError(f"{path}: the entry {entry.filename!r} has {size:,} bytes unpacked; accepted: at most {LARGEST:,}")
-        total, packed = sum(entry.file_size for entry in entries), path.stat().st_size
-        if total > LARGEST and total > GROWTH * packed:
-            raise ValueError(f"{path} would grow from {packed:,} to {total:,} bytes; accepted: at most {GROWTH} times its size")
-        yield Archive(path, visible(path, [entry.filename for entry in entries]), lambda name: member(file, path, name))
+        total, size = sum(entry.file_size for entry in entries), path.stat().st_size
+        if total > LARGEST and total > GROWTH * size:
+            raise ValueError(f"{path} would grow from {size:,} to {total:,} bytes; accepted: at most {GROWTH} times its size")
+        yield Archive(path, visible(path, [entry.filename for entry in entries]), lambda name: member(packed, path, name))
 
 
 def visible(path: Path, names: list[str]) -> list[str]:
