@@ -141,12 +141,3 @@ def legend(figure: Figure, panels: Iterable[Axes], *, names: Iterable[str] = ())
     order = [name for name in names if name in entries]
     order += [name for name in entries if name not in order]
     figure.legend([entries[name] for name in order], order, loc="center left", bbox_to_anchor=(1, 0.5))
-
-
-def one_legend(figure: Figure, panels: Iterable[Axes]) -> None:
-    """One legend right of all panels in place of those that stand in them."""
-    known = list(panels)
-    for axes in known:
-        if (own := axes.get_legend()) is not None:
-            own.remove()
-    legend(figure, known)

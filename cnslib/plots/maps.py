@@ -81,11 +81,3 @@ def answer_sheet(strip: UInt8[np.ndarray, "1 scales height width 3"], said: pd.D
     sns.heatmap(wide["probability"], vmin=0, vmax=1, ax=below, **look)
     below.set(xlabel="slider scale", ylabel="")
     return figure
-
-
-def share_map(table: pd.DataFrame, *, label: str) -> Figure:
-    """Shares, a row per shift and a column per label; the numbers stand in the fields where there are no more than 20 labels."""
-    figure, axes = plt.subplots(figsize=(6, 0.6 + 0.4 * len(table)))
-    sns.heatmap(table, annot=table.shape[1] <= 20, fmt=".2f", vmin=0, cmap="flare", ax=axes, cbar=False)
-    axes.set(xlabel=label, ylabel="")
-    return figure

@@ -1,7 +1,4 @@
-"""One order and one look of shifts, families and classifiers, the same in every figure of a notebook.
-
-`figures.use_style` fixes them from the parameters; what is not fixed is ordered by name and looks as its place among its like says.
-"""
+"""One order and one look of shifts, families and classifiers, the same in every figure of a notebook; `figures.use_style` fixes them."""
 
 import contextlib
 import itertools
@@ -14,7 +11,7 @@ MARKERS = "osD^vPX"
 YELLOW, OLIVE = 8, (0.62, 0.57, 0.05)  # the palette's yellow cannot be read on white
 DARKENED, DARKER = (0, 2, 3, 4, 7), 0.55  # five of its ten colours once more, with a share of black: the paper has fourteen shifts
 PALEST = 0.7  # share of white in the first classifier of a family; the last has the family's own colour
-PLACES = 105  # looks that are told apart
+PLACES = 105  # looks that can be distinguished
 FIXED: dict[str, dict] = {}  # the look of each name, in the order of the figures
 
 
@@ -34,7 +31,8 @@ def fix(*, shifts: Iterable[str], grouped: Mapping[str, list[str]]) -> None:
     for place, (family, models) in enumerate(grouped.items()):
         for number, model in enumerate(models):
             paleness = PALEST * (1 - (number + 1) / len(models))
-            FIXED[model] = {"color": paler(look(place)["color"], paleness), "marker": MARKERS[(place + number) % len(MARKERS)]}
+            colour = tuple(part + (1 - part) * paleness for part in to_rgb(look(place)["color"]))
+            FIXED[model] = {"color": colour, "marker": MARKERS[(place + number) % len(MARKERS)]}
         FIXED[family] = look(place) if family not in models else FIXED[family] | {"color": look(place)["color"]}
 
 
@@ -46,12 +44,6 @@ def look(place: int) -> dict:
     return {"color": colours[place % len(colours)], "marker": MARKERS[place % len(MARKERS)]}
 
 
-def paler(colour: tuple[float, float, float], share: float) -> tuple[float, float, float]:
-    """A colour mixed with a share of white."""
-    red, green, blue = (part + (1 - part) * share for part in to_rgb(colour))
-    return red, green, blue
-
-
 def ordered(names: Iterable[str]) -> list[str]:
     """The names once each: those without a fixed place as they come, then the others in the fixed order."""
     places = {name: place for place, name in enumerate(FIXED)}
@@ -59,7 +51,7 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def looks(names: Iterable[str]) -> dict[str, dict]:
-    """Colour and marker of each name, told apart in grey print too.
+    """Colour and marker of each name, distinguished in grey print too.
 
     What has no fixed look takes, in the order of the names, one that none of the others has, with a colour of its own while any is left.
     """

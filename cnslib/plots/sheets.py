@@ -1,4 +1,4 @@
-"""Strips of pictures, one trajectory each: read from the image tables, and drawn with the failure points framed (CNS-Bench Fig. 34)."""
+"""Sheets of pictures, and strips, one trajectory each, read from the image tables, the failure points framed (CNS-Bench Fig. 34)."""
 
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.plots import palette
 
 
 def contact_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, rows: list[str], columns: list[str]) -> None:
@@ -55,19 +56,11 @@ def judged_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height wi
 
 def grids(films: dict[tuple[str, str], UInt8[np.ndarray, "first second height width 3"]], *, ticks: list[str]) -> Figure:
     """A grid of pictures per pair of shifts side by side, the first shift growing downwards and the second to the right (Fig. 29)."""
-    size = (3.4 * len(films), 3.3)
-    figure, columns = plt.subplots(1, len(films), figsize=size, squeeze=False, layout="constrained")
+    figure, columns = plt.subplots(1, len(films), figsize=(3.4 * len(films), 3.3), squeeze=False, layout="constrained")
     for axes, ((first, second), pictures) in zip(columns.flat, films.items(), strict=True):
         contact_sheet(axes, pictures, rows=ticks, columns=ticks)
         axes.set(ylabel=first, title=second)
     return figure
-
-
-def frame_picture(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], *, row: int, column: int) -> None:
-    """Draws a frame around one picture of a contact sheet, such as the first that a classifier gets wrong."""
-    height, width = (side + 2 for side in pictures.shape[2:4])
-    corner = (column * width - 0.5, row * height - 0.5)
-    axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=sns.color_palette("colorblind")[3], linewidth=1.8, clip_on=False))
 
 
 def show_image(image) -> None:
@@ -112,23 +105,50 @@ def rows(path: Path, trajectories: pd.DataFrame) -> pd.DataFrame:
     return table.take(np.flatnonzero(chosen)).to_pandas().astype({"shift": str, "class": str})
 
 
-def failures(grid: UInt8[np.ndarray, "trajectories scales height width 3"] | None, lost: pd.DataFrame, scales: list[float]) -> Figure:
-    """One strip per row of `lost` (shift, class, model, failed, failure_point), its failure point framed; one sentence without pictures."""
-    figure, axes = plt.subplots(figsize=(5, 1.2 if grid is None else 0.9 * len(lost) + 0.3))
+def failures(
+    grid: UInt8[np.ndarray, "trajectories scales height width 3"] | None, table: pd.DataFrame, scales: list[float], *, height: float = 0.9
+) -> Figure:
+    """One strip per row (shift, class, model, failed, failure_point), its failure point framed; one sentence without pictures.
+
+    `height` is that of a strip in inches.
+    """
+    figure, axes = plt.subplots(figsize=(5, 1.2 if grid is None else height * len(table) + 0.3))
     if grid is None:
         axes.set_axis_off()
         axes.text(0.5, 0.5, ABSENT, ha="center", va="center", wrap=True)
         return figure
-    names = (lost["shift"] + ": " + lost["class"] + "\n(" + lost["model"] + ")").tolist()
+    names = (table["shift"] + ": " + table["class"] + "\n(" + table["model"] + ")").tolist()
     contact_sheet(axes, grid, rows=names, columns=[str(scale) for scale in scales])
-    for row in np.flatnonzero(lost["failed"]):
-        frame_picture(axes, grid, row=int(row), column=scales.index(lost["failure_point"].iloc[row]))
+    high, wide = (side + 2 for side in grid.shape[2:4])
+    look = {"fill": False, "edgecolor": sns.color_palette("colorblind")[3], "linewidth": 1.8, "clip_on": False}
+    for row in np.flatnonzero(table["failed"]):
+        corner = (scales.index(table["failure_point"].iloc[row]) * wide - 0.5, row * high - 0.5)
+        axes.add_patch(Rectangle(corner, wide, high, **look))
     return figure
 
 
-def framed(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], found: pd.DataFrame, scales: list[float]) -> None:
-    """Strips with the names of shift and class of `found` (shift, class, failed, failure_point), the failure points framed."""
-    names = (found["shift"] + "\n" + found["class"]).tolist()
-    contact_sheet(axes, pictures, rows=names, columns=[str(scale) for scale in scales])
-    for row in np.flatnonzero(found["failed"]):
-        frame_picture(axes, pictures, row=int(row), column=scales.index(found["failure_point"].iloc[row]))
+def close_up(
+    grid: UInt8[np.ndarray, "1 scales height width 3"] | None, table: pd.DataFrame, *, value: str, label: str, marked: dict | None = None
+) -> tuple[Figure, Axes]:
+    """The strip of one trajectory and, below it, a value of each model (model, scale, `value`) at each scale, which `label` names.
+
+    `marked` maps models to the scale of a dashed line. A sentence stands in place of pictures that are not there.
+    """
+    scales, ratios = sorted(table["scale"].unique()), [0.85, 2.2]
+    size = (0.85 * len(scales) + 1.2, sum(ratios))
+    figure, (top, axes) = plt.subplots(2, 1, figsize=size, height_ratios=ratios, sharex=True, layout="constrained")
+    for place, picture in enumerate([] if grid is None else grid[0]):
+        top.imshow(picture, extent=(place - 0.48, place + 0.48, 0, 0.96), interpolation="none")
+    if grid is None:
+        top.text(0.5, 0.5, ABSENT, ha="center", va="center", wrap=True, transform=top.transAxes)
+    top.set(xlim=(-0.5, len(scales) - 0.5), ylim=(0, 0.96), aspect="auto")
+    top.set_axis_off()
+    axes.set_xticks(range(len(scales)), [f"{scale:.5g}" for scale in scales])
+    axes.set(xlabel="slider scale", ylabel=label)
+    for model, look in palette.looks(table["model"].unique()).items():
+        own = table[table["model"] == model].sort_values("scale")
+        axes.plot(own["scale"].map(scales.index), own[value], markersize=4, linewidth=1.4, label=model, **look)
+        if marked:
+            axes.axvline(scales.index(marked[model]), color=look["color"], linewidth=1, linestyle="--", zorder=0)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure, axes

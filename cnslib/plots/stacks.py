@@ -1,7 +1,4 @@
-"""Where trajectories end, as bars stacked to 100 %: wrong before any shift, first wrong at some scale, or never (CNS-Bench Fig. 8).
-
-And as bars side by side, for everything that is called a failure point distribution.
-"""
+"""Where trajectories end, as bars stacked to 100 % (wrong before any shift, first wrong at some scale, never) and side by side (Fig. 8)."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from cnslib.plots import curves, figures, palette
+from cnslib.plots import dots, figures, palette
 from cnslib.stats.accuracy import NEVER
 
 BEFORE, AFTER = "0.45", "0.92"  # greys of what the shift does not decide: wrong before it, never wrong
@@ -27,6 +24,20 @@ OF = {  # definition of a failure point distribution: what its bars are shares o
 }
 
 
+def failure_bars(axes: Axes, table: pd.DataFrame) -> None:
+    """Share of trajectories whose first failure is at each scale, bars per model with intervals (Fig. 8)."""
+    styles = palette.looks(table["model"].unique())
+    places = {scale: i for i, scale in enumerate(dict.fromkeys(table["scale"]))}
+    width = 0.8 / len(styles)
+    for i, (name, look) in enumerate(styles.items()):
+        part = table[table["model"] == name]
+        x = part["scale"].map(places) + (i - (len(styles) - 1) / 2) * width
+        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+        axes.bar(x, part["estimate"], width, color=look["color"], label=name)
+        axes.errorbar(x, part["estimate"], arms, fmt="none", ecolor="0.3", elinewidth=0.6)
+    axes.set_xticks(list(places.values()), [str(scale) for scale in places])
+
+
 def definition_panels(table: pd.DataFrame, *, columns: int = 3) -> Figure:
     """A panel of bars per definition of a failure point distribution (column definition), each of its own height, with one legend."""
     definitions = list(dict.fromkeys(table["definition"]))
@@ -34,7 +45,7 @@ def definition_panels(table: pd.DataFrame, *, columns: int = 3) -> Figure:
     figure, grid = plt.subplots(rows, columns, figsize=(2.8 * columns, 2.4 * rows), squeeze=False)
     panels = list(grid.flat[: len(definitions)])
     for axes, name in zip(panels, definitions, strict=True):
-        curves.failure_bars(axes, table[table["definition"] == name])
+        failure_bars(axes, table[table["definition"] == name])
         share, scale = OF[name]
         axes.set(title=name, ylabel=share, xlabel=scale)
     for axes in grid.flat[len(definitions) :]:
@@ -56,22 +67,16 @@ def failure_stacks(axes: Axes, table: pd.DataFrame, *, y: str = "model", rows: l
     left = np.zeros(len(rows))
     for scale, colour, title in zip([*bins, NEVER], colours, titles, strict=True):
         width = table[table["scale"] == scale].set_index(y)["estimate"].reindex(rows).to_numpy(float)
-        axes.barh(range(len(rows)), width, left=left, color=colour, height=0.82, edgecolor="white", linewidth=0.6, label=title)
+        bars = axes.barh(range(len(rows)), width, left=left, color=colour, height=0.82, edgecolor="white", linewidth=0.6, label=title)
         if colour in (BEFORE, AFTER):
-            write_shares(axes, left, width, "white" if colour == BEFORE else "0.25")
+            shares = [f"{share:.0%}" if share >= LEAST else "" for share in width]
+            axes.bar_label(bars, shares, label_type="center", fontsize="x-small", color="white" if colour == BEFORE else "0.25")
         left = left + np.nan_to_num(width)
     axes.set_yticks(range(len(rows)), rows)
     axes.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5), xlabel="share of trajectories, by where they fail first")
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.tick_params(axis="y", length=0)
     sns.despine(ax=axes, left=True)
-
-
-def write_shares(axes: Axes, left: np.ndarray, width: np.ndarray, colour: str) -> None:
-    """Writes the shares into the middle of those parts of the bars that have room for them."""
-    for row in map(int, np.flatnonzero(np.nan_to_num(width) >= LEAST)):
-        middle = left[row] + width[row] / 2
-        axes.text(middle, row, f"{width[row]:.0%}", ha="center", va="center", fontsize="x-small", color=colour)
 
 
 def stack_panels(table: pd.DataFrame, titles: dict[str, str], **settings) -> Figure:
@@ -95,25 +100,18 @@ def survivors(failures: pd.DataFrame) -> list[str]:
 
 
 def stacks_and_dots(
-    failures: pd.DataFrame, dots: pd.DataFrame, *, rows: list[str], label: str, reference: float, things: str = "trajectories"
+    failures: pd.DataFrame, table: pd.DataFrame, *, rows: list[str], label: str, reference: float, things: str = "trajectories"
 ) -> Figure:
     """One row per scenario: on the left where trajectories fail first, mean over the models, on the right an estimate per model.
 
-    `failures` has the columns scenario, model, scale and estimate, `dots` scenario, model, estimate, low and high; `rows` is the order
-    from top to bottom, the dotted line on the right is the reference, and `things` are what fails.
+    `failures` has the columns scenario, model, scale and estimate, `table` scenario, model, estimate, low and high; `rows` is the
+    order from top to bottom, the dotted line on the right is the reference, and `things` are what fails.
     """
     stacks = failures.groupby(["scenario", "scale"], sort=False)["estimate"].mean().reset_index()
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 1 + 0.27 * len(rows)), sharey=True, width_ratios=[1.3, 1], layout="constrained")
     failure_stacks(left, stacks, y="scenario", rows=rows, unit="severity")
     left.set_xlabel(f"share of {things}, by where they fail first")
-    looks = palette.looks(dots["model"].unique())
-    for place, (model, look) in enumerate(looks.items()):
-        own = dots[dots["model"] == model].set_index("scenario").reindex(rows)
-        heights = np.arange(len(rows)) + 0.6 * (place / max(len(looks) - 1, 1) - 0.5)
-        right.hlines(heights, own["low"], own["high"], color=look["color"], linewidth=0.8)
-        right.plot(own["estimate"], heights, linestyle="", markersize=3.5, label=model, **look)
-    right.axvline(reference, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
-    right.set(xlabel=label)
+    dots.dots(right, table, y="scenario", hue="model", order=rows, label=label, reference=reference)
     right.tick_params(axis="y", length=0)
     for axes in (left, right):
         axes.legend(

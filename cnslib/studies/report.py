@@ -1,9 +1,4 @@
-"""A classifier of one's own on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank among the others.
-
-In a notebook `report.report(model, name="mine", transform=...)`; on the command line `cns report SOURCE`. It predicts
-the images of this compendium, generated ones or photographs, unless told otherwise: `--data` takes any folder or zip in the layout of the
-published benchmark.
-"""
+"""Your own classifier on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank (docs/report.md)."""
 
 import argparse
 import re
@@ -23,6 +18,7 @@ from torch import Tensor, nn
 from cnslib.core import paths, tables, units
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings import read
+from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Accuracy
 from cnslib.data import answers, archives, artifacts, imagenet, official
 from cnslib.method import evaluation
@@ -30,7 +26,7 @@ from cnslib.models import classifiers, encoders
 from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
 from cnslib.stats import accuracy, bootstrap, failure, ranking
-from cnslib.stats.accuracy import ALL, LEAST_TRAJECTORIES, MEAN, NEVER
+from cnslib.stats.accuracy import ALL, MEAN, NEVER
 from cnslib.studies import photos, prediction_cache
 
 RESULTS = "results.zip"
@@ -144,11 +140,10 @@ def labels_of(archive: archives.Archive, own: list[str]) -> list[str]:
 
 
 DATA = ("images", "photos")
-COLUMNS = ["n", "estimate", "low", "high"]
 NOTE = (
-    "n counts trajectories, one object seen at all scales; place 1 is best, and equal values share a place. CE and rCE are errors and "
-    "accuracy drops divided by the reference's, below 1 is better than it. The failure point is the first scale with a wrong answer; "
-    "its median is inf where more than half never fail."
+    "n counts trajectories, one object seen at all scales; rank 1 is best, and equal values share a rank. CE and rCE are errors and "
+    "accuracy drops divided by the reference's, below 1 is better than it. The failure point is the first scale with a wrong prediction; "
+    "its median is inf where more than half never fail. A number that is not known is a dash."
 )
 
 
@@ -159,29 +154,39 @@ class Report:
     name: str
     tables: dict[str, pd.DataFrame]
     predictions: pd.DataFrame
-    intervals: str  # what they are about
-    confidence: float
+    settings: Bootstrap
 
     @property
     def summary(self) -> pd.DataFrame:
-        """One row per quantity: estimate with n and interval, the median of the others, and the place among all."""
+        """One row per quantity: estimate with n and interval, the median of the others, and the rank (place) among all."""
         rows = {quantity: placed(table, self.name, better=better) for quantity, (table, better) in headlines(self.tables).items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("quantity").reset_index()
 
     def text(self) -> str:
-        """The report in words and one table (markdown)."""
-        rows = ["| quantity | n | estimate | interval | others, median | place |", "|---|---|---|---|---|---|"]
-        rows += [line(row) for row in self.summary.itertuples(index=False)]
-        return "\n".join(
-            [f"# {self.name}", "", *words(self.tables, self.name, self.confidence), "", *rows, "", f"{NOTE} {self.intervals}.", ""]
-        )
+        """The report as a page (markdown): one table, and from whom the classifier differs significantly."""
+        lines = [f"# {self.name}", "", "| quantity | n | estimate | interval | others, median | rank |", "|---|---|---|---|---|---|"]
+        for row in self.summary.itertuples(index=False):
+            cells = [f"{row.estimate:.3f}", f"{row.low:.3f} to {row.high:.3f}", f"{row.others:.3f}", f"{row.place:g} of {row.of}"]
+            lines.append(f"| {row.quantity} | {row.n} | {' | '.join(cell if 'nan' not in cell else '-' for cell in cells)} |")
+        return "\n".join([*lines, "", *self.apart(), f"{NOTE} {self.settings.named}.", ""])
+
+    def apart(self) -> list[str]:
+        """The classifiers that are significantly less or more accurate at the last scale, in one sentence; nothing where it is alone."""
+        if "pairs" not in self.tables:
+            return []
+        last, alpha = self.tables["pairs"].query("scale == scale.max()"), 1 - self.settings.confidence
+        more, less = (last[(last["p_holm"] < alpha) & (last["estimate"] * sign > 0)]["second"] for sign in (1, -1))
+        sides = f"more accurate than {', '.join(more) or 'none'}, less than {', '.join(less) or 'none'}"
+        return [f"At scale {last['scale'].iloc[0]:g} it is {sides} (of {len(last)}; paired differences, Holm, {alpha:.0%}).", ""]
 
     def _repr_markdown_(self) -> str:
         return self.text()
 
     def figure(self) -> Figure:
         """Accuracy, rank and survival along the scale, and the drop per shift, with the others in grey."""
-        return curves.draw(self.tables, self.name, note=self.intervals)
+        figure, n = curves.one_among_others(self.tables, self.name), self.tables["accuracy"]["n"].max()
+        figures.caption(figure, f"{self.name} in colour, others in grey. n = {n:,} trajectories over all shifts; {self.settings.named}")
+        return figure
 
     def save(self, folder: Path) -> Path:
         """Writes report.md, the figure, every table as csv and the predictions; returns the folder."""
@@ -221,13 +226,11 @@ def report(
 
 
 def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
-    """The report of one classifier's predictions beside the answers of the others."""
+    """The report of one classifier's predictions beside those of the others."""
     (name,) = predictions["model"].unique()
     parts = [part for part in (on.answers, predictions[on.answers.columns]) if len(part)]
     wrong = accuracy.wrong_predictions(pd.concat(parts, ignore_index=True), on.kept)
-    return Report(
-        name, measured(wrong, name, settings=on.settings), predictions, on.settings.bootstrap.named, on.settings.bootstrap.confidence
-    )
+    return Report(name, measured(wrong, name, settings=on.settings), predictions, on.settings.bootstrap)
 
 
 def measured(wrong: xr.DataArray, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
@@ -271,56 +274,11 @@ def headlines(found: dict[str, pd.DataFrame]) -> dict[str, tuple[pd.DataFrame, i
 
 
 def placed(table: pd.DataFrame, name: str, *, better: int) -> dict:
-    """One model's row with the median of the others, and its place: one more than the number of better ones; none without a number."""
-    own = table.set_index("model")
-    others, mine = own.drop(index=name)["estimate"], own.loc[name, "estimate"]
-    place = np.nan if np.isnan(mine) else 1 + int((better * others > better * mine).sum())
-    columns = {key: own[key].loc[name] for key in COLUMNS}
-    return columns | {"others": others.median(), "place": place, "of": len(own)}
-
-
-def words(found: dict[str, pd.DataFrame], name: str, confidence: float) -> list[str]:
-    """What the tables say, in three sentences."""
-    accuracies, drops = (found[kind][found[kind]["model"] == name] for kind in ("accuracy", "drop"))
-    pooled = accuracies[accuracies["shift"] == ALL].set_index("scale")
-    first, last = pooled.index[0], pooled.index[-1]
-    right = [known_within(row, ".0%") for row in (pooled.loc[first], pooled.loc[last])]
-    single = drops[(drops["scale"] == last) & (drops["shift"] != ALL)].set_index("shift")
-    enough = single["n"] >= LEAST_TRAJECTORIES
-    single = (single[enough] if enough.any() else single)["estimate"]
-    hardest, mildest = single.idxmax(), single.idxmin()
-    least = f" most, {single[hardest]:.2f}, and *{mildest}* least, {single[mildest]:.2f}" if len(single) > 1 else f" {single[hardest]:.2f}"
-    known = f"{name} classifies {right[0]} of the images correctly without a shift, and {right[1]} at scale {last:g}."
-    text = [f"{known} *{hardest}* costs it{least}."]
-    return [*text, "", ranked(found, name, last, alpha=1 - confidence)] if "pairs" in found else text
-
-
-def ranked(found: dict[str, pd.DataFrame], name: str, last: float, *, alpha: float) -> str:
-    """Its rank at the last scale, and than whom it is significantly more or less accurate there."""
-    ranks, pairs = (found[kind][found[kind]["scale"] == last] for kind in ("rank", "pairs"))
-    rank = known_within(ranks[(ranks["shift"] == ALL) & (ranks["model"] == name)].iloc[0], "g")
-    more, less = (pairs[(pairs["p_holm"] < alpha) & (pairs["estimate"] * sign > 0)]["second"].tolist() for sign in (1, -1))
-    names = [f" ({', '.join(side)})" if 0 < len(side) <= 6 else "" for side in (more, less)]
-    return (
-        f"At scale {last:g} its rank is {rank} of {len(pairs) + 1}: {name} is more accurate than {len(more)} of {len(pairs)} "
-        f"classifiers{names[0]}, less than {len(less)}{names[1]}, undecided against {len(pairs) - len(more) - len(less)} "
-        f"(paired differences, Holm, {alpha:.0%})."
-    )
-
-
-def known_within(row: pd.Series, form: str) -> str:
-    """An estimate with its interval, or with the word that it has none, as with too few seeds."""
-    within = "no interval" if np.isnan(row["low"]) else f"{row['low']:{form}} to {row['high']:{form}}"
-    return f"{row['estimate']:{form}} ({within})"
-
-
-def line(row) -> str:
-    """One row of the summary in markdown."""
-    within = "open" if pd.isna(row.low) or pd.isna(row.high) else f"{row.low:.3f} to {row.high:.3f}"
-    estimate = "undefined" if pd.isna(row.estimate) else f"{row.estimate:.3f}"
-    place = "" if pd.isna(row.place) else f"{row.place:.0f} of {row.of}"
-    others = ["", ""] if row.of == 1 else ["" if pd.isna(row.others) else f"{row.others:.3f}", place]
-    return f"| {row.quantity} | {row.n} | {estimate} | {within} | {others[0]} | {others[1]} |"
+    """One model's row with the median of the others, and its rank: one more than the number of better ones; none without a number."""
+    table = table.set_index("model")
+    others, row = table.drop(index=name)["estimate"], table.loc[name]
+    place = np.nan if np.isnan(row["estimate"]) else 1 + int((better * others > better * row["estimate"]).sum())
+    return row[bootstrap.RECORD].to_dict() | {"others": others.median(), "place": place, "of": len(table)}
 
 
 def main(arguments: list[str]) -> int:

@@ -48,7 +48,7 @@ def close_figures():
 
 def drops(stem) -> None:
     """One saved figure with panels, names and a caption."""
-    figure = figures.panels(TABLE, curves.drop_lines)
+    figure = figures.panels(TABLE, curves.estimate_lines, label="drop")
     figures.caption(figure, figures.extent(TABLE["n"]))
     figures.save(figure, stem, TABLE)
 
@@ -109,34 +109,29 @@ def test_a_model_looks_the_same_in_every_panel_and_unlike_the_others():
     names = [f"model {i:02d}" for i in range(14)]
     looks = palette.looks(reversed(names))
     assert list(looks) == names and len({(look["color"], look["marker"]) for look in looks.values()}) == 14
-    figure = figures.panels(TABLE, curves.drop_lines)
+    figure = figures.panels(TABLE, curves.estimate_lines, label="drop")
     colours = [{line.get_label(): line.get_color() for line in axes.lines[:2]} for axes in figure.axes]
     assert colours[0] == colours[1]
 
 
 def test_there_is_one_panel_per_shift_and_one_legend():
-    figure = figures.panels(pd.concat([TABLE, TABLE.assign(shift="cartoon style")]), curves.accuracy_lines, chance=0.1, columns=2)
+    figure = figures.panels(pd.concat([TABLE, TABLE.assign(shift="cartoon style")]), curves.estimate_lines, label="accuracy", columns=2)
     assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()] == ["heavy snow", "heavy fog", "cartoon style"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["alexnet", "vit"]
 
 
-def test_the_caption_lies_below_the_axes():
-    figure, axes = plt.subplots()
+def test_the_caption_lies_below_the_axes_in_lines_that_fit_the_figure():
+    figure, axes = plt.subplots(figsize=(3, 2))
     axes.set_xlabel("slider scale")
-    figures.caption(figure, "n = 40")
-    assert figure.texts[0].get_window_extent().y1 <= axes.get_tightbbox().y0
-
-
-def test_a_long_caption_is_broken_into_lines_that_fit_the_figure():
-    figure, _ = plt.subplots(figsize=(3, 2))
     figures.caption(figure, "The finding comes first. " * 6)
-    assert "\n" in figure.texts[0].get_text() and figure.texts[0].get_window_extent().width <= 3.2 * figure.dpi
+    box = figure.texts[0].get_window_extent()
+    assert box.y1 <= axes.get_tightbbox().y0 and "\n" in figure.texts[0].get_text() and box.width <= 3.2 * figure.dpi
 
 
 def test_a_name_that_some_panels_lack_looks_the_same_in_all_and_is_in_the_legend():
     rows = [(shift, eta, scale, 0.1) for shift, eta in [("a", "eta 1"), ("b", "eta 0.5"), ("b", "eta 1")] for scale in (0, 1)]
     table = pd.DataFrame(rows, columns=["shift", "eta", "scale", "estimate"]).assign(low=0.0, high=0.2)
-    figure = figures.panels(table, curves.estimate_lines, x="scale", hue="eta", label="reading")
+    figure = figures.panels(table, curves.estimate_lines, hue="eta", label="reading")
     first, second = ({line.get_label(): line.get_color() for line in axes.lines} for axes in figure.axes[:2])
     assert first["eta 1"] == second["eta 1"] != second["eta 0.5"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["eta 0.5", "eta 1"]
@@ -159,7 +154,10 @@ def test_a_name_looks_the_same_whoever_stands_beside_it_and_a_family_shares_its_
 
 def test_panels_stand_in_the_fixed_order_and_not_in_that_of_the_rows(fixed):
     both = pd.concat([TABLE.query("shift == 'heavy snow'").assign(shift=shift) for shift in ("cartoon style", "heavy snow")])
-    assert [axes.get_title(loc="left") for axes in figures.panels(both, curves.drop_lines).axes] == ["heavy snow", "cartoon style"]
+    assert [axes.get_title(loc="left") for axes in figures.panels(both, curves.estimate_lines, label="drop").axes] == [
+        "heavy snow",
+        "cartoon style",
+    ]
 
 
 def test_fourteen_shifts_have_fourteen_colours_that_differ_by_a_tenth_of_the_range_at_least():

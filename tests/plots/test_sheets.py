@@ -65,6 +65,15 @@ def test_the_frame_is_around_the_failure_point(tmp_path):
     plt.close(figure)
 
 
+def test_a_close_up_has_the_values_of_each_model_in_the_order_of_the_scale():
+    rows = pd.DataFrame([("vit", 1.0, 0.2), ("vit", 0.0, 0.9), ("vit", 0.5, 0.7)], columns=["model", "scale", "probability"])
+    _, axes = sheets.close_up(np.zeros((1, 3, 4, 4, 3), np.uint8), rows, value="probability", label="probability", marked={"vit": 0.5})
+    assert axes.lines[0].get_ydata().tolist() == [0.9, 0.7, 0.2] and axes.lines[1].get_xdata() == [1, 1]
+    figure, _ = sheets.close_up(None, rows, value="probability", label="probability")
+    assert [text.get_text() for text in figure.axes[0].texts] == [sheets.ABSENT]
+    plt.close("all")
+
+
 def test_a_contact_sheet_puts_every_picture_in_its_place():
     pictures = np.arange(6, dtype=np.uint8).reshape(2, 3, 1, 1, 1).repeat(4, 2).repeat(4, 3).repeat(3, 4)
     _, axes = plt.subplots()
