@@ -1,4 +1,4 @@
-"""Data sets whose classes are told apart by their grey."""
+"""Data sets whose classes are distinguished by their grey."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ def picture(name: str, seed: int, step: float) -> bytes:
 
 @pytest.fixture(scope="session")
 def experiment(tmp_path_factory) -> Experiment:
-    """Data sets whose classes are told apart by their grey, until a shift takes that away."""
+    """Data sets whose classes are distinguished by their grey, until a shift takes that away."""
     folder = tmp_path_factory.mktemp("sets")
     for piece in datasets.plan(SETTINGS):
         numbers = range(piece.first, piece.first + piece.count)
