@@ -156,9 +156,8 @@ def configuration(cluster: Cluster, folder: Path) -> Any:
     from parsl import launchers, providers
     from parsl.jobs.error_handlers import windowed_error_handler
 
-    for key, known in (("provider", providers), ("launcher", launchers)):
-        name = getattr(cluster, key)
-        demand(hasattr(known, name), f"cluster.{key}", name, ", ".join(sorted(known.__all__)))
+    demand(hasattr(providers, cluster.provider), "cluster.provider", cluster.provider, ", ".join(sorted(providers.__all__)))
+    demand(hasattr(launchers, cluster.launcher), "cluster.launcher", cluster.launcher, ", ".join(sorted(launchers.__all__)))
     options = {key: value for key, value in cluster.options.items() if value != ""}
     try:
         launcher = getattr(launchers, cluster.launcher)()
@@ -202,10 +201,7 @@ def follow(owner: int) -> None:
 
 
 def main() -> None:
-    """Parsl's interchange, which ends soon after the process that started it: a killed driver leaves no nodes behind.
-
-    It leaves the group of a notebook's kernel, which interrupts and ends its group before it ends: the nodes are released by this process.
-    """
+    """Parsl's interchange, which ends soon after the process that started it, and not with its group: it still releases the nodes."""
     import runpy
 
     os.setpgrp()

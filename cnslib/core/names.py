@@ -51,8 +51,7 @@ def token(name: str) -> str:
 
 def require_distinct(classes: list[str]) -> None:
     """Raises ValueError, naming the classes, where two would share one token."""
-    first: dict[str, str] = {}
+    first = {token(name): name for name in reversed(classes)}
     for name in classes:
-        other = first.setdefault(token(name), name)
-        if other != name:
+        if (other := first[token(name)]) != name:
             raise ValueError(f"base.classes: {other!r} and {name!r} both become the token {token(name)}; accepted: names that differ")

@@ -51,16 +51,6 @@ class Layout:
         """One json per notebook."""
         return made(self.root / "metrics")
 
-    @property
-    def executed(self) -> Path:
-        """Executed copies of the notebooks."""
-        return made(self.root / "executed")
-
-    @property
-    def workers(self) -> Path:
-        """Logs of a cluster's workers, and what they share."""
-        return self.root / "workers"
-
     def locate(self, path: str) -> Path:
         """A path from the parameters: what begins with artifacts/ lies in this run's folder, anything else under the root."""
         return (self.root if path.startswith("artifacts/") else ROOT) / path

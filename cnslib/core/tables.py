@@ -33,45 +33,20 @@ def schema(key: list[str], columns: dict[str, pa.Column]) -> pa.DataFrameSchema:
 
 
 COSINE = pa.Check.in_range(-1.0001, 1.0001)
+cosines = {name: pa.Column(float, COSINE) for name in ("clip_class", "clip_class_shift", "clip_reference", "image_reference")}
 images = schema(KEY, {**IDENTITY, "image": pa.Column(object)})
-scores = schema(
-    KEY,
-    {
-        **IDENTITY,
-        "clip_class": pa.Column(float, COSINE),
-        "clip_class_shift": pa.Column(float, COSINE),
-        "clip_reference": pa.Column(float, COSINE),
-        "image_reference": pa.Column(float, COSINE),
-        "oracle_ooc": pa.Column(bool),
-        "keep": pa.Column(bool),
-    },
-)
+scores = schema(KEY, {**IDENTITY, **cosines, "oracle_ooc": pa.Column(bool), "keep": pa.Column(bool)})
+answer = {"top1": pa.Column(str), "top5": pa.Column(object), "probability": pa.Column(float, pa.Check.in_range(0, 1.0001))}
 predictions = schema(
-    ["model", *KEY],
-    {
-        "model": pa.Column(str),
-        **IDENTITY,
-        "top1": pa.Column(str),
-        "top5": pa.Column(object),
-        "probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
-        "margin": pa.Column(float),
-        "preprocessing": pa.Column(str),
-    },
+    ["model", *KEY], {"model": pa.Column(str), **IDENTITY, **answer, "margin": pa.Column(float), "preprocessing": pa.Column(str)}
 )
 kept_schema = schema(TRAJECTORY, {key: IDENTITY[key] for key in TRAJECTORY})
 TEXTS = ["model", "shift", "class", "top1"]
 answers = pa.DataFrameSchema(
     {**{name: pa.Column("category") for name in TEXTS}, **{name: IDENTITY[name] for name in ("seed", "scale")}}, strict=True
 )
-catalog = schema(
-    ["split", "class", "seed"],
-    {
-        "split": pa.Column(str, pa.Check.isin(["train", "heldout"])),
-        "class": pa.Column(str),
-        "seed": pa.Column("int64"),
-        "image": pa.Column(object),
-    },
-)
+split = {"split": pa.Column(str, pa.Check.isin(["train", "heldout"])), "class": pa.Column(str), "seed": pa.Column("int64")}
+catalog = schema(["split", "class", "seed"], {**split, "image": pa.Column(object)})
 
 
 def check(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str) -> pd.DataFrame:
@@ -89,10 +64,10 @@ def valid(table: pd.DataFrame, kind: pa.DataFrameSchema, name: str) -> pd.DataFr
         raise ValueError(f"{name} breaks its schema:\n{cases.to_string(index=False)}") from None
 
 
-def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
+def write(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema, made_from: str = units.NOTHING) -> None:
     """Checks a table and writes it as parquet, atomically, with a record of its bytes; equal tables give equal bytes."""
     store(table, path, kind)
-    units.record_bytes(path)
+    units.record_bytes(path, made_from)
 
 
 def store(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
@@ -105,8 +80,7 @@ def store(table: pd.DataFrame, path: Path, kind: pa.DataFrameSchema) -> None:
 
 def write_unit(table: pd.DataFrame, unit: units.Unit, kind: pa.DataFrameSchema) -> None:
     """Writes the table of a unit, and what it was made from."""
-    store(table, unit.path, kind)
-    unit.finish()
+    write(table, unit.path, kind, unit.made_from)
 
 
 def read_units(shelf: units.Shelf, kind: pa.DataFrameSchema) -> pd.DataFrame:
@@ -130,10 +104,9 @@ def load(path: Path, **choice: list[str]) -> arrow.Table:
 
 
 def read_answers(paths: Iterable[Path]) -> pd.DataFrame:
-    """The first answers in some tables of predictions: model, key and `top1`, texts as categoricals.
+    """The first answers in some tables of predictions: model, key and `top1`, texts as categoricals, in a twentieth of the memory.
 
-    All that the statistics need, in a twentieth of the whole tables' memory. Whether a key occurs twice is left to
-    `stats.outcomes`. Errors as those of `read`; FileNotFoundError also where there is no table at all.
+    Errors as those of `read`; FileNotFoundError also where there is no table at all.
     """
     parts = [load(path, columns=["model", *KEY, "top1"], read_dictionary=TEXTS) for path in paths]
     if not parts:
@@ -175,11 +148,8 @@ def numbered(table: pd.DataFrame, key: list[str]) -> tuple[Int[np.ndarray, "rows
 
 def encode(picture: UInt8[np.ndarray, "height width 3"], *, quality: int = 0) -> bytes:
     """A picture as PNG bytes, or as those of a JPEG of that quality (1 to 100) whose colours are as fine as its brightness."""
-    buffer = io.BytesIO()
-    if quality:
-        Image.fromarray(picture).save(buffer, format="JPEG", quality=quality, subsampling="4:4:4", optimize=True)
-    else:
-        Image.fromarray(picture).save(buffer, format="PNG", optimize=False, compress_level=9)
+    jpeg = {"format": "JPEG", "quality": quality, "subsampling": "4:4:4", "optimize": True}
+    Image.fromarray(picture).save(buffer := io.BytesIO(), **(jpeg if quality else {"format": "PNG", "compress_level": 9}))
     return buffer.getvalue()
 
 
@@ -195,8 +165,7 @@ def stored(pictures: UInt8[np.ndarray, "pictures height width 3"], *, quality: i
 
 def pictures(table: pd.DataFrame, name: str) -> UInt8[np.ndarray, "rows height width 3"]:
     """All pictures of a table of images, in row order."""
-    identity = [c for c in table.columns if c != "image"]
-    rows = table[identity].itertuples(index=False, name=None)
+    rows = table.drop(columns="image").itertuples(index=False, name=None)
     return np.stack([decode(data, f"{name} {row}") for data, row in zip(table["image"], rows, strict=True)])
 
 

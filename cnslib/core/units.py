@@ -119,11 +119,7 @@ def record(path: Path) -> list[str]:
 
 
 def record_bytes(path: Path, made_from: str = NOTHING) -> None:
-    """Records the bytes of a file that is in place, and what it was made from if it is a unit.
-
-    A file without the latter is written whenever its step runs, or was brought from elsewhere. Two more words close a record, in which
-    earlier versions named the recipe.
-    """
+    """Records the bytes of a file that is in place, and what it was made from if it is a unit; the last two words are not used."""
     write_bytes(sidecar(path), f"{made_from} {file_digest(path)} - -\n".encode())
 
 

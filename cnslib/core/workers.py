@@ -3,7 +3,6 @@
 Where `base.workers` names a cluster, the pieces go to its workers; see `clusters`. Either way each runs the same code alone.
 """
 
-import contextlib
 import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -24,10 +23,8 @@ def each(
     """The results of `function(*piece)` for every piece, in order; `desc` names a progress bar, which is quiet without a terminal.
 
     On a CPU the pieces are spread over the cores this process may use (LOKY_MAX_CPU_COUNT lowers that); on any other device, and
-    where pieces are `threaded` themselves, they run here, one after the other. What a piece holds is copied to its process.
-    A piece that holds a unit, or a list of them, makes it: the unit must be done in the end, and an error does not keep the other
-    pieces from being made. It is raised then; several are told by name in one. Without units the first error ends the work. The
-    processes end within two seconds when this one is killed.
+    where pieces are `threaded` themselves, they run here, one after the other. A piece that holds units must make them; an error does
+    not keep the other pieces from being made, and is raised then. Without units the first error ends the work.
     """
     pieces = list(pieces)
     if clusters.chosen and (len(pieces) > 1 or any(map(clusters.units_of, pieces))):
@@ -40,10 +37,7 @@ def each(
 
 
 def share(most: int) -> int:
-    """How many things that gain from company go into one piece: `most` here, one on a cluster.
-
-    A block of workers that ends takes its pieces with it, and has to hold a piece twice, so a cluster's are the smallest.
-    """
+    """How many things that gain from company go into one piece: `most` here, one on a cluster, whose blocks end with their pieces."""
     return 1 if clusters.chosen else most
 
 
@@ -83,20 +77,13 @@ def beside(function: Callable, piece: tuple, owner: int, threaded: bool) -> Any:
 
 def attempt(function: Callable, piece: tuple, *, threaded: bool) -> Any:
     """The value of a piece in this process. RuntimeError names a unit that it should have made and did not."""
-    with contextlib.nullcontext() if threaded else one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads if threaded else 1)
+    try:
         value = function(*piece)
+    finally:
+        torch.set_num_threads(threads)
     for unit in clusters.units_of(piece):
         if not unit.done:
             raise RuntimeError(f"{unit.path} was not made; accepted: a file with the record of what it was to be made from")
     return value
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Lets torch use one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -30,7 +30,7 @@ def run(step: str, params: str, overlay: str = "") -> Path:
     RuntimeError names the step and the error of a notebook that fails, which is left in executed/ for reading.
     """
     source, base = notebooks()[step], read.load(params, overlay)["base"]
-    target = paths.Layout(base.out).executed / source.name
+    target = paths.made(paths.Layout(base.out).root / "executed") / source.name
     making = target.with_name(f".{os.getpid()}.{target.name}")  # the earlier copy stays until this one is whole
     context = kernels.FORKED if base.device == "cpu" else kernels.FRESH  # CUDA cannot be forked
     try:

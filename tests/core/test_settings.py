@@ -46,10 +46,8 @@ def test_an_overlay_replaces_single_values_and_holds_only_what_it_changes(name):
     ("old", "new", "message"),
     [
         ("  rank: 4", "  rnak: 4", r"unknown key sliders\.rnak; accepted: seed, texts, rank, alpha"),
-        ("  rank: 4", "  rank: four", r"sliders\.rank: 'four' is not accepted; accepted: a valid integer"),
         ("  eta: 1.3 ", "  #", r"missing key sliders\.eta"),
         ("  texts: {}", "  texts: {heavy frog: in mist}", r"sliders\.texts: 'heavy frog' is not accepted; accepted: .*heavy fog"),
-        ("heavy fog, heavy smog,", "heavy frog, heavy smog,", "heavy frog.*accepted: .*heavy fog"),
         ("sliders:\n", "slider:\n", "unknown section 'slider'"),
         ("confidence: 0.95", "confidence: 95", r"base\.bootstrap\.confidence: 95 is not accepted; accepted: less than 1"),
         ("  guidance: 2.25 ", "  guidance: true ", r"generation\.guidance: True is not accepted; accepted: a valid number"),
@@ -71,19 +69,14 @@ DDIM = {"DDIM": {"scheduler": "DDIMScheduler", "steps": 8, "spacing": "linspace"
     [
         ("base", {"scales": [0.0, 1.0, 1.0]}, "ascending, without repetitions"),
         ("base", {"scales": [0.5, 1.0]}, r"ascending from 0\.0"),
-        ("base", {"classes": ["bag", "bag"]}, "a list without repetitions"),
         ("base", {"drawing": "quick"}, "'exact', 'fused' or 'fast'"),
         ("base", {"sources": {"vae": {"hub": "", "revision": "", "sha256": {}}}}, "keys of base that name a model directory: pipeline"),
         ("axes", {"members": {axis: MEMBERS[axis] for axis in AXES[1:]}}, "the axes architecture"),
         ("line", {"families": {"resnet": ["x"], "vit": ["x"]}}, "every classifier in at most one family"),
         ("bisection", {"resolution": 0.3}, r"0\.5 halved one to ten times"),
-        ("denoiser", {"keep": [3, 2]}, "one number of classes per stage"),
         ("oodcv", {"unknown": "a picture"}, r"a text with \{name\}"),
-        ("scenarios", {"severities": [0.0, 0.5]}, r"ascending from 0\.0 to 1\.0"),
         ("photos", {"reference": "vgg"}, "lite0"),
         ("labels", {"files": ["one.json"]}, "none, or two VIA projects"),
-        ("labels", {"annotator": "../anna"}, "a name of at most 100"),
-        ("corruptions", {"contrast": [0.5]}, "one value for each of"),
         ("segmentation", {"networks": ["FPN", "DeepLabV3Plus"]}, "DeepLabV3Plus first"),
         ("ablation", {"samplers": DDIM, "reference": "DDIM"}, "leading or trailing"),
     ],
@@ -93,14 +86,6 @@ def test_a_value_that_breaks_a_rule_is_named_with_what_is_accepted(section, chan
     with pytest.raises(ValueError, match=rf"^{section}\.{key}.*accepted; accepted: .*{accepted}") as raised:
         changed(SECTIONS[section], **change)
     assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("section", [name for name in SECTIONS if name != "base"])
-def test_a_section_names_a_key_that_it_does_not_know_and_is_frozen(section):
-    with pytest.raises(ValueError, match=rf"unknown key {section}\.momentum; accepted: "):
-        changed(SECTIONS[section], momentum=0.9)
-    with pytest.raises(AttributeError):
-        SECTIONS[section].seed = 8
 
 
 def test_an_overlay_names_a_file_a_key_and_a_classifier_that_there_are(tmp_path):
@@ -151,7 +136,7 @@ def test_a_run_tells_its_section_with_the_comments_of_the_file_and_of_the_overla
     with pytest.raises(AttributeError, match=r"no section 'generations'; accepted: base, world"):
         run.generations  # noqa: B018
     few = read.start("ranking", "params.yaml", str(overlaid(tmp_path, "base: {seeds: 4}")))
-    assert "*base.seeds: 4; intervals by resampling need at least 5" in few._repr_markdown_()
+    assert "*Intervals by resampling need at least 5 seeds and classes" in few._repr_markdown_()
 
 
 def test_a_run_looks_at_the_models_that_its_notebook_names(tmp_path):
@@ -167,13 +152,9 @@ def test_a_run_looks_at_the_models_that_its_notebook_names(tmp_path):
     ("text", "message"),
     [
         (b"# nothing but a comment\n", "holds nothing"),
-        (b"[]", r"holds \[\]; accepted: sections"),
         (b"base: 3", "base: 3 is not accepted; accepted: keys with their values"),
-        (b"base: {1: 2}", r"base: \{1: 2\} is not accepted"),
         (b"base:\n  seeds: 3\n  seeds: 4\n", 'line 3: found duplicate key "seeds".*each key once'),
         (b"base: !!python/object/apply:os.system [exit]\n", "line 1: could not determine a constructor for the tag"),
-        (b"base:\n\tseeds: 1\n", "line 2: found character"),
-        (b"base: {seeds: 1", "expected"),
         (b"\xff\xfeb", r"is no text in UTF-8 \(byte 0\)"),
     ],
 )
@@ -189,9 +170,7 @@ def test_an_error_names_the_file_in_which_the_key_stands(tmp_path):
     for text, key in {
         "base: {seeds: {a: 1}}": r"base\.seeds: \{'a': 1\}",
         "base: {bootstrap: 3}": r"base\.bootstrap: 3",
-        "base: {classes: [bag]}": r"base\.classes: \['bag'\]",
         "accuracy: {bootstrap: [1]}": r"accuracy\.bootstrap: \[1\]",
-        "photos: {severities: [0.0, 2.0]}": r"photos\.severities: \[0\.0, 2\.0\]",
     }.items():
         with pytest.raises(ValueError, match=rf"own\.yaml: {key} is not accepted"):
             read.load(PARAMS, overlaid(tmp_path, text))
@@ -243,7 +222,6 @@ BAD_NAMES = ["", ".", "..", "../vit", "a/b", "a\\b", ".hidden", " vit", "vit ", 
 BECOME_FILES = [
     ("evaluation", "classifiers", lambda name: {"vit": "a", name: "b"}),
     ("scenarios", "backbones", lambda name: {name: "b"}),
-    ("segmentation", "photo_classifiers", lambda name: {name: "b"}),
     ("base", "classes", lambda name: ["bag", name]),
     ("report", "name", lambda name: name),
 ]
@@ -262,9 +240,3 @@ def test_two_names_of_one_file_are_refused(pair):
     for section, key, value in (("evaluation", "classifiers", dict.fromkeys(pair, "a")), ("base", "classes", list(pair))):
         with pytest.raises(ValueError, match=rf"{section}\.{key}: .*'{pair[1]}'.* is not accepted; accepted: names of different files"):
             changed(SECTIONS[section], **{key: value})
-
-
-def test_pictures_apart_have_other_draws_unless_classes_are_drawn():
-    own = method.Bootstrap(resamples=100, confidence=0.95, seed=3, target="same classes")
-    assert own.apart(2).seed == 5 and own.of("other objects").apart(2).seed == 5 and own.of("other classes").apart(2).seed == 3
-    assert own.one_by_one == own.of("other objects") and own.of("other classes").one_by_one == own.of("other classes")

@@ -85,7 +85,7 @@ def test_one_command_rebuilds_the_figures_from_the_authors_answers(foreign, over
         "axes": ("drop", "claims"),
     }.items():
         assert all((paths.Layout(OUT, step).figures / f"{name}.{kind}").exists() for name in names for kind in ("png", "pdf", "csv"))
-        executed = nbformat.read(paths.Layout(OUT).executed / runner.notebooks()[step].name, as_version=4)
+        executed = nbformat.read(paths.Layout(OUT).root / "executed" / runner.notebooks()[step].name, as_version=4)
         assert all(o.output_type != "error" for cell in executed.cells for o in cell.get("outputs", []))
     for model, scale in itertools.product(official_results.STEADY, (0.5, 2.5)):
         drop = share(model, 0.0) - share(model, scale)

@@ -122,7 +122,7 @@ def test_a_block_that_is_cancelled_in_the_middle_of_a_step_costs_no_more_than_th
     subprocess.run(["scancel", "1"], env=node, check=True)
     assert program.wait(900) == 0
     assert before.items() <= trained(run).items() and len(before) < len(trained(run))  # what was done is not done again
-    logs = [path.read_text() for path in (run.workers / "sliders" / "logs").iterdir()]
+    logs = [path.read_text() for path in (run.root / "workers" / "sliders" / "logs").iterdir()]
     assert sum(log.count(" process ") - log.count("\ndone") for log in logs) > 0  # and something was lost
     assert files(run, "sliders") == files(SMOKE, "sliders")
     assert ended(node) == {"1": "CANCELLED", "2": "CANCELLED"}

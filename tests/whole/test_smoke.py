@@ -52,7 +52,7 @@ def test_every_number_lies_in_its_interval_every_figure_is_whole_and_the_noteboo
     files = sorted((SMOKE.figures / step).glob("*"))
     assert {path.name for path in files} == {f"{path.stem}.{kind}" for path in files for kind in ("png", "pdf", "csv")}
     assert {f"{step}/{path.stem}" for path in files if path.suffix == ".csv" and not len(pd.read_csv(path))} <= MAY_BE_EMPTY
-    (path,) = SMOKE.executed.glob(f"[0-9]*_{step}.ipynb")
+    (path,) = (SMOKE.root / "executed").glob(f"[0-9]*_{step}.ipynb")
     text = path.read_text()
     assert len(text) < 2_000_000  # figures are as sharp as their files: two pixels for one of the screen, and nearly twice the bytes
     assert str(paths.ROOT) not in text and not re.search("/home/|/Users/|ipykernel_|papermill-error-cell| at 0x[0-9a-f]{6}", text)

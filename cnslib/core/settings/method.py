@@ -58,12 +58,8 @@ class Resampled(f.Section):
     bootstrap: Resampling
 
 
-class Source(f.Section):
-    """Where a model directory comes from if it is not there, and what its files are checked against."""
-
-    hub: str
-    revision: str
-    sha256: dict[str, str]
+# Where a model directory comes from if it is not there, and what its files are checked against.
+Source: Any = f.section("Source", "hub revision sha256", hub=str, revision=str, sha256=dict[str, str])
 
 
 class Base(f.Section):
@@ -91,20 +87,10 @@ class Base(f.Section):
     bootstrap: Resampling
 
 
-class Pilot(f.Section):
-    """Which etas are tried for each shift, on which classes and seeds, and what is asked of them at the last scale.
-
-    Shares of the pictures whose shift is `named` and whose class is `kept`, and the part of the way that one step may take.
-    """
-
-    etas: dict[f.Shift, Annotated[list[f.Positive], f.DISTINCT]]
-    classes: f.Files
-    seeds: f.Count
-    named: f.Share
-    kept: f.Share
-    largest_step: f.Share
-
-
+# Which etas are tried for each shift, on which classes and seeds, and what is asked of them at the last scale: shares of the pictures whose
+# shift is `named` and whose class is `kept`, and the part of the way that one step may take.
+TRIED = dict[f.Shift, Annotated[list[f.Positive], f.DISTINCT]]
+Pilot: Any = f.section("Pilot", "etas classes seeds named kept largest_step", etas=TRIED, classes=f.Files)
 # LoRA slider training (paper section 3.2; released code's values in the reference) and the health report. `texts`: by shift, what the
 # prompt that its sliders learn says behind the class; "in" and the shift's name where there is none. `etas` and `longer`: by shift,
 # what stands in the place of `eta` and of `iterations`. `least_gain` is a difference of cosines.

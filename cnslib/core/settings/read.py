@@ -71,10 +71,9 @@ class Run:
         values = {key: json.dumps(value, ensure_ascii=False) for key, value in dataclasses.asdict(self.settings).items()}
         rows = [(self.step, "value", "comment"), ("---",) * 3, *((key, value, said.get(key, "")) for key, value in values.items())]
         lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
-        target = getattr(getattr(self.settings, "bootstrap", None), "target", None)
-        for about, key, count in ((SAME, "base.seeds", self.base.seeds), (OTHER, "base.classes", len(self.base.classes))):
-            if target == about and count < FEWEST:
-                lines += ["", f"*{key}: {count}; intervals by resampling need at least {FEWEST}, and those of this page are too short.*"]
+        drawn = {SAME: self.base.seeds, OTHER: len(self.base.classes)}
+        if drawn.get(getattr(getattr(self.settings, "bootstrap", None), "target", None), FEWEST) < FEWEST:
+            lines += ["", f"*Intervals by resampling need at least {FEWEST} seeds and classes; those of this page are too short.*"]
         return "\n".join(lines)
 
 
@@ -90,7 +89,7 @@ def start(step: str, params: str, overlay: str = "", *, models: Collection[str] 
     run = Run(step, found | {"base": base}, tuple(paths.resolve(name) for name in (params, overlay) if name))
     told = load(base.workers) if base.workers else {"cluster": None}
     demand(told.keys() == {"cluster"}, "base.workers", base.workers, "a file with the section cluster alone")
-    clusters.use(told["cluster"], run.layout.workers / step)
+    clusters.use(told["cluster"], run.layout.root / "workers" / step)
     return run
 
 
