@@ -7,7 +7,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from tiny_pipeline import WIDTH, tiny_scheduler, tiny_text, tiny_unet, tiny_vae
+from tiny_pipeline import WIDTH, write_pipeline
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
@@ -16,24 +16,8 @@ hypothesis.settings.load_profile("repeatable")
 @pytest.fixture(scope="session")
 def tiny_pipeline_dir(tmp_path_factory) -> Path:
     """Directory of a StableDiffusionPipeline with random weights: runs in milliseconds, draws noise. Read only."""
-    import torch
-    from diffusers import StableDiffusionPipeline
-
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        tokenizer, text_encoder = tiny_text()
-        pipe = StableDiffusionPipeline(
-            vae=tiny_vae(),
-            text_encoder=text_encoder,
-            tokenizer=tokenizer,
-            unet=tiny_unet(),
-            scheduler=tiny_scheduler(),
-            safety_checker=None,
-            feature_extractor=None,
-            requires_safety_checker=False,
-        )
     path = tmp_path_factory.mktemp("models") / "tiny-sd"
-    pipe.save_pretrained(path)
+    write_pipeline(path)
     return path
 
 

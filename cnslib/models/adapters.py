@@ -35,9 +35,9 @@ def slider_path(folder: Path, shift: str, name: str) -> Path:
     return folder / identifier(shift) / f"{identifier(name)}.safetensors"
 
 
-def layers(unet: UNet2DConditionModel) -> dict[str, LoraLayer]:
-    """The adapted modules by name."""
-    return {name: module for name, module in unet.named_modules() if isinstance(module, LoraLayer) and NAME in module.lora_A}
+def layers(unet: UNet2DConditionModel, adapter: str = NAME) -> dict[str, LoraLayer]:
+    """The modules that an adapter touches, by name."""
+    return {name: module for name, module in unet.named_modules() if isinstance(module, LoraLayer) and adapter in module.lora_A}
 
 
 @contextlib.contextmanager
@@ -71,7 +71,7 @@ def switched_off(unet: UNet2DConditionModel) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def scaled(unet: UNet2DConditionModel, scales: Sequence[float]) -> Iterator[None]:
+def scaled(unet: UNet2DConditionModel, scales: Sequence[float], adapter: str = NAME) -> Iterator[None]:
     """Gives every sample of a batch its own slider scale: sample i of a forward pass gets `scales[i]`, and so on from the first again.
 
     The factor alpha / rank stays; peft has one scale per batch, so the second factor's output is multiplied by a hook.
@@ -79,9 +79,10 @@ def scaled(unet: UNet2DConditionModel, scales: Sequence[float]) -> Iterator[None
     factors = torch.tensor(scales, dtype=torch.float32)
 
     def hook(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
-        return output * spread(factors, output)
+        repeated = factors.repeat(len(output) // len(factors)).to(output)
+        return output * repeated.reshape(-1, *[1] * (output.ndim - 1))
 
-    handles = [layer.lora_B[NAME].register_forward_hook(hook) for layer in layers(unet).values()]
+    handles = [layer.lora_B[adapter].register_forward_hook(hook) for layer in layers(unet, adapter).values()]
     try:
         yield
     finally:
@@ -89,13 +90,8 @@ def scaled(unet: UNet2DConditionModel, scales: Sequence[float]) -> Iterator[None
             handle.remove()
 
 
-def spread(factors: Tensor, output: Tensor) -> Tensor:
-    """Factors of the samples of a batch in a shape that multiplies the batch, as often as they fit into it."""
-    return factors.repeat(len(output) // len(factors)).to(output).reshape(-1, *[1] * (output.ndim - 1))
-
-
 def save(pipe: StableDiffusionPipeline, path: Path, entries: dict[str, str]) -> None:
-    """Writes the adapter in half precision as `pipe.load_lora_weights` reads it: rank, alpha and further header entries included."""
+    """Writes the adapter in half precision as `pipe.load_lora_weights` reads it, with rank, alpha and further header entries."""
     factors = {key: value.half() for key, value in get_peft_model_state_dict(pipe.unet, adapter_name=NAME).items()}
     units.write_recorded(path, packed(factors, pipe.unet.peft_config[NAME], entries))
 
@@ -127,10 +123,10 @@ def with_header(data: bytes, entries: dict[str, str]) -> bytes:
 
 def file_digest(path: Path) -> str:
     """The digest of an adapter file that can be read, is as it was written, and lies in the place of its shift and class."""
-    told = header(path)
+    entries = header(path)
     for entry, place in (("shift", path.parent.name), ("class", path.stem)):
-        said = identifier(told.get(entry, place))
-        demand(said == place, f"slider {path}: {entry} in its header", said, f"{place}, as its place says")
+        found = identifier(entries.get(entry, place))
+        demand(found == place, f"slider {path}: {entry} in its header", found, f"{place}, as its place says")
     return units.verified(path)
 
 
@@ -141,15 +137,21 @@ def header(path: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def loaded(pipe: StableDiffusionPipeline, path: Path) -> Iterator[None]:
-    """The pipeline with the adapter of a file, active at scale 1; the base model is restored bit for bit afterwards.
+def loaded(pipe: StableDiffusionPipeline, *paths: Path) -> Iterator[list[str]]:
+    """The pipeline with the adapters of some files, active at scale 1; yields their names, the first of which is NAME.
 
-    Raises ValueError, naming the file, where its tensors are not exactly those of the adapted modules.
+    The base model is restored bit for bit afterwards. Raises ValueError, naming the file, where its tensors are not exactly those of the
+    adapted modules.
     """
-    require_complete(pipe.unet, path)
+    names = [NAME, *(f"{NAME}_{number}" for number in range(1, len(paths)))]
+    for path in paths:
+        require_complete(pipe.unet, path)
     try:
-        pipe.unet.load_lora_adapter(path, prefix="unet", adapter_name=NAME, use_safetensors=True, local_files_only=True)
-        yield
+        for name, path in zip(names, paths, strict=True):
+            pipe.unet.load_lora_adapter(path, prefix="unet", adapter_name=name, use_safetensors=True, local_files_only=True)
+        if len(names) > 1:
+            pipe.unet.set_adapters(names)
+        yield names
     finally:
         pipe.unload_lora_weights()
 

@@ -1,8 +1,7 @@
 """Image classifiers: logits for a list of labels from uint8 pictures, each with its own preprocessing.
 
 A classifier is the paper's (`registry:`), a directory or a name of timm, zero-shot open_clip, or one's own: any module, or a timm,
-open_clip or transformers model by name. `load_oracle` gives who labels out-of-class images in place of people: an oracle that was
-trained for it, or a classifier that is trusted to know.
+open_clip or transformers model by name.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +57,7 @@ class Classifier:
         return "paper" if self.chosen == "paper" else units.digest(self.settings)[:12]
 
     def describe(self) -> dict[str, Any]:
-        """What a reader wants to know: where the model comes from, its size and its preprocessing."""
+        """Where the model comes from, its size and its preprocessing."""
         return {"model": self.name, "source": self.source, "parameters": self.parameters, **self.settings}
 
 
@@ -138,10 +137,8 @@ def own_classifier(
         model = efficientnet_lite.network(model)
     if isinstance(model, nn.Module):
         found = module(model, name, labels, transform, device)
-    elif model.startswith(HUGGING_FACE):
-        found = hugging_face(model, name, labels, device)
     else:
-        found = load(name, model, labels, device)
+        found = (hugging_face if model.startswith(HUGGING_FACE) else load)(name, model, labels, device)
     logits, wanted = found.logits(np.full((1, 64, 64, 3), 128, np.uint8)), (1, len(labels))
     if tuple(logits.shape) != wanted:
         raise ValueError(f"{name}: outputs of shape {tuple(logits.shape)} for one picture; accepted: {wanted}, one per label")
@@ -171,7 +168,7 @@ def module(model: nn.Module, name: str, labels: list[str], transform: Callable |
     return Classifier(name, type(model).__name__, list(labels), frozen, transform, settings, size(model), device)
 
 
-def hugging_face(source: str, name: str, labels: list[str], device: str) -> Classifier:
+def hugging_face(name: str, source: str, labels: list[str], device: str) -> Classifier:
     """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted."""
     place = source.removeprefix(HUGGING_FACE)
     if (folder := paths.resolve(place)).is_dir():

@@ -1,6 +1,7 @@
 """Models that look at images for the benchmark: CLIP (open_clip), a self-supervised image encoder and the oracle (both timm).
 
-Each comes from a local directory or by name, keeps its own preprocessing and answers for batches of uint8 images.
+Each keeps its own preprocessing. FileNotFoundError and ValueError name the parameter and a directory that is missing or damaged, or a
+name that its library cannot load.
 """
 
 import contextlib
@@ -33,8 +34,7 @@ TIMM_FILES = ("config.json", "model.safetensors")
 class Clip:
     """Text and image features of an open_clip model, each of length 1 (Radford et al. 2021).
 
-    `source` is a directory or "open_clip:<name>/<tag>". Raises FileNotFoundError or ValueError, naming the key `clip`,
-    for a directory that is missing, incomplete or damaged and for a name that open_clip cannot load.
+    `source` is a directory or "open_clip:<name>/<tag>"; errors name the key `clip`.
     """
 
     def __init__(self, source: str, *, device: str = "cpu"):
@@ -61,10 +61,7 @@ class Clip:
 
 
 class ZeroShot(nn.Module):
-    """CLIP as a classifier (Radford et al. 2021): scaled cosine of the image with one text feature per class, `texts` [features, classes].
-
-    Its weights are those of the image tower and the texts, which play the head.
-    """
+    """CLIP as a classifier (Radford et al. 2021): scaled cosine of the image with one text feature per class, which plays the head."""
 
     def __init__(self, clip: Clip, texts: Float[Tensor, "features classes"]):
         super().__init__()
@@ -77,10 +74,7 @@ class ZeroShot(nn.Module):
 
 
 class ImageEncoder:
-    """Features of a timm model without its head, each of length 1; for a ViT the class token (DINOv2 in the paper).
-
-    `source` is a directory or "timm:<name>". Raises FileNotFoundError or ValueError, naming the key `image_encoder`.
-    """
+    """Features of a timm model (a directory or "timm:<name>") without its head, of length 1; of a ViT the class token (paper: DINOv2)."""
 
     def __init__(self, source: str, *, device: str = "cpu"):
         self.model, self.transform = timm_model("image_encoder", source, device)
@@ -96,7 +90,6 @@ class Oracle:
     """The mini world's stand-in for human labels: class, shift and severity of an image from one timm model.
 
     Its outputs are a logit for each label, one for each of the 14 shifts and "unshifted", and the logit of the severity.
-    Raises FileNotFoundError or ValueError, naming the key `oracle`, for other models.
     """
 
     def __init__(self, source: str, *, labels: list[str], device: str = "cpu"):
@@ -117,16 +110,15 @@ class Oracle:
 
 
 def read_labels(path: str) -> list[str]:
-    """What each classifier output is called: a JSON list of distinct names.
-
-    Raises FileNotFoundError or ValueError, naming the key `labels`.
-    """
-    file = paths.resolve(path)
+    """What each classifier output is called: a JSON list of distinct names; errors name the key `labels`."""
+    file, accepted = paths.resolve(path), "a JSON list with a distinct name for each classifier output"
     if not file.exists():
-        raise FileNotFoundError(f"labels: {file} does not exist; accepted: a JSON list with the name of each classifier output")
+        raise FileNotFoundError(f"labels: {file} does not exist; accepted: {accepted}")
     names = document(file, key="labels")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-        raise ValueError(f"labels: {file} is not a list of distinct names")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"labels: {file} holds {str(names)[:40]}; accepted: {accepted}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    demand(not twice, f"labels: {file}", twice[:2], accepted)
     return names
 
 

@@ -45,8 +45,7 @@ class Entry(SimpleNamespace):
     """One row of the registry, by its columns.
 
     `architecture` is a name in the library of its kind (of open_clip name/tag), `hub` the repository of the weights, `head` the file of a
-    linear head and `features` the order of what it sees, `sha256` the weights' or its first digits. Accuracies are shares of IN/val: the
-    paper's Table 7, and what the weights' makers publish.
+    linear head and `features` the order of what it sees, `sha256` the weights' or its first digits. Accuracies are shares of IN/val.
     """
 
     @property

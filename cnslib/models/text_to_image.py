@@ -42,10 +42,9 @@ def origin(directory: Path, tokens: Path, classes: list[str]) -> Origin:
 def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
     """The text-to-image model of a local diffusers directory: fp32, frozen, no safety checker, no progress bar.
 
-    Raises FileNotFoundError for a missing directory, ValueError for unreadable weights and for a scheduler other than
-    DDIM with evenly spaced steps, "leading" or "trailing", whose noise levels the slider training relies on.
+    Raises what `require_whole` does, and ValueError for a scheduler other than DDIM with evenly spaced steps, "leading" or "trailing",
+    whose noise levels the slider training relies on.
     """
-    directory = Path(directory)
     require_recorded(directory, key="pipeline")
     require_whole(directory)
     diffusers_logging.disable_progress_bar()
@@ -72,14 +71,13 @@ def require_whole(directory: Path) -> None:
     index, wanted = directory / "model_index.json", "accepted: a local StableDiffusionPipeline directory, as save_pretrained writes it"
     if not index.exists():
         raise FileNotFoundError(f"pipeline: {index} does not exist; {wanted}")
-    listed = {part: value for part, value in document(index, key="pipeline").items() if isinstance(value, list) and value[0]}
-    for part, value in listed.items():
+    parts = {part: value for part, value in document(index, key="pipeline").items() if isinstance(value, list) and value[0]}
+    for part, value in parts.items():
         if value[0] not in LIBRARIES:
             raise ValueError(f"pipeline: {index} has {part}: {value}, Python of its makers; accepted: classes of {', '.join(LIBRARIES)}")
-    weights.refuse_code(directory, key="pipeline")
-    for part in (part for part in listed if part not in ("safety_checker", "feature_extractor")):
-        if not (directory / part).is_dir():
+        if part not in ("safety_checker", "feature_extractor") and not (directory / part).is_dir():
             raise FileNotFoundError(f"pipeline: {directory} has no folder {part}; {wanted}")
+    weights.refuse_code(directory, key="pipeline")
     for part in ("unet", "vae", "text_encoder"):
         if not (files := list((directory / part).glob("*.safetensors"))):
             raise FileNotFoundError(f"pipeline: {directory / part} has no .safetensors file; pickled weights are not accepted")
@@ -98,10 +96,7 @@ def load_tokens(pipe: StableDiffusionPipeline, tokens: Path, classes: list[str])
 
 @torch.no_grad()
 def embed(pipe: StableDiffusionPipeline, prompts: list[str]) -> Float[Tensor, "prompts tokens width"]:
-    """Text embeddings that condition the UNet.
-
-    Raises ValueError for a prompt longer than the text encoder's context, which would be cut off silently.
-    """
+    """Text embeddings that condition the UNet; ValueError for a prompt that the text encoder's context would cut off silently."""
     longest = pipe.tokenizer.model_max_length
     for prompt in prompts:
         if len(pipe.tokenizer(prompt).input_ids) > longest:
@@ -133,10 +128,7 @@ def decode(pipe: StableDiffusionPipeline, latents: Float[Tensor, "batch channels
 def sample(
     pipe: StableDiffusionPipeline, prompts: list[str], numbers: list[int], *, steps: int, guidance: float
 ) -> UInt8[Tensor, "prompts height width 3"]:
-    """Images of prompts by the plain pipeline, image i from the initial latent of seed `numbers[i]`.
-
-    Prompts run in chunks of ten, the last one shorter.
-    """
+    """Images of prompts by the plain pipeline, image i from the initial latent of seed `numbers[i]`."""
     parts = []
     for start in trange(0, len(prompts), CHUNK, desc="images", disable=None):
         rows = slice(start, start + CHUNK)

@@ -80,17 +80,14 @@ def header(path: Path) -> dict[str, str]:
 def renamed(path: Path) -> dict[str, Tensor]:
     """The tensors of a file under timm's names: prefixes cut, OpenMMLab's names replaced, MoCo's other networks left out."""
     found = {name: value for name, value in read_weights(path).items() if not name.startswith(OTHERS)}
-    result = {timm_name(name): value for name, value in found.items()}
+    result = {}
+    for name, value in found.items():
+        for prefix in PREFIXES:
+            name = name.removeprefix(prefix)
+        result[next((re.sub(f"^{old}", new, name) for old, new in RENAMES.items() if re.match(old, name)), name)] = value
     if len(result) < len(found):
         raise ValueError(f"{path} holds {len(found) - len(result)} tensors under two names; accepted: one network")
     return result
-
-
-def timm_name(name: str) -> str:
-    """timm's name of a tensor."""
-    for prefix in PREFIXES:
-        name = name.removeprefix(prefix)
-    return next((re.sub(f"^{old}", new, name) for old, new in RENAMES.items() if re.match(old, name)), name)
 
 
 def load(model: nn.Module, path: Path, *, key: str) -> None:
@@ -126,8 +123,8 @@ def refuse_code(folder: Path, *, key: str) -> None:
     for path in todo:
         for name, value in entries(document(path, key=key)):
             if name == "auto_map" or (name == "trust_remote_code" and value is not False):
-                told = f"{name}: {json.dumps(value)[:80]}, which would run Python of its makers"
-                raise ValueError(f"{key}: {path} has {told}; accepted: a model without {name}")
+                fault = f"{name}: {json.dumps(value)[:80]}, which would run Python of its makers"
+                raise ValueError(f"{key}: {path} has {fault}; accepted: a model without {name}")
             if name == "hf_model_name" and isinstance(value, str):
                 todo += [other for other in sorted(Path(value).rglob("*config*.json")) if other not in todo]
 

@@ -102,6 +102,16 @@ LOADERS = {
 }
 
 
+def test_names_of_outputs_are_a_list_of_distinct_texts(tmp_path):
+    path = tmp_path / "labels.json"
+    with pytest.raises(FileNotFoundError, match=r"labels: .*labels\.json does not exist; accepted: a JSON list"):
+        encoders.read_labels(str(path))
+    for content, told in (('["bag", "coat", "bag"]', r"labels\.json: \['bag'\] is not accepted"), ('{"bag": 1}', "holds"), ("bag", "JSON")):
+        path.write_text(content)
+        with pytest.raises(ValueError, match=rf"labels: .*{told}"):
+            encoders.read_labels(str(path))
+
+
 @pytest.mark.parametrize("key", LOADERS)
 def test_missing_directory_file_and_truncated_weights_are_named(tmp_path, key):
     folder, (read, file) = tmp_path / "model", LOADERS[key]

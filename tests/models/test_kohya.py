@@ -142,39 +142,47 @@ def test_a_bf16_file_of_the_authors_is_read_without_loss(pipe, released, tmp_pat
         assert torch.equal(layer.lora_A[adapters.NAME].weight, down.float())
 
 
-def broken(weights, fault):
+def missing(weights):
+    return {name: value for name, value in weights.items() if "mid_block_resnets_0" not in name}
+
+
+def unexpected(weights):
+    return weights | {"lora_te_text_model_encoder_layers_0_mlp_fc1.alpha": torch.tensor(1.0)}
+
+
+def reshaped(weights):
     key = "lora_unet_mid_block_resnets_0_conv1.lora_down.weight"
-    if fault == "missing":
-        return {name: value for name, value in weights.items() if "mid_block_resnets_0" not in name}
-    if fault == "unexpected":
-        return weights | {"lora_te_text_model_encoder_layers_0_mlp_fc1.alpha": torch.tensor(1.0)}
     return weights | {key: weights[key][:2]}
 
 
+def two_alphas(weights):
+    return weights | {next(key for key in weights if key.endswith(".alpha")): torch.tensor(4.0)}
+
+
 @pytest.mark.parametrize(
-    ("fault", "counts"),
+    ("change", "told"),
     [
-        ("missing", (132, 9, 0, 0)),  # alpha and two factors of conv1, conv2 and the time embedding
-        ("unexpected", (141, 0, 1, 0)),
-        ("shape", (140, 0, 0, 1)),
+        (missing, r"does not fit this UNet: 132 tensors match, 9 missing.*0 unexpected.*0 of"),  # alpha and two factors of three modules
+        (unexpected, r"does not fit this UNet: 141 tensors match, 0 missing.*1 unexpected.*0 of"),
+        (reshaped, r"does not fit this UNet: 140 tensors match, 0 missing.*0 unexpected.*1 of"),
+        (two_alphas, r"alpha: .*4\.0\] is not accepted; accepted: one positive number"),
     ],
 )
-def test_a_partial_slider_is_refused_with_counts_and_nothing_is_written(pipe, released, tmp_path, fault, counts):
+def test_a_slider_that_is_not_whole_or_of_one_scale_is_refused_and_nothing_is_written(pipe, released, tmp_path, change, told):
     path, target = tmp_path / "partial.pt", tmp_path / "ours.safetensors"
-    weights = broken(torch.load(released, weights_only=True), fault)
-    torch.save(weights, path)
-    told = rf"partial\.pt does not fit this UNet: {counts[0]} tensors match, {counts[1]} missing.*{counts[2]} unexpected.*{counts[3]} of"
-    with pytest.raises(ValueError, match=told):
+    torch.save(change(torch.load(released, weights_only=True)), path)
+    with pytest.raises(ValueError, match=rf"partial\.pt:? {told}"):
         kohya.import_slider(pipe.unet, path, target, entries={})
     assert not target.exists()
 
 
-def test_modules_that_differ_in_alpha_are_refused(pipe, released, tmp_path):
-    weights = torch.load(released, weights_only=True)
-    weights[next(key for key in weights if key.endswith(".alpha"))] = torch.tensor(4.0)
-    torch.save(weights, tmp_path / "mixed.pt")
-    with pytest.raises(ValueError, match=r"mixed\.pt: alpha: .*4\.0\] is not accepted; accepted: one positive number"):
-        kohya.import_slider(pipe.unet, tmp_path / "mixed.pt", tmp_path / "ours.safetensors", entries={})
+@pytest.mark.parametrize("key", kohya.SCALING)
+def test_a_scale_that_no_released_file_can_express_is_refused(pipe, slider, tmp_path, key):
+    config = json.dumps(json.loads(adapters.header(slider)[adapters.CONFIG]) | {f"unet.{key}": True})
+    path = tmp_path / "other.safetensors"
+    path.write_bytes(adapters.with_header(slider.read_bytes(), {adapters.CONFIG: config}))
+    with pytest.raises(ValueError, match=rf"other\.safetensors: {key}: True is not accepted; accepted: one alpha and one rank, no {key}"):
+        kohya.to_released(pipe.unet, path)
 
 
 def test_an_unfinished_training_is_told_from_a_finished_one(tmp_path):
@@ -192,10 +200,16 @@ def test_an_unfinished_training_is_told_from_a_finished_one(tmp_path):
 
 @pytest.mark.parametrize("deeper", ["", "lora_adapters", "sliders/lora_adapters"])
 def test_released_sliders_are_found_where_unzipping_leaves_them(tmp_path, deeper):
+    def leave(folder, name):
+        (folder / name).mkdir(parents=True)
+        (folder / name / f"{name}_last.pt").write_bytes(b"")
+
     for name in ("cartoon_style_class_002_alpha1.0_rank4_noxattn", "heavy_snow_class_022_alpha1.0_rank4_noxattn"):
-        (folder := tmp_path / deeper / name).mkdir(parents=True)
-        (folder / f"{name}_last.pt").write_bytes(b"")
+        leave(tmp_path / deeper, name)
     assert kohya.released_folder(tmp_path) == tmp_path / deeper
+    leave(tmp_path / "again", name)
+    with pytest.raises(ValueError, match=rf"sliders {tmp_path} lie in 2 folders, .*; accepted: one of them"):
+        kohya.released_folder(tmp_path)
 
 
 STOCK = {  # as docs/interop.md tells: what reads our file, and the factor on the second factor's output that it gives

@@ -42,23 +42,18 @@ def test_the_table_is_the_papers_tables_4_and_7():
     assert published.to_dict() == pytest.approx(validation["accuracy"].dropna()[published.index].to_dict())
 
 
-def test_timm_knows_every_name_with_its_preprocessing_and_repository():
+def test_timm_and_open_clip_know_every_name_with_its_preprocessing_and_repository():
     known = set(timm.list_pretrained())
-    assert len(of_kind("timm")) == 21 and len(of_kind("linear_head")) == 9
-    for found in of_kind("timm"):
+    assert {kind: len(of_kind(kind)) for kind in ("timm", "linear_head", "open_clip")} == {"timm": 21, "linear_head": 9, "open_clip": 6}
+    for found in of_kind("timm") + of_kind("linear_head"):
         config = timm.get_pretrained_cfg(found.architecture)
         own = {name: getattr(config, name) for name in ("input_size", "crop_pct", "mean", "std")}
-        assert found.model == found.architecture in known and config.hf_hub_id == found.hub
-        assert own == {name: found.settings[name] for name in own}, found.model
-    for found in of_kind("linear_head"):
-        config = timm.get_pretrained_cfg(found.architecture)
-        assert found.architecture in known and config.num_classes == 0 and config.hf_hub_id == found.hub
-        assert (config.mean, config.std) == (found.settings["mean"], found.settings["std"])
+        assert found.architecture in known and config.hf_hub_id == found.hub
+        if found.kind == "timm":
+            assert found.model == found.architecture and own == {name: found.settings[name] for name in own}, found.model
+        else:
+            assert config.num_classes == 0 and (config.mean, config.std) == (found.settings["mean"], found.settings["std"])
     assert {found.architecture for found in of_kind("checkpoint")} <= set(timm.list_models())
-
-
-def test_open_clip_knows_every_name_with_its_statistics_and_repository():
-    assert len(of_kind("open_clip")) == 6
     for found in of_kind("open_clip"):
         name, tag = found.architecture.split("/")
         assert (name, tag) in open_clip.list_pretrained()
@@ -149,6 +144,8 @@ def test_the_source_names_path_revision_and_digest():
     assert (found.model, place) == ("alexnet", registry.Place("weights/a.pth", "v1", "7be5be79"))
     with pytest.raises(ValueError, match=rf"{KEY}: 'registry:alexnet;md5=1' is not accepted; accepted: registry:<model>\[@<path>\]"):
         registry.parse("registry:alexnet;md5=1", key=KEY)
+    with pytest.raises(ValueError, match=r"'alexnett' is not accepted; accepted: alexnet.* \(all 43 are in published/classifiers43.csv\)"):
+        registry.parse("registry:alexnett", key=KEY)
 
 
 def test_the_digest_of_a_source_is_that_of_its_files_and_its_row(tmp_path, monkeypatch):

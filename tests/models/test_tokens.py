@@ -65,13 +65,16 @@ def test_every_layout_of_a_token_file_is_read(tmp_path, layout):
     assert same(tokens.read_files(tmp_path, CLASSES))
 
 
-def test_files_of_ours_in_their_form_hold_bare_tensors_by_index_and_come_back(tmp_path):
+def test_files_of_ours_in_their_form_hold_bare_tensors_by_index_come_back_and_stay(tmp_path):
     tokens.write_files(VECTORS, tmp_path, classes=CLASSES)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2.bin", "7.bin"]
     assert torch.equal(torch.load(tmp_path / "2.bin", weights_only=True), VECTORS["ankle boot"])
     assert same(tokens.read_files(tmp_path, CLASSES))
     with pytest.raises(FileExistsError, match=r"7\.bin exists and is not overwritten"):
         tokens.write_files(VECTORS, tmp_path, classes=CLASSES)
+    told = r"2 of 4 classes missing, \['bag \(3\.bin\)', 'coat \(4\.bin\)'\]; accepted: <index>\.bin or <index>/3000_learned"
+    with pytest.raises(FileNotFoundError, match=told):
+        tokens.read_files(tmp_path, CLASSES | {"bag": 3, "coat": 4})
 
 
 def test_converted_tokens_load_in_the_pipeline_with_their_vectors(tmp_path, tiny_pipeline_dir):
@@ -105,19 +108,6 @@ def test_the_published_weights_alone_give_the_rows_in_the_order_of_the_index(tmp
         tokens.read_rows(path, CLASSES, vocabulary=49408)
 
 
-LAYOUTS = {  # what lies at the path, and what there is to read
-    "model.safetensors": "model.safetensors",
-    "text_encoder/model.safetensors": "text_encoder/model.safetensors",
-    "encoder_root_imagenet/text_encoder/model.safetensors": "encoder_root_imagenet/text_encoder/model.safetensors",
-    "encoder_root_imagenet/tokens.pt": "encoder_root_imagenet",
-    "tokens.pt": "",
-    "tokens/7.bin": "tokens",
-    "tokens/7/3000_learned_embeds.bin": "tokens",
-    "7.bin": "",
-    "README.md": "",
-}
-
-
 def test_an_encoder_of_ours_comes_back(encoder):
     assert same(tokens.read_encoder(encoder, CLASSES))
     plain = torch.load(encoder / "tokens.pt", weights_only=True)
@@ -137,16 +127,13 @@ def test_our_encoder_conditions_as_our_tokens_do(encoder, tmp_path, tiny_pipelin
     )
 
 
-def test_our_encoder_has_the_files_and_names_of_transformers_4(encoder, tmp_path):
+def test_our_encoder_has_the_files_and_names_of_transformers_4_and_leaves_pipeline_and_earlier_folders_alone(pipe, encoder, tmp_path):
     assert all(key.startswith("text_model.") for key in load_file(encoder / "text_encoder" / "model.safetensors"))
     shutil.copytree(encoder / "tokenizer", tmp_path / "old")
     (tmp_path / "old" / "tokenizer.json").unlink()
     text = "a picture of a <sneaker-7> in heavy snow"
     new, old = (CLIPTokenizer.from_pretrained(folder)(text).input_ids for folder in (encoder / "tokenizer", tmp_path / "old"))
     assert new == old
-
-
-def test_writing_an_encoder_leaves_the_pipeline_and_earlier_folders_alone(pipe, encoder):
     assert "<sneaker-7>" not in pipe.tokenizer.get_vocab()
     assert len(pipe.text_encoder.get_input_embeddings().weight) == len(pipe.tokenizer)
     with pytest.raises(FileExistsError, match="encoder_root exists"):

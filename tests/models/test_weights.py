@@ -191,3 +191,6 @@ def test_a_linear_head_sees_class_tokens_and_the_mean_patch_in_the_released_orde
         expected[:, 0::2], expected[:, 1::2] = parts
     assert torch.allclose(found, expected, atol=1e-5)
     assert torch.allclose(logits, head(expected), atol=1e-5)
+    torch.save({"weight": torch.zeros(7, 16 * 3), "bias": torch.zeros(7)}, tmp_path / "head.pth")
+    with pytest.raises(ValueError, match=rf"{KEY}: .*head.pth, shape of the linear head: \(7, 48\) .*; accepted: 32( or 80)? features"):
+        registry.probe(backbone, tmp_path / "head.pth", features=features, key=KEY)

@@ -12,12 +12,11 @@ import numpy as np
 import timm
 import torch
 import torchvision
-from diffusers import StableDiffusionPipeline
 from PIL import Image
 from ruamel.yaml import YAML
 from safetensors.torch import save_file
-from tiny_encoders import write_clip, write_timm
-from tiny_pipeline import WIDTH, tiny_scheduler, tiny_text, tiny_unet, tiny_vae
+from tiny_encoders import flat, write_clip, write_timm
+from tiny_pipeline import WIDTH, write_pipeline
 
 from cnslib.core import paths
 from cnslib.core.settings import read
@@ -28,16 +27,10 @@ NETWORKS = ("resnet18.a1_in1k", "resnet34.a1_in1k", "deit3_small_patch16_224.fb_
 TOKENS = "text_model.embeddings.token_embedding.weight"
 
 
-def write_pipeline(folder: Path) -> dict[str, str]:
-    """The pipeline's directory; returns the sha256 of its files."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        tokenizer, encoder = tiny_text()
-        parts = {"tokenizer": tokenizer, "text_encoder": encoder, "unet": tiny_unet(), "vae": tiny_vae(), "scheduler": tiny_scheduler()}
-        empty = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
-        pipe = StableDiffusionPipeline(**parts, **empty)
-    pipe.save_pretrained(folder)
-    words = torch.randn(len(tokenizer) + 1000, WIDTH, generator=torch.Generator().manual_seed(1)).half()
+def write_base_model(folder: Path) -> dict[str, str]:
+    """The pipeline's directory and the published text encoder; returns the sha256 of the pipeline's files."""
+    known = write_pipeline(folder)
+    words = torch.randn(known + 1000, WIDTH, generator=torch.Generator().manual_seed(1)).half()
     save_file({TOKENS: words}, folder.parent / "in_star.safetensors")
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -51,11 +44,10 @@ def write_classifiers(folder: Path) -> str:
             torch.manual_seed(seed)
             save_file(timm.create_model(name.split(".")[0]).state_dict(), folder / name / "model.safetensors")
     with torch.device("meta"):
-        state = torchvision.models.alexnet().state_dict()
-    flat = {name: torch.zeros(()).expand(value.shape) for name, value in state.items()}
+        state = flat(torchvision.models.alexnet())
     bias = torch.zeros(1000)
     bias[[imagenet.index(name) for name in CLASSES]] = 20.0
-    torch.save(flat | {"classifier.6.bias": bias}, folder / "alexnet.pth")
+    torch.save(state | {"classifier.6.bias": bias}, folder / "alexnet.pth")
     return hashlib.sha256((folder / "alexnet.pth").read_bytes()).hexdigest()
 
 
@@ -72,7 +64,7 @@ def write_imagenet(folder: Path, *, pictures: int) -> None:
 
 def write_all(folder: Path) -> Path:
     """Everything, and paper.yaml pointed at it; returns that overlay."""
-    files = write_pipeline(folder / "pipeline")
+    files = write_base_model(folder / "pipeline")
     digest = write_classifiers(folder)
     write_clip(folder / "clip", context=77)
     write_timm(folder / "dino", outputs=0)

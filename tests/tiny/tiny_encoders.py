@@ -5,11 +5,11 @@ from pathlib import Path
 
 import open_clip
 import timm
-import tiny_tokenizer
 import torch
 from safetensors.torch import save_file
+from tiny_pipeline import CAPTIONS as TEXTS
+from tiny_pipeline import tokenizer
 
-TEXTS = ["a picture of a sneaker", "a picture of a ankle boot in heavy snow", "a picture of a bag in cartoon style"]
 PREPROCESSING = {"mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25], "interpolation": "bicubic"}
 VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 16, "depth": 1, "num_heads": 2}
 
@@ -24,18 +24,10 @@ def save(model: torch.nn.Module, path: Path, config: dict) -> None:
 def write_clip(folder: Path, *, custom_text: bool = True, seed: int = 0, context: int = 24) -> torch.nn.Module:
     """An open_clip directory for 32-px pictures with its own tokenizer; returns the model that was saved."""
     folder.mkdir(parents=True)
-    tokenizer = tiny_tokenizer.tokenizer(TEXTS, context)
-    tokenizer.save_pretrained(folder)
-    text = {
-        "context_length": context,
-        "vocab_size": len(tokenizer),
-        "hf_tokenizer_name": "own",
-        "width": 16,
-        "heads": 2,
-        "layers": 1,
-        "pool_type": "eos",
-        "eos_id": tokenizer.eos_token_id,
-    }
+    words = tokenizer(TEXTS, context)
+    words.save_pretrained(folder)
+    text = {"context_length": context, "vocab_size": len(words), "hf_tokenizer_name": "own", "width": 16, "heads": 2, "layers": 1}
+    text |= {"pool_type": "eos", "eos_id": words.eos_token_id}
     vision = {"image_size": 32, "layers": 1, "width": 16, "head_width": 8, "patch_size": 8}
     config = {"embed_dim": 8, "vision_cfg": vision, "text_cfg": text}
     kind = open_clip.model.CustomTextCLIP if custom_text else open_clip.model.CLIP

@@ -5,17 +5,14 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from diffusers import StableDiffusionPipeline, UNet2DConditionModel
 from jaxtyping import UInt8
-from peft.tuners.lora import LoraLayer
-from torch import Tensor, nn
+from torch import Tensor
 
 from cnslib.core import recipes, tables, units
 from cnslib.core.names import identifier
@@ -46,54 +43,14 @@ Key = tuple[str, str, str]  # both shifts and the class
 Single = dict[str, pd.DataFrame]  # the benchmark's images of each shift of a pair alone
 
 
-@contextlib.contextmanager
-def loaded(pipe: StableDiffusionPipeline, files: list[Path]) -> Iterator[list[str]]:
-    """The pipeline with the adapters of several files, all active at scale 1; yields their names.
-
-    The base model is restored bit for bit afterwards. Raises ValueError, naming the file, as `adapters.loaded` does.
-    """
-    names = [f"{adapters.NAME}_{number}" for number in range(len(files))]
-    for path in files:
-        adapters.require_complete(pipe.unet, path)
-    try:
-        for name, path in zip(names, files, strict=True):
-            pipe.unet.load_lora_adapter(path, prefix="unet", adapter_name=name, use_safetensors=True, local_files_only=True)
-        pipe.unet.set_adapters(names)
-        yield names
-    finally:
-        pipe.unload_lora_weights()
-
-
-@contextlib.contextmanager
-def weighted(unet: UNet2DConditionModel, weights: dict[str, list[float]]) -> Iterator[None]:
-    """Gives every sample of a batch its own weight of each adapter: sample i gets `weights[adapter][i]`, and so on from the first again.
-
-    What `adapters.scaled` does for one adapter; its factor alpha / rank stays.
-    """
-    factors = {name: torch.tensor(values, dtype=torch.float32) for name, values in weights.items()}
-
-    def hook(name: str):
-        def scale(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
-            return output * adapters.spread(factors[name], output)
-
-        return scale
-
-    layers = [module for module in unet.modules() if isinstance(module, LoraLayer)]
-    handles = [layer.lora_B[name].register_forward_hook(hook(name)) for layer in layers for name in weights if name in layer.lora_B]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
 @torch.no_grad()
 def shifted(sampler: Sampler, names: list[str], name: str, seed: int, weights: Weights) -> UInt8[Tensor, "images height width 3"]:
     """The images of one class and seed with the adapters that are loaded, in one batch; each image has a weight per adapter."""
     with adapters.switched_off(sampler.pipe.unet):
         start = sampler.start(name, [seed])
-    columns = {adapter: [row[place] for row in weights] for place, adapter in enumerate(names)}
-    with weighted(sampler.pipe.unet, columns):
+    with contextlib.ExitStack() as stack:
+        for adapter, column in zip(names, zip(*weights, strict=True), strict=True):
+            stack.enter_context(adapters.scaled(sampler.pipe.unet, column, adapter))
         return text_to_image.decode(sampler.pipe, sampler.denoise(start.repeat(len(weights), 1, 1, 1), name, sampler.late))
 
 
@@ -151,7 +108,7 @@ def sheet(study: Study, images: Single, name: str, seed: int) -> dict[tuple[floa
     left, right = (dict(zip(rows["scale"], tables.pictures(rows, "benchmark"), strict=True)) for rows in alone)
     cells = list(itertools.product(left, right))
     both = [cell for cell in cells if min(cell) > 0]
-    with loaded(study.sampler.pipe, [slider_path(study.sliders, shift, name) for shift in images]) as names:
+    with adapters.loaded(study.sampler.pipe, *(slider_path(study.sliders, shift, name) for shift in images)) as names:
         drawn = dict(zip(both, study.stored(shifted(study.sampler, names, name, seed, both)), strict=True))
     return {cell: drawn[cell] if cell in drawn else right[cell[1]] if cell[0] == 0 else left[cell[0]] for cell in cells}
 

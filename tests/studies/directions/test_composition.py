@@ -39,7 +39,7 @@ def sliders(sampler, tmp_path_factory):
 @pytest.fixture(scope="module")
 def draw(sampler, sliders):
     def call(weights, *, shifts=(FIRST, SECOND)):
-        with composition.loaded(sampler.pipe, [slider_path(sliders, shift, "sneaker") for shift in shifts]) as names:
+        with adapters.loaded(sampler.pipe, *(slider_path(sliders, shift, "sneaker") for shift in shifts)) as names:
             return composition.shifted(sampler, names, "sneaker", 5, weights)
 
     return call
@@ -102,7 +102,7 @@ def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study):
 def test_a_missing_slider_is_named(study, sliders):
     with (
         pytest.raises(FileNotFoundError, match=r"slider.*heavy_fog.sneaker\.safetensors"),
-        composition.loaded(study.sampler.pipe, [slider_path(sliders, "heavy fog", "sneaker")]),
+        adapters.loaded(study.sampler.pipe, slider_path(sliders, "heavy fog", "sneaker")),
     ):
         pass
 
