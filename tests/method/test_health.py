@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 import torch
 from golden_units import difference
-from tiny_coverage import covers
+from tiny_benchmark import covers
 from tiny_encoders import write_clip, write_timm
 from tiny_sliders import CLASSES, SHIFTS
 

@@ -11,8 +11,7 @@ import scipy.stats
 import xarray as xr
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
-from tiny_benchmark import POINTS, WEIGHTS, World, answers, truth, world
-from tiny_coverage import covers
+from tiny_benchmark import POINTS, WEIGHTS, World, answers, covers, truth, world
 
 from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap, Target
 from cnslib.method import filtering

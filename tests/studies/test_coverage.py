@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy.special import expit
-from tiny_benchmark import KEPT, POINTS, SCALES, WEIGHTS, World, answers, truth, world, wrong_given
-from tiny_coverage import covers
+from tiny_benchmark import KEPT, POINTS, SCALES, WEIGHTS, World, answers, covers, truth, world, wrong_given
 
 from cnslib.core.settings.method import OBJECTS, SAME, Bootstrap
 from cnslib.method import inversion

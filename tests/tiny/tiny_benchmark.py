@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 from scipy.special import expit
-from tiny_outcomes import wrong_array
+from tiny_answers import wrong_array
 
 CLASSES, SHIFTS, SCALES = 8, 14, np.array([0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
 CLASS, OWN_CLASS, SEED, PAIR, OWN_PAIR, TRAJECTORY = 1.0, 0.3, 0.5, 1.2, 0.5, 0.6  # standard deviations
@@ -87,3 +87,20 @@ def recovery(given: World) -> Float[np.ndarray, "groups models"]:
     before = np.concatenate([np.ones_like(wrong[:, :, :, :1]), alive], 3)
     behind = np.concatenate([np.cumprod(wrong[:, :, :, ::-1], axis=3)[:, :, :, ::-1], np.ones_like(wrong[:, :, :, :1])], 3)
     return integrated(1 - (before * behind).sum(3, keepdims=True))[..., 0]
+
+
+PROMISED = (0.92, 0.98)  # coverage of 95 % intervals
+
+
+def error(hits: pd.Series) -> float:
+    """The standard error of a mean over data sets, not below that of as many single intervals at the upper end of the band."""
+    return max(hits.std(), np.sqrt(0.98 * 0.02)) / np.sqrt(len(hits))
+
+
+def covers(hits: pd.Series, *, whole: bool = False) -> bool:
+    """Whether the coverage lies in the band, up to three standard errors; numbers of `whole` steps may be covered more often.
+
+    `hits` has one value per data set: whether its interval holds the truth, or the share of its intervals of one kind that do.
+    """
+    low, high = PROMISED
+    return bool(low - 3 * error(hits) <= hits.mean() <= (np.inf if whole else high + 3 * error(hits)))

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from tiny_outcomes import random_outcomes, wrong_array
+from tiny_answers import random_outcomes, wrong_array
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap

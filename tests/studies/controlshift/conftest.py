@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_trainings import CLASSES, SETTINGS
+from tiny_settings import TRAINED as SETTINGS
+from tiny_settings import TRAINED_CLASSES as CLASSES
 
 from cnslib.core import tables
 from cnslib.studies.controlshift import datasets

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from golden_units import difference
-from tiny_shifts import SHIFTED as SETTINGS
+from tiny_settings import SHIFTED as SETTINGS
 
 from cnslib.core import recipes, tables, workers
 from cnslib.models import text_to_image

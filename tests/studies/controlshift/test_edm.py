@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tiny_edm import TINY, TOLD, EDMPrecond, VPPrecond, filled, numbered
-from tiny_shifts import SHIFTED
+from tiny_settings import SHIFTED
 
 from cnslib.core import tables, workers
 from cnslib.studies.controlshift import datasets, edm, latents

@@ -9,7 +9,8 @@ import statsmodels.api as sm
 import torch
 import xarray as xr
 from golden_units import difference
-from tiny_trainings import CLASSES, SETTINGS
+from tiny_settings import TRAINED as SETTINGS
+from tiny_settings import TRAINED_CLASSES as CLASSES
 
 from cnslib.core import paths, recipes, tables
 from cnslib.stats import accuracy

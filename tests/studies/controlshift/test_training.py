@@ -5,7 +5,7 @@ import dataclasses
 import pandas as pd
 import pytest
 from golden_units import difference
-from tiny_trainings import SETTINGS
+from tiny_settings import TRAINED as SETTINGS
 
 from cnslib.core import recipes, tables, units, workers
 from cnslib.studies.controlshift import training
