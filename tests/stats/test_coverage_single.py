@@ -138,12 +138,13 @@ def test_the_largest_step_of_a_slider_is_covered_where_steps_are_equal_too(kind)
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 
-def accuracies(rng: np.random.Generator, logit: np.ndarray, hard: np.ndarray, settings: Bootstrap) -> score.Accuracies:
+def accuracies(rng: np.random.Generator, logit: np.ndarray, hard: np.ndarray, settings: Bootstrap) -> xr.DataArray:
     """Accuracies of one experiment on objects that are so hard, each under all scenarios."""
     right = (rng.random((len(hard), *logit.shape)) < expit(logit - hard[:, None, None])).astype(float)
     weights, units = bootstrap.resampling_weights(keys(len(hard) // CLASSES), settings=settings)
     samples = np.einsum("ro,oms->rms", weights[:, units], right) / weights[:, units].sum(1)[:, None, None]
-    return score.Accuracies(samples, ["a", "b", "c"], [*"abcdefg", score.UNSHIFTED], len(hard), settings.confidence)
+    labels = {"model": ["a", "b", "c"], "scenario": [*"abcdefg", score.UNSHIFTED], "n": len(hard), "confidence": settings.confidence}
+    return xr.DataArray(samples, labels, ["resample", "model", "scenario"])
 
 
 def test_the_robustness_score_is_covered_though_noise_enlarges_its_variances():

@@ -104,7 +104,7 @@ def test_clustered_coefficients_are_covered():
         rng = np.random.default_rng([34, number])
         value = rng.normal(0, 0.3, (64, 1)) + rng.normal(0, 0.2, (64, 6)) + effect
         table = pd.DataFrame({"y": value.ravel(), "scenario": list("abcdef") * 64, "object": np.repeat(range(64), 6)})
-        fitted = claims.regression(table, "y ~ scenario", groups="object", confidence=0.95).set_index("variable")
+        fitted = claims.regression(table, "y ~ scenario", confidence=0.95).set_index("variable")
         own = fitted.loc[[f"scenario[{name}]" for name in "bcdef"]]
         hits.append(np.mean((own["low"] <= effect[1:]) & (effect[1:] <= own["high"])))
     assert covers(pd.Series(hits)), np.mean(hits)

@@ -30,7 +30,6 @@ from cnslib.studies.controlshift import latents
 
 TOGETHER = 10  # images of one class per forward pass, always as many: the last pass draws some that are thrown away
 TRAINED = ("truncation", "extend")  # overlap is trained on the half sphere of extend
-FULL = "full"  # training set from the whole sphere
 Pictures = UInt8[np.ndarray, "images height width 3"]
 
 
@@ -77,7 +76,7 @@ def plan(settings: Controlshift) -> list[Piece]:
     """
     last, many = len(settings.angles) - 1, settings.train_images
     pieces = [Piece(f"train_{kind}", "train", kind, 0, 1, many) for kind in TRAINED]
-    pieces += [Piece("train_more", "train", "extend", 0, many + 1, many), Piece(f"train_{FULL}", "train", "extend", last, 1, many)]
+    pieces += [Piece("train_more", "train", "extend", 0, many + 1, many), Piece("train_full", "train", "extend", last, 1, many)]
     pieces += [Piece(f"validation_{kind}", "validation", kind, 0, 1, settings.validation_images) for kind in TRAINED]
     steps = [(kind, step) for kind in latents.KINDS for step in range(last + 1) if kind in TRAINED or step > 0]
     return pieces + [Piece(f"test_{kind}_{step}", "test", kind, step, 1, settings.test_images) for kind, step in steps]

@@ -3,11 +3,7 @@
 Of the same random weights, networks and sampler give in single precision what the code of EDM's authors gives, to within 2e-6 of
 images in [-1, 1]; of 9,216 bytes of the rounded pictures 2 differed. The checkpoints `edm-cifar10-32x32-cond-vp.pkl` and
 `edm-imagenet-64x64-cond-adm.pkl` have a non-commercial licence of their own. They are pickles, which run code when they are read, and
-nothing here reads these: RECIPE turns one into tensors, once, in a checkout of that code. Notebook 30 then has another decoder; its
-classes are `list(edm.CIFAR10)`, its guidance is 1:
-
-    decoder = edm.decoder(Path("weights/edm-cifar10-32x32-cond-vp.safetensors"), edm.CIFAR10, settings, device=device)
-    files = datasets.make(decoder, layout.artifacts("controlshift"))
+nothing here reads these: RECIPE turns one into tensors, once, in a checkout of that code (docs/paper_scale.md).
 """
 
 import re
@@ -30,9 +26,7 @@ from cnslib.models.weights import header, read_weights, require_same, shapes
 from cnslib.studies.controlshift.datasets import Decoder, Pictures
 from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
 
-CIFAR10 = {
-    name: number for number, name in enumerate(["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"])
-}
+CIFAR10 = {name: i for i, name in enumerate(["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"])}
 RECIPE = """
     import pickle, safetensors.torch
     network = pickle.load(open("edm-cifar10-32x32-cond-vp.pkl", "rb"))["ema"]

@@ -28,17 +28,12 @@ Targets = Float[np.ndarray, "2 d"]
 
 def targets(size: int, *, seed: int) -> Targets:
     """The target codes t1 and t2 of a latent space of `size` dimensions, of norm sqrt(d)."""
-    return np.stack([unit(draw(("target", number, seed), size)) * math.sqrt(size) for number in (1, 2)])
-
-
-def draw(key: tuple[str | int, ...], size: int) -> Latent:
-    """One draw from the standard normal that belongs to a key."""
-    return np.random.default_rng(seeds.seed_of(*key)).standard_normal(size)
+    return unit(start("target", range(1, 3), size, seed=seed)) * math.sqrt(size)
 
 
 def start(split: str, numbers: range, size: int, *, seed: int) -> Latents:
     """The unshifted latents z of some images of a split: each from its own number, the same for every shift and intensity."""
-    return np.stack([draw((split, number, seed), size) for number in numbers])
+    return np.stack([np.random.default_rng(seeds.seed_of(split, number, seed)).standard_normal(size) for number in numbers])
 
 
 def shifted(z: Latents, kind: str, value: float, targets: Targets) -> Latents:
@@ -49,8 +44,8 @@ def shifted(z: Latents, kind: str, value: float, targets: Targets) -> Latents:
     """
     if kind == "truncation":
         return value * z
-    begin, end, tau = (targets[0], z, (value + RIGHT) / math.pi) if kind == "extend" else (z, pole(value, targets), 0.5)
-    return slerp(unit(begin), unit(end), tau) * math.sqrt(z.shape[-1])
+    path = (unit(targets[0]), unit(z), (value + RIGHT) / math.pi) if kind == "extend" else (unit(z), pole(value, targets), 0.5)
+    return slerp(*path) * math.sqrt(z.shape[-1])
 
 
 def pole(theta: float, targets: Targets) -> Latent:

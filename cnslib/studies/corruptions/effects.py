@@ -1,16 +1,15 @@
 """The fifteen corruptions of ImageNet-C (Hendrycks and Dietterich 2019, section 3.1), of one picture in [0, 1]; lengths are pixels.
 
 Every corruption takes the picture, the generator that it may draw from, and its parameters in the order of `published/imagenet_c.csv`.
-The operations are made of SciPy, scikit-image, NumPy and Pillow. Two things differ from the released code: its frost is a crop of one of
-five photographs of ice, which are not ours to pass on, so that ice is drawn; and blurs mirror or repeat the rim by these libraries' rules.
+Two things differ from the released code: its frost is a crop of one of five photographs of ice, which are not ours to pass on, so that
+ice is drawn; and blurs mirror or repeat the rim by the rules of SciPy and NumPy.
 """
 
 import io
 import math
-from functools import partial
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from PIL import Image
 from scipy.ndimage import affine_transform, convolve, gaussian_filter, map_coordinates
 from skimage.color import hsv2rgb, rgb2hsv
@@ -48,81 +47,56 @@ def contrast(picture: Pixels, rng: Random, kept: float) -> Pixels:
 
 
 def elastic_transform(picture: Pixels, rng: Random, strength: float, smoothness: float, reach: float) -> Pixels:
-    """A picture whose corners are pulled by up to `reach` pixels, and that is then bent by a smooth random field."""
+    """A picture bent by a smooth random field; then three corners of the middle third are pulled by up to `reach` pixels."""
     side = len(picture)
-    bent = bending(rng, side, strength, smoothness)
-    down, right = affine(rng, side, reach)(bent.reshape(2, -1).T).T.reshape(2, side, side)
-    sample = partial(map_coordinates, coordinates=[down, right], order=1, mode="mirror")
-    return np.stack([sample(channel) for channel in np.moveaxis(picture, -1, 0)], -1)
-
-
-def affine(rng: Random, side: int, reach: float) -> AffineTransform:
-    """From places (down, right) of the pulled picture to those of the original: three corners of the middle third are moved."""
-    centre, third = side // 2, side // 3
-    corners = centre + third * np.array([[1, 1], [1, -1], [-1, -1]], float)
-    return AffineTransform.from_estimate(corners + rng.uniform(-reach, reach, corners.shape), corners)
-
-
-def bending(rng: Random, side: int, strength: float, smoothness: float) -> Float[np.ndarray, "2 side side"]:
-    """Where each pixel of the bent picture looks: its own place, moved by `strength` times a smoothed uniform field."""
-    fields = (gaussian_filter(rng.uniform(-1, 1, (side, side)), smoothness, mode="reflect", truncate=3) for _ in range(2))
-    return np.indices((side, side)) + strength * np.stack(list(fields))
+    fields = [gaussian_filter(rng.uniform(-1, 1, (side, side)), smoothness, mode="reflect", truncate=3) for _ in range(2)]
+    bent = np.indices((side, side)) + strength * np.stack(fields)  # where each pixel looks
+    corners = side // 2 + side // 3 * np.array([[1, 1], [1, -1], [-1, -1]], float)
+    pulled = AffineTransform.from_estimate(corners + rng.uniform(-reach, reach, corners.shape), corners)
+    places = pulled(bent.reshape(2, -1).T).T.reshape(2, side, side)
+    return np.stack([map_coordinates(channel, places, order=1, mode="mirror") for channel in np.moveaxis(picture, -1, 0)], -1)
 
 
 def pixelate(picture: Pixels, rng: Random, share: float) -> Pixels:
     """The picture at this share of its side, in blocks."""
-    small = max(1, int(len(picture) * share))
-    image = Image.fromarray(whole(picture)).resize((small, small), Image.Resampling.BOX)
-    return np.asarray(image.resize((len(picture), len(picture)), Image.Resampling.BOX)) / 255
+    side = len(picture)
+    small = max(1, int(side * share))
+    image = Image.fromarray(np.rint(picture * 255).astype(np.uint8)).resize((small, small), Image.Resampling.BOX)
+    return np.asarray(image.resize((side, side), Image.Resampling.BOX)) / 255
 
 
 def jpeg_compression(picture: Pixels, rng: Random, quality: float) -> Pixels:
     """The picture after Pillow's JPEG of this quality."""
     buffer = io.BytesIO()
-    Image.fromarray(whole(picture)).save(buffer, format="JPEG", quality=int(quality))
+    Image.fromarray(np.rint(picture * 255).astype(np.uint8)).save(buffer, format="JPEG", quality=int(quality))
     return np.asarray(Image.open(buffer, formats=("JPEG",))) / 255
 
 
-def whole(picture: Pixels) -> UInt8[np.ndarray, "side side 3"]:
-    """The picture in 8 bits, rounded."""
-    return np.rint(picture * 255).astype(np.uint8)
-
-
-def gaussian(picture: Pixels, deviation: float) -> Pixels:
-    """A Gaussian blur with the nearest pixels beyond the rim."""
-    return gaussian_filter(picture, (deviation, deviation, 0), mode="nearest", truncate=4.0)
-
-
-def disk(radius: float, softness: float) -> Map:
-    """What a lens out of focus makes of a point: a disk with a softened edge, of sum 1."""
+def defocus(picture: Pixels, rng: Random, radius: float, softness: float) -> Pixels:
+    """A lens out of focus: a point becomes a disk with a softened edge."""
     margin = 2 if radius > LARGE else 1
     reach = math.floor(radius) + margin
     down, right = np.indices((2 * reach + 1, 2 * reach + 1)) - reach
     inside = (down**2 + right**2 <= radius**2).astype(float)
-    return gaussian_filter(inside / inside.sum(), softness, radius=margin, mode="constant")
-
-
-def defocus(picture: Pixels, rng: Random, radius: float, softness: float) -> Pixels:
-    """A lens out of focus."""
-    return convolve(picture, disk(radius, softness)[..., None], mode="mirror")
+    disk = gaussian_filter(inside / inside.sum(), softness, radius=margin, mode="constant")
+    return convolve(picture, disk[..., None], mode="mirror")
 
 
 def glass(picture: Pixels, rng: Random, deviation: float, reach: float, rounds: float) -> Pixels:
-    """Frosted glass: blurred, pixels exchanged with random neighbours some rounds, blurred again."""
-    seen = gaussian(picture, deviation).reshape(-1, 3)
-    return gaussian(seen[exchanged(len(picture), rng, int(reach), int(rounds))].reshape(picture.shape), deviation)
+    """Frosted glass: blurred, pixels exchanged with random neighbours some rounds, blurred again.
 
-
-def exchanged(side: int, rng: Random, reach: int, rounds: int) -> list[int]:
-    """Which pixel stands where after every pixel, from the last to the first, has changed places with one up to `reach` away."""
-    order = list(range(side * side))
-    inner = np.arange(side - reach, reach, -1)
+    In a round every pixel, from the last to the first, changes places with one up to `reach` away.
+    """
+    side, near = len(picture), int(reach)
+    order, inner = list(range(side * side)), np.arange(side - near, near, -1)
     places = (inner[:, None] * side + inner).ravel()
-    for _ in range(rounds):
-        down, right = rng.integers(-reach, reach, (2, len(places)))
+    for _ in range(int(rounds)):
+        down, right = rng.integers(-near, near, (2, len(places)))
         for place, other in zip(places.tolist(), (places + down * side + right).tolist(), strict=True):
             order[place], order[other] = order[other], order[place]
-    return order
+    blur = (deviation, deviation, 0)
+    seen = gaussian_filter(picture, blur, mode="nearest").reshape(-1, 3)[order].reshape(picture.shape)
+    return gaussian_filter(seen, blur, mode="nearest")
 
 
 def motion(picture: Pixels, rng: Random, length: float, spread: float) -> Pixels:
@@ -166,41 +140,31 @@ def fog(picture: Pixels, rng: Random, thickness: float, decay: float) -> Pixels:
 
 
 def plasma(side: int, rng: Random, decay: float) -> Map:
-    """A fractal surface from 0 to 1 by midpoint displacement; displacements fall by the square of `decay` at each halving.
+    """A fractal surface from 0 to 1, which repeats itself, by midpoint displacement: each new point is the mean of four, displaced.
 
-    The square is that of the released code, whose displacements are drawn from a range that falls, times the range.
+    Displacements fall by the square of `decay` at each halving, as in the released code, which draws them from a range that falls, times
+    the range.
     """
     heights, swing = np.zeros((1, 1)), 1.0
     while len(heights) < side:
-        heights, swing = finer(heights, swing, rng), swing / decay**2
-    heights = (heights - heights.min()) / np.ptp(heights)
-    return heights[:side, :side]
-
-
-def finer(heights: Float[np.ndarray, "n n"], swing: float, rng: Random) -> Float[np.ndarray, "2n 2n"]:
-    """The surface, which repeats itself, at twice the resolution: each new point is the mean of four neighbours, displaced."""
-    found = np.repeat(np.repeat(heights, 2, 0), 2, 1)
-    displaced = swing * rng.uniform(-1, 1, (3, *heights.shape))
-    below, right = np.roll(heights, -1, 0), np.roll(heights, -1, 1)
-    middle = (heights + below + right + np.roll(below, -1, 1)) / 4 + displaced[0]
-    found[1::2, 1::2] = middle
-    found[::2, 1::2] = (heights + right + middle + np.roll(middle, 1, 0)) / 4 + displaced[1]
-    found[1::2, ::2] = (heights + below + middle + np.roll(middle, 1, 1)) / 4 + displaced[2]
-    return found
+        fine, move = np.repeat(np.repeat(heights, 2, 0), 2, 1), swing * rng.uniform(-1, 1, (3, *heights.shape))
+        below, right = np.roll(heights, -1, 0), np.roll(heights, -1, 1)
+        middle = (heights + below + right + np.roll(below, -1, 1)) / 4 + move[0]
+        fine[1::2, 1::2] = middle
+        fine[::2, 1::2] = (heights + right + middle + np.roll(middle, 1, 0)) / 4 + move[1]
+        fine[1::2, ::2] = (heights + below + middle + np.roll(middle, 1, 1)) / 4 + move[2]
+        heights, swing = fine, swing / decay**2
+    return ((heights - heights.min()) / np.ptp(heights))[:side, :side]
 
 
 def frost(picture: Pixels, rng: Random, kept: float, added: float) -> Pixels:
-    """A share of the picture and a share of ice."""
-    return kept * picture + added * ice(len(picture), rng)
-
-
-def ice(side: int, rng: Random) -> Pixels:
-    """Drawn ice: a bluish cover of uneven thickness, with needles in a few directions."""
+    """A share of the picture and a share of drawn ice: a bluish cover of uneven thickness, with needles in a few directions."""
+    side = len(picture)
     cover = 0.2 + 0.5 * plasma(side, rng, 1.5)
     for angle in rng.uniform(0, 360, NEEDLES):
         seeds = (rng.normal(size=(side, side, 1)) > DENSITY).astype(float)
         cover = cover + smeared(seeds, angle, side / 16, side / 16)[..., 0]
-    return np.clip(cover, 0, 1)[..., None] * TINT
+    return kept * picture + added * (np.clip(cover, 0, 1)[..., None] * TINT)
 
 
 def snow(

@@ -15,10 +15,10 @@ from cnslib.core.seeds import seed_of
 from cnslib.core.settings.sections import Corruptions
 from cnslib.studies.corruptions import effects
 
-CONTRAST, NOISE, BLUR, JPEG = "contrast", "gaussian noise", "defocus blur", "jpeg compression"
+CONTRAST, JPEG = "contrast", "jpeg compression"
 KINDS: dict[str, dict[str, Callable]] = {  # the four kinds of the paper, in its order
-    "noise": {NOISE: effects.gaussian_noise, "shot noise": effects.shot_noise, "impulse noise": effects.impulse_noise},
-    "blur": {BLUR: effects.defocus, "glass blur": effects.glass, "motion blur": effects.motion, "zoom blur": effects.zoom},
+    "noise": {"gaussian noise": effects.gaussian_noise, "shot noise": effects.shot_noise, "impulse noise": effects.impulse_noise},
+    "blur": {"defocus blur": effects.defocus, "glass blur": effects.glass, "motion blur": effects.motion, "zoom blur": effects.zoom},
     "weather": {"snow": effects.snow, "frost": effects.frost, "fog": effects.fog, "brightness": effects.brightness},
     "digital": {
         CONTRAST: effects.contrast,
@@ -37,29 +37,23 @@ def published(side: int) -> Levels:
     """For each corruption its parameters by severity, 1 to 5, for pictures of this side. ValueError for a side without parameters."""
     table = pd.read_csv(paths.PUBLISHED / "imagenet_c.csv", dtype={"parameters": str})
     demand(side in set(table["side"]), "corruptions: side", side, ", ".join(map(str, sorted(set(table["side"])))))
-    own = table[table["side"] == side].set_index("corruption")
-    found: Levels = {}
-    for name in EFFECTS:
-        levels = zip(own.loc[name, "severity"], own.loc[name, "parameters"], strict=True)
-        found[name] = {float(severity): tuple(float(number) for number in text.split()) for severity, text in levels}
-    return found
+    rows = table[table["side"] == side].set_index(["corruption", "severity"])["parameters"]
+    numbers = rows.map(lambda text: tuple(float(number) for number in text.split()))
+    return {name: {float(severity): own for severity, own in numbers[name].items()} for name in EFFECTS}
 
 
 def levels(settings: Corruptions) -> Levels:
     """The same with the further levels of contrast, in ascending order of severity."""
-    between = dict(zip(settings.contrast_severities, [(value,) for value in settings.contrast], strict=True))
     graded = published(settings.side)
-    return graded | {CONTRAST: dict(sorted((graded[CONTRAST] | between).items()))}
+    between = zip(settings.contrast_severities, [(value,) for value in settings.contrast], strict=True)
+    return graded | {CONTRAST: dict(sorted((graded[CONTRAST] | dict(between)).items()))}
 
 
 def corrupt(name: str, pictures: Pictures, parameters: tuple[float, ...], *, keys: list[tuple]) -> Pictures:
     """Some pictures under one corruption, cut off to 8 bits as ImageNet-C does.
 
-    `keys` (class, seed) seed what is drawn: every picture has its own draws, the same at every severity. ValueError for an unknown name.
+    `keys` (class, seed) seed what is drawn: every picture has its own draws, the same at every severity.
     """
-    demand(name in EFFECTS, "corruption", name, ", ".join(EFFECTS))
-    made = [
-        EFFECTS[name](picture / 255, np.random.default_rng(seed_of(name, *key)), *parameters)
-        for picture, key in zip(pictures, keys, strict=True)
-    ]
-    return (np.clip(np.stack(made), 0, 1) * 255 + TINY).astype(np.uint8)
+    given = ((picture / 255, np.random.default_rng(seed_of(name, *key))) for picture, key in zip(pictures, keys, strict=True))
+    made = np.stack([EFFECTS[name](*own, *parameters) for own in given])
+    return (np.clip(made, 0, 1) * 255 + TINY).astype(np.uint8)

@@ -17,7 +17,6 @@ from cnslib.core.settings.sections import Corruptions, Photos
 from cnslib.data import catalog
 from cnslib.method import evaluation
 from cnslib.models import classifiers
-from cnslib.models.classifiers import Classifier
 from cnslib.studies import photos
 from cnslib.studies.corruptions.levels import Levels, Pictures, corrupt, levels, published
 from cnslib.world import cutouts
@@ -27,10 +26,7 @@ SIDE = 224  # the parameters of photographs
 
 
 def originals(pictures: Path, classes: list[str], count: int, *, side: int) -> tuple[pd.DataFrame, Pictures]:
-    """The first held-out pictures of each class of the catalog at this side: their class and seed, and the pictures.
-
-    One that is larger gives its centred square. Errors as `catalog.whole`.
-    """
+    """The first held-out pictures of each class of the catalog, centred squares at this side: their class and seed, and the pictures."""
     found = [(name, seeds[:count], own[:count]) for name, seeds, own in catalog.whole(pictures, "heldout", classes)]
     rows = pd.DataFrame([(name, seed) for name, seeds, _ in found for seed in seeds], columns=["class", "seed"])
     return rows, np.stack([catalog.square(picture, side) for _, _, own in found for picture in own])
@@ -46,8 +42,7 @@ def evaluate(
     contents = [catalog.digest(pictures, "heldout", classes), settings.images, settings.side, listed]
 
     def batches() -> Iterator[evaluation.Batch]:
-        rows, plain = originals(pictures, classes, settings.images, side=settings.side)
-        for keys, made in corrupted(rows, plain, graded):
+        for keys, made in corrupted(*originals(pictures, classes, settings.images, side=settings.side), graded):
             yield from evaluation.array_batches(keys, made, size=classifiers.batch_size)
 
     return evaluation.answered(
@@ -88,21 +83,12 @@ def evaluate_photographs(
 
 def write(name: str, settings: Corruptions, shown: Photos, device: str, photographs: Path, unit: units.Unit) -> None:
     """One unit: the predictions of all classifiers under one corruption; the pictures of one object are one batch."""
-    sources, labels = shown.classifiers.items(), photos.labels()
-    judges = [classifiers.own_classifier(source, name=own, labels=labels, device=device) for own, source in sources]
-    parts = [predicted(judges, *graded(own, name, seed=shown.seed)) for own in chosen(photographs, settings, shown)]
+    sources, parts = shown.classifiers.items(), []
+    judges = [classifiers.own_classifier(source, name=own, labels=photos.labels(), device=device) for own, source in sources]
+    graded = {} if name == UNSHIFTED else {name: published(SIDE)[name]}  # before its batches comes the picture as it is
+    for own in chosen(photographs, settings, shown):
+        rows = pd.DataFrame([(own.label, own.seed)], columns=["class", "seed"])
+        batches = list(corrupted(rows, cutouts.shifted(own, UNSHIFTED, [0.0], seed=shown.seed), graded))[len(graded) :]
+        keys, pictures = pd.concat([keys for keys, _ in batches], ignore_index=True), np.concatenate([made for _, made in batches])
+        parts += [evaluation.answers(judge, keys, judge.logits(pictures)) for judge in judges]
     tables.write_unit(pd.concat(parts, ignore_index=True), unit, tables.predictions)
-
-
-def predicted(judges: list[Classifier], keys: pd.DataFrame, pictures: Pictures) -> pd.DataFrame:
-    """One row per classifier and picture."""
-    return pd.concat([evaluation.answers(judge, keys, judge.logits(pictures)) for judge in judges], ignore_index=True)
-
-
-def graded(own: CutOut, name: str, *, seed: int) -> tuple[pd.DataFrame, Pictures]:
-    """One object under a corruption at each of its severities, or as it is: the keys and the pictures."""
-    plain, key = cutouts.shifted(own, UNSHIFTED, [0.0], seed=seed), (own.label, own.seed)
-    if name == UNSHIFTED:
-        return pd.DataFrame([(name, *key, 0.0)], columns=tables.KEY), plain
-    made = [corrupt(name, plain, parameters, keys=[key]) for parameters in published(SIDE)[name].values()]
-    return pd.DataFrame([(name, *key, severity) for severity in published(SIDE)[name]], columns=tables.KEY), np.concatenate(made)

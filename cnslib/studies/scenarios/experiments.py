@@ -8,8 +8,6 @@ form of the benchmark's: the scenario is the shift, its severity the scale. Pred
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -26,12 +24,11 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Scenarios
 from cnslib.data import imagenet
 from cnslib.models import classifiers, encoders
-from cnslib.models.classifiers import Classifier
 from cnslib.stats import bootstrap
 from cnslib.studies import finetuning
 from cnslib.studies.scenarios import scenarios, subjects
-from cnslib.studies.scenarios.subjects import Drawing, Subject
-from cnslib.world import scenes, training
+from cnslib.studies.scenarios.subjects import Experiment, Subject
+from cnslib.world import training
 from cnslib.world.training import Schedule
 
 EVERY = (UNSHIFTED, *scenarios.NAMES, scenarios.SUMMED)
@@ -43,75 +40,64 @@ ex1_schema = tables.schema(["model", *tables.KEY], COLUMNS)
 ex2_schema = tables.schema(["model", *tables.KEY, "steps"], COLUMNS | {"steps": pa.Column("int64", pa.Check.ge(1))})
 
 
-def garments(classes: list[str], *, labels: list[str], drawing: Drawing, folder: Path) -> pd.DataFrame:
+def garments(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     """EX1 on held-out garments: the backbones' predictions, one row per model, scenario, garment and severity."""
-    settings, device = drawing.settings, drawing.device
-    asked = [classes, labels, settings.images, settings.severities, settings.seed, drawing.digest]
-    sources = {name: [source, encoders.source_digest(source)] for name, source in settings.backbones.items()}
-    stamps = {name: recipes.EX1.stamp(name, asked, sources) for name in EVERY}
-    judges = [partial(classifiers.load, name, source, labels, device) for name, source in settings.backbones.items()]
-    make = partial(evaluate, judges, severities=settings.severities, seed=settings.seed)
-    return subjects.stored(stamps, make, partial(drawing.garments, classes), ex1_schema, device=device, folder=folder)
+    settings, classes, labels = experiment.settings, experiment.classes, experiment.labels
+    shown = [classes, labels, settings.images, settings.severities, settings.seed, experiment.digest]
+    sources = {name: [source, classifiers.digest(source)] for name, source in settings.backbones.items()}
+    stamps = {name: recipes.EX1.stamp(name, shown, sources) for name in EVERY}
+    make = partial(evaluate, settings.backbones, labels, settings.severities, settings.seed, experiment.device)
+    return subjects.stored(stamps, make, experiment.garments, ex1_schema, device=experiment.device, folder=folder)
 
 
 def photographs(*, settings: Scenarios, device: str, folder: Path, photos: Path = paths.PHOTOS) -> pd.DataFrame:
     """EX1 on the photo set: the ImageNet classifiers' predictions."""
-    asked = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(photos)]
+    shown = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(photos)]
     sources = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
-    stamps = {name: recipes.EX1_PHOTOGRAPHS.stamp(name, asked, sources) for name in OF_PHOTOGRAPHS}
-    load = partial(classifiers.own_classifier, labels=list(imagenet.labels()), device=device)
-    judges = [partial(load, source, name=name) for name, source in settings.classifiers.items()]
-    make = partial(evaluate, judges, severities=settings.photo_severities, seed=settings.seed)
+    stamps = {name: recipes.EX1_PHOTOGRAPHS.stamp(name, shown, sources) for name in OF_PHOTOGRAPHS}
+    make = partial(evaluate, settings.classifiers, list(imagenet.labels()), settings.photo_severities, settings.seed, device)
     compose = partial(subjects.photographs, photos, count=settings.cutouts, seed=settings.seed)
     return subjects.stored(stamps, make, compose, ex1_schema, device=device, folder=folder)
 
 
 def evaluate(
-    judges: Sequence[Callable[[], Classifier]], name: str, found: list[Subject], *, severities: list[float], seed: int
+    sources: dict[str, str], labels: list[str], severities: list[float], seed: int, device: str, name: str, found: list[Subject]
 ) -> pd.DataFrame:
     """One row per classifier, subject and severity above 0; severity 0 for the originals alone. Of equal logits the first label wins."""
     graded = [0.0] if name == UNSHIFTED else severities[1:]
-    loaded, parts = [judge() for judge in judges], []
+    judges = [classifiers.own_classifier(source, name=model, labels=labels, device=device) for model, source in sources.items()]
+    parts = []
     for start in range(0, len(found), CHUNK):
         states = [(own, severity) for own in found[start : start + CHUNK] for severity in graded]
         pictures = [subjects.shown(own, name, severity, seed=seed) for own, severity in states]
         rows = pd.DataFrame([(name, own.label, own.seed, severity) for own, severity in states], columns=tables.KEY)
-        for judge in loaded:
+        for judge in judges:
             best = torch.argmax(judge.logits(pictures).double(), dim=1).tolist()
             parts.append(rows.assign(model=judge.name, top1=[judge.labels[place] for place in best]))
     return pd.concat(parts, ignore_index=True)
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """What the trainings of EX2 have in common: settings, classes, labels of the outputs, and where checkpoints are kept."""
-
-    settings: Scenarios
-    classes: list[str]
-    labels: list[str]
-    checkpoints: Path
-    device: str
-
-    def stamp(self, backbone: str, name: str) -> str:
-        """What the predictions of one trained backbone depend on."""
-        fields = ("images", "training_images", "steps", "checks", "batch_size", "learning_rate", "average", "seed")
-        kept = {key: getattr(self.settings, key) for key in fields}
-        source = encoders.source_digest(self.settings.backbones[backbone])
-        return recipes.EX2.stamp(backbone, name, source, kept, self.classes, self.labels)
-
-
-def within(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
+def within(experiment: Experiment, *, folder: Path, checkpoints: Path) -> pd.DataFrame:
     """EX2: the predictions of every backbone within every scenario of Table 1, at every check of its training (`steps`).
 
     Trains what is missing or outdated, one file each.
     """
-    keys = itertools.product(experiment.settings.backbones, TRAINED)
-    shelf = units.Shelf(folder, {(own, name): (f"{own}_{identifier(name)}.parquet", experiment.stamp(own, name)) for own, name in keys})
-    workers.each(train, [(experiment, *key, shelf[key]) for key in shelf.waiting()], device=experiment.device, desc="trainings")
+    keys = list(itertools.product(experiment.settings.backbones, TRAINED))
+    shelf = units.Shelf(folder, {key: (f"{key[0]}_{identifier(key[1])}.parquet", stamp(experiment, *key)) for key in keys})
+    waiting = [(experiment, *key, checkpoints, shelf[key]) for key in shelf.waiting()]
+    workers.each(train, waiting, device=experiment.device, desc="trainings")
     return tables.read_units(shelf, ex2_schema)
 
 
-def train(experiment: Experiment, backbone: str, name: str, unit: units.Unit) -> None:
+def stamp(experiment: Experiment, backbone: str, name: str) -> str:
+    """What the predictions of one trained backbone depend on."""
+    fields = ("images", "training_images", "steps", "checks", "batch_size", "learning_rate", "average", "seed")
+    kept = {key: getattr(experiment.settings, key) for key in fields}
+    source = encoders.source_digest(experiment.settings.backbones[backbone])
+    return recipes.EX2.stamp(backbone, name, source, kept, experiment.classes, experiment.labels)
+
+
+def train(experiment: Experiment, backbone: str, name: str, checkpoints: Path, unit: units.Unit) -> None:
     """One training, and its predictions for the held-out garments at every check, written.
 
     Cross-entropy with the zoo's smoothing and mirror. Which garments a step sees depends on the step alone: all scenarios show the same
@@ -119,7 +105,7 @@ def train(experiment: Experiment, backbone: str, name: str, unit: units.Unit) ->
     """
     settings, device = experiment.settings, experiment.device
     model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", settings.backbones[backbone], device)
-    checkpoint = experiment.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
+    checkpoint = checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
     said = checkpoint.with_suffix(".json")
     _, pictures, label = examples(experiment, name, "catalog", settings.training_images)
     found, shown, _ = examples(experiment, name, "heldout", settings.images)
@@ -129,32 +115,27 @@ def train(experiment: Experiment, backbone: str, name: str, unit: units.Unit) ->
         return training.flip(finetuning.batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip")), label[rows]
 
     def watch(steps: int, average: nn.Module) -> None:
-        keep(said, steps, [experiment.labels[place] for place in finetuning.top1(average, shown, device)])
+        top1 = [experiment.labels[place] for place in finetuning.top1(average, shown, device)]
+        earlier = json.loads(said.read_text()) if said.exists() else {}
+        units.write_bytes(said, json.dumps(earlier | {str(steps): top1}).encode())
 
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
     how = {"smoothing": 0.1, "every": -(-settings.steps // settings.checks), "watch": watch}
     finetuning.fit(model, draw, ("scenarios", settings.seed), schedule, checkpoint=checkpoint, device=device, **how)
     severity = 0.0 if name == UNSHIFTED else 1.0
     keys = pd.DataFrame([(name, own.label, own.seed, severity) for own in found], columns=tables.KEY)
-    parts = [keys.assign(model=backbone, top1=first, steps=int(steps)) for steps, first in json.loads(said.read_text()).items()]
+    parts = [keys.assign(model=backbone, top1=top1, steps=int(steps)) for steps, top1 in json.loads(said.read_text()).items()]
     tables.write_unit(pd.concat(parts, ignore_index=True), unit, ex2_schema)
     checkpoint.unlink(missing_ok=True)
     said.unlink()
-
-
-def keep(path: Path, steps: int, first: list[str]) -> None:
-    """Adds the predictions after so many steps to a file."""
-    earlier = json.loads(path.read_text()) if path.exists() else {}
-    units.write_bytes(path, json.dumps(earlier | {str(steps): first}).encode())
 
 
 def examples(
     experiment: Experiment, name: str, part: str, count: int
 ) -> tuple[list[Subject], UInt8[np.ndarray, "images side side 3"], Int[Tensor, "images"]]:
     """Garments of one pool under a scenario at severity 1: the subjects, their pictures and the index of their class."""
-    seed = experiment.settings.seed
-    found = subjects.garments(scenes.garments(paths.GARMENTS, part), part, experiment.classes, count=count, seed=seed)
-    pictures = np.stack([subjects.shown(own, name, 1.0, seed=seed) for own in found])
+    found = experiment.subjects(part, count)
+    pictures = np.stack([subjects.shown(own, name, 1.0, seed=experiment.settings.seed) for own in found])
     return found, pictures, torch.tensor([experiment.labels.index(own.label) for own in found])
 
 
@@ -165,8 +146,8 @@ def still_learning(found: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """
     places = np.sort(found["steps"].unique())
     before = places[np.abs(places - places[-1] * 2 / 3).argmin()]
-    right = found.assign(right=(found["top1"] == found["class"]).astype(float))
-    wide = right.pivot_table(index=["shift", "class", "seed"], columns="steps", values="right", aggfunc="mean")
-    gain = (wide[places[-1]] - wide[before]).rename("gain").reset_index().rename(columns={"shift": "scenario"})
+    right = found.rename(columns={"shift": "scenario"}).assign(right=(found["top1"] == found["class"]).astype(float))
+    wide = right.pivot_table(index=["scenario", "class", "seed"], columns="steps", values="right", aggfunc="mean")
+    gain = (wide[places[-1]] - wide[before]).rename("gain").reset_index()
     rows = bootstrap.means(gain, ["gain"], ["scenario"], settings=settings).drop(columns="measure")
     return rows.sort_values("estimate", ascending=False, ignore_index=True)

@@ -5,7 +5,6 @@ Attributions are captum's: "gradient" is the absolute gradient of the true class
 and so does the mask.
 """
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -24,54 +23,48 @@ from cnslib.core.settings.sections import Segmentation
 from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
 from cnslib.studies.scenarios import subjects
-from cnslib.studies.scenarios.subjects import ENDS, Drawing, Subject
+from cnslib.studies.scenarios.subjects import ENDS, Experiment, Subject
 
 GRADIENT, GRAD_CAM = "gradient", "Grad-CAM"
 schema = tables.schema(
     ["model", *tables.KEY, "method"],
-    {
-        "model": pa.Column(str),
-        **tables.IDENTITY,
-        "method": pa.Column(str, pa.Check.isin([GRADIENT, GRAD_CAM])),
-        "share": pa.Column(float, pa.Check.in_range(0, 1.0001)),
-        "area": pa.Column(float, pa.Check.in_range(0, 1)),
-        "top1": pa.Column(str),
-    },
+    {"model": pa.Column(str), **tables.IDENTITY, "method": pa.Column(str, pa.Check.isin([GRADIENT, GRAD_CAM]))}
+    | {"share": pa.Column(float, pa.Check.in_range(0, 1.0001)), "area": pa.Column(float, pa.Check.in_range(0, 1)), "top1": pa.Column(str)},
 )
 
 
-def garments(sources: dict[str, str], labels: list[str], classes: list[str], *, drawing: Drawing, folder: Path) -> pd.DataFrame:
+def garments(sources: dict[str, str], experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     """Shares on held-out garments of every classifier, a file each; makes what is missing or outdated."""
-    settings = drawing.settings
-    asked = [labels, classes, settings.images, settings.seed, drawing.digest]
-    return shares(sources, labels, partial(drawing.garments, classes), asked, settings.seed, device=drawing.device, folder=folder)
+    settings, labels, device = experiment.settings, experiment.labels, experiment.device
+    shown = [labels, experiment.classes, settings.images, settings.seed, experiment.digest]
+    stamps = {name: recipes.SALIENCY.stamp(name, classifiers.digest(source), shown) for name, source in sources.items()}
+    make = partial(looks, sources, labels, settings.seed, device)
+    return subjects.stored(stamps, make, experiment.garments, schema, device=device, folder=folder)
 
 
 def photographs(labels: list[str], *, settings: Segmentation, device: str, folder: Path, photos: Path = paths.PHOTOS) -> pd.DataFrame:
     """The same of ImageNet classifiers on the photo set."""
-    asked = [settings.photographs, settings.seed, units.directory_digest(photos)]
+    shown, sources = [settings.photographs, settings.seed, units.directory_digest(photos)], settings.photo_classifiers
+    stamps = {name: recipes.SALIENCY.stamp(name, classifiers.digest(source), shown) for name, source in sources.items()}
     compose = partial(subjects.spread, photos, count=settings.photographs, seed=settings.seed)
-    return shares(settings.photo_classifiers, labels, compose, asked, settings.seed, device=device, folder=folder)
+    return subjects.stored(stamps, partial(looks, sources, labels, settings.seed, device), compose, schema, device=device, folder=folder)
 
 
-def shares(
-    sources: dict[str, str], labels: list[str], compose: Callable, asked: list, seed: int, *, device: str, folder: Path
-) -> pd.DataFrame:
-    """The rows of all classifiers. A file depends on its classifier's weights, and on what it is evaluated on."""
-    stamps = {name: recipes.SALIENCY.stamp(name, classifiers.digest(source), asked) for name, source in sources.items()}
-    make = partial(looks, sources, labels, seed=seed, device=device)
-    return subjects.stored(stamps, make, compose, schema, device=device, folder=folder)
-
-
-def looks(sources: dict[str, str], labels: list[str], name: str, found: list[Subject], *, seed: int, device: str) -> pd.DataFrame:
+def looks(sources: dict[str, str], labels: list[str], seed: int, device: str, name: str, found: list[Subject]) -> pd.DataFrame:
     """A classifier's shares on some subjects, without a scenario and at the end of each."""
     classifier = classifiers.own_classifier(sources[name], name=name, labels=labels, device=device)
     return pd.concat([evaluate(classifier, own, seed=seed) for own in found], ignore_index=True)
 
 
 def evaluate(classifier: Classifier, own: Subject, *, seed: int) -> pd.DataFrame:
-    """Share of the attribution on the foreground, by every method that the classifier admits, and its prediction."""
-    images, mask = subjects.pictures(own, ENDS, seed=seed), seen(classifier, own.mask)
+    """Share of the attribution on the foreground, by every method that the classifier admits, and its prediction.
+
+    The mask goes through the classifier's resizing and cropping, as its pictures do.
+    """
+    geometry = Compose([step for step in classifier.transform.transforms if not isinstance(step, Normalize)])  # type: ignore[attr-defined]
+    white = np.repeat(np.round(own.mask * 255).astype(np.uint8)[..., None], 3, axis=-1)
+    mask = geometry(Image.fromarray(white))[0].double().clamp(0, 1)
+    images = subjects.pictures(own, ENDS, seed=seed)
     rows = subjects.keys(own, ENDS).assign(model=classifier.name, area=float(mask.mean()))
     rows["top1"] = [classifier.labels[i] for i in classifier.logits(images).argmax(1).tolist()]
     return pd.concat([rows.assign(method=name, share=share(one, mask)) for name, one in maps(classifier, images, own.label).items()])
@@ -87,13 +80,6 @@ def maps(classifier: Classifier, images: UInt8[np.ndarray, "n height width 3"], 
         coarse = LayerGradCam(classifier.network, layer).attribute(pixels, target, relu_attributions=True)
         found[GRAD_CAM] = LayerAttribution.interpolate(coarse, tuple(pixels.shape[2:]), "bilinear")[:, 0]
     return {name: own.detach().double().cpu() for name, own in found.items()}
-
-
-def seen(classifier: Classifier, mask: Float[np.ndarray, "height width"]) -> Float[Tensor, "rows columns"]:
-    """A mask through the classifier's resizing and cropping, which its pictures go through as well."""
-    geometry = Compose([step for step in classifier.transform.transforms if not isinstance(step, Normalize)])  # type: ignore[attr-defined]
-    picture = Image.fromarray(np.repeat(np.round(mask * 255).astype(np.uint8)[..., None], 3, axis=-1))
-    return geometry(picture)[0].double().clamp(0, 1)
 
 
 def share(found: Float[Tensor, "n rows columns"], mask: Float[Tensor, "rows columns"]) -> Float[np.ndarray, "n"]:

@@ -1,18 +1,19 @@
 """Top-1 accuracies per scenario with their resamples, and XIMAGENET-12's robustness score (section 4, Eqs. 1 to 3).
 
-Every number is computed on the same resamples of objects, for all classifiers and both experiments at once: differences are paired.
+Accuracies are labelled arrays [resample, model, scenario], entry 0 of "resample" the estimate; all come from the same resamples of
+objects, for all classifiers and both experiments at once, so differences are paired.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from jaxtyping import Float
 
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bootstrap, ranking
+from cnslib.stats import accuracy, bootstrap, ranking
 
 # How the score can be read: divisor n - ddof, and whether the inner row is measured from the mean of the cross row, as Eq. 2 says.
 CONVENTIONS = {"Eqs. 1 to 3": (0, True), "as Table 2 is printed": (1, False)}
@@ -20,35 +21,7 @@ Rows = Float[np.ndarray, "*rows scenarios"]
 Row = Float[np.ndarray, "*rows"]
 
 
-@dataclass(frozen=True)
-class Accuracies:
-    """Share of objects classified correctly; row 0 is the sample itself, the others are its resamples."""
-
-    samples: Float[np.ndarray, "resamples+1 models scenarios"]
-    models: list[str]
-    names: list[str]
-    n: int
-    confidence: float
-
-    def of(self, *names: str) -> Float[np.ndarray, "resamples+1 models names"]:
-        """The accuracies under some scenarios."""
-        return self.samples[..., [self.names.index(name) for name in names]]
-
-    @property
-    def originals(self) -> Float[np.ndarray, "resamples+1 models"]:
-        """Accuracy on original images: of the classifier that was trained on them, mu."""
-        return self.of(UNSHIFTED)[..., 0]
-
-    def drops(self, names: Iterable[str]) -> Float[np.ndarray, "resamples+1 models names"]:
-        """Accuracy on originals minus accuracy under each scenario."""
-        return self.originals[..., None] - self.of(*names)
-
-    def record(self, values: Float[np.ndarray, "resamples+1 models"]) -> dict:
-        """The mean of some values over the models as a record."""
-        return bootstrap.record(values.mean(1), self.n, self.confidence)
-
-
-def accuracies(predictions: pd.DataFrame, names: Iterable[str], *, settings: Bootstrap) -> Accuracies:
+def accuracies(predictions: pd.DataFrame, names: Iterable[str], *, settings: Bootstrap) -> xr.DataArray:
     """Accuracy of every model under every scenario at severity 1, and on originals. ValueError where a prediction is missing."""
     names = list(names)
     rows = predictions[predictions["shift"].isin(names) & ((predictions["scale"] == 1) | (predictions["shift"] == UNSHIFTED))]
@@ -61,23 +34,19 @@ def accuracies(predictions: pd.DataFrame, names: Iterable[str], *, settings: Boo
     weights, units = bootstrap.resampling_weights(wide.index.to_frame(index=False), settings=settings)
     weights = weights[:, units]
     samples = (weights @ wide.to_numpy() / weights.sum(1, keepdims=True)).reshape(len(weights), len(models), len(names))
-    return Accuracies(samples, models, names, len(wide), settings.confidence)
+    labels = {"model": models, "scenario": names, "n": len(wide), "confidence": settings.confidence}
+    return xr.DataArray(samples, labels, ["resample", "model", "scenario"])
 
 
-def table1(experiments: dict[str, Accuracies]) -> pd.DataFrame:
-    """Top-1 accuracy per experiment, model and scenario with its interval: Table 1."""
-    parts = []
-    for experiment, found in experiments.items():
-        keys = pd.MultiIndex.from_product([found.models, found.names], names=["model", "scenario"]).to_frame(index=False)
-        parts.append(keys.assign(experiment=experiment, **bootstrap.estimates(found.samples, found.n, found.confidence)))
-    return pd.concat(parts, ignore_index=True)[["experiment", "model", "scenario", "n", "estimate", "low", "high"]]
+def originals(found: xr.DataArray) -> xr.DataArray:
+    """Accuracy on original images: of the classifier that was trained on them, mu."""
+    return found.sel(scenario=UNSHIFTED, drop=True)
 
 
-def losses(found: Accuracies, names: list[str]) -> pd.DataFrame:
+def losses(found: xr.DataArray, names: Iterable[str]) -> pd.DataFrame:
     """Accuracy lost by each scenario, mean over models, with its interval, the largest first; p by Holm over the scenarios."""
-    drops = found.drops(names).mean(1)
-    p = bootstrap.holm(pd.Series(ranking.wald(drops)))
-    table = pd.DataFrame({"scenario": names, **bootstrap.estimates(drops, found.n, found.confidence), "p_holm": p})
+    drops = (originals(found) - found.sel(scenario=list(names))).mean("model").transpose("resample", "scenario")
+    table = accuracy.interval(drops).assign(p_holm=bootstrap.holm(pd.Series(ranking.wald(drops.to_numpy()))))
     return table.sort_values("estimate", ascending=False, ignore_index=True)
 
 
@@ -91,18 +60,18 @@ def score(cross: Rows, inner: Rows, *, mean_cross: float | Row, mean_inner: floa
     return 1 - (variance(cross, mean=mean_cross, ddof=ddof) + variance(inner, mean=mean_inner, ddof=ddof))
 
 
-def scores(ex1: Accuracies, ex2: Accuracies, names: Iterable[str]) -> pd.DataFrame:
+def scores(ex1: xr.DataArray, ex2: xr.DataArray, names: Iterable[str]) -> pd.DataFrame:
     """The score of every model under each of CONVENTIONS with its interval, and how many others it significantly exceeds (paired).
 
     Where the inner row has a mean of its own, it is the accuracy of EX2's training on originals. Few objects scatter accuracies and
     enlarge both variances, and resamples do so again: so these are `settled`, and no bound is above 1. Percentiles alone cover 78 %.
     """
-    names, parts = list(names), []
+    parts, confidence = [], ex1["confidence"].item()
+    rows = [found.sel(scenario=list(names)).to_numpy() for found in (ex1, ex2)]
+    mean, own = (originals(found).to_numpy() for found in (ex1, ex2))
     for convention, (ddof, shared) in CONVENTIONS.items():
-        mean = ex1.originals if shared else ex2.originals
-        values = score(ex1.of(*names), ex2.of(*names), mean_cross=ex1.originals, mean_inner=mean, ddof=ddof)
-        settled = bootstrap.settled(values)
-        numbers = bootstrap.estimates(np.minimum(settled, 1), ex1.n, ex1.confidence)
-        low, _ = bootstrap.bounds(settled[..., None] - settled[:, None], ex1.confidence, None)
-        parts.append(pd.DataFrame({"model": ex1.models, "convention": convention, **numbers, "exceeds": (low > 0).sum(1)}))
+        settled = bootstrap.settled(score(*rows, mean_cross=mean, mean_inner=mean if shared else own, ddof=ddof))
+        numbers = bootstrap.estimates(np.minimum(settled, 1), ex1["n"].item(), confidence)
+        low, _ = bootstrap.bounds(settled[..., None] - settled[:, None], confidence, None)
+        parts.append(pd.DataFrame({"model": ex1["model"], "convention": convention, **numbers, "exceeds": (low > 0).sum(1)}))
     return pd.concat(parts, ignore_index=True)

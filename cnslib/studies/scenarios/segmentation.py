@@ -29,7 +29,7 @@ from cnslib.models import encoders
 from cnslib.stats import accuracy, bootstrap
 from cnslib.studies import finetuning
 from cnslib.studies.scenarios import scenarios, subjects
-from cnslib.studies.scenarios.subjects import ENDS, Drawing, Subject
+from cnslib.studies.scenarios.subjects import ENDS, Experiment, Subject
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
@@ -45,13 +45,8 @@ SCENARIOS = [*(name for name in scenarios.TABLE1 if name != "random background")
 KEYS = ["model", *tables.KEY]
 schema = tables.schema(
     [*KEYS, "label"],
-    {
-        "model": pa.Column(str),
-        **tables.IDENTITY,
-        "label": pa.Column(str, pa.Check.isin(LABELS)),
-        "intersection": pa.Column("int64", pa.Check.ge(0)),
-        "union": pa.Column("int64", pa.Check.ge(1)),
-    },
+    {"model": pa.Column(str), **tables.IDENTITY, "label": pa.Column(str, pa.Check.isin(LABELS))}
+    | {"intersection": pa.Column("int64", pa.Check.ge(0)), "union": pa.Column("int64", pa.Check.ge(1))},
 )
 
 
@@ -60,48 +55,56 @@ def trainings(settings: Segmentation) -> dict[str, list[str]]:
     return {name: [f"{name} {run}" for run in range(1, settings.runs + 1)] for name in settings.networks}
 
 
-def run(classes: list[str], *, settings: Segmentation, drawing: Drawing, folder: Path, checkpoints: Path) -> dict[str, dict[str, Path]]:
+def run(experiment: Experiment, *, settings: Segmentation, folder: Path, checkpoints: Path) -> dict[str, dict[str, Path]]:
     """Makes the trainings whose predictions are missing or outdated; per training the tables `overlaps` and `maps` (of seed 0)."""
     keys = {one: (name, number) for name, own in trainings(settings).items() for number, one in enumerate(own, 1)}
-    files = {one: (f"{identifier(one)}.parquet", stamp(*key, classes, settings, drawing)) for one, key in keys.items()}
+    files = {one: (f"{identifier(one)}.parquet", stamp(*key, experiment, settings)) for one, key in keys.items()}
     shelves = {kind: units.Shelf(folder / kind, files) for kind in ("maps", "overlaps")}
     waiting = {one for shelf in shelves.values() for one in shelf.waiting()}
-    found = drawing.garments(classes) if waiting else []  # once: their folder is one process's
+    found = experiment.garments() if waiting else []  # once: their folder is one process's
     made = {one: {kind: shelf[one] for kind, shelf in shelves.items()} for one in keys}
-    pieces = [(*key, classes, settings, found, drawing.device, made[one], checkpoints) for one, key in keys.items() if one in waiting]
-    workers.each(train_and_segment, pieces, device=drawing.device, desc="trainings")
+    work = [(*keys[one], experiment, settings, found, list(made[one].values()), checkpoints) for one in keys if one in waiting]
+    workers.each(train_and_segment, work, device=experiment.device, desc="trainings")
     return {one: {kind: unit.path for kind, unit in own.items()} for one, own in made.items()}
 
 
-def stamp(name: str, number: int, classes: list[str], settings: Segmentation, drawing: Drawing) -> str:
+def stamp(name: str, number: int, experiment: Experiment, settings: Segmentation) -> str:
     """What the predictions of one training depend on."""
     others = ("networks", "runs", "overlap", "photographs", "photo_classifiers", "bootstrap")
     kept = {key: value for key, value in asdict(settings).items() if key not in others}
-    return recipes.SEGMENTATION.stamp(name, number, DECODERS[name], classes, kept, encoders.source_digest(settings.encoder), drawing.digest)
+    inputs = (DECODERS[name], experiment.classes, kept, encoders.source_digest(settings.encoder), experiment.digest)
+    return recipes.SEGMENTATION.stamp(name, number, *inputs)
 
 
 def train_and_segment(
     name: str,
     number: int,
-    classes: list[str],
+    experiment: Experiment,
     settings: Segmentation,
     garments: list[Subject],
-    device: str,
-    made: dict[str, units.Unit],
+    made: list[units.Unit],
     checkpoints: Path,
 ) -> None:
-    """One unit: trains a network, segments held-out garments in every state, and writes maps and pixel counts."""
-    checkpoint = checkpoints / f"{made['maps'].path.stem}-{made['maps'].made_from[:12]}.pt"
-    model = train(name, number, classes, settings=settings, checkpoint=checkpoint, device=device)
-    counts, maps = [], []
+    """One training: trains a network, segments held-out garments in every state, and writes the units of maps and of pixel counts.
+
+    Networks learn fresh catalog scenes of the classes without a scenario: cross-entropy of every pixel, mirror augmentation. Another
+    run has other weights in its decoder and other batches; its encoder starts from the same weights. The networks of a run see the
+    same batches.
+    """
+    checkpoint = checkpoints / f"{made[0].path.stem}-{made[0].made_from[:12]}.pt"
+    pool, seed = scenes.garments(paths.GARMENTS, "catalog", experiment.classes), settings.seed + number - 1
+    training.begin(seed)
+    schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=seed)
+    given = (network(name, settings.encoder), partial(batch, pool, count=settings.batch_size), ("segmentation", seed), schedule)
+    model, counts, maps = finetuning.fit(*given, checkpoint=checkpoint, device=experiment.device), [], []
     for own in garments:
-        keys = subjects.keys(own, settings.severities)
-        predicted = finetuning.top1(model, subjects.pictures(own, settings.severities, seed=settings.seed), device).astype(np.uint8)
+        keys, pictures = subjects.keys(own, settings.severities), subjects.pictures(own, settings.severities, seed=settings.seed)
+        predicted = finetuning.top1(model, pictures, experiment.device).astype(np.uint8)
         counts.append(overlaps(predicted, truth(own.mask, own.label), keys).assign(model=trainings(settings)[name][number - 1]))
         if own.seed == 0:  # of the first garment of a class the maps are kept, without a scenario and at its end
             maps.append(keys.assign(image=[tables.encode(image) for image in predicted])[keys["scale"].isin(ENDS)])
-    tables.write_unit(pd.concat(maps, ignore_index=True), made["maps"], tables.images)
-    tables.write_unit(pd.concat(counts, ignore_index=True), made["overlaps"], schema)
+    tables.write_unit(pd.concat(maps, ignore_index=True), made[0], tables.images)
+    tables.write_unit(pd.concat(counts, ignore_index=True), made[1], schema)
     checkpoint.unlink(missing_ok=True)
 
 
@@ -118,20 +121,6 @@ def network(name: str, encoder: str) -> nn.Module:
     missing = model.encoder.model.load_state_dict(trained.state_dict(), strict=False).missing_keys
     demand(not missing, "segmentation.encoder", encoder, f"a timm directory with {', '.join(missing[:1])}")
     return model
-
-
-def train(name: str, number: int, classes: list[str], *, settings: Segmentation, checkpoint: Path, device: str) -> nn.Module:
-    """Trains a network on fresh catalog scenes of these classes without a scenario: cross-entropy of every pixel, mirror augmentation.
-
-    Another run has other weights in its decoder and other batches; its encoder starts from the same weights. The networks of a run see
-    the same batches.
-    """
-    pool, seed = scenes.garments(paths.GARMENTS, "catalog", classes), settings.seed + number - 1
-    training.begin(seed)
-    model = network(name, settings.encoder)
-    schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=seed)
-    draw = partial(batch, pool, count=settings.batch_size)
-    return finetuning.fit(model, draw, ("segmentation", seed), schedule, checkpoint=checkpoint, device=device)
 
 
 def batch(pool: scenes.Garments, key: tuple, count: int) -> tuple[Float[Tensor, "batch 3 side side"], Int[Tensor, "batch side side"]]:
@@ -188,8 +177,8 @@ def means(wrong: xr.DataArray, rows: pd.DataFrame, column: str, *, settings: Boo
 
 def table(shares: xr.DataArray) -> pd.DataFrame:
     """Estimates with intervals (scenario, model, severity, n, estimate, low, high)."""
-    rows = accuracy.interval(shares)
-    return rows.replace({"shift": {accuracy.ALL: ALL_SCENARIOS}}).rename(columns={"shift": "scenario", "scale": "severity"})
+    rows = accuracy.interval(shares).replace({"shift": {accuracy.ALL: ALL_SCENARIOS}})
+    return rows.rename(columns={"shift": "scenario", "scale": "severity"})
 
 
 def over_models(shares: xr.DataArray) -> pd.DataFrame:
@@ -202,8 +191,8 @@ def over_models(shares: xr.DataArray) -> pd.DataFrame:
 
 def changes(shares: xr.DataArray, names: list[str]) -> pd.DataFrame:
     """The mean over models at the end of each scenario minus that on the originals, paired (scenario, n, estimate, low, high)."""
-    mean = shares.sel(shift=names).mean("model")
-    return accuracy.interval(mean.isel(scale=-1, drop=True) - mean.isel(scale=0, drop=True)).rename(columns={"shift": "scenario"})
+    ends = accuracy.drop(shares.sel(shift=names).mean("model")).isel(scale=-1, drop=True)
+    return accuracy.interval(ends).rename(columns={"shift": "scenario"})
 
 
 def miou(wrong: xr.DataArray, counts: pd.DataFrame, *, settings: Bootstrap) -> xr.DataArray:
@@ -216,11 +205,16 @@ def miou(wrong: xr.DataArray, counts: pd.DataFrame, *, settings: Bootstrap) -> x
     return xr.concat(ratios, "label", coords="minimal").mean("label")
 
 
+def of_table3(shares: xr.DataArray) -> list[str]:
+    """The scenarios of Table 3 that were measured."""
+    return [name for name in SCENARIOS if name in shares["shift"]]
+
+
 def at_ends(shares: xr.DataArray) -> xr.DataArray:
     """The mean over the originals and the ends of Table 3's scenarios, each of which weighs the same: [resample, model]."""
-    own = shares.sel(shift=[name for name in SCENARIOS if name in shares["shift"]])
+    own = shares.sel(shift=of_table3(shares))
     ends = own.isel(scale=-1, drop=True).sum("shift") + own.isel(shift=0, scale=0, drop=True)
-    return ends / (own.sizes["shift"] + 1)
+    return (ends / (own.sizes["shift"] + 1)).assign_coords(n=shares["n"][0])
 
 
 def effects(shares: xr.DataArray, trained: dict[str, list[str]], *, freedom: int) -> pd.DataFrame:
@@ -230,20 +224,12 @@ def effects(shares: xr.DataArray, trained: dict[str, list[str]], *, freedom: int
     images, those of networks about other images and other trainings; `freedom` is that of the images, see `bootstrap.freedom_of`, and
     `trainings` counts those of all networks for a scenario, and those of each of the two for a network.
     """
-    ends = changes(shares, [name for name in SCENARIOS if name in shares["shift"]]).rename(columns={"scenario": "name"})
+    ends = changes(shares, of_table3(shares)).rename(columns={"scenario": "name"}).assign(of="scenario", trainings=shares.sizes["model"])
     values = at_ends(shares)
     runs = {name: values.sel(model=own).to_numpy() for name, own in trained.items()}
-    given = (runs[NETWORKS[0]], int(shares["n"][0]), freedom, shares["confidence"].item())
+    given = (runs[NETWORKS[0]], values["n"].item(), freedom, shares["confidence"].item())
     rows = [
         {"of": "network", "name": name, "trainings": runs[name].shape[1], **bootstrap.over_trainings(runs[name], *given)}
         for name in sorted(set(runs) - {NETWORKS[0]}, reverse=True)
     ]
-    return pd.concat([ends.assign(of="scenario", trainings=shares.sizes["model"]), pd.DataFrame(rows)], ignore_index=True)
-
-
-def by_training(shares: xr.DataArray, trained: dict[str, list[str]]) -> pd.DataFrame:
-    """The mean `at_ends` of every training: (model, training, n, estimate, low, high), intervals about other images alone."""
-    keys = [(name, number) for name, own in trained.items() for number in range(1, len(own) + 1)]
-    values = at_ends(shares).sel(model=[trained[name][number - 1] for name, number in keys]).to_numpy()
-    numbers = bootstrap.estimates(values, int(shares["n"][0]), shares["confidence"].item())
-    return pd.DataFrame(keys, columns=["model", "training"]).assign(**numbers)
+    return pd.concat([ends, pd.DataFrame(rows)], ignore_index=True)

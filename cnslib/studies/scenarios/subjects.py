@@ -43,6 +43,12 @@ class Subject:
     drawn: Image | None = None
 
 
+def subject(label: str, seed: int, image: Float[Tensor, "3 h w"], mask: Float[Tensor, "1 h w"], other: Float[Tensor, "3 h w"]) -> Subject:
+    """With channels last, in double precision."""
+    scene, background = (one.clamp(0, 1).permute(1, 2, 0).double().numpy() for one in (image, other))
+    return Subject(label, seed, scene, mask[0].clamp(0, 1).double().numpy(), background)
+
+
 def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int, seed: int) -> list[Subject]:
     """The first `count` garments of each class as catalog scenes; the other background is one of the web, saturated and cloudy.
 
@@ -56,8 +62,7 @@ def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int
         keys = [("scenarios", part, name, seed, number) for number in range(count)]
         scene = scenes.scenes(pool.grey[rows], scenes.draw(keys), style="catalog")
         others = scenes.backdrop(scenes.draw([(*key, "other") for key in keys]), scene.image.shape[-1], wide=1.0)
-        parts = zip(scene.image, scene.mask, others, strict=True)
-        found += [Subject(name, number, *arrays(*one)) for number, one in enumerate(parts)]
+        found += [subject(name, number, scene.image[number], scene.mask[number], others[number]) for number in range(count)]
     return found
 
 
@@ -72,7 +77,7 @@ def photographs(folder: Path, *, count: int, seed: int, rows: Sequence[int] | No
     for one in objects if rows is None else [objects[row] for row in rows]:
         scene, draws = cutouts.scene(one, seed=seed)[0], scenes.draw([("scenarios", seed, one.label, one.seed, "other")])
         other = cutouts.background(draws, cutouts.SIDE, cutouts.EMPTY)
-        found.append(Subject(one.label, one.seed, *arrays(scene.image[0], scene.mask[0], other[0])))
+        found.append(subject(one.label, one.seed, scene.image[0], scene.mask[0], other[0]))
     return found
 
 
@@ -83,21 +88,13 @@ def spread(folder: Path, *, count: int, seed: int) -> list[Subject]:
     return photographs(folder, count=there, seed=seed, rows=np.linspace(0, there - 1, count).round().astype(int).tolist())
 
 
-def arrays(
-    image: Float[Tensor, "3 height width"], mask: Float[Tensor, "1 height width"], other: Float[Tensor, "3 height width"]
-) -> tuple[Image, Mask, Image]:
-    """Channels last, in double precision."""
-    colours = [one.clamp(0, 1).permute(1, 2, 0).double().numpy() for one in (image, other)]
-    return colours[0], mask[0].clamp(0, 1).double().numpy(), colours[1]
-
-
-def shown(subject: Subject, name: str, severity: float, *, seed: int) -> UInt8[np.ndarray, "height width 3"]:
+def shown(own: Subject, name: str, severity: float, *, seed: int) -> UInt8[np.ndarray, "height width 3"]:
     """One picture: a subject under a scenario, or "unshifted". Its random hue belongs to (seed, scenario, class, number)."""
     if name == UNSHIFTED:
-        return rounded(subject.image)
-    generator = np.random.default_rng(seeds.seed_of("scenarios", seed, name, subject.label, subject.seed))
-    background = subject.drawn if name == DRAWN else subject.other
-    return rounded(scenarios.scenario(name, subject.image, subject.mask, severity, generator=generator, background=background))
+        return rounded(own.image)
+    generator = np.random.default_rng(seeds.seed_of("scenarios", seed, name, own.label, own.seed))
+    background = own.drawn if name == DRAWN else own.other
+    return rounded(scenarios.scenario(name, own.image, own.mask, severity, generator=generator, background=background))
 
 
 def rounded(image: Image) -> UInt8[np.ndarray, "height width 3"]:
@@ -119,13 +116,7 @@ def pictures(own: Subject, severities: list[float], *, seed: int) -> UInt8[np.nd
 
 
 def stored(
-    stamps: dict[str, str],
-    make: Callable,
-    compose: Callable[[], list[Subject]],
-    kind: pa.DataFrameSchema,
-    *,
-    device: str,
-    folder: Path,
+    stamps: dict[str, str], make: Callable, compose: Callable[[], list[Subject]], kind: pa.DataFrameSchema, *, device: str, folder: Path
 ) -> pd.DataFrame:
     """The rows of a table in parts, a file for each name; `make(name, subjects)` gives those that are missing or outdated."""
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", stamp) for name, stamp in stamps.items()})
@@ -141,10 +132,15 @@ def write(make: Callable, name: str, found: list[Subject], kind: pa.DataFrameSch
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """What scenes around held-out garments are drawn with, and where they are kept, one file per class."""
+class Experiment:
+    """What all experiments on garments share: settings, classes, labels of the outputs, and with what and where scenes are drawn.
+
+    `folder` keeps the scenes that `pipeline` draws around held-out garments, one file per class.
+    """
 
     settings: Scenarios
+    classes: list[str]
+    labels: list[str]
     pipeline: Path
     device: str
     folder: Path
@@ -152,14 +148,17 @@ class Drawing:
     @property
     def digest(self) -> str:
         """What the drawn scenes depend on besides their class, the recipe included: predictions for them depend on it, too."""
-        asked = [self.settings.images, self.settings.drawing_steps, self.settings.guidance, self.settings.seed]
-        return units.digest(recipes.DRAWN_BACKGROUNDS, asked, units.directory_digest(self.pipeline))
+        drawn = [self.settings.images, self.settings.drawing_steps, self.settings.guidance, self.settings.seed]
+        return units.digest(recipes.DRAWN_BACKGROUNDS, drawn, units.directory_digest(self.pipeline))
 
-    def garments(self, classes: list[str]) -> list[Subject]:
+    def subjects(self, part: str, count: int) -> list[Subject]:
+        """The first garments of every class from one pool, without drawn scenes."""
+        return garments(scenes.garments(paths.GARMENTS, part), part, self.classes, count=count, seed=self.settings.seed)
+
+    def garments(self) -> list[Subject]:
         """The first held-out garments of every class, each with the scene drawn around it; draws what is missing or outdated."""
-        pool, settings = scenes.garments(paths.GARMENTS, "heldout"), self.settings
-        found = garments(pool, "heldout", classes, count=settings.images, seed=settings.seed)
-        stamps = {name: recipes.DRAWN_BACKGROUNDS.stamp(name, self.digest) for name in classes}
+        found = self.subjects("heldout", self.settings.images)
+        stamps = {name: recipes.DRAWN_BACKGROUNDS.stamp(name, self.digest) for name in self.classes}
         rows = stored(stamps, self.draw, lambda: found, tables.images, device=self.device, folder=self.folder)
         drawn = dict(zip(zip(rows["class"], rows["seed"], strict=True), tables.pictures(rows, DRAWN), strict=True))
         return [replace(own, drawn=drawn[own.label, own.seed] / 255) for own in found]

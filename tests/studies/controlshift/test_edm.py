@@ -54,14 +54,12 @@ def gaussian(deviation: float):
     return lambda noisy, sigma: noisy * deviation**2 / (deviation**2 + sigma.double() ** 2)
 
 
-def test_noise_levels_are_those_of_eq_5():
+def test_noise_levels_are_those_of_eq_5_and_all_but_the_last_are_evaluated_twice():
     """18 steps: 80 first, 0.002 last; the second is (80^(1/7) + (0.002^(1/7) - 80^(1/7)) / 17)^7 = (1.870121 - 0.085798)^7."""
-    scheduler = edm.Heun(prediction_type="sample")
-    scheduler.set_timesteps(18)
-    levels = scheduler.timesteps[[0, 1, *range(3, 35, 2)]]
-    assert len(scheduler.timesteps) == 35 and torch.equal(scheduler.timesteps[1::2], scheduler.timesteps[2::2])
-    assert levels[[0, 1, -1]].tolist() == pytest.approx([80, 57.586, 0.002], rel=1e-4)
-    assert scheduler.sigmas[-1] == 0 and (levels.diff() < 0).all() and len(levels) == 18
+    levels = []
+    edm.sample(lambda noisy, sigma: levels.append(float(sigma)) or 0 * noisy, torch.ones(1, 3, 2, 2), steps=18)
+    assert len(levels) == 35 and levels[1::2] == levels[2::2] and levels == sorted(levels, reverse=True)
+    assert [levels[0], levels[1], levels[-1]] == pytest.approx([80, 57.586, 0.002], rel=1e-4) and len(set(levels)) == 18
 
 
 def test_heun_follows_the_flow_of_a_gaussian_to_its_exact_end_and_is_of_second_order():
@@ -75,12 +73,6 @@ def test_heun_follows_the_flow_of_a_gaussian_to_its_exact_end_and_is_of_second_o
     one = torch.ones(1, 1, 1, 1, dtype=torch.float64)
     errors = np.array([edm.sample(gaussian(0.5), one, steps=steps).item() - end for steps in (100, 200, 400)])
     assert errors[:-1] / errors[1:] == pytest.approx(4, rel=0.05)
-
-
-def test_the_network_is_evaluated_twice_a_step_but_for_the_last():
-    levels = []
-    edm.sample(lambda noisy, sigma: levels.append(float(sigma)) or 0 * noisy, torch.ones(1, 3, 2, 2), steps=50)
-    assert len(levels) == 99 and levels[0] == 80
 
 
 @pytest.mark.parametrize("family", [PLUS, ADM])
@@ -154,15 +146,11 @@ def test_the_data_sets_of_control_shift_are_drawn_by_it_and_step_zero_is_plain_s
     assert np.array_equal(tables.pictures(stored, "train"), grey[:3]) and not np.array_equal(grey[0], grey[1])
 
 
-def test_a_digest_covers_file_and_class_numbers(decoder, weights, tmp_path):
-    piece = Piece("one", "test", "extend", 0, 1, 2)
-    save_file(weights | {"model.map_layer0.bias": torch.zeros(32)}, tmp_path / "other.safetensors", TOLD)
-    other = edm.decoder(tmp_path / "other.safetensors", NUMBERS, SETTINGS)
-    swapped = edm.decoder(tmp_path / "other.safetensors", {"cat": 0, "dog": 2}, SETTINGS)
-    assert len({found.stamp(piece) for found in (decoder, other, swapped)}) == 3
-
-
-def test_what_cannot_be_drawn_is_refused(decoder, path):
+def test_a_digest_covers_file_and_class_numbers_and_what_cannot_be_drawn_is_refused(decoder, path, weights, tmp_path):
+    piece, other = Piece("one", "test", "extend", 0, 1, 2), tmp_path / "other.safetensors"
+    save_file(weights | {"model.map_layer0.bias": torch.zeros(32)}, other, TOLD)
+    changed = (edm.decoder(other, numbers, SETTINGS) for numbers in (NUMBERS, {"cat": 0, "dog": 2}))
+    assert len({found.stamp(piece) for found in (decoder, *changed)}) == 3
     with pytest.raises(ValueError, match=r"controlshift\.guidance: 2\.0 is not accepted; accepted: 1\.0"):
         edm.decoder(path, NUMBERS, SHIFTED)
     with pytest.raises(ValueError, match=r"edm: classes: {'cat': 3} is not accepted.*0 to 2"):

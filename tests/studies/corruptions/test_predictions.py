@@ -23,22 +23,17 @@ def pictures(count=4, side=16, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (count, side, side, 3), dtype=np.uint8)
 
 
-def test_originals_are_the_first_held_out_pictures_at_the_wanted_side(tmp_path):
+def test_the_originals_are_the_first_of_each_class_and_then_comes_every_corruption_at_every_severity(tmp_path):
     rows = [("heldout", name, seed, tables.encode(pictures(1, 64 if seed else 96, seed)[0])) for name in LABELS[:2] for seed in range(3)]
     tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), tmp_path / "catalog.parquet", tables.catalog)
-    keys, plain = predictions.originals(tmp_path / "catalog.parquet", LABELS[:2], 2, side=64)
-    assert keys.to_numpy().tolist() == [["bag", 0], ["bag", 1], ["coat", 0], ["coat", 1]] and plain.shape == (4, 64, 64, 3)
+    rows, plain = predictions.originals(tmp_path / "catalog.parquet", LABELS[:2], 2, side=64)
+    assert rows.to_numpy().tolist() == [["bag", 0], ["bag", 1], ["coat", 0], ["coat", 1]] and plain.shape == (4, 64, 64, 3)
     np.testing.assert_array_equal(plain[1], pictures(1, 64, 1)[0])
-
-
-def test_the_originals_come_first_and_then_every_corruption_at_every_severity():
-    rows = pd.DataFrame([("bag", 3), ("coat", 5)], columns=["class", "seed"])
     graded = {name: dict(list(own.items())[:2]) for name, own in levels.published(64).items()}
-    parts = list(predictions.corrupted(rows, pictures(2), graded))
-    assert len(parts) == 1 + 2 * 15
-    np.testing.assert_array_equal(parts[0][1], pictures(2))
+    parts = list(predictions.corrupted(rows, plain, graded))
+    assert len(parts) == 1 + 2 * 15 and parts[0][1] is plain
     assert [tuple(keys[["shift", "scale"]].iloc[0]) for keys, _ in parts[1:3]] == [("gaussian noise", 1.0), ("gaussian noise", 2.0)]
-    assert all(keys[["class", "seed"]].equals(rows) and made.shape == (2, 16, 16, 3) for keys, made in parts)
+    assert all(keys[["class", "seed"]].equals(rows) and made.shape == plain.shape for keys, made in parts)
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +52,13 @@ def answered(tmp_path_factory):
     return call
 
 
-def test_every_picture_is_answered_once_per_severity(answered):
-    table = tables.read(answered(), tables.predictions)
+def test_every_picture_is_answered_once_per_severity_and_kept_until_a_level_changes(answered):
+    table, first = tables.read(answered(), tables.predictions), answered().stat().st_mtime_ns
     graded = [(name, severity) for name, own in levels.levels(SETTINGS).items() for severity in own]
     wanted = [(shift, name, seed, scale) for shift, scale in [("unshifted", 0.0), *graded] for name in LABELS[:2] for seed in range(2)]
     assert len(tables.complete(table, wanted, tables.KEY, "answers")) == len(table) == len(wanted)
-
-
-def test_answers_are_kept_until_a_level_changes(answered):
-    first = answered().stat().st_mtime_ns
-    assert answered().stat().st_mtime_ns == first
-    changed = dataclasses.replace(SETTINGS, contrast=[0.15, 0.08])
-    assert answered(changed).stat().st_mtime_ns != first
-
-
-def test_the_tiny_unit_is_the_golden_one(answered):
-    assert not difference(recipes.CORRUPTIONS, tables.read(answered(), tables.predictions))
+    assert not difference(recipes.CORRUPTIONS, table) and answered().stat().st_mtime_ns == first
+    assert answered(dataclasses.replace(SETTINGS, contrast=[0.15, 0.08])).stat().st_mtime_ns != first
 
 
 @pytest.fixture(scope="module")
@@ -90,23 +76,12 @@ def test_the_objects_are_evenly_spaced_and_no_more_than_there_are(asked):
         predictions.chosen(paths.PHOTOS, dataclasses.replace(SETTINGS, cutouts=89), asked)
 
 
-def test_an_object_is_asked_as_it_is_and_at_five_severities(asked):
-    own = predictions.chosen(paths.PHOTOS, SETTINGS, asked)[0]
-    keys, plain = predictions.graded(own, UNSHIFTED, seed=1)
-    assert plain.shape == (1, 256, 256, 3) and keys["scale"].tolist() == [0.0]
-    keys, made = predictions.graded(own, levels.CONTRAST, seed=1)
-    assert keys["scale"].tolist() == [1, 2, 3, 4, 5] and set(keys["class"]) == {own.label}
-    spread = made.astype(float).std((1, 2, 3))
-    assert (np.diff(spread) < 0).all() and spread[0] < plain.std()
-
-
 @pytest.mark.slow
-def test_answers_are_made_once_and_are_the_golden_ones(asked, tmp_path):
-    settings = SETTINGS
-    files = predictions.evaluate_photographs(settings=settings, shown=asked, device="cpu", folder=tmp_path)
-    assert set(files) == {UNSHIFTED, *levels.EFFECTS}
+def test_photographs_are_answered_once_as_they_are_and_at_five_severities_and_are_the_golden_ones(asked, tmp_path):
+    files = predictions.evaluate_photographs(settings=SETTINGS, shown=asked, device="cpu", folder=tmp_path)
+    assert set(files) == {UNSHIFTED, *levels.EFFECTS} and len(tables.read(files[UNSHIFTED], tables.predictions)) == 2
     table = tables.read(files[levels.JPEG], tables.predictions)
     assert len(table) == 2 * 5 and not difference(recipes.CORRUPTED_PHOTOGRAPHS, table, within=1e-3)
     before = {name: path.stat().st_mtime_ns for name, path in files.items()}
-    again = predictions.evaluate_photographs(settings=settings, shown=asked, device="cpu", folder=tmp_path)
+    again = predictions.evaluate_photographs(settings=SETTINGS, shown=asked, device="cpu", folder=tmp_path)
     assert {name: path.stat().st_mtime_ns for name, path in again.items()} == before

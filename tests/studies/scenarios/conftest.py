@@ -9,7 +9,7 @@ from tiny_scenarios import CLASSES, LABELS
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Scenarios
 from cnslib.studies.scenarios import subjects
-from cnslib.studies.scenarios.subjects import Drawing
+from cnslib.studies.scenarios.subjects import Experiment
 from cnslib.world import scenes, zoo
 
 
@@ -42,6 +42,6 @@ def few(monkeypatch):
 
 
 @pytest.fixture
-def drawing(tiny_pipeline_dir, settings, tmp_path, few) -> Drawing:
-    """Scenes drawn around rectangles by a tiny model."""
-    return Drawing(settings, tiny_pipeline_dir, "cpu", tmp_path / "drawn")
+def experiment(tiny_pipeline_dir, settings, tmp_path, few) -> Experiment:
+    """Rectangles, and scenes drawn around them by a tiny model."""
+    return Experiment(settings, CLASSES, LABELS, tiny_pipeline_dir, "cpu", tmp_path / "drawn")

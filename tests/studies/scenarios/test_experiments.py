@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 
 import numpy as np
 import pandas as pd
@@ -16,22 +15,20 @@ from tiny_settings import changed
 from torch import nn
 from torchvision.transforms import Compose, Normalize, PILToTensor
 
-from cnslib.core import paths, recipes, tables, units
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.models import classifiers, encoders
 from cnslib.stats import accuracy
 from cnslib.studies.scenarios import experiments, saliency, scenarios, segmentation, subjects
-from cnslib.studies.scenarios.experiments import Experiment
-from cnslib.studies.scenarios.subjects import ENDS, Drawing
+from cnslib.studies.scenarios.subjects import ENDS
 from cnslib.world import scenes
 
 OBJECTS = Bootstrap(200, 0.95, 1, "other objects")
 
 
-def test_ex1_evaluates_every_scenario_severity_and_object_once_and_composes_nothing_twice(drawing, settings, tmp_path, monkeypatch):
-    given = {"labels": LABELS, "drawing": drawing, "folder": tmp_path / "garments"}
-    found = experiments.garments(CLASSES, **given)
+def test_ex1_evaluates_every_scenario_severity_and_object_once_and_composes_nothing_twice(experiment, settings, tmp_path, monkeypatch):
+    found = experiments.garments(experiment, folder=tmp_path / "garments")
     graded = [(name, scale) for name in (*scenarios.NAMES, scenarios.SUMMED) for scale in (0.5, 1.0)]
     assert found.groupby(["shift", "scale"]).size().to_dict() == {(UNSHIFTED, 0.0): 4} | dict.fromkeys(graded, 4)
     judge = classifiers.load("tiny", settings.backbones["tiny"], LABELS)
@@ -41,23 +38,21 @@ def test_ex1_evaluates_every_scenario_severity_and_object_once_and_composes_noth
     assert row["top1"].tolist() == [LABELS[int(logits.argmax())]]
     assert not difference(recipes.EX1, found)
     monkeypatch.setattr(subjects, "garments", None)
-    pd.testing.assert_frame_equal(experiments.garments(CLASSES, **given), found)
+    pd.testing.assert_frame_equal(experiments.garments(experiment, folder=tmp_path / "garments"), found)
 
 
-def test_ex2_trains_each_backbone_within_each_scenario_of_table_1_and_repeats_to_the_bit(settings, tmp_path, few):
-    parts = []
-    for run in ("first", "second"):
-        experiment = Experiment(settings, CLASSES, LABELS, tmp_path / run / "checkpoints", "cpu")
-        parts.append(experiments.within(experiment, folder=tmp_path / run / "within"))
-        assert not list((tmp_path / run / "checkpoints").iterdir())
-    counts = parts[0].groupby(["shift", "steps"]).size().to_dict()
+def test_ex2_trains_each_backbone_within_each_scenario_and_a_training_repeats_to_the_bit(experiment, tmp_path):
+    found = experiments.within(experiment, folder=tmp_path / "within", checkpoints=tmp_path)
+    counts = found.groupby(["shift", "steps"]).size().to_dict()
     assert counts == dict.fromkeys(itertools.product(experiments.TRAINED, (1, 2)), 4)
-    pd.testing.assert_frame_equal(*parts)
+    again = units.Unit(tmp_path / "again.parquet", experiments.stamp(experiment, "tiny", "grey"))
+    workers.each(experiments.train, [(experiment, "tiny", "grey", tmp_path, again)], device="cpu")
+    assert again.path.read_bytes() == (tmp_path / "within" / "tiny_grey.parquet").read_bytes() and not list(tmp_path.glob("*.pt"))
+    assert not list(tmp_path.glob("*.json"))
 
 
-def test_all_scenarios_train_on_the_same_garments_which_are_the_golden_ones_and_on_none_of_the_test(settings, few):
+def test_all_scenarios_train_on_the_same_garments_which_are_the_golden_ones_and_on_none_of_the_test(experiment):
     """The training itself is rounded by every processor in its own way."""
-    experiment = Experiment(settings, CLASSES, LABELS, paths.ROOT, "cpu")
     made = {name: experiments.examples(experiment, name, "catalog", 2) for name in experiments.TRAINED}
     (plain, original, label), (_, black, again) = made[UNSHIFTED], made["segmented"]
     inside = plain[0].mask == 1
@@ -65,16 +60,12 @@ def test_all_scenarios_train_on_the_same_garments_which_are_the_golden_ones_and_
     heldout, _, _ = experiments.examples(experiment, UNSHIFTED, "heldout", 2)
     assert not np.allclose(heldout[0].image, plain[0].image)
     assert not difference(recipes.EX2, np.concatenate([pictures for _, pictures, _ in made.values()]))
-
-
-def test_another_setting_of_the_training_is_another_unit_and_earlier_predictions_are_kept(settings, tmp_path):
-    experiment = Experiment(settings, CLASSES, LABELS, tmp_path, "cpu")
-    longer = dataclasses.replace(experiment, settings=dataclasses.replace(settings, steps=3))
-    other = dataclasses.replace(experiment, settings=dataclasses.replace(settings, bootstrap=Bootstrap(7, 0.95, 1, "same classes")))
-    assert experiment.stamp("tiny", "grey") == other.stamp("tiny", "grey") != longer.stamp("tiny", "grey")
-    experiments.keep(tmp_path / "said.json", 40, ["bag", "coat"])
-    experiments.keep(tmp_path / "said.json", 80, ["bag", "bag"])
-    assert json.loads((tmp_path / "said.json").read_text()) == {"40": ["bag", "coat"], "80": ["bag", "bag"]}
+    kept, changed = ({"bootstrap": Bootstrap(7, 0.95, 1, "same classes")}, {"steps": 3})
+    stamps = [
+        experiments.stamp(dataclasses.replace(experiment, settings=dataclasses.replace(experiment.settings, **own)), "tiny", "grey")
+        for own in ({}, kept, changed)
+    ]
+    assert stamps[0] == stamps[1] != stamps[2]
 
 
 def test_what_is_still_learned_is_the_gain_of_the_last_third():
@@ -126,23 +117,22 @@ def test_miou_divides_sums_and_not_images():
     assert miou["estimate"].tolist() == pytest.approx([(1 / 10 + 8 / 18) / 2] * len(miou))
 
 
-@pytest.mark.slow
-def test_the_same_seed_trains_the_same_network_to_the_byte(tiny_pipeline_dir, settings, tmp_path):
+def test_the_same_seed_trains_the_same_network_to_the_byte(experiment, tmp_path, monkeypatch):
     """The smallest unit twice; another seed gives another map, and so does another run, of the same garments."""
-    written, stamps = [], []
-    drawing = Drawing(dataclasses.replace(settings, images=1), tiny_pipeline_dir, "cpu", tmp_path / "drawn")
+    monkeypatch.setattr(scenarios, "NAMES", ("grey", scenarios.DRAWN))
+    own = dataclasses.replace(experiment, settings=dataclasses.replace(experiment.settings, images=1), classes=["sneaker"])
+    found, written, stamps = own.garments(), [], []
     for number, (seed, run) in enumerate(((1, 1), (1, 1), (2, 1), (1, 2))):
-        folder, outlined = tmp_path / str(number), dataclasses.replace(OUTLINED, seed=seed)
-        stamps.append(segmentation.stamp("PSPNet", run, ["bag"], outlined, drawing))
-        made = {kind: units.Unit(folder / f"{kind}.parquet", stamps[-1]) for kind in ("maps", "overlaps")}
-        asked = ("PSPNet", run, ["bag"], outlined, drawing.garments(["bag"]), "cpu", made, folder / "checkpoints")
-        segmentation.train_and_segment(*asked)
-        written.append(made["overlaps"].path.read_bytes())
-        assert not list((folder / "checkpoints").glob("*.pt"))
+        outlined = dataclasses.replace(OUTLINED, seed=seed)
+        stamps.append(segmentation.stamp("PSPNet", run, own, outlined))
+        made = [units.Unit(tmp_path / str(number) / f"{kind}.parquet", stamps[-1]) for kind in ("maps", "overlaps")]
+        segmentation.train_and_segment("PSPNet", run, own, outlined, found, made, tmp_path / "checkpoints")
+        written.append(made[1].path.read_bytes())
     assert written[0] == written[1] != written[2] and stamps[3] != stamps[0] == stamps[1]
-    one, other = (tables.read(tmp_path / number / "overlaps.parquet", segmentation.schema) for number in ("0", "3"))
-    assert set(one["model"]) == {"PSPNet 1"} and set(other["model"]) == {"PSPNet 2"}
-    assert len(tables.read(tmp_path / "0" / "maps.parquet", tables.images)) == 1 + len(scenarios.NAMES)
+    assert not list((tmp_path / "checkpoints").glob("*.pt"))
+    tables_of = {run: tables.read(tmp_path / run / "overlaps.parquet", segmentation.schema) for run in ("0", "3")}
+    assert set(tables_of["0"]["model"]) == {"PSPNet 1"} and set(tables_of["3"]["model"]) == {"PSPNet 2"}
+    assert len(tables.read(tmp_path / "0" / "maps.parquet", tables.images)) == 1 + 2
 
 
 def test_networks_learn_the_given_classes_alone_from_the_given_encoder():
@@ -182,7 +172,7 @@ def test_effects_are_differences_of_means_and_the_luck_of_trainings_widens_those
     assert table.loc["PSPNet", ["estimate", "low", "high"]].tolist() == pytest.approx([0.1, 0.1 - half, 0.1 + half])
     assert table.loc["grey", ["estimate", "low", "high"]].tolist() == pytest.approx([-0.2] * 3)
     assert table["trainings"].to_dict() == {"grey": 4, "PSPNet": 2}
-    reached = segmentation.by_training(measured, TRAINED)["estimate"].tolist()
+    reached = accuracy.interval(segmentation.at_ends(measured))["estimate"].tolist()
     assert reached == pytest.approx([0.75, 0.75, 0.85 + luck, 0.85 - luck])
 
 
