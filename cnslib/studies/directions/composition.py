@@ -33,18 +33,18 @@ schema = tables.schema(
         **{key: tables.IDENTITY[key] for key in ("class", "seed")},
         **dict.fromkeys(WEIGHTS, WEIGHT),
         **dict.fromkeys(("alignment_first", "alignment_second"), pa.Column(float)),
-        "structure": pa.Column(float, tables.COSINE),
-        "class_probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
+        **{key: texts.LOOKS[key] for key in ("structure", "class_probability")},
     },
 )
 pictures_schema = tables.schema(WEIGHTS, {**dict.fromkeys(WEIGHTS, WEIGHT), "image": pa.Column(object)})
-Weights = Sequence[Sequence[float]]  # one list per image, one weight per slider
 Key = tuple[str, str, str]  # both shifts and the class
 Single = dict[str, pd.DataFrame]  # the benchmark's images of each shift of a pair alone
 
 
 @torch.no_grad()
-def shifted(sampler: Sampler, names: list[str], name: str, seed: int, weights: Weights) -> UInt8[Tensor, "images height width 3"]:
+def shifted(
+    sampler: Sampler, names: list[str], name: str, seed: int, weights: Sequence[Sequence[float]]
+) -> UInt8[Tensor, "images height width 3"]:
     """The images of one class and seed with the adapters that are loaded, in one batch; each image has a weight per adapter."""
     with adapters.switched_off(sampler.pipe.unet):
         start = sampler.start(name, [seed])
@@ -61,44 +61,36 @@ def score(study: Study, pairs: list[list[str]], classes: list[str], *, weights: 
     ValueError where the benchmark lacks an image.
     """
     images = singles(study, pairs, classes, weights=weights, seeds=seeds)
-    shelf = units.Shelf(
-        study.folder / "pairs" / "scores", {key: (unit_name(*key), stamp(study, rows, key[-1])) for key, rows in images.items()}
-    )
-    return texts.made(study, shelf, look, images, schema, seeds=seeds)
+    return texts.made(study, shelf(study, "scores", images), look, images, schema, seeds=seeds)
 
 
 def singles(study: Study, pairs: list[list[str]], classes: list[str], *, weights: list[float], seeds: int) -> dict[Key, Single]:
     """The benchmark's images of each slider alone, by pair and class."""
-    shifts = sorted({shift for pair in pairs for shift in pair})
-    alone = {shift: texts.benchmark(study.images, shift, classes, scales=weights, seeds=seeds) for shift in shifts}
+    alone = {shift: texts.benchmark(study.images, shift, classes, scales=weights, seeds=seeds) for shift in {*itertools.chain(*pairs)}}
     return {(a, b, name): {shift: alone[shift][name] for shift in (a, b)} for (a, b), name in itertools.product(pairs, classes)}
 
 
-def unit_name(first: str, second: str, name: str) -> str:
-    """Where a pair and a class are kept below their folder."""
-    return f"{identifier(first)}_{identifier(second)}_{identifier(name)}.parquet"
-
-
-def stamp(study: Study, images: Single, name: str) -> str:
-    """What a unit depends on: both sliders, and the benchmark's images of each alone."""
-    files = {shift: slider_path(study.sliders, shift, name) for shift in images}
-    parts = [[texts.stamp(study, shift, name, rows), adapters.file_digest(files[shift])] for shift, rows in images.items()]
-    return recipes.COMPOSITION.stamp(parts)
+def shelf(study: Study, kind: str, images: dict[Key, Single]) -> units.Shelf[Key]:
+    """A file for each pair and class, which depends on both sliders and on the benchmark's images of each alone."""
+    files = {}
+    for key, alone in images.items():
+        digests = {shift: adapters.file_digest(slider_path(study.sliders, shift, key[-1])) for shift in alone}
+        made_from = [[texts.stamp(study, shift, key[-1], rows), digests[shift]] for shift, rows in alone.items()]
+        files[key] = "_".join(map(identifier, key)) + ".parquet", recipes.COMPOSITION.stamp(made_from)
+    return units.Shelf(study.folder / "pairs" / kind, files)
 
 
 def look(study: Study, key: Key, images: Single) -> list[pd.DataFrame]:
     """What the judges see in the pictures of a pair and class: alignment with both shifts, structure kept, and the class."""
-    first, second, name = key
+    *shifts, name = key
     rows = []
-    for seed in sorted(images[first]["seed"].unique().tolist()):
+    for seed in sorted(images[key[0]]["seed"].unique().tolist()):
         pictures = sheet(study, images, name, seed)
         stacked = np.stack(list(pictures.values()))  # the first has both weights 0
-        seen = {side: texts.looks(study, stacked, shift, name) for side, shift in zip(PAIR, (first, second), strict=True)}
-        columns = {f"alignment_{side}": found["alignment"] for side, found in seen.items()}
-        columns |= {column: seen["first"][column] for column in ("structure", "class_probability")}
-        rows.append(
-            pd.DataFrame(list(pictures), columns=WEIGHTS).assign(first=first, second=second, **{"class": name}, seed=seed, **columns)
-        )
+        seen, other = (texts.looks(study, stacked, shift, name) for shift in shifts)
+        columns = seen | {"alignment_first": seen["alignment"], "alignment_second": other["alignment"]}
+        place = dict(zip(PAIR, shifts, strict=True)) | {"class": name, "seed": seed}
+        rows.append(pd.DataFrame(list(pictures), columns=WEIGHTS).assign(**place, **columns))
     return rows
 
 
@@ -119,11 +111,10 @@ def films(
     """A grid of pictures per pair, the first slider's weight along the rows; kept on file, since a figure shows them."""
     images = singles(study, pairs, [name], weights=weights, seeds=seed)
     images = {key: {shift: rows[rows["seed"] == seed] for shift, rows in alone.items()} for key, alone in images.items()}
-    files = {key: (unit_name(*key), stamp(study, alone, name)) for key, alone in images.items()}
-    shelf = units.Shelf(study.folder / "pairs" / "pictures", files)
-    for key in shelf.waiting():
+    kept = shelf(study, "pictures", images)
+    for key in kept.waiting():
         drawn = sheet(study, images[key], name, seed)
-        rows = [{**dict(zip(WEIGHTS, cell, strict=True)), "image": tables.encode(picture)} for cell, picture in drawn.items()]
-        tables.write_unit(pd.DataFrame(rows), shelf[key], pictures_schema)
-    stored = {key[:2]: tables.pictures(tables.read(path, pictures_schema), path.name) for key, path in shelf.paths.items()}
+        table = pd.DataFrame(list(drawn), columns=WEIGHTS).assign(image=[tables.encode(picture) for picture in drawn.values()])
+        tables.write_unit(table, kept[key], pictures_schema)
+    stored = {key[:2]: tables.pictures(tables.read(path, pictures_schema), path.name) for key, path in kept.paths.items()}
     return {pair: pictures.reshape(len(weights), len(weights), *pictures.shape[1:]) for pair, pictures in stored.items()}

@@ -20,27 +20,27 @@ EFFECTS = ["alone", "lent", "together", "added", "interaction"]
 SHOWN = ["shows", "adds", "without"]
 
 
-def gains(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores in order, with `gain`, the alignment beyond that of scale 0."""
+def gains(scores: pd.DataFrame, *, labels: int = 1) -> pd.DataFrame:
+    """The scores in order, with `gain`, the alignment beyond that of scale 0, and `class_kept`.
+
+    The class is kept, 1, where the oracle gives it at least chance, 1 / labels, else 0; no value for a trajectory that did not start so.
+    """
     ordered = scores.sort_values([*OWN, "scale"], ignore_index=True)
-    return ordered.assign(gain=ordered["alignment"] - ordered.groupby(OWN)["alignment"].transform("first"))
-
-
-def kept(last: pd.Series, first: pd.Series, *, labels: int) -> pd.Series:
-    """1 where the oracle gives the class at least chance, 1 / labels, else 0; no value for a trajectory that did not start so."""
-    return (last >= 1 / labels).astype(float).where(first >= 1 / labels)
+    first = ordered.groupby(OWN)[["alignment", "class_probability"]].transform("first")
+    kept = (ordered["class_probability"] >= 1 / labels).astype(float).where(first["class_probability"] >= 1 / labels)
+    return ordered.assign(gain=ordered["alignment"] - first["alignment"], class_kept=kept)
 
 
 def per_trajectory(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
-    """One row per method and trajectory: gain and structure at the last scale, `rising`, the share of steps that raise the alignment,
-    `largest`, the share of the way through the image encoder's features that the largest step makes, and whether the class is kept."""
-    ordered = gains(scores)
+    """One row per method and trajectory: gain, structure and class at the last scale, `rising`, the share of steps that raise the
+    alignment, and `largest`, the share of the way through the image encoder's features that the largest step makes."""
+    ordered = gains(scores, labels=labels)
     groups = ordered.groupby(OWN)
-    first, last = groups.first(), groups.last()
-    table = last[["gain", "structure"]].assign(largest=groups["step"].max() / groups["step"].sum())
     rise = groups["alignment"].diff()
-    table["rising"] = (rise > 0)[rise.notna()].groupby([ordered[key] for key in OWN]).mean()
-    return table.assign(class_kept=kept(last["class_probability"], first["class_probability"], labels=labels)).reset_index()
+    rising = (rise > 0)[rise.notna()].groupby([ordered[key] for key in OWN]).mean()
+    # not `last`, which would skip a class that has no value
+    table = groups.tail(1).set_index(OWN)[["gain", "structure", "class_kept"]]
+    return table.assign(largest=groups["step"].max() / groups["step"].sum(), rising=rising).reset_index()
 
 
 def matched(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
@@ -49,11 +49,9 @@ def matched(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
     Only trajectories in which two prompts gain anything; `reached` says whether the method gets there, and one that does not has
     neither structure nor class.
     """
-    ordered = gains(scores)
+    ordered = gains(scores, labels=labels)
     prompts = ordered[(ordered["method"] == PROMPTS) & (ordered["scale"] > 0) & (ordered["gain"] > 0)]
     wanted = ordered.merge(prompts[[*tables.TRAJECTORY, "gain"]], on=tables.TRAJECTORY, suffixes=("", "_wanted"))
-    start = wanted.groupby(OWN)["class_probability"].transform("first")
-    wanted["class_kept"] = kept(wanted["class_probability"], start, labels=labels)
     there = wanted[wanted["gain"] >= wanted["gain_wanted"]].drop_duplicates(OWN).set_index(OWN)[["scale", "structure", "class_kept"]]
     return there.reindex(wanted.groupby(OWN).size().index).assign(reached=lambda t: t["scale"].notna().astype(float)).reset_index()
 
@@ -80,11 +78,10 @@ def equal_gain(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
 
 def at_gain(path: pd.DataFrame, gain: float, *, labels: int) -> dict[str, float]:
     """Structure and class of one path, by rising scale, where it first has a gain above 0; straight lines between its pictures."""
-    gained = path["gain"].to_numpy()
-    after = int(np.argmax(gained >= gain))
-    way = (gain - gained[after - 1]) / (gained[after] - gained[after - 1])
-    before, behind = path[["structure", "class_probability"]].to_numpy()[after - 1 : after + 1]
-    structure, probability = before + way * (behind - before)
+    after = int(np.argmax(path["gain"] >= gain))
+    ends = path[["gain", "structure", "class_probability"]].to_numpy()[after - 1 : after + 1]
+    way = (gain - ends[0, 0]) / (ends[1, 0] - ends[0, 0])
+    _, structure, probability = ends[0] + way * (ends[1] - ends[0])
     begun = path["class_probability"].iloc[0] >= 1 / labels
     return {"structure": structure, "class_kept": float(probability >= 1 / labels) if begun else np.nan}
 
@@ -95,22 +92,14 @@ def average(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> di
 
 
 def summary(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap, statistic=average) -> pd.DataFrame:
-    """The mean of each column per method: (method, measure, n, estimate, low, high), methods in their order.
-
-    n counts rows; those of one trajectory are resampled together.
-    """
+    """The mean of each column per method, methods in their order; n counts rows, those of one trajectory are resampled together."""
     ordered = table.assign(method=pd.Categorical(table["method"], METHODS)).sort_values("method", kind="stable")
     return bootstrap.means(ordered.astype({"method": str}), columns, ["method"], settings=settings, statistic=statistic)
 
 
 def differences(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
-    """The same of differences: a side is told only where enough classes differ (see `apart`).
-
-    Those of shares lie between -1 and 1, beyond which the interval of a few trajectories would reach.
-    """
-    found = summary(table, columns, settings=settings, statistic=apart)
-    within = found[["low", "high"]].clip(-1, 1)
-    return found.assign(**within.where(found["measure"] == "class_kept", found[["low", "high"]]))
+    """The same of differences: a side is told only where enough classes differ; those of shares lie between -1 and 1."""
+    return summary(table, columns, settings=settings, statistic=apart)
 
 
 def apart(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
@@ -119,10 +108,11 @@ def apart(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict
     Resamples of rows that are all alike know no other, and their interval would claim that no difference could have been missed.
     """
     found = bootstrap.difference(values, rows, settings=settings)
-    if np.isnan(found["low"]) or values.any(skipna=True):  # a single unit has no interval
-        return found
-    bound = bootstrap.rate(values.abs(), rows, settings=settings)["high"]
-    return found | {"low": -bound, "high": bound}
+    if not np.isnan(found["low"]) and not values.any(skipna=True):  # a single unit has no interval
+        bound = bootstrap.rate(values.abs(), rows, settings=settings)["high"]
+        return found | {"low": -bound, "high": bound}
+    limit = 1 if values.name == "class_kept" else np.inf
+    return found | {"low": max(found["low"], -limit), "high": min(found["high"], limit)}
 
 
 def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:

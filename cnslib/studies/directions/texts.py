@@ -19,15 +19,14 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import paths, recipes, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, identifier
-from cnslib.core.settings.read import Run
 from cnslib.data import artifacts
 from cnslib.method import generation, sliders
 from cnslib.method.generation import Sampler
 from cnslib.method.health import Judge
 from cnslib.models import adapters, text_to_image
-from cnslib.models.encoders import Clip, ImageEncoder, Oracle, read_labels
+from cnslib.models.encoders import Oracle
 
 SLIDER, PROMPTS, CLASS, END, WHOLE = "slider", "two prompts", "class token", "end tokens", "whole text"
 TEXTUAL = (PROMPTS, CLASS, END, WHOLE)
@@ -38,10 +37,10 @@ LOOKS = {
     "alignment": pa.Column(float),
     "structure": pa.Column(float, tables.COSINE),
     "class_probability": pa.Column(float, pa.Check.in_range(0, 1.0001)),
+    "step": pa.Column(float, pa.Check.in_range(0, 2.0001)),
 }
-NAMED = {"method": pa.Column(str, pa.Check.isin(METHODS)), **tables.IDENTITY}
-finer_schema = tables.schema(["method", *tables.KEY], {**NAMED, **LOOKS})
-schema = tables.schema(["method", *tables.KEY], {**NAMED, **LOOKS, "step": pa.Column(float, pa.Check.in_range(0, 2.0001))})
+schema = tables.schema(["method", *tables.KEY], {"method": pa.Column(str, pa.Check.isin(METHODS)), **tables.IDENTITY, **LOOKS})
+finer_schema = schema.remove_columns(["step"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,19 +64,6 @@ class Study:
     def stored(self, images: UInt8[Tensor, "scales height width 3"]) -> Pictures:
         """Drawn images as the benchmark stores its own: without the marks of a JPEG they would be others."""
         return tables.stored(images.numpy(), quality=self.sampler.settings.quality)
-
-
-def opened(run: Run) -> Study:
-    """The study that a notebook's parameters describe: the pipeline with its class tokens, the judges, and the folders."""
-    base, layout = run.base, run.layout
-    folder, tokens = paths.resolve(base.pipeline), layout.artifacts("inversion")
-    pipe = text_to_image.load_pipeline(folder, base.device)
-    text_to_image.load_tokens(pipe, tokens, base.classes)
-    judge = Judge(Clip(base.clip, device=base.device), ImageEncoder(base.image_encoder, device=base.device))
-    oracle = Oracle(base.oracle, labels=read_labels(base.labels), device=base.device)
-    origin, sampler = text_to_image.origin(folder, tokens, base.classes), Sampler(pipe, settings=run.generation)
-    images, files = layout.artifacts("generation"), layout.artifacts("sliders")
-    return Study(sampler, origin, judge, oracle, images, files, layout.artifacts(run.step))
 
 
 def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor, "tokens width"]:
@@ -159,28 +145,36 @@ def write(study: Study, look: Callable, key: tuple, images: Any, kind: pa.DataFr
     tables.write_unit(pd.concat(look(study, key, images))[list(kind.columns)], unit, kind)
 
 
-def score(study: Study, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> pd.DataFrame:
+def score(
+    study: Study, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int, finer: list[float] | None = None
+) -> pd.DataFrame:
     """One row per method, trajectory and scale, 0 included; draws what is missing or outdated, a unit per (shift, class).
 
-    The sliders' images are the benchmark's own. Raises FileNotFoundError or ValueError where they lack one.
+    The sliders' images are the benchmark's own. With `finer`, FINER at these scales beside the benchmark's scale 0, without it and
+    without `step`. Raises FileNotFoundError for a missing slider, ValueError where the benchmark lacks an image.
     """
     images, files = {}, {}
     for shift in shifts:
-        for name, rows in benchmark(study.images, shift, classes, scales=scales, seeds=seeds).items():
-            images[shift, name] = rows
-            files[shift, name] = f"{identifier(shift)}/{identifier(name)}.parquet", stamp(study, shift, name, rows)
-    return made(study, units.Shelf(study.folder / "scores", files, "*/*.parquet"), trajectories, images, schema, seeds=seeds)
+        for name, rows in benchmark(study.images, shift, classes, scales=[0.0] if finer else scales, seeds=seeds).items():
+            images[shift, name], made_from = rows, stamp(study, shift, name, rows)
+            if finer:
+                slider = adapters.file_digest(sliders.slider_path(study.sliders, shift, name))
+                made_from = recipes.DIRECTIONS.stamp(made_from, FINER, slider, finer)
+            files[shift, name] = f"{identifier(shift)}/{identifier(name)}.parquet", made_from
+    shelf = units.Shelf(study.folder / ("finer" if finer else "scores"), files, "*/*.parquet")
+    look, kind = functools.partial(trajectories, finer=finer), finer_schema if finer else schema
+    return made(study, shelf, look, images, kind, seeds=seeds)
 
 
-def trajectories(study: Study, key: tuple[str, str], images: pd.DataFrame) -> list[pd.DataFrame]:
-    """The scores of all trajectories of a shift and class by every method."""
+def trajectories(study: Study, key: tuple[str, str], images: pd.DataFrame, *, finer: list[float] | None) -> list[pd.DataFrame]:
+    """The scores of all trajectories of a shift and class by every method, or by FINER at further scales."""
     rows, (shift, name) = [], key
-    for (seed, own), method in itertools.product(images.groupby("seed"), METHODS):
-        stored, scales = tables.pictures(own, "benchmark"), [0.0, *grid(method, own["scale"].tolist())]
-        drawn = stored if method == SLIDER else draw(study, shift, name, int(seed), method, scales[1:])
-        pictures = stored if method == SLIDER else np.concatenate([stored[:1], drawn])
-        place = {"method": method, "shift": shift, "class": name, "seed": seed, "scale": scales}
-        rows.append(pd.DataFrame({**place, **looks(study, pictures, shift, name)}))
+    for (seed, own), method in itertools.product(images.groupby("seed"), FINER if finer else METHODS):
+        stored, scales = tables.pictures(own, "benchmark"), finer or grid(method, own["scale"].tolist())
+        drawn = stored[1:] if method == SLIDER and not finer else draw(study, shift, name, int(seed), method, scales)
+        place = {"method": method, "shift": shift, "class": name, "seed": seed, "scale": [0.0, *scales]}
+        seen = pd.DataFrame({**place, **looks(study, np.concatenate([stored[:1], drawn]), shift, name)})
+        rows.append(seen[1:] if finer else seen)
     return rows
 
 
@@ -206,32 +200,6 @@ def looks(study: Study, pictures: Pictures, shift: str, name: str) -> dict[str, 
     return {key: value.double().numpy().round(6) for key, value in columns.items()}
 
 
-def finer(study: Study, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> pd.DataFrame:
-    """What the judges see at further scales of the sliders and weights of the texts, a row per method of FINER, trajectory and scale.
-
-    As `score`, without `step` and without scale 0; draws the sliders' images, too. FileNotFoundError for a missing slider.
-    """
-    files, images = {}, {}
-    for shift in shifts:
-        for name, rows in benchmark(study.images, shift, classes, scales=[0.0], seeds=seeds).items():
-            images[shift, name] = rows
-            slider = adapters.file_digest(sliders.slider_path(study.sliders, shift, name))
-            made_from = recipes.DIRECTIONS.stamp(stamp(study, shift, name, rows), FINER, slider, scales)
-            files[shift, name] = f"{identifier(shift)}/{identifier(name)}.parquet", made_from
-    shelf, look = units.Shelf(study.folder / "finer", files, "*/*.parquet"), functools.partial(finer_trajectories, scales=scales)
-    return made(study, shelf, look, images, finer_schema, seeds=seeds)
-
-
-def finer_trajectories(study: Study, key: tuple[str, str], images: pd.DataFrame, *, scales: list[float]) -> list[pd.DataFrame]:
-    """What is seen at further scales of one shift and class."""
-    rows, starts = [], dict(zip(images["seed"].tolist(), tables.pictures(images, "benchmark"), strict=True))
-    for seed, method in itertools.product(starts, FINER):
-        pictures = np.concatenate([starts[seed][None], draw(study, *key, seed, method, scales)])
-        seen = pd.DataFrame({"method": method, "shift": key[0], "class": key[1], "seed": seed, "scale": [0.0, *scales]})
-        rows.append(seen.assign(**looks(study, pictures, *key)).iloc[1:])
-    return rows
-
-
 def films(study: Study, key: tuple[str, str, int], *, scales: list[float]) -> dict[str, Pictures]:
     """Pictures of one trajectory (shift, class, seed) by every method, as `score` saw them; kept on file, since a figure shows them."""
     shift, name, seed = key[0], key[1], int(key[2])  # a table's number, which torch does not take for a seed
@@ -240,11 +208,10 @@ def films(study: Study, key: tuple[str, str, int], *, scales: list[float]) -> di
     files = {method: (f"{identifier('_'.join(map(str, (method, *key))))}.parquet", made_from[method]) for method in METHODS}
     shelf = units.Shelf(study.folder / "pictures", files)
     for method in shelf.waiting():
-        film, found, quality = images, grid(method, scales), study.sampler.settings.quality
+        film = images
         if method != SLIDER:
-            drawn = shifted(study.sampler, shift, name, seed, method, found)
-            film = pd.concat(
-                [images[:1], pd.DataFrame(generation.rows(shift, name, seed, found, drawn, quality=quality))], ignore_index=True
-            )
+            drawn = shifted(study.sampler, shift, name, seed, method, grid(method, scales))
+            rows = generation.rows(shift, name, seed, grid(method, scales), drawn, quality=study.sampler.settings.quality)
+            film = pd.concat([images[:1], pd.DataFrame(rows)], ignore_index=True)
         tables.write_unit(film, shelf[method], tables.images)
     return {method: tables.pictures(tables.read(path, tables.images), path.name) for method, path in shelf.paths.items()}

@@ -1,0 +1,294 @@
+"""Shifts by text and two sliders in one image: known ends bit for bit, everything judged once, and measures as counted by hand."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from golden_units import difference
+from tiny_encoders import write_clip, write_timm
+from tiny_settings import changed
+from tiny_sliders import pipeline, random_sliders
+
+from cnslib.core import names, recipes, tables
+from cnslib.core.names import SHIFTS
+from cnslib.core.settings import studies
+from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.method import generation, health
+from cnslib.method.sliders import slider_path
+from cnslib.models import adapters, encoders, text_to_image
+from cnslib.stats import bootstrap
+from cnslib.studies.directions import composition, measures, texts
+
+CLASSES = ["sneaker", "ankle boot"]
+LABELS = [*CLASSES, "bag"]
+FIRST, SECOND = "heavy snow", "cartoon style"
+SCALES = [0.0, 1.0, 2.0]
+SETTINGS = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
+BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
+
+
+@pytest.fixture(scope="module")
+def study(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+    """Random models, sliders whose factor alpha / rank is no power of two, and the benchmark's images by them."""
+    folder = tmp_path_factory.mktemp("study")
+    sampler = generation.Sampler(pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), settings=SETTINGS)
+    sliders = random_sliders(sampler.pipe, folder / "sliders", [FIRST, SECOND], CLASSES, rank=3)
+    write_clip(folder / "clip")
+    write_timm(folder / "dino", outputs=0)
+    write_timm(folder / "oracle", outputs=len(LABELS) + len(SHIFTS) + 2)
+    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    drawn = {"scales": SCALES, "seeds": 1, "origin": origin, "sliders": sliders, "folder": folder / "images"}
+    generation.generate(sampler, [FIRST, SECOND], CLASSES, **drawn)
+    judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
+    oracle = encoders.Oracle(str(folder / "oracle"), labels=LABELS)
+    return texts.Study(sampler, origin, judge, oracle, folder / "images", sliders, folder / "directions")
+
+
+def by_text(study, method, weights):
+    return texts.shifted(study.sampler, FIRST, "sneaker", 3, method, weights)
+
+
+def by_sliders(study, weights, *, shifts=(FIRST, SECOND)):
+    with adapters.loaded(study.sampler.pipe, *(slider_path(study.sliders, shift, "sneaker") for shift in shifts)) as loaded:
+        return composition.shifted(study.sampler, loaded, "sneaker", 5, weights)
+
+
+def by_slider(study, shift, scales):
+    with adapters.loaded(study.sampler.pipe, slider_path(study.sliders, shift, "sneaker")):
+        return study.sampler.shifted("sneaker", 5, scales)
+
+
+def written(study, make):
+    """What making something changes on file."""
+    before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*.parquet")}
+    make()
+    return {path for path in study.folder.rglob("*.parquet") if before.get(path) != path.stat().st_mtime_ns}
+
+
+@pytest.mark.parametrize("method", texts.TEXTUAL)
+def test_weight_zero_is_the_unshifted_image_bit_for_bit_and_guidance_acts_where_it_does_for_the_benchmark(study, method):
+    drawn = by_text(study, method, [0.0])
+    assert torch.equal(drawn, study.sampler.unshifted("sneaker", 3))
+    assert not torch.equal(by_text(study, method, [2.0]), drawn)
+    late = generation.Sampler(study.sampler.pipe, settings=dataclasses.replace(SETTINGS, guided=[0.6, 1.0]))
+    other = texts.shifted(late, FIRST, "sneaker", 3, method, [0.0])
+    assert torch.equal(other, late.unshifted("sneaker", 3)) and not torch.equal(other, drawn)
+
+
+def test_two_prompts_are_the_plain_pipeline_with_the_other_prompt_and_the_whole_text_begins_later(study):
+    prompt = f"a picture of a {names.token('sneaker')} in heavy snow"
+    expected = text_to_image.sample(study.sampler.pipe, [prompt], [3], steps=SETTINGS.steps, guidance=SETTINGS.guidance)
+    assert torch.equal(by_text(study, texts.PROMPTS, [1.0]), expected)
+    assert torch.equal(*(texts.contexts(study.sampler, FIRST, "sneaker", method, [1.0]) for method in (texts.PROMPTS, texts.WHOLE)))
+    assert not torch.equal(by_text(study, texts.WHOLE, [1.0]), expected)
+
+
+@pytest.mark.parametrize(("method", "moved"), [(texts.CLASS, [5]), (texts.END, list(range(6, 24)))])
+def test_a_direction_moves_its_own_tokens_alone_and_in_proportion(study, method, moved):
+    """Of "<start> a picture of a <sneaker*> <end> <pad> ..." the class is token 5 and the first end token 6."""
+    prompts = ["a picture of a <sneaker*>", "a picture of a <sneaker*> in heavy snow"]
+    ids = [study.sampler.pipe.tokenizer(prompt).input_ids for prompt in prompts]
+    *_, plain, one, two = texts.contexts(study.sampler, FIRST, "sneaker", method, [0.0, 1.0, 2.0])
+    assert (one - plain).abs().amax(dim=1).nonzero().flatten().tolist() == moved
+    assert torch.allclose(two - plain, 2 * (one - plain), atol=1e-5)
+    first, other = text_to_image.embed(study.sampler.pipe, prompts)
+    place = {texts.CLASS: -2, texts.END: -1}[method]
+    expected = other[len(ids[1]) + place] - first[len(ids[0]) + place]
+    assert torch.allclose((one - plain)[moved], expected.expand(len(moved), -1), atol=1e-5)
+
+
+def test_every_method_is_scored_once_from_the_same_unshifted_image_and_finer_steps_are_looked_at_alike(study):
+    def score(**more):
+        return texts.score(study, [FIRST], CLASSES, scales=SCALES, **{"seeds": 1, **more})
+
+    scores = score()
+    assert not difference(recipes.DIRECTIONS, scores, within=1e-3)
+    grids = {method: [0.0, *texts.grid(method, SCALES)] for method in texts.METHODS}
+    wanted = {(method, FIRST, name, 1, scale) for method, grid in grids.items() for name in CLASSES for scale in grid}
+    tables.complete(scores, wanted, ["method", *tables.KEY], "scores")
+    start = scores[scores["scale"] == 0]
+    assert np.allclose(start["structure"], 1, atol=1e-5) and (start["step"] == 0).all()
+    assert (start.groupby("class")[["alignment", "class_probability"]].nunique() == 1).all(axis=None)
+    finer = score(finer=SCALES[1:])
+    both = finer.merge(scores, on=["method", *tables.KEY], suffixes=("", "_scored"))
+    assert set(finer["method"]) == set(texts.FINER) and len(both) == len(finer) == 2 * len(CLASSES) * 2
+    assert np.allclose(both["alignment"], both["alignment_scored"], atol=1e-5)
+    assert not written(study, lambda: (score(), score(finer=SCALES[1:])))
+    with pytest.raises(ValueError, match=r"images of 'sneaker': 3 rows missing .*\(2, 0.0\)"):
+        score(seeds=2)
+
+
+def test_films_are_the_pictures_that_were_scored_and_stored_as_the_benchmark_stores_its_images(study):
+    films = texts.films(study, (FIRST, "sneaker", 1), scales=SCALES)
+    drawn = texts.shifted(study.sampler, FIRST, "sneaker", 1, texts.END, SCALES[1:])
+    assert np.array_equal(films[texts.END][1:], drawn.numpy()) and np.array_equal(films[texts.SLIDER][0], films[texts.END][0])
+    sampler = generation.Sampler(study.sampler.pipe, settings=dataclasses.replace(SETTINGS, quality=50))
+    lossy = texts.draw(dataclasses.replace(study, sampler=sampler), FIRST, "sneaker", 1, texts.END, SCALES[1:])
+    stored = pd.DataFrame(generation.rows(FIRST, "sneaker", 1, SCALES[1:], drawn, quality=50))
+    assert np.array_equal(lossy, tables.pictures(stored, "stored")) and not np.array_equal(lossy, drawn.numpy())
+    images = texts.benchmark(study.images, FIRST, CLASSES, scales=SCALES, seeds=1)
+    other = images["sneaker"].assign(image=images["ankle boot"]["image"].to_numpy())
+    assert texts.stamp(study, FIRST, "sneaker", images["sneaker"]) != texts.stamp(study, FIRST, "sneaker", other)
+
+
+def test_one_weight_at_zero_is_the_single_slider_and_both_at_zero_the_base_model_bit_for_bit(study):
+    scales = [0.5, 1.0, 2.5]
+    for place, shift in enumerate((FIRST, SECOND)):
+        assert torch.equal(by_sliders(study, [np.roll([s, 0.0], place).tolist() for s in scales]), by_slider(study, shift, scales))
+    assert torch.equal(by_sliders(study, [[0.0, 0.0]]), study.sampler.unshifted("sneaker", 5))
+    assert not adapters.layers(study.sampler.pipe.unet)
+
+
+def test_two_sliders_add_up_whatever_their_order(study):
+    both, first, second = by_sliders(study, [[1.0, 2.0], [1.0, 0.0], [0.0, 2.0]]).int()
+    assert (both - first).abs().max() > 10 and (both - second).abs().max() > 10
+    exchanged = by_sliders(study, [[2.0, 1.0]], shifts=(SECOND, FIRST)).int()
+    assert (exchanged[0] - both).abs().max() <= 1  # a sum in another order rounds differently
+    twice = by_sliders(study, [[0.5, 1.5]], shifts=(FIRST, FIRST)).int()
+    assert (twice - by_slider(study, FIRST, [2.0]).int()).abs().max() <= 1
+
+
+def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study):
+    def score():
+        return composition.score(study, [[FIRST, SECOND]], CLASSES, weights=SCALES, seeds=1)
+
+    wanted = {(FIRST, SECOND, name, 1, one, other) for name in CLASSES for one in SCALES for other in SCALES}
+    tables.complete(score(), wanted, composition.KEY, "composition")
+    film = composition.films(study, [[FIRST, SECOND]], "sneaker", weights=SCALES, seed=1)[FIRST, SECOND]
+    for shift, strip in ((FIRST, film[:, 0]), (SECOND, film[0])):
+        own = texts.benchmark(study.images, shift, ["sneaker"], scales=SCALES, seeds=1)["sneaker"]
+        assert np.array_equal(strip, tables.pictures(own, shift))
+    assert not difference(recipes.COMPOSITION, score(), within=1e-3) and not written(study, score)
+    with (
+        pytest.raises(FileNotFoundError, match=r"slider.*heavy_fog.sneaker\.safetensors"),
+        adapters.loaded(study.sampler.pipe, slider_path(study.sliders, "heavy fog", "sneaker")),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": [[FIRST, FIRST]]}, r"directions\.pairs\.0: .*without repetitions"),
+        ({"pairs": [[FIRST, "heavy frog"]]}, r"directions\.pairs\.0\.1: 'heavy frog'"),
+        ({"pair_weights": [1.0, 2.0]}, "directions.pair_weights"),
+    ],
+)
+def test_bad_settings_are_named(change, message):
+    plain = {"shifts": [FIRST], "finer": [0.5], "seeds": 1, "pairs": [[FIRST, SECOND]], "pair_weights": SCALES, "pair_seeds": 1}
+    with pytest.raises(ValueError, match=message):
+        changed(studies.Directions(BOOTSTRAP, **plain), **change)
+
+
+def path(method, alignment, *, seed=1, structure=1.0, step=0.1, probability=0.9):
+    """The scores of one trajectory with known values at scales 0, 1, 2, ..."""
+    count = len(alignment)
+    steps = np.broadcast_to(step, count) * (np.arange(count) > 0)
+    key = {"method": method, "shift": FIRST, "class": "bag", "seed": seed, "scale": np.arange(count, dtype=float)}
+    return pd.DataFrame({**key, "alignment": alignment, "structure": structure, "step": steps, "class_probability": probability})
+
+
+def at_equal_gain(*paths, labels=10):
+    return measures.equal_gain(pd.concat(paths), labels=labels).set_index("share")
+
+
+def test_a_trajectory_is_summed_up_as_by_hand():
+    slider = path("slider", [0.1, 0.3, 0.2, 0.5], structure=[1, 0.9, 0.8, 0.7], step=[0, 0.1, 0.1, 0.2])
+    prompts = path("two prompts", [0.1, 0.6], structure=[1, 0.4], step=[0, 0.7], probability=[0.9, 0.05])
+    both = pd.concat([slider, prompts]).sample(frac=1, random_state=0)
+    rows = measures.per_trajectory(both, labels=10).set_index("method")[["gain", "structure", "largest", "rising", "class_kept"]]
+    assert rows.loc["slider"].tolist() == pytest.approx([0.4, 0.7, 0.5, 2 / 3, 1])
+    assert rows.loc["two prompts"].tolist() == pytest.approx([0.5, 0.4, 1.0, 1.0, 0])
+    rows = measures.per_trajectory(path("slider", [0.0, 0.1], probability=0.01), labels=10)  # not in its class from the start
+    assert measures.summary(rows, ["class_kept"], settings=BOOTSTRAP).loc[0, "n"] == 0
+
+
+def test_structure_is_compared_at_the_first_scale_that_gains_as_much_as_two_prompts():
+    parts = [path("two prompts", [0.0, 0.3], structure=[1, 0.5]), path("slider", [0.1, 0.2, 0.4, 0.9], structure=[1, 0.9, 0.8, 0.1])]
+    parts.append(path("class token", [0.0, 0.1, 0.2, 0.29]))
+    parts += [path("two prompts", [0.2, 0.1], seed=2), path("slider", [0.0, 0.1, 0.2, 0.3], seed=2)]  # nothing gained: left out
+    rows = measures.matched(pd.concat(parts), labels=10).set_index("method")[["scale", "structure", "reached", "class_kept"]]
+    assert rows.loc["slider"].tolist() == [2.0, 0.8, 1.0, 1.0] and rows.loc["two prompts"].tolist() == [1.0, 0.5, 1.0, 1.0]
+    assert rows.loc["class token", "reached"] == 0 and rows.loc["class token", ["structure", "class_kept"]].isna().all()
+    assert len(rows) == 3
+
+
+def test_at_equal_gain_paths_are_read_between_their_pictures():
+    """Both reach 0.4. At a quarter, 0.1, the slider is halfway to its first picture, and the text a quarter of the way to its own."""
+    slider, text = path("slider", [0.0, 0.2, 0.4], structure=[1, 0.9, 0.8]), path("whole text", [0.0, 0.4, 0.6], structure=[1, 0.6, 0.1])
+    rows = at_equal_gain(slider, text)
+    assert rows["gain"].to_dict() == pytest.approx({0.25: 0.1, 0.5: 0.2, 0.75: 0.3})
+    assert rows["structure"].to_dict() == pytest.approx({0.25: 0.95 - 0.9, 0.5: 0.9 - 0.8, 0.75: 0.85 - 0.7})
+    assert rows["lost"].to_dict() == pytest.approx({0.25: 0.05, 0.5: 0.1, 0.75: 0.15}) and (rows["class_kept"] == 0).all()
+    falling = path("slider", [0.1, 0.2, 0.4, 0.6, 0.5], structure=[1, 0.9, 0.7, 0.6, 0.2])
+    same = at_equal_gain(falling, falling.assign(method="whole text"))
+    assert len(same) == 3 and np.allclose(same[["structure", "class_kept"]], 0)
+    assert at_equal_gain(path("slider", [0.0, -0.1]), path("whole text", [0.0, 0.3]), path("two prompts", [0.0, 0.3])).empty
+
+
+def test_steps_that_one_of_two_paths_lacks_are_not_looked_at():
+    """With the picture at 0.5 the slider would keep 0.95 at a gain of 0.2, and without it 0.75."""
+    slider = path("slider", [0.0, 0.4], structure=[1, 0.5])
+    finer = slider.iloc[1:].assign(scale=0.5, alignment=0.2, structure=0.95)
+    assert np.allclose(at_equal_gain(slider, finer, path("class token", [0.0, 0.4], structure=[1, 0.5]))["structure"], 0)
+    text = [path("whole text", [0.0, 0.4], structure=[1, 0.5]), finer.assign(method="whole text", structure=0.75)]
+    assert at_equal_gain(slider, finer, *text).loc[0.5, "structure"] == pytest.approx(0.2)
+
+
+def test_a_class_that_is_lost_on_one_path_alone_counts_one():
+    slider, text = path("slider", [0.0, 0.4], probability=0.9), path("class token", [0.0, 0.4], probability=[0.9, 0.0])
+    rows = at_equal_gain(slider, text, labels=2)["class_kept"]
+    assert rows.to_dict() == {0.25: 0.0, 0.5: 1.0, 0.75: 1.0}  # 0.675, 0.45 and 0.225 against chance, 0.5
+    unknown = [one.assign(class_probability=0.1) for one in (slider, text)]
+    assert at_equal_gain(*unknown, labels=2)["class_kept"].isna().all()
+
+
+def test_differences_are_paired_on_the_trajectory_and_those_of_shares_stay_within_what_is_possible():
+    """Of two trajectories an interval would reach from -6.9 to 5.9 by Student's t with one degree of freedom."""
+    ends = {"slider": 0.5, "end tokens": 0.2}
+    parts = [path(method, [0, end + seed], seed=seed) for method, end in ends.items() for seed in (1, 2, 3)]
+    row = measures.against_slider(measures.per_trajectory(pd.concat(parts), labels=10), ["gain"], settings=BOOTSTRAP).iloc[0]
+    assert row["method"] == "end tokens" and row["n"] == 3
+    assert row[["estimate", "low", "high"]].tolist() == pytest.approx([0.3, 0.3, 0.3])
+    table = pd.DataFrame({"method": "two prompts", "class": "bag", "seed": [1, 2], "class_kept": [-1.0, 0.0], "structure": [-1.0, 0.0]})
+    found = measures.differences(table, ["class_kept", "structure"], settings=BOOTSTRAP).set_index("measure")
+    assert found.loc["class_kept", ["low", "high"]].tolist() == [-1, 1]
+    assert found.loc["structure", "low"] < -1 and found.loc["structure", "high"] > 1
+
+
+def test_where_no_trajectory_differs_a_difference_could_still_have_been_missed():
+    """Wilson's bound of a share that none of seven classes shows; a single trajectory that differs is resampled as ever."""
+    table = pd.DataFrame({"method": "two prompts", "class": list("abcdefgh"), "seed": 1, "class_kept": [0.0] * 7 + [np.nan]})
+    settings = dataclasses.replace(BOOTSTRAP, target="other classes")
+    found = measures.differences(table, ["class_kept"], settings=settings).iloc[0]
+    wilson = bootstrap.independent_share(np.zeros(7, bool), confidence=0.95)["high"]
+    assert found["n"] == 7 and (found["low"], found["estimate"], found["high"]) == pytest.approx((-wilson, 0.0, wilson))
+    assert np.isnan(measures.differences(table[:1], ["class_kept"], settings=settings)["low"]).all()  # of one class nothing is known
+    one = measures.differences(table.assign(class_kept=[1.0] + [0.0] * 7), ["class_kept"], settings=settings).iloc[0]
+    assert one["estimate"] == pytest.approx(0.125) and one["low"] > -wilson
+
+
+def known(first, second):
+    """Scores of one garment with known alignments at each two weights."""
+    cells = pd.DataFrame(list(first), columns=composition.WEIGHTS)
+    shown = {"alignment_first": list(first.values()), "alignment_second": [second[cell] for cell in first]}
+    return cells.assign(**shown, first=FIRST, second=SECOND, **{"class": "bag"}, seed=1, structure=1.0, class_probability=1.0)
+
+
+def test_gains_together_alone_and_lent_are_those_counted_by_hand():
+    first, second = {(0, 0): 0.1, (1, 0): 0.5, (0, 1): 0.2, (1, 1): 0.4}, {(0, 0): -0.2, (1, 0): -0.3, (0, 1): 0.3, (1, 1): 0.0}
+    found = measures.effects(known(first, second).sample(frac=1, random_state=0)).set_index("shift")[measures.EFFECTS]
+    assert found.loc[FIRST].tolist() == pytest.approx([0.4, 0.1, 0.3, 0.2, -0.2])
+    assert found.loc[SECOND].tolist() == pytest.approx([0.5, -0.1, 0.2, 0.3, -0.2])
+
+
+@pytest.mark.parametrize(
+    ("lent", "together", "expected"), [(0.3, 0.4, [0, 1, 1]), (0.1, 0.4, [1, 1, 0]), (0.4, 0.3, [0, 0, 1])], ids=["much", "little", "all"]
+)
+def test_what_the_other_slider_lends_does_not_count(lent, together, expected):
+    """Alone each gains 0.4; what the first slider alone brings of the second shift is not that slider's."""
+    first = {(0, 0): 0.0, (1, 0): 0.4, (0, 1): 0.0, (1, 1): 0.4}
+    found = measures.effects(known(first, {(0, 0): 0.0, (1, 0): lent, (0, 1): 0.4, (1, 1): together}))
+    assert measures.both_show(found).iloc[0][measures.SHOWN].tolist() == expected
