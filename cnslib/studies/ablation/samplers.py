@@ -6,7 +6,7 @@ are then paired on the trajectory.
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -17,17 +17,16 @@ import xarray as xr
 from diffusers import StableDiffusionPipeline
 from jaxtyping import UInt8
 
-from cnslib.core import paths, recipes, tables, units, workers
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
 from cnslib.core.settings.method import Bootstrap, Generation
-from cnslib.core.settings.read import Run
 from cnslib.core.settings.sections import Scheduling
 from cnslib.method import evaluation
 from cnslib.method.generation import Sampler, Way
 from cnslib.method.health import Judge
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
-from cnslib.models.classifiers import Classifier, load
+from cnslib.models.classifiers import Classifier
 from cnslib.stats import accuracy, bootstrap, ranking
 from cnslib.stats.accuracy import ALL
 
@@ -41,6 +40,7 @@ looks_schema = tables.schema(
 )
 pictures_schema = tables.schema(["sampler", *tables.KEY], {**NAME, **tables.IDENTITY, "image": pa.Column(object)})
 Pictures = UInt8[np.ndarray, "scales height width 3"]
+Errors = Sequence[xr.DataArray]  # error rates of each sampler's images with their resamples, and those of each unit alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,26 +63,10 @@ class Bench:
         return units.digest(PROMPT, drawn, self.reference, self.origin.base, self.judge.digest, asked)
 
 
-def opened(run: Run) -> Bench:
-    """The bench that a notebook's parameters describe: the pipeline with its class tokens, all samplers, judge and classifiers."""
-    base, layout = run.base, run.layout
-    folder, tokens = paths.resolve(base.pipeline), layout.artifacts("inversion")
-    pipe = text_to_image.load_pipeline(folder, base.device)
-    text_to_image.load_tokens(pipe, tokens, base.classes)
-    options = {"labels": encoders.read_labels(base.labels), "device": base.device, "preprocessing": run.evaluation.preprocessing}
-    asked = [load(name, source, **options) for name, source in run.evaluation.classifiers.items()]
-    judge = Judge(encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device))
-    drawn, origin = steppers(pipe, run.settings.samplers, settings=run.generation), text_to_image.origin(folder, tokens, base.classes)
-    return Bench(drawn, run.settings.reference, origin, judge, asked, layout.artifacts("sliders"), layout.artifacts(run.step))
-
-
 def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, settings: Generation) -> dict[str, Sampler]:
     """The samplers of params.yaml, each a scheduler, its steps and their spacing; all else as the benchmark is drawn."""
-    found = {}
-    for name, one in samplers.items():
-        steps = dataclasses.replace(settings, steps=one.steps)
-        found[name] = Sampler(pipe, settings=steps, way=Way(scheduler=one.scheduler, spacing=one.spacing))
-    return found
+    ways = {name: Way(scheduler=one.scheduler, spacing=one.spacing, steps=one.steps) for name, one in samplers.items()}
+    return {name: Sampler(pipe, settings=way.settings(settings), way=way) for name, way in ways.items()}
 
 
 def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -95,9 +79,8 @@ def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list
     files = {key: (f"{identifier(key[0])}_{key[1]}.parquet", stamp(bench, shifts, *key, scales)) for key in keys}
     answers, looks = (units.Shelf(bench.folder / kind, files) for kind in ("answers", "looks"))
     waiting = {*answers.waiting(), *looks.waiting()}
-    device = next(iter(bench.steppers.values())).pipe.device
     pieces = [(bench, shifts, *key, scales, answers[key], looks[key]) for key in keys if key in waiting]
-    workers.each(measure, pieces, device=device, desc="samplers")
+    workers.each(measure, pieces, device=bench.steppers[bench.reference].pipe.device, desc="samplers")
     return tables.read_units(answers, answers_schema), tables.read_units(looks, looks_schema)
 
 
@@ -140,18 +123,14 @@ def answer(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
 def look(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
     """Alignment of every picture with its shift, and how far it is from the reference sampler's; unshifted rows under every shift."""
     features = bench.judge.image_encoder.features(np.stack(list(drawn["picture"])))
-    rows = drawn.assign(feature=list(features.numpy()))
     shifts = [shift for shift in drawn["shift"].unique() if shift != UNSHIFTED]
-    rows = tables.trajectories(rows, shifts)
-    rows["alignment"] = np.nan
+    rows = tables.trajectories(drawn.assign(feature=list(features.numpy()), alignment=np.nan), shifts)
     for (shift, name), part in rows.groupby(["shift", "class"]):
-        pictures = np.stack(list(part["picture"]))
-        rows.loc[part.index, "alignment"] = bench.judge.alignment(pictures, shift, name).double().numpy().round(6)
-    reference = rows[rows["sampler"] == bench.reference]
-    both = rows.merge(reference, on=tables.KEY, suffixes=("", "_reference"), validate="many_to_one")
-    pairs = list(zip(both["picture"], both["picture_reference"], strict=True))
-    both["change"] = [abs(one.astype(int) - other).mean().round(6) for one, other in pairs]
-    both["likeness"] = [float((one * other).sum().round(6)) for one, other in zip(both["feature"], both["feature_reference"], strict=True)]
+        rows.loc[part.index, "alignment"] = bench.judge.alignment(np.stack(list(part["picture"])), shift, name).double().numpy().round(6)
+    both = rows.merge(rows[rows["sampler"] == bench.reference], on=tables.KEY, suffixes=("", "_reference"), validate="many_to_one")
+    pictures, features = (zip(both[key], both[f"{key}_reference"], strict=True) for key in ("picture", "feature"))
+    both["change"] = [abs(one.astype(int) - other).mean().round(6) for one, other in pictures]
+    both["likeness"] = [float((one * other).sum().round(6)) for one, other in features]
     return both[list(looks_schema.columns)]
 
 
@@ -167,54 +146,44 @@ def films(bench: Bench, shift: str, name: str, seed: int, scales: list[float]) -
     return {sampler: tables.pictures(stored[stored["sampler"] == sampler], file) for sampler in bench.steppers}
 
 
-@dataclasses.dataclass(frozen=True)
-class Errors:
-    """Error rates [resample, shift, model, scale] of one sampler's images, and those of each unit alone (see `accuracy.by_unit`)."""
+def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> Errors:
+    """Error rates of each sampler's images, [resample, sampler, shift, model, scale], and those of each unit alone.
 
-    rates: xr.DataArray
-    units: xr.DataArray
-
-    def map(self, change: Callable[[xr.DataArray], xr.DataArray]) -> "Errors":
-        """The same change of both."""
-        return Errors(change(self.rates), change(self.units))
-
-    def minus(self, other: "Errors") -> pd.DataFrame:
-        """The table of a difference on the same images, which reaches 0 where too few units differ."""
-        return accuracy.interval(self.rates - other.rates, units=self.units - other.units)
-
-
-def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> dict[str, Errors]:
-    """Error rates of each sampler's images with their resamples, the same ones for every sampler.
-
-    Raises ValueError where a sampler lacks an answer.
+    All samplers share the resamples. Raises ValueError where one lacks an answer.
     """
     parts = {name: accuracy.wrong_predictions(part.drop(columns="sampler")) for name, part in answers.groupby("sampler", sort=False)}
-    return {name: Errors(accuracy.by_shift(wrong, settings), accuracy.by_unit(wrong, settings)) for name, wrong in parts.items()}
+    both = (xr.Dataset({k: average(wrong, settings) for k, wrong in parts.items()}) for average in (accuracy.by_shift, accuracy.by_unit))
+    rates, units = (one.to_array("sampler") for one in both)
+    return rates.transpose("resample", "sampler", ...), units.transpose("unit", "sampler", ...)
 
 
-def differences(errors: dict[str, Errors], reference: str) -> pd.DataFrame:
-    """Mean accuracy of each sampler's images minus that of the reference's, paired: (sampler, shift, scale, n, estimate, low, high)."""
-    right = {name: one.map(lambda rates: -rates.mean("model")) for name, one in errors.items()}
-    parts = [one.minus(right[reference]).assign(sampler=name) for name, one in right.items() if name != reference]
-    return pd.concat(parts, ignore_index=True)
+def minus(errors: Errors, reference: str) -> pd.DataFrame:
+    """Values of each other sampler minus those of the reference's, paired, a table; an interval reaches 0 where too few units differ."""
+    samples, units = ((one - one.sel(sampler=reference, drop=True)).drop_sel(sampler=reference) for one in errors)
+    return accuracy.interval(samples, units=units)
 
 
-def drop_differences(errors: dict[str, Errors], reference: str) -> dict[str, dict]:
+def differences(errors: Errors, reference: str) -> pd.DataFrame:
+    """Mean accuracy of each sampler's images minus that of the reference's: (shift, scale, n, estimate, low, high, sampler)."""
+    table = minus([-one.mean("model") for one in errors], reference)
+    return table.assign(sampler=table.pop("sampler"))
+
+
+def drop_differences(errors: Errors, reference: str) -> dict[str, dict]:
     """Accuracy drop at the last scale (mean over the models, all shifts) of each sampler minus the reference's, as records."""
-    drops = {name: one.map(lambda rates: accuracy.drop(rates).isel(scale=-1, drop=True).mean("model")) for name, one in errors.items()}
-    tables = {name: one.minus(drops[reference]) for name, one in drops.items() if name != reference}
-    return {name: bootstrap.records(table, "shift")[ALL] for name, table in tables.items()}
+    drops = [accuracy.drop(one).isel(scale=-1, drop=True).mean("model").sel(shift=ALL) for one in errors]
+    return bootstrap.records(minus(drops, reference), "sampler")
 
 
-def orders(errors: dict[str, Errors], reference: str) -> dict[str, dict]:
+def orders(errors: Errors, reference: str) -> dict[str, dict]:
     """Kendall's tau of the models' order by accuracy over all scales above 0 with the reference's order, as records.
 
     Rates are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
     """
-    means = {name: one.rates.sel(shift=ALL).isel(scale=slice(1, None)).mean("scale").round(9) for name, one in errors.items()}
-    others = {name: rates for name, rates in means.items() if name != reference}
-    sides = {name: (rates.to_numpy(), means[reference].to_numpy()) for name, rates in others.items()}
-    return {name: ranking.order_record(*sides[name], rates["n"].item(), rates["confidence"].item()) for name, rates in others.items()}
+    means = errors[0].sel(shift=ALL).isel(scale=slice(1, None)).mean("scale").round(9)
+    first, n, confidence = means.sel(sampler=reference).to_numpy(), means["n"].item(), means["confidence"].item()
+    others = [name for name in means["sampler"].to_numpy() if name != reference]
+    return {name: ranking.order_record(means.sel(sampler=name).to_numpy(), first, n, confidence) for name in others}
 
 
 def other_seeds(wrong: xr.DataArray, seeds: int, *, confidence: float) -> dict:

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,26 +15,18 @@ from cnslib.stats import bootstrap, ranking
 from cnslib.stats.accuracy import TINY, trajectories
 
 MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
+Sums = tuple[Float[np.ndarray, "classes shifts models scales"], Float[np.ndarray, "classes shifts"]]
 MOST = 1000  # subsets of one size; the 252 halves of ten classes are all taken, those of a hundred could not be
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Wrong answers summed per class and shift, with how many trajectories there are."""
-
-    classes: list[str]
-    wrong: Float[np.ndarray, "classes shifts models scales"]
-    count: Float[np.ndarray, "classes shifts"]
-
-
 def sums(wrong: xr.DataArray) -> Sums:
-    """Adds up the wrong predictions of each class under each shift."""
+    """Wrong predictions and trajectories of each class under each shift, added up."""
     (classes, number), (shifts, shift) = (np.unique(wrong[key], return_inverse=True) for key in ("class", "shift"))
     total = np.zeros([len(classes), len(shifts), *wrong.shape[1:]])
     count = np.zeros(total.shape[:2])
     np.add.at(total, (number, shift), wrong.to_numpy())
     np.add.at(count, (number, shift), 1)
-    return Sums(classes.tolist(), total, count)
+    return total, count
 
 
 def members(classes: int, count: int) -> Bool[np.ndarray, "subsets classes"]:
@@ -52,8 +43,8 @@ def members(classes: int, count: int) -> Bool[np.ndarray, "subsets classes"]:
 
 def errors(total: Sums, chosen: Bool[np.ndarray, "subsets classes"]) -> Float[np.ndarray, "subsets models scales"]:
     """Error rate over the trajectories of each subset, all shifts pooled."""
-    wrong = np.tensordot(chosen.astype(float), total.wrong.sum(1), 1)
-    return wrong / (chosen @ total.count.sum(1))[:, None, None]
+    wrong = np.tensordot(chosen.astype(float), total[0].sum(1), 1)
+    return wrong / (chosen @ total[1].sum(1))[:, None, None]
 
 
 def relative_error(total: Sums, chosen: Bool[np.ndarray, "subsets classes"], reference: int) -> Float[np.ndarray, "subsets models"]:
@@ -61,9 +52,9 @@ def relative_error(total: Sums, chosen: Bool[np.ndarray, "subsets classes"], ref
 
     A shift counts in a subset only if the reference loses something there; NaN where it loses nothing under any shift.
     """
-    counts = np.tensordot(chosen.astype(float), total.count, 1)[..., None, None]
+    counts = np.tensordot(chosen.astype(float), total[1], 1)[..., None, None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = np.tensordot(chosen.astype(float), total.wrong, 1) / counts
+        rates = np.tensordot(chosen.astype(float), total[0], 1) / counts
         drops = (rates - rates[..., :1]).sum(-1)
         below = drops[:, :, [reference]]
         ratio = np.where(below > TINY, drops / below, np.nan)
@@ -78,22 +69,19 @@ def measures(wrong: xr.DataArray, counts: list[int], *, reference: str) -> pd.Da
     The drop is that at the last scale. The order of the models is by accuracy over all scales above 0. rCE leaves the reference
     model out of its mean, where it is always 1.
     """
-    total, models = sums(wrong), wrong["model"].to_numpy().tolist()
-    place = models.index(reference)
-    others = [i for i in range(len(models)) if i != place]
-    whole = errors(total, members(len(total.classes), len(total.classes)))[..., 1:].mean(-1)
+    total, classes = sums(wrong), np.unique(wrong["class"])
+    place = wrong["model"].to_numpy().tolist().index(reference)
+    whole = errors(total, members(len(classes), len(classes)))[..., 1:].mean(-1)
     parts = []
     for count in counts:
-        chosen = members(len(total.classes), count)
+        chosen = members(len(classes), count)
         rates = errors(total, chosen)
         values = [1 - rates[..., 0].mean(1), (rates[..., -1] - rates[..., 0]).mean(1)]
-        values.append(relative_error(total, chosen, place)[:, others].mean(1))
+        values.append(np.delete(relative_error(total, chosen, place), place, axis=1).mean(1))
         values.append(ranking.kendall(rates[..., 1:].mean(-1), whole))
-        names = [" + ".join(np.array(total.classes)[row]) for row in chosen]
-        parts += [
-            pd.DataFrame({"classes": count, "subset": names, "measure": name, "value": column})
-            for name, column in zip(MEASURES, values, strict=True)
-        ]
+        names = [" + ".join(classes[row]) for row in chosen]
+        table = pd.DataFrame(dict(zip(MEASURES, values, strict=True))).assign(classes=count, subset=names)
+        parts.append(table.melt(["classes", "subset"], var_name="measure"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -103,9 +91,8 @@ def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     The range says how much the choice of classes matters. It is no confidence interval: subsets share their classes.
     """
     rows = []
-    for (count, measure), part in table.groupby(["classes", "measure"], sort=False):
-        values = part["value"].dropna().to_numpy()
-        record = bootstrap.record(np.array([np.median(values), *values]), len(values), confidence) if len(values) else bootstrap.NOTHING
+    for (count, measure), values in table.dropna().groupby(["classes", "measure"], sort=False)["value"]:
+        record = bootstrap.record(np.array([values.median(), *values]), len(values), confidence)
         rows.append({"classes": count, "measure": measure, **record})
     return pd.DataFrame(rows)
 

@@ -1,7 +1,8 @@
-"""Samplers: DDIM is the benchmark's bit for bit, the others are diffusers' own; conclusions counted by hand."""
+"""Samplers are diffusers' own and DDIM the benchmark's bit for bit; conclusions, and numbers of subsets of the classes, counted by hand."""
 
 import dataclasses
 import itertools
+import math
 
 import diffusers
 import numpy as np
@@ -9,8 +10,10 @@ import pandas as pd
 import pytest
 import timm
 import torch
+import xarray as xr
 from golden_units import difference
 from tiny_encoders import write_clip, write_timm
+from tiny_outcomes import random_outcomes, wrong_array
 from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
@@ -21,7 +24,8 @@ from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier
-from cnslib.studies.ablation import samplers
+from cnslib.stats import accuracy
+from cnslib.studies.ablation import samplers, subsets
 
 CLASSES = ["sneaker", "ankle boot"]
 SHIFTS = ["heavy snow", "cartoon style"]
@@ -41,11 +45,6 @@ def pipe(tiny_pipeline_dir, tiny_tokens_dir):
     return pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
 
 
-@pytest.fixture(scope="module")
-def sliders(pipe, tmp_path_factory):
-    return random_sliders(pipe, tmp_path_factory.mktemp("sliders"), SHIFTS, CLASSES)
-
-
 def tiny_classifier(name: str, seed: int) -> Classifier:
     """A random network that tells the classes apart in its own way."""
     with torch.random.fork_rng():
@@ -56,8 +55,9 @@ def tiny_classifier(name: str, seed: int) -> Classifier:
 
 
 @pytest.fixture(scope="module")
-def bench(pipe, sliders, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+def bench(pipe, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bench")
+    sliders = random_sliders(pipe, folder / "sliders", SHIFTS, CLASSES)
     write_clip(folder / "clip")
     write_timm(folder / "dino", outputs=0)
     judge = health.Judge(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "dino")))
@@ -77,26 +77,21 @@ def plain_pipeline(pipe, sampler: sections.Scheduling, seed: int, scales: dict[i
 
     own = pipe.scheduler
     pipe.scheduler = getattr(diffusers, sampler.scheduler).from_config(own.config, timestep_spacing=sampler.spacing)
+    how = {"num_inference_steps": SETTINGS.steps, "guidance_scale": SETTINGS.guidance, "callback_on_step_end": switch}
     try:
-        images = pipe(
-            f"a picture of a {names.token('sneaker')}",
-            num_inference_steps=SETTINGS.steps,
-            guidance_scale=SETTINGS.guidance,
-            generator=torch.Generator().manual_seed(seed),
-            callback_on_step_end=switch,
-            output_type="np",
-        ).images
+        prompt = f"a picture of a {names.token('sneaker')}"
+        images = pipe(prompt, generator=torch.Generator().manual_seed(seed), output_type="np", **how).images
     finally:
         pipe.scheduler = own
     return (images * 255).round().astype(int)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway(pipe, sliders, name):
+def test_every_sampler_is_diffusers_pipeline_with_its_adapter_switched_on_midway(pipe, bench, name):
     """Several scales share the memory of their prefix; each must be what the pipeline draws alone, but for rounding."""
-    stepper, sampler = samplers.steppers(pipe, SCHEDULING, settings=SETTINGS)[name], SCHEDULING[name]
+    stepper, sampler = bench.steppers[name], SCHEDULING[name]
     assert abs(stepper.unshifted("sneaker", 5).numpy().astype(int) - plain_pipeline(pipe, sampler, 5, {})).max() <= 1
-    with adapters.loaded(pipe, slider_path(sliders, "heavy snow", "sneaker")):
+    with adapters.loaded(pipe, slider_path(bench.sliders, "heavy snow", "sneaker")):
         ours = stepper.shifted("sneaker", 5, [0.5, 2.5]).numpy().astype(int)
         for image, scale in zip(ours, (0.5, 2.5), strict=True):
             pipe.unet.set_adapters(adapters.NAME, 0.0)
@@ -111,9 +106,11 @@ def test_unipc_with_20_steps_starts_its_slider_where_the_released_code_does(pipe
     assert (stepper.scheduler.timesteps > 750).sum() == generation.steps_without_slider(settings) == 5
 
 
-@pytest.mark.slow
 def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
-    answers, looks = samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
+    def compare():
+        return samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
+
+    answers, looks = compare()
     keys = {(shift, name, 1, scale) for shift in SHIFTS for name in CLASSES for scale in SCALES}
     tables.complete(looks, {(sampler, *key) for sampler in SAMPLERS for key in keys}, ["sampler", *tables.KEY], "looks")
     stored = {("unshifted" if key[3] == 0 else key[0], *key[1:]) for key in keys}
@@ -125,8 +122,11 @@ def test_every_sampler_is_answered_once_and_the_reference_is_like_itself(bench):
     samplers.films(bench, SHIFTS[0], CLASSES[0], 1, SCALES)
     before = {path: path.stat().st_mtime_ns for path in bench.folder.rglob("*.parquet")}
     assert len(before) == 5  # answers and looks of two classes, and the pictures of a figure
-    samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
+    compare()
     assert {path: path.stat().st_mtime_ns for path in bench.folder.rglob("*.parquet")} == before
+    key = ["sampler", *tables.KEY]
+    answers = answers.pivot(index=key, columns="model", values="top1").reset_index()
+    assert not difference(recipes.ABLATION, looks.merge(answers, on=key, how="left").astype({"one": str, "two": str}), within=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -143,45 +143,75 @@ def test_bad_settings_are_named(change, message):
         changed(sections.Ablation(bootstrap=BOOTSTRAP, **plain), **change)
 
 
-def answered(wrong: dict[str, list[list[int]]]) -> pd.DataFrame:
-    """Answers of two models to one garment per seed, by sampler; 1 where both are wrong, 2 where only "b", 3 where only "a" is."""
+def errors(wrong: dict[str, list[list[int]]]) -> samplers.Errors:
+    """Of two models on one garment per seed, by sampler; 1 where both are wrong, 2 where only "b", 3 where only "a" is."""
     rows = []
     for sampler, garments in wrong.items():
         for (seed, garment), model in itertools.product(enumerate(garments, start=1), "ab"):
             for scale, value in enumerate(garment):
                 missed = value == 1 or (value, model) in ((2, "b"), (3, "a"))
                 rows.append((sampler, model, "heavy snow", "bag", seed, float(scale), "coat" if missed else "bag"))
-    return pd.DataFrame(rows, columns=["sampler", "model", *tables.KEY, "top1"])
+    return samplers.by_sampler(pd.DataFrame(rows, columns=["sampler", "model", *tables.KEY, "top1"]), settings=BOOTSTRAP)
 
 
-@pytest.mark.parametrize(("count", "surely"), [(1, False), (6, True)])
-def test_samplers_differ_surely_only_where_enough_units_do(count, surely):
+@pytest.mark.parametrize(("count", "certain"), [(1, False), (6, True)])
+def test_samplers_differ_significantly_only_where_enough_units_do(count, certain):
     """Of eight garments `count` lose the last scale by the second sampler, the others nothing."""
-    same, worse = [[0, 0]] * 8, [[0, 1]] * count + [[0, 0]] * (8 - count)
-    shares = samplers.by_sampler(answered({"A": same, "B": worse}), settings=BOOTSTRAP)
-    last = samplers.differences(shares, "A").query("scale == 1 and shift == 'all shifts'").iloc[0]
-    drop = samplers.drop_differences(shares, "A")["B"]
+    found = errors({"A": [[0, 0]] * 8, "B": [[0, 1]] * count + [[0, 0]] * (8 - count)})
+    last = samplers.differences(found, "A").query("scale == 1 and shift == 'all shifts'").iloc[0]
+    drop = samplers.drop_differences(found, "A")["B"]
     assert last["estimate"] == -count / 8 and drop["estimate"] == count / 8 and drop["n"] == 8
-    assert (last["high"] < 0) == surely and (drop["low"] > 0) == surely
-    assert surely or last["high"] == drop["low"] == 0
+    assert (last["high"] < 0) == certain and (drop["low"] > 0) == certain
+    assert certain or last["high"] == drop["low"] == 0
 
 
-def test_the_order_of_the_models_is_compared_over_the_shifted_scales():
-    shares = samplers.by_sampler(answered({"A": [[1, 2, 0]] * 2, "B": [[1, 2, 2]] * 2, "C": [[2, 1, 1]] * 2}), settings=BOOTSTRAP)
-    taus = samplers.orders(shares, "A")
-    assert taus["B"]["estimate"] == 1 and np.isnan(taus["C"]["estimate"])  # both models are equally often wrong in C
-
-
-def test_models_that_are_equally_often_wrong_are_tied_though_the_sums_of_their_shares_round_differently():
+def test_the_order_of_the_models_is_compared_over_the_shifted_scales_and_equal_rates_are_tied():
     """Of ten garments "a" misses one and then two, "b" three at once: 0.1 + 0.2 is not 0.3 in floating point."""
-    assert 0.1 + 0.2 != 0.3
+    taus = samplers.orders(errors({"A": [[1, 2, 0]] * 2, "B": [[1, 2, 2]] * 2, "C": [[2, 1, 1]] * 2}), "A")
+    assert taus["B"]["estimate"] == 1 and np.isnan(taus["C"]["estimate"])  # both models are equally often wrong in C
     garments = [[0, 3, 3, 2], [0, 0, 3, 2], [0, 0, 0, 2], *[[0, 0, 0, 0]] * 7]
-    shares = samplers.by_sampler(answered({"A": [[0, 2, 2, 2]] * 10, "B": garments}), settings=BOOTSTRAP)
-    assert np.isnan(samplers.orders(shares, "A")["B"]["estimate"])
+    assert np.isnan(samplers.orders(errors({"A": [[0, 2, 2, 2]] * 10, "B": garments}), "A")["B"]["estimate"])
 
 
-def test_the_tiny_unit_is_the_golden_one(bench):
-    answers, looks = samplers.compare(bench, SHIFTS, CLASSES, scales=SCALES, seeds=1)
-    key = ["sampler", *tables.KEY]
-    answers = answers.pivot(index=key, columns="model", values="top1").reset_index()
-    assert not difference(recipes.ABLATION, looks.merge(answers, on=key, how="left").astype({"one": str, "two": str}), within=1e-2)
+def outcomes(wrong: dict[str, dict[str, list[list[int]]]]) -> xr.DataArray:
+    """Known answers by class and model, a list of trajectories each, 1 where wrong; one shift."""
+    models = sorted(next(iter(wrong.values())))
+    rows = [("heavy snow", name, seed) for name, own in wrong.items() for seed in range(1, len(own[models[0]]) + 1)]
+    values = [[own[model][seed] for model in models] for own in wrong.values() for seed in range(len(own[models[0]]))]
+    scales = [float(i) for i in range(len(values[0][0]))]
+    return wrong_array(pd.DataFrame(rows, columns=tables.TRAJECTORY), models, scales, np.array(values, bool))
+
+
+def test_numbers_of_a_subset_are_those_of_its_classes_alone():
+    found = random_outcomes(seeds=25)  # fifty trajectories of two classes, the fewest that give a quotient
+    table = subsets.measures(found, [2, 4], reference="m0").set_index(["subset", "measure"])["value"]
+    alone = found[found["class"].isin(["class 1", "class 3"])]
+    part = alone.to_numpy()
+    assert table["class 1 + class 3", "accuracy at scale 0"] == pytest.approx(1 - part[..., 0].mean())
+    assert table["class 1 + class 3", "accuracy drop"] == pytest.approx(part[..., -1].mean() - part[..., 0].mean())
+    ratio = accuracy.relative_corruption_error(accuracy.by_shift(alone, BOOTSTRAP), reference="m0")
+    expected = ratio[(ratio["shift"] == accuracy.MEAN) & (ratio["model"] != "m0")]
+    assert expected["defined"].all() and table["class 1 + class 3", "rCE"] == pytest.approx(expected["estimate"].mean())
+    with pytest.raises(ValueError, match=r"ablation.counts: 5 is not accepted; accepted: 1 to the 4 classes"):
+        subsets.measures(found, [5], reference="m0")
+
+
+def test_subsets_too_many_to_list_are_drawn_with_equal_chances():
+    few, many = subsets.members(10, 5), subsets.members(100, 30)
+    assert len(few) == math.comb(10, 5) == len(np.unique(few, axis=0))
+    assert len(many) == 1000 and (many.sum(1) == 30).all()
+    assert abs(many.mean(0) - 0.3).max() < 4.5 * np.sqrt(0.3 * 0.7 / 1000)
+
+
+def test_a_shift_that_costs_the_reference_nothing_does_not_count():
+    found = outcomes({"bag": {"a": [[0, 0]], "b": [[0, 1]]}, "coat": {"a": [[0, 1]], "b": [[0, 1]]}})
+    table = subsets.measures(found, [1, 2], reference="a").set_index(["subset", "measure"])["value"]
+    assert np.isnan(table["bag", "rCE"]) and table["coat", "rCE"] == 1 and table["bag + coat", "rCE"] == 2
+
+
+def test_the_drop_is_steadier_where_classes_differ_only_in_their_start():
+    """Classes that are right 1/5 to 4/5 of the time at scale 0 and lose the same: all the spread is in the start."""
+    rows = {f"c{i}": {"m": [[int(seed >= i), int(seed >= i - 1)] for seed in range(5)]} for i in (2, 3, 4, 5)}
+    steady = subsets.steadier(outcomes(rows), 2, settings=BOOTSTRAP)
+    spread = np.std([1 - np.mean(pair) for pair in itertools.combinations([3 / 5, 2 / 5, 1 / 5, 0], 2)])
+    assert steady["estimate"] == pytest.approx(spread) and steady["n"] == 20
