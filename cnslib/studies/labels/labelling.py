@@ -65,8 +65,7 @@ def with_pictures(images: Path, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the bytes of their images, PNG or JPEG, from the generation step's folder."""
     keys = drawn_as(rows)
     shards = [artifacts.images(images, shift) for shift in sorted(set(keys.get_level_values("shift")))]
-    stored = pd.concat(shards).set_index(tables.KEY)["image"] if shards else pd.Series(dtype=object)
-    return rows.assign(image=stored.reindex(keys).to_numpy())
+    return rows.assign(image=pd.concat(shards).set_index(tables.KEY)["image"].reindex(keys).to_numpy() if shards else None)
 
 
 def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.Series:
@@ -74,9 +73,9 @@ def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -
 
     Computes the shifts that are missing or outdated; `folder` receives a table for each.
     """
-    made = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
-    made_from = {name: recipes.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in made.items()}
-    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in made})
+    contents = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
+    stamps = {name: recipes.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in contents.items()}
+    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", stamp) for name, stamp in stamps.items()})
     for name in tqdm(shelf.waiting(), desc="mirrored", disable=None):
         table = artifacts.images(images, name)
         probability = mirrored_probability(table, oracle)
@@ -88,9 +87,9 @@ def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray
     """The oracle's probability of each row's class when it sees the row's `image` turned round from left to right."""
     if rows.empty:
         return np.zeros(0)
-    labels = [oracle.labels.index(name) for name in rows["class"]]
     pictures = np.ascontiguousarray(tables.pictures(rows, "images to label")[:, :, ::-1])
-    return oracle.class_probability(pictures).double().numpy()[np.arange(len(labels)), labels]
+    places = np.array([oracle.labels.index(name) for name in rows["class"]])
+    return np.take_along_axis(oracle.class_probability(pictures).double().numpy(), places[:, None], 1)[:, 0]
 
 
 def oracle_answers(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, chance: float) -> pd.DataFrame:
@@ -98,11 +97,8 @@ def oracle_answers(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, c
 
     The answer is "class" from a probability of one half, "not class" below chance, "partial class properties" in between.
     """
-    views = rows["class_probability"].to_numpy(), mirrored
-    return pd.DataFrame(
-        {who: np.select([view >= 0.5, view < chance], [CLASS, NOT], PARTIAL) for who, view in zip(ANNOTATORS, views, strict=True)},
-        index=rows.index,
-    )
+    views = zip(ANNOTATORS, (rows["class_probability"].to_numpy(), mirrored), strict=True)
+    return pd.DataFrame({who: np.select([view >= 0.5, view < chance], [CLASS, NOT], PARTIAL) for who, view in views}, index=rows.index)
 
 
 def annotated(files: list[Path], rows: pd.DataFrame, key: str) -> pd.DataFrame:

@@ -6,7 +6,6 @@ A rule judges images; the benchmark keeps the trajectories whose images it keeps
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
@@ -38,50 +37,19 @@ def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Serie
     return pd.DataFrame(rows)
 
 
-def advantage(labelled: pd.DataFrame, first: pd.Series, second: pd.Series, *, settings: Bootstrap) -> dict:
-    """Accuracy of the first rule minus that of the second on the same images: a paired difference, as a record."""
-    right = [(~keep == labelled["oracle_ooc"]).astype(float) for keep in (first, second)]
-    return bootstrap.mean(right[0] - right[1], labelled, settings=settings)
+def screened(wrong: xr.DataArray, scores: pd.DataFrame, keep: pd.DataFrame, *, settings: Bootstrap) -> xr.DataArray:
+    """Error rates over the trajectories that each rule keeps at all scales, [resample, rule, model, scale], on the same resamples.
 
-
-def areas(labelled: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
-    """The area under each detector's ROC curve on some parts of the labelled images; no rows where all images are of one kind.
-
-    The share of pairs, one image out of class and one in class, of which the former has the lower score; ties count one half. The
-    pairs are counted once between any two units and weighted for all resamples together.
+    Trajectories without scores count as not kept; a rule that keeps nothing is NaN.
     """
-    rows = []
-    for part, chosen in parts.items():
-        table = labelled[chosen]
-        for name in DETECTORS if table["oracle_ooc"].nunique() == 2 else ():
-            weights, units = bootstrap.resampling_weights(table, settings=settings)
-            score, outside, members = table[name].to_numpy(), table["oracle_ooc"].to_numpy(), np.eye(weights.shape[1])[units]
-            lower = 0.5 * (np.sign(score[~outside] - score[outside][:, None]) + 1)
-            won = np.einsum("rp,pq,rq->r", weights, members[outside].T @ lower @ members[~outside], weights)
-            pairs = (weights @ members[outside].sum(0)) * (weights @ members[~outside].sum(0))
-            rows.append({"part": part, "detector": name, **bootstrap.record(won / pairs, len(table), settings.confidence)})
-    return pd.DataFrame(rows, columns=["part", "detector", "n", "estimate", "low", "high"])
-
-
-def whole(wrong: xr.DataArray, scores: pd.DataFrame, keep: pd.DataFrame) -> Bool[np.ndarray, "rules trajectories"]:
-    """Whether each rule keeps each trajectory at all of its scales; trajectories without scores count as not kept."""
-    kept = keep.groupby([scores[key] for key in tables.TRAJECTORY]).all()
-    return kept.reindex(pd.MultiIndex.from_frame(accuracy.trajectories(wrong)), fill_value=False).to_numpy(bool).T
-
-
-def screened(wrong: xr.DataArray, kept: Bool[np.ndarray, "rules trajectories"], names: list[str], *, settings: Bootstrap) -> xr.DataArray:
-    """Error rates over the trajectories that each rule keeps, [resample, rule, model, scale], all rules on the same resamples.
-
-    A rule that keeps nothing is NaN.
-    """
+    whole = keep.groupby([scores[key] for key in tables.TRAJECTORY]).all()
+    kept = whole.reindex(pd.MultiIndex.from_frame(accuracy.trajectories(wrong)), fill_value=False).to_numpy(bool).T
     weights, units = bootstrap.resampling_weights(accuracy.trajectories(wrong), settings=settings)
     weights, values = weights[:, units], wrong.to_numpy().astype(float)
-    sums = np.stack([np.tensordot(weights[:, row], values[row], 1) for row in kept], 1)
-    counts = np.stack([weights[:, row].sum(1) for row in kept], 1)
     with np.errstate(invalid="ignore"):
-        rates = sums / counts[..., None, None]
-    labels = {"rule": list(names), "n": ("rule", kept.sum(1)), "model": wrong["model"], "scale": wrong["scale"]}
-    return xr.DataArray(rates, labels | {"confidence": settings.confidence}, ["resample", "rule", "model", "scale"])
+        rates = [np.tensordot(weights[:, rows], values[rows], 1) / weights[:, rows].sum(1)[:, None, None] for rows in kept]
+    labels = {"rule": list(keep), "n": ("rule", kept.sum(1)), "model": wrong["model"], "scale": wrong["scale"]}
+    return xr.DataArray(np.stack(rates, 1), labels | {"confidence": settings.confidence}, ["resample", "rule", "model", "scale"])
 
 
 def from_labels(values: xr.DataArray) -> xr.DataArray:

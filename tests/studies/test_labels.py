@@ -1,0 +1,195 @@
+"""The labelled set (stages, two answers, their agreement), filter rules against it, and the sample of the user study."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from golden_units import difference
+from sklearn.metrics import cohen_kappa_score
+from tiny_alignment import CHOSEN, GRID, after_changes, picture, random_judges, write_all
+
+from cnslib.core import recipes, tables
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.method import Bootstrap
+from cnslib.data import annotations
+from cnslib.method import filtering
+from cnslib.method.filtering import DETECTORS
+from cnslib.stats import accuracy
+from cnslib.studies.labels import labelling, screening
+
+SETTINGS = Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes")
+SCALES = [0.0, 1.0, 2.0]
+KEYS = list(itertools.product(["heavy snow", "cartoon style"], ["bag"], [1, 2], SCALES))
+
+
+def stages(wrong=None, **cosines):
+    """Stages of the images of heavy snow by (seed, scale); text alignment 0.5 unless given as s<seed>_<scale>.
+
+    `wrong` lists what each of three classifiers misclassifies; the cut is 0.3.
+    """
+    table = pd.DataFrame(KEYS, columns=tables.KEY)
+    table["clip_class"] = [cosines.get(f"s{seed}_{scale:g}", 0.5) for _, _, seed, scale in KEYS]
+    hit = {name: [(seed, scale) not in (wrong or {}).get(name, []) for *_, seed, scale in KEYS] for name in ("expert", "one", "two")}
+    right = pd.DataFrame(hit, index=pd.MultiIndex.from_frame(table[tables.KEY]))
+    found = labelling.staged(table, right, cut=0.3, expert="expert", peers=["one", "two"])
+    return {(row.seed, row.scale): found[row.Index] for row in table.itertuples() if row.shift == "heavy snow"}
+
+
+def test_a_weak_unshifted_image_drops_its_seed_and_easy_needs_the_expert_one_peer_and_the_text():
+    for found in (stages(s2_0=0.2), stages({"expert": [(2, 0.0)]})):
+        assert {key for key, stage in found.items() if stage == "dropped"} == {(2, scale) for scale in SCALES}
+    found = stages({"expert": [(1, 1.0)], "one": [(2, 1.0)], "two": [(2, 1.0)]}, s1_2=0.2)
+    assert {key for key, stage in found.items() if stage == "hard"} == {(1, 2.0), (1, 1.0), (2, 1.0)}
+    every = list(itertools.product([1, 2], SCALES))
+    assert stages({"one": every}) == dict.fromkeys(every, "easy")
+
+
+def test_hits_repeat_the_unshifted_prediction_under_every_shift():
+    predictions = [("unshifted", 0.0, "bag"), ("heavy snow", 1.0, "coat"), ("cartoon style", 1.0, "bag")]
+    rows = pd.DataFrame([{"model": "m", "shift": s, "class": "bag", "seed": 1, "scale": k, "top1": top} for s, k, top in predictions])
+    found = labelling.hits(rows, ["heavy snow", "cartoon style"], ["m"])["m"]
+    assert found["heavy snow"].tolist() == [True, False] and found["cartoon style"].tolist() == [True, True]
+    with pytest.raises(ValueError, match=r"labels\.expert and labels\.peers: 'absent'"):
+        labelling.hits(rows, ["heavy snow"], ["absent"])
+    with pytest.raises(ValueError, match=r"labels\.pair: 'heavy rain'"):
+        labelling.pair_and_others(rows, ["heavy rain"])
+
+
+def test_the_nine_pairs_of_answers_join_as_the_paper_says():
+    answers = pd.DataFrame(list(itertools.product(annotations.ANSWERS, repeat=2)), columns=labelling.ANNOTATORS)
+    inside, partly, out = "in class", "partly in class", "out of class"
+    assert labelling.joined(answers).tolist() == [inside, inside, out, inside, partly, out, out, out, out]
+
+
+def test_kappa_is_scikit_learns_and_that_of_hand_counted_answers():
+    """Of 100 pictures both say class to 40 and not class to 30; 70 agree, 50 would by chance: (0.7 - 0.5) / (1 - 0.5)."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"class": "bag", "seed": np.repeat(np.arange(30), 10)})
+    first = rng.choice(annotations.ANSWERS, 300)
+    second = np.where(rng.uniform(size=300) < 0.7, first, rng.choice(annotations.ANSWERS, 300))
+    found = labelling.kappa(table, pd.DataFrame({"first": first, "second": second}), settings=SETTINGS)
+    assert found["n"] == 300 and found["estimate"] == pytest.approx(cohen_kappa_score(first, second))
+    assert found["low"] < found["estimate"] < found["high"]
+    pairs = [("class", "class")] * 40 + [("class", "not class")] * 10 + [("not class", "class")] * 20 + [("not class", "not class")] * 30
+    table, answers = pd.DataFrame({"class": "bag", "seed": range(100)}), pd.DataFrame(pairs, columns=labelling.ANNOTATORS)
+    assert labelling.kappa(table, answers, settings=SETTINGS)["estimate"] == pytest.approx(0.4)
+    assert np.isnan(labelling.kappa(table[:40], answers[:40], settings=SETTINGS)["estimate"])  # one answer alone
+    assert labelling.kappa(table[:0], answers[:0], settings=SETTINGS)["n"] == 0
+
+
+def test_two_annotators_are_read_and_one_is_refused(tmp_path):
+    pictures = [tables.encode(np.full((4, 4, 3), i, np.uint8)) for i in range(4)]
+    table = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": np.arange(4), "scale": 1.0, "image": pictures})
+    for who, answer in (("anna", "class"), ("ben", "not class")):
+        annotations.write(table, tmp_path / f"{who}.json", answers=dict.fromkeys(annotations.file_names(table), answer))
+    found = labelling.annotated([tmp_path / "anna.json", tmp_path / "ben.json"], table, "labels.files")
+    assert found["first"].tolist() == ["class"] * 4 and found["second"].tolist() == ["not class"] * 4
+    with pytest.raises(ValueError, match=r"labels\.study_files: .*anna\.json.*accepted: two VIA projects, one per annotator"):
+        labelling.annotated([tmp_path / "anna.json"], table, "labels.study_files")
+
+
+def test_the_oracle_answers_for_the_picture_and_for_its_mirror_image():
+    table = pd.DataFrame({"class_probability": [0.4, 0.5, 0.49, 1.0, 0.1]}, index=[3, 1, 4, 7, 5])
+    found = labelling.oracle_answers(table, np.array([1.0, 0.2, 0.25, 0.5, 0.24]), chance=0.25)
+    partial = "partial class properties"
+    assert found["first"].tolist() == [partial, "class", partial, "class", "not class"] and found.index.tolist() == [3, 1, 4, 7, 5]
+    assert found["second"].tolist() == ["class", "not class", partial, "class", "not class"]
+
+
+def test_every_image_is_judged_once_turned_round_and_scale_0_unshifted(tmp_path):
+    oracle, images = random_judges(tmp_path / "judges").oracle, write_all(tmp_path / "images")
+
+    def look(shifts=CHOSEN):
+        return labelling.mirrored(images, shifts, oracle=oracle, folder=tmp_path / "mirrored").reset_index()
+
+    table = look()
+    assert not difference(recipes.MIRRORED, table)
+    expected = [(UNSHIFTED, *pair, 0.0) for pair in GRID] + [(shift, *pair, k) for shift in CHOSEN for pair in GRID for k in (1.0, 2.0)]
+    assert sorted(table[tables.KEY].itertuples(index=False, name=None)) == sorted(expected)
+    for key in ((UNSHIFTED, "bag", 2, 0.0), ("heavy snow", "sneaker", 1, 2.0)):
+        views = np.stack([picture(*key)[:, ::-1], picture(*key)])
+        turned, plain = oracle.class_probability(views)[:, oracle.labels.index(key[1])].tolist()
+        found = table.set_index(tables.KEY)["mirrored_probability"][key]
+        assert found == pytest.approx(turned, abs=1e-6) and found != pytest.approx(plain, abs=1e-6)
+    assert after_changes(look, images, tmp_path / "mirrored") == {"left alone": True, "new seen": True, "gone": True}
+
+
+def test_rows_of_scale_0_have_the_pictures_of_the_unshifted_image(tmp_path):
+    images = write_all(tmp_path)
+    rows = pd.DataFrame([("heavy snow", "bag", 1, 0.0), ("cartoon style", "bag", 1, 1.0)], columns=tables.KEY)
+    assert labelling.drawn_as(rows).tolist() == [(UNSHIFTED, "bag", 1, 0.0), ("cartoon style", "bag", 1, 1.0)]
+    found = tables.pictures(labelling.with_pictures(images, rows), "rows")
+    assert np.array_equal(found, np.stack([picture(UNSHIFTED, "bag", 1, 0.0), picture("cartoon style", "bag", 1, 1.0)]))
+    assert labelling.with_pictures(images, rows[:0]).empty
+
+
+@pytest.fixture
+def labelled() -> pd.DataFrame:
+    """Images whose four alignments fall with the scale, each with noise of its own; a third of the heaviest is out of class."""
+    rng = np.random.default_rng(0)
+    shifts = ("heavy snow", "cartoon style", "heavy rain")
+    table = pd.DataFrame(list(itertools.product(shifts, ["bag", "coat"], range(1, 21), SCALES)), columns=tables.KEY)
+    outside = (table["scale"] == 2) & (rng.uniform(size=len(table)) < 0.33)
+    values = {name: 1 - 0.2 * table["scale"] - 0.3 * outside + rng.normal(scale=0.2, size=len(table)) for name in DETECTORS}
+    return table.assign(**values, oracle_ooc=outside)
+
+
+def test_the_rules_nest_and_two_of_them_are_the_papers_text_and_the_released_code(labelled):
+    """Where two of four detectors are active, the text drops the image and the released code keeps it."""
+    keep = screening.verdicts(labelled, filtering.thresholds(labelled, 0.9))
+    votes = [name for name in screening.RULES if name != screening.ALONE]
+    assert keep[screening.NONE].all() and [screening.RULES[name].passes for name in votes] == [0, 1, 2, 3, 4]
+    for looser, stricter in itertools.pairwise(votes):
+        assert keep.loc[keep[stricter], looser].all() and keep[stricter].sum() < keep[looser].sum()
+    table = pd.DataFrame([[1.0, 1.0, 0.0, 0.0]], columns=list(DETECTORS))
+    one = screening.verdicts(table, dict.fromkeys(DETECTORS, 0.5)).iloc[0]
+    assert one[screening.RELEASED] and not one[screening.TEXT] and one[screening.ALONE]
+
+
+def test_every_part_is_judged_by_itself(labelled):
+    keep = screening.verdicts(labelled, filtering.thresholds(labelled, 0.9))
+    parts = {shift: labelled["shift"] == shift for shift in labelled["shift"].unique()}
+    found = screening.judged(labelled, keep, parts, settings=SETTINGS).set_index(["part", "rule", "measure"])
+    rain = labelled[parts["heavy rain"] & labelled["oracle_ooc"]]
+    row = found.loc[("heavy rain", screening.RELEASED, "tpr")]
+    assert row["n"] == len(rain) and row["estimate"] == pytest.approx((~keep.loc[rain.index, screening.RELEASED]).mean())
+
+
+def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them(labelled):
+    """Only out-of-class images are misclassified: without a filter all of them count, as in the error rates of all trajectories."""
+    one = labelled[tables.KEY].assign(model="one", top1=labelled["class"].where(~labelled["oracle_ooc"], "none"))
+    wrong = accuracy.wrong_predictions(pd.concat([one, one.assign(model="other")]))
+    keep = pd.DataFrame({screening.LABELS: ~labelled["oracle_ooc"], "same": ~labelled["oracle_ooc"], screening.NONE: True})
+    errors = screening.screened(wrong, labelled, keep, settings=SETTINGS)
+    np.testing.assert_allclose(errors[:, 2], accuracy.by_shift(wrong, SETTINGS).sel(shift=accuracy.ALL))
+    lost = labelled["oracle_ooc"].sum()
+    assert errors["n"].to_numpy().tolist() == [len(wrong) - lost, len(wrong) - lost, len(wrong)]
+    excess = screening.excess(errors).set_index(["rule", "scale"])["estimate"]
+    assert (excess["same"] == 0).all() and excess[screening.NONE, 2.0] == pytest.approx(lost / len(wrong))
+    tau = screening.agreement(errors).set_index("rule")["estimate"]
+    assert tau.index.tolist() == ["same", screening.NONE] and tau.isna().all()  # at the last scale both models are tied
+
+
+def test_distances_are_those_from_the_labels_whatever_their_side_and_paired():
+    """Drops 0.1 above, 0.3 below and 0.2 above that under the labels in every resample, however much all of them move."""
+    rules = [screening.LABELS, screening.RELEASED, screening.ALONE, screening.NONE]
+    moved = np.linspace(-0.2, 0.2, 21)[:, None] + 0.5 + np.array([0.0, 0.1, -0.3, 0.2])
+    samples = np.stack([np.zeros_like(moved), moved], -1)[:, :, None]
+    labels = {"rule": rules, "n": ("rule", [4, 3, 2, 5]), "model": ["only"], "scale": [0.0, 1.0], "confidence": 0.95}
+    errors = xr.DataArray(samples, labels, ["resample", "rule", "model", "scale"])
+    found = screening.distances(errors, screening.RELEASED)
+    assert found["estimate"].to_dict() == pytest.approx({"closer than CLIP alone": -0.2, "closer than no filter": -0.1})
+    assert np.allclose(found["low"], found["estimate"]) and np.allclose(found["high"], found["estimate"]) and set(found["n"]) == {3}
+
+
+def test_the_user_study_is_seeded_and_every_shift_and_scale_has_its_proportion():
+    keys = itertools.product(["heavy snow", "cartoon style"], ["bag", "coat"], range(1, 26), SCALES)
+    table = pd.DataFrame([key for key in keys if key[0] == "heavy snow" or key[2] > 10], columns=tables.KEY)
+    chosen = screening.study_sample(table, 60, seed=1)
+    assert len(chosen) == 60 and not chosen.duplicated(tables.KEY).any()
+    assert chosen.equals(screening.study_sample(table.sample(frac=1, random_state=5), 60, seed=1))
+    sizes = pd.DataFrame({"all": table.groupby(["shift", "scale"]).size(), "chosen": chosen.groupby(["shift", "scale"]).size()})
+    assert (sizes["chosen"] - 60 * sizes["all"] / len(table)).abs().max() < 1
+    assert len(screening.study_sample(table, 10_000, seed=1)) == len(table)
