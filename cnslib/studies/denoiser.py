@@ -24,7 +24,7 @@ from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Denoiser
 from cnslib.models import text_to_image
-from cnslib.stats import accuracy, bootstrap, verdicts
+from cnslib.stats import accuracy, bootstrap
 
 LOSSES = ("l1", "l2")
 PROMPT = "a picture of a {name}"  # the words that the base model was trained on: no token that was fitted to the catalog
@@ -87,8 +87,7 @@ def eliminate(
 def logits(errors: Errors, settings: Denoiser, *, size: int) -> Float[np.ndarray, "classes"]:
     """How much worse each class explains the noise than the prediction, summed over the `size` values of a latent (Li et al., Eq. 6).
 
-    A class is compared with the predicted one, which has 0, on the timesteps that were known when it was dropped, so each difference is
-    paired: the same noise, the same input. It is never positive, since whoever drops out was behind then.
+    A class is compared with the predicted one, which has 0, on the timesteps that were known when it was dropped; it is never positive.
     """
     left, seen = list(range(errors.shape[1])), dict[int, list[int]]()
     for keep, places in stages(settings):
@@ -96,21 +95,6 @@ def logits(errors: Errors, settings: Denoiser, *, size: int) -> Float[np.ndarray
         left = best(errors, left, places, keep)
     behind = errors[:, left] - errors
     return np.array([size * behind[seen[name], name].mean() for name in range(errors.shape[1])])
-
-
-def cost(settings: Denoiser, *, classes: int) -> dict[str, int]:
-    """Network evaluations per image, before any is made: with every class at every timestep, and bounds for the stages.
-
-    "least" is where both losses keep the same classes, "most" where they share none.
-    """
-    bounds = {"whole": classes * settings.trials[-1]}
-    for name, factor in (("least", 1), ("most", len(LOSSES))):
-        left, known, total = classes, 0, 0
-        for keep, places in stages(settings):
-            total += left * (len(places) - known)
-            left, known = min(classes, factor * keep), len(places)
-        bounds[name] = total
-    return bounds
 
 
 @dataclass(frozen=True)
@@ -152,8 +136,7 @@ def label_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Int[Ten
 def as_epsilon(parts: Any, output: Latents, noisy: Latents, timestep: int) -> Latents:
     """The noise that follows from a network's output: itself, or sqrt(abar) v + sqrt(1 - abar) x_t where the network predicts v.
 
-    Errors are taken of the noise, as Li et al. and the paper's DiT do, so a score means the same for both kinds of network. An error
-    of v would be larger by 1 / sqrt(abar), that is, it would let the noisiest timesteps decide. Raises ValueError for another kind.
+    Li et al. and the paper's DiT take errors of the noise; those of v would let the noisiest timesteps decide. ValueError for another kind.
     """
     kind = parts.scheduler.config.prediction_type
     demand(kind in text_to_image.PREDICTIONS, "scheduler: prediction_type", kind, ", ".join(text_to_image.PREDICTIONS))
@@ -194,8 +177,7 @@ def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str
     steps = timesteps(settings, len(judge.parts.scheduler.alphas_cumprod))
 
     def evaluate(place: int, chosen: list[int]) -> Float[np.ndarray, "losses classes"]:
-        noise = noise_like(clean, *key, steps[place], settings.seed)
-        return errors(judge, clean, noise, steps[place], chosen)
+        return errors(judge, clean, noise_like(clean, *key, steps[place], settings.seed), steps[place], chosen)
 
     found = eliminate(evaluate, len(judge.classes), settings)
     places, chosen = np.nonzero(~np.isnan(found[0]))
@@ -207,18 +189,16 @@ def make(judge: Judge, images: pd.DataFrame, unit: units.Unit, settings: Denoise
     """Makes the table of errors of some images."""
     parts = []
     for row in images.to_dict("records"):
-        key = {name: row[name] for name in tables.KEY}
-        parts.append(judged(judge, tables.decode(row["image"], str(key)), row["class"], row["seed"], settings=settings).assign(**key))
+        picture = tables.decode(row.pop("image"), str(row))
+        parts.append(judged(judge, picture, row["class"], row["seed"], settings=settings).assign(**row))
     tables.write_unit(pd.concat(parts, ignore_index=True), unit, errors_schema)
 
 
 def judge_all(judge: Judge, images: pd.DataFrame, *, folder: Path, settings: Denoiser) -> pd.DataFrame:
     """The errors of all images: one unit per trajectory and per unshifted image, made where it is missing or outdated."""
-    parts = dict(list(images.groupby(tables.TRAJECTORY)))
-    files = {
-        key: (f"{identifier(key[0])}/{identifier(key[1])}_{key[2]}.parquet", stamp(judge, part, settings)) for key, part in parts.items()
-    }
-    shelf = units.Shelf(folder, files, "*/*.parquet")
+    parts = {key: part[[*tables.KEY, "image"]] for key, part in images.groupby(tables.TRAJECTORY)}
+    names = {key: f"{identifier(key[0])}/{identifier(key[1])}_{key[2]}.parquet" for key in parts}
+    shelf = units.Shelf(folder, {key: (names[key], stamp(judge, part, settings)) for key, part in parts.items()}, "*/*.parquet")
     waiting = [(judge, parts[key], shelf[key], settings) for key in shelf.waiting()]
     workers.each(make, waiting, device=judge.parts.vae.device, desc="trajectories")
     return tables.read_units(shelf, errors_schema)
@@ -262,22 +242,14 @@ def predictions(errors: pd.DataFrame, classes: list[str], *, size: int, settings
     return tables.check(pd.DataFrame(rows), tables.predictions, "predictions of the denoiser")
 
 
-def lead(wrong: xr.DataArray, *, reference: str, settings: Bootstrap) -> pd.DataFrame:
-    """How much more accuracy the reference loses than each other model on the same images, averaged over the scales as in Table 5."""
-    return compared(wrong, lambda behind: behind.mean("scale"), reference=reference, settings=settings)
+def lead(wrong: xr.DataArray, *, reference: str, settings: Bootstrap, growth: bool = False) -> pd.DataFrame:
+    """How much more accuracy the reference loses than each other model on the same images, averaged over the scales as in Table 5.
 
-
-def widening(wrong: xr.DataArray, *, reference: str, settings: Bootstrap) -> pd.DataFrame:
-    """How much the reference's lead in accuracy drop grows from the first scale above 0 to the last one (Fig. 14)."""
-    return compared(
-        wrong, lambda behind: behind.isel(scale=-1, drop=True) - behind.isel(scale=1, drop=True), reference=reference, settings=settings
-    )
-
-
-def compared(wrong: xr.DataArray, summary: Callable[[xr.DataArray], xr.DataArray], *, reference: str, settings: Bootstrap) -> pd.DataFrame:
-    """A summary over the scales of the reference's accuracy drop minus that of each other model: paired, since all see the same images."""
+    Or the `growth` of that from the first scale above 0 to the last one (Fig. 14).
+    """
     drops = [accuracy.drop(average(wrong, settings)) for average in (accuracy.by_shift, accuracy.by_unit)]
-    samples, units = (summary(drop.sel(model=reference, drop=True) - drop).drop_sel(model=reference) for drop in drops)
+    behind = [(drop.sel(model=reference, drop=True) - drop).drop_sel(model=reference) for drop in drops]
+    samples, units = (b.isel(scale=-1, drop=True) - b.isel(scale=1, drop=True) if growth else b.mean("scale") for b in behind)
     return accuracy.interval(samples, units=units)
 
 
@@ -292,39 +264,14 @@ def spaces(errors: pd.DataFrame, signal: Float[np.ndarray, "timesteps"], *, sett
 
     The error of v is that of the noise times 1 / sqrt(abar), so only the weights of the timesteps differ.
     """
-    power = errors["loss"].map({"l1": 0.5, "l2": 1.0})
-    of_v = errors.assign(error=errors["error"] / signal[errors["timestep"]] ** power)
-    both = pd.concat([errors.assign(space="noise"), of_v.assign(space="v")])
+    of_v = errors["error"] / signal[errors["timestep"]] ** errors["loss"].map({"l1": 0.5, "l2": 1.0})
+    both = pd.concat([errors.assign(space="noise"), errors.assign(error=of_v, space="v")])
     return hits_by(both, ["loss", "space"], settings=settings)
 
 
 def hits_by(errors: pd.DataFrame, columns: list[str], *, settings: Bootstrap) -> pd.DataFrame:
     """Accuracy per value of some columns, with intervals, where the candidate with the smallest mean error is the prediction."""
-    rows = []
-    for values, part in errors.groupby(columns):
-        means = part.groupby([*tables.KEY, "candidate"])["error"].mean().reset_index()
-        first = means.loc[means.groupby(tables.KEY)["error"].idxmin()]
-        hits = (first["candidate"] == first["class"]).to_numpy()
-        rows.append(dict(zip(columns, values, strict=True)) | bootstrap.share(hits, first, settings=settings))
-    return pd.DataFrame(rows)
-
-
-def published(wrong: xr.DataArray, printed: pd.DataFrame, *, reference: str, settings: Bootstrap) -> pd.DataFrame:
-    """The paper's average drops and their differences beside ours: ours with n and interval, published, difference, rule, verdict.
-
-    `printed` has the columns model (the paper's), counterpart (ours) and drop; the first row is the diffusion classifier. The drops are
-    levels over other scales and have no direction; the differences are seen from 0.
-    """
-    drop = (
-        accuracy.interval(accuracy.drop(accuracy.by_shift(wrong, settings)).mean("scale"))
-        .query("shift == @accuracy.ALL")
-        .set_index("model")
-    )
-    ahead = lead(wrong, reference=reference, settings=settings).query("shift == @accuracy.ALL").set_index("model")
-    known = printed[printed["counterpart"].isin(drop.index)]
-    rows = [{"what": f"average drop, {row.model}", **drop.loc[row.counterpart], "published": row.drop} for row in known.itertuples()]
-    first, others = known.iloc[0], known.iloc[1:]
-    for row in others.itertuples():
-        rows.append({"what": f"{first['model']} minus {row.model}", **ahead.loc[row.counterpart], "published": first["drop"] - row.drop})
-    table = pd.DataFrame(rows)[["what", "n", "estimate", "low", "high", "published"]]
-    return verdicts.beside(table, table["published"], null=[None] * len(known) + [0.0] * len(others))
+    means = errors.groupby([*columns, *tables.KEY, "candidate"])["error"].mean().reset_index()
+    first = means.loc[means.groupby([*columns, *tables.KEY])["error"].idxmin()]
+    hits = first.assign(hit=(first["candidate"] == first["class"]).astype(float))
+    return bootstrap.means(hits, ["hit"], columns, settings=settings, statistic=bootstrap.rate).drop(columns="measure")
