@@ -33,7 +33,7 @@ Scenes = tuple[Float[Tensor, "n 3 side side"], Int[Tensor, "n"]]  # images in [0
 
 @dataclass(frozen=True)
 class FineTuning:
-    """Which networks are fine-tuned on what: settings, class names, the labels of the outputs, and where weights and histories are kept.
+    """Which networks are fine-tuned on what, and where weights and histories are kept.
 
     The weights can be trained again in minutes, so they lie outside of the artifacts; the histories lie in `folder`.
     """
@@ -58,22 +58,21 @@ class FineTuning:
     @cached_property
     def classifiers(self) -> list[Classifier]:
         """The fine-tuned classifiers; trains those whose weights are missing or outdated."""
-        stored = self.shelf(self.weights, WEIGHTS)
-        self.train(stored.waiting())
-        return [classifiers.load(name, str(path.parent), self.labels, self.device) for name, path in stored.paths.items()]
+        paths_of = self.trained(self.shelf(self.weights, WEIGHTS))
+        return [classifiers.load(name, str(path.parent), self.labels, self.device) for name, path in paths_of.items()]
 
     def histories(self) -> pd.DataFrame:
         """Loss and validation accuracy of every epoch (model, epoch, loss, n, accuracy, best); trains where one is missing or outdated."""
-        logged = self.shelf(self.folder, HISTORY)
-        self.train(logged.waiting())
-        return pd.concat([pd.read_csv(path).assign(model=name) for name, path in logged.paths.items()], ignore_index=True)
+        paths_of = self.trained(self.shelf(self.folder, HISTORY))
+        return pd.concat([pd.read_csv(path).assign(model=name) for name, path in paths_of.items()], ignore_index=True)
 
-    def train(self, names: list[str]) -> None:
-        """Fine-tunes some networks, one per core, and writes weights and history of each."""
-        if names:
+    def trained(self, shelf: units.Shelf[str]) -> dict[str, Path]:
+        """The files of a shelf, after the networks whose files are missing or outdated were fine-tuned, one per core."""
+        if names := shelf.waiting():
             first = self.settings.training_images  # validation garments come after those of the training
             parts = [catalog_scenes(self, "training", 0, first), catalog_scenes(self, "validation", first, self.settings.validation_images)]
             workers.each(finetune_and_store, [(self, name, *parts) for name in names], device=self.device, desc="classifiers")
+        return shelf.paths
 
 
 def catalog_scenes(tuning: FineTuning, part: str, first: int, count: int) -> Scenes:
@@ -108,8 +107,7 @@ def finetune(tuning: FineTuning, name: str, training: Scenes, validation: Scenes
     model.reset_classifier(len(tuning.labels))  # type: ignore[operator]
     model.requires_grad_(True).to(tuning.device)
     optimizer = torch.optim.AdamW(model.parameters(), settings.learning_rate)
-    rows: list[dict] = []
-    best, kept = 0, copy.deepcopy(model.state_dict())
+    rows, best, kept = list[dict](), 0, {}
     for epoch in range(1, settings.epochs + 1):
         loss = run_epoch(model, optimizer, training, key=(name, settings.seed, epoch), settings=settings)
         rows.append({"epoch": epoch, "loss": round(loss, 6), "n": len(validation[1]), "accuracy": share_correct(model, validation)})
@@ -128,19 +126,19 @@ def run_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, training: Scen
     """
     model.train()
     image, label = training
+    device = next(model.parameters()).device
     turned = {"scale": (1 / settings.zoom, settings.zoom), "fill": 0.5, "interpolation": v2.InterpolationMode.BILINEAR}
     change = v2.Compose([v2.RandomHorizontalFlip(), v2.RandomAffine(settings.rotation, **turned)])
-    order, losses = torch.randperm(len(label), generator=seeds.generator("oodcv", *key)), []
-    for step, rows in enumerate(order.split(settings.batch_size)):
+    total = 0.0
+    for step, rows in enumerate(torch.randperm(len(label), generator=seeds.generator("oodcv", *key)).split(settings.batch_size)):
         reseed("oodcv", *key, step)
-        device = next(model.parameters()).device
         logits = model(normalise(torch.stack([change(picture) for picture in image[rows]])).to(device))
-        value = F.cross_entropy(logits, label[rows].to(device))
+        loss = F.cross_entropy(logits, label[rows].to(device))
         optimizer.zero_grad()
-        value.backward()
+        loss.backward()
         optimizer.step()
-        losses.append(value.item() * len(rows))
-    return sum(losses) / len(label)
+        total += loss.item() * len(rows)
+    return total / len(label)
 
 
 @torch.no_grad()

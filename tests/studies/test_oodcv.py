@@ -1,0 +1,267 @@
+"""Drawn against real weather: OOD-CV's layout, fine-tuning with early stopping, plans, units made once, CLIP's labels and neighbours."""
+
+import dataclasses
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from golden_units import difference
+from PIL import Image
+from tiny_encoders import write_clip, write_timm
+from tiny_garments import VIT
+from tiny_oodcv import CLASSES, SETTINGS, plentiful
+from tiny_settings import changed
+from tiny_sliders import pipeline, random_sliders
+
+from cnslib.core import recipes, tables
+from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.method import filtering
+from cnslib.method.generation import Sampler
+from cnslib.models import encoders, text_to_image
+from cnslib.studies.oodcv import files, labels, training, weather
+from cnslib.world import scenes, zoo
+
+DRAWING = Generation(
+    steps=7, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=SETTINGS.start_fraction, negative_prompt="", quality=0
+)
+PLAN = weather.reference_plan(CLASSES, settings=SETTINGS)
+LADDER = {shift: weather.ladder_plan(CLASSES, shift, settings=SETTINGS) for shift in SETTINGS.shifts}
+
+
+@pytest.fixture(autouse=True)
+def synthetic(monkeypatch):
+    """Synthetic garments in place of the data set."""
+    monkeypatch.setattr(scenes, "garments", plentiful)
+
+
+@pytest.fixture(scope="module")
+def study(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory) -> weather.Study:
+    """Random models of every kind. Read only."""
+    folder = tmp_path_factory.mktemp("oodcv")
+    for number, name in enumerate(SETTINGS.networks):
+        torch.manual_seed(number)
+        network = zoo.network_of(VIT)
+        model = timm.create_model(network["architecture"], num_classes=2, **network["arguments"])
+        zoo.save(model, folder / name, **network)
+    write_timm(folder / "encoder", outputs=0)
+    write_timm(folder / "oracle", outputs=len(CLASSES) + len(SHIFTS) + 2)
+    write_clip(folder / "clip")
+    settings = dataclasses.replace(SETTINGS, networks={name: str(folder / name) for name in SETTINGS.networks})
+    oracle = encoders.Oracle(str(folder / "oracle"), labels=CLASSES)
+    judges = filtering.Judges(encoders.Clip(str(folder / "clip")), encoders.ImageEncoder(str(folder / "encoder")), oracle)
+    tuning = training.FineTuning(settings, CLASSES, CLASSES, folder / "weights", folder / "training", "cpu")
+    pipe = pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    sliders = random_sliders(pipe, folder / "sliders", settings.shifts, CLASSES, rank=2)
+    origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
+    return weather.Study(Sampler(pipe, settings=DRAWING), origin, sliders, judges, tuning)
+
+
+# Names as the released label files have them; the class train ends in the word rain.
+WEATHER = {
+    "collection_train_train_+_snow_OR_snowy_google_0003_0.jpg": ("train", "snow"),
+    "collection_train_train_+_fog_OR_foggy_OR_smog_google_0110_0.jpg": ("train", "fog"),
+    "collection_boat_boat_+_rain_OR_rainy_naver_0006_0.jpg": ("boat", "rain"),
+    "collection_boat_boat_in_foggy_day_google_0067_1.jpg": ("boat", "fog"),
+    "collection_boat_boat_in_desert_google_0001_0.jpg": ("boat", "unknown"),
+}
+
+
+def released(root: Path, split: str) -> Path:
+    """A split of pictures of different sizes, with a column for pose estimation."""
+    for number, (name, (label, _)) in enumerate(WEATHER.items()):
+        (root / split / "Images" / label).mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20 + number, 30), (number, 0, 0)).save(root / split / "Images" / label / name, quality=100)
+    rows = [{"imgs": name, "labels": label, "azimuth": 1.5} for name, (label, _) in WEATHER.items()]
+    pd.DataFrame(rows).to_csv(root / split / "labels.csv", index=False)
+    return root / split
+
+
+@pytest.mark.parametrize("split", ["nuisances/weather", "train", "iid_test"])
+def test_each_picture_has_its_class_its_size_and_the_weather_it_was_crawled_for(tmp_path, split):
+    released(tmp_path, split)
+    table, pictures = files.read(tmp_path, Path(split).name, classes=["boat", "train"])
+    assert dict(zip(table["name"], zip(table["class"], table["weather"], strict=True), strict=True)) == WEATHER
+    assert [picture.shape for picture in pictures] == [(30, 20 + number, 3) for number in range(5)]
+    assert set(files.read(tmp_path, Path(split).name, classes=["train"])[0]["class"]) == {"train"}
+    with pytest.raises(ValueError, match=r"'hail' is not accepted; accepted: train, iid_test, context.*weather"):
+        files.read(tmp_path, "hail", classes=["boat"])
+    with pytest.raises(FileNotFoundError, match="pose/Images does not exist"):
+        files.read(tmp_path, "pose", classes=["boat"])
+
+
+def test_a_damaged_tree_is_named(tmp_path):
+    folder = released(tmp_path, "nuisances/weather")
+    path = folder / "labels.csv"
+    table = pd.read_csv(path)
+
+    def read(classes=("boat", "train")):
+        return files.read(tmp_path, "weather", classes=list(classes))
+
+    pd.concat([table, table.head(2)]).to_csv(path, index=False)
+    assert len(read()[0]) == len(WEATHER)  # a row that is there twice counts once
+    with pytest.raises(FileNotFoundError, match="no picture of class 'sofa'; it has boat, train"):
+        read(["boat", "sofa"])
+    gone, twice = table.tail(1).assign(imgs="gone.jpg"), table.head(1).assign(labels="boat")
+    cases = {
+        r"1 of 6 rows of labels\.csv have no picture, first .*Images/boat/gone\.jpg": pd.concat([table, gone]),
+        "1 pictures two labels, first collection_train": pd.concat([table, twice]),
+        r"labels\.csv.*\['imgs', 'azimuth'\].*the columns imgs and labels": table.drop(columns="labels"),
+    }
+    for message, damaged in cases.items():
+        damaged.to_csv(path, index=False)
+        with pytest.raises((FileNotFoundError, ValueError), match=message):
+            read()
+    table.to_csv(path, index=False)
+    (folder / "Images" / "train" / next(iter(WEATHER))).write_bytes(b"no picture")
+    with pytest.raises(ValueError, match=r"0003_0\.jpg is not a picture"):
+        read()
+
+
+def test_training_stops_after_the_patience_and_returns_the_best_epoch(study, monkeypatch):
+    accuracies, states = [0.2, 0.6, 0.6, 0.5, 0.9], []
+
+    def spy(model, _found):
+        states.append({key: value.clone() for key, value in model.state_dict().items()})
+        return accuracies[len(states) - 1]
+
+    monkeypatch.setattr(training, "share_correct", spy)
+    shown = torch.rand(4, 3, 64, 64), torch.tensor([0, 1, 0, 1])
+    tuning = dataclasses.replace(study.tuning, settings=dataclasses.replace(study.tuning.settings, epochs=5, patience=2))
+    model, history = training.finetune(tuning, "one", shown, shown)
+    assert history["accuracy"].tolist() == accuracies[:4]  # a tie is no gain: two epochs after the second the training ends
+    assert history["best"].tolist() == [False, True, False, False]
+    assert all(torch.equal(value, states[1][key]) for key, value in model.state_dict().items())
+    assert any(not torch.equal(value, states[3][key]) for key, value in model.state_dict().items())
+
+
+def test_training_learns_what_can_be_learned_and_its_losses_are_the_golden_ones(study):
+    """Roughly: a training enlarges the differences with which processors round."""
+    label = torch.arange(16) % 2
+    shown = (0.2 + 0.6 * label.float())[:, None, None, None].expand(-1, 3, 64, 64).contiguous(), label
+    settings = dataclasses.replace(study.tuning.settings, epochs=6, patience=6, batch_size=8, learning_rate=1e-2)
+    _, history = training.finetune(dataclasses.replace(study.tuning, settings=settings), "one", shown, shown)
+    assert history["accuracy"].max() == 1.0 and history["loss"].iloc[-1] < history["loss"].iloc[0]
+    assert not difference(recipes.FINETUNED, study.tuning.histories().drop(columns=["accuracy", "best"]), within=0.05)
+
+
+def test_a_garment_of_the_reference_has_one_weather_and_the_ladder_has_other_garments():
+    assert not PLAN.duplicated(["class", "seed"]).any()
+    assert PLAN.groupby("shift").size().to_dict() == {"heavy snow": 8, "heavy fog": 8, "heavy sandstorm": 4, UNSHIFTED: 4}
+    assert (PLAN.loc[PLAN["shift"] == UNSHIFTED, "scale"] == 0).all() and PLAN["scale"].between(0, 1).all()
+    many = weather.reference_plan(CLASSES, settings=dataclasses.replace(SETTINGS, reference_images=500))
+    means = many[many["shift"].isin(SETTINGS.shifts)].groupby("shift")["scale"].mean()
+    assert means.between(0.5 - 3 / np.sqrt(12 * 1000), 0.5 + 3 / np.sqrt(12 * 1000)).all()
+    both = [plan[["class", "seed"]].drop_duplicates() for plan in (PLAN, next(iter(LADDER.values())))]
+    assert not pd.concat(both).duplicated().any()
+
+
+def test_the_ladder_begins_at_the_same_picture_under_every_weather_and_no_picture_depends_on_its_neighbours():
+    (first, other), start = (weather.rendered(plentiful(), plan, seed=1) for plan in LADDER.values()), LADDER["heavy fog"]["scale"] == 0
+    assert sorted(LADDER["heavy fog"]["scale"].unique()) == [0.0, 0.5, 1.0]
+    assert np.array_equal(first[start], other[start]) and not np.array_equal(first[~start], other[~start])
+    alone = weather.rendered(plentiful(), LADDER["heavy fog"].iloc[5:7].reset_index(drop=True), seed=1)
+    assert np.array_equal(alone, other[5:7])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shifts": ["heavy hail"]}, r"oodcv\.shifts\.0: 'heavy hail'"),
+        ({"scales": [0.5, 1.0]}, r"oodcv\.scales: \[0\.5"),
+        ({"unknown": "no weather"}, r"oodcv\.unknown: 'no weather'"),
+        ({"zoom": 0.5}, r"oodcv\.zoom: 0\.5"),
+    ],
+)
+def test_settings_and_classes_that_cannot_be_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        changed(SETTINGS, **change)
+    with pytest.raises(ValueError, match=r"base\.classes: 'aeroplane'"):
+        weather.heldout(["aeroplane"])
+
+
+def test_everything_is_made_once_and_only_what_is_missing_is_made_again(study, tmp_path, monkeypatch):
+    """Reference, ladder and images are there after one run; a lost class is drawn again and nothing else is.
+
+    The golden results leave out the predictions of trained networks: a training enlarges the differences with which processors round.
+    """
+
+    def reference():
+        return weather.seen(study, {"reference": PLAN}, folder=tmp_path, features=True, pattern="reference.parquet")
+
+    def ladder():
+        return weather.seen(study, LADDER, folder=tmp_path / "ladder", features=False)
+
+    def images():
+        return weather.generated(study, CLASSES, folder=tmp_path / "generated")
+
+    within = {"within": 1e-3, "skip": tuple(SETTINGS.networks)}
+    found = images()
+    keys = [(shift, name, 1, scale) for shift in SETTINGS.shifts for name in CLASSES for scale in SETTINGS.scales]
+    tables.complete(found, keys, tables.KEY, "generated")
+    assert set(found["one"]) <= set(CLASSES) and not difference(recipes.WEATHER_DRAWN, found, **within)
+    assert not difference(recipes.WEATHER, reference(), **within) and len(ladder()) == 2 * 2 * 2 * 3
+    drawn, original = [], weather.draw
+    monkeypatch.setattr(weather, "draw", lambda *a: drawn.append(a[1:3]) or original(*a))
+    with monkeypatch.context() as patch:
+        patch.setattr(weather, "predictions", lambda *a: pytest.fail("computed again"))
+        assert len(images()) == len(found) and len(reference()) == 24 and len(ladder()) == 24
+    assert drawn == []
+    before = {path.name: path.read_bytes() for path in (tmp_path / "generated").glob("*.parquet")}
+    (tmp_path / "generated" / "sneaker.parquet").unlink()
+    shutil.rmtree(study.tuning.weights)
+    images()
+    assert {name for _, name in drawn} == {"sneaker"}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "generated").glob("*.parquet")} == before
+    wanted = found[(found["class"] == "sneaker") & found["scale"].isin([0.0, 3.0])]
+    shown = weather.shown(study, wanted, path=tmp_path / "shown.parquet")  # what was looked at
+    assert sorted(zip(shown["shift"], shown["scale"], strict=True)) == [("heavy fog", 3.0), ("heavy snow", 3.0), (UNSHIFTED, 0.0)]
+    pictures = dict(zip(shown["shift"], tables.pictures(shown, "shown"), strict=True))
+    for row in wanted[wanted["scale"] == 3].itertuples():
+        assert np.allclose(study.judges.clip.image_features(pictures[row.shift][None]).numpy()[0], row.features, atol=1e-3)
+
+
+def test_a_slider_or_a_scale_that_changes_outdates_its_class(study):
+    other = dataclasses.replace(study.tuning.settings, scales=[0.0, 2.0])
+    changed_study = dataclasses.replace(study, tuning=dataclasses.replace(study.tuning, settings=other))
+    assert changed_study.drawing("sneaker") != study.drawing("sneaker") != study.drawing("ankle boot")
+
+
+WEATHERS = ["heavy snow", "heavy fog", "heavy rain"]
+
+
+class Texts:
+    """A CLIP whose text features are unit vectors: one axis per weather and one for none, whatever the class."""
+
+    model = SimpleNamespace(logit_scale=torch.tensor(100.0).log())
+
+    def text_features(self, texts: list[str]) -> torch.Tensor:
+        words = [*[f"in {shift}" for shift in WEATHERS], "without"]
+        return torch.stack([torch.eye(4)[next(i for i, word in enumerate(words) if word in text)] for text in texts])
+
+
+def test_the_label_is_the_text_that_a_picture_is_closest_to():
+    features = np.array([[0.9, 0.1, 0, 0.2], [0, 0.8, 0.7, 0], [0, 0, 1, 0], [0.5, 0.5, 0.5, 0.6]])
+    classes = pd.Series(["bag", "coat", "bag", "coat"])
+    found = labels.probabilities(features, classes, Texts(), shifts=WEATHERS, unknown="a {name} without weather")
+    assert found.idxmax(axis=1).tolist() == [*WEATHERS, labels.UNKNOWN]
+    assert found.sum(axis=1).tolist() == pytest.approx([1] * 4)
+    assert found.loc[1, "heavy rain"] / found.loc[1, "heavy fog"] == pytest.approx(np.exp(-10), rel=1e-3)
+
+
+def test_neighbours_are_the_closest_first_and_counted_against_chance():
+    drawn = np.array([[1, 0], [0.6, 0.8], [0, 1], [-1, 0], [0.8, 0.6], [0.99, 0.1]])
+    places, cosines = labels.nearest(np.array([[1.0, 0.0]]), drawn)
+    assert places.tolist() == [[0, 5, 4, 1, 2]] and cosines[0].tolist() == pytest.approx([1, 0.99, 0.8, 0.6, 0])
+    real = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "shift": ["heavy fog"] * 2 + ["heavy snow"] * 2, "seed": [1, 2, 3, 4]})
+    images = pd.DataFrame({"class": ["bag", "bag", "coat", "coat"], "shift": ["heavy fog", "heavy snow"] * 2})
+    settings = Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes")
+    found = labels.agreement(real, images, np.array([[0, 1], [0, 1], [3, 0], [3, 0]]), settings=settings).set_index("same")
+    assert found["estimate"].to_dict() == {"class": 0.75, "weather": 0.5, "both": 0.5}
+    assert found["chance"].to_dict() == {"class": 0.5, "weather": 0.5, "both": 0.25}
+    assert (found["n"] == 8).all() and (found["low"] <= found["estimate"]).all()
