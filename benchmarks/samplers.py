@@ -121,7 +121,8 @@ def compare(study: Ablation, seeds: int) -> bool:
     sampled = {name: accuracy.wrong_predictions(part.drop(columns="sampler")) for name, part in found.groupby("sampler", sort=False)}
     shares = samplers.by_sampler(found, settings=study.bootstrap)
     orders = pd.DataFrame(samplers.orders(shares, study.reference)).T
-    counts = pd.DataFrame({name: within(shares[name].rates, shares[study.reference].rates) for name in orders.index}).T
+    rates = {name: shares[0].sel(sampler=name, drop=True) for name in sampled}
+    counts = pd.DataFrame({name: within(rates[name], rates[study.reference]) for name in orders.index}).T
     predictions = tables.read_answers(
         sorted(paths.Layout(read.load(paths.resolve("params.yaml"))["base"].out).artifacts("evaluation").glob("*.parquet"))
     )

@@ -1,7 +1,5 @@
 """Diffusion classifier (CNS-Bench section 5.3; Li et al. 2023): the class under which a denoiser best predicts the noise that was added.
 
-`denoiser` is the compendium's word for it, in parameters, stage, notebook and artifacts: a generative model used as a classifier.
-
 Classes are eliminated in stages (the adaptive evaluation of Li et al.): all start, each stage compares those that are left on more
 timesteps, and the best of them go on; the last one is the prediction.
 """

@@ -8,7 +8,6 @@ import xarray as xr
 from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2DModel
 from golden_units import difference
 from tiny_denoiser import CLASSES, COLOURS, SETTINGS, exact, images, picture, settings
-from tiny_settings import changed
 
 from cnslib.core import recipes, tables
 from cnslib.core.names import UNSHIFTED
@@ -111,19 +110,6 @@ def test_a_class_conditional_transformer_judges_by_the_first_half_of_its_output(
         assert found[0, place] == pytest.approx(float((output[:, :4] - noise).abs().mean()), rel=1e-5)
     with pytest.raises(ValueError, match="prediction_type: 'sample' is not accepted; accepted: v_prediction, epsilon"):
         denoiser.judged(exact("sample"), picture(1), "bag", 1, settings=SETTINGS)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"keep": [2, 2]}, r"denoiser\.keep: \[2, 2\].*falling to 1"),
-        ({"trials": [4]}, r"denoiser\.trials: \[4\].*as many numbers"),
-        ({"shifts": ["snow"]}, r"denoiser\.shifts\.0: 'snow'.*heavy snow"),
-    ],
-)
-def test_one_clear_error_names_what_stages_may_be(changes, message):
-    with pytest.raises(ValueError, match=message):
-        changed(SETTINGS, **changes)
 
 
 def test_the_tiny_unit_is_the_golden_one(tiny):

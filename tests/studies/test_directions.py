@@ -8,12 +8,10 @@ import pytest
 import torch
 from golden_units import difference
 from tiny_encoders import write_clip, write_timm
-from tiny_settings import changed
 from tiny_sliders import pipeline, random_sliders
 
 from cnslib.core import names, recipes, tables
 from cnslib.core.names import SHIFTS
-from cnslib.core.settings import studies
 from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import generation, health
 from cnslib.method.sliders import slider_path
@@ -30,7 +28,7 @@ BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same class
 
 
 @pytest.fixture(scope="module")
-def study(tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
+def study(in_place, tiny_pipeline_dir, tiny_tokens_dir, tmp_path_factory):
     """Random models, sliders whose factor alpha / rank is no power of two, and the benchmark's images by them."""
     folder = tmp_path_factory.mktemp("study")
     sampler = generation.Sampler(pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES), settings=SETTINGS)
@@ -166,20 +164,6 @@ def test_every_cell_is_scored_once_and_the_outer_ones_are_the_benchmarks(study):
         adapters.loaded(study.sampler.pipe, slider_path(study.sliders, "heavy fog", "sneaker")),
     ):
         pass
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"pairs": [[FIRST, FIRST]]}, r"directions\.pairs\.0: .*without repetitions"),
-        ({"pairs": [[FIRST, "heavy frog"]]}, r"directions\.pairs\.0\.1: 'heavy frog'"),
-        ({"pair_weights": [1.0, 2.0]}, "directions.pair_weights"),
-    ],
-)
-def test_bad_settings_are_named(change, message):
-    plain = {"shifts": [FIRST], "finer": [0.5], "seeds": 1, "pairs": [[FIRST, SECOND]], "pair_weights": SCALES, "pair_seeds": 1}
-    with pytest.raises(ValueError, match=message):
-        changed(studies.Directions(BOOTSTRAP, **plain), **change)
 
 
 def path(method, alignment, *, seed=1, structure=1.0, step=0.1, probability=0.9):

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from golden_units import difference
 from sklearn.metrics import cohen_kappa_score
 from tiny_alignment import CHOSEN, GRID, after_changes, picture, random_judges, write_all
@@ -166,22 +165,9 @@ def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them(labell
     np.testing.assert_allclose(errors[:, 2], accuracy.by_shift(wrong, SETTINGS).sel(shift=accuracy.ALL))
     lost = labelled["oracle_ooc"].sum()
     assert errors["n"].to_numpy().tolist() == [len(wrong) - lost, len(wrong) - lost, len(wrong)]
-    excess = screening.excess(errors).set_index(["rule", "scale"])["estimate"]
-    assert (excess["same"] == 0).all() and excess[screening.NONE, 2.0] == pytest.approx(lost / len(wrong))
-    tau = screening.agreement(errors).set_index("rule")["estimate"]
-    assert tau.index.tolist() == ["same", screening.NONE] and tau.isna().all()  # at the last scale both models are tied
-
-
-def test_distances_are_those_from_the_labels_whatever_their_side_and_paired():
-    """Drops 0.1 above, 0.3 below and 0.2 above that under the labels in every resample, however much all of them move."""
-    rules = [screening.LABELS, screening.RELEASED, screening.ALONE, screening.NONE]
-    moved = np.linspace(-0.2, 0.2, 21)[:, None] + 0.5 + np.array([0.0, 0.1, -0.3, 0.2])
-    samples = np.stack([np.zeros_like(moved), moved], -1)[:, :, None]
-    labels = {"rule": rules, "n": ("rule", [4, 3, 2, 5]), "model": ["only"], "scale": [0.0, 1.0], "confidence": 0.95}
-    errors = xr.DataArray(samples, labels, ["resample", "rule", "model", "scale"])
-    found = screening.distances(errors, screening.RELEASED)
-    assert found["estimate"].to_dict() == pytest.approx({"closer than CLIP alone": -0.2, "closer than no filter": -0.1})
-    assert np.allclose(found["low"], found["estimate"]) and np.allclose(found["high"], found["estimate"]) and set(found["n"]) == {3}
+    excess = screening.from_labels(accuracy.drop(errors))
+    assert (excess.sel(rule="same") == 0).all()
+    assert excess.sel(rule=screening.NONE, scale=2).to_numpy()[0] == pytest.approx(lost / len(wrong))
 
 
 def test_the_user_study_is_seeded_and_every_shift_and_scale_has_its_proportion():

@@ -1,8 +1,4 @@
-"""The same trajectories by several samplers, schedulers and numbers of steps, and whether conclusions stay (CNS-Bench supplement G.4).
-
-Every sampler's pictures are compared with the reference's and answered by all classifiers; accuracy curves and orders of the classifiers
-are then paired on the trajectory.
-"""
+"""The same trajectories by several samplers, schedulers and numbers of steps, and whether conclusions stay (CNS-Bench supplement G.4)."""
 
 import dataclasses
 import itertools

@@ -1,7 +1,4 @@
-"""Two sliders in one image: their adapters are added, each with a weight of its own (CNS-Bench supplement K, Fig. 29).
-
-`measures` counts what each slider still does beside the other.
-"""
+"""Two sliders in one image: their adapters are added, each with a weight of its own (CNS-Bench supplement K, Fig. 29)."""
 
 import contextlib
 import itertools

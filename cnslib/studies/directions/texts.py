@@ -1,7 +1,7 @@
 """Shifts by text, the baselines of the sliders: two prompts, and directions among text embeddings (CNS-Bench section 3.2, suppl. H).
 
 A text-based shift replaces the embedding c of the class prompt by c + w (t - c), where t is the embedding with the shift in it and w
-the weight. The methods differ in t, and in when the walk begins. All draw the same trajectories, which three judges look at.
+the weight. The methods differ in t, and in when the walk begins.
 """
 
 import dataclasses
@@ -86,10 +86,7 @@ def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor
 
 
 def contexts(sampler: Sampler, shift: str, name: str, method: str, weights: list[float]) -> Float[Tensor, "contexts tokens width"]:
-    """Embeddings of the negative prompt, once per weight (only with guidance), then of the class prompt moved by each weight.
-
-    Weight 0 is the class prompt and weight 1 the target, both bit for bit.
-    """
+    """Embeddings of the negative prompt, once per weight (only with guidance), then of the class prompt moved by each weight."""
     *negative, plain = sampler.text(name)
     end = target(sampler, shift, name, method)
     return torch.stack([row for row in negative for _ in weights] + [torch.lerp(plain, end, weight) for weight in weights])
@@ -187,16 +184,17 @@ def draw(study: Study, shift: str, name: str, seed: int, method: str, scales: li
 
 
 def looks(study: Study, pictures: Pictures, shift: str, name: str) -> dict[str, np.ndarray]:
-    """What the judges see along a trajectory that begins with its unshifted picture.
+    """What the judges see along a trajectory that begins with its unshifted picture, as columns.
 
-    `alignment` with the shift, `structure` kept (cosine with the first picture), `step` from the picture before (distance of the
-    features of length 1), and the oracle's probability of the class.
+    `structure` is the cosine with the first picture, `step` the distance of the features, of length 1, from the picture before.
     """
     features = study.judge.image_encoder.features(pictures)
-    step = torch.cat([torch.zeros(1), (features[1:] - features[:-1]).norm(dim=1)])
-    probability = study.oracle.class_probability(pictures)[:, study.oracle.labels.index(name)]
-    columns = {"alignment": study.judge.alignment(pictures, shift, name), "structure": features @ features[0], "step": step}
-    columns["class_probability"] = probability
+    columns = {
+        "alignment": study.judge.alignment(pictures, shift, name),
+        "structure": features @ features[0],
+        "class_probability": study.oracle.class_probability(pictures)[:, study.oracle.labels.index(name)],
+        "step": torch.cat([torch.zeros(1), (features[1:] - features[:-1]).norm(dim=1)]),
+    }
     return {key: value.double().numpy().round(6) for key, value in columns.items()}
 
 

@@ -11,7 +11,7 @@ from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS, MEASURES, Rule
-from cnslib.stats import accuracy, bootstrap, ranking
+from cnslib.stats import accuracy, bootstrap
 
 NAMES = {0: "0 of 4 (no filter)", 2: "2 of 4 (released code)", 3: "3 of 4 (paper's text)"}
 NONE, RELEASED, TEXT = NAMES.values()
@@ -55,35 +55,6 @@ def screened(wrong: xr.DataArray, scores: pd.DataFrame, keep: pd.DataFrame, *, s
 def from_labels(values: xr.DataArray) -> xr.DataArray:
     """Values of every rule less those of the labels."""
     return values - values.sel(rule=LABELS).drop_vars(["rule", "n"])
-
-
-def excess(errors: xr.DataArray) -> pd.DataFrame:
-    """Accuracy drop under each rule minus that under the labels, mean over the models, at every scale (Fig. 3).
-
-    Negative where the rule removes images that are hard but in class, positive where it leaves images that have lost their class.
-    """
-    table = accuracy.interval(from_labels(accuracy.drop(errors).mean("model")))
-    return table.assign(model="mean over models")[["rule", "model", "scale", *bootstrap.RECORD]]
-
-
-def distances(errors: xr.DataArray, rule: str) -> pd.DataFrame:
-    """How much further from the labels the drop under a rule lies than that under CLIP alone and without a filter (Fig. 3's claims).
-
-    At the last scale, mean over the models, on the same resamples; below 0 the rule comes closer.
-    """
-    apart = abs(from_labels(accuracy.drop(errors).isel(scale=-1).mean("model")))
-    others = {"closer than CLIP alone": ALONE, "closer than no filter": NONE}
-    closer = {claim: apart.sel(rule=rule) - apart.sel(rule=other).drop_vars(["rule", "n"]) for claim, other in others.items()}
-    return pd.DataFrame({claim: accuracy.metric(samples) for claim, samples in closer.items()}).T
-
-
-def agreement(errors: xr.DataArray) -> pd.DataFrame:
-    """Kendall's tau-b between the order of the models under each other rule and under the labels, at the last scale."""
-    last, confidence = errors.isel(scale=-1), errors["confidence"].item()
-    labels = last.sel(rule=LABELS).to_numpy()
-    sides = {rule: last.sel(rule=rule) for rule in last["rule"].to_numpy() if rule != LABELS}
-    rows = [{"rule": rule} | ranking.order_record(side.to_numpy(), labels, side["n"].item(), confidence) for rule, side in sides.items()]
-    return pd.DataFrame(rows)
 
 
 def study_sample(rows: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:

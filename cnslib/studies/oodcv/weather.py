@@ -5,7 +5,6 @@ severities from 0 to 1. Drawn images have scales up to 3, and 85 % of the steps 
 few that a figure shows are drawn again. In all tables `scale` is the severity where a picture is rendered, the slider scale where drawn.
 """
 
-import dataclasses
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,6 @@ from jaxtyping import Float, UInt8
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier
-from cnslib.core.settings.read import Run
 from cnslib.core.settings.sections import Oodcv
 from cnslib.method import filtering, generation
 from cnslib.method.filtering import Judges, Views
@@ -36,10 +34,7 @@ Pictures = UInt8[np.ndarray, "rows side side 3"]
 
 @dataclass(frozen=True)
 class Study:
-    """What images are drawn from, and the models that look at all pictures: the filter's judges and the fine-tuned classifiers.
-
-    The classifiers are trained at their first use.
-    """
+    """What images are drawn from, and the models that look at all pictures: the filter's judges and the fine-tuned classifiers."""
 
     sampler: Sampler
     origin: text_to_image.Origin
@@ -65,27 +60,12 @@ class Study:
         seen = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, self.digest]
         return recipes.WEATHER_DRAWN.stamp(self.drawing(name), seen)
 
-
-def opened(run: Run) -> Study:
-    """The study that a notebook's parameters describe: the benchmark's pipeline and sliders, with more steps under their influence."""
-    base, layout, labels = run.base, run.layout, encoders.read_labels(run.base.labels)
-    clip, sight = encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device)
-    judges = Judges(clip, sight, encoders.Oracle(base.oracle, labels=labels, device=base.device))
-    weights, histories = layout.root / "checkpoints" / run.step, layout.artifacts(run.step) / "training"
-    tuning = FineTuning(run.settings, base.classes, labels, weights, histories, base.device)
-    folder, tokens = paths.resolve(base.pipeline), layout.artifacts("inversion")
-    pipe = text_to_image.load_pipeline(folder, base.device)
-    text_to_image.load_tokens(pipe, tokens, base.classes)
-    sampler = Sampler(pipe, settings=dataclasses.replace(run.generation, start_fraction=run.settings.start_fraction))
-    return Study(sampler, text_to_image.origin(folder, tokens, base.classes), layout.artifacts("sliders"), judges, tuning)
-
-
-def schema(study: Study, *, features: bool = True, drawn: bool = False) -> pa.DataFrameSchema:
-    """Key and the prediction of every classifier; CLIP's features; of drawn images the filter's cosines and the oracle's probability."""
-    columns = {name: pa.Column(str) for name in study.tuning.settings.networks}
-    columns |= {name: pa.Column(float, tables.COSINE) for name in filtering.DETECTORS} if drawn else {}
-    columns |= {"class_probability": pa.Column(float)} if drawn else {}
-    return tables.schema(tables.KEY, {**tables.IDENTITY, **columns, **({FEATURES: pa.Column(object)} if features else {})})
+    def schema(self, *, features: bool = True, drawn: bool = False) -> pa.DataFrameSchema:
+        """Key, predictions and CLIP's features; of drawn images the filter's cosines and the oracle's probability as well."""
+        columns = {name: pa.Column(str) for name in self.tuning.settings.networks}
+        if drawn:
+            columns |= {name: pa.Column(float, tables.COSINE) for name in filtering.DETECTORS} | {"class_probability": pa.Column(float)}
+        return tables.schema(tables.KEY, {**tables.IDENTITY, **columns, **({FEATURES: pa.Column(object)} if features else {})})
 
 
 def predictions(pictures: Pictures, tuning: FineTuning) -> pd.DataFrame:
@@ -141,7 +121,7 @@ def rendered(pool: scenes.Garments, plan: pd.DataFrame, *, seed: int) -> Picture
 
 def seen(study: Study, plans: dict[str, pd.DataFrame], *, folder: Path, features: bool, pattern: str = "*.parquet") -> pd.DataFrame:
     """Predictions, and CLIP's `features`, on the rendered pictures of some plans; computes the tables that are missing or outdated."""
-    tuning, kind = study.tuning, schema(study, features=features)
+    tuning, kind = study.tuning, study.schema(features=features)
     stamps = {name: recipes.WEATHER.stamp(plan.to_dict("list"), tuning.settings.seed, study.digest) for name, plan in plans.items()}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", stamp) for name, stamp in stamps.items()}, pattern)
     if waiting := shelf.waiting():
@@ -167,7 +147,7 @@ def generated(study: Study, classes: list[str], *, folder: Path) -> pd.DataFrame
         _ = study.tuning.classifiers  # trained once, before the work is spread
         pieces = [(study, name, shelf[name]) for name in waiting]
         workers.each(draw_and_look, pieces, device=study.sampler.pipe.device, desc="generated")
-    return tables.read_units(shelf, schema(study, drawn=True))
+    return tables.read_units(shelf, study.schema(drawn=True))
 
 
 def draw_and_look(study: Study, name: str, unit: units.Unit) -> None:
@@ -180,22 +160,19 @@ def draw_and_look(study: Study, name: str, unit: units.Unit) -> None:
         measured = filtering.measure(shift, views, start, study.judges.clip)
         features = rounded(filtering.join(start, views).clip)
         parts.append(measured.join(pd.concat([of_start, predicted], ignore_index=True)).assign(**{FEATURES: features}))
-    tables.write_unit(pd.concat(parts, ignore_index=True), unit, schema(study, drawn=True))
+    tables.write_unit(pd.concat(parts, ignore_index=True), unit, study.schema(drawn=True))
 
 
 def draw(study: Study, shift: str, name: str, numbers: list[int]) -> pd.DataFrame:
     """Images of one class and some seeds in one shift at all scales above 0, or unshifted, as a table of pictures."""
-    rows, sampler = list[dict](), study.sampler
-    quality = sampler.settings.quality
+    sampler, scales = study.sampler, [scale for scale in study.tuning.settings.scales if scale > 0]
     if shift == UNSHIFTED:
-        for seed in numbers:
-            rows += generation.rows(shift, name, seed, [0.0], sampler.unshifted(name, seed), quality=quality)
-        return pd.DataFrame(rows)
-    scales = [scale for scale in study.tuning.settings.scales if scale > 0]
-    with adapters.loaded(sampler.pipe, slider_path(study.sliders, shift, name)):
-        for seed in numbers:
-            rows += generation.rows(shift, name, seed, scales, sampler.shifted(name, seed, scales), quality=quality)
-    return pd.DataFrame(rows)
+        scales, drawn = [0.0], [sampler.unshifted(name, seed) for seed in numbers]
+    else:
+        with adapters.loaded(sampler.pipe, slider_path(study.sliders, shift, name)):
+            drawn = [sampler.shifted(name, seed, scales) for seed in numbers]
+    how, pairs = {"quality": sampler.settings.quality}, zip(numbers, drawn, strict=True)
+    return pd.DataFrame([row for seed, images in pairs for row in generation.rows(shift, name, seed, scales, images, **how)])
 
 
 def look(study: Study, table: pd.DataFrame) -> tuple[Views, pd.DataFrame]:
