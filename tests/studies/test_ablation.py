@@ -12,8 +12,8 @@ import timm
 import torch
 import xarray as xr
 from golden_units import difference
+from tiny_answers import random_outcomes, wrong_array
 from tiny_encoders import write_clip, write_timm
-from tiny_outcomes import random_outcomes, wrong_array
 from tiny_sliders import pipeline, random_sliders
 
 from cnslib.core import names, recipes, tables
