@@ -97,7 +97,7 @@ def accuracy_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
     reference = REFERENCE
     return {
         "accuracy": accuracy.accuracy(errors),
-        "drop": accuracy.accuracy_drop(errors),
+        "drop": accuracy.interval(accuracy.drop(errors)),
         "mean": accuracy.mean_accuracy(errors),
         "against": accuracy.interval(accuracy.drop(errors) - accuracy.drop(errors).sel(model=reference, drop=True)),
         "ce": accuracy.corruption_error(errors, reference=reference),

@@ -2,8 +2,7 @@
 
 Arrays are labelled (xarray): `wrong_predictions` says which images each model misclassifies, [trajectory, model, scale]; `by_shift`
 averages such an array under each shift in every resample, [resample, shift, model, scale]; `interval` makes a table of it. Entry 0 of
-"resample" is the estimate itself. All classifiers share the resamples of what was drawn together (`stats.bootstrap`): intervals are
-clustered, because the images of one seed share their initial noise, and differences are paired, because all see the same images.
+"resample" is the estimate itself. All classifiers share the resamples (`stats.bootstrap`), so that differences are paired.
 """
 
 from pathlib import Path
@@ -41,29 +40,24 @@ def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = Non
         rows = tables.select(rows, kept[kept["shift"].isin(shifts)], tables.TRAJECTORY, "predictions of kept trajectories")
     if rows.empty:
         raise ValueError("predictions: no trajectory is left; the filter kept none of them")
-    keys = (tables.TRAJECTORY, ["model"], ["scale"])
-    places, (kept_keys, models, scales) = zip(*(tables.numbered(rows, key) for key in keys), strict=True)
-    known = {key: ("trajectory", kept_keys[key].to_numpy()) for key in tables.TRAJECTORY}
-    coordinates = known | {"model": models["model"].to_numpy(), "scale": scales["scale"].to_numpy()}
-    count = xr.DataArray(np.zeros([len(kept_keys), len(models), len(scales)], int), coordinates, ["trajectory", "model", "scale"])
+    places, (keys, models, scales) = zip(*(tables.numbered(rows, key) for key in (tables.TRAJECTORY, ["model"], ["scale"])), strict=True)
+    labels = {key: ("trajectory", keys[key].to_numpy()) for key in keys} | {"model": models["model"].to_numpy(), "scale": scales["scale"]}
+    count = xr.DataArray(np.zeros([len(keys), len(models), len(scales)], int), labels, ["trajectory", "model", "scale"])
     np.add.at(count.data, places, 1)
-    require_grid(count)
+    if (count != 1).any():
+        raise ValueError(f"predictions: {uneven(count)}; accepted: one for each of {len(keys)} trajectories, model and scale")
     found = count.astype(bool)
     found.data[places] = rows["wrong"]
     return found
 
 
-def require_grid(count: xr.DataArray) -> None:
-    """Raises ValueError unless every trajectory has one row per model and scale; names the first that has not."""
-    if (count == 1).all():
-        return
+def uneven(count: xr.DataArray) -> str:
+    """How many rows of a grid are missing or there more than once, and the first of them."""
     twice = bool((count > 1).any())
     first = count.isel(count.argmax(...) if twice else count.argmin(...))
-    name, at = first["model"].item(), first["scale"].item()
-    key = f"{first['class'].item()!r} under {first['shift'].item()!r}, seed {first['seed'].item()}"
-    wanted = f"accepted: one for each of {len(count)} trajectories, model and scale"
     many = f"{int((count > 1).sum())} rows appear twice" if twice else f"{int((count == 0).sum())} rows are missing"
-    raise ValueError(f"predictions: {many}, the first of model {name!r} at scale {at:g} of {key}; {wanted}")
+    shift, name, seed, model, scale = (first[key].item() for key in ("shift", "class", "seed", "model", "scale"))
+    return f"{many}, the first of model {model!r} at scale {scale:g} of {name!r} under {shift!r}, seed {seed}"
 
 
 def trajectories(wrong: xr.DataArray) -> pd.DataFrame:
@@ -133,11 +127,6 @@ def drop(errors: xr.DataArray) -> xr.DataArray:
 def accuracy(errors: xr.DataArray) -> pd.DataFrame:
     """Share of correctly classified images per shift, model and scale."""
     return interval(1 - errors, share=True)
-
-
-def accuracy_drop(errors: xr.DataArray) -> pd.DataFrame:
-    """Accuracy at scale 0 minus accuracy at each scale."""
-    return interval(drop(errors))
 
 
 def over_shifts(rates: xr.DataArray) -> xr.DataArray:

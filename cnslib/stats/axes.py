@@ -1,8 +1,7 @@
 """Robustness along the paper's axes: architecture, size and pre-training (CNS-Bench section 5.3, Figs. 9 to 12, Tables 3 to 5).
 
-Errors are those of `stats.accuracy`, [resample, shift, model, scale]. A comparison with the paper is between like and like: in the mini
-world relatives stand for the paper's classifiers; where its own were evaluated, each takes its relative's place in the lists of
-`published/`, and averages on both sides run over the same classifiers.
+In the mini world relatives stand for the paper's classifiers; where its own were evaluated, each takes its relative's place in the lists
+of `published/`, and averages on both sides run over the same classifiers.
 """
 
 import numpy as np
@@ -22,10 +21,7 @@ ALONE = {"dino": "dinov1_ft_vit_base_patch16"}  # has a role in the claims, but 
 
 
 def along(table: pd.DataFrame, members: dict[str, list[str]]) -> pd.DataFrame:
-    """The rows of a results table axis by axis, each axis in its order; a classifier on two axes appears on both.
-
-    Raises ValueError naming a classifier of an axis that the table does not have.
-    """
+    """The rows of a results table axis by axis, each in its order. ValueError names a classifier that the table does not have."""
     known = table["model"].unique().tolist()
     named = pd.DataFrame([(axis, name) for axis, names in members.items() for name in names], columns=["axis", "model"])
     for axis, name in named.itertuples(index=False):
@@ -48,8 +44,7 @@ def reference_drop(errors: xr.DataArray, reference: str) -> pd.DataFrame:
 def relative_errors(errors: xr.DataArray, *, reference: str) -> xr.DataArray:
     """Mean rCE over the defined shifts of every model and resample, [resample, model]; NaN where no shift is defined.
 
-    `relative_corruption_error` has the same estimates; differences of models need the resamples. A resample whose denominator is not
-    positive divides by TINY, so that a difference is practically infinite and keeps its sign.
+    A resample whose denominator is not positive divides by TINY, so that a difference is practically infinite and keeps its sign.
     """
     defined = reference_drop(errors, reference).query("defined")
     if defined.empty:
@@ -62,8 +57,7 @@ def relative_errors(errors: xr.DataArray, *, reference: str) -> xr.DataArray:
 def deviation_between(values: xr.DataArray) -> xr.DataArray:
     """Standard deviation of a measure over the models, without what chance adds to it; 0 where chance explains all of it.
 
-    Models that are equally good differ by chance, the more the fewer the images. The mean variance of the centred values over the
-    resamples estimates that part; it is subtracted once from the sample, and twice from a resample, which repeats it.
+    The mean variance of the centred values over the resamples is subtracted once from the sample, and twice from a resample.
     """
     centred, degrees = values - values.mean("model"), values.sizes["model"] - 1
     chance = centred[1:].var("resample").sum("model") / degrees
@@ -79,11 +73,10 @@ def deviations_along(errors: xr.DataArray, members: dict[str, list[str]]) -> pd.
 
 
 def compared(table: pd.DataFrame, published: pd.DataFrame, *, column: str) -> pd.DataFrame:
-    """A results table along the axes beside the paper's numbers for its counterparts, with difference, rule and verdict.
+    """A results table along the axes beside the paper's numbers (axis, classifier, the named column), with `verdicts.beside`.
 
-    `published` has the columns axis, classifier and the named one. CE and rCE have a direction seen from their reference's 1; levels
-    of accuracy and drop have none. A relative of another kind is not compared, nor is one with a published number that says nothing
-    (`UNUSABLE`); the column `caution` of `published`, where there is one, names these.
+    CE and rCE have a direction seen from their reference's 1. Not compared are relatives of another kind, and numbers with the
+    `caution` `UNUSABLE`.
     """
     beside = published.rename(columns={"classifier": "model", column: "published"}).dropna(subset=["model", "published"])
     beside = beside.reindex(columns=["axis", "model", "published", "caution"]).fillna({"caution": ""})
@@ -94,10 +87,7 @@ def compared(table: pd.DataFrame, published: pd.DataFrame, *, column: str) -> pd
 
 
 def order_agreement(values: xr.DataArray, published: pd.DataFrame, *, column: str) -> pd.DataFrame:
-    """Spearman's correlation of a measure [resample, model] with the paper's along each axis, with n of classifiers and interval.
-
-    Relatives of another kind are left out.
-    """
+    """Spearman's correlation of a measure [resample, model] with the paper's along each axis, without relatives of another kind."""
     rows, there = [], published["classifier"].isin(values["model"].to_numpy()) & ~published["classifier"].isin(OTHER_KIND)
     for axis, part in published[there].dropna(subset=[column]).groupby("axis", sort=False):
         ranks = pd.DataFrame(values.sel(model=part["classifier"].tolist()).to_numpy()).rank(axis=1)
@@ -107,10 +97,7 @@ def order_agreement(values: xr.DataArray, published: pd.DataFrame, *, column: st
 
 
 def themselves(table: pd.DataFrame, models: list[str], names: dict[str, str]) -> pd.DataFrame:
-    """A list of relatives (columns that are keys of `names`) with the paper's classifiers (values) wherever these were evaluated.
-
-    A note or a caution on a relative that is replaced is dropped, as it tells how the two differ.
-    """
+    """A list of relatives (columns: keys of `names`) with the paper's classifiers (values) where these were evaluated, without note."""
     table = table.copy()
     for relative, paper in names.items():
         there = table[paper].isin(models)
@@ -121,10 +108,7 @@ def themselves(table: pd.DataFrame, models: list[str], names: dict[str, str]) ->
 
 
 def roles(axes: pd.DataFrame, models: list[str]) -> dict[str, str]:
-    """Who plays each role of the claims ("convnext", "deit"): the paper's classifier where it was evaluated, else its relative.
-
-    `axes` is `published/axes.csv`: axis, classifier, paper_model.
-    """
+    """Who plays each role of the claims ("deit") by published/axes.csv: the paper's classifier where evaluated, else its relative."""
     listed = axes[axes["axis"].isin(ROLES)].dropna(subset=["classifier"])
     replaced = themselves(listed, models, {"classifier": "paper_model"})
     alone = {role: name for role, name in ALONE.items() if name in models}

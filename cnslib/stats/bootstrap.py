@@ -1,22 +1,14 @@
 """Resamples of what was drawn together, and every number as a record of n, estimate, low and high.
 
-An interval says what a repetition would change, so it must say what would be drawn again; `Bootstrap.target` names it:
+`Bootstrap.target` names what an interval would draw again, a unit:
 
-- "same classes": other seeds of the same classes, shifts, sliders and models. A seed is one unit, with all of its classes, shifts,
-  scales and models, for all classes of a seed start from one noise: seeds are crossed with classes.
-- "other objects": other objects of the same classes (photographs, garments). Seeds only number the objects of a class, so they are
-  nested in it: (class, seed) is one unit, and the units of a class are drawn among themselves. A class with a single object cannot
-  tell how much another would differ; all such classes are drawn together, on the wide side.
-- "other classes": other classes of the same kind. A class is one unit, with all of its seeds and sliders: how much the classes differ
-  already holds what the seeds do, so that seeds drawn once more within them would count twice.
+- "same classes": other seeds. All classes of a seed start from one noise, so a seed is one unit, with all classes, shifts and models.
+- "other objects": other objects of the same classes, where seeds only number them: (class, seed) is a unit, drawn within its class.
+- "other classes": a class is one unit, with all of its seeds; how much classes differ already holds what the seeds do.
 
-The data say which of the first two holds, in their section's `bootstrap`, or by `one_by_one` where a step reads pictures of both
-kinds. None covers other shifts, sliders trained again (all seeds of a class and shift share one), another filter or other models.
-
-Units are not drawn with replacement but weighted at random (the Bayesian bootstrap of Rubin, 1981): no shift or class is ever lost,
-and eight units give more than a few different samples. The weights vary so much more than Rubin's that means of few units have the
-width of a t interval. Below `FEWEST` units no weights do, since a weighted mean cannot leave the range of what it weighs: a mean then
-has the t interval of the jackknife. Row 0 of an array of samples is the sample itself, the others are its resamples.
+None covers other shifts, sliders trained again, another filter or other models. Units are weighted at random (Bayesian bootstrap, Rubin
+1981), so that no shift or class is lost; the weights vary so much more than Rubin's that means of few units have the width of a t
+interval. Means of fewer than `FEWEST` units have that of the jackknife. Row 0 of an array of samples is the sample itself.
 """
 
 import functools
@@ -52,7 +44,7 @@ def units_of(rows: pd.DataFrame, target: Target) -> tuple[Int[np.ndarray, "rows"
 def strata_of(rows: pd.DataFrame) -> Int[np.ndarray, "rows"]:
     """The class of each row as a number; classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12).
 
-    Where only one class has a single object, it joins the class with the fewest others: a stratum of one would never vary.
+    Where there is only one such class, it joins the class with the fewest others: a stratum of one would never vary.
     """
     objects = rows.drop_duplicates(CLUSTER)["class"].value_counts().sort_index()
     alone = objects[objects == 1].index
@@ -61,10 +53,8 @@ def strata_of(rows: pd.DataFrame) -> Int[np.ndarray, "rows"]:
     return pd.factorize(np.where(rows["class"].isin([*alone, *joined]), -1, classes), sort=True)[0]
 
 
-def resampling_weights(
-    rows: pd.DataFrame, *, settings: Bootstrap
-) -> tuple[Float[np.ndarray, "resamples+1 units"], Int[np.ndarray, "rows"]]:
-    """How much each unit of `rows` (class, seed) counts, 1 in row 0 and on average, and the number of each row's unit.
+def resampling_weights(rows: pd.DataFrame, *, settings: Bootstrap) -> tuple[np.ndarray, np.ndarray]:
+    """How much each unit of `rows` (class, seed) counts, [resamples + 1, units], 1 on average; and the number of each row's unit.
 
     A single unit says nothing about others: its resamples are NaN.
     """
@@ -112,9 +102,7 @@ def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, n
 def bounds(samples: np.ndarray, confidence: float, within: Range | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The percentile interval, or the reflected one of a number that lies `within` a range; either holds the sample itself.
 
-    Percentiles of few units can leave it out; then they are widened to it. The reflected interval (the basic bootstrap) is for numbers
-    that noise drives one way, such as a share of variance or a spread: it moves a resample as far from the sample as the sample from
-    the truth. Percentiles would double that bias.
+    The reflected interval (the basic bootstrap) is for numbers that noise drives one way, such as a spread: percentiles double that bias.
     """
     low, high = percentiles(samples[1:], confidence)
     estimate = samples[0]
@@ -124,16 +112,11 @@ def bounds(samples: np.ndarray, confidence: float, within: Range | None = None) 
 
 
 def settled(samples: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "resamples+1 *columns"]:
-    """Resamples of a number that noise drives one way, such as a sum of squares, without what it adds: twice their mean distance.
-
-    Noise moves the sample once and a resample once more. The sample itself stays what its formula says.
-    """
+    """Resamples of a number that noise drives one way, such as a sum of squares, without what it adds: twice their mean distance."""
     return np.concatenate([samples[:1], samples[1:] - 2 * (np.nanmean(samples[1:], axis=0) - samples[0])])
 
 
-def estimates(
-    samples: Float[np.ndarray, "resamples+1 *columns"], n: int | np.ndarray, confidence: float, *, within: Range | None = None
-) -> dict:
+def estimates(samples: np.ndarray, n: int | np.ndarray, confidence: float, *, within: Range | None = None) -> dict:
     """Numbers with their `bounds` as the columns n, estimate, low, high of a table, flattened."""
     low, high = bounds(samples, confidence, within)
     return {"n": n, "estimate": np.ravel(samples[0]), "low": np.ravel(low), "high": np.ravel(high)}
@@ -170,22 +153,17 @@ def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
 
 
 def of_few(sums: Float[np.ndarray, "units"], counts: Int[np.ndarray, "units"], confidence: float) -> dict:
-    """The mean of units with these sums and counts as a record, with the t interval of the jackknife: resamples of few are too alike.
-
-    Strata are not told apart, which errs on the wide side.
-    """
+    """The mean of units with these sums and counts as a record, with the jackknife's interval; strata are not told apart."""
     total, rest = sums.sum(), counts.sum() - np.concatenate([[0], counts])
     with np.errstate(invalid="ignore"):  # nothing is left without the only unit
         means = (total - np.concatenate([[0.0], sums])) / np.where(rest > 0, rest, np.nan)
     return as_record(counts.sum(), means[0], *jackknifed(means, confidence))
 
 
-def jackknifed(
-    values: Float[np.ndarray, "units+1 *columns"], confidence: float
-) -> tuple[Float[np.ndarray, "*columns"], Float[np.ndarray, "*columns"]]:
-    """The t interval of the jackknife along the first axis (Efron and Tibshirani 1993, chapter 11): row 0 is of all units.
+def jackknifed(values: Float[np.ndarray, "units+1 *columns"], confidence: float) -> tuple[np.ndarray, np.ndarray]:
+    """The t interval of the jackknife along the first axis (Efron and Tibshirani 1993, chapter 11).
 
-    The others are each without one unit; one that is NaN does not count, and a single one leaves no interval.
+    Row 0 is of all units, the others are each without one; NaN does not count, and a single one leaves no interval.
     """
     known = ~np.isnan(values[1:])
     count = known.sum(0)
@@ -208,9 +186,8 @@ def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) ->
 def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Bool[np.ndarray, "*columns"] | np.bool_:
     """Whether a difference, given as the sums (or means) of the units, comes from so few of them that they cannot tell a side.
 
-    Where some units do not differ and all others lie on one side, every resample does, too, even if it is a single one. A sign test
-    of those that differ asks how likely that is by chance; where it is not unlikely, an interval should reach 0. A unit without any
-    row is NaN and does not count.
+    Where some units do not differ and all others lie on one side, every resample does, too. A sign test of those that differ asks how
+    likely that is by chance; where it is not unlikely, an interval should reach 0. A unit without any row is NaN and does not count.
     """
     sides = np.sign(np.where(np.abs(sums) > NIL, sums, 0.0))
     count = np.abs(sides).sum(0)
@@ -218,11 +195,7 @@ def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Boo
 
 
 def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The share of ones among ones and zeros as a record; where all are alike, with Wilson's interval for as many units.
-
-    Resamples of cases that are all alike know no other, and their interval would be a single point. That of `of_few` may reach beyond
-    what is possible, and is cut.
-    """
+    """The share of ones among ones and zeros as a record; where all are alike, with Wilson's interval for as many units."""
     found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
     if known.any() and found["estimate"] in (0.0, 1.0):
         count = int(units_of(rows[known], settings.target)[0].max()) + 1
@@ -251,16 +224,12 @@ def independent_mean(values: Float[np.ndarray, "n"], *, confidence: float) -> di
     return as_record(len(values), np.mean(values), low, high)
 
 
-def over_trainings(
-    first: Float[np.ndarray, "resamples+1 runs"], second: Float[np.ndarray, "resamples+1 others"], n: int, freedom: int, confidence: float
-) -> dict:
+def over_trainings(first: np.ndarray, second: np.ndarray, n: int, freedom: int, confidence: float) -> dict:
     """The mean over the trainings of one network minus that over another's, as a record about other units and other trainings.
 
-    A column is a training, a row a resample of the `n` units that all trainings see; `freedom` is theirs: units without strata. The
-    variance of the difference has three parts: that of its resamples, whose weights spread more than a mean does by `widening`, and
-    s^2 / R for the R trainings of either network. What one training makes of single units is in the first part and in the others, and
-    networks that learn from the same batches share some of their luck: both make the interval rather too wide. The t interval has the
-    degrees of freedom of Satterthwaite (1946). Fewer than `FEWEST` units say too little about others: no interval.
+    A column is a training, a row a resample of the `n` units that all see, with `freedom` degrees of freedom. The variance has three
+    parts: that of the resamples, less their `widening`, and s^2 / R for the R trainings of either network. The t interval has
+    Satterthwaite's degrees of freedom (1946); none of fewer than `FEWEST` units.
     """
     difference = first.mean(1) - second.mean(1)
     half = np.nan
@@ -289,25 +258,18 @@ def records(table: pd.DataFrame, key: str, *keys: str) -> dict[str, dict]:
     return table.set_index(key, verify_integrity=True)[RECORD].to_dict("index")
 
 
-def means(
-    table: pd.DataFrame, columns: list[str], by: list[str], *, settings: Bootstrap, statistic: Callable[..., dict] = mean
-) -> pd.DataFrame:
-    """A tidy table (by, measure, n, estimate, low, high): the mean of each column in each group, groups in order of appearance.
-
-    `statistic` is `mean`, or `difference` or `rate` for columns that are such.
-    """
+def means(table: pd.DataFrame, columns: list[str], by: list[str], *, settings: Bootstrap, statistic: Callable = mean) -> pd.DataFrame:
+    """A tidy table (by, measure, n, estimate, low, high): `mean` (`difference`, `rate`) of each column by group."""
     groups = [(column, key, part) for column in columns for key, part in table.groupby(by, sort=False)]
-    measured = [statistic(part[column], part, settings=settings) for column, _, part in groups]
+    names = (dict(zip(by, key, strict=True)) | {"measure": column} for column, key, _ in groups)
+    found = (statistic(part[column], part, settings=settings) for column, _, part in groups)
     return pd.DataFrame(
-        {**dict(zip(by, key, strict=True)), "measure": column, **row} for (column, key, _), row in zip(groups, measured, strict=True)
+        [own | statistic(part[column], part, settings=settings) for own, (column, _, part) in zip(names, groups, strict=True)]
     )
 
 
 def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:
-    """Holm's correction of the p values that exist: the smallest times their number, the next times one less, never falling, at most 1.
-
-    As statsmodels' `multipletests`, which takes half a second to collect garbage where torch is loaded.
-    """
+    """Holm's correction of the p values that exist; statsmodels' takes half a second to collect garbage where torch is loaded."""
     ordered = p.dropna().sort_values()
     corrected = np.maximum.accumulate(ordered.to_numpy(float) * np.arange(len(ordered), 0, -1)).clip(max=1)
     return pd.Series(corrected, ordered.index).reindex(p.index).to_numpy()

@@ -1,11 +1,7 @@
 """Severity calibration: what a slider's scale means to a ruler (extends CNS-Bench appendix H, 73 % of the steps raise the alignment).
 
-A ruler is a column of readings, one row per image. Its mean reading, made monotone, is the map from scale to perceived severity. With
-the maps, the orders of classifiers and shifts are formed on perceived axes; maps and errors must be about the same trajectories and
-settings, so that their resamples are paired. The nominal scale is a ruler among the others, the one that reads itself.
-
-Two curves are matched by equal accuracy: which severity of one a scale of the other is worth. What lies beyond the ends of a curve is
-set to its end. The two sides are resampled independently.
+A ruler is a column of readings, one row per image. Its mean reading, made monotone, is the map from scale to perceived severity, on which
+the orders of classifiers and shifts are formed again. The nominal scale is a ruler among the others.
 """
 
 import numpy as np
@@ -75,10 +71,7 @@ def rising(found: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
 
 
 def monotone_maps(means: xr.DataArray) -> xr.DataArray:
-    """The map from scale to perceived severity per shift and ruler: isotonic regression of the mean readings, resample by resample.
-
-    Every scale has the same images, hence the same weight. The pooled shifts are left out, since a slider belongs to one shift.
-    """
+    """The map from scale to perceived severity per shift and ruler: isotonic regression of the mean readings, resample by resample."""
 
     def fit(row: np.ndarray) -> np.ndarray:
         return row if np.isnan(row).any() else isotonic_regression(row).x
@@ -101,10 +94,7 @@ def progress(maps: xr.DataArray, rises: xr.DataArray) -> xr.DataArray:
 
 
 def position(severity: Float[np.ndarray, "*maps scales"], wanted: Float[np.ndarray, "*maps wanted"]) -> Float[np.ndarray, "*maps wanted"]:
-    """The inverse of a rising map: where it first reaches each wanted severity, 0 at the first scale, 1 at the second.
-
-    Linear between scales; on a plateau its smallest scale. NaN outside of what the map reaches.
-    """
+    """The inverse of a rising map: where it first reaches each severity, 0 at the first scale, 1 at the second; NaN beyond its ends."""
     reached = severity[..., None, :] >= wanted[..., None]
     upper = reached.argmax(-1)
     lower = np.maximum(upper - 1, 0)
@@ -131,10 +121,7 @@ def over_axis(errors: xr.DataArray, maps: xr.DataArray) -> xr.DataArray:
 
 
 def hardness(drops: xr.DataArray, severity: xr.DataArray) -> xr.DataArray:
-    """How much more accuracy each shift costs than the others at equal severity: mean difference in drop, pair by pair.
-
-    Both [resample, shift, scale]. Two shifts are compared at the severities that both reach. NaN where a shift shares none with another.
-    """
+    """How much more accuracy each shift costs than the others, at the severities that both of a pair reach; [resample, shift, scale]."""
     fitted = severity.to_numpy()
     grid = np.broadcast_to(np.linspace(fitted[0].min(), fitted[0].max(), POINTS), (*fitted.shape[:2], POINTS))
     drop = read(drops.to_numpy(), position(fitted, grid))
@@ -148,8 +135,7 @@ def hardness(drops: xr.DataArray, severity: xr.DataArray) -> xr.DataArray:
 def on_axes(errors: xr.DataArray, maps: xr.DataArray, rises: xr.DataArray) -> dict[tuple[str, str], list[xr.DataArray]]:
     """By (what, ruler): mean accuracy of classifiers or hardness of shifts on the nominal axis, and on the ruler's.
 
-    Only shifts whose reading rises (`moving`) have an axis, and a hardness only those whose range overlaps with that of another; both
-    sides are formed on them. A ruler without enough of them is left out: one for the classifiers, two for the shifts.
+    Both sides are formed on the shifts whose reading rises (`moving`), hardness on those that share severities with another.
     """
     along, found = over_axis(errors, maps), {}
     drops = accuracy.drop(errors).mean("model")
@@ -197,10 +183,7 @@ def relative(errors: xr.DataArray) -> xr.DataArray:
 
 
 def reached(curve: xr.DataArray, wanted: xr.DataArray) -> pd.DataFrame:
-    """Where the monotone curve reaches each wanted error, linear between its scales, per shift and classifier, with intervals.
-
-    What lies beyond the ends of the curve is set to its end, and `beyond` says on which side.
-    """
+    """Where the monotone curve reaches each wanted error, per shift and classifier; `beyond` its ends it is set to its end."""
     rising, wanted = monotone_maps(curve).transpose(*curve.dims).to_numpy(), wanted.drop_sel(shift=ALL)
     values = wanted.to_numpy()
     scales = np.broadcast_to(curve["scale"].to_numpy().astype(float), rising.shape)

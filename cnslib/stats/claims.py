@@ -1,9 +1,8 @@
 """The claims of CNS-Bench section 5.3: what each kind in published/claims.csv is measured by, and a verdict on every claim.
 
-One small function per kind of claim returns values oriented so that the paper's direction is positive, for the sample and every
-resample; their dimensions read "in some group, for all members, in any place" (see `bands`). A claim about one number has none of these.
-
-A verdict rests on simultaneous intervals within a claim and on Holm's correction within a family of claims.
+A function per kind of claim returns values oriented so that the paper's direction is positive, for the sample and every resample; their
+dimensions read "in some group, for all members, in any place" (see `bands`). A verdict rests on simultaneous intervals within a claim
+and on Holm's correction within a family of claims.
 """
 
 import functools
@@ -39,22 +38,13 @@ def listed(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are judged on: errors and first failures on the shifted images, errors on held-out ones, numbers of parameters.
-
-    Raises ValueError where the classifiers of the held-out images are not those of the shifted ones, or lack a parameter count.
-    """
+    """What claims are judged on: errors and first failures on the shifted images, errors on held-out ones, numbers of parameters."""
 
     errors: xr.DataArray
     failures: xr.DataArray
     heldout: xr.DataArray
     parameters: dict[str, int]
     settings: Axes
-
-    def __post_init__(self):
-        models, others = (own["model"].to_numpy().tolist() for own in (self.errors, self.heldout))
-        accepted = f"the classifiers of the predictions: {', '.join(models)}"
-        demand(others == models, "held-out predictions", others, accepted)
-        demand(set(self.parameters) >= set(models), "parameter counts", sorted(self.parameters), accepted)
 
     @functools.cached_property
     def drops(self) -> xr.DataArray:
@@ -137,10 +127,7 @@ def trend(found: Evidence, claim) -> xr.DataArray:
 
 
 def explained(found: Evidence, claim) -> xr.DataArray:
-    """How much of a doubling's effect on the accuracy under shift disappears once held-out accuracy is in the regression (section F).
-
-    Ordinary least squares over the classifiers of the size axes, each family with its own intercept.
-    """
+    """How much of a doubling's effect on accuracy under shift held-out accuracy explains (section F), each family with an intercept."""
     names, families = found.members(claim), [found.settings.members[axis] for axis in listed(claim.axis)]
     right = 1 - shifted(found.errors).sel(shift=ALL, model=names).mean("scale", skipna=False).to_numpy()
     plain = 1 - found.heldout.sel(shift=ALL, model=names).isel(scale=0).to_numpy()
@@ -168,10 +155,7 @@ def pairs(values: xr.DataArray, dim: str) -> xr.DataArray:
 
 
 def leads(found: Evidence, claim, *, every: bool = True) -> xr.DataArray:
-    """By how much the first classifier of every pair of an axis loses less than the second, per shift and scale.
-
-    Of the claim's shifts, or where it names none of every shift and, with `every`, of all of them together.
-    """
+    """By how much the first of every pair of an axis loses less than the second, per scale and shift (with `every`, also ALL)."""
     used = found.shifts(claim) if claim.shift or not every else found.drops["shift"].to_numpy()
     return pairs(found.drops.sel(shift=used, model=found.members(claim)), "model")
 
@@ -245,14 +229,6 @@ KINDS: dict[str, Callable[[Evidence, Any], xr.DataArray]] = {
 }
 
 
-def values_of(found: Evidence, claim) -> Values:
-    """The values of a claim's kind, [resamples + 1, some, all, any]."""
-    values = KINDS[claim.kind](found, claim)
-    values = values.drop_vars(set(values.coords))
-    missing = [name for name in ("some", "all", "any") if name not in values.dims]
-    return values.expand_dims(missing).transpose("resample", "some", "all", "any").to_numpy()
-
-
 def judged(values: Values, *, rule: str, margin: float, confidence: float) -> dict:
     """Estimate, interval, p value and the direction in which it points, for or against the claim.
 
@@ -272,14 +248,14 @@ def judged(values: Values, *, rule: str, margin: float, confidence: float) -> di
 
 
 def measured(claims: pd.DataFrame, found: Evidence) -> pd.DataFrame:
-    """n, estimate, low, high, p and direction of every claim.
-
-    The claim is not measured where its classifiers, shifts (two, to compare them) or scale are not there, or where rCE is
-    defined under no shift.
-    """
+    """n, estimate, low, high, p and direction of every claim; not measured where classifiers, shifts or a scale are not there."""
     settings, rows = found.settings, []
     for claim in claims.itertuples():
-        values = values_of(found, claim) if found.measurable(claim) else np.full((1, 1, 1, 1), np.nan)
+        values = np.full((1, 1, 1, 1), np.nan)
+        if found.measurable(claim):
+            array = KINDS[claim.kind](found, claim)
+            array = array.drop_vars(set(array.coords)).expand_dims([name for name in ("some", "all", "any") if name not in array.dims])
+            values = array.transpose("resample", "some", "all", "any").to_numpy()
         if not values[0].size or np.isnan(values[0]).any() or (len(values) > 1 and np.isnan(values[1:]).all()):
             rows.append({"n": 0, **dict.fromkeys(("estimate", "low", "high", "p"), np.nan), "direction": UNMEASURED})
         else:
@@ -289,10 +265,7 @@ def measured(claims: pd.DataFrame, found: Evidence) -> pd.DataFrame:
 
 
 def decided(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
-    """Adds p_holm, corrected over the measured claims of each family, and the verdict: the direction if that p is small enough.
-
-    What is undecided has the smallest effect that could have been seen by itself, the half of its interval; Holm's correction asks more.
-    """
+    """Adds p_holm, corrected within each family, the verdict, and the smallest effect that an undecided claim could have shown."""
     p = table.groupby("family")["p"].transform(bootstrap.holm)
     sure = (p < 1 - confidence) | (table["direction"] == UNMEASURED)
     half = np.maximum(table["high"] - table["estimate"], table["estimate"] - table["low"])
@@ -301,10 +274,7 @@ def decided(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
 
 
 def judge(claims: pd.DataFrame, found: Evidence) -> pd.DataFrame:
-    """One line per claim with n, estimate, low, high, p, p_holm, verdict and the smallest effect that could have been seen.
-
-    For claims about rCE the columns that begin with `drop_` say what the average accuracy drop shows, which divides by nothing.
-    """
+    """One row per claim with n, estimate, low, high, p, p_holm, verdict and smallest; `drop_` columns say it by average drop, not rCE."""
     table, relative = claims.join(measured(claims, found)), claims["measure"] == "rCE"
     by_drop = table.copy()
     by_drop.update(measured(claims[relative].assign(measure="drop"), found))
@@ -328,11 +298,7 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def cast(claims: pd.DataFrame, played: dict[str, str]) -> pd.DataFrame:
-    """The list of claims with the classifiers that play its roles; names of shifts and unknown roles stay.
-
-    A relative of another kind is left out of a list of several. Where it is the first, or all that the first is compared with, the
-    claim has the kind "none", and its rule says why.
-    """
+    """The list of claims with the classifiers that play its roles; a claim about nothing but relatives of another kind has kind "none"."""
     named = {side: [[played.get(name, name) for name in cell.split("; ")] for cell in claims[side]] for side in ("first", "second")}
     other = np.array([any(set(cell) <= set(axes.OTHER_KIND) for cell in both) for both in zip(*named.values(), strict=True)], bool)
     cells = {side: ["; ".join(name for name in cell if name not in axes.OTHER_KIND) for cell in rows] for side, rows in named.items()}

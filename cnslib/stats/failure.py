@@ -1,7 +1,6 @@
 """Failure points: the distributions that go by that name (CNS-Bench section 3.3), and failures as survival data (our extension).
 
-A failure between two scales of the grid is interval-censored: it lies above the last scale that was right and not above the first
-that was wrong. A garment that is never misclassified is right-censored at the last scale.
+A failure is interval-censored between the last scale that was right and the first that was wrong, or right-censored at the last scale.
 """
 
 import itertools
@@ -14,24 +13,18 @@ from scipy.stats import t
 
 from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.core.tables import TRAJECTORY
-from cnslib.stats.accuracy import ALL, NEVER, interval, trajectories
+from cnslib.stats.accuracy import NEVER, interval, trajectories
 from cnslib.stats.bootstrap import NIL, as_record, holm, jackknifed, units_of
 
 
 def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
-    """Index of the smallest misclassified scale (Eq. 3), scale 0 included; the number of scales where there is none.
-
-    What happens after the first failure does not matter: a model may recover at a larger scale.
-    """
+    """Index of the smallest misclassified scale (Eq. 3), scale 0 included; the number of scales where there is none."""
     values = np.asarray(wrong)
     return np.where(values.any(-1), values.argmax(-1), values.shape[-1])
 
 
 def failure_points(wrong: xr.DataArray) -> pd.DataFrame:
-    """The failure point of every model and trajectory (Eq. 3), and the last scale before it, `after` (-inf for a failure at scale 0).
-
-    A model that never fails is right-censored: `failure_point` is NaN and `failed` False.
-    """
+    """The failure point of every model and trajectory (Eq. 3; NaN: none), whether it `failed`, and the scale before it, `after`."""
     index = first_failure(wrong).T
     edges = np.array([-np.inf, *wrong["scale"].to_numpy(), np.nan])
     table = pd.concat([trajectories(wrong).assign(model=model) for model in wrong["model"].to_numpy()], ignore_index=True)
@@ -42,13 +35,8 @@ def failure_points(wrong: xr.DataArray) -> pd.DataFrame:
 def first_failures(wrong: xr.DataArray) -> xr.DataArray:
     """Which scale is the first failure, NEVER among them: bool [trajectory, model, scale]; `by_shift` makes shares that add up to 1."""
     bins = pd.Index([*wrong["scale"].to_numpy(), NEVER], dtype=object)
-    return at_bins(first_failure(wrong), wrong, bins)
-
-
-def at_bins(index: Int[np.ndarray, "trajectories models"], wrong: xr.DataArray, bins: pd.Index) -> xr.DataArray:
-    """Indices of bins as one-hot rows."""
     labels = {name: wrong[name] for name in [*TRAJECTORY, "model"]} | {"scale": bins}
-    return xr.DataArray(index[..., None] == np.arange(len(bins)), labels, ["trajectory", "model", "scale"])
+    return xr.DataArray(first_failure(wrong)[..., None] == np.arange(len(bins)), labels, ["trajectory", "model", "scale"])
 
 
 def failure_distribution(failures: xr.DataArray) -> pd.DataFrame:
@@ -57,20 +45,13 @@ def failure_distribution(failures: xr.DataArray) -> pd.DataFrame:
 
 
 def curves(failures: xr.DataArray) -> pd.DataFrame:
-    """Kaplan-Meier estimate: share of trajectories without failure up to and including each scale, with clustered intervals.
-
-    All trajectories are observed at every scale, so the product-limit estimate is one minus the failures so far.
-    """
+    """Kaplan-Meier estimate: share of trajectories without failure up to and including each scale (all are observed at every scale)."""
     failed = failures.isel(scale=slice(-1)).cumsum("scale", skipna=False)
     return interval(1 - failed.assign_coords(scale=failed["scale"].astype(float)), share=True)
 
 
 def median_scale(failures: xr.DataArray) -> pd.DataFrame:
-    """The scale by which half of the trajectories have failed: the first grid scale with a share of survivors of at most one half.
-
-    The median itself lies between that scale and the one before it. Infinite where more than half never fail; a bound that is
-    infinite is reported as such, since never is an answer here. Resamples without a trajectory of the shift are left out.
-    """
+    """The first scale by which at least half of the trajectories have failed; infinite, as a bound may be, where more than half never do."""
     scales = np.array([*failures["scale"].to_numpy()[:-1], np.inf], float)
     reached = (failures.isel(scale=slice(-1)).cumsum("scale", skipna=False) >= 0.5 - NIL).to_numpy()
     values = failures.isel(scale=0, drop=True).copy(data=scales[first_failure(reached)]).where(failures.notnull().all("scale"))
@@ -83,10 +64,8 @@ def log_rank(wrong: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
     """Log-rank tests between all pairs of models, stratified by shift, with Holm's correction: `excess` failures of the first, p.
 
     The numerator is that of the textbook, failures of the first model less what its share of those still at risk would make. Its
-    variance is not: trajectories of one unit are not independent, and both models see the same ones. Each unit (`stats.bootstrap`)
-    contributes a part of the numerator that changes its sign when the two models change places in it, so that under equal models the
-    parts scatter about zero, and a t test asks whether they do. NaN where the parts of all units are equal, as of two models that
-    never fail, or with a single unit: they do not tell how much they scatter.
+    variance is clustered: each unit (`stats.bootstrap`) contributes a part that changes its sign when the models change places, and a
+    t test asks whether the parts scatter about zero. NaN where all parts are equal, or with a single unit.
     """
     index, grid = first_failure(wrong)[..., None], np.arange(wrong.sizes["scale"])
     failed, at_risk = (unit_counts(hits, wrong, settings=settings) for hits in (index == grid, index >= grid))
@@ -100,10 +79,8 @@ def log_rank(wrong: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
     return table.assign(p_holm=holm(table["p"]))
 
 
-def unit_counts(
-    hits: Bool[np.ndarray, "trajectories models bins"], wrong: xr.DataArray, *, settings: Bootstrap
-) -> Float[np.ndarray, "units shifts models bins"]:
-    """How many trajectories of each unit under each shift are hits; 0 where it has none."""
+def unit_counts(hits: Bool[np.ndarray, "trajectories models bins"], wrong: xr.DataArray, *, settings: Bootstrap) -> np.ndarray:
+    """How many trajectories of each unit under each shift are hits, [units, shifts, models, bins]; 0 where it has none."""
     units, _ = units_of(trajectories(wrong), settings.target)
     shift, shifts = pd.factorize(wrong["shift"].to_numpy(), sort=True)
     counts = np.zeros((units.max() + 1, len(shifts), *hits.shape[1:]))
@@ -111,9 +88,7 @@ def unit_counts(
     return counts
 
 
-def pair_scores(
-    failed: Float[np.ndarray, "units shifts 2 scales"], at_risk: Float[np.ndarray, "units shifts 2 scales"]
-) -> Float[np.ndarray, "units"]:
+def pair_scores(failed: Float[np.ndarray, "units shifts 2 scales"], at_risk: Float[np.ndarray, "units shifts 2 scales"]) -> np.ndarray:
     """Each unit's part of one pair's numerator: half the difference of failures less what the hazard of both makes of those at risk."""
     total, alive = failed.sum((0, 2)), at_risk.sum((0, 2))
     hazard = np.divide(total, alive, out=np.zeros_like(total), where=alive > 0)
@@ -136,42 +111,29 @@ def deviation(counts: Float[np.ndarray, "*rest scales"], scales: list[float]) ->
         return np.sqrt(np.where(whole > 1, variance.clip(0) * whole / (whole - 1), np.nan))
 
 
-def spreads(wrong: xr.DataArray, *, settings: Bootstrap) -> tuple[xr.DataArray, Bool[np.ndarray, "units shifts models"]]:
-    """Spreads of the failure points above scale 0, of all units (entry 0) and without each, [unit, shift, model]; who has such failures.
-
-    A unit is one as in `stats.bootstrap`. Strata are not told apart, which errs on the wide side.
-    """
-    later = first_failure(wrong)[..., None] == np.arange(1, wrong.sizes["scale"])
-    counts = unit_counts(later, wrong, settings=settings)
-    counts = np.concatenate([counts, counts.sum(1, keepdims=True)], 1)
-    left = deviation(np.concatenate([counts.sum(0)[None], counts.sum(0) - counts]), wrong["scale"].to_numpy()[1:])
-    shifts, n = np.unique(wrong["shift"].to_numpy(), return_counts=True)
-    labels = {"shift": [*shifts, ALL], "n": ("shift", [*n, n.sum()]), "model": wrong["model"]}
-    return xr.DataArray(left, labels, ["unit", "shift", "model"]), counts.sum(-1) > 0
-
-
 def more_abrupt(wrong: xr.DataArray, first: str, second: str, *, settings: Bootstrap) -> dict:
     """Spread of the failure points under the second shift minus that under the first, mean of the models, as a record.
 
-    Positive where models fail more abruptly under the first shift. The interval is the jackknife's, paired: percentiles of few failures
-    are too short, for a resample that has lost the rare ones has lost its spread and its doubt about it. None of fewer units with a
-    failure than `FEWEST`. A model that hardly fails under one of the shifts is left out.
+    Positive where models fail more abruptly under the first shift; a model that hardly fails under one of them is left out. The
+    interval is the jackknife's over the units with a failure, paired: a resample that has lost the rare failures has lost its doubt.
     """
-    left, has = spreads(wrong, settings=settings)
-    values = (left.sel(shift=second) - left.sel(shift=first)).mean("model").to_numpy()
-    both = left["shift"].isin([first, second])
-    has = has[:, both].any((1, 2))
+    later = first_failure(wrong)[..., None] == np.arange(1, wrong.sizes["scale"])
+    shifts, n = np.unique(wrong["shift"].to_numpy(), return_counts=True)
+    pair = [shifts.tolist().index(name) for name in (first, second)]
+    counts = unit_counts(later, wrong, settings=settings)[:, pair]
+    left = deviation(np.concatenate([counts.sum(0)[None], counts.sum(0) - counts]), wrong["scale"].to_numpy()[1:])  # units + 1
+    values = xr.DataArray(left[:, 1] - left[:, 0], dims=["unit", "model"]).mean("model").to_numpy()
+    has = counts.any((1, 2, 3))
     low, high = jackknifed(values[np.append(True, has)], settings.confidence) if has.sum() >= FEWEST else (np.nan, np.nan)
-    return as_record(int(left["n"][both].sum()), values[0], low, high)
+    return as_record(n[pair].sum(), values[0], low, high)
 
 
 def definitions(failures: xr.DataArray, errors: xr.DataArray) -> pd.DataFrame:
     """The failure point distributions that the papers call by one name, each under its own (column `definition`).
 
-    "over trajectories": first failures at a scale over all trajectories (section 3.3 and the released code); "per model": over this
-    model's failures, so that a model's bars add up to 1 (Figs. 13 and 25); "pooled": over the failures of all models together
-    (earlier submission); "cumulative": running sum of "per model"; "error count": all failures at a scale, first or not, over all
-    trajectories (section 3.3 read to the letter). NaN for a model that never fails.
+    "over trajectories": first failures at a scale over all trajectories (section 3.3, the released code); "per model": over this model's
+    failures (Figs. 13 and 25); "pooled": over the failures of all models (earlier submission); "cumulative": running sum of "per model";
+    "error count": all failures at a scale, first or not, over all trajectories (section 3.3 read to the letter).
     """
     first = failures.isel(scale=slice(-1)).assign_coords(scale=errors["scale"])
     per_model = first / first.sum("scale", skipna=False).where(lambda total: total > 0)
@@ -182,10 +144,7 @@ def definitions(failures: xr.DataArray, errors: xr.DataArray) -> pd.DataFrame:
 
 
 def most_divided(wrong: xr.DataArray) -> xr.DataArray:
-    """The trajectory on which the failure points of the classifiers spread most, by their standard deviation; the first of equals.
-
-    Only trajectories that as many classifiers as possible get right at scale 0 count: a failure there says nothing of the shift.
-    """
+    """Of the trajectories that most classifiers get right at scale 0, the one whose failure points spread most; the first of equals."""
     first = first_failure(wrong)
     known = (first > 0).sum(1)
     return wrong.isel(trajectory=[int(np.argmax(np.where(known == known.max(), first.std(1), -1)))])

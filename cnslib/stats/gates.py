@@ -1,8 +1,4 @@
-"""Gates: what the mini world's pictures must show before a sentence about classifiers may rest on them.
-
-Each gate is a number with its interval and a bound. Notebooks 03, 04 and 08 compute them and say of each whether it holds;
-metrics/gates.json holds all of them. A bound is asked of the estimate: the interval tells how far to trust that.
-"""
+"""Gates: what the mini world's pictures must show before a sentence about classifiers may rest on them (metrics/gates.json)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,25 +36,18 @@ BY_CONSTRUCTION = "by construction"
 
 
 def table(found: Mapping[str, dict]) -> pd.DataFrame:
-    """One row per gate, with its bound and whether its estimate reaches it, up to six digits, or that it cannot fail (`CANNOT_FAIL`).
-
-    KeyError for a name that is no gate; a number that is none does not reach its bound.
-    """
+    """One row per gate, with its bound and whether its estimate reaches it, up to six digits, or that it cannot fail (`CANNOT_FAIL`)."""
     rows = []
     for key, record in found.items():
         words, side, bound = BOUNDS[key]
         reached = BY_CONSTRUCTION if key in CANNOT_FAIL else bool(side * (round(record["estimate"], 6) - bound) >= 0)
-        rows.append(
-            {"gate": key, "what": words, **record, "to reach": f"{'>=' if side == AT_LEAST else '<='} {bound:g}", "reached": reached}
-        )
+        limit = f"{'>=' if side == AT_LEAST else '<='} {bound:g}"
+        rows.append({"gate": key, "what": words, **record, "to reach": limit, "reached": reached})
     return pd.DataFrame(rows)[["gate", "what", *bootstrap.RECORD, "to reach", "reached"]].set_index("gate")
 
 
 def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, dict]:
-    """The group that is farthest on the wrong side, and its record: the least estimate, or the greatest. NaN is the worst of all.
-
-    The interval is that of its group alone; that the worst of several was taken makes it a little too gloomy.
-    """
+    """The group that is farthest on the wrong side, and its record: the least estimate, or the greatest. NaN is the worst of all."""
     return min(records.items(), key=lambda item: -np.inf if np.isnan(item[1]["estimate"]) else side * item[1]["estimate"])
 
 
@@ -66,8 +55,7 @@ def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """What the pictures of each shift show, a tidy table (shift, measure, n, estimate, low, high).
 
     Shares of the pictures in which the oracle names the shift at the last scale and knows the class at `KEPT_AT`, of the steps that
-    raise its reading of the asked shift, and the largest step of each of `READINGS`. `seen` has all of these as columns, `named` as text
-    and `known` as truth.
+    raise its reading of the asked shift, and the largest step of each of `READINGS`; all are columns of `seen`.
     """
     last, rows = seen["scale"].max(), []
     for shift, part in seen.groupby("shift", sort=False):
@@ -107,8 +95,7 @@ def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) ->
 def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> dict:
     """The largest share of the rise of the mean reading that lies between two neighbouring scales; `seen` holds one shift.
 
-    Noise makes the largest of several steps larger, most where they are equal: the interval is from a band that holds all of them at
-    once, as for claims about the largest of several differences. NaN without a rise.
+    Noise makes the largest of several steps larger: the interval is from a band that holds all of them at once. NaN without a rise.
     """
     values = seen.pivot(index=["class", "seed"], columns="scale", values=reading).sort_index(axis=1)
     weights, units = bootstrap.resampling_weights(values.index.to_frame(index=False), settings=settings)
@@ -123,8 +110,7 @@ def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> di
 def classifiers(everything: xr.DataArray, kept: xr.DataArray, heldout: xr.DataArray) -> dict[str, dict]:
     """The gates of the classifiers, from their errors on all trajectories, on the kept ones and on real held-out pictures.
 
-    All trajectories of a class and seed begin with one picture, which counts once; of the kept ones each begin counts. A classifier
-    whose accuracy on real pictures is not known is left out of R.
+    All trajectories of a class and seed begin with one picture, which counts once; of the kept ones each begin counts.
     """
     generated, begun = ((1 - errors).isel(scale=0) for errors in (everything, kept))
     generated, begun, real = generated.isel(shift=0), begun.sel(shift=ALL), (1 - heldout).sel(shift=ALL).isel(scale=0)

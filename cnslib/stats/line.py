@@ -1,8 +1,7 @@
 """Accuracy on the line: how far accuracy under a shift follows accuracy without one (CNS-Bench supplement F, Figs. 20 to 24).
 
-A point is a model: ID accuracy without a shift, OOD accuracy under one. Too few images scatter ID accuracy and flatten the line; a
-resample flattens it once more, so intervals are reflected. `low` and `high` say what other images would change, the models given (the
-line is drawn again in every resample); `models_low` and `models_high` say what other models of the same kinds would change.
+A point is a model: ID accuracy without a shift, OOD accuracy under one. Too few images flatten the line, and a resample flattens it once
+more, so intervals are reflected. `low` and `high` are about other images, `models_low` and `models_high` about other models.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ def points(errors: xr.DataArray, catalog: xr.DataArray | None = None, *, axes: s
     """ID and OOD accuracy of every model, and their places x and y on the axes; n counts trajectories, `images` those of ID accuracy.
 
     ID accuracy is that on the catalog, or without one that at scale 0 of the same trajectories. With a catalog scale 0 is a shift like
-    the others, from renders to generated images. On probit axes shares of 0 and 1, which lie at infinity, move in by half an image.
+    the others. On probit axes shares of 0 and 1, which lie at infinity, move in by half an image.
     """
     start = errors if catalog is None else catalog
     demand(axes in AXES, "axes", axes, ", ".join(AXES))
@@ -74,10 +73,7 @@ def fit(found: xr.Dataset, models: Sequence[str] | None = None) -> tuple[xr.Data
 
 
 def slopes(found: xr.Dataset, models: Sequence[str] | None = None) -> pd.DataFrame:
-    """The line of every shift and scale: slope with both intervals, intercept, R with Fisher's interval, p value and Holm's correction.
-
-    The correction runs over all shifts and scales; the images of all shifts together are no further test.
-    """
+    """The line of every shift and scale: slope with both intervals, intercept, R with Fisher's interval, p and Holm's correction."""
     slope, intercept = fit(found, models)
     x, y = (values[0] for values in drawing(found, models))
     xx, xy, yy = moments(x, y)
@@ -94,19 +90,13 @@ def slopes(found: xr.Dataset, models: Sequence[str] | None = None) -> pd.DataFra
 
 
 def without_noise(moment: xr.DataArray) -> xr.DataArray:
-    """A sum of squares or products without what the limited number of images adds: the mean over resamples minus the sample.
-
-    The sample holds that noise once, a resample twice.
-    """
+    """A sum of squares or products without what few images add, the mean over resamples minus the sample; a resample has it twice."""
     times = xr.DataArray([1, *[2] * (moment.sizes["resample"] - 1)], dims="resample")
     return moment - times * (moment[1:].mean("resample") - moment[0])
 
 
 def noise_free(found: xr.Dataset) -> pd.DataFrame:
-    """R of the accuracies that endless images would show. Too few images leave no variance; then R is not known.
-
-    Unknown is NaN, as is a bound that lies among such resamples.
-    """
+    """R of the accuracies that endless images would show; NaN where too few images leave no variance."""
     xx, xy, yy = (without_noise(moment) for moment in moments(found["x"], found["y"]))
     r = ratio(xy, np.sqrt(xx.clip(0) * yy.clip(0))).transpose("resample", "shift", "scale")
     lost = (r.isnull() & xy.notnull()).transpose(*r.dims)
@@ -145,16 +135,13 @@ def steeper(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
 def followed(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
     """Share of shifts and scales above 0 whose line rises with an uncorrected p value below 1 - confidence (Fig. 21), as a record."""
     x, y = drawing(found, models)
-    xx, xy, yy = moments(x, y)
-    quantile, freedom = scipy.stats.t.ppf((1 + found["confidence"].item()) / 2, y.sizes["model"] - 2), y.sizes["model"] - 2
+    (xx, xy, yy), freedom = moments(x, y), y.sizes["model"] - 2
+    quantile = scipy.stats.t.ppf((1 + found["confidence"].item()) / 2, freedom)
     return metric(overall(ratio(xy, np.sqrt(xx * yy)) > quantile / np.sqrt(quantile**2 + freedom)), within=SHARE)
 
 
 def left_out(found: xr.Dataset, families: dict[str, list[str]]) -> pd.DataFrame:
-    """Slopes without each family of models, and how they differ from the line through all (paired), which is "all kept".
-
-    A model of no family is one by itself. A line that hangs on one family shows here.
-    """
+    """Slopes without each family (or model of no family), and how they differ from the line through all (paired), "all kept"."""
     models = found["model"].to_numpy().tolist()
     alone = sorted(set(models) - {name for members in families.values() for name in members})
     present = {name: own for name, own in families.items() if set(own) & set(models)}

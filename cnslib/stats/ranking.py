@@ -1,8 +1,4 @@
-"""Rankings with intervals: ranks, ties and changes of order (CNS-Bench section 5.3, Figs. 7, 11).
-
-Every resample of `stats.accuracy` ranks all classifiers on the same garments, so a rank's interval and the chance that two
-classifiers change places know that the classifiers share their images.
-"""
+"""Rankings with intervals: ranks, ties and changes of order (CNS-Bench section 5.3, Figs. 7, 11), all classifiers on the same images."""
 
 import warnings
 
@@ -33,10 +29,7 @@ def differences(errors: xr.DataArray) -> xr.DataArray:
 
 
 def pairs(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
-    """The `differences` of one shift at every scale, with p value (two-sided, `wald`) and Holm's correction.
-
-    The correction runs over all pairs of one scale.
-    """
+    """The `differences` of one shift at every scale, with p value (`wald`) and Holm's correction over all pairs of one scale."""
     values = differences(errors.sel(shift=shift).drop_vars("shift"))
     table = interval(values).assign(p=wald(values.to_numpy()).ravel()).drop(columns="pair")
     return table.assign(p_holm=table.groupby("scale")["p"].transform(holm))
@@ -45,8 +38,8 @@ def pairs(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
 def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "*columns"]:
     """Two-sided p value of a difference: normal, the resamples' spread as its standard error; 0 where all resamples differ alike.
 
-    NaN where fewer than two resamples have a value, as with a single unit. The share of resamples on the other side of zero would not
-    do: with a thousand of them its least value, 2 / 1,001, is too large for a correction over hundreds of pairs to leave any.
+    NaN where fewer than two resamples have a value. The share of resamples beyond zero would not do: its least value, 2 / 1,001, is too
+    large for a correction over hundreds of pairs.
     """
     estimate, enough = np.abs(values[0]), np.isfinite(values[1:]).sum(0) > 1
     with warnings.catch_warnings():
@@ -57,10 +50,7 @@ def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray,
 
 
 def flips(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
-    """For each pair of models whether and how probably their order at the ends is not the same.
-
-    A resample in which the two are tied at one of the ends counts one half. `flipped` tells what the sample itself shows.
-    """
+    """For each pair of models whether and how probably their order at the ends is not the same; a tie at one end counts one half."""
     ends = np.sign(differences(errors.sel(shift=shift).isel(scale=[0, -1])))
     changed = (1 - ends[..., 0] * ends[..., 1]) / 2
     keys = pd.DataFrame({name: changed[name].to_numpy() for name in ("first", "second")})
@@ -69,10 +59,7 @@ def flips(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
 
 
 def told_apart(errors: xr.DataArray) -> pd.DataFrame:
-    """How many pairs of models each rule tells apart at every scale: the paired test, with Holm's correction, and one sigma.
-
-    One sigma is the paper's rule (Fig. 7): two models tie where their binomial intervals overlap, as if unpaired and independent.
-    """
+    """How many pairs of models each rule tells apart at every scale: the paired test, with Holm's correction, and one sigma (Fig. 7)."""
     table, errors = pairs(errors), errors.sel(shift=ALL)
     alpha, n = 1 - errors["confidence"].item(), errors["n"].item()
     told = table.groupby("scale").agg(pairs=("p", "size"), paired=("p", lambda p: (p < alpha).sum()))
@@ -83,10 +70,7 @@ def told_apart(errors: xr.DataArray) -> pd.DataFrame:
 
 
 def agreement(errors: xr.DataArray) -> pd.DataFrame:
-    """Kendall's tau-b between the order of the models at scale 0 and at each scale, per shift; 1 is the same order, -1 the reverse.
-
-    NaN where all models are tied at one of the two scales.
-    """
+    """Kendall's tau-b between the order of the models at scale 0 and at each scale, per shift."""
     start, confidence = errors.isel(scale=0).to_numpy(), errors["confidence"].item()
     rows = [
         {"shift": shift.item(), "scale": scale.item()} | order_record(start[:, i], errors[:, i, :, j].to_numpy(), n, confidence)
@@ -104,15 +88,12 @@ def kendall(first: Float[np.ndarray, "*rows items"], second: Float[np.ndarray, "
         return (signs * others).sum(-1) / np.sqrt((signs**2).sum(-1) * (others**2).sum(-1))
 
 
-def order_record(
-    first: Float[np.ndarray, "resamples+1 items"], second: Float[np.ndarray, "resamples+1 items"], n: int, confidence: float
-) -> dict:
+def order_record(first: Float[np.ndarray, "resamples+1 items"], second: np.ndarray, n: int, confidence: float) -> dict:
     """Kendall's tau-b of two orders of the same items as a record; the second may be one order for all resamples.
 
-    Noise shuffles what is close, so that tau of a sample lies below that of the truth, and tau of a resample below both. Two intervals
-    are joined: the percentiles, which are right where tau is small, and what the noise does to `shrunk` values, which corrects that
-    bias. Simulated as in `tests/stats/test_coverage.py`, either alone is too narrow, and both hold the truth 92 to 100 times in 100:
-    tau is a whole number of pairs, and few classifiers make few pairs. The interval is widened to the estimate where it leaves it out.
+    Noise shuffles what is close, so that tau of a resample lies below that of the sample, and that below the truth. Two intervals are
+    joined: the percentiles, and what the noise does to `shrunk` values, which corrects that bias. Simulated, either alone is too
+    narrow, and both hold the truth 92 to 100 times in 100.
     """
     tau = kendall(first, second)
     low, high = percentiles(tau[1:], confidence)
@@ -125,11 +106,7 @@ def order_record(
 
 
 def shrunk(values: Float[np.ndarray, "resamples+1 items sides"]) -> Float[np.ndarray, "resamples+1 items sides"]:
-    """Resamples about values that lie as far apart, on each side and together, as they would without noise.
-
-    The covariance of the sides over the items, less what the resamples add to it, is that of the truth. The sample is drawn in to it,
-    and the resamples' deviations from the sample stay as they are.
-    """
+    """Resamples about values drawn in to the covariance of the sides over the items that they would have without the resamples' noise."""
     centred = values[0] - values[0].mean(0)
     noise = values[1:] - values[0]
     noise = noise - noise.mean(1, keepdims=True)
@@ -156,10 +133,9 @@ def common(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def reversals(values: Float[np.ndarray, "resamples+1 conditions models"], models: list[str]) -> pd.DataFrame:
-    """For each pair of models whether one is better under one condition and the other under another, both significantly.
+    """For each pair of models the p value, after Holm, of one being better under one condition and the other under another.
 
-    The p value of two conditions is the larger one of their one-sided ones (`wald`), so that both differences have to be there; Holm's
-    correction runs over all pairs of models and conditions. Returns (first, second, p_holm), the least over the conditions.
+    That of two conditions is the larger one of their one-sided ones (`wald`); the least over the conditions is returned.
     """
     first, second = np.triu_indices(len(models), 1)
     difference = values[..., second] - values[..., first]

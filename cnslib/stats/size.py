@@ -18,10 +18,9 @@ COLUMNS = ["family", "models", "n", "estimate", "low", "high"]
 
 
 def sized(found: xr.Dataset, parameters: dict[str, int], families: dict[str, list[str]]) -> dict[str, pd.DataFrame]:
-    """The families that were evaluated in enough sizes for a test, and all of them together under their joined names.
+    """The families evaluated in enough sizes for a test, tables (model; size, family), and all of them together under joined names.
 
-    Each is a table of its models with `size` and `family`; a family keeps a level of its own. ValueError names a member whose number of
-    weights is not known.
+    ValueError names a member whose number of weights is not known.
     """
     present = {name: [m for m in own if m in found["model"]] for name, own in families.items()}
     if unknown := sorted({m for own in present.values() for m in own} - parameters.keys()):
@@ -58,10 +57,7 @@ def residuals(found: xr.Dataset, own: pd.DataFrame) -> tuple[xr.DataArray, xr.Da
 
 
 def partial(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Partial correlation of size and OOD accuracy given ID accuracy per family, shift and scale, its interval over the images.
-
-    The p value is that of ordinary least squares; Holm's correction runs over the shifts and scales of a family.
-    """
+    """Partial correlation of size and OOD accuracy given ID accuracy per family, shift and scale, with p of least squares and Holm's."""
     columns = ["shift", "family", "scale", "n", "estimate", "low", "high", "models", "p", "p_holm"]
     parts = [pd.DataFrame(columns=columns)] if not families else []
     for name, own in families.items():
@@ -78,17 +74,13 @@ def partial(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFram
 def pooled(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Partial correlation of size over all shifts and scales above 0 at once, each with its own level and its own slope on ID accuracy.
 
-    It has no p value: the points of one model are not independent, and as many as there are members are all that can be. Its interval
-    is not published: the noise of ID accuracy moves it, so that it holds the truth more rarely than it says (tests/stats/test_coverage.py).
+    Its interval is not published: the noise of ID accuracy moves it, so that it holds the truth too rarely (tests/stats/test_coverage.py).
     """
     return of_families(found, families, lambda own, size, y: ratio(total(size, y), np.sqrt(total(size, size) * total(y, y))))
 
 
 def noise_free(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The same with the noise of ID accuracy taken out of the products above the fraction bar, which makes its sign a fair one.
-
-    A noisy ID accuracy explains too little and leaves its share to size. Below the bar stands what stands there for `pooled`.
-    """
+    """The same with the noise of ID accuracy, which explains too little and leaves its share to size, taken out of the numerator."""
 
     def free(own: pd.DataFrame, size_left: xr.DataArray, y_left: xr.DataArray) -> xr.DataArray:
         x, y, size = centred(found["x"], own), centred(found["y"], own), sizes(own)

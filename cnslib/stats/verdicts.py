@@ -1,22 +1,15 @@
-"""Verdicts on published claims: one vocabulary and a few rules, for the library and the notebooks alike.
-
-A verdict says what our interval makes of what was published, and names its rule. The rules, by what was published:
+"""Verdicts on published claims: one vocabulary and a few rules. A verdict says what our interval makes of what was published:
 
 - "above X", "below X", "at least X", "at most X": *same direction* where the whole interval lies there, *opposite direction* where it
   lies on the other side, else *undecided*.
-- "about X": *agrees* where the whole interval lies within the tolerance of X, *opposite direction* where all of it lies further away,
-  else *undecided*. An interval that merely holds X proves nothing, so a tolerance of 0 can but contradict. A number that is itself
-  the null is such a claim: that there is no effect.
-- a number: *undecided* where the interval holds the null, *opposite direction* where the number lies on the null's other side, *agrees*
-  where the interval holds it (or meets the published interval), give or take the tolerance, else *same direction*.
-- a number without a null, or none at all: *not measured*. Levels of another task or of another quantity have no direction in common,
-  and that two numbers which cannot be negative are both positive says nothing.
-- a claim about a model for which one of another kind stands in: *not measured*.
-- a claim whose null lies at the end of what is possible, or beyond: *not measured*, since nothing could contradict it.
-- a claim that is set aside for a reason, such as one about far larger sets: *not measured*, and the reason stands in the place of the rule.
+- "about X", or a number that is itself the null: *agrees* where the whole interval lies within the tolerance of X, *opposite direction*
+  where all of it lies further away, else *undecided*.
+- a number: *undecided* where the interval includes the null, *opposite direction* where the number lies on the null's other side,
+  *agrees* where the interval includes it (or meets the published interval), give or take the tolerance, else *same direction*.
+- *not measured*: without our number or a null, where a model of another kind stands in, or where the null is the end of what is possible.
 
-Whatever was published, it is *not measured* where we have no number, and *undecided* where ours has no interval. What is undecided
-comes with the smallest effect that could have been seen: the distance from the null at which an interval as wide would have decided.
+What is undecided comes with the smallest effect that could have been seen: the distance from the null at which an interval as wide
+would have decided.
 """
 
 import re
@@ -41,7 +34,7 @@ LEVEL = "no direction to compare"
 STAND_IN = "a model of another kind stands in"
 CERTAIN = "the null is the end of what is possible"
 
-OneOrEach = float | None | Iterable[float | None]  # one for all rows, or one per row
+Each = float | None | Iterable[float | None]  # one for all rows, or one per row
 
 
 def word(confirms: bool, contradicts: bool, *, confirmed: str = SAME) -> str:
@@ -94,20 +87,13 @@ def verdict(kind: str, low: float, high: float, theirs: tuple[float, float, floa
 
 
 def beside(
-    ours: pd.DataFrame,
-    published,
-    *,
-    tolerance: OneOrEach = 0.0,
-    null: OneOrEach = 0.0,
-    within: Range = ANYWHERE,
-    stand_in: OneOrEach = False,
+    ours: pd.DataFrame, published, *, tolerance: Each = 0.0, null: Each = 0.0, within: Range = ANYWHERE, stand_in: Each = False
 ) -> pd.DataFrame:
     """Our numbers with what was published, the difference, the rule, the verdict and the smallest visible effect, behind our own columns.
 
-    `ours` has a row per claim with its estimate (or ours), low and high; a table without low and high holds exact numbers. `published`,
-    `tolerance`, `null` and `stand_in` (whether a model of another kind stands in) are one for all rows or one per row, in order;
-    `published` may be a table with the columns published, published_low and published_high. A null of None says that there is no
-    direction; `within` is where such numbers can lie. `smallest` is NaN but for what is undecided. Raises ValueError for no claim.
+    `ours` has a row per claim with its estimate (or ours), low and high; without low and high its numbers are exact. `published`,
+    `tolerance`, `null` and `stand_in` (a model of another kind) are one for all rows or one per row; `published` may be a table with
+    the columns published, published_low and published_high. A null of None is no direction; `within` is where such numbers can lie.
     """
     table = ours.rename(columns={"estimate": "ours"}).infer_objects()
     cells = published if isinstance(published, pd.DataFrame) else {"published": np.broadcast_to(np.asarray(published, object), len(table))}
@@ -138,9 +124,6 @@ def set_aside(table: pd.DataFrame, reasons: Iterable[Any]) -> pd.DataFrame:
 
 
 def statements(ours: dict[str, dict], said: pd.DataFrame) -> pd.DataFrame:
-    """Our records beside a list of claims (id, quantity, published, and null and tolerance where they are not 0), a row per line.
-
-    Raises KeyError for a line that is not among ours.
-    """
+    """Our records beside a list of claims (id, quantity, published, and null and tolerance where they are not 0), a row per line."""
     table = pd.DataFrame([{"quantity": line.quantity, **ours[line.id]} for line in said.itertuples()]).set_index("quantity")
     return beside(table, said["published"], **{name: said[name].fillna(0.0) for name in ("tolerance", "null") if name in said})

@@ -240,7 +240,7 @@ def measured(wrong: xr.DataArray, name: str, *, settings: Accuracy) -> dict[str,
     """
     errors, failures = (accuracy.by_shift(values, settings.bootstrap) for values in (wrong, failure.first_failures(wrong)))
     distribution = failure.failure_distribution(failures)
-    result = {"accuracy": accuracy.accuracy(errors), "drop": accuracy.accuracy_drop(errors)}
+    result = {"accuracy": accuracy.accuracy(errors), "drop": accuracy.interval(accuracy.drop(errors))}
     if settings.reference in wrong["model"].to_numpy():
         result["ce"] = accuracy.corruption_error(errors, reference=settings.reference)
         result["rce"] = accuracy.relative_corruption_error(errors, reference=settings.reference)

@@ -78,7 +78,7 @@ def for_other_classes(errors: xr.DataArray) -> dict[str, dict]:
         "accuracy": only(accuracies, **EVERYTHING, **LAST),
         "accuracy without a shift": only(accuracies, **EVERYTHING, scale=0.0),
         "mean accuracy": only(accuracy.mean_accuracy(few), shift=ALL, **LAST),
-        "drop": only(accuracy.accuracy_drop(few), **EVERYTHING, **LAST),
+        "drop": only(accuracy.interval(accuracy.drop(few)), **EVERYTHING, **LAST),
         "difference of drops": only(against(few, model="m03"), **EVERYTHING, **LAST),
         "CE": only(accuracy.corruption_error(errors, reference="m03"), shift=accuracy.MEAN, **OWN),
         "tau": only(ranking.agreement(at(few, 0, -1)), shift=ALL, **LAST),

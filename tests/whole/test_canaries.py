@@ -75,7 +75,7 @@ def test_who_guesses_is_right_once_in_as_many_as_there_are_classes(run, errors):
     n = errors["n"].sel(shift=accuracy.ALL).item()
     above = rows[rows["scale"] > 0]  # scale 0 is one picture for all shifts of a class and seed
     assert (above["estimate"] - share).abs().max() < 3 * np.sqrt(share * (1 - share) / n)
-    last = whole(accuracy.accuracy_drop(errors), CHANCE).iloc[-1]
+    last = whole(accuracy.interval(accuracy.drop(errors)), CHANCE).iloc[-1]
     error = (last["high"] - last["low"]) / (2 * norm.ppf(0.975))
     assert abs(last["estimate"]) <= 3 * error
 
