@@ -260,12 +260,11 @@ def records(table: pd.DataFrame, key: str, *keys: str) -> dict[str, dict]:
 
 def means(table: pd.DataFrame, columns: list[str], by: list[str], *, settings: Bootstrap, statistic: Callable = mean) -> pd.DataFrame:
     """A tidy table (by, measure, n, estimate, low, high): `mean` (`difference`, `rate`) of each column by group."""
-    groups = [(column, key, part) for column in columns for key, part in table.groupby(by, sort=False)]
-    names = (dict(zip(by, key, strict=True)) | {"measure": column} for column, key, _ in groups)
-    found = (statistic(part[column], part, settings=settings) for column, _, part in groups)
-    return pd.DataFrame(
-        [own | statistic(part[column], part, settings=settings) for own, (column, _, part) in zip(names, groups, strict=True)]
-    )
+    rows = []
+    for column in columns:
+        for key, part in table.groupby(by, sort=False):
+            rows.append(dict(zip(by, key, strict=True)) | {"measure": column, **statistic(part[column], part, settings=settings)})
+    return pd.DataFrame(rows)
 
 
 def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:

@@ -51,7 +51,7 @@ def curves(failures: xr.DataArray) -> pd.DataFrame:
 
 
 def median_scale(failures: xr.DataArray) -> pd.DataFrame:
-    """The first scale by which at least half of the trajectories have failed; infinite, as a bound may be, where more than half never do."""
+    """The first scale by which at least half of the trajectories have failed; infinite where more than half never do."""
     scales = np.array([*failures["scale"].to_numpy()[:-1], np.inf], float)
     reached = (failures.isel(scale=slice(-1)).cumsum("scale", skipna=False) >= 0.5 - NIL).to_numpy()
     values = failures.isel(scale=0, drop=True).copy(data=scales[first_failure(reached)]).where(failures.notnull().all("scale"))
