@@ -150,7 +150,7 @@ def line_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
     linear, each = found["linear"], (line.slopes, line.noise_free, line.mean_gains)
     sized = size.sized(linear, parameters, families)
     made = {f"{table.__name__} {axes}": table(own) for axes, own in found.items() for table in each}
-    made |= {table.__name__: table(linear, sized) for table in (size.partial, size.pooled, size.noise_free, size.per_doubling)}
+    made |= {table.__name__: table(linear, sized) for table in (size.partial, size.noise_free, size.per_doubling)}
     return made | {"left out": line.left_out(linear, families), "leverage": line.leverage(linear)}
 
 

@@ -71,38 +71,20 @@ def partial(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFram
     return pd.concat(parts, ignore_index=True)
 
 
-def pooled(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Partial correlation of size over all shifts and scales above 0 at once, each with its own level and its own slope on ID accuracy.
-
-    Its interval is not published: the noise of ID accuracy moves it, so that it holds the truth too rarely (tests/stats/test_coverage.py).
-    """
-    return of_families(found, families, lambda own, size, y: ratio(total(size, y), np.sqrt(total(size, size) * total(y, y))))
-
-
 def noise_free(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The same with the noise of ID accuracy, which explains too little and leaves its share to size, taken out of the numerator."""
+    """Partial correlation of size over all shifts and scales above 0, each with its own level and its own slope on ID accuracy.
 
-    def free(own: pd.DataFrame, size_left: xr.DataArray, y_left: xr.DataArray) -> xr.DataArray:
+    The noise of ID accuracy, which explains too little and leaves its share to size, is taken out of the numerator.
+    """
+    rows, every = [], ("model", "shift", "scale")
+    for name, own in families.items():
         x, y, size = centred(found["x"], own), centred(found["y"], own), sizes(own)
         xx, xy = without_noise(sums(x, x)), without_noise(sums(x, y))
-        products = ratio(sums(size, y) * xx - sums(size, x) * xy, sums(x, x)[0])
-        below = total(size_left[:1], size_left[:1]) * total(y_left[:1], y_left[:1])
-        return ratio(single(products).sum(["shift", "scale"], skipna=False), np.sqrt(below)[0])
-
-    return of_families(found, families, free)
-
-
-def total(first: xr.DataArray, second: xr.DataArray) -> xr.DataArray:
-    """Sum of products over models, shifts and scales."""
-    return sums(first, second, ("model", "shift", "scale"))
-
-
-def of_families(found: xr.Dataset, families: dict[str, pd.DataFrame], correlation) -> pd.DataFrame:
-    """A correlation [resample] of each family, from its table and its residuals of size and OOD accuracy."""
-    rows, n = [], int(found["n"].sel(shift=ALL))
-    for name, own in families.items():
-        r = correlation(own, *(single(values) for values in residuals(found, own)))
-        rows.append({"family": name, "models": len(own), **metric(r.assign_coords(n=n), within=CORRELATION)})
+        products = single(ratio(sums(size, y) * xx - sums(size, x) * xy, sums(x, x)[0])).sum(["shift", "scale"], skipna=False)
+        left, rest = (single(values)[:1] for values in residuals(found, own))
+        r = ratio(products, np.sqrt(sums(left, left, every) * sums(rest, rest, every))[0])
+        record = metric(r.assign_coords(n=found["n"].sel(shift=ALL).item()), within=CORRELATION)
+        rows.append({"family": name, "models": len(own), **record})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -40,14 +40,6 @@ def test_three_trajectories_at_three_scales_counted_by_hand():
     assert set(accuracies(found)["n"]) == {3} and accuracy.wrong_predictions(predictions(HAND)).dtype == bool
 
 
-def test_a_number_is_a_record_and_labels_stay_beside_the_estimates():
-    found = errors(predictions(HAND)).sel(shift=accuracy.ALL)
-    table = accuracy.interval(found)
-    assert list(table) == ["model", "scale", "shift", *bootstrap.RECORD] and set(table["shift"]) == {accuracy.ALL}
-    one = accuracy.metric(found.sel(model="resnet", scale=1.0))
-    assert one == table.query("model == 'resnet' and scale == 1")[bootstrap.RECORD].iloc[0].to_dict()
-
-
 def test_shares_of_trajectories_that_are_all_alike_have_wilsons_interval():
     """Twelve of twelve right, then twelve of twelve wrong; where they differ the interval stays that of the resamples."""
     words = {"alexnet": ["..x"] * 12, "resnet": [".xx"] * 6 + ["..x"] * 6}
@@ -100,16 +92,6 @@ def test_the_reference_has_ce_and_rce_one_without_width():
         assert np.allclose(own[["estimate", "low", "high"]], 1)
 
 
-def test_the_drop_at_scale_zero_is_zero_without_width():
-    table = drops(errors(random_predictions(4))).query("scale == 0")
-    assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
-
-
-def test_a_model_differs_from_itself_by_zero_without_width():
-    table = against(random_predictions(5), "resnet").query("model == 'resnet'")
-    assert (table[["estimate", "low", "high"]] == 0).all(axis=None)
-
-
 @pytest.mark.parametrize(("seeds", "surely"), [(1, False), (5, False), (6, True)])
 def test_two_models_differ_surely_only_where_enough_seeds_tell_the_side(seeds, surely):
     """Under snow and under fog the same `seeds` of twelve differ, all to one side: six of a coin's sides are alike once in 32 times."""
@@ -141,17 +123,6 @@ def test_clustered_intervals_agree_with_scipys_paired_bootstrap_of_cluster_sums(
     )  # fmt: skip
     assert ours["estimate"] == pytest.approx(right.sum().sum() / right.count().sum())
     assert (ours["low"], ours["high"]) == pytest.approx(tuple(theirs.confidence_interval), abs=0.01)
-
-
-def test_equal_trajectories_of_a_cluster_do_not_shrink_the_interval():
-    """Four shifts that repeat the same answers hold no more information than one: the interval of rows would be half as wide."""
-    one = random_predictions(8, shifts=("heavy snow",))
-    four = pd.concat([one.assign(shift=shift) for shift in ("heavy snow", "heavy rain", "heavy fog", "heavy dust")])
-    width = [accuracies(errors(t)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0] for t in (one, four)]
-    assert (width[0]["low"], width[0]["high"]) == (width[1]["low"], width[1]["high"])
-    hits = np.repeat(one.query("model == 'resnet' and scale == 1").eval("top1 == `class`").to_numpy(), 4)
-    rows = bootstrap.independent_share(hits, confidence=0.95)
-    assert width[1]["high"] - width[1]["low"] > 1.5 * (rows["high"] - rows["low"])
 
 
 def test_each_unit_has_the_means_of_its_own_trajectories():
@@ -332,17 +303,6 @@ def test_published_accuracies_vary_as_many_independent_images_do(tmp_path):
     assert found[1:, -1, :, 0].to_numpy().std(0) == pytest.approx([0.005, 0.004], rel=0.1)  # sqrt(p (1 - p) / n)
     table = accuracies(found).query("shift == 'catalog'").set_index("model")
     assert table.loc["a", ["low", "high"]].tolist() == pytest.approx([0.4902, 0.5098], abs=1e-3)
-
-
-def test_answers_come_before_published_accuracies(tmp_path):
-    answers(tmp_path, {"a": 3})
-    pd.DataFrame({"model": ["a"], "accuracy": [0.1], "n": 9}).to_csv(tmp_path / "heldout.csv", index=False)
-    assert accuracy.held_out(tmp_path, settings=MANY)[0, 0, 0, 0] == 0.4
-
-
-def test_neither_answers_nor_accuracies_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no table of predictions"):
-        accuracy.held_out(tmp_path, settings=MANY)
 
 
 def test_three_shifts_stand_for_all_and_small_ones_only_where_there_are_no_others():

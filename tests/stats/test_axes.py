@@ -64,18 +64,6 @@ def test_rce_without_any_defined_shift_is_nan_and_never_infinite():
     assert axes.relative_errors(errors, reference="alexnet").isnull().all()
 
 
-def test_equal_classifiers_that_differ_by_chance_have_no_deviation_between_them():
-    """Six classifiers of accuracy one half on their own coins: their raw deviation is far above 0, the corrected one is near."""
-    coins = np.random.default_rng(0).random((200, 6, 400)) < 0.5
-    clusters = [coin[:, np.random.default_rng(i).integers(0, 400, (300, 400))].mean(-1).T for i, coin in enumerate(coins[:40])]
-    found = [
-        axes.deviation_between(measured(np.vstack([coin.mean(-1), own]))).to_numpy() ** 2
-        for coin, own in zip(coins[:40], clusters, strict=True)
-    ]
-    raw = [coin.mean(-1).var(ddof=1) for coin in coins[:40]]
-    assert np.mean([value[0] for value in found]) < 0.5 * np.mean(raw)
-
-
 def test_the_deviation_between_classifiers_without_chance_is_the_standard_deviation():
     values = np.repeat([[0.1, 0.2, 0.4]], 50, axis=0)
     assert axes.deviation_between(measured(values)).to_numpy() == pytest.approx(np.full(50, np.std([0.1, 0.2, 0.4], ddof=1)))

@@ -8,10 +8,10 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
-from tiny_lines import ID, SCALES, answered, array, between, catalog, reflections, scattered, shares, simulated
+from tiny_lines import ID, SCALES, array, between, catalog, reflections, scattered, shares, simulated
 
 from cnslib.stats import line, printed_lines, size
-from cnslib.stats.bootstrap import ANYWHERE, RECORD, percentiles
+from cnslib.stats.bootstrap import ANYWHERE, RECORD
 
 SNOW = "shift == 'heavy snow'"
 FAMILIES = {"resnet": ["a", "b", "c"], "vit": ["d", "e"]}
@@ -143,20 +143,6 @@ def test_models_of_one_accuracy_draw_no_line_and_break_nothing():
     assert level["estimate"].abs().max() < 1e-12 and level["r"].isna().all()
 
 
-def test_intervals_of_slope_and_gain_and_the_noise_free_r_cover_the_truth():
-    hits = []
-    for seed in range(60):
-        errors, start, clean, shifted = simulated(np.random.default_rng(seed))
-        found = line.points(errors, start)
-        truth = scipy.stats.linregress(clean, shifted)
-        gains = line.interval(line.gain(found), within=ANYWHERE)[:12]
-        table = pd.concat([line.slopes(found)[:1], line.noise_free(found)[:1], gains])
-        values = np.array([truth.slope, truth.rvalue, *(shifted - truth.intercept - truth.slope * clean)])
-        hits.append((table["low"] <= values) & (values <= table["high"]))
-    covered = np.mean(hits, 0)
-    assert covered[:2].min() > 0.86 and 0.9 < covered[2:].mean() < 0.98
-
-
 def everyone(table):
     """A table of `size` for all models as one family."""
     return lambda found: table(found, size.sized(found, PARAMETERS, {"all": list("abcdefgh")}))
@@ -171,7 +157,6 @@ def everyone(table):
         (lambda found: line.left_out(found, FAMILIES).filter(like="change_").rename(columns=lambda name: name[7:]), ANYWHERE),
         (lambda found: pd.DataFrame([line.steeper(found)]), ANYWHERE),
         (everyone(size.partial), (-1, 1)),
-        (everyone(size.pooled), (-1, 1)),
         (everyone(size.per_doubling), ANYWHERE),
     ],
 )
@@ -218,29 +203,14 @@ def test_partial_correlation_and_p_value_are_those_of_statsmodels_where_families
         assert part["p_holm"].tolist() == pytest.approx(multipletests(part["p"], method="holm")[1])
 
 
-def test_the_interval_over_images_holds_the_partial_correlation_of_each_resample():
-    errors, start, _, _ = simulated(np.random.default_rng(5), models=8)
-    found, values = line.points(errors, start), []
-    weights = dict(zip(errors["model"].to_numpy().tolist(), 1000 * 2 ** np.arange(8), strict=True))
-    row = size.partial(found, size.sized(found, weights, {"all": list(weights)})).iloc[0]
-    for resample in range(1, 201):
-        design = sm.add_constant(np.column_stack([found["id"][resample, 0], np.arange(8)]))
-        t = sm.OLS(found["ood"][resample, 0, :, 0].to_numpy(), design).fit().tvalues[2]
-        values.append(t / np.sqrt(t**2 + 5))
-    low, high = percentiles(np.array(values), 0.95)
-    turned = min(2 * row["estimate"] - high, row["estimate"]), max(2 * row["estimate"] - low, row["estimate"])
-    assert (row["low"], row["high"]) == pytest.approx(tuple(np.clip(turned, -1, 1)))
-
-
-def test_pooled_correlation_is_that_of_the_residuals_of_all_shifts_and_scales_and_the_one_without_noise_if_there_is_none():
+def test_a_correlation_without_noise_is_that_of_the_residuals_of_all_shifts_and_scales_if_there_is_none():
     rng = np.random.default_rng(3)
     start, ood = rng.uniform(0.5, 0.9, 8), rng.uniform(0.3, 0.8, (8, 3))
-    found = line.points(shares(ood), catalog(start))
     table = pd.DataFrame({"id": start, "size": DOUBLINGS, "half": ood[:, 1], "one": ood[:, 2]})
     left = {column: smf.ols(f"{column} ~ id", table).fit().resid for column in ("size", "half", "one")}
     expected = np.corrcoef(np.tile(left["size"], 2), np.concatenate([left["half"], left["one"]]))[0, 1]
-    assert everyone(size.pooled)(found)["estimate"].tolist() == pytest.approx([expected])
-    pd.testing.assert_frame_equal(everyone(size.noise_free)(found), everyone(size.pooled)(found))  # the resamples are the sample
+    found = everyone(size.noise_free)(line.points(shares(ood), catalog(start)))  # the resamples are the sample
+    assert found[["estimate", "low", "high"]].to_numpy().tolist() == [pytest.approx([expected] * 3)]
 
 
 @pytest.mark.parametrize("effect", [0.01, -0.01])
@@ -248,30 +218,17 @@ def test_size_that_moves_accuracy_at_a_given_id_accuracy_correlates_fully_and_re
     start = np.array([0.6, 0.6, 0.6, 0.6, 0.6, 0.3, 0.9, 0.5]) + 0.001 * np.cos(np.arange(8))
     found = points(start, 0.1 + 0.5 * start + effect * DOUBLINGS * (np.arange(8) < 5))
     families = size.sized(found, PARAMETERS, {"resnet": list("abcde")})
-    for table in (size.partial(found, families), size.pooled(found, families)):
+    for table in (size.partial(found, families), size.noise_free(found, families)):
         assert table[["estimate", "low", "high"]].to_numpy() == pytest.approx(np.sign(effect))
     assert size.per_doubling(found, families, list("fgh")).set_index("of").loc["gain", "estimate"] == pytest.approx(effect)
-
-
-def test_a_noisy_id_accuracy_hands_size_a_share_that_taking_out_the_noise_gives_back():
-    ability, rows = np.linspace(1.0, 1.5, 6), []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        errors = answered(rng, ability - 1, images=1500, seed=1).assign_coords(scale=[0.5])
-        found = line.points(errors, answered(rng, ability, images=150, seed=2), axes="probit")  # straight on these axes
-        weights = {name: 1000 * 2**place for place, name in enumerate(found["model"].to_numpy().tolist())}
-        families = size.sized(found, weights, {"all": list(weights)})
-        rows.append([table.iloc[0]["low"] > 0 for table in (size.pooled(found, families), size.noise_free(found, families))])
-    plain, free = np.mean(rows, 0)
-    assert plain > 0.1 > 0.06 >= free
 
 
 def test_equal_id_accuracies_or_no_family_of_several_sizes_leave_the_correlation_open():
     found = points(np.full(8, 0.7), np.linspace(0.4, 0.6, 8))
     assert everyone(size.partial)(found)[["estimate", "p"]].isna().all(axis=None)
-    assert pd.concat([everyone(size.pooled)(found), everyone(size.noise_free)(found)])["estimate"].isna().all()
+    assert everyone(size.noise_free)(found)["estimate"].isna().all()
     families = size.sized(found, PARAMETERS, {"resnet": ["a", "b"]})
-    assert families == {} and all(table(found, families).empty for table in (size.partial, size.pooled, size.per_doubling))
+    assert families == {} and all(table(found, families).empty for table in (size.partial, size.noise_free, size.per_doubling))
 
 
 def printed(**columns) -> pd.DataFrame:
