@@ -36,18 +36,22 @@ def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = Non
     wrong = np.asarray(predictions["top1"]) != np.asarray(predictions["class"])
     rows = predictions[[*tables.TRAJECTORY, "model", "scale"]].assign(wrong=wrong)
     rows = tables.trajectories(rows, shifts) if (rows["shift"] == UNSHIFTED).any() else rows
-    if kept is not None:
-        rows = tables.select(rows, kept[kept["shift"].isin(shifts)], tables.TRAJECTORY, "predictions of kept trajectories")
-    if rows.empty:
-        raise ValueError("predictions: no trajectory is left; the filter kept none of them")
     places, (keys, models, scales) = zip(*(tables.numbered(rows, key) for key in (tables.TRAJECTORY, ["model"], ["scale"])), strict=True)
     labels = {key: ("trajectory", keys[key].to_numpy()) for key in keys} | {"model": models["model"].to_numpy(), "scale": scales["scale"]}
     count = xr.DataArray(np.zeros([len(keys), len(models), len(scales)], int), labels, ["trajectory", "model", "scale"])
     np.add.at(count.data, places, 1)
-    if (count != 1).any():
-        raise ValueError(f"predictions: {uneven(count)}; accepted: one for each of {len(keys)} trajectories, model and scale")
     found = count.astype(bool)
     found.data[places] = rows["wrong"]
+    if kept is not None:
+        wanted = pd.MultiIndex.from_frame(kept.loc[kept["shift"].isin(shifts), tables.TRAJECTORY]).sort_values()
+        place = pd.MultiIndex.from_frame(keys).get_indexer(wanted)
+        if (place < 0).any():
+            raise ValueError(f"predictions of kept trajectories: {(place < 0).sum()} rows missing {wanted[place < 0].tolist()[:2]}")
+        count, found = count[place], found[place]
+    if not len(found):
+        raise ValueError("predictions: no trajectory is left; the filter kept none of them")
+    if (count != 1).any():
+        raise ValueError(f"predictions: {uneven(count)}; accepted: one for each of {len(count)} trajectories, model and scale")
     return found
 
 
