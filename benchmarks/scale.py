@@ -119,8 +119,7 @@ def axes_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
     """Drop and rCE along four axes of every fourth model, how far each axis spreads, and what rCE divides by."""
     models = errors["model"].to_numpy().tolist()
     members = {f"axis {number}": models[number::4] for number in range(4)}
-    measures = {"drop": axes.average_drop}
-    made = {f"axes {name}": axes.along(measure(errors), members) for name, measure in measures.items()}
+    made = {"axes drop": axes.along(accuracy.interval(accuracy.drop(errors).mean("scale")), members)}
     rce = axes.along(accuracy.relative_corruption_error(errors, reference=REFERENCE), members)
     guard = axes.reference_drop(errors, REFERENCE)
     return made | {"axes rce": rce, "axes guard": guard, "axes deviations": axes.deviations_along(errors, members)}

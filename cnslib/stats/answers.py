@@ -26,22 +26,6 @@ def cost(first: pd.DataFrame, second: pd.DataFrame, *, confidence: float) -> pd.
     return pd.DataFrame({"cost": first["estimate"] - second["estimate"], "low": low, "high": high}).sort_values("cost")
 
 
-def divided(answers: pd.DataFrame) -> tuple[str, str, int]:
-    """The trajectory (shift, class, seed) of whose answers nearest to half are wrong; `answers` has the column wrong."""
-    return (answers.groupby(tables.TRAJECTORY)["wrong"].mean() - 0.5).abs().idxmin()
-
-
-def of_trajectory(table: pd.DataFrame, key: tuple[str, str, int]) -> pd.DataFrame:
-    """The rows of one trajectory."""
-    return table[(table[tables.TRAJECTORY] == list(key)).all(axis=1)]
-
-
-def quartiles(answers: pd.DataFrame) -> pd.DataFrame:
-    """Quartiles of the margin per model, shift and scale: low, estimate (the median) and high."""
-    found = answers.groupby(["model", "shift", "scale"])["margin"].quantile([0.25, 0.5, 0.75]).unstack()
-    return found.set_axis(["low", "estimate", "high"], axis=1).reset_index()
-
-
 def before_the_flip(answers: pd.DataFrame) -> pd.Series:
     """What is left of the margin at scale 0 at the last scale before the answer turns wrong, a value per trajectory and model.
 
@@ -52,8 +36,3 @@ def before_the_flip(answers: pd.DataFrame) -> pd.Series:
     late = wrong.any(axis=1) & ~wrong[:, :2].any(axis=1)
     before = margin[late, wrong[late].argmax(axis=1) - 1]
     return pd.Series(before / margin[late, 0], index=wide.index[late], name="left")
-
-
-def mistakes(wrong: pd.DataFrame, labels: list[str]) -> pd.DataFrame:
-    """How the wrong answers under each shift are shared among the labels: a row per shift that sums to 1."""
-    return pd.crosstab(wrong["shift"], wrong["top1"], normalize="index").reindex(columns=labels, fill_value=0.0)

@@ -29,11 +29,6 @@ def along(table: pd.DataFrame, members: dict[str, list[str]]) -> pd.DataFrame:
     return named.merge(table, on="model")[[*table, "axis"]]
 
 
-def average_drop(errors: xr.DataArray) -> pd.DataFrame:
-    """Accuracy drop averaged over all scales, scale 0 included (Table 5, last column), per shift and model. It divides by nothing."""
-    return interval(drop(errors).mean("scale"))
-
-
 def reference_drop(errors: xr.DataArray, reference: str) -> pd.DataFrame:
     """What rCE divides by: the reference's drops summed over the scales, per shift, and whether they are enough (`defined`)."""
     table = interval(drop(errors).sel(model=[reference]).sum("scale").drop_sel(shift=ALL))

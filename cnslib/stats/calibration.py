@@ -169,19 +169,6 @@ def standings(sides: dict[tuple[str, str], list[xr.DataArray]]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[["order", "ruler", "name", *bootstrap.RECORD]]
 
 
-MEAN = "mean over classifiers"
-
-
-def with_mean(errors: xr.DataArray) -> xr.DataArray:
-    """The classifiers, and their mean as one more."""
-    return xr.concat([errors, errors.mean("model", skipna=False).expand_dims(model=[MEAN])], "model").transpose(*errors.dims)
-
-
-def relative(errors: xr.DataArray) -> xr.DataArray:
-    """Share of the predictions right at the first scale that are lost: 1 - accuracy / accuracy at the first scale."""
-    return 1 - (1 - errors) / (1 - errors.isel(scale=0, drop=True))
-
-
 def reached(curve: xr.DataArray, wanted: xr.DataArray) -> pd.DataFrame:
     """Where the monotone curve reaches each wanted error, per shift and classifier; `beyond` its ends it is set to its end."""
     rising, wanted = monotone_maps(curve).transpose(*curve.dims).to_numpy(), wanted.drop_sel(shift=ALL)
@@ -190,21 +177,3 @@ def reached(curve: xr.DataArray, wanted: xr.DataArray) -> pd.DataFrame:
     found = read(scales, position(rising, np.clip(values, rising[..., :1], rising[..., -1:])))
     outside = np.select([values[0] < rising[0, ..., :1], values[0] > rising[0, ..., -1:]], ["below", "above"], "")
     return interval(wanted.copy(data=found)).assign(beyond=outside.ravel())
-
-
-def severities(drawn: xr.DataArray, ladder: xr.DataArray) -> pd.DataFrame:
-    """The severity on the ladder at which accuracy equals that at each slider scale; n counts trajectories, `n_ladder` garments."""
-    table = reached(ladder, drawn)
-    table.insert(table.columns.get_loc("beyond"), "n_ladder", table["shift"].map(ladder["n"].to_series()))
-    return table
-
-
-def scales(drawn: xr.DataArray, reference: xr.DataArray) -> pd.DataFrame:
-    """The slider scale at which accuracy falls to that on the reference; n counts trajectories."""
-    table = reached(drawn, reference).drop(columns="scale")
-    return table.assign(n=table["shift"].map(drawn["n"].to_series()))
-
-
-def differences(drawn: xr.DataArray, reference: xr.DataArray) -> pd.DataFrame:
-    """Accuracy at each scale minus that on the reference: above zero where the generated images are easier (section 4.3)."""
-    return interval((reference.isel(scale=0, drop=True) - drawn).assign_coords(n=drawn["n"]))

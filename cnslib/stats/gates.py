@@ -1,15 +1,13 @@
 """Gates: what the mini world's pictures must show before a sentence about classifiers may rest on them (metrics/gates.json)."""
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bands, bootstrap, trajectory, verdicts
+from cnslib.stats import bands, bootstrap, trajectory
 from cnslib.stats.accuracy import ALL, metric
 
 AT_LEAST, AT_MOST = 1, -1
@@ -120,20 +118,6 @@ def classifiers(everything: xr.DataArray, kept: xr.DataArray, heldout: xr.DataAr
         "zoo_scale_0_kept": metric(begun.mean("model"), within=bootstrap.SHARE),
         "real_generated_r": agreement(real.sel(model=known), generated.sel(model=known)),
     }
-
-
-def decided(claims: pd.DataFrame, confidence: float) -> dict[str, dict]:
-    """The gate of the claims, of those that can be measured: the share whose verdict says something."""
-    verdict = claims["verdict"][claims["verdict"] != verdicts.UNMEASURED]
-    return {"claims_decided": bootstrap.independent_share((verdict != verdicts.UNDECIDED).to_numpy(), confidence=confidence)}
-
-
-def stored(metrics: Path, steps: Sequence[str]) -> dict[str, dict]:
-    """The gates in the metrics of some steps, as far as these were run; a number that was none is NaN."""
-    files = [metrics / f"{step}.json" for step in steps]
-    found = [json.loads(path.read_text()).get("gates", {}) for path in files if path.exists()]
-    known = {key: record for gates in found for key, record in gates.items()}
-    return {key: {name: np.nan if value is None else value for name, value in record.items()} for key, record in known.items()}
 
 
 def agreement(real: xr.DataArray, generated: xr.DataArray) -> dict:

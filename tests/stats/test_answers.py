@@ -27,30 +27,6 @@ def test_two_exams_have_shares_with_wilson_intervals_and_their_difference():
     assert cost.loc["a", ["low", "high"]].tolist() == pytest.approx(newcombe)
 
 
-def test_the_trajectory_on_which_answers_are_most_divided():
-    rows = [
-        ("fog", "bag", 1, False),
-        ("fog", "bag", 1, False),
-        ("fog", "coat", 2, True),
-        ("fog", "coat", 2, False),
-        ("fog", "coat", 3, True),
-    ]
-    table = pd.DataFrame(rows, columns=["shift", "class", "seed", "wrong"])
-    key = answers.divided(table)
-    assert key == ("fog", "coat", 2) and answers.of_trajectory(table, key).index.tolist() == [2, 3]
-
-
-def test_quartiles_of_five_margins():
-    table = pd.DataFrame({"model": "a", "shift": "fog", "scale": 0.0, "margin": [5.0, 1.0, 2.0, 4.0, 3.0]})
-    assert answers.quartiles(table)[["low", "estimate", "high"]].iloc[0].tolist() == [2, 3, 4]
-
-
-def test_wrong_answers_of_a_shift_are_shared_among_all_labels():
-    wrong = pd.DataFrame({"shift": ["fog", "fog", "fog", "snow"], "top1": ["bag", "bag", "coat", "coat"]})
-    table = answers.mistakes(wrong, ["bag", "coat", "shirt"])
-    assert table.loc["fog"].tolist() == pytest.approx([2 / 3, 1 / 3, 0]) and table.loc["snow"].tolist() == [0, 1, 0]
-
-
 def test_what_is_left_of_the_margin_before_an_answer_flips_late():
     """Half of it under snow; a flip in the first step, one that was wrong from the start and one that stays right do not count."""
     margins = {"snow": [4.0, 2.0, -1.0], "fog": [4.0, -1.0, -2.0], "rain": [-4.0, 3.0, -2.0], "smog": [4.0, 3.0, 2.0]}

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from tiny_answers import HAND, estimates, falling, predictions, random_predictions
+from tiny_answers import HAND, falling, predictions, random_predictions
 from tiny_answers import errors as errors_of
 
 from cnslib.core import paths
@@ -35,10 +35,6 @@ def test_along_repeats_a_classifier_on_each_of_its_axes_in_their_order():
 def test_an_axis_with_an_unknown_classifier_is_named_with_the_accepted_ones():
     with pytest.raises(ValueError, match=r"axes\.members\.pre-training: 'vgg' is not accepted; accepted: alexnet, resnet"):
         axes.along(drops_of(errors_of(predictions(HAND))), {"pre-training": ["resnet", "vgg"]})
-
-
-def test_the_average_drop_runs_over_all_scales_and_scale_0_counts_as_nothing():
-    assert estimates(axes.average_drop(errors_of(predictions(HAND))), shift=accuracy.ALL) == pytest.approx([5 / 9, 2 / 9])
 
 
 def test_a_shift_under_which_the_reference_loses_nothing_is_reported_and_left_out():

@@ -101,7 +101,7 @@ def numbers(errors: xr.DataArray, failures: xr.DataArray) -> dict[str, dict]:
     return whole | {
         "accuracy under one shift": only(accuracy.accuracy(errors), shift=MANY, **OWN, **LAST),
         "mean accuracy, every shift alike": only(accuracy.mean_accuracy(even), **LAST),
-        "average drop": only(axes.average_drop(errors), **EVERYTHING),
+        "average drop": only(accuracy.interval(accuracy.drop(errors).mean("scale")), **EVERYTHING),
         "rank": only(ranking.ranks(errors), **EVERYTHING, **LAST),
         "tau, every shift alike": only(ranking.agreement(at(even, 0, -1)), **LAST),
         "tau of neighbouring scales": only(order, shift=ALL, scale=0.5),
@@ -464,10 +464,11 @@ def matched(number: int, target: Target) -> dict[str, float]:
     drawn, ladder = (accuracy.by_shift(under_four(answers(rng, own, seeds=seeds)), how) for own, seeds, how in asked)
     error, rungs = (truth(own, other_classes=target == OTHER)[0][PLACES] for own in (given, other))
     middle = ladder.isel(scale=[2]).assign_coords(scale=[0.0])  # as if these were images of one unknown severity
+    apart = (middle.isel(scale=0, drop=True) - drawn).assign_coords(n=drawn["n"])
     kinds = {
-        "severity": (calibration.severities(drawn, ladder), crossing(error, rungs)),
-        "scale": (calibration.scales(drawn, middle), crossing(rungs[..., 2:3], error)),
-        "difference": (calibration.differences(drawn, middle).query("shift in @NAMES"), rungs[..., 2:3] - error),
+        "severity": (calibration.reached(ladder, drawn), crossing(error, rungs)),
+        "scale": (calibration.reached(drawn, middle), crossing(rungs[..., 2:3], error)),
+        "difference": (accuracy.interval(apart).query("shift in @NAMES"), rungs[..., 2:3] - error),
     }
     held = {}
     for name, (table, known) in kinds.items():

@@ -6,7 +6,6 @@ import pytest
 import scipy.stats
 import xarray as xr
 
-from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import gates
 
@@ -128,22 +127,6 @@ def test_the_intervals_of_the_classifiers_gates_are_reflected_at_their_estimates
     found = gates.classifiers(three, three, three.copy(data=np.broadcast_to([[0.1], [0.2], [0.3]], three.shape)))
     for key in ("zoo_scale_0_all", "zoo_scale_0_kept"):
         assert [found[key][name] for name in ("low", "estimate", "high")] == pytest.approx([0.6, 0.7, 0.7])
-
-
-def test_a_claim_that_cannot_be_measured_is_not_counted():
-    claims = pd.DataFrame({"verdict": ["agrees", "opposite", "undecided", "not measured"]})
-    found = gates.decided(claims, 0.95)["claims_decided"]
-    assert found["estimate"] == pytest.approx(2 / 3) and found["n"] == 3
-
-
-def test_the_gates_of_earlier_steps_are_read_from_their_metrics_where_these_are(tmp_path):
-    lost = record(0.5) | {"estimate": float("nan")}
-    tables.write_metrics(tmp_path / "sliders.json", {"gates": {"rising_mean": record(0.9)}, "sliders": record(2)})
-    tables.write_metrics(tmp_path / "filtering.json", {"gates": {"largest_step_worst_shift": lost}})
-    tables.write_metrics(tmp_path / "accuracy.json", {"other": record(0.1)})
-    found = gates.stored(tmp_path, ["sliders", "generation", "filtering", "accuracy"])
-    assert list(found) == ["rising_mean", "largest_step_worst_shift"] and found["rising_mean"] == record(0.9)
-    assert np.isnan(found["largest_step_worst_shift"]["estimate"])
 
 
 def test_the_largest_step_is_a_share_of_the_rise_of_the_mean():
