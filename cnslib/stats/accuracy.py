@@ -142,8 +142,7 @@ def over_shifts(rates: xr.DataArray) -> xr.DataArray:
 def hardest(drops: xr.DataArray) -> pd.DataFrame:
     """Drops under each shift, largest first, and how probable it is that no other shift costs more; `drops` are [resample, shift].
 
-    The probability is the share of those resamples that have a trajectory under every shift; shifts that are level there share it, and
-    those of the shifts add up to 1. The hardest shift of the sample is hardest partly by luck, which its own interval does not know.
+    The probability is the share of those resamples that have a trajectory under every shift; level shifts share it.
     """
     single = drops.drop_sel(shift=ALL)
     known = single[1:].dropna("resample")
@@ -176,10 +175,9 @@ def relative_corruption_error(errors: xr.DataArray, *, reference: str) -> pd.Dat
 def error_ratio(losses: xr.DataArray, *, reference: str, trajectories: int) -> pd.DataFrame:
     """Ratios of mean losses [resample, shift, model] to the reference model's, under the shifts where that says something.
 
-    These have so many trajectories, and a loss of the reference of at least `LEAST_LOSS` and `LEAST_ERRORS` standard errors. Another
-    shift has NaN and `defined` False. The mean runs over the defined shifts, the same ones for every model; `shifts` counts them, and
-    it is `defined` only if all are. A resample whose denominator is not positive counts as infinitely large, and a bound that becomes
-    infinite by it is NaN.
+    These have so many trajectories, and a loss of the reference of at least `LEAST_LOSS` and `LEAST_ERRORS` standard errors; another
+    shift has NaN. The mean runs over these `shifts`, and is `defined` only if all are. A resample whose denominator is not positive
+    counts as infinitely large, and a bound that becomes infinite by it is NaN.
     """
     demand(reference in losses["model"].to_numpy(), "accuracy.reference", reference, ", ".join(map(str, losses["model"].to_numpy())))
     single = losses.drop_sel(shift=ALL)
@@ -202,9 +200,8 @@ SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images ar
 def held_out(folder: Path, *, settings: Bootstrap) -> xr.DataArray:
     """Error rates on the held-out images of an evaluation's folder, with resamples of what was drawn together, as of one shift.
 
-    No two of these images share anything but their class, whatever their seeds are: "other objects" stand for "the same classes".
-    Where only accuracies are known (`SUMMARY`), the resamples are binomial: the images are independent, and which of them two
-    classifiers share is lost. Raises FileNotFoundError where there is neither, ValueError as `wrong_predictions` does.
+    These images share nothing but their class: "other objects" stand for "the same classes". Where only accuracies are known
+    (`SUMMARY`), the resamples are binomial. Raises FileNotFoundError where there is neither.
     """
     files = sorted((folder / "heldout").glob("*.parquet"))
     if files or not (folder / SUMMARY).exists():

@@ -28,9 +28,6 @@ def points(errors: xr.DataArray, catalog: xr.DataArray | None = None, *, axes: s
     the others. On probit axes shares of 0 and 1, which lie at infinity, move in by half an image.
     """
     start = errors if catalog is None else catalog
-    demand(axes in AXES, "axes", axes, ", ".join(AXES))
-    same, known = (own["model"].to_numpy().tolist() for own in (start, errors))
-    demand(same == known, "line: models of the catalog", same, f"those of the shifts, {known}")
     ood = 1 - (errors.isel(scale=slice(1, None)) if catalog is None else errors)
     own = 1 - (start if catalog is None else start.sel(shift=ALL).drop_vars("shift")).isel(scale=0, drop=True)
     sides = {"id": own.drop_vars("n"), "ood": ood, "x": on_axes(own, axes).drop_vars("n"), "y": on_axes(ood, axes)}

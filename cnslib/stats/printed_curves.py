@@ -1,7 +1,6 @@
 """Accuracy along the scale beside the published accuracies (CNS-Bench Table 5, section 5.3 and the figures of the authors' notebook).
 
-Published accuracies have a row per classifier and a column per scale. Where some of the paper's own classifiers were evaluated, both
-sides are formed on these (`axes.alike`).
+Published accuracies have a row per classifier and a column per scale; both sides are formed on shared classifiers (`axes.alike`).
 """
 
 from pathlib import Path
@@ -24,9 +23,8 @@ def read(folder: Path, scales: list[float]) -> pd.DataFrame:
 def shape(errors: xr.DataArray, published: pd.DataFrame) -> tuple[pd.DataFrame, list[float], list[float | None]]:
     """Records on the shape of the mean curve, the same of the published one, and the null of each.
 
-    Accuracy at scale 0, the drop at the last scale, the share of it that is done by scale 1 (where that was drawn), and Kendall's tau
-    between the orders of the classifiers by mean error and by mean drop. An even drop has done 1 / (last scale) of its way by scale 1.
-    Levels have no direction, nor has the tau: a mean error is the error at scale 0 plus the mean drop, so that some of it is built in.
+    Accuracy at scale 0, the drop at the last scale, the share of it that is done by scale 1 (an even drop: 1 / last scale), and
+    Kendall's tau between the orders by mean error and by mean drop, some of which is built in: only the share has a direction.
     """
     wrong = same(errors, published).sel(shift=ALL).assign_coords(n=errors["n"].sel(shift=ALL).item())
     _, theirs = alike(pd.DataFrame(index=wrong["model"].to_numpy()), published)
@@ -47,8 +45,7 @@ def shape(errors: xr.DataArray, published: pd.DataFrame) -> tuple[pd.DataFrame, 
 def harder(errors: xr.DataArray, digitised: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Drops under single shifts minus those over all shifts at the last scale: published ones (index shift) beside ours.
 
-    `digitised` has the columns shift, model, scale and accuracy; what it lacks over all shifts is taken from the published table. Ours
-    are that classifier's or else the mean's, which the column `ours of` says. A shift that was not evaluated is left out.
+    `digitised` has shift, model, scale and accuracy. Ours are that classifier's or else the mean's, as the column `ours of` says.
     """
     first, last = published.columns[0], published.columns[-1]
     table = digitised.pivot(index=["shift", "model"], columns="scale", values="accuracy")
@@ -69,8 +66,7 @@ def harder(errors: xr.DataArray, digitised: pd.DataFrame, published: pd.DataFram
 def orderings(errors: xr.DataArray, listed: pd.DataFrame, published: pd.DataFrame, *, units: xr.DataArray | None = None) -> pd.DataFrame:
     """Claims about pairs of classifiers (claim, first, second, paper_first, paper_second): paired differences of their last drops.
 
-    Where the paper's own classifiers were evaluated they take part; a claim about an absent classifier is left out. `units` are the
-    errors `by_unit`.
+    A claim about an absent classifier is left out. `units` are the errors `by_unit`.
     """
     models = errors["model"].to_numpy().tolist()
     claims = themselves(listed, models, {"first": "paper_first", "second": "paper_second"})

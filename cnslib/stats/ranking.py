@@ -21,10 +21,10 @@ def ranks(errors: xr.DataArray) -> pd.DataFrame:
     return interval(errors.copy(data=rankdata(errors, axis=errors.get_axis_num("model"), nan_policy="propagate")))
 
 
-def differences(errors: xr.DataArray) -> xr.DataArray:
-    """Accuracy of the first minus that of the second model for every pair, in their order: [resample, pair, ...]."""
-    first, second = (xr.DataArray(places, dims="pair") for places in np.triu_indices(errors.sizes["model"], 1))
-    apart = errors.isel(model=second).rename(model="second") - errors.isel(model=first).rename(model="first")
+def differences(values: xr.DataArray, dim: str = "model") -> xr.DataArray:
+    """The second minus the first of every pair along a dimension, in their order: [resample, pair, ...], labelled first and second."""
+    first, second = (xr.DataArray(places, dims="pair") for places in np.triu_indices(values.sizes[dim], 1))
+    apart = values.isel({dim: second}).rename({dim: "second"}) - values.isel({dim: first}).rename({dim: "first"})
     return apart.transpose("resample", "pair", ...)
 
 

@@ -168,8 +168,6 @@ def test_an_interval_is_reflected_at_the_estimate(table, within):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: line.points(shares(np.full((6, 3), 0.5)), catalog(ID), axes="logit"), "axes: 'logit'.*linear, probit"),
-        (lambda: line.points(shares(np.full((5, 3), 0.5)), catalog(ID)), "models of the catalog"),
         (lambda: line.fit(scattered(1), ["a", "b"]), "at least 3"),
         (
             lambda: size.sized(scattered(1), dict.fromkeys("acd", 10), {"resnet": list("abcde")}),
