@@ -115,7 +115,7 @@ def interval(samples: xr.DataArray, *, within: Range | None = None, share: bool 
         few = np.ravel(too_few(units.to_numpy(), confidence))
         table.loc[few, "low"] = table["low"].clip(upper=0.0)
         table.loc[few, "high"] = table["high"].clip(lower=0.0)
-    return table[[*(name for name in table if name not in RECORD), *RECORD]]
+    return table[[*table.columns.drop(RECORD), *RECORD]]
 
 
 def metric(samples: xr.DataArray, *, within: Range | None = None) -> dict:

@@ -94,8 +94,9 @@ def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, n
     """
     ordered = np.sort(resamples, axis=0)  # NaN last
     count = (~np.isnan(ordered)).sum(0, keepdims=True)
-    places = (np.ceil(count * share - 1).clip(0).astype(int) for share in ((1 - confidence) / 2, 1 - (1 - confidence) / 2))
-    low, high = (np.take_along_axis(ordered, place, 0)[0] for place in places)
+    tail = (1 - confidence) / 2
+    low = np.take_along_axis(ordered, np.ceil(count * tail - 1).clip(0).astype(int), 0)[0]
+    high = np.take_along_axis(ordered, np.ceil(count * (1 - tail) - 1).clip(0).astype(int), 0)[0]
     return np.where(np.isinf(low), np.nan, low), np.where(np.isinf(high), np.nan, high)
 
 

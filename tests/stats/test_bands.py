@@ -26,10 +26,6 @@ def test_a_single_value_has_the_symmetric_interval_of_its_resamples():
     assert np.allclose(bands.bounds(values, 0.95), (-0.95, 0.95), atol=2e-3)
 
 
-def test_without_a_value_there_are_no_bounds():
-    assert np.isnan(bands.bounds(np.full((9, 1, 1, 3), np.nan), 0.95)).all()
-
-
 def test_a_sample_without_a_number_has_no_bounds_and_a_single_resample_with_one_is_enough():
     unknown, known = np.full((4, 1, 1, 2), 0.5), np.full((4, 1, 1, 2), np.nan)
     unknown[0, 0, 0, 1], known[:2] = np.nan, 0.5
@@ -45,11 +41,6 @@ def test_a_value_that_hardly_any_resample_moves_has_its_own_standard_deviation()
     values = np.zeros((11, 1, 1, 3))
     values[0], values[4, ..., 0], values[5, ..., 1] = 7, 1, 10
     assert np.allclose(bands.error(values), [[[0.3, 3, 0]]])
-
-
-def test_a_standard_error_leaves_out_resamples_without_a_number():
-    values = np.random.default_rng(1).normal(size=(200, 1, 1, 1))
-    assert np.allclose(bands.error(np.insert(values, 5, np.nan, axis=0)), bands.error(values))
 
 
 def test_a_bound_that_stems_from_a_denominator_near_zero_is_not_reported():

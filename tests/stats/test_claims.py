@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import xarray as xr
-from tiny_answers import SCALES
+from tiny_answers import SCALES, predictions
 
 from cnslib.core import paths
 from cnslib.core.settings import read
@@ -21,15 +21,8 @@ EMPTY = {"id": "c", "family": "f", "measure": "drop", "axis": "", "first": "", "
 
 
 def outcomes(words: dict[str, dict[str, list[str]]], scales: list[float] = SCALES) -> xr.DataArray:
-    """Trajectories of seeds 1, 2, ... per shift: one word per trajectory and classifier, x: misclassified."""
-    names = sorted(next(iter(words.values())))
-    parts = [
-        pd.DataFrame({"shift": shift, "class": "bag", "seed": range(1, len(own[names[0]]) + 1)}) for shift, own in sorted(words.items())
-    ]
-    wrong = [np.array([[[letter == "x" for letter in word] for word in own[name]] for name in names]) for _, own in sorted(words.items())]
-    rows = pd.concat(parts, ignore_index=True)
-    labels = {key: ("trajectory", rows[key].to_numpy()) for key in rows} | {"model": names, "scale": scales}
-    return xr.DataArray(np.concatenate(wrong, 1).swapaxes(0, 1), labels, ["trajectory", "model", "scale"])
+    """Wrong predictions of trajectories 1, 2, ... under some shifts: one word per trajectory and classifier, x: misclassified."""
+    return accuracy.wrong_predictions(pd.concat([predictions(own, shift, scales) for shift, own in words.items()]))
 
 
 def evidence(words: dict | None = None, *, plain: dict | None = None, **shifts: dict) -> Evidence:

@@ -28,19 +28,6 @@ def test_the_shape_of_a_curve_by_hand():
     assert set(ours["n"]) == {40}  # twenty under each of two shifts
 
 
-def test_the_four_numbers_of_a_curve_go_by_their_names():
-    """Mean errors 0.18, 0.35, 0.2 and mean drops 0.08, 0.05, 0: one of three pairs has one order, so tau is -1/3."""
-    ours, *_ = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5], "z": [0.8] * 3}), PUBLISHED)
-    assert ours["estimate"].to_dict() == pytest.approx(
-        {
-            "accuracy at scale 0": 0.8,
-            "drop at the last scale": 0.1,
-            "share of the drop by scale 1": 1.0,
-            "tau of error and drop": -1 / 3,
-        }
-    )
-
-
 def test_where_scale_1_was_not_drawn_the_share_of_the_drop_by_it_is_left_out_on_both_sides():
     table = predictions({name: falling([0.9, 0.8, 0.5], 20) for name in "xy"}, scales=[0.0, 0.75, 1.5])
     found = accuracy.by_shift(accuracy.wrong_predictions(table), SETTINGS)
@@ -77,14 +64,6 @@ def test_an_ordering_is_a_difference_of_drops_and_an_absent_classifier_is_left_o
         and table.loc["one", "published"] == pytest.approx(0.3)
     )
     assert printed_curves.orderings(errors({"x": [0.9, 0.8, 0.5], "w": [0.7, 0.6, 0.5]}), listed, PUBLISHED).empty
-
-
-def test_each_ordering_has_its_row():
-    turned = {"first": ["x", "y"], "second": ["y", "x"], "paper_first": ["a", "d"], "paper_second": ["d", "a"]}
-    listed = pd.DataFrame({"claim": ["more", "less"], **turned})
-    table = printed_curves.orderings(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), listed, PUBLISHED)
-    assert table["ours"].to_dict() == {"more": pytest.approx(0.1), "less": pytest.approx(-0.1)}
-    assert table["published"].tolist() == pytest.approx([0.3, -0.3])
 
 
 def test_the_published_table_is_read_at_our_scales():
