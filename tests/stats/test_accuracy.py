@@ -310,3 +310,11 @@ def test_three_shifts_stand_for_all_and_small_ones_only_where_there_are_no_other
     assert accuracy.exemplars(table) == ["b", "d", "e"]
     assert accuracy.exemplars(table.assign(n=5)) == ["a", "c", "e"]
     assert accuracy.exemplars(table.head(1)) == ["a"]
+
+
+def test_a_number_is_a_record_and_labels_stay_beside_the_estimates():
+    found = errors(predictions(HAND)).sel(shift=accuracy.ALL)
+    table = accuracy.interval(found)
+    assert list(table) == ["model", "scale", "shift", *bootstrap.RECORD] and set(table["shift"]) == {accuracy.ALL}
+    one = accuracy.metric(found.sel(model="resnet", scale=1.0))
+    assert one == table.query("model == 'resnet' and scale == 1")[bootstrap.RECORD].iloc[0].to_dict()

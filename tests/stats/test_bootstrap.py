@@ -272,3 +272,25 @@ def test_holms_correction_is_statsmodels_and_leaves_out_what_is_no_number():
         assert bootstrap.holm(p).tolist() == multipletests(p, method="holm")[1].tolist()
     assert bootstrap.holm(pd.Series([0.04, np.nan, 0.01, 0.03])) == pytest.approx([0.06, np.nan, 0.03, 0.06], nan_ok=True)
     assert np.isnan(bootstrap.holm(pd.Series([np.nan, np.nan]))).all() and bootstrap.holm(pd.Series([], dtype=float)).tolist() == []
+
+
+@pytest.mark.parametrize("units", [2, 3, 4])
+def test_a_mean_of_fewer_units_than_resampling_needs_has_the_t_interval_itself(units):
+    values = np.random.default_rng(units).normal(size=units)
+    rows = pd.DataFrame({"class": "bag", "seed": range(units)})
+    assert bootstrap.mean(pd.Series(values), rows, settings=SETTINGS) == pytest.approx(bootstrap.independent_mean(values, confidence=0.95))
+
+
+def test_as_many_units_on_one_side_as_the_confidence_asks_tell_it():
+    """Five of eight: by chance on one side twice in 2 ** 5, and 1 - 2 / 32 = 0.9375."""
+    rows, five = pd.DataFrame({"class": "bag", "seed": range(8)}), pd.Series([0.1] * 5 + [0.0] * 3)
+    for confidence, told in ((0.9375, True), (0.94, False)):
+        settings = Bootstrap(resamples=200, confidence=confidence, seed=1, target="same classes")
+        assert (bootstrap.difference(five, rows, settings=settings)["low"] > 0) == told
+
+
+def test_a_share_of_hits_that_are_all_alike_has_wilsons_interval_and_of_no_cases_none():
+    rows = pd.DataFrame({"class": "bag", "seed": range(12)})
+    found = bootstrap.share(np.ones(12, bool), rows, settings=SETTINGS)
+    assert (found["low"], found["high"]) == pytest.approx(proportion_confint(12, 12, method="wilson"))
+    assert bootstrap.counted(0, 0, confidence=0.95)["n"] == 0 and np.isnan(bootstrap.counted(0, 0, confidence=0.95)["estimate"])

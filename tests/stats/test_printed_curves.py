@@ -69,3 +69,16 @@ def test_an_ordering_is_a_difference_of_drops_and_an_absent_classifier_is_left_o
 def test_the_published_table_is_read_at_our_scales():
     table = printed_curves.read(paths.PUBLISHED, [0.0, 2.5])
     assert list(table) == [0.0, 2.5] and table.notna().all(axis=None) and table.index.is_unique
+
+
+def test_the_four_numbers_of_a_curve_go_by_their_names():
+    """Mean errors 0.18, 0.35, 0.2 and mean drops 0.08, 0.05, 0: one of three pairs has one order, so tau is -1/3."""
+    ours, *_ = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5], "z": [0.8] * 3}), PUBLISHED)
+    assert ours["estimate"].to_dict() == pytest.approx(
+        {
+            "accuracy at scale 0": 0.8,
+            "drop at the last scale": 0.1,
+            "share of the drop by scale 1": 1.0,
+            "tau of error and drop": -1 / 3,
+        }
+    )

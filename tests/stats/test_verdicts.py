@@ -196,3 +196,12 @@ def test_a_claim_that_is_set_aside_gives_its_reason_and_no_verdict():
     assert aside["verdict"].tolist() == [UNMEASURED, UNDECIDED] and aside["rule"].tolist() == ["about larger sets", "below 0"]
     other = verdicts.set_aside(table, pd.Series([np.nan, "not significant"]))
     assert other["smallest"].isna().all() and other["verdict"].tolist() == [OPPOSITE, UNMEASURED]
+
+
+def test_without_a_tolerance_a_claim_of_no_effect_can_but_be_contradicted():
+    assert [judged(*bounds, "about 0") for bounds in ((-0.1, 0.1), (0.1, 0.2), (0, 0))] == [UNDECIDED, OPPOSITE, AGREES]
+
+
+def test_a_tolerance_widens_what_could_have_been_seen_of_a_level_alone():
+    ours = pd.DataFrame({"ours": [0.1, 0.1], "low": [-0.1, -0.1], "high": [0.4, 0.4]})
+    assert verdicts.beside(ours, ["above 0", "about 0"], tolerance=0.1)["smallest"].tolist() == pytest.approx([0.3, 0.4])
