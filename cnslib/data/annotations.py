@@ -34,10 +34,7 @@ def file_names(rows: pd.DataFrame) -> list[str]:
 
 
 def write(rows: pd.DataFrame, path: Path, *, answers: dict[str, str] | None = None) -> None:
-    """Writes a VIA 2 project of some images (key and bytes) with a radio button for the three answers, atomically.
-
-    `answers` are those known, by file name; the project has the name of the file.
-    """
+    """Writes a VIA 2 project of some images (key and bytes) with a radio button; `answers` are those known, by file name."""
     answers = answers or {}
     pictures = {
         f"{file}{len(data)}": {
@@ -68,10 +65,10 @@ def export(rows: pd.DataFrame, path: Path) -> None:
 
 
 def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, str]:
-    """One annotator's answers by file name; `rows` are the images to be answered.
+    """One annotator's answers to the images in `rows`, by file name.
 
-    Raises FileNotFoundError for a missing file; ValueError, naming file and picture, for what is no VIA 2 project, a picture
-    that is missing or not among the rows, an unknown answer, and, in a finished project, a picture without an answer.
+    FileNotFoundError or ValueError name the file and what is no VIA 2 project, a picture too few or too many, and an answer that is unknown
+    or, in a finished project, missing.
     """
     try:
         content: Any = TypeAdapter(Project).validate_json(path.read_bytes())
@@ -101,10 +98,7 @@ BUTTONS = dict(zip(("class", "partly class", "not class"), ANSWERS, strict=True)
 
 
 class Sheet(ipywidgets.VBox):
-    """Pages of pictures with three buttons each; `path` is the annotator's VIA project, and a sheet continues where it ended.
-
-    `rows` are the images to be answered: key and bytes. Errors of an existing project are those of `read`.
-    """
+    """Pages of the images in `rows` with three buttons each; `path` is the annotator's VIA project, which a sheet continues."""
 
     def __init__(self, rows: pd.DataFrame, path: Path):
         self.rows, self.path, self.names = rows.reset_index(drop=True), path, file_names(rows)

@@ -31,9 +31,8 @@ schema = tables.schema(
 def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path, without: Collection[str] = ()) -> dict[str, Path]:
     """Writes one table of predictions per model from the csv files of a zip or folder; other tables in `folder` are deleted.
 
-    Models in `without` are left out; their files are not opened. A class is labels[index]. What the files do not hold is absent: `top5`
-    is empty, `probability` and `margin` are not numbers (`tables.read_answers` reads the rest; `schema` checks the whole). Scale 0 stays
-    under each shift, where the authors have an image of its own. ValueError as in `read` and `by_model`, for labels that are not distinct,
+    Models in `without` are left out. A class is labels[index]; scale 0 stays under each shift. What the files do not hold is absent:
+    `top5` is empty, `probability` and `margin` are not numbers. ValueError as in `read` and `by_model`, for labels that are not distinct,
     and for a model that lacks a shift; after an error everything is as it was.
     """
     demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
@@ -51,10 +50,7 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
 
 
 def by_model(names: list[str], source: Path) -> dict[str, dict[str, str]]:
-    """The csv files of each model by shift; the model is all that comes before the two underscores, so that no name catches another's.
-
-    The mark of an exported name is taken off. ValueError where there is no csv file, and for two of one model and shift.
-    """
+    """The csv files of each model by shift; ValueError where there is none, and for two of one model and shift."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
         if name.endswith(".csv"):
@@ -83,8 +79,7 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
     """The predictions of one csv file, whose index and column of right and wrong are ignored: both follow from the rest.
 
     Seed and scale come from the image's name (the released code writes a tenth of the scale for the published names). ValueError
-    names a missing column, a class number that is not whole or has no label, a row that contradicts its file's or folder's
-    name, and an image that is there twice.
+    names a missing column and the first row that contradicts itself, its file or the labels.
     """
     (model, name), where = split_name(file), f"{source}: {file}"
     rows = csv_rows(data, [*COLUMNS, model], where)
@@ -125,9 +120,8 @@ def csv_rows(data: bytes, columns: list[str], where: str) -> pd.DataFrame:
 def export_answers(predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str]) -> Path:
     """Writes predictions of the kept trajectories as the authors' csv files, in a new folder or zip (by the name of `target`).
 
-    Scale 0 is repeated under every shift. Image names are those of `official.export_benchmark` for PNG pictures; a model's name that
-    another contains is marked, see `apart`. Lost are probability, margin, all but the first answer, and the preprocessing. Raises
-    ValueError where a kept trajectory has no prediction and what `official.image_name` refuses, FileExistsError where `target` exists.
+    Scale 0 is repeated under every shift; images are named as PNG pictures, models as in `apart`. Lost are probability, margin, all but the
+    first answer, and the preprocessing. ValueError where a kept trajectory has no prediction.
     """
     shifts, what = sorted(set(kept["shift"])), "predictions of kept trajectories"
     shifted = predictions[predictions["scale"] > 0]  # scale 0 counts under every shift, also of those that were not asked about

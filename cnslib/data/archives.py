@@ -29,8 +29,7 @@ class Archive:
 def opened(path: Path) -> Iterator[Archive]:
     """A folder, or a zip archive without unpacking it; hidden files and what macOS adds are left out.
 
-    Raises FileNotFoundError where there is nothing, ValueError for a file that is no zip archive, an unsafe name (absolute,
-    with "..", or a link out of the folder) and a name that is there twice.
+    ValueError names what is no zip archive, an unsafe name (absolute, with "..", or a link out of the folder) and one that is there twice.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; accepted: a folder or a zip archive")

@@ -18,8 +18,7 @@ from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 class Benchmark(Dataset):
     """Images of the benchmark in the order of their key, each as (image, class index, {"shift", "seed", "scale"}).
 
-    The compressed pictures are in memory once, shared by forked workers of a DataLoader; each is decoded when it is asked for.
-    `rows` is the table of what there is, without pictures.
+    The compressed pictures are in memory once, shared by forked workers; `rows` is the table of what there is, without pictures.
     """
 
     def __init__(
@@ -35,8 +34,6 @@ class Benchmark(Dataset):
 
         Without `kept` every stored image comes once, the unshifted ones under the shift "unshifted". With `kept`, a table of
         trajectories (shift, class, seed), come the images of these and no others, scale 0 repeated under each shift.
-        Raises FileNotFoundError for a folder without tables and for a missing one, ValueError for an unknown shift, a class
-        without a label, a damaged table and a kept trajectory without images.
         """
         self.transform = transform
         stored = [tables.load(path, columns=[*tables.KEY, "image"]) for path in shards(Path(folder), shifts)]

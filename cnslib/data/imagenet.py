@@ -27,10 +27,7 @@ def wnids() -> tuple[str, ...]:
 
 @cache
 def labels() -> tuple[str, ...]:
-    """A distinct name for each class: the first word of its synset in lower case, as the paper writes it.
-
-    Where two classes share it (crane, maillot, cardigan) the wnid follows in brackets.
-    """
+    """A distinct name for each class: the first word of its synset in lower case, with the wnid in brackets where two classes share it."""
     first = [text.split(",")[0].lower() for text in ImageNetInfo().label_descriptions()]
     count = Counter(first)
     return tuple(name if count[name] == 1 else f"{name} ({wnid})" for name, wnid in zip(first, wnids(), strict=True))

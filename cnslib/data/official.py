@@ -38,9 +38,8 @@ def import_benchmark(
     """Writes one image table per shift into `folder` and the table of its trajectories (shift, class, seed) to `kept`.
 
     `source` is the benchmark's zip or folder; a class is labels[index], as the authors' loader takes the number of the class
-    folder alone. Image bytes stay as they are, scale 0 under each shift; one shift is in memory at a time. Other tables in `folder`
-    are deleted. Errors are those of `index`, and ValueError for bytes that are no JPEG or PNG picture; after an error everything is
-    as it was.
+    folder alone. Image bytes stay as they are, scale 0 under each shift. Other tables in `folder` are deleted. Errors are those of `index`,
+    and ValueError for bytes that are no picture; after an error everything is as it was.
     """
     made = {}
     with archives.opened(source) as archive, archives.replaced_tables(folder) as staging:
@@ -58,9 +57,8 @@ def import_benchmark(
 def index(archive: Archive, *, labels: list[str], classes: list[str], annotations: Path | None = None) -> pd.DataFrame:
     """One row per image: shift, class, seed, scale, and its name in the archive; no picture is read.
 
-    Annotations are those given, else the archive's own `annotations_cns.json` if it has one. ValueError names a name that is
-    none of the two forms, an unknown shift or class, an image that is there twice, a trajectory that lacks one of the scales,
-    and an annotation that has no image, contradicts its image's name, is there twice or is missing.
+    Annotations are those given, else the archive's own if it has some. ValueError names what is not understood, missing, there twice or
+    contradicted by the annotations.
     """
     names = [name for name in archive.names if name.lower().endswith((".jpg", ".jpeg", ".png"))]
     if not names:
@@ -151,10 +149,7 @@ def folder_of(shift: str) -> str:
 
 
 def image_name(shift: str, name: str, seed: int, scale: float, *, labels: list[str], form: str) -> str:
-    """Where the published benchmark keeps an image; `form` is the file ending.
-
-    ValueError as in `folder_of`, for a class without a label, and for a scale that thousandths cannot hold.
-    """
+    """Where the published benchmark keeps an image; `form` is the file ending. ValueError for what has no name there."""
     demand(name in labels, "class", name, f"one of the {len(labels)} labels")
     thousandths = round(scale * 1000)
     demand(abs(thousandths / 1000 - scale) < 1e-9, "scale", scale, "whole thousandths")
@@ -164,9 +159,7 @@ def image_name(shift: str, name: str, seed: int, scale: float, *, labels: list[s
 def export_benchmark(images: Path, kept: pd.DataFrame, target: Path, *, labels: list[str], info: dict) -> Path:
     """Writes the kept trajectories as a folder or zip (by the name of `target`) that the authors' loader reads, with annotations.
 
-    `images` is the folder of image tables. Bytes stay as they are, so a PNG is named .png. `info` opens the annotations. Raises
-    ValueError for a kept trajectory without images and what `image_name` refuses, FileNotFoundError for a missing table,
-    FileExistsError where `target` exists.
+    `images` is the folder of image tables, `info` opens the annotations. Bytes stay as they are, so a PNG is named .png.
     """
     return archives.write(target, exported(images, kept, labels, info))
 

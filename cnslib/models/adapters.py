@@ -140,8 +140,7 @@ def header(path: Path) -> dict[str, str]:
 def loaded(pipe: StableDiffusionPipeline, *paths: Path) -> Iterator[list[str]]:
     """The pipeline with the adapters of some files, active at scale 1; yields their names, the first of which is NAME.
 
-    The base model is restored bit for bit afterwards. Raises ValueError, naming the file, where its tensors are not exactly those of the
-    adapted modules.
+    The base model is restored bit for bit afterwards. ValueError names a file that does not fit the adapted modules.
     """
     names = [NAME, *(f"{NAME}_{number}" for number in range(1, len(paths)))]
     for path in paths:

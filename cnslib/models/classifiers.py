@@ -64,9 +64,7 @@ class Classifier:
 def load(name: str, source: str, labels: list[str], device: str = "cpu", *, preprocessing: str = "model") -> Classifier:
     """The classifier called `name`: a timm or open_clip directory, "timm:<name>", "open_clip:<name>/<tag>" or "registry:<name>".
 
-    `preprocessing` is "model" (the model's own) or "paper" (ImageNet statistics for all, see `paper_settings`). Raises
-    FileNotFoundError for a missing directory or file, ValueError for unreadable weights and for a model whose number of
-    outputs is not the number of labels; both name the classifier.
+    `preprocessing` is "model" (the model's own) or "paper" (see `paper_settings`). Errors name the classifier.
     """
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
@@ -128,8 +126,7 @@ def own_classifier(
 ) -> Classifier:
     """A classifier called `name`, whose outputs are one logit for each of `labels`, in their order.
 
-    `transform` turns a picture into the module's input; timm modules bring their own. Weights are frozen. Raises ValueError for a
-    module without a transform, a transform beside a name, outputs that do not fit the labels, and logits that are no numbers.
+    `transform` turns a picture into the module's input; models by name and timm modules bring their own. Weights are frozen.
     """
     demand(isinstance(model, (str, nn.Module)), "model", model, ACCEPTED)
     demand(isinstance(model, nn.Module) or transform is None, "transform", transform, f"none beside the name {model!r}, which has its own")

@@ -26,10 +26,7 @@ ACCEPTED = ", ".join(f"{PREFIX}{size}" for size in WEIGHTS)
 
 
 def network(source: str) -> nn.Module:
-    """The classifier named "lite:0", "lite:1" or "lite:2", with ImageNet's 1,000 outputs; timm's configuration holds its transform.
-
-    Raises ValueError for another name or other weights than expected, FileNotFoundError where the package is not installed.
-    """
+    """The classifier "lite:0", "lite:1" or "lite:2" with ImageNet's 1,000 outputs; timm's configuration holds its transform."""
     size = source.removeprefix(PREFIX)
     state = read_weights(weights_file(size))
     model = timm.create_model(f"tf_efficientnet_lite{size}", pretrained_cfg_overlay=STATISTICS)

@@ -32,10 +32,7 @@ TIMM_FILES = ("config.json", "model.safetensors")
 
 
 class Clip:
-    """Text and image features of an open_clip model, each of length 1 (Radford et al. 2021).
-
-    `source` is a directory or "open_clip:<name>/<tag>"; errors name the key `clip`.
-    """
+    """Text and image features, each of length 1, of an open_clip model: a directory or "open_clip:<name>/<tag>" (Radford et al. 2021)."""
 
     def __init__(self, source: str, *, device: str = "cpu"):
         name, tag = clip_name(source)

@@ -43,8 +43,7 @@ def released_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[in
 def to_released(unet: UNet2DConditionModel, path: Path) -> dict[str, Tensor]:
     """The tensors of an adapter file of ours under their released names, bit for bit, with alpha beside each pair of factors.
 
-    Raises FileNotFoundError or ValueError, naming the file, where it is not a whole adapter of this UNet, or where its scale is
-    more than one alpha over one rank.
+    ValueError names a file that is not a whole adapter of this UNet, or whose scale is more than one alpha over one rank.
     """
     adapters.require_complete(unet, path)
     config = json.loads(adapters.header(path)[adapters.CONFIG])
@@ -60,10 +59,7 @@ def to_released(unet: UNet2DConditionModel, path: Path) -> dict[str, Tensor]:
 
 
 def export_slider(unet: UNet2DConditionModel, source: Path, target: Path) -> None:
-    """Writes an adapter file of ours in the released layout: a .pt state dict, or .safetensors that keeps our header entries.
-
-    Raises ValueError for another suffix; other errors as those of `to_released`.
-    """
+    """Writes an adapter file of ours in the released layout: a .pt state dict, or .safetensors that keeps our header entries."""
     demand(target.suffix in (".pt", ".safetensors"), f"slider {target}: suffix", target.suffix, ".pt, .safetensors")
     weights, buffer = to_released(unet, source), io.BytesIO()
     if target.suffix == ".safetensors":
@@ -78,7 +74,7 @@ def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, ent
     """Writes a released file as an adapter file of ours, in the types it came in.
 
     `entries` (shift, class, base ...) join those that the file has. Nothing is written where a tensor is missing, unexpected or of
-    another shape, which ValueError counts, and where alphas differ. Errors of reading are those of `weights.read_weights`.
+    another shape, which ValueError counts, and where alphas differ.
     """
     weights = read_weights(source, sha256=sha256)
     ranks = collections.Counter(value.shape[0] for key, value in weights.items() if key.endswith(DOWN) and value.ndim)
@@ -94,10 +90,7 @@ def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, ent
 
 
 def released_folder(folder: Path) -> Path:
-    """Where the folders of the released sliders lie: in the given folder, or in one below it, as unzipping makes it.
-
-    Raises ValueError where they lie in several; without any it is the given one.
-    """
+    """Where the released sliders lie: the folder, or one below it, as unzipping makes it; ValueError where they lie in several."""
     found = sorted({path.parents[1] for path in folder.rglob("*_class_*/*.pt")})
     if len(found) > 1:
         raise ValueError(f"sliders {folder} lie in {len(found)} folders, {found[0]} and {found[1]} among them; accepted: one of them")

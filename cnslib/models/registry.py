@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import open_clip
 import pandas as pd
@@ -42,11 +42,14 @@ BUILDING = (  # the columns by which a model is built; the others say what is kn
 
 
 class Entry(SimpleNamespace):
-    """One row of the registry, by its columns.
+    """One row of the registry, by its columns, and where the weights are to be read: a local file or directory, else the hub.
 
     `architecture` is a name in the library of its kind (of open_clip name/tag), `hub` the repository of the weights, `head` the file of a
     linear head and `features` the order of what it sees, `sha256` the weights' or its first digits. Accuracies are shares of IN/val.
     """
+
+    local = ""
+    revision = ""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -55,13 +58,9 @@ class Entry(SimpleNamespace):
         size = {"input_size": (3, self.input_size, self.input_size), "interpolation": self.interpolation}
         return {**size, "crop_pct": self.crop_pct, "crop_mode": "center", "mean": mean, "std": std}
 
-
-class Place(NamedTuple):
-    """Where the weights of a classifier are: a local file or directory, else a revision of its hub repository; and their digest."""
-
-    local: str = ""
-    revision: str = ""
-    sha256: str = ""
+    def pinned(self, key: str) -> Path:
+        """The file of the weights."""
+        return sources.resolve(self.local, self.hub, self.revision, self.sha256, key=key, file=self.file)
 
 
 @cache
@@ -80,48 +79,40 @@ def entry(name: str) -> Entry:
     return known[name]
 
 
-def parse(source: str, *, key: str) -> tuple[Entry, Place]:
-    """Row and place in "registry:<model>[@<path>][;revision=<tag>][;sha256=<digits>]". ValueError names the key and what is accepted."""
+def parse(source: str, *, key: str) -> Entry:
+    """The entry "registry:<model>[@<path>][;revision=<tag>][;sha256=<digits>]". ValueError names the key and what is accepted."""
     body, *options = source.removeprefix(PREFIX).split(";")
     name, _, local = body.partition("@")
     given = dict(option.partition("=")[::2] for option in options)
     demand(given.keys() <= {"revision", "sha256"}, key, source, f"{PREFIX}<model>[@<path>][;revision=<tag>][;sha256=<digits>]")
-    return entry(name), Place(local, **given)
+    return Entry(**vars(entry(name)) | {"local": local} | given)
 
 
 def build(source: str, *, key: str) -> tuple[nn.Module, dict[str, Any]]:
-    """One of the paper's classifiers, its outputs in the order of ImageNet's classes, and its own preprocessing.
-
-    Raises FileNotFoundError or ValueError, naming the parameter `key`, for missing, damaged or other weights.
-    """
-    found, place = parse(source, key=key)
+    """One of the paper's classifiers, its outputs in the order of ImageNet's classes, and its own preprocessing; errors name `key`."""
+    found = parse(source, key=key)
     special = {"timm": from_timm, "open_clip": from_open_clip, "linear_head": from_linear_head}
-    return special.get(found.kind, from_checkpoint)(found, place, key).eval().requires_grad_(False), found.settings
+    return special.get(found.kind, from_checkpoint)(found, key).eval().requires_grad_(False), found.settings
 
 
 def source_digest(source: str) -> str:
     """What such a source names: its text, the files at its path, and how its row says that the model is built."""
-    found, place = parse(source, key="classifier")
-    row = {name: getattr(found, name) for name in BUILDING}
-    path = paths.resolve(place.local)  # an empty one is the whole repository
-    read = (units.directory_digest if path.is_dir() else units.file_digest) if place.local and path.exists() else lambda _: ""
+    found = parse(source, key="classifier")
+    row = {name: getattr(entry(found.model), name) for name in BUILDING}
+    path = paths.resolve(found.local)  # an empty one is the whole repository
+    read = (units.directory_digest if path.is_dir() else units.file_digest) if found.local and path.exists() else lambda _: ""
     return units.digest(recipes.REGISTRY, source, read(path), row)
 
 
-def pinned(found: Entry, place: Place, key: str) -> Path:
-    """The file of the weights."""
-    return sources.resolve(place.local, found.hub, place.revision, place.sha256 or found.sha256, key=key, file=found.file)
-
-
-def from_timm(found: Entry, place: Place, key: str, **arguments: Any) -> nn.Module:
+def from_timm(found: Entry, key: str, **arguments: Any) -> nn.Module:
     """A timm model with the weights of its own release, read strictly; position embeddings are resampled to the input."""
-    path = pinned(found, place, key)
+    path = found.pinned(key)
     overlay = {"file": str(path), "custom_load": False}  # the augreg models' own loader reads nothing but numpy archives
     with encoders.named_errors(key, str(path), f"weights of timm's {found.architecture}"):
         return timm.create_model(found.architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
 
 
-def from_checkpoint(found: Entry, place: Place, key: str) -> nn.Module:
+def from_checkpoint(found: Entry, key: str) -> nn.Module:
     """A fine-tuned vision transformer of MAE, MoCo v3 or DINO, AlexNet, or VMamba, if its authors' module can be imported."""
     if found.kind == "vmamba":  # there is no package of it
         accepted = "an environment with the module vmamba of github.com/MzeroMiko/VMamba and its CUDA kernel, or a list without it"
@@ -133,14 +124,14 @@ def from_checkpoint(found: Entry, place: Place, key: str) -> nn.Module:
                 model = torchvision.models.get_model(found.architecture, weights=None, num_classes=CLASSES)
             else:
                 model = timm.create_model(found.architecture, num_classes=CLASSES, global_pool=found.pooling)
-    weights.load(model, pinned(found, place, key), key=key)
+    weights.load(model, found.pinned(key), key=key)
     return model
 
 
-def from_open_clip(found: Entry, place: Place, key: str) -> nn.Module:
+def from_open_clip(found: Entry, key: str) -> nn.Module:
     """A CLIP model as zero-shot classifier, with the 80 templates and 1,000 class names that open_clip carries."""
-    digests = {found.file: place.sha256 or found.sha256, encoders.CLIP_FILES[0]: ""}
-    folder = sources.resolve_folder(place.local, found.hub, place.revision, key=key, sha256=digests)
+    digests = {found.file: found.sha256, encoders.CLIP_FILES[0]: ""}
+    folder = sources.resolve_folder(found.local, found.hub, found.revision, key=key, sha256=digests)
     with encoders.named_errors(key, str(folder), "a directory of an open_clip model"):
         return zero_shot(encoders.Clip(str(folder)), open_clip.IMAGENET_CLASSNAMES)
 
@@ -153,24 +144,21 @@ def zero_shot(clip: encoders.Clip, names: Sequence[str]) -> encoders.ZeroShot:
     return encoders.ZeroShot(clip, texts)
 
 
-def from_linear_head(found: Entry, place: Place, key: str) -> nn.Module:
+def from_linear_head(found: Entry, key: str) -> nn.Module:
     """A DINO or DINOv2 backbone with the released linear head.
 
     The local path is a directory with both files, or the head's file alone; the backbone then comes from the hub.
     """
-    head = sources.resolve(place.local, key=key, file=found.head)
-    beside = place.local if paths.resolve(place.local).is_dir() else ""
-    backbone = from_timm(found, place._replace(local=beside), key, img_size=found.input_size, num_classes=0)
+    head = sources.resolve(found.local, key=key, file=found.head)
+    beside = found.local if paths.resolve(found.local).is_dir() else ""
+    backbone = from_timm(Entry(**vars(found) | {"local": beside}), key, img_size=found.input_size, num_classes=0)
     network = probe(backbone, head, features=found.features, key=key)
     demand(network.head.out_features == CLASSES, f"{key}, outputs of {head}", network.head.out_features, str(CLASSES))
     return network
 
 
 def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> "Probe":
-    """A backbone with the linear head of a file; its width says on how many blocks it stands.
-
-    Raises ValueError, naming the key, for a head that fits neither 1 nor 4 blocks of this backbone (1 where interleaved).
-    """
+    """A backbone with the linear head of a file, on 1 or 4 of its blocks by its width (1 where interleaved)."""
     width, interleaved = int(backbone.embed_dim), features == "interleaved"  # type: ignore[arg-type]
     with sources.named(key):
         shape = weights.shapes(weights.renamed(path)).get("weight", (0, 0))

@@ -64,10 +64,7 @@ def load_pipeline(directory: Path, device: str) -> StableDiffusionPipeline:
 
 
 def require_whole(directory: Path) -> None:
-    """Raises FileNotFoundError or ValueError, naming what is missing or truncated, unless a diffusers pipeline lies in the directory.
-
-    ValueError also where a pipeline or a part of it is a class of the directory's own Python.
-    """
+    """FileNotFoundError or ValueError name what a diffusers pipeline lacks, what is truncated, and Python of its makers."""
     index, wanted = directory / "model_index.json", "accepted: a local StableDiffusionPipeline directory, as save_pretrained writes it"
     if not index.exists():
         raise FileNotFoundError(f"pipeline: {index} does not exist; {wanted}")

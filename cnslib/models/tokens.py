@@ -52,10 +52,7 @@ def located(source: Path) -> Path:
 
 
 def read_files(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
-    """The vector of each class from dataset interfaces' files: `<index>.bin`, or `<index>/3000_learned_embeds.bin`.
-
-    FileNotFoundError counts and shows the classes without a file; ValueError names a file that is no token, or another class's.
-    """
+    """The vector of each class from dataset interfaces' files: `<index>.bin`, or `<index>/3000_learned_embeds.bin`."""
     paths = {name: folder / f"{number}.bin" for name, number in classes.items()}
     paths = {name: path if path.exists() else folder / str(classes[name]) / LEARNED for name, path in paths.items()}
     if missing := [f"{name} ({classes[name]}.bin)" for name, path in paths.items() if not path.exists()]:
@@ -68,10 +65,7 @@ def read_files(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
 
 
 def read_file(path: Path, number: int) -> Vector:
-    """The vector in a token file: a bare tensor, {word: tensor}, or {"placeholder": (word, tensor)}.
-
-    Raises ValueError, naming the file, for anything else and for a word of another class; other errors as those of `weights.contents`.
-    """
+    """The vector in a token file: a bare tensor, {word: tensor}, or {"placeholder": (word, tensor)}; ValueError for anything else."""
     found = weights.contents(path)
     if isinstance(found, dict) and len(found) == 1:
         ((text, found),) = found.items()
@@ -84,10 +78,7 @@ def read_file(path: Path, number: int) -> Vector:
 
 
 def read_encoder(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
-    """The vector of each class from a folder of dataset interfaces: `text_encoder/`, `tokenizer/` and `tokens.pt`.
-
-    Raises FileNotFoundError for a missing part, ValueError, naming the token, unless each is one word of the tokenizer.
-    """
+    """The vector of each class from a folder of dataset interfaces (text_encoder/, tokenizer/, tokens.pt); errors name part or token."""
     for part in ("text_encoder", "tokenizer", "tokens.pt"):
         if not (folder / part).exists():
             raise FileNotFoundError(f"text encoder {folder} has no {part}; accepted: text_encoder/, tokenizer/ and tokens.pt")
@@ -128,10 +119,7 @@ def embeddings(path: Path) -> Float[Tensor, "words width"]:
 
 
 def to_ours(vectors: Mapping[str, Vector], folder: Path, *, source: str) -> dict[str, Path]:
-    """Writes one textual-inversion file per class, as the inversion step does; they have no losses. Existing files stay.
-
-    Raises ValueError for two classes with one token, FileExistsError for a file that is there.
-    """
+    """Writes one textual-inversion file per class, as the inversion step does, without losses; FileExistsError for one that is there."""
     names.require_distinct(list(vectors))
     paths = {name: folder / f"{identifier(name)}.safetensors" for name in vectors}
     refuse_existing(*paths.values())
@@ -168,10 +156,9 @@ def write_files(vectors: Mapping[str, Vector], folder: Path, *, classes: Mapping
 
 
 def write_encoder(pipe: StableDiffusionPipeline, vectors: Mapping[str, Vector], folder: Path, *, classes: Mapping[str, int]) -> None:
-    """Writes the folder that the authors' training and generation read: text_encoder/, tokenizer/ and tokens.pt.
+    """Writes the folder that the authors' training and generation read: text_encoder/, tokenizer/ and tokens.pt, for transformers 4 too.
 
-    The pipeline stays as it is. Vectors and weights keep single precision (the published ones are half). Names and files are
-    those of transformers 4 too. Raises FileExistsError where the folder exists, ValueError for a word that the tokenizer has.
+    The pipeline stays as it is; vectors and weights keep single precision. FileExistsError where the folder exists.
     """
     refuse_existing(folder)
     words = {classes[name]: (f"<{name}-{classes[name]}>", name) for name in sorted(vectors, key=lambda name: classes[name])}

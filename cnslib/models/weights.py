@@ -35,8 +35,7 @@ Shapes = Mapping[str, tuple[int, ...]]  # of tensors, by name
 def contents(path: Path, *, sha256: str | None = None) -> object:
     """What a safetensors or torch file holds, on the CPU: tensors, numbers, texts and containers of these; nothing in it is executed.
 
-    Raises FileNotFoundError for a missing file, and ValueError, naming the file, for another suffix, a web page or a Git LFS pointer in
-    its place, bytes of another sha256 than expected, a truncated file, and one that could only be read by running its code.
+    FileNotFoundError or ValueError name a file that is missing, another one than expected, truncated, or needs its code to be run.
     """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path}: suffix {path.suffix!r} is not accepted; accepted: {', '.join(SUFFIXES)}")

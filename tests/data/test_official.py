@@ -23,7 +23,7 @@ from PIL import Image
 from torchvision.datasets import ImageFolder
 
 from cnslib.core import tables
-from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.names import SHIFTS
 from cnslib.data import archives, official
 
 
@@ -100,20 +100,6 @@ def test_the_authors_loaders_read_an_export(tmp_path):
             assert picture.size == (16, 16) and picture.format == "JPEG"
     harness = ImageFolder(str(out / "painting_style"))
     assert [int(name[:3]) for name in harness.classes] == [22, 207] and len(harness) == 6
-
-
-def test_our_own_png_images_keep_their_bytes_and_only_kept_trajectories_leave(tmp_path):
-    scales = {UNSHIFTED: [0.0], "heavy snow": [0.5, 1.0]}
-    for shift, own in scales.items():
-        rows = [(shift, name, 1, scale, jpeg(shift, name, scale, form="PNG")) for name in CLASSES for scale in own]
-        tables.write(pd.DataFrame(rows, columns=[*tables.KEY, "image"]), tmp_path / f"{shift.replace(' ', '_')}.parquet", tables.images)
-    kept = pd.DataFrame({"shift": ["heavy snow"], "class": ["bald eagle"], "seed": [1]})
-    out = official.export_benchmark(tmp_path, kept, tmp_path / "out", labels=LABELS, info=INFO)
-    assert contents(out) == {
-        f"heavy_snow/022_bald eagle/seed_0001_scale_{int(1000 * scale):04d}.png": jpeg(shift, "bald eagle", scale, form="PNG")
-        for shift, own in scales.items()
-        for scale in own
-    }
 
 
 def test_every_shift_has_a_name_that_is_read_back_and_a_scale_between_thousandths_has_none():

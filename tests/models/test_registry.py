@@ -140,8 +140,9 @@ def test_vmamba_is_built_where_its_module_can_be_imported(tmp_path, monkeypatch)
 
 
 def test_the_source_names_path_revision_and_digest():
-    found, place = registry.parse("registry:alexnet@weights/a.pth;revision=v1;sha256=7be5be79", key=KEY)
-    assert (found.model, place) == ("alexnet", registry.Place("weights/a.pth", "v1", "7be5be79"))
+    found = registry.parse("registry:alexnet@weights/a.pth;revision=v1;sha256=12345678", key=KEY)
+    assert (found.model, found.local, found.revision, found.sha256) == ("alexnet", "weights/a.pth", "v1", "12345678")
+    assert registry.entry("alexnet").sha256 == registry.parse("registry:alexnet", key=KEY).sha256 == "7be5be79"
     with pytest.raises(ValueError, match=rf"{KEY}: 'registry:alexnet;md5=1' is not accepted; accepted: registry:<model>\[@<path>\]"):
         registry.parse("registry:alexnet;md5=1", key=KEY)
     with pytest.raises(ValueError, match=r"'alexnett' is not accepted; accepted: alexnet.* \(all 43 are in published/classifiers43.csv\)"):

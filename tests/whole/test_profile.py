@@ -73,7 +73,7 @@ def test_the_profile_is_the_papers_benchmark():
     assert (training.rank, training.alpha, training.eta, training.learning_rate) == (4, 1, 4, 2e-4)
     assert (training.iterations, training.batch_size, training.denoising_steps, base.recipe) == (400, 16, 50, "released")
     parsed = {name: registry.parse(source, key=name) for name, source in found["evaluation"].classifiers.items()}
-    assert {name: entry.model for name, (entry, _) in parsed.items()} == {name: name for name in registry.entries()}
+    assert {name: entry.model for name, entry in parsed.items()} == {name: name for name in registry.entries()}
     assert all(entry.hub or place.local.startswith("weights/") for entry, place in parsed.values())
 
 
