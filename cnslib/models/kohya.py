@@ -70,13 +70,13 @@ def export_slider(unet: UNet2DConditionModel, source: Path, target: Path) -> Non
     units.write_bytes(target, buffer.getvalue())
 
 
-def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, entries: dict[str, str], sha256: str | None = None) -> None:
+def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, entries: dict[str, str]) -> None:
     """Writes a released file as an adapter file of ours, in the types it came in.
 
     `entries` (shift, class, base ...) join those that the file has. Nothing is written where a tensor is missing, unexpected or of
     another shape, which ValueError counts, and where alphas differ.
     """
-    weights = read_weights(source, sha256=sha256)
+    weights = read_weights(source)
     ranks = collections.Counter(value.shape[0] for key, value in weights.items() if key.endswith(DOWN) and value.ndim)
     rank = max(ranks, key=lambda one: ranks[one], default=0)  # of most modules
     accepted = "alpha and both factors of each module to adapt, all of one rank, and nothing else"

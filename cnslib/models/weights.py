@@ -32,14 +32,14 @@ RENAMES = {  # OpenMMLab's vision transformer in timm's names
 Shapes = Mapping[str, tuple[int, ...]]  # of tensors, by name
 
 
-def contents(path: Path, *, sha256: str | None = None) -> object:
+def contents(path: Path) -> object:
     """What a safetensors or torch file holds, on the CPU: tensors, numbers, texts and containers of these; nothing in it is executed.
 
     FileNotFoundError or ValueError name a file that is missing, another one than expected, truncated, or needs its code to be run.
     """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path}: suffix {path.suffix!r} is not accepted; accepted: {', '.join(SUFFIXES)}")
-    require_downloaded(path, sha256=sha256 or "")
+    require_downloaded(path)
     try:
         if path.suffix == ".safetensors":
             return safetensors.torch.load_file(path)
@@ -54,9 +54,9 @@ def contents(path: Path, *, sha256: str | None = None) -> object:
         raise ValueError(f"{path} is not a complete {kind} file ({type(error).__name__}: {text[:120]}); copy it again") from None
 
 
-def read_weights(path: Path, *, sha256: str | None = None) -> dict[str, Tensor]:
+def read_weights(path: Path) -> dict[str, Tensor]:
     """Tensors by name, taken out of the container that a training script put them in. ValueError also where a file holds anything else."""
-    found: Any = contents(path, sha256=sha256)
+    found: Any = contents(path)
     if isinstance(found, dict):
         found = next((found[name] for name in CONTAINERS if isinstance(found.get(name), dict)), found)
     others = [key for key, value in found.items() if not isinstance(value, Tensor)] if isinstance(found, dict) else [type(found).__name__]
