@@ -165,16 +165,6 @@ def test_leads_and_their_growth_are_differences_of_drops_by_hand(growth, expecte
     assert ahead.to_dict() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("seeds", "certain"), [(3, False), (6, True)])
-def test_a_lead_is_certain_only_where_enough_seeds_tell_its_side(seeds, certain):
-    """In `seeds` of seven garments the diffusion classifier loses scales 1 and 2, in two of these a scale more than at scale 1."""
-    lost = [[0, 1, 1]] * (seeds - 2) + [[0, 0, 1]] * 2
-    wrong = predicted({"denoiser_l1": lost + [[0, 0, 0]] * (7 - seeds), "vit": [[0, 0, 0]] * 7})
-    ahead, growth = (denoiser.lead(wrong, growth=grown, **HOW).iloc[-1] for grown in (False, True))
-    assert ahead["estimate"] == pytest.approx((2 * (seeds - 2) + 2) / 21) and (ahead["low"] > 0) == certain
-    assert growth["estimate"] == pytest.approx(2 / 7) and growth["low"] == 0  # two seeds never tell
-
-
 def test_only_timesteps_at_which_all_were_tried_vote_and_errors_of_v_weigh_the_noisy_ones_more():
     """The bag is behind by 2 at the first timestep and ahead by 1 at the second, where abar is a tenth: 10 as an error of v."""
     keys = {"shift": UNSHIFTED, "class": "bag", "seed": 1, "scale": 0.0}

@@ -124,9 +124,9 @@ def look(bench: Bench, drawn: pd.DataFrame) -> pd.DataFrame:
     for (shift, name), part in rows.groupby(["shift", "class"]):
         rows.loc[part.index, "alignment"] = bench.judge.alignment(np.stack(list(part["picture"])), shift, name).double().numpy().round(6)
     both = rows.merge(rows[rows["sampler"] == bench.reference], on=tables.KEY, suffixes=("", "_reference"), validate="many_to_one")
-    pictures, features = (zip(both[key], both[f"{key}_reference"], strict=True) for key in ("picture", "feature"))
+    pictures, views = (zip(both[key], both[f"{key}_reference"], strict=True) for key in ("picture", "feature"))
     both["change"] = [abs(one.astype(int) - other).mean().round(6) for one, other in pictures]
-    both["likeness"] = [float((one * other).sum().round(6)) for one, other in features]
+    both["likeness"] = [float((one * other).sum().round(6)) for one, other in views]
     return both[list(looks_schema.columns)]
 
 
@@ -153,22 +153,14 @@ def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> Errors:
     return rates.transpose("resample", "sampler", ...), units.transpose("unit", "sampler", ...)
 
 
-def minus(errors: Errors, reference: str) -> pd.DataFrame:
-    """Values of each other sampler minus those of the reference's, paired, a table; an interval reaches 0 where too few units differ."""
-    samples, units = ((one - one.sel(sampler=reference, drop=True)).drop_sel(sampler=reference) for one in errors)
-    return accuracy.interval(samples, units=units)
+def minus(values: Sequence[xr.DataArray], reference: str) -> pd.DataFrame:
+    """Values of each other sampler, with those of each unit alone, minus the reference's on the same images, a table.
 
-
-def differences(errors: Errors, reference: str) -> pd.DataFrame:
-    """Mean accuracy of each sampler's images minus that of the reference's: (shift, scale, n, estimate, low, high, sampler)."""
-    table = minus([-one.mean("model") for one in errors], reference)
+    An interval reaches 0 where too few units differ.
+    """
+    samples, units = ((one - one.sel(sampler=reference, drop=True)).drop_sel(sampler=reference) for one in values)
+    table = accuracy.interval(samples, units=units)
     return table.assign(sampler=table.pop("sampler"))
-
-
-def drop_differences(errors: Errors, reference: str) -> dict[str, dict]:
-    """Accuracy drop at the last scale (mean over the models, all shifts) of each sampler minus the reference's, as records."""
-    drops = [accuracy.drop(one).isel(scale=-1, drop=True).mean("model").sel(shift=ALL) for one in errors]
-    return bootstrap.records(minus(drops, reference), "sampler")
 
 
 def orders(errors: Errors, reference: str) -> dict[str, dict]:
