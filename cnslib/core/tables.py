@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -148,7 +149,7 @@ def numbered(table: pd.DataFrame, key: list[str]) -> tuple[Int[np.ndarray, "rows
 
 def encode(picture: UInt8[np.ndarray, "height width 3"], *, quality: int = 0) -> bytes:
     """A picture as PNG bytes, or as those of a JPEG of that quality (1 to 100) whose colours are as fine as its brightness."""
-    jpeg = {"format": "JPEG", "quality": quality, "subsampling": "4:4:4", "optimize": True}
+    jpeg: dict[str, Any] = {"format": "JPEG", "quality": quality, "subsampling": "4:4:4", "optimize": True}
     Image.fromarray(picture).save(buffer := io.BytesIO(), **(jpeg if quality else {"format": "PNG", "compress_level": 9}))
     return buffer.getvalue()
 

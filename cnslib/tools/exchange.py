@@ -89,8 +89,8 @@ def import_images(layout: paths.Layout, images: Path, annotations: Path | None, 
         rows = official.index(archive, **named, annotations=annotations)
     wanted = trajectories[tables.TRAJECTORY].itertuples(index=False, name=None)
     tables.complete(rows.drop_duplicates(tables.TRAJECTORY), wanted, tables.TRAJECTORY, f"images of {images}")
-    into = {"folder": layout.artifacts("generation"), "kept": layout.artifacts("filtering") / "pictured.parquet"}
-    official.import_benchmark(images, **named, **into, annotations=annotations)
+    folder, kept = layout.artifacts("generation"), layout.artifacts("filtering") / "pictured.parquet"
+    official.import_benchmark(images, **named, folder=folder, kept=kept, annotations=annotations)
 
 
 def narrowed(wish: dict, models: list[str], rows: pd.DataFrame, *, classes: list, shifts: tuple, scales: list) -> dict:

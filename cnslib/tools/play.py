@@ -2,7 +2,6 @@
 
 import os
 
-import numpy as np
 import pandas as pd
 from IPython.display import Markdown, display
 from ipywidgets import Dropdown, SelectionSlider, interactive
@@ -28,8 +27,12 @@ def turn(run: Run, start: pd.Series) -> interactive | Markdown:
 
     def show(shift: str, name: str, seed: int, scale: float) -> Styler:
         key = pd.DataFrame([(shift, name, seed)], columns=tables.TRAJECTORY)
-        display(frame(sheets.pictures(run.layout.artifacts("generation"), key, base.scales)[0, base.scales.index(scale)]))
-        return classified(predictions, shift, name, seed).style.map(lambda label: "color: silver" if label == name else "")
+        found = sheets.pictures(run.layout.artifacts("generation"), key, base.scales)
+        if found is not None:
+            display(Image.fromarray(found[0, base.scales.index(scale)]).resize((SIDE, SIDE), Image.Resampling.NEAREST))
+        at = (predictions["class"] == name) & (predictions["seed"] == seed) & predictions["shift"].isin([UNSHIFTED, shift])
+        table = predictions[at].astype({"model": str, "top1": str}).pivot(index="model", columns="scale", values="top1")
+        return table.style.map(lambda label: "color: silver" if label == name else "")
 
     return interactive(
         show,
@@ -38,14 +41,3 @@ def turn(run: Run, start: pd.Series) -> interactive | Markdown:
         seed=Dropdown(options=range(1, base.seeds + 1), value=int(start["seed"])),
         scale=SelectionSlider(options=base.scales),
     )
-
-
-def frame(image: np.ndarray) -> Image.Image:
-    """An image enlarged without smoothing."""
-    return Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.NEAREST)
-
-
-def classified(predictions: pd.DataFrame, shift: str, name: str, seed: int) -> pd.DataFrame:
-    """The predicted class of one trajectory's images, a row per classifier and a column per scale."""
-    at = (predictions["class"] == name) & (predictions["seed"] == seed) & predictions["shift"].isin([UNSHIFTED, shift])
-    return predictions[at].astype({"model": str, "top1": str}).pivot(index="model", columns="scale", values="top1")

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import re
 from pathlib import Path
 
 import nbformat
@@ -80,10 +79,7 @@ def test_one_command_rebuilds_the_figures_from_the_authors_answers(foreign, over
     arguments = ["official", str(results), "--images", str(images), "--annotations", str(annotations), "--overlay", str(overlay)]
     assert exchange.main(arguments) == 0
     assert "8 classifiers; of the paper's 43 without answers: " in capsys.readouterr().out
-    for step, names in {
-        "accuracy": ("by_shift", "failure_points", "failure_strips"),
-        "axes": ("drop", "claims"),
-    }.items():
+    for step, names in {"accuracy": ("by_shift", "failure_points"), "axes": ("drop", "claims")}.items():
         assert all((paths.Layout(OUT, step).figures / f"{name}.{kind}").exists() for name in names for kind in ("png", "pdf", "csv"))
         executed = nbformat.read(paths.Layout(OUT).root / "executed" / runner.notebooks()[step].name, as_version=4)
         assert all(o.output_type != "error" for cell in executed.cells for o in cell.get("outputs", []))
@@ -119,24 +115,13 @@ def unknown_model(files: dict[str, bytes]) -> None:
     files["resnet19__heavy_snow.csv"] = results_csv("resnet19", "heavy_snow", rows).encode()
 
 
-def duplicated_row(files: dict[str, bytes]) -> None:
-    text = files["alexnet__heavy_snow.csv"].decode()
-    files["alexnet__heavy_snow.csv"] = (text + text.splitlines()[1] + "\n").encode()
-
-
 def missing_file(files: dict[str, bytes]) -> None:
     del files["alexnet__heavy_snow.csv"]
 
 
-def missing_row(files: dict[str, bytes]) -> None:
-    files["alexnet__heavy_snow.csv"] = files["alexnet__heavy_snow.csv"].rstrip(b"\n").rpartition(b"\n")[0] + b"\n"
-
-
 ERRORS = {
     unknown_model: "classifier: 'resnet19' is not accepted; accepted: alexnet, clip_resnet101",
-    duplicated_row: "alexnet__heavy_snow.csv: 1 rows are wrong",
     missing_file: "no answers of 'alexnet' under 'heavy_snow'; accepted: answers under all of the 3 shifts, or this classifier left out",
-    missing_row: "1 rows are missing, the first of model 'alexnet' at scale 2.5 of 'golden retriever' under 'heavy snow'",
 }
 
 
@@ -159,15 +144,6 @@ def test_a_classifier_that_lacks_a_shift_can_be_left_out(tmp_path, overlay, caps
     assert "--without: 'alexnett' is not accepted; accepted: alexnet, convnext_base.fb_in1k" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("lost", ["seed_0034_scale_1500.jpg", "seed_0034"])
-def test_a_missing_image_and_a_missing_trajectory_are_named(tmp_path, foreign, overlay, capsys, lost):
-    files = {name: data for name, data in official_results.images().items() if f"heavy_snow/022_bald eagle/{lost}" not in name}
-    images = write_zip(tmp_path / "cns_bench.zip", files)
-    assert exchange.main(["official", str(foreign[0]), "--images", str(images), "--overlay", str(overlay)]) == 2
-    said = capsys.readouterr().err
-    assert "('heavy snow', 'bald eagle', 34)" in said and ("at scale 1.5" in said if "scale" in lost else "1 rows missing" in said)
-
-
 def test_an_import_that_fails_leaves_the_earlier_one_and_one_without_images_takes_them_away(tmp_path, foreign, overlay):
     def files() -> dict[str, bytes]:
         return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
@@ -187,18 +163,9 @@ def test_an_import_that_fails_leaves_the_earlier_one_and_one_without_images_take
     ]
 
 
-@pytest.mark.parametrize("out", [".", "./", str(paths.ROOT)])
-def test_the_committed_results_are_never_imported_over(foreign, overlay, out):
-    with pytest.raises(ValueError, match=rf"base.out: '{re.escape(out)}' is not accepted; accepted: a folder of its own"):
-        exchange.bring_in(elsewhere(overlay, out), foreign[0], None, None, [])
-
-
-def test_an_overlay_without_a_section_and_a_file_that_is_no_archive_are_refused(foreign, tmp_path, overlay, capsys):
-    (page := tmp_path / "results.zip").write_text("<!DOCTYPE html>")
-    for results, wish, said in ((foreign[0], "benchmark.yaml", "is missing"), (page, overlay, "is not a zip archive; accepted: a folder")):
-        assert exchange.main(["official", str(results), "--overlay", str(wish)]) == 2
-        error = capsys.readouterr().err
-        assert error.startswith("error: ") and said in error and error.count("\n") == 1
+def test_the_committed_results_are_never_imported_over(foreign, overlay):
+    with pytest.raises(ValueError, match=r"base.out: '\./' is not accepted; accepted: a folder of its own"):
+        exchange.bring_in(elsewhere(overlay, "./"), foreign[0], None, None, [])
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The slider of notebooks 07 and 09 shows the predictions that are stored, and is a sentence where nobody can turn it."""
 
-import numpy as np
 import pandas as pd
 
 from cnslib.core.settings.read import start
@@ -19,11 +18,6 @@ def test_turning_the_controls_shows_the_stored_predictions_of_the_trajectory(mon
         widgets.children[3].value = 2.5
         expected = stored[(stored["class"] == name) & stored["shift"].isin(["unshifted", shift])].sort_values("scale")["top1"]
         assert widgets.result.data.loc["resnet"].tolist() == expected.astype(str).tolist()
-
-
-def test_an_image_is_enlarged_pixel_by_pixel():
-    image = np.random.default_rng(1).integers(0, 256, (64, 64, 3), dtype=np.uint8)
-    np.testing.assert_array_equal(np.asarray(play.frame(image)), image.repeat(4, 0).repeat(4, 1))
 
 
 def test_without_a_front_end_a_sentence_stands_in_its_place(monkeypatch):

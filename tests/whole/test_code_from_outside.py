@@ -6,7 +6,7 @@ import sys
 import pytest
 import transformers
 from diffusers import StableDiffusionPipeline
-from tiny_encoders import write_clip, write_timm
+from tiny_encoders import write_clip
 from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor, dynamic_module_utils
 
 from cnslib.models import classifiers, encoders, text_to_image, tokens, weights
@@ -104,13 +104,6 @@ def test_a_classifier_of_transformers_with_its_own_class_is_refused(vit, marker)
     with pytest.raises(ValueError, match=r"mine: .*config\.json has auto_map: .*own\.OwnConfig"):
         classifiers.own_classifier(f"transformers:{vit}", name="mine", labels=LABELS)
     assert not marker.exists()
-
-
-def test_a_timm_directory_with_an_own_class_is_refused(tmp_path):
-    write_timm(tmp_path / "dino", outputs=0)
-    change(tmp_path / "dino" / "config.json", auto_map={"AutoModel": "own.Own"})
-    with pytest.raises(ValueError, match=r"image_encoder: .*config\.json has auto_map"):
-        encoders.ImageEncoder(str(tmp_path / "dino"))
 
 
 @pytest.fixture

@@ -30,13 +30,6 @@ def test_another_output_asks_for_a_raised_number(write):
         assert "raise the recipe's number" in golden_units.difference(RECIPE, pd.DataFrame(other))
 
 
-def test_a_raised_number_asks_for_a_new_golden_result(write):
-    table = pd.DataFrame({"margin": [1.0]})
-    write(table)
-    said = golden_units.difference(Recipe("tests", 2), table)
-    assert said.startswith("tests.json was made by 'tests-1") and "GOLDEN=write" in said
-
-
 def test_a_picture_may_be_off_by_a_grey_level(write):
     picture = np.full((1, 6, 6, 3), 100, np.uint8)
     write(picture)

@@ -71,7 +71,7 @@ class Run:
         values = {key: json.dumps(value, ensure_ascii=False) for key, value in dataclasses.asdict(self.settings).items()}
         rows = [(self.step, "value", "comment"), ("---",) * 3, *((key, value, said.get(key, "")) for key, value in values.items())]
         lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
-        drawn = {SAME: self.base.seeds, OTHER: len(self.base.classes)}
+        drawn: dict[Any, int] = {SAME: self.base.seeds, OTHER: len(self.base.classes)}
         if drawn.get(getattr(getattr(self.settings, "bootstrap", None), "target", None), FEWEST) < FEWEST:
             lines += ["", f"*Intervals by resampling need at least {FEWEST} seeds and classes; those of this page are too short.*"]
         return "\n".join(lines)
