@@ -92,8 +92,8 @@ class Asking:
 
     def share(self) -> float:
         """The share of wall time during which a network works, once the classifiers are loaded."""
-        names, together = list(self.settings.classifiers), evaluation.TOGETHER
-        loaded = evaluation.loaded(names, self.labels, settings=self.settings, device=self.device)
+        together, how = evaluation.TOGETHER, {"device": self.device, "preprocessing": self.settings.preprocessing}
+        loaded = [classifiers.load(name, source, self.labels, **how) for name, source in self.settings.classifiers.items()]
         shards = evaluation.grid(self.folder, SHIFTS, self.base.classes, scales=self.base.scales, seeds=SEEDS)
         size = self.settings.batch_size
         groups = [loaded[start : start + together] for start in range(0, len(loaded), together)]

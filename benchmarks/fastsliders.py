@@ -17,6 +17,7 @@ from cnslib.core import paths, workers
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Base, Sliders
 from cnslib.method import health, sliders
+from cnslib.method.generation import Sampler
 from cnslib.models import encoders, text_to_image
 from cnslib.stats import bootstrap
 
@@ -47,10 +48,12 @@ def reports() -> dict[str, pd.DataFrame]:
     text_to_image.load_tokens(pipe, tokens, base.classes)
     origin = text_to_image.origin(paths.resolve(base.pipeline), tokens, base.classes)
     judge = health.Judge(encoders.Clip(base.clip, device=base.device), encoders.ImageEncoder(base.image_encoder, device=base.device))
-    shared, found, start = {"settings": settings, "origin": origin}, {}, sections["generation"].start_fraction
+    shared, found = {"settings": settings, "origin": origin}, {}
+    drawing = health.drawing_settings(settings, sections["generation"].start_fraction)
+    sampler, grid = Sampler(pipe, settings=drawing), {"scales": base.scales, "seeds": settings.health_seeds, "origin": origin}
     for recipe in RECIPES:
         made = trained(recipe, pipe, base=base, **shared)
-        rows = health.report(pipe, made, scales=base.scales, start_fraction=start, **shared, judge=judge)
+        rows = health.report(sampler, made, **grid, judge=judge)
         found[recipe] = health.per_slider(rows).set_index(health.SLIDER)
     return found
 

@@ -19,7 +19,7 @@ from diffusers import StableDiffusionPipeline
 from cnslib.core import names, paths
 from cnslib.core.settings import read
 from cnslib.method import generation
-from cnslib.method.generation import changes, chosen
+from cnslib.method.generation import WAYS, changes
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
 
@@ -94,7 +94,7 @@ class Drawing:
 
     def merged(self, drawing: str = "fused") -> np.ndarray:
         """By a named option: each slider merged into the weights once per scale, all seeds of a scale in one batch."""
-        way, found = chosen(drawing), []
+        way, found = WAYS[drawing], []
         sampler = generation.Sampler(self.pipe, settings=way.settings(self.settings), way=way)
         plain = sampler.images(NAME, SEEDS, {}, 0.0).numpy()
         for file in self.files.values():

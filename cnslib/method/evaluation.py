@@ -29,15 +29,16 @@ from cnslib.data import catalog
 from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
 
-AHEAD = 2  # batches read beyond the one that the networks work on: one that is ready, one in the threads' hands
+AHEAD = 1  # batches that are ready, or wait for a thread, beyond one in each thread's hands
 
 Picture = Callable[[], UInt8[np.ndarray, "height width 3"]]  # reads or decodes a picture in whichever thread calls it
 Batch = tuple[pd.DataFrame, list[Picture]]  # one row, in whatever columns, for each picture
 Transform = Callable[[Image.Image], Tensor]
 Inputs = dict[str, Tensor]  # for each way of transforming, the pictures of a batch
+Logits = Float[Tensor, "rows labels"]
 
 
-def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> Iterator[tuple[pd.DataFrame, list[Tensor]]]:
+def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> Iterator[tuple[pd.DataFrame, list[Logits]]]:
     """For each batch its rows, and the logits [rows labels] of every classifier in fp32 on the CPU.
 
     Bit for bit those of `batch_logits`: networks get batches of exactly `size`, the last one filled up with its last picture.
@@ -46,7 +47,7 @@ def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> I
     transforms = {way(classifier): classifier.transform for classifier in group}
     threads = torch.get_num_threads()
     try:
-        with contextlib.closing(ahead(prepared(batches, transforms, size=size, device=group[0].device))) as fed:
+        with contextlib.closing(prepared(batches, transforms, size=size, device=group[0].device)) as fed:
             for rows, inputs in fed:
                 yield rows, [found[: len(rows)] for found in outputs(group, inputs)]
     finally:
@@ -59,7 +60,7 @@ def way(classifier: Classifier) -> str:
 
 
 @torch.inference_mode()
-def outputs(group: list[Classifier], inputs: Inputs) -> list[Float[Tensor, "size labels"]]:
+def outputs(group: list[Classifier], inputs: Inputs) -> list[Logits]:
     """The logits of every classifier; all networks are queued before one output is fetched, so that a card need not wait."""
     there = {name: pixels.to(group[0].device, non_blocking=pixels.is_pinned()) for name, pixels in inputs.items()}
     queued = [classifier.network(there[way(classifier)]) for classifier in group]
@@ -69,40 +70,30 @@ def outputs(group: list[Classifier], inputs: Inputs) -> list[Float[Tensor, "size
 def prepared(
     batches: Iterable[Batch], transforms: dict[str, Transform], *, size: int, device: str
 ) -> Generator[tuple[pd.DataFrame, Inputs], None, None]:
-    """The batches in order, ready for the networks; pictures are spread over as many threads as there are cores for this process.
+    """The batches in order, ready for the networks, each made by one of as many threads as there are cores for this process.
 
     A batch is filled up with its last picture to `size`; for a CUDA card it lies in pinned memory, which copies fastest.
     """
+    pinned = torch.device(device).type == "cuda"
 
-    def views(picture: Picture) -> Inputs:
-        image = Image.fromarray(np.asarray(picture()))
-        return {name: transform(image) for name, transform in transforms.items()}
+    def prepare(rows: pd.DataFrame, pictures: list[Picture]) -> tuple[pd.DataFrame, Inputs]:
+        images = [Image.fromarray(np.asarray(picture())) for picture in pictures]
+        inputs = {}
+        for name, transform in transforms.items():
+            seen = [transform(image) for image in images]
+            pixels = torch.stack(seen + [seen[-1]] * (size - len(seen)))
+            inputs[name] = pixels.pin_memory() if pinned else pixels
+        return rows, inputs
 
-    def stacked(rows: pd.DataFrame, seen: Iterator[Inputs]) -> tuple[pd.DataFrame, Inputs]:
-        found = list(seen)
-        found += [found[-1]] * (size - len(found))
-        inputs = {name: torch.stack([one[name] for one in found]) for name in transforms}
-        pinned = torch.device(device).type == "cuda"
-        return rows, {name: pixels.pin_memory() if pinned else pixels for name, pixels in inputs.items()}
-
-    waiting: deque = deque()
+    cores, waiting = joblib.cpu_count(), deque[Future]()
     # A helper computes in one thread of its own: a team of threads for each of them would be more threads than cores.
-    with ThreadPoolExecutor(joblib.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as helpers:
-        for rows, pictures in batches:
-            waiting.append((rows, helpers.map(views, pictures)))
-            if len(waiting) == AHEAD:
-                yield stacked(*waiting.popleft())
+    with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as helpers:
+        for batch in batches:
+            waiting.append(helpers.submit(prepare, *batch))
+            if len(waiting) == cores + AHEAD:
+                yield waiting.popleft().result()
         while waiting:
-            yield stacked(*waiting.popleft())
-
-
-def ahead(items: Generator) -> Generator:
-    """The items, each made in another thread while the one before it is used."""
-    with contextlib.closing(items), ThreadPoolExecutor(1) as other:
-        coming = other.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = other.submit(next, items, None)
-            yield item
+            yield waiting.popleft().result()
 
 
 # Classifiers in memory at once. Pictures are decoded once for every group: the paper's 43 need six passes in place of 43, while a
@@ -122,7 +113,7 @@ def evaluate(
     device: str,
     folder: Path,
 ) -> dict[str, Path]:
-    """Deletes the prediction tables of classifiers that are not asked for, then makes those that are missing or outdated.
+    """Deletes the prediction tables of other classifiers, then makes those that are missing or outdated.
 
     `images` is the folder of image tables. A unit depends on the classifier's files, the labels, the settings and the image
     tables. Raises ValueError for a class without a label, an incomplete image table and bytes that are no
@@ -153,8 +144,8 @@ def answered_shards(
 ) -> dict[str, Path]:
     """The tables of answers to the pictures of some tables, as `answered`."""
     batches, total = partial(shard_batches, shards, size=settings.batch_size), sum(map(len, shards.values()))
-    given = {"labels": labels, "settings": settings, "device": device, "folder": folder}
-    return answered(recipes.EVALUATION, shard_digests(shards), batches, total=total, **given)
+    recipe, made_from = recipes.EVALUATION, shard_digests(shards)
+    return answered(recipe, made_from, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
 
 
 def require_labels(classes: list[str], labels: list[str]) -> None:
@@ -203,39 +194,24 @@ def answer(
     settings: Evaluation,
     device: str,
 ) -> None:
-    """Writes the tables of classifiers that are evaluated together."""
-    found = ask(loaded(names, labels, settings=settings, device=device), batches(), size=settings.batch_size, total=total)
-    for unit, table in zip(made, found, strict=True):
+    """Writes the tables of classifiers that are evaluated together. Errors name the key of the first that cannot be loaded."""
+    how = {"device": device, "preprocessing": settings.preprocessing}
+    group = [classifiers.load(name, settings.classifiers[name], labels, **how) for name in names]
+    for unit, table in zip(made, ask(group, batches(), size=settings.batch_size, total=total), strict=True):
         tables.write_unit(table, unit, tables.predictions)
-
-
-def loaded(names: list[str], labels: list[str], *, settings: Evaluation, device: str) -> list[Classifier]:
-    """Some classifiers of the settings. Errors name the key of the first that cannot be loaded."""
-    sources, preprocessing = settings.classifiers, settings.preprocessing
-    return [classifiers.load(name, sources[name], labels, device, preprocessing=preprocessing) for name in names]
-
-
-def write_sizes(roster: list[dict], path: Path) -> pd.DataFrame:
-    """Writes how many weights of each classifier act when it answers (model, parameters); `roster` holds their descriptions."""
-    table = pd.DataFrame(roster)[["model", "parameters"]].sort_values("model", ignore_index=True)
-    units.write_recorded(path, table.to_csv(index=False, lineterminator="\n").encode())
-    return table
 
 
 def grid(images: Path, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> dict[Path, list[tuple]]:
     """The image tables of a benchmark, each with the keys (shift, class, seed, scale) that it must hold."""
-    pairs = list(itertools.product(classes, range(1, seeds + 1)))
-    wanted = {UNSHIFTED: [0.0]} | {shift: [scale for scale in scales if scale > 0] for shift in shifts}
-    return {
-        images / f"{identifier(shift)}.parquet": [(shift, *pair, scale) for pair in pairs for scale in own] for shift, own in wanted.items()
-    }
+    shards, above = {}, [scale for scale in scales if scale > 0]
+    for shift in (UNSHIFTED, *shifts):
+        keys = itertools.product([shift], classes, range(1, seeds + 1), [0.0] if shift == UNSHIFTED else above)
+        shards[images / f"{identifier(shift)}.parquet"] = list(keys)
+    return shards
 
 
 def shard_digests(shards: dict[Path, list[tuple]]) -> list[list]:
     """Name, file digest and expected keys of every image table. FileNotFoundError names a missing one."""
-    for path in shards:
-        if not path.exists():
-            raise FileNotFoundError(f"image table {path} does not exist; the generation step makes it, `dvc pull` restores it")
     return [[path.name, units.verified(path), keys] for path, keys in shards.items()]
 
 
@@ -247,18 +223,17 @@ def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_si
 def shard_batches(shards: dict[Path, list[tuple]], *, size: int) -> Iterator[Batch]:
     """The images of some tables.
 
-    Batches have a fixed order and size within each table (the last is filled up with its last picture), so that neither
-    another shift nor the number of images changes the last bits of a prediction.
+    Batches have a fixed order and size within each table, so that neither another shift nor the number of images changes the last bits
+    of a prediction.
     """
     for path, expected in shards.items():
         table = tables.complete(tables.read(path, tables.images), expected, tables.KEY, str(path))
+        keys = table[tables.KEY].itertuples(index=False, name=None)
+        pictures: list[Picture] = []
+        for image, key in zip(table["image"], keys, strict=True):
+            pictures.append(partial(tables.decode, image, f"{path.name} {key}"))
         for start in range(0, len(table), size):
-            part = table[start : start + size]
-            keys = part[tables.KEY].itertuples(index=False, name=None)
-            yield (
-                part[tables.KEY],
-                [partial(tables.decode, image, f"{path.name} {key}") for image, key in zip(part["image"], keys, strict=True)],
-            )
+            yield table[tables.KEY][start : start + size], pictures[start : start + size]
 
 
 def catalog_batches(pictures: Path, classes: list[str], *, size: int) -> Iterator[Batch]:
@@ -280,19 +255,17 @@ def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: 
 
     Answers are read off the logits of a batch while the networks work on the next one.
     """
-    replies: list[list[Future]] = []
+    parts: list[Future] = []
     with ThreadPoolExecutor(1) as thread, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
         for rows, found in logits(group, batches, size=size):
-            replies.append([thread.submit(answers, classifier, rows, own) for classifier, own in zip(group, found, strict=True)])
-            for reply in itertools.chain(*replies[-2:-1]):
-                reply.result()  # so that logits do not pile up
+            if parts:
+                parts[-1].result()  # so that logits do not pile up
+            parts.append(thread.submit(list, map(answers, group, itertools.repeat(rows), found)))
             bar.update(len(rows))
-    return [pd.concat([reply.result() for reply in own], ignore_index=True) for own in zip(*replies, strict=True)]
+    return [pd.concat(own, ignore_index=True) for own in zip(*(part.result() for part in parts), strict=True)]
 
 
-def batch_logits(
-    classifier: Classifier, pictures: Sequence[UInt8[np.ndarray, "height width 3"]], *, size: int
-) -> Float[Tensor, "rows labels"]:
+def batch_logits(classifier: Classifier, pictures: Sequence[UInt8[np.ndarray, "height width 3"]], *, size: int) -> Logits:
     """Logits of some pictures, computed in a batch of exactly `size` that is filled up with the last of them.
 
     The plain form of what `logits` does for many batches and classifiers.
@@ -301,11 +274,10 @@ def batch_logits(
     return classifier.logits(filled)[: len(pictures)]
 
 
-def answers(classifier: Classifier, table: pd.DataFrame, logits: Float[Tensor, "rows labels"]) -> pd.DataFrame:
+def answers(classifier: Classifier, table: pd.DataFrame, logits: Logits) -> pd.DataFrame:
     """The predictions table of one classifier: equal logits are ranked in the order of the labels."""
-    if not torch.isfinite(logits).all():
-        broken = table[(~torch.isfinite(logits).all(dim=1)).numpy()]
-        first = next(broken.itertuples(index=False, name=None))
+    if not (finite := torch.isfinite(logits).all(dim=1).numpy()).all():
+        first = next(table[~finite].itertuples(index=False, name=None))
         raise ValueError(f"evaluation.classifiers.{classifier.name}: the answer to {first} is not finite; accepted: a number per label")
     logits = logits.double()
     true = torch.tensor([classifier.labels.index(name) for name in table["class"]])[:, None]

@@ -28,6 +28,7 @@ SHIFT_PROMPT = "a picture of a {name} in {shift}"
 DETECTORS = ("clip_class", "clip_class_shift", "clip_reference", "image_reference")
 KNOWN = 0.5  # least probability of its own class by which the oracle knows an image
 FALSE_POSITIVES = np.linspace(0, 1, 201)  # where ROC curves are told
+PAIR = ["class", "seed"]  # all trajectories of a class and seed share one unshifted image: they are resampled together
 schema = tables.schema(
     tables.KEY,
     {**tables.IDENTITY, **{name: pa.Column(float, tables.COSINE) for name in DETECTORS}, "class_probability": pa.Column(float)},
@@ -75,27 +76,19 @@ def align_shift(images: Path, shift: str, judges: Judges, seen: pd.DataFrame, un
 
 def stamp(images: Path, shift: str, judges: Judges) -> str:
     """What the alignments of a shift depend on: its images, the unshifted ones and the three models."""
-    made = [units.verified(shard(images, name)) for name in (UNSHIFTED, shift)]
+    made = [units.verified(images / f"{identifier(name)}.parquet") for name in (UNSHIFTED, shift)]
     models = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
     return recipes.ALIGNMENT.stamp(shift, made, models)
-
-
-def shard(images: Path, shift: str) -> Path:
-    """The table of one shift's images; FileNotFoundError where the generation step has not made it."""
-    path = images / f"{identifier(shift)}.parquet"
-    if not path.exists():
-        raise FileNotFoundError(f"images {path} of {shift!r} do not exist; the generation step makes them")
-    return path
 
 
 def look(images: Path, shift: str, judges: Judges, seen: pd.DataFrame) -> Views:
     """Shows every image of one shift to both encoders once; the oracle has `seen` them, under one shift and at scale 0."""
     table = artifacts.images(images, shift)
-    pictures = tables.pictures(table, str(shard(images, shift)))
+    pictures = tables.pictures(table, f"{identifier(shift)}.parquet")
     features = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
     row = ["class", "seed", "scale"]
-    probability = table[row].merge(seen[[*row, "class_probability"]], on=row, how="left", validate="one_to_one")["class_probability"]
-    return Views(table.drop(columns="image"), *features, probability.to_numpy())
+    known = table[row].merge(seen[[*row, "class_probability"]], on=row, how="left", validate="one_to_one")
+    return Views(table.drop(columns="image"), *features, known["class_probability"].to_numpy())
 
 
 def measure(shift: str, shifted: Views, unshifted: Views, clip: Clip) -> pd.DataFrame:
@@ -116,16 +109,9 @@ def prompt_features(table: pd.DataFrame, clip: Clip, prompt: str, shift: str) ->
 
 
 def references(table: pd.DataFrame, unshifted: pd.DataFrame) -> list[int]:
-    """For each row of a table that begins with the unshifted images: which of these has its class and seed.
-
-    Raises ValueError, naming class and seed, where there is none.
-    """
-    start = {key: row for row, key in enumerate(unshifted[["class", "seed"]].itertuples(index=False, name=None))}
-    keys = list(table[["class", "seed"]].itertuples(index=False, name=None))
-    missing = sorted(set(keys) - set(start))
-    if missing:
-        raise ValueError(f"images: {len(missing)} trajectories have no unshifted image, for example (class, seed) {missing[0]}")
-    return [start[key] for key in keys]
+    """For each row of a table that begins with the unshifted images: which of these has its class and seed. KeyError without one."""
+    start = {key: row for row, key in enumerate(unshifted[PAIR].itertuples(index=False, name=None))}
+    return [start[key] for key in table[PAIR].itertuples(index=False, name=None)]
 
 
 def join(first: Views, second: Views) -> Views:
@@ -136,24 +122,17 @@ def join(first: Views, second: Views) -> Views:
 
 
 def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> UInt8[np.ndarray, "groups columns height width 3"]:
-    """The images of the first rows of some tables, one row of pictures per table; white where a table has fewer rows.
-
-    A row of scale 0 is looked up among the unshifted images. Raises ValueError where every table is empty.
-    """
+    """The images of the first rows of some tables, one row of pictures per table; white where a table has fewer rows."""
     rows = pd.concat([table.head(columns).assign(group=name) for name, table in groups.items()])
-    if rows.empty:
-        raise ValueError(f"gallery: the tables {', '.join(groups)} are all empty")
     rows["shift"] = rows["shift"].where(rows["scale"] > 0, UNSHIFTED)
     shards = [artifacts.images(images, shift) for shift in sorted(set(rows["shift"]))]
     found = rows.merge(pd.concat(shards), on=tables.KEY, validate="many_to_one")
     pictures = tables.pictures(found, str(images))
     sheet = np.full((len(groups), columns, *pictures.shape[1:]), 255, np.uint8)
-    places = found["group"].map(list(groups).index), found.groupby("group").cumcount()
-    sheet[places] = pictures
+    sheet[found["group"].map(list(groups).index), found.groupby("group").cumcount()] = pictures
     return sheet
 
 
-PAIR = ["class", "seed"]  # all trajectories of a class and seed share one unshifted image: they are resampled together
 FOLDS = 5  # of the cross-validation
 MEASURES = ("tpr", "fpr", "accuracy")
 JUDGED_ON = ("same labels", "cross-validated")
@@ -229,8 +208,9 @@ def enters(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
 
 def outcomes(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
     """What happens to each image: "caught" and "missed" are out of class, "lost" and "kept" are in class."""
-    dropped = {True: "caught", False: "lost"}, {True: "missed", False: "kept"}
-    return scores["oracle_ooc"].map(dropped[0]).where(~keep, scores["oracle_ooc"].map(dropped[1]))
+    outside = scores["oracle_ooc"]
+    names = np.select([outside & ~keep, outside, ~keep], ["caught", "missed", "lost"], "kept")
+    return pd.Series(names, index=scores.index)
 
 
 def cross_validated(rule: Rule, labelled: pd.DataFrame, *, recall: float) -> pd.Series:
@@ -248,15 +228,10 @@ def cross_validated(rule: Rule, labelled: pd.DataFrame, *, recall: float) -> pd.
 
 
 def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict[str, dict]:
-    """TPR, FPR and accuracy of dropping out-of-class images (the positive class), with intervals (Table 2b)."""
-    outside, dropped = labelled["oracle_ooc"], ~keep
-    cases = {"tpr": (dropped & outside, outside), "fpr": (dropped & ~outside, ~outside), "accuracy": (dropped == outside, outside | True)}
-    return {name: share(labelled, hits, of, settings=settings) for name, (hits, of) in cases.items()}
-
-
-def share(table: pd.DataFrame, hits: pd.Series, of: pd.Series, *, settings: Bootstrap) -> dict:
-    """hits / of with its interval (`bootstrap.rate`), as a record; not a number where there is nothing to count."""
-    return bootstrap.rate(hits[of], table[of], settings=settings)
+    """TPR, FPR and accuracy of dropping out-of-class images (the positive class), as records (Table 2b); NaN of no images."""
+    outside, right = labelled["oracle_ooc"], keep != labelled["oracle_ooc"]
+    cases = {"tpr": ~keep[outside], "fpr": ~keep[~outside], "accuracy": right}
+    return {name: bootstrap.rate(hits, labelled.loc[hits.index], settings=settings) for name, hits in cases.items()}
 
 
 def compare(labelled: pd.DataFrame, *, recall: float, settings: Filtering) -> pd.DataFrame:
@@ -276,11 +251,11 @@ def compare(labelled: pd.DataFrame, *, recall: float, settings: Filtering) -> pd
 
 def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) -> pd.DataFrame:
     """The cross-validated quality of k of four for every k, and the share of trajectories that enter the benchmark by it."""
-    own, rows = thresholds(labelled, settings.recall), []
+    own, zero, rows = thresholds(labelled, settings.recall), scores[scores["scale"] == 0], []
     for passes in range(1, len(DETECTORS) + 1):
         rule = Rule(DETECTORS, passes)
         found = quality(labelled, cross_validated(rule, labelled, recall=settings.recall), settings=settings.bootstrap)
-        found["kept"] = kept_share(scores, enters(scores, keeps(rule, scores, own)), settings=settings.bootstrap)
+        found["kept"] = bootstrap.rate(enters(scores, keeps(rule, scores, own))[zero.index], zero, settings=settings.bootstrap)
         rows += [{"passes": passes, "measure": measure, **record} for measure, record in found.items()]
     return pd.DataFrame(rows)
 
@@ -296,26 +271,6 @@ def sensitivity(aligned: pd.DataFrame, labels: dict[str, int], recalls: list[flo
         found = quality(part, cross_validated(rules(settings.passes)["ours"], part, recall=recall), settings=settings.bootstrap)
         rows[name, recall] = {"out of class": found["tpr"]["n"]} | {measure: found[measure]["estimate"] for measure in MEASURES}
     return pd.DataFrame(rows).T.rename_axis(["label", "recall"])
-
-
-def kept_share(scores: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> dict:
-    """The share of trajectories of which all images have `keep`, one count per trajectory."""
-    zero = scores[scores["scale"] == 0]
-    return share(zero, keep[zero.index], pd.Series(True, index=zero.index), settings=settings)
-
-
-def kept_trajectories(scores: pd.DataFrame) -> pd.DataFrame:
-    """The (shift, class, seed) that are kept."""
-    return scores.loc[scores["keep"] & (scores["scale"] == 0), tables.TRAJECTORY].reset_index(drop=True)
-
-
-def outside_shares(scores: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
-    """The share of out-of-class images by shift and scale (Table 8)."""
-    rows = []
-    for (shift, scale), part in scores.groupby(["shift", "scale"]):
-        everything = pd.Series(True, index=part.index)
-        rows.append({"shift": shift, "scale": scale, **share(part, part["oracle_ooc"], everything, settings=settings)})
-    return pd.DataFrame(rows)
 
 
 def roc(labelled: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ another scheduler of diffusers, with fewer steps.
 import contextlib
 import copy
 import dataclasses
-import itertools
+import functools
 import math
 import shutil
 from collections.abc import Iterator, Sequence
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import diffusers
+import numpy as np
 import pandas as pd
 import torch
 from diffusers import SchedulerMixin, StableDiffusionPipeline, UNet2DConditionModel
@@ -25,13 +26,16 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from cnslib.core import recipes, tables, units, workers
-from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier, token
+from cnslib.core.names import PROMPT, UNSHIFTED, identifier, token
 from cnslib.core.settings.method import Generation
 from cnslib.models import adapters, text_to_image
 from cnslib.models.adapters import slider_path
+from cnslib.models.text_to_image import Origin
 
 PARTS = "parts"  # folder of what is drawn of shards that are not whole yet
 PASS = 5  # seeds in one forward pass of the fused way
+Latents = Float[Tensor, "batch channels height width"]
+Images = UInt8[Tensor, "images height width 3"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Way:
         return dataclasses.replace(settings, steps=self.steps or settings.steps)
 
     def passes(self, seeds: int) -> list[tuple[int, ...]]:
-        """The seeds of each forward pass, until so many are drawn; the last pass is filled up, and what nobody asked for thrown away."""
+        """The seeds of each forward pass, until so many are drawn; the last pass is filled up, and its surplus thrown away."""
         size = PASS if self.merged else 1
         return [tuple(range(first, first + size)) for first in range(1, seeds + 1, size)]
 
@@ -66,12 +70,6 @@ EXACT = Way()
 WAYS = {"exact": EXACT, "fused": Way(merged=True), "fast": Way(True, "UniPCMultistepScheduler", "linspace", 20)}
 
 
-def chosen(name: str) -> Way:
-    """The way of that name; ValueError names `base.drawing` and what it accepts."""
-    demand(name in WAYS, "base.drawing", name, ", ".join(WAYS))
-    return WAYS[name]
-
-
 def steps_without_slider(settings: Generation) -> int:
     """How many steps at the noisy end run without the slider: all but the last `start_fraction`, rounded in its favour.
 
@@ -80,22 +78,21 @@ def steps_without_slider(settings: Generation) -> int:
     return settings.steps - math.ceil(round(settings.steps * settings.start_fraction, 6))
 
 
+def guided_steps(settings: Generation) -> list[bool]:
+    """Whether guidance acts in each step, from the noisiest; n steps that begin at pure noise begin at the times 1, 1 - 1/n, ..., 1/n."""
+    times = (1 - np.arange(settings.steps) / settings.steps).round(6)
+    lowest, highest = settings.guided
+    return ((settings.guidance > 1) & (lowest <= times) & (times <= highest)).tolist()
+
+
 def evaluations(settings: Generation, *, shifts: int, images: int, scales: int) -> dict[str, int]:
     """UNet evaluations of single samples for so many unshifted images under so many shifts at so many scales, 0 included.
 
     "shared" is what this module does; "separate" draws every image from the beginning, scale 0 again for each shift.
     """
-    passes = [2 if acts else 1 for acts in guided_steps(settings)]
+    passes = [1 + acts for acts in guided_steps(settings)]
     late = sum(passes[steps_without_slider(settings) :])
-    separate = images * shifts * scales * sum(passes)
-    return {"shared": images * (sum(passes) + shifts * (scales - 1) * late), "separate": separate}
-
-
-def guided_steps(settings: Generation) -> list[bool]:
-    """Whether guidance acts in each step, from the noisiest; n steps that begin at pure noise begin at the times 1, 1 - 1/n, ..., 1/n."""
-    lowest, highest = settings.guided
-    times = [1 - step / settings.steps for step in range(settings.steps)]
-    return [settings.guidance > 1 and lowest <= round(time, 6) <= highest for time in times]
+    return {"shared": images * (sum(passes) + shifts * (scales - 1) * late), "separate": images * shifts * scales * sum(passes)}
 
 
 class Sampler:
@@ -125,26 +122,24 @@ class Sampler:
         """Scheduler, spacing and recipe, for digests of what it draws; nothing for the pipeline's own scheduler, exactly."""
         if not self.way.merged and not self.way.scheduler:
             return {}
-        told = {"scheduler": type(self.unused).__name__, "spacing": self.unused.config.timestep_spacing}
-        return told | {"recipe": recipes.STEPPER.code}
+        spacing = self.unused.config.timestep_spacing
+        return {"scheduler": type(self.unused).__name__, "spacing": spacing, "recipe": recipes.STEPPER.code}
 
     def text(self, name: str) -> Float[Tensor, "prompts tokens width"]:
         """Embeddings of the negative prompt (only with guidance) and of the class prompt; the shift is never in the prompt."""
         if name not in self.texts:
-            prompt = PROMPT.format(token=token(name))
-            guided = self.settings.guidance > 1
-            self.texts[name] = text_to_image.embed(self.pipe, [self.settings.negative_prompt, prompt] if guided else [prompt])
+            prompts = [self.settings.negative_prompt] * (self.settings.guidance > 1) + [PROMPT.format(token=token(name))]
+            self.texts[name] = text_to_image.embed(self.pipe, prompts)
         return self.texts[name]
 
-    def denoise(self, latents: Tensor, name: str, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
+    def denoise(self, latents: Latents, name: str, timesteps: Tensor) -> Latents:
         """Steps as the plain pipeline makes them, with classifier-free guidance in those where it acts."""
         return self.walk(latents, self.text(name).repeat_interleave(len(latents), dim=0), timesteps)
 
-    def walk(self, latents: Tensor, context: Tensor, timesteps: Tensor) -> Float[Tensor, "batch channels height width"]:
+    def walk(self, latents: Latents, context: Tensor, timesteps: Tensor) -> Latents:
         """`denoise` with a text of its own for every latent: in `context` all negative prompts (only with guidance), then all others."""
         for timestep in timesteps:
-            acts = self.guided[int(timestep)]
-            prompts = len(context) // len(latents) if acts else 1
+            prompts = len(context) // len(latents) if self.guided[int(timestep)] else 1
             output = self.pipe.unet(latents.repeat(prompts, 1, 1, 1), timestep, context[-prompts * len(latents) :]).sample
             plain, *guided = output.chunk(prompts)
             for conditional in guided:
@@ -152,7 +147,8 @@ class Sampler:
             latents = self.scheduler.step(plain, timestep, latents).prev_sample
         return latents
 
-    def start(self, name: str, seeds: Sequence[int]) -> Float[Tensor, "seeds channels height width"]:
+    @torch.no_grad()
+    def start(self, name: str, seeds: Sequence[int]) -> Latents:
         """Latents of the seeds of a pass when the slider starts, drawn once; the scheduler is left as it was then."""
         if (key := (name, tuple(seeds))) not in self.starts:
             self.scheduler = copy.deepcopy(self.unused)
@@ -169,40 +165,43 @@ class Sampler:
             self.starts |= starts
 
     @torch.no_grad()
-    def unshifted(self, name: str, seed: int) -> UInt8[Tensor, "1 height width 3"]:
-        """The image at scale 0, drawn without any adapter."""
-        return text_to_image.decode(self.pipe, self.denoise(self.start(name, [seed]), name, self.late))
+    def finish(self, name: str, seeds: Sequence[int], copies: int = 1) -> Images:
+        """The images of a pass from where the slider starts, with the network as it is; so many of each start."""
+        latents = self.start(name, seeds).repeat(copies, 1, 1, 1)
+        return text_to_image.decode(self.pipe, self.denoise(latents, name, self.late))
 
-    @torch.no_grad()
-    def shifted(self, name: str, seed: int, scales: list[float]) -> UInt8[Tensor, "scales height width 3"]:
+    def unshifted(self, name: str, seed: int) -> Images:
+        """The image at scale 0, drawn without any adapter."""
+        return self.finish(name, [seed])
+
+    def shifted(self, name: str, seed: int, scales: list[float]) -> Images:
         """The images of one trajectory at several scales of the adapter that is loaded, in one batch."""
         with adapters.switched_off(self.pipe.unet):
-            start = self.start(name, [seed])
+            self.start(name, [seed])
         with adapters.scaled(self.pipe.unet, scales):
-            return text_to_image.decode(self.pipe, self.denoise(start.repeat(len(scales), 1, 1, 1), name, self.late))
+            return self.finish(name, [seed], len(scales))
 
-    @torch.no_grad()
-    def images(self, name: str, seeds: int, change: dict[str, Tensor], scale: float) -> UInt8[Tensor, "seeds height width 3"]:
+    def images(self, name: str, seeds: int, change: dict[str, Tensor], scale: float) -> Images:
         """The images of one class at one scale of a change of the weights; without a change the unshifted ones."""
         drawn = []
         for members in self.way.passes(seeds):
-            start = self.start(name, members)
+            self.start(name, members)
             with merged(self.pipe.unet, change, scale):
-                drawn.append(text_to_image.decode(self.pipe, self.denoise(start, name, self.late)))
+                drawn.append(self.finish(name, members))
         return torch.cat(drawn)[:seeds]
 
     def trajectories(self, name: str, slider: Path | None, scales: list[float], seeds: int) -> UInt8[Tensor, "seeds scales height width 3"]:
         """The images of seeds 1, 2, ... at some scales of the slider of a file; without a file the unshifted ones."""
+        numbers = range(1, seeds + 1)
         if self.way.merged:
             change = changes(self.pipe, slider) if slider else {}
             return torch.stack([self.images(name, seeds, change, scale) for scale in scales], dim=1)
         if slider is None:
-            return torch.stack([self.unshifted(name, seed) for seed in range(1, seeds + 1)])
+            return torch.stack([self.unshifted(name, seed) for seed in numbers])
         with adapters.loaded(self.pipe, slider):
-            return torch.stack([self.shifted(name, seed, scales) for seed in range(1, seeds + 1)])
+            return torch.stack([self.shifted(name, seed, scales) for seed in numbers])
 
 
-@torch.no_grad()
 def class_starts(sampler: Sampler, name: str, seeds: int) -> dict[tuple[str, tuple[int, ...]], tuple[Tensor, SchedulerMixin]]:
     """The shared latents of one class, with what the scheduler remembers of them."""
     for members in sampler.way.passes(seeds):
@@ -238,43 +237,32 @@ def merged(unet: UNet2DConditionModel, change: dict[str, Tensor], scale: float) 
 
 
 def generate(
-    sampler: Sampler,
-    shifts: list[str],
-    classes: list[str],
-    *,
-    scales: list[float],
-    seeds: int,
-    origin: text_to_image.Origin,
-    sliders: Path,
-    folder: Path,
+    sampler: Sampler, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int, origin: Origin, sliders: Path, folder: Path
 ) -> dict[str, Path]:
     """Makes the shards that are missing or outdated: one of scale 0 ("unshifted") and one per shift of all other scales."""
-    above, grid = [scale for scale in scales if scale > 0], {"seeds": seeds, "origin": origin}
-    made_from = {UNSHIFTED: stamp(sampler, classes, **grid, scales=[0.0])}
+    above, stamped = [scale for scale in scales if scale > 0], functools.partial(stamp, sampler, classes, seeds=seeds, origin=origin)
+    files = {UNSHIFTED: (f"{UNSHIFTED}.parquet", stamped(scales=[0.0]))}
     for shift in shifts:
         digests = [adapters.file_digest(slider_path(sliders, shift, name)) for name in classes]
         told = above if sampler.way.merged else scales  # as in the stamps of tables that are there
-        made_from[shift] = stamp(sampler, classes, **grid, scales=told, sliders=digests)
-    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", one) for shift, one in made_from.items()})
-    waiting = {shift: shelf[shift] for shift in shelf.waiting()}
-    if waiting:
-        draw_shards(sampler, waiting, classes, sliders=sliders, scales=above, seeds=seeds)
+        files[shift] = f"{identifier(shift)}.parquet", stamped(scales=told, sliders=digests)
+    shelf = units.Shelf(folder, files)
+    if waiting := shelf.waiting():
+        draw_shards(sampler, {shift: shelf[shift] for shift in waiting}, classes, sliders=sliders, scales=above, seeds=seeds)
     else:
         shutil.rmtree(folder / PARTS, ignore_errors=True)  # of a run that was killed before it had
     return shelf.paths
 
 
-def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, path: Path) -> pd.DataFrame:
+def unshifted_shard(sampler: Sampler, classes: list[str], *, seeds: int, origin: Origin, path: Path) -> pd.DataFrame:
     """The table of all scale-0 images, drawn where the file is missing or outdated."""
     unit = units.Unit(path, stamp(sampler, classes, seeds=seeds, origin=origin, scales=[0.0]))
     if not unit.done:
-        draw_shards(sampler, {UNSHIFTED: unit}, classes, sliders=None, scales=[], seeds=seeds)
+        draw_shards(sampler, {UNSHIFTED: unit}, classes, sliders=path.parent, scales=[], seeds=seeds)
     return tables.read(path, tables.images)
 
 
-def stamp(
-    sampler: Sampler, classes: list[str], *, seeds: int, origin: text_to_image.Origin, scales: list[float], sliders: Sequence[str] = ()
-) -> str:
+def stamp(sampler: Sampler, classes: list[str], *, seeds: int, origin: Origin, scales: list[float], sliders: Sequence[str] = ()) -> str:
     """What a shard depends on: its grid, the sampling settings, base model, class tokens and sliders."""
     tokens = {name: origin.tokens[name] for name in classes}
     exact = recipes.GENERATION.stamp(PROMPT, classes, seeds, sampler.settings.drawn(), origin.base, tokens, scales, sliders)
@@ -282,36 +270,35 @@ def stamp(
 
 
 def draw_shards(
-    sampler: Sampler, shards: dict[str, units.Unit], classes: list[str], *, sliders: Path | None, scales: list[float], seeds: int
+    sampler: Sampler, shards: dict[str, units.Unit], classes: list[str], *, sliders: Path, scales: list[float], seeds: int
 ) -> None:
     """Writes shards from parts: units of one shift and class, which last until all shards are there."""
-    folder = next(iter(shards.values())).path.parent / PARTS
-    keys = itertools.product(shards.items(), classes)
-    files = {
-        (shift, name): (f"{unit.path.stem}/{identifier(name)}.parquet", units.digest(unit.made_from, name)) for (shift, unit), name in keys
-    }
-    parts = units.Shelf(folder, files, "*/*.parquet")
+    files = {}
+    for shift, unit in shards.items():
+        for name in classes:
+            files[shift, name] = f"{unit.path.stem}/{identifier(name)}.parquet", units.digest(unit.made_from, name)
+    parts = units.Shelf(next(iter(shards.values())).path.parent / PARTS, files, "*/*.parquet")
     missing = parts.waiting()
     sampler.prepare(list(dict.fromkeys(name for _, name in missing)), seeds=seeds)
-    pieces = [(sampler, *key, sliders if key[0] != UNSHIFTED else None, scales, seeds, parts[key]) for key in missing]
+    pieces = []
+    for shift, name in missing:
+        drawn = (None, [0.0]) if shift == UNSHIFTED else (slider_path(sliders, shift, name), scales)
+        pieces.append((sampler, shift, name, *drawn, seeds, parts[shift, name]))
     workers.each(draw_part, pieces, device=sampler.pipe.device, desc="images")
     for shift, unit in shards.items():
         own = [tables.read(parts.paths[shift, name], tables.images) for name in classes]
         tables.write_unit(pd.concat(own, ignore_index=True), unit, tables.images)
-    shutil.rmtree(folder)
+    shutil.rmtree(parts.folder)
 
 
-def draw_part(sampler: Sampler, shift: str, name: str, sliders: Path | None, scales: list[float], seeds: int, unit: units.Unit) -> None:
-    """Draws and writes the rows of one class in one shift, or of its unshifted images where there are no sliders."""
-    slider, scales = (slider_path(sliders, shift, name), scales) if sliders else (None, [0.0])
+def draw_part(sampler: Sampler, shift: str, name: str, slider: Path | None, scales: list[float], seeds: int, unit: units.Unit) -> None:
+    """Draws and writes the rows of one class in one shift, or of its unshifted images where there is no slider."""
     drawn = enumerate(sampler.trajectories(name, slider, scales, seeds), start=1)
     found = [row for seed, images in drawn for row in rows(shift, name, seed, scales, images, quality=sampler.settings.quality)]
     tables.write_unit(pd.DataFrame(found), unit, tables.images)
 
 
-def rows(
-    shift: str, name: str, seed: int, scales: list[float], images: UInt8[Tensor, "scales height width 3"], *, quality: int
-) -> Iterator[dict]:
+def rows(shift: str, name: str, seed: int, scales: list[float], images: Images, *, quality: int) -> Iterator[dict]:
     """Rows of the images table. What is stored is the image: a JPEG of that quality is what every model sees; 0 stores it without loss."""
     for scale, image in zip(scales, images.numpy(), strict=True):
         yield {"shift": shift, "class": name, "seed": seed, "scale": scale, "image": tables.encode(image, quality=quality)}
@@ -319,10 +306,6 @@ def rows(
 
 def change(shard: pd.DataFrame, unshifted: pd.DataFrame) -> pd.DataFrame:
     """How far each image of a shard is from the unshifted one of its class and seed: mean absolute difference in grey levels."""
-    start = unshifted.set_index(["class", "seed"]).index
-    rows = start.get_indexer(pd.MultiIndex.from_frame(shard[["class", "seed"]]))
-    if (rows < 0).any():
-        first = next(shard.loc[rows < 0, ["class", "seed"]].itertuples(index=False, name=None))
-        raise ValueError(f"unshifted images: {(rows < 0).sum()} rows have none, the first of class and seed {first}")
-    plain = tables.pictures(unshifted, UNSHIFTED).astype(int)[rows]
+    start = pd.MultiIndex.from_frame(unshifted[["class", "seed"]]).get_indexer(pd.MultiIndex.from_frame(shard[["class", "seed"]]))
+    plain = tables.pictures(unshifted, UNSHIFTED).astype(int)[start]
     return shard[tables.KEY].assign(change=abs(tables.pictures(shard, "shard") - plain).mean(axis=(1, 2, 3)))

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from diffusers import StableDiffusionPipeline
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
@@ -20,8 +19,9 @@ from cnslib.core.names import PROMPT
 from cnslib.core.settings.method import Generation, Sliders
 from cnslib.method import generation
 from cnslib.method.sliders import SHIFT_PROMPT
-from cnslib.models import adapters, text_to_image
+from cnslib.models import adapters
 from cnslib.models.encoders import Clip, ImageEncoder
+from cnslib.models.text_to_image import Origin
 from cnslib.stats import bootstrap, trajectory
 
 SLIDER = ["shift", "class"]
@@ -61,46 +61,30 @@ def drawing_settings(settings: Sliders, start_fraction: float) -> Generation:
 
 
 def report(
-    pipe: StableDiffusionPipeline,
-    sliders: dict[tuple[str, str], Path],
-    *,
-    scales: list[float],
-    settings: Sliders,
-    start_fraction: float,
-    origin: text_to_image.Origin,
-    judge: Judge,
+    sampler: generation.Sampler, sliders: dict[tuple[str, str], Path], *, scales: list[float], seeds: int, origin: Origin, judge: Judge
 ) -> pd.DataFrame:
     """One row per (shift, class, seed, scale): alignment with the shift and structure kept, stored beside each slider."""
-    sampler = generation.Sampler(pipe, settings=drawing_settings(settings, start_fraction))
-    shared = scales, settings.health_seeds, sampler.settings.told(), origin.base, judge.digest
-    made_from = {key: recipes.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
-    folder = next(iter(sliders.values())).parents[1]
-    names = {key: path.relative_to(folder).with_suffix(".parquet").as_posix() for key, path in sliders.items()}
-    shelf = units.Shelf(folder, {key: (names[key], made_from[key]) for key in sliders}, "*/*.parquet")
-    make = functools.partial(measure, sampler, scales=scales, seeds=settings.health_seeds, judge=judge)
-    workers.each(make, [(*key, sliders[key], shelf[key]) for key in shelf.waiting()], device=pipe.device, desc="health")
+    shared = scales, seeds, sampler.settings.told(), origin.base, judge.digest
+    files, folder = {}, next(iter(sliders.values())).parents[1]
+    for (shift, name), path in sliders.items():
+        stamp = recipes.HEALTH.stamp(adapters.file_digest(path), origin.tokens[name], *shared)
+        files[shift, name] = path.relative_to(folder).with_suffix(".parquet").as_posix(), stamp
+    shelf = units.Shelf(folder, files, "*/*.parquet")
+    make = functools.partial(measure, sampler, scales=scales, seeds=seeds, judge=judge)
+    workers.each(make, [(*key, sliders[key], shelf[key]) for key in shelf.waiting()], device=sampler.pipe.device, desc="health")
     return tables.read_units(shelf, schema)
 
 
 def measure(
-    sampler: generation.Sampler,
-    shift: str,
-    name: str,
-    slider: Path,
-    unit: units.Unit,
-    *,
-    scales: list[float],
-    seeds: int,
-    judge: Judge,
+    sampler: generation.Sampler, shift: str, name: str, slider: Path, unit: units.Unit, *, scales: list[float], seeds: int, judge: Judge
 ) -> None:
     """Writes the report of one slider."""
-    rows, places = [], [0.0, *(scale for scale in scales if scale > 0)]
+    parts, places = [], [0.0, *(float(scale) for scale in scales if scale > 0)]
     for seed in range(1, seeds + 1):
         images = images_of(sampler, slider, name, seed, scales).numpy()
-        scores = judge.alignment(images, shift, name).tolist(), judge.structure(images).tolist()
-        for scale, alignment, structure in zip(places, *scores, strict=True):
-            rows.append({"shift": shift, "class": name, "seed": seed, "scale": scale, "alignment": alignment, "structure": structure})
-    tables.write_unit(pd.DataFrame(rows), unit, schema)
+        scores = {"alignment": judge.alignment(images, shift, name).tolist(), "structure": judge.structure(images).tolist()}
+        parts.append(pd.DataFrame({"scale": places, **scores}).assign(seed=seed))
+    tables.write_unit(pd.concat(parts).assign(shift=shift, **{"class": name}), unit, schema)
 
 
 def images_of(
@@ -163,19 +147,9 @@ def curves(table: pd.DataFrame, column: str, *, confidence: float) -> pd.DataFra
 
 
 def stored_strips(
-    pipe: StableDiffusionPipeline,
-    sliders: dict[str, Path],
-    name: str,
-    *,
-    scales: list[float],
-    settings: Sliders,
-    start_fraction: float,
-    seed: int,
-    origin: text_to_image.Origin,
-    path: Path,
+    sampler: generation.Sampler, sliders: dict[str, Path], name: str, *, scales: list[float], seed: int, origin: Origin, path: Path
 ) -> UInt8[np.ndarray, "shifts scales height width 3"]:
     """Pictures of the sliders of one class, by shift, drawn as the report draws; the file is made where it is missing or outdated."""
-    sampler = generation.Sampler(pipe, settings=drawing_settings(settings, start_fraction))
     files = {shift: adapters.file_digest(slider) for shift, slider in sliders.items()}
     made_from = PROMPT, files, name, scales, seed, sampler.settings.told(), origin.base, origin.tokens[name]
     unit, rows = units.Unit(path, recipes.SLIDER_STRIPS.stamp(*made_from)), list[dict]()

@@ -5,7 +5,6 @@ the two ways of naming a class, by its name and by its token, are compared on dr
 Frechet distance, accuracy and nearest real images (section 4.1, Table 2a).
 """
 
-import contextlib
 import copy
 import dataclasses
 import functools
@@ -34,10 +33,24 @@ from cnslib.data import catalog, imagenet
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models import tokens as token_files
 from cnslib.models.classifiers import Classifier
+from cnslib.models.text_to_image import Origin
 from cnslib.stats import bootstrap
 
 TRAINING = ("learning_rate", "steps", "batch_size", "images_per_class", "seed")  # the settings that a token depends on
 ENCODED = 16  # pictures per pass of the autoencoder
+DRAWN = 20  # images per pipeline call
+WORDS: dict[str, Callable[[str], str]] = {"text": str, "in_star": names.token}  # what a prompt calls a class
+schema = tables.schema(
+    ["prompt", "class", "seed"],
+    {"prompt": pa.Column(str, pa.Check.isin(WORDS)), "class": pa.Column(str), "seed": pa.Column("int64"), "image": pa.Column(object)},
+)
+
+Pictures = UInt8[np.ndarray, "images height width 3"]
+Latents = Float[Tensor, "images channels height width"]
+Vector = Float[Tensor, "width"]  # the embedding of a token
+Prompt = Float[Tensor, "1 tokens width"]
+Features = Float[np.ndarray, "rows features"]
+Mask = Bool[np.ndarray, "rows"]
 
 
 def invert_all(
@@ -109,9 +122,7 @@ def training_settings(settings: Inversion) -> dict[str, float]:
     return {key: value for key, value in dataclasses.asdict(settings).items() if key in TRAINING}
 
 
-def invert(
-    pipe: StableDiffusionPipeline, name: str, examples: UInt8[np.ndarray, "images side side 3"], *, settings: Inversion, path: Path
-) -> None:
+def invert(pipe: StableDiffusionPipeline, name: str, examples: Pictures, *, settings: Inversion, path: Path) -> None:
     """Learns and writes one token; everything random comes from the generator of (class, seed).
 
     Raises FloatingPointError, naming the class, when the loss is no longer a number.
@@ -126,9 +137,7 @@ def invert(
 
 
 @torch.no_grad()
-def encode(
-    pipe: StableDiffusionPipeline, examples: UInt8[np.ndarray, "images side side 3"]
-) -> Float[Tensor, "images channels height width"]:
+def encode(pipe: StableDiffusionPipeline, examples: Pictures) -> Latents:
     """Latents of pictures: the mean of the autoencoder's posterior, scaled as the UNet expects it."""
     pixels = torch.from_numpy(examples).permute(0, 3, 1, 2) / 127.5 - 1
     parts = [pipe.vae.encode(part.to(pipe.device)).latent_dist.mean for part in pixels.split(ENCODED)]
@@ -136,13 +145,8 @@ def encode(
 
 
 def fit(
-    pipe: StableDiffusionPipeline,
-    name: str,
-    latents: Float[Tensor, "images channels height width"],
-    *,
-    settings: Inversion,
-    generator: torch.Generator,
-) -> tuple[Float[Tensor, "width"], list[float]]:
+    pipe: StableDiffusionPipeline, name: str, latents: Latents, *, settings: Inversion, generator: torch.Generator
+) -> tuple[Vector, list[float]]:
     """The embedding after AdamW, and the loss of each step; nothing but the embedding changes.
 
     Its length stays that of its start, since text encoders know embeddings of that length only. The rate falls linearly to zero:
@@ -167,19 +171,13 @@ def fit(
 
 
 @torch.no_grad()
-def initial_vector(pipe: StableDiffusionPipeline, name: str) -> Float[Tensor, "width"]:
+def initial_vector(pipe: StableDiffusionPipeline, name: str) -> Vector:
     """The mean of the embeddings of the tokens that the class name consists of."""
     ids = pipe.tokenizer(name, add_special_tokens=False, return_tensors="pt").input_ids[0]
     return pipe.text_encoder.get_input_embeddings()(ids.to(pipe.device)).mean(dim=0)
 
 
-def denoising_loss(
-    pipe: StableDiffusionPipeline,
-    latents: Float[Tensor, "batch channels height width"],
-    embedding: Float[Tensor, "1 tokens width"],
-    *,
-    generator: torch.Generator,
-) -> Float[Tensor, ""]:
+def denoising_loss(pipe: StableDiffusionPipeline, latents: Latents, embedding: Prompt, *, generator: torch.Generator) -> Float[Tensor, ""]:
     """The model's own training loss (section 3.1): mean squared error of its prediction at a random noise level per picture."""
     noise = torch.randn(latents.shape, generator=generator).to(latents)
     steps = torch.randint(pipe.scheduler.config.num_train_timesteps, (len(latents),), generator=generator).to(latents.device)
@@ -189,12 +187,14 @@ def denoising_loss(
     return F.mse_loss(pipe.unet(noisy, steps, embedding.expand(len(latents), -1, -1)).sample, target)
 
 
-def text(
-    pipe: StableDiffusionPipeline, ids: Int[Tensor, "1 tokens"], places: Bool[Tensor, "1 tokens"], vector: Float[Tensor, "width"]
-) -> Float[Tensor, "1 tokens width"]:
-    """What the text encoder makes of a prompt with `vector` as the embedding at `places`."""
-    with replaced(pipe, places, vector):
+def text(pipe: StableDiffusionPipeline, ids: Int[Tensor, "1 tokens"], places: Bool[Tensor, "1 tokens"], vector: Vector) -> Prompt:
+    """What the text encoder makes of a prompt with `vector` as the embedding at `places`; gradients reach the vector alone."""
+    embeddings = pipe.text_encoder.get_input_embeddings()
+    handle = embeddings.register_forward_hook(lambda module, inputs, output: torch.where(places[..., None], vector, output))
+    try:
         return pipe.text_encoder(ids).last_hidden_state
+    finally:
+        handle.remove()
 
 
 def prompt_ids(pipe: StableDiffusionPipeline, name: str) -> tuple[Int[Tensor, "1 tokens"], Bool[Tensor, "1 tokens"]]:
@@ -207,37 +207,13 @@ def prompt_ids(pipe: StableDiffusionPipeline, name: str) -> tuple[Int[Tensor, "1
     return ids.masked_fill(places, 0).to(pipe.device), places.to(pipe.device)
 
 
-@contextlib.contextmanager
-def replaced(pipe: StableDiffusionPipeline, places: Bool[Tensor, "1 tokens"], vector: Float[Tensor, "width"]) -> Iterator[None]:
-    """The text encoder with `vector` in place of some of its input embeddings; gradients reach the vector alone."""
-
-    def hook(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor:
-        return torch.where(places[..., None], vector, output)
-
-    handle = pipe.text_encoder.get_input_embeddings().register_forward_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
 def loss_curve(path: Path) -> list[float]:
     """The loss of every step, from the token's own file."""
     with safetensors.safe_open(path, "pt") as file:
         return json.loads(file.metadata()["losses"])
 
 
-WORDS: dict[str, Callable[[str], str]] = {"text": str, "in_star": names.token}  # what a prompt calls a class
-DRAWN = 20  # images per pipeline call
-schema = tables.schema(
-    ["prompt", "class", "seed"],
-    {"prompt": pa.Column(str, pa.Check.isin(WORDS)), "class": pa.Column(str), "seed": pa.Column("int64"), "image": pa.Column(object)},
-)
-
-
-def draw_all(
-    pipe: StableDiffusionPipeline, classes: list[str], *, settings: Inversion, origin: text_to_image.Origin, folder: Path
-) -> pd.DataFrame:
+def draw_all(pipe: StableDiffusionPipeline, classes: list[str], *, settings: Inversion, origin: Origin, folder: Path) -> pd.DataFrame:
     """Images of each class, by name and by token, seeds 1 to `validation_images`; draws the classes that are missing or outdated."""
     drawn = settings.validation_images, settings.sampling_steps, settings.guidance
     made_from = {name: recipes.SAMPLES.stamp(name, PROMPT, drawn, origin.base, origin.tokens[name]) for name in classes}
@@ -247,32 +223,17 @@ def draw_all(
     return tables.read_units(shelf, schema)
 
 
-def rows(pipe: StableDiffusionPipeline, name: str, *, settings: Inversion) -> list[dict]:
+def rows(pipe: StableDiffusionPipeline, name: str, *, settings: Inversion) -> Iterator[dict]:
     """One row per prompt and seed of a class; both prompts start from the same noise."""
-    drawn = {prompt: draw(pipe, PROMPT.format(token=word(name)), settings=settings).numpy() for prompt, word in WORDS.items()}
-    key = {"class": name}
-    return [
-        {"prompt": p, **key, "seed": seed, "image": tables.encode(i)} for p, images in drawn.items() for seed, i in enumerate(images, 1)
-    ]
+    seeds = list(range(1, settings.validation_images + 1))
+    how = {"steps": settings.sampling_steps, "guidance": settings.guidance, "chunk": DRAWN}
+    for prompt, word in WORDS.items():
+        images = text_to_image.sample(pipe, [PROMPT.format(token=word(name))] * len(seeds), seeds, **how)
+        for seed, image in zip(seeds, images.numpy(), strict=True):
+            yield {"prompt": prompt, "class": name, "seed": seed, "image": tables.encode(image)}
 
 
-def draw(pipe: StableDiffusionPipeline, prompt: str, *, settings: Inversion) -> UInt8[Tensor, "images height width 3"]:
-    """Images of one prompt from the plain pipeline; image i starts from the noise of seed i + 1."""
-    parts = []
-    for start in range(1, settings.validation_images + 1, DRAWN):
-        numbers = range(start, min(start + DRAWN, settings.validation_images + 1))
-        latents = pipe(
-            [prompt] * len(numbers),
-            generator=[torch.Generator().manual_seed(number) for number in numbers],
-            num_inference_steps=settings.sampling_steps,
-            guidance_scale=settings.guidance,
-            output_type="latent",
-        ).images
-        parts.append(text_to_image.decode(pipe, latents))
-    return torch.cat(parts)
-
-
-def frechet_distance(sample: Float[np.ndarray, "n features"], reference: Float[np.ndarray, "m features"]) -> float:
+def frechet_distance(sample: Features, reference: Features) -> float:
     """Frechet distance of the Gaussians with the two sets' means and covariances (Heusel et al. 2017).
 
     |mean difference|^2 + tr(S1) + tr(S2) - 2 tr((S1 S2)^(1/2)), nothing shrunk or projected. The last trace is the sum of the
@@ -289,22 +250,18 @@ def frechet_distance(sample: Float[np.ndarray, "n features"], reference: Float[n
     return float(max(gap + np.square(first).sum() + np.square(second).sum() - 2 * overlap, 0.0))
 
 
-def distance(
-    features: Float[np.ndarray, "n features"], seeds: Int[np.ndarray, "n"], reference: Float[np.ndarray, "m features"]
-) -> Float[np.ndarray, "values"]:
+def distance(features: Features, seeds: Int[np.ndarray, "rows"], reference: Features) -> Float[np.ndarray, "values"]:
     """The Frechet distance of all rows to the reference, followed by its values without each seed in turn."""
     return left_out(lambda rows: frechet_distance(features[rows], reference), seeds)
 
 
-def nearest(features: Float[np.ndarray, "n features"], reference: Float[np.ndarray, "m features"]) -> tuple[np.ndarray, np.ndarray]:
+def nearest(features: Features, reference: Features) -> tuple[np.ndarray, np.ndarray]:
     """For every row the distance of its nearest reference, 1 - cosine, and its place."""
     away, place = NearestNeighbors(n_neighbors=1, algorithm="brute", metric="cosine").fit(reference).kneighbors(features)
     return away[:, 0], place[:, 0]
 
 
-def neighbours(
-    drawn: pd.DataFrame, features: Float[np.ndarray, "rows features"], sides: dict[str, dict[str, Float[np.ndarray, "m features"]]]
-) -> pd.DataFrame:
+def neighbours(drawn: pd.DataFrame, features: Features, sides: dict[str, dict[str, Features]]) -> pd.DataFrame:
     """Nearest real images of every drawn one within its class: `<side>` is the distance, 1 - cosine, and `<side>_place` the image.
 
     `sides` holds reference features by side and class, such as the scenes learned from and held-out ones.
@@ -326,12 +283,12 @@ def nearer(table: pd.DataFrame, side: str, other: str, *, confidence: float) -> 
     return jackknife(left_out(lambda rows: score[rows].mean(), table["seed"].to_numpy()), len(table), confidence=confidence)
 
 
-def left_out(statistic: Callable[[np.ndarray], float], seeds: Int[np.ndarray, "rows"]) -> Float[np.ndarray, "values"]:
+def left_out(statistic: Callable[[Mask], float], seeds: Int[np.ndarray, "rows"]) -> Float[np.ndarray, "values"]:
     """A statistic of all rows (given as a mask), followed by its values without each seed in turn."""
     return np.array([statistic(np.ones(len(seeds), bool)), *(statistic(seeds != seed) for seed in np.unique(seeds))])
 
 
-def named(judge: Classifier, pictures: UInt8[np.ndarray, "rows height width 3"], classes: list[str]) -> Bool[np.ndarray, "rows"]:
+def named(judge: Classifier, pictures: Pictures, classes: list[str]) -> Mask:
     """Whether the judge's first choice is each picture's class."""
     parts = [judge.logits(pictures[start : start + encoders.BATCH]) for start in range(0, len(pictures), encoders.BATCH)]
     return np.array([judge.labels[i] for i in torch.cat(parts).argmax(dim=1)]) == np.array(classes)
@@ -346,54 +303,43 @@ def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float)
     return {"n": n, "estimate": values[0], "low": low, "high": high}
 
 
-def frechet_table(
-    drawn: pd.DataFrame,
-    features: Float[np.ndarray, "rows features"],
-    references: dict[str, Float[np.ndarray, "m features"]],
-    *,
-    confidence: float,
-) -> pd.DataFrame:
-    """Frechet distance of the drawn images to the references of their class, and of all classes ("all"), and the ratio; see `compare`."""
-    known, seeds = {"all": np.concatenate(list(references.values()))} | references, drawn["seed"].to_numpy()
+def frechet_table(drawn: pd.DataFrame, features: Features, references: dict[str, Features], *, confidence: float) -> pd.DataFrame:
+    """Frechet distance of the drawn images to the references of their class, and of all classes ("all"); see `compare`.
 
-    def values(name: str, rows: np.ndarray) -> np.ndarray:
-        return distance(features[rows], seeds[rows], known[name])
-
-    return compare(drawn, list(references), values, ratio=True, highest=None, confidence=confidence)
+    A last row per class has the ratio of the two prompts.
+    """
+    known = {"all": np.concatenate(list(references.values()))} | references
+    return compare(drawn, lambda name, rows: frechet_distance(features[rows], known[name]), ratio=True, confidence=confidence)
 
 
-def accuracy_table(drawn: pd.DataFrame, correct: Bool[np.ndarray, "rows"], *, confidence: float) -> pd.DataFrame:
+def accuracy_table(drawn: pd.DataFrame, correct: Mask, *, confidence: float) -> pd.DataFrame:
     """Share of drawn images that the judge recognises, by class and of all classes ("all"); see `compare`."""
-    classes, seeds = list(dict.fromkeys(drawn["class"])), drawn["seed"].to_numpy()
-
-    def values(name: str, rows: np.ndarray) -> np.ndarray:
-        return left_out(lambda some: correct[rows][some].mean(), seeds[rows])
-
-    return compare(drawn, classes, values, ratio=False, highest=1.0, confidence=confidence)
+    return compare(drawn, lambda name, rows: correct[rows].mean(), highest=1.0, confidence=confidence)
 
 
 def compare(
     drawn: pd.DataFrame,
-    classes: list[str],
-    values: Callable[[str, np.ndarray], np.ndarray],
+    statistic: Callable[[str, np.ndarray], float],
     *,
-    ratio: bool,
-    highest: float | None,
+    ratio: bool = False,
+    highest: float | None = None,
     confidence: float,
 ) -> pd.DataFrame:
-    """One row per class and prompt, and one for the difference IN* minus text, which is paired by seed; on demand one for the ratio.
+    """One row per class and prompt, and one for the difference IN* minus text, which is paired by seed.
 
-    `values` gives a statistic of (class, mask of its rows), followed by its values without each seed. The intervals of the prompts, not
-    of their difference, are cut to what is possible: 0 to `highest`.
+    `statistic` is of a class and the numbers of its rows. The intervals of the prompts, not of their difference, are cut to what is
+    possible: 0 to `highest`.
     """
-    found = []
-    for name in ["all", *classes]:
-        rows = {prompt: ((drawn["prompt"] == prompt) & ((drawn["class"] == name) | (name == "all"))).to_numpy() for prompt in WORDS}
-        cases = {prompt: values(name, own) for prompt, own in rows.items()}
+    seeds, found = drawn["seed"].to_numpy(), []
+    for name in ["all", *dict.fromkeys(drawn["class"])]:
+        cases = {}
+        for prompt in WORDS:
+            rows = np.flatnonzero((drawn["prompt"] == prompt) & ((drawn["class"] == name) | (name == "all")))
+            parts = [rows, *(rows[seeds[rows] != seed] for seed in np.unique(seeds[rows]))]
+            cases[prompt] = np.array([statistic(name, part) for part in parts])
         cases["difference"] = cases["in_star"] - cases["text"]
         cases |= {"ratio": cases["in_star"] / cases["text"]} if ratio else {}
-        n = int(rows["text"].sum())
-        found += [{"class": name, "prompt": prompt, **jackknife(case, n, confidence=confidence)} for prompt, case in cases.items()]
+        found += [{"class": name, "prompt": prompt, **jackknife(case, len(rows), confidence=confidence)} for prompt, case in cases.items()]
     table = pd.DataFrame(found)
     prompts = table["prompt"] != "difference"
     table.loc[prompts, ["low", "high"]] = table.loc[prompts, ["low", "high"]].clip(0, highest)

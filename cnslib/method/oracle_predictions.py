@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
-from jaxtyping import Float, UInt8
-from torch import Tensor
+from jaxtyping import UInt8
 
 from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, identifier
 from cnslib.data import artifacts
-from cnslib.method import filtering
 from cnslib.models.encoders import Oracle
 
 SHARE = pa.Check.in_range(0, 1)
@@ -30,22 +28,18 @@ def predict(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 
     These hold the shifts' probabilities. An oracle of the class alone sees no shift: its severities are not numbers, and there are no
     such columns. Raises ValueError for a class that the oracle does not know.
     """
-    if not hasattr(oracle, "parts"):
-        return of_class(table, oracle.class_probability(pictures), oracle).assign(oracle=np.nan, named=BLIND)
-    classes, shifts, severity = oracle.parts(pictures)
-    probability = pd.DataFrame(shifts.softmax(dim=1).double().numpy(), columns=[*SHIFTS, UNSHIFTED], index=table.index)
-    own = of_class(table, classes.softmax(dim=1), oracle)
-    found = own.assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=probability.idxmax(axis=1))
-    return found.join(probability)
-
-
-def of_class(table: pd.DataFrame, probability: Float[Tensor, "rows labels"], oracle: Oracle) -> pd.DataFrame:
-    """The rows of a table with the oracle's probability of their own class."""
-    unknown = sorted(set(table["class"]) - set(oracle.labels))
-    if unknown:
+    if unknown := sorted(set(table["class"]) - set(oracle.labels)):
         raise ValueError(f"labels: the oracle knows no class {unknown[0]!r}; accepted: {', '.join(oracle.labels)}")
-    own = [oracle.labels.index(name) for name in table["class"]]
-    return table[tables.KEY].assign(**{CLASS: probability.numpy()[np.arange(len(own)), own].astype(float).round(6)})
+    blind = not hasattr(oracle, "parts")
+    classes, *sight = [oracle.class_probability(pictures)] if blind else oracle.parts(pictures)
+    probability = (classes if blind else classes.softmax(dim=1)).numpy()
+    own = probability[np.arange(len(table)), [oracle.labels.index(name) for name in table["class"]]].astype(float).round(6)
+    found = table[tables.KEY].assign(**{CLASS: own})
+    if blind:
+        return found.assign(oracle=np.nan, named=BLIND)
+    shifts, severity = sight
+    named = pd.DataFrame(shifts.softmax(dim=1).double().numpy(), columns=[*SHIFTS, UNSHIFTED], index=table.index)
+    return found.assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=named.idxmax(axis=1)).join(named)
 
 
 def of_shift(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
@@ -59,7 +53,7 @@ def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path
 
     `images` is the folder of the generation step's tables, `folder` receives one table per shift.
     """
-    made = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
+    made = {name: units.verified(images / f"{identifier(name)}.parquet") for name in (UNSHIFTED, *shifts)}
     made_from = {one: recipes.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
     shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", made_from[shift]) for shift in shifts})
     if waiting := shelf.waiting():
@@ -76,9 +70,8 @@ def predict_shift(images: Path, shift: str, oracle: Oracle, unshifted: pd.DataFr
 
 def predict_table(images: Path, shift: str, oracle: Oracle) -> pd.DataFrame:
     """What the oracle predicts in the images of one table of the generation step."""
-    path = filtering.shard(images, shift)
     table = artifacts.images(images, shift)
-    return predict(table, tables.pictures(table, str(path)), oracle=oracle)
+    return predict(table, tables.pictures(table, f"{identifier(shift)}.parquet"), oracle=oracle)
 
 
 def beside(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

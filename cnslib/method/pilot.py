@@ -20,8 +20,8 @@ from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, sliders
 from cnslib.method.filtering import KNOWN
 from cnslib.method.health import images_of
-from cnslib.models import text_to_image
 from cnslib.models.encoders import Oracle
+from cnslib.models.text_to_image import Origin
 
 SHARE = pa.Check.in_range(0, 1)
 SEEN = {"eta": pa.Column(float), "asked": pa.Column(float, SHARE), "named": pa.Column(bool), "kept": pa.Column(bool)}
@@ -30,34 +30,28 @@ BOUNDS = {"named": 1, "kept": 1, "largest_step": -1}  # criteria, and whether mo
 
 
 def readings(
-    sampler: generation.Sampler,
-    *,
-    scales: list[float],
-    recipe: str,
-    settings: Sliders,
-    origin: text_to_image.Origin,
-    oracle: Oracle,
-    folder: Path,
+    sampler: generation.Sampler, *, scales: list[float], recipe: str, settings: Sliders, origin: Origin, oracle: Oracle, folder: Path
 ) -> pd.DataFrame:
     """What the oracle sees in pictures of each shift at the etas, classes and seeds of `settings.pilot`, at all scales.
 
     `asked` is its severity times the probability of the asked shift, `named` whether that shift is the most probable, `kept` whether
     the class has at least one half. Computes the tables in `folder` that are missing or outdated. The sliders themselves are not kept.
     """
-    pilot = settings.pilot
-    keys = [(eta, shift, name) for (shift, etas), name in itertools.product(pilot.etas.items(), pilot.classes) for eta in etas]
-    if not keys:
+    pilot, files, own = settings.pilot, {}, {}
+    if not pilot.etas:
         return pd.DataFrame(columns=[*schema.columns])
     demand(recipe in sliders.RECIPES, "base.recipe", recipe, f"{', '.join(sliders.RECIPES)}: a pilot trains its sliders itself")
     demand(hasattr(oracle, "parts"), "base.oracle", type(oracle).__name__, "an oracle that names shifts, which a pilot reads")
-    shared, files, own = (scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels), {}, {}
-    for eta, shift, name in keys:
-        own[eta] = dataclasses.replace(settings, eta=eta, etas={})
-        trained = sliders.stamp(shift, name, settings=own[eta], origin=origin, recipe=recipe)
-        files[eta, shift, name] = f"{identifier(shift)}/{identifier(name)}-{eta}.parquet", recipes.PILOT.stamp(trained, *shared)
+    shared = scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels
+    for (shift, etas), name in itertools.product(pilot.etas.items(), pilot.classes):
+        for eta in etas:
+            own[eta, shift, name] = dataclasses.replace(settings, eta=eta, etas={})
+            trained = sliders.stamp(shift, name, settings=own[eta, shift, name], origin=origin, recipe=recipe)
+            files[eta, shift, name] = f"{identifier(shift)}/{identifier(name)}-{eta}.parquet", recipes.PILOT.stamp(trained, *shared)
     shelf = units.Shelf(folder, files, "*/*.parquet")
     make = functools.partial(measure, sampler, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
-    workers.each(make, [(*key[1:], own[key[0]], shelf[key]) for key in shelf.waiting()], device=sampler.pipe.device, desc="pilot")
+    pieces = [(shift, name, own[eta, shift, name], shelf[eta, shift, name]) for eta, shift, name in shelf.waiting()]
+    workers.each(make, pieces, device=sampler.pipe.device, desc="pilot")
     return tables.read_units(shelf, schema)
 
 
@@ -70,22 +64,21 @@ def measure(
     *,
     scales: list[float],
     recipe: str,
-    origin: text_to_image.Origin,
+    origin: Origin,
     oracle: Oracle,
 ) -> None:
     """Trains one slider, and writes what the oracle predicts for its pictures."""
-    parts = []
+    parts, place = [], SHIFTS.index(shift)
     with tempfile.TemporaryDirectory() as scratch:
-        given = {"recipe": recipe, "settings": settings, "origin": origin, "folder": Path(scratch)}
-        (path,) = sliders.make_sliders(sampler.pipe, [shift], [name], **given).values()  # type: ignore[arg-type]
+        made = sliders.make_sliders(sampler.pipe, [shift], [name], recipe=recipe, settings=settings, origin=origin, folder=Path(scratch))
         for seed in range(1, settings.pilot.seeds + 1):
-            classes, shifts, severity = oracle.parts(images_of(sampler, path, name, seed, scales))
-            asked = severity[:, 0].sigmoid() * shifts.softmax(dim=1)[:, SHIFTS.index(shift)]
+            classes, shifts, severity = oracle.parts(images_of(sampler, made[shift, name], name, seed, scales))
+            asked = severity[:, 0].sigmoid() * shifts.softmax(dim=1)[:, place]
             kept = classes.softmax(dim=1)[:, oracle.labels.index(name)] >= KNOWN
             seen = {"scale": [float(scale) for scale in scales], "asked": asked.double().numpy().round(6), "kept": kept.tolist()}
-            seen["named"] = (shifts.argmax(dim=1) == SHIFTS.index(shift)).tolist()
-            parts.append(pd.DataFrame(seen).assign(shift=shift, **{"class": name}, seed=seed))
-    tables.write_unit(pd.concat(parts, ignore_index=True).assign(eta=float(settings.eta)), unit, schema)
+            parts.append(pd.DataFrame(seen | {"named": (shifts.argmax(dim=1) == place).tolist()}).assign(seed=seed))
+    key = {"shift": shift, "class": name, "eta": float(settings.eta)}
+    tables.write_unit(pd.concat(parts, ignore_index=True).assign(**key), unit, schema)
 
 
 def criteria(seen: pd.DataFrame) -> pd.DataFrame:

@@ -17,7 +17,8 @@ from pathlib import Path
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from diffusers import DDIMScheduler, StableDiffusionPipeline
+from diffusers import DDIMScheduler
+from diffusers import StableDiffusionPipeline as Pipeline
 from jaxtyping import Float
 from peft.utils import get_peft_model_state_dict
 from torch import Tensor, nn
@@ -28,6 +29,7 @@ from cnslib.core.settings.method import Sliders
 from cnslib.data import imagenet
 from cnslib.models import adapters, kohya, text_to_image
 from cnslib.models.adapters import slider_path
+from cnslib.models.text_to_image import Origin
 
 # The released code trains with the bare class token and "<token>, in <shift>". A base model that saw nothing but whole captions
 # has no meaning for a bare token, so these are the captions, which are also the paper's wording (section A.1).
@@ -36,6 +38,7 @@ RESOLUTION = 512  # pixels at which the released code trains, whatever the model
 REACH = 2.5  # the last scale of the benchmark (Table 5)
 OTHER_KEYS = ("texts", "etas", "longer", "pilot", "health_seeds", "health_steps", "health_guidance", "least_gain")  # not of the weights
 
+Pair = tuple[str, str]  # shift and class
 Latents = Float[Tensor, "batch channels height width"]
 Texts = Float[Tensor, "prompts tokens width"]
 
@@ -88,29 +91,22 @@ def training_settings(settings: Sliders) -> dict[str, int | float]:
     return {key: value for key, value in dataclasses.asdict(settings).items() if key not in OTHER_KEYS}
 
 
-def stamp(shift: str, name: str, *, settings: Sliders, origin: text_to_image.Origin, recipe: str = "paper") -> str:
+def stamp(shift: str, name: str, *, settings: Sliders, origin: Origin, recipe: str = "paper") -> str:
     """What one slider depends on: its prompts, the settings of the training, base model, and its class token."""
     made = RECIPES[recipe]
     texts = prompts(shift, name, texts=settings.texts, recipe=made)
     return made.kind.stamp(texts, training_settings(for_shift(settings, shift, made)), origin.base, origin.tokens[name])
 
 
-def shelf_of(made_from: dict[tuple[str, str], str], folder: Path) -> units.Shelf[tuple[str, str]]:
+def shelf_of(made_from: dict[Pair, str], folder: Path) -> units.Shelf[Pair]:
     """The sliders of some (shift, class), each with what it is to be made from."""
     files = {pair: (slider_path(folder, *pair).relative_to(folder).as_posix(), stamp) for pair, stamp in made_from.items()}
     return units.Shelf(folder, files, "*/*.safetensors")
 
 
 def make_sliders(
-    pipe: StableDiffusionPipeline,
-    shifts: list[str],
-    classes: list[str],
-    *,
-    recipe: str,
-    settings: Sliders,
-    origin: text_to_image.Origin,
-    folder: Path,
-) -> dict[tuple[str, str], Path]:
+    pipe: Pipeline, shifts: list[str], classes: list[str], *, recipe: str, settings: Sliders, origin: Origin, folder: Path
+) -> dict[Pair, Path]:
     """The file of each slider, trained by one of RECIPES where it is missing or made from something else, or taken from a folder.
 
     Such a folder is what the authors' training leaves, or holds it (lora_adapters.zip, unpacked); classes are then ImageNet's.
@@ -128,34 +124,31 @@ def make_sliders(
     return shelf.paths
 
 
-def import_sliders(
-    pipe: StableDiffusionPipeline,
-    pairs: list[tuple[str, str]],
-    *,
-    source: Path,
-    settings: Sliders,
-    origin: text_to_image.Origin,
-    folder: Path,
-) -> dict[tuple[str, str], Path]:
+def import_sliders(pipe: Pipeline, pairs: list[Pair], *, source: Path, settings: Sliders, origin: Origin, folder: Path) -> dict[Pair, Path]:
     """The sliders of a folder in our own format; what others trained keeps no record of its losses."""
-    source, size = kohya.released_folder(source), {"rank": settings.rank, "alpha": settings.alpha}
-    files = {(shift, name): kohya.released_path(source, shift, imagenet.index(name), **size) for shift, name in pairs}
-    made_from = {
-        (shift, name): recipes.GIVEN_SLIDERS.stamp(shift, name, units.file_digest(path), origin.base, origin.tokens[name])
-        for (shift, name), path in files.items()
-    }
+    source, files, made_from = kohya.released_folder(source), {}, {}
+    for shift, name in pairs:
+        file = kohya.released_path(source, shift, imagenet.index(name), rank=settings.rank, alpha=settings.alpha)
+        files[shift, name], inputs = file, (shift, name, units.file_digest(file), origin.base, origin.tokens[name])
+        made_from[shift, name] = recipes.GIVEN_SLIDERS.stamp(*inputs)
     shelf = shelf_of(made_from, folder)
     for shift, name in shelf.waiting():
-        unknown = {"loss": [math.nan], "untrained": [math.nan]}
-        plain = {"prompts": prompts(shift, name, texts={}, recipe=RECIPES["released"]), "settings": {}, "curve": unknown}
-        entries = {"shift": shift, "class": name, "base": origin.base, "recipe": "imported"}
-        entries |= {key: json.dumps(value) for key, value in plain.items()}
-        kohya.import_slider(pipe.unet, files[shift, name], shelf[shift, name].path, entries=entries)
+        words, unknown = prompts(shift, name, texts={}, recipe=RECIPES["released"]), [math.nan]
+        told = header(shift, name, "imported", origin, words, {}, {"loss": unknown, "untrained": unknown})
+        kohya.import_slider(pipe.unet, files[shift, name], shelf[shift, name].path, entries=told)
         shelf[shift, name].finish()
     return shelf.paths
 
 
-def rounded(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
+def header(
+    shift: str, name: str, recipe: str, origin: Origin, words: tuple[str, str], settings: dict, curve: dict[str, list[float]]
+) -> dict[str, str]:
+    """What a slider's file says about itself; the paper's recipe goes without saying."""
+    told = {"shift": shift, "class": name, "base": origin.base} | ({} if recipe == "paper" else {"recipe": recipe})
+    return told | {"prompts": json.dumps(words), "settings": json.dumps(settings), "curve": json.dumps(curve)}
+
+
+def rounded(pipe: Pipeline) -> Pipeline:
     """The pipeline of the released recipe: a copy in bf16 with the released scheduler (no step offset); `pipe` stays as it is.
 
     UNet and text encoder are rounded, and with them the adapter and the optimiser's state: nothing is kept in single precision.
@@ -164,23 +157,14 @@ def rounded(pipe: StableDiffusionPipeline) -> StableDiffusionPipeline:
     if (predicts := pipe.scheduler.config.prediction_type) != "v_prediction":
         raise ValueError(f"base.recipe: 'released' trains on v, the pipeline predicts {predicts}; accepted here: paper, fast, graded")
     copies = {name: copy.deepcopy(getattr(pipe, name)).bfloat16() for name in ("unet", "text_encoder")}
-    found = StableDiffusionPipeline(**(pipe.components | copies), requires_safety_checker=False)
+    found = Pipeline(**(pipe.components | copies), requires_safety_checker=False)
     # Put in place afterwards: the constructor sets the offset of any scheduler to 1.
     released = {"timestep_spacing": "leading", "steps_offset": 0, "set_alpha_to_one": True}  # as Stable Diffusion 2 has it
     found.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, **released)
     return found
 
 
-def train(
-    pipe: StableDiffusionPipeline,
-    shift: str,
-    name: str,
-    unit: units.Unit,
-    *,
-    settings: Sliders,
-    origin: text_to_image.Origin,
-    recipe: str = "paper",
-) -> None:
+def train(pipe: Pipeline, shift: str, name: str, unit: units.Unit, *, settings: Sliders, origin: Origin, recipe: str = "paper") -> None:
     """Trains and writes one slider and what it was made from; everything random comes from the generator of (shift, class, seed).
 
     Raises FloatingPointError, naming the slider, when the loss is no longer a number.
@@ -193,25 +177,17 @@ def train(
         curve = fit(pipe, parameters, text, settings=settings, generator=generator, recipe=made)
         if not all(map(math.isfinite, curve["loss"])):
             raise FloatingPointError(f"slider of {name} in {shift}: the loss is not a number; lower sliders.learning_rate")
-        entries = {"shift": shift, "class": name, "base": origin.base} | ({} if recipe == "paper" else {"recipe": recipe})
-        plain = {"prompts": words, "settings": training_settings(settings), "curve": curve}
-        entries |= {key: json.dumps(value) for key, value in plain.items()}
+        told = header(shift, name, recipe, origin, words, training_settings(settings), curve)
         if made.released:
             weights = get_peft_model_state_dict(pipe.unet, adapter_name=adapters.NAME)
-            adapters.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=entries)
+            adapters.write(unit.path, weights, rank=settings.rank, alpha=settings.alpha, entries=told)
         else:
-            adapters.save(pipe, unit.path, entries)
+            adapters.save(pipe, unit.path, told)
     unit.finish()
 
 
 def fit(
-    pipe: StableDiffusionPipeline,
-    parameters: list[nn.Parameter],
-    text: Texts,
-    *,
-    settings: Sliders,
-    generator: torch.Generator,
-    recipe: Recipe = PAPER,
+    pipe: Pipeline, parameters: list[nn.Parameter], text: Texts, *, settings: Sliders, generator: torch.Generator, recipe: Recipe = PAPER
 ) -> dict[str, list[float]]:
     """Updates of AdamW (the released code's optimiser) towards Eq. 2, each on other latents: k + 2 + 1 UNet evaluations per sample.
 
@@ -219,8 +195,7 @@ def fit(
     it would be without slider: the noise levels differ, so neither says much alone.
     """
     optimizer = torch.optim.AdamW(parameters, settings.learning_rate)
-    falling = functools.partial(rate, iterations=settings.iterations)
-    pace = torch.optim.lr_scheduler.LambdaLR(optimizer, falling if recipe.graded else lambda _: 1.0)
+    pace = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: rate(update / settings.iterations) if recipe.graded else 1.0)
     curve: dict[str, list[float]] = {"loss": [], "untrained": []}
     with contextlib.closing(training_points(pipe, text, settings=settings, generator=generator, recipe=recipe)) as points:
         for latents, timestep, prompt, eta in itertools.islice(points, settings.iterations):
@@ -235,13 +210,13 @@ def fit(
     return curve
 
 
-def rate(iteration: int, *, iterations: int) -> float:
-    """The graded recipe's share of the learning rate: whole in the first half of the iterations, then falling evenly to zero."""
-    return min(1.0, 2 * (1 - iteration / iterations))
+def rate(passed: float) -> float:
+    """The graded recipe's share of the learning rate: whole in the first half of the training, then falling evenly to zero."""
+    return min(1.0, 2 * (1 - passed))
 
 
 def training_points(
-    pipe: StableDiffusionPipeline, text: Texts, *, settings: Sliders, generator: torch.Generator, recipe: Recipe
+    pipe: Pipeline, text: Texts, *, settings: Sliders, generator: torch.Generator, recipe: Recipe
 ) -> Generator[tuple[Latents, Tensor, Texts, float | Tensor], None, None]:
     """Endless latents with their timestep, the prompt of each sample, and eta; the adapter has the scales of the samples meanwhile."""
     while True:
@@ -257,7 +232,7 @@ def training_points(
 
 @torch.no_grad()
 def trajectory(
-    pipe: StableDiffusionPipeline, text: Texts, *, settings: Sliders, generator: torch.Generator, recipe: Recipe = PAPER
+    pipe: Pipeline, text: Texts, *, settings: Sliders, generator: torch.Generator, recipe: Recipe = PAPER
 ) -> Iterator[tuple[Latents, Tensor]]:
     """Latents after k ~ U{1, ..., steps - 1} DDIM steps from fresh noise with the adapter on, and their timestep.
 
@@ -273,10 +248,8 @@ def trajectory(
     for k, timestep in enumerate(scheduler.timesteps[: chosen[-1]], start=1):
         latents = scheduler.step(pipe.unet(latents, timestep, text).sample, timestep, latents).prev_sample
         if k in chosen:
-            yield (
-                latents,
-                torch.tensor(released_timestep(k, steps=steps), device=pipe.device) if recipe.released else scheduler.timesteps[k],
-            )
+            own = scheduler.timesteps[k]
+            yield latents, torch.full_like(own, released_timestep(k, steps=steps)) if recipe.released else own
 
 
 def visited(first: int, *, steps: int, points: int) -> list[int]:
@@ -289,24 +262,24 @@ def visited(first: int, *, steps: int, points: int) -> list[int]:
     return sorted(1 + (first - 1 + number * count // points) % count for number in range(points))
 
 
-def latent_shape(pipe: StableDiffusionPipeline, recipe: Recipe) -> tuple[int, int, int]:
+def latent_shape(pipe: Pipeline, recipe: Recipe) -> tuple[int, int, int]:
     """Channels, height and width of the latents of the training: the model's own, or those of at most 512 px if it is the released one."""
     channels, side, _ = text_to_image.latent_shape(pipe)
     side = min(side, RESOLUTION // pipe.vae_scale_factor) if recipe.released else side
     return channels, side, side
 
 
-def released_timestep(k: int, *, steps: int, training_steps: int = 1000) -> int:
+def released_timestep(k: int, *, steps: int) -> int:
     """The released code's timestep of the predictions after k of `steps` steps: entry 1000 k / steps of the list 999, 998, ... 0.
 
     The latents' own level, which all other recipes take, is 1000 / steps - 1 lower: 19 at the released 50 steps.
     """
-    return training_steps - 1 - k * training_steps // steps
+    return 999 - 1000 * k // steps
 
 
 @torch.no_grad()
 def teacher(
-    pipe: StableDiffusionPipeline, latents: Latents, timestep: Tensor, text: Texts, *, eta: float | Tensor, prompt: Texts | None = None
+    pipe: Pipeline, latents: Latents, timestep: Tensor, text: Texts, *, eta: float | Tensor, prompt: Texts | None = None
 ) -> tuple[Latents, Latents]:
     """The base model's prediction at c, and what the slider shall make of it: eta c+ - (eta - 1) c (Eq. 2, neutral = unconditional).
 
@@ -317,7 +290,7 @@ def teacher(
     texts = texts if prompt is None else [prompt, *texts]
     with adapters.switched_off(pipe.unet):
         predictions = pipe.unet(latents.repeat(len(texts), 1, 1, 1), timestep, torch.cat(texts)).sample.chunk(len(texts))
-    plain, unshifted, shifted = predictions[0], *predictions[-2:]
+    plain, unshifted, shifted = predictions[0], predictions[-2], predictions[-1]
     eta = eta.to(plain).reshape(-1, 1, 1, 1) if isinstance(eta, Tensor) else eta
     return plain, plain + eta * (shifted - unshifted)
 
@@ -325,7 +298,7 @@ def teacher(
 def evaluations(settings: Sliders, recipe: str = "paper") -> float:
     """Expected UNet evaluations of single samples for one slider: the steps to each trajectory's last point, teachers and student.
 
-    None where sliders are taken from a folder.
+    None are needed for sliders that are taken from a folder.
     """
     if recipe not in RECIPES:
         return 0.0

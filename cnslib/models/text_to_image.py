@@ -123,12 +123,12 @@ def decode(pipe: StableDiffusionPipeline, latents: Float[Tensor, "batch channels
 
 @torch.no_grad()
 def sample(
-    pipe: StableDiffusionPipeline, prompts: list[str], numbers: list[int], *, steps: int, guidance: float
+    pipe: StableDiffusionPipeline, prompts: list[str], numbers: list[int], *, steps: int, guidance: float, chunk: int = CHUNK
 ) -> UInt8[Tensor, "prompts height width 3"]:
     """Images of prompts by the plain pipeline, image i from the initial latent of seed `numbers[i]`."""
     parts = []
-    for start in trange(0, len(prompts), CHUNK, desc="images", disable=None):
-        rows = slice(start, start + CHUNK)
+    for start in trange(0, len(prompts), chunk, desc="images", disable=None):
+        rows = slice(start, start + chunk)
         latents = torch.cat([initial_latent(pipe, number) for number in numbers[rows]])
         output = pipe(prompts[rows], latents=latents, num_inference_steps=steps, guidance_scale=guidance, output_type="pt").images
         parts.append((output * 255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().cpu())

@@ -1,16 +1,21 @@
-"""Evaluation: one row per image, only what changed is evaluated again, and nothing broken gets into a table."""
+"""Evaluation: one row per image, only what changed is evaluated again, pictures are decoded once, and nothing broken gets into a table."""
 
 import dataclasses
 import shutil
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import timm
 import torch
 from golden_units import difference
-from safetensors.torch import load_file
 from tiny_encoders import write_clip, write_timm
 
 from cnslib.core import recipes, tables
@@ -22,6 +27,28 @@ from cnslib.world import zoo
 
 LABELS = ["sneaker", "ankle boot", "bag"]
 CLASSES, SHIFTS, SCALES, SEEDS = ["ankle boot", "bag"], ["heavy snow", "cartoon style"], [0.0, 0.5, 1.0], 3
+PAIR = ("vit", "deit")  # two networks with one transform
+HELDOUT = {"ankle boot": [4, 7], "bag": [0, 1, 9]}  # seeds of the catalog's held-out pictures
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> Path:
+    """Two networks for 32 px alike, one for 32 px that squashes, and one for 64 px."""
+    folder = tmp_path_factory.mktemp("models")
+    for seed, name in enumerate(PAIR):
+        write_timm(folder / name, outputs=3, seed=seed)
+    write_clip(folder / "clip")
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        network = timm.create_model("resnet18", num_classes=3, channels=[4, 4, 8, 8])
+    zoo.save(network, folder / "wide", architecture="resnet18", arguments={"channels": [4, 4, 8, 8]})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def group(models) -> list[classifiers.Classifier]:
+    """All four."""
+    return [classifiers.load(name, str(models / name), LABELS) for name in (*PAIR, "clip", "wide")]
 
 
 def write_shard(folder: Path, shift: str, scales: list[float]) -> None:
@@ -34,45 +61,67 @@ def write_shard(folder: Path, shift: str, scales: list[float]) -> None:
 
 
 @pytest.fixture
-def bench(tmp_path) -> Path:
-    """Image tables of two shifts and two tiny classifiers."""
+def bench(tmp_path, models) -> Path:
+    """Image tables of two shifts, two tiny classifiers, and a catalog with more splits and classes than are evaluated."""
     for shift in (UNSHIFTED, *SHIFTS):
         write_shard(tmp_path / "images", shift, [0.0] if shift == UNSHIFTED else SCALES[1:])
-    for seed, name in enumerate(("vit", "deit")):
-        write_timm(tmp_path / name, outputs=3, seed=seed)
+    for name in PAIR:
+        shutil.copytree(models / name, tmp_path / name)
+    keys = [("heldout", name, seed) for name, seeds in HELDOUT.items() for seed in seeds]
+    keys += [("train", "bag", 0), ("train", "ankle boot", 3), ("heldout", "sneaker", 2)]
+    pictures = np.random.default_rng(5).integers(0, 256, (len(keys), 32, 32, 3), dtype=np.uint8)
+    rows = [(*key, tables.encode(picture)) for key, picture in zip(keys, pictures, strict=True)]
+    tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), tmp_path / "catalog.parquet", tables.catalog)
     return tmp_path
 
 
-def run(bench: Path, names: tuple[str, ...] = ("vit", "deit"), *, shifts: list[str] = SHIFTS, **changes) -> pd.DataFrame:
-    """Evaluates and reads the predictions."""
-    settings = Evaluation({name: str(bench / name) for name in names}, batch_size=4, preprocessing="model")
-    settings = dataclasses.replace(settings, **changes)
-    grid = {"scales": SCALES, "seeds": SEEDS, "labels": LABELS, "device": "cpu"}
-    paths = evaluation.evaluate(bench / "images", shifts, CLASSES, settings=settings, folder=bench / "out", **grid)
+def run(bench: Path, names: tuple[str, ...] = PAIR, *, shifts: list[str] = SHIFTS, heldout: bool = False, **changes) -> pd.DataFrame:
+    """Evaluates the benchmark or the held-out pictures and reads the predictions."""
+    settings = Evaluation({name: str(bench / name) for name in names}, batch_size=2 if heldout else 4, preprocessing="model")
+    given = {"labels": LABELS, "settings": dataclasses.replace(settings, **changes), "device": "cpu"}
+    if heldout:
+        paths = evaluation.evaluate_catalog(bench / "catalog.parquet", CLASSES, **given, folder=bench / "out" / "heldout")
+    else:
+        paths = evaluation.evaluate(bench / "images", shifts, CLASSES, scales=SCALES, seeds=SEEDS, **given, folder=bench / "out")
     return pd.concat([tables.read(path, tables.predictions) for path in paths.values()], ignore_index=True)
 
 
-def stamp(bench: Path, name: str) -> int:
-    """When a prediction table was last written."""
-    return (bench / "out" / f"{name}.parquet").stat().st_mtime_ns
+def stamps(bench: Path) -> dict[str, int]:
+    """When each prediction table was last written."""
+    return {path.relative_to(bench / "out").as_posix(): path.stat().st_mtime_ns for path in (bench / "out").rglob("*.parquet")}
 
 
-def test_every_image_has_one_row_per_classifier_and_unshifted_images_are_stored_once(bench):
+def contents(bench: Path) -> dict[str, bytes]:
+    """The files beside the predictions, too."""
+    return {path.name: path.read_bytes() for path in (bench / "out").iterdir()}
+
+
+def test_every_image_has_one_row_per_classifier_which_agrees_with_its_logits(bench):
     found = run(bench)
+    assert not difference(recipes.EVALUATION, found)
     per_model = len(CLASSES) * SEEDS * (1 + len(SHIFTS) * 2)
     assert found.groupby("model").size().to_dict() == {"vit": per_model, "deit": per_model}
     assert (found["scale"] == 0).sum() == 2 * len(CLASSES) * SEEDS == (found["shift"] == UNSHIFTED).sum()
-
-
-def test_rows_agree_with_the_models_own_logits(bench):
-    row = run(bench, ("vit",)).query("shift == 'heavy snow' and `class` == 'bag' and seed == 2 and scale == 0.5").iloc[0]
-    table = tables.read(bench / "images" / "heavy_snow.parquet", tables.images)
-    image = table.query("`class` == 'bag' and seed == 2 and scale == 0.5")["image"].iloc[0]
+    where = "shift == 'heavy snow' and `class` == 'bag' and seed == 2 and scale == 0.5"
+    row = found.query(f"model == 'vit' and {where}").iloc[0]
+    image = tables.read(bench / "images" / "heavy_snow.parquet", tables.images).query(where)["image"].iloc[0]
     logits = classifiers.load("vit", str(bench / "vit"), LABELS).logits([tables.decode(image, "row")])[0].double()
     order = [LABELS[i] for i in logits.argsort(descending=True)]
     assert (row["top1"], list(row["top5"])) == (order[0], order)
     assert row["probability"] == pytest.approx(logits.softmax(0)[2].item(), abs=1e-6)
     assert row["margin"] == pytest.approx((logits[2] - logits[:2].max()).item(), abs=1e-5)
+
+
+def test_held_out_rows_are_the_catalogs_and_agree_with_the_models_logits(bench):
+    found = run(bench, heldout=True)
+    assert not difference(recipes.CATALOG_ANSWERS, found)
+    wanted = [(model, UNSHIFTED, name, seed, 0.0) for model in PAIR for name, seeds in HELDOUT.items() for seed in seeds]
+    assert sorted(found[["model", *tables.KEY]].itertuples(index=False, name=None)) == sorted(wanted)
+    row = found.query("model == 'deit' and `class` == 'bag' and seed == 9").iloc[0]
+    catalog = tables.read(bench / "catalog.parquet", tables.catalog)
+    held = catalog.query("split == 'heldout' and `class` == 'bag' and seed == 9")
+    logits = classifiers.load("deit", str(bench / "deit"), LABELS).logits(tables.pictures(held, "held"))[0].double()
+    assert row["top1"] == LABELS[logits.argmax()] and row["margin"] == pytest.approx((logits[2] - logits[:2].max()).item(), abs=1e-5)
 
 
 def test_answers_counted_by_hand():
@@ -91,70 +140,74 @@ def test_the_batch_size_does_not_change_the_answers(bench):
     assert small["top1"].equals(large["top1"])
 
 
-def test_every_batch_has_the_same_size(bench):
+def test_every_batch_has_the_same_size_so_that_another_shift_changes_no_bit_of_the_others(bench, models):
     """A matrix product of another shape may round differently, so a last batch of another size could change its answers."""
-    classifier, shapes = classifiers.load("vit", str(bench / "vit"), LABELS), []
+    classifier, shapes = classifiers.load("vit", str(models / "vit"), LABELS), []
     classifier.network.register_forward_pre_hook(lambda module, inputs: shapes.append(tuple(inputs[0].shape)))
     shards = evaluation.grid(bench / "images", SHIFTS, CLASSES, scales=SCALES, seeds=SEEDS)
-    found = evaluation.predict(classifier, shards, batch_size=5)
-    assert set(shapes) == {(5, 3, 32, 32)} and len(found) == 30
-
-
-def test_another_shift_changes_no_bit_of_the_others(bench):
-    one = run(bench, ("vit",), shifts=["heavy snow"])
+    assert len(evaluation.predict(classifier, shards, batch_size=5)) == 30 and set(shapes) == {(5, 3, 32, 32)}
     both = run(bench, ("vit",)).query("shift != 'cartoon style'").reset_index(drop=True)
-    pd.testing.assert_frame_equal(one, both, check_exact=True)
+    pd.testing.assert_frame_equal(run(bench, ("vit",), shifts=["heavy snow"]), both, check_exact=True)
 
 
 def test_a_second_run_evaluates_nothing_and_equal_runs_write_equal_bytes(bench):
     run(bench)
-    before = (bench / "out" / "vit.parquet").read_bytes()
+    before = contents(bench)
     shutil.rmtree(bench / "out")
     run(bench)
-    assert (bench / "out" / "vit.parquet").read_bytes() == before
-    stamps = stamp(bench, "vit"), stamp(bench, "deit")
+    assert contents(bench) == before
+    first = stamps(bench)
     run(bench)
-    assert stamps == (stamp(bench, "vit"), stamp(bench, "deit"))
+    assert stamps(bench) == first
 
 
 def test_adding_a_classifier_evaluates_only_it_and_removing_one_prunes_it(bench):
     run(bench, ("vit",))
-    first = stamp(bench, "vit")
-    run(bench, ("vit", "deit"))
-    assert stamp(bench, "vit") == first and (bench / "out" / "deit.parquet").exists()
+    first = stamps(bench)
+    run(bench)
+    assert stamps(bench).items() > first.items()
     run(bench, ("deit",))
-    assert sorted(path.name for path in (bench / "out").iterdir()) == ["deit.parquet", "deit.parquet.digest"]
+    assert sorted(contents(bench)) == ["deit.parquet", "deit.parquet.digest"]
 
 
+@pytest.mark.parametrize("heldout", [False, True])
 @pytest.mark.parametrize("change", ["weights", "images", "preprocessing"])
-def test_whatever_a_table_is_made_from_makes_it_outdated(bench, change):
-    before, first = run(bench), stamp(bench, "vit")
+def test_whatever_a_table_is_made_from_makes_it_outdated(bench, change, heldout):
+    before, first = run(bench, heldout=heldout), stamps(bench)
     if change == "weights":
         shutil.rmtree(bench / "vit")
         write_timm(bench / "vit", outputs=3, seed=7)
     if change == "images":
-        table = tables.read(bench / "images" / "heavy_snow.parquet", tables.images)
-        table["image"] = table["image"].iloc[::-1].tolist()
-        tables.write(table, bench / "images" / "heavy_snow.parquet", tables.images)
-    after = run(bench, preprocessing="paper" if change == "preprocessing" else "model")
-    assert stamp(bench, "vit") != first and not after["margin"].equals(before["margin"])
+        path, kind = (bench / "catalog.parquet", tables.catalog) if heldout else (bench / "images" / "heavy_snow.parquet", tables.images)
+        table = tables.read(path, kind)
+        tables.write(table.assign(image=table["image"].iloc[::-1].tolist()), path, kind)
+    after = run(bench, heldout=heldout, preprocessing="paper" if change == "preprocessing" else "model")
+    again = {Path(name).stem for name, stamp in stamps(bench).items() if stamp != first[name]}
+    assert again == ({"vit"} if change == "weights" else set(PAIR)) and not after["margin"].equals(before["margin"])
 
 
-def test_an_interrupted_run_keeps_the_finished_group(bench, monkeypatch):
+def counted(monkeypatch) -> Counter:
+    """How often the real decoder is called, by the name of what it decodes."""
+    calls, decode = Counter(), tables.decode
+    monkeypatch.setattr(tables, "decode", lambda data, name: calls.update([name]) or decode(data, name))
+    return calls
+
+
+def test_a_killed_run_keeps_the_finished_groups_and_decodes_for_the_others_alone(bench, monkeypatch):
     """Groups of one, and the second classifier cannot be loaded: the first is complete, and a restart gives the undisturbed bytes."""
     run(bench)
     monkeypatch.setattr(evaluation, "TOGETHER", 1)
-    undisturbed = {name: (bench / "out" / f"{name}.parquet").read_bytes() for name in ("vit", "deit")}
+    undisturbed = contents(bench)
     shutil.rmtree(bench / "out")
     shutil.move(bench / "deit", bench / "away")
     with pytest.raises(FileNotFoundError, match=r"evaluation\.classifiers\.deit"):
         run(bench)
-    assert sorted(path.name for path in (bench / "out").iterdir()) == ["vit.parquet", "vit.parquet.digest"]
-    first = stamp(bench, "vit")
+    first, calls = stamps(bench), counted(monkeypatch)
+    assert sorted(contents(bench)) == ["vit.parquet", "vit.parquet.digest"]
     shutil.move(bench / "away", bench / "deit")
     run(bench)
-    assert stamp(bench, "vit") == first
-    assert {name: (bench / "out" / f"{name}.parquet").read_bytes() for name in ("vit", "deit")} == undisturbed
+    assert stamps(bench).items() > first.items() and set(calls.values()) == {1}
+    assert contents(bench) == undisturbed
 
 
 def broken_image(folder: Path) -> None:
@@ -177,100 +230,22 @@ def missing_row(folder: Path) -> None:
     ],
 )
 def test_broken_image_tables_are_named_and_old_predictions_stay(bench, damage, error, message):
-    run(bench)
-    before = {path.name: path.read_bytes() for path in (bench / "out").iterdir()}
+    run(bench, ("vit",))
+    before = contents(bench)
     damage(bench / "images")
     with pytest.raises(error, match=message):
-        run(bench)
-    assert {path.name: path.read_bytes() for path in (bench / "out").iterdir()} == before
+        run(bench, ("vit",))
+    assert contents(bench) == before
 
 
-def test_a_class_without_a_label_is_named(bench):
+def test_a_class_without_a_label_or_without_held_out_pictures_is_named(bench):
+    given = {"labels": LABELS, "settings": Evaluation({}, 4, "model"), "device": "cpu", "folder": bench / "out"}
     with pytest.raises(ValueError, match=r"base\.classes: 'crane' is not accepted"):
-        evaluation.evaluate(
-            bench / "images", SHIFTS, ["bag", "crane"], scales=SCALES, seeds=SEEDS, labels=LABELS,
-            settings=Evaluation({}, 4, "model"), device="cpu", folder=bench / "out",
-        )  # fmt: skip
-
-
-HELDOUT = {"ankle boot": [4, 7], "bag": [0, 1, 9]}  # seeds of the catalog's held-out pictures
-
-
-@pytest.fixture
-def catalog(bench) -> Path:
-    """A catalog with other pictures for training and a class that is not asked for."""
-    keys = [("heldout", name, seed) for name, seeds in HELDOUT.items() for seed in seeds]
-    keys += [("train", "bag", 0), ("train", "ankle boot", 3), ("heldout", "sneaker", 2)]
-    pictures = np.random.default_rng(5).integers(0, 256, (len(keys), 32, 32, 3), dtype=np.uint8)
-    rows = [(*key, tables.encode(picture)) for key, picture in zip(keys, pictures, strict=True)]
-    tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), bench / "catalog.parquet", tables.catalog)
-    return bench / "catalog.parquet"
-
-
-def run_catalog(catalog: Path, names: tuple[str, ...] = ("vit", "deit"), **changes) -> pd.DataFrame:
-    """Evaluates the held-out pictures beside the benchmark's and reads the predictions."""
-    settings = Evaluation({name: str(catalog.parent / name) for name in names}, batch_size=2, preprocessing="model")
-    settings = dataclasses.replace(settings, **changes)
-    where = {"labels": LABELS, "settings": settings, "device": "cpu", "folder": catalog.parent / "out" / "heldout"}
-    paths = evaluation.evaluate_catalog(catalog, CLASSES, **where)
-    return pd.concat([tables.read(path, tables.predictions) for path in paths.values()], ignore_index=True)
-
-
-def stamps(bench: Path) -> dict[str, int]:
-    """When each prediction table was last written."""
-    return {path.relative_to(bench / "out").as_posix(): path.stat().st_mtime_ns for path in (bench / "out").rglob("*.parquet")}
-
-
-def test_held_out_rows_are_the_catalogs_and_agree_with_the_models_logits(catalog):
-    found = run_catalog(catalog)
-    wanted = [(model, UNSHIFTED, name, seed, 0.0) for model in ("vit", "deit") for name, seeds in HELDOUT.items() for seed in seeds]
-    assert len(found) == 10  # two classifiers, two boots and three bags
-    assert sorted(found[["model", *tables.KEY]].itertuples(index=False, name=None)) == sorted(wanted)
-    row = found.query("model == 'deit' and `class` == 'bag' and seed == 9").iloc[0]
-    held = tables.read(catalog, tables.catalog).query("split == 'heldout' and `class` == 'bag' and seed == 9")
-    logits = classifiers.load("deit", str(catalog.parent / "deit"), LABELS).logits(tables.pictures(held, "held"))[0].double()
-    assert row["top1"] == LABELS[logits.argmax()] and row["margin"] == pytest.approx((logits[2] - logits[:2].max()).item(), abs=1e-5)
-
-
-@pytest.mark.parametrize("change", ["weights", "pictures", "preprocessing"])
-def test_whatever_a_held_out_table_is_made_from_makes_it_outdated(bench, catalog, change):
-    before, first = run_catalog(catalog), stamps(bench)
-    if change == "weights":
-        shutil.rmtree(bench / "vit")
-        write_timm(bench / "vit", outputs=3, seed=7)
-    if change == "pictures":
-        table = tables.read(catalog, tables.catalog)
-        table["image"] = table["image"].iloc[::-1].tolist()
-        tables.write(table, catalog, tables.catalog)
-    after = run_catalog(catalog, preprocessing="paper" if change == "preprocessing" else "model")
-    again = {name for name, stamp in stamps(bench).items() if stamp != first[name]}
-    assert again == {"heldout/vit.parquet"} | ({"heldout/deit.parquet"} if change != "weights" else set())
-    assert not after["margin"].equals(before["margin"])
-
-
-def test_a_class_without_held_out_pictures_is_named(catalog):
-    table = tables.read(catalog, tables.catalog).query("split == 'train' or `class` != 'bag'")
-    tables.write(table, catalog, tables.catalog)
+        evaluation.evaluate(bench / "images", SHIFTS, ["bag", "crane"], scales=SCALES, seeds=SEEDS, **given)
+    table = tables.read(bench / "catalog.parquet", tables.catalog).query("split == 'train' or `class` != 'bag'")
+    tables.write(table, bench / "catalog.parquet", tables.catalog)
     with pytest.raises(ValueError, match="no heldout pictures of class 'bag'"):
-        run_catalog(catalog)
-
-
-def test_the_sizes_are_those_of_the_stored_weights_that_act(tmp_path):
-    """A network with running statistics, which are not trained, and a zero-shot model whose text tower is done by then."""
-    network = timm.create_model("resnet18", num_classes=3, channels=[4, 4, 8, 8])
-    zoo.save(network, tmp_path / "resnet", architecture="resnet18", arguments={"channels": [4, 4, 8, 8]})
-    write_clip(tmp_path / "clip")
-    roster = [classifiers.load(name, str(tmp_path / name), LABELS).describe() for name in ("resnet", "clip")]
-    evaluation.write_sizes(roster, tmp_path / "models.csv")
-    stored = load_file(tmp_path / "resnet" / "model.safetensors")
-    weights = sum(value.numel() for key, value in stored.items() if "running" not in key and "num_batches" not in key)
-    tower = sum(v.numel() for key, v in load_file(tmp_path / "clip" / "open_clip_model.safetensors").items() if key.startswith("visual."))
-    assert (tmp_path / "models.csv").read_text() == f"model,parameters\nclip,{tower + 3 * 8}\nresnet,{weights}\n"
-
-
-def test_the_tiny_units_are_the_golden_ones(bench, catalog):
-    assert not difference(recipes.EVALUATION, run(bench))
-    assert not difference(recipes.CATALOG_ANSWERS, run_catalog(catalog))
+        run(bench, heldout=True)
 
 
 def test_a_classifier_whose_answers_are_no_numbers_is_named_in_place_of_ranked():
@@ -278,8 +253,89 @@ def test_a_classifier_whose_answers_are_no_numbers_is_named_in_place_of_ranked()
         name, labels = "broken", ["bag", "coat"]
 
     keys = pd.DataFrame([("heavy fog", "bag", 1, 0.5), ("heavy fog", "coat", 2, 0.5)], columns=tables.KEY)
+    named = r"evaluation\.classifiers\.broken: the answer to \('heavy fog', 'coat', 2, 0\.5\) is not finite"
     for bad in (float("nan"), float("inf")):
-        with pytest.raises(
-            ValueError, match=r"evaluation\.classifiers\.broken: the answer to \('heavy fog', 'coat', 2, 0\.5\) is not finite"
-        ):
+        with pytest.raises(ValueError, match=named):
             evaluation.answers(Broken(), keys, torch.tensor([[0.0, 1.0], [bad, 1.0]]))
+
+
+SIZE, COUNT = 4, 30  # so that the last batch is not full
+
+
+@pytest.fixture
+def shards(tmp_path) -> dict[Path, list[tuple]]:
+    """Random pictures of one class, unshifted."""
+    pictures = np.random.default_rng(0).integers(0, 256, (COUNT, 40, 40, 3), dtype=np.uint8)
+    rows = [(UNSHIFTED, "bag", seed, 0.0, tables.encode(picture)) for seed, picture in enumerate(pictures, start=1)]
+    tables.write(pd.DataFrame(rows, columns=[*tables.KEY, "image"]), tmp_path / "unshifted.parquet", tables.images)
+    return evaluation.grid(tmp_path, [], ["bag"], scales=[0.0], seeds=COUNT)
+
+
+def test_every_picture_is_decoded_once_for_a_group_and_transformed_once_in_every_way(shards, group, monkeypatch):
+    applied, calls = Counter(), counted(monkeypatch)
+
+    def counting(classifier: classifiers.Classifier) -> classifiers.Classifier:
+        way = evaluation.way(classifier)
+        return dataclasses.replace(classifier, transform=lambda image: applied.update([way]) or classifier.transform(image))
+
+    evaluation.ask([counting(classifier) for classifier in group], evaluation.shard_batches(shards, size=SIZE), size=SIZE)
+    assert calls == {f"unshifted.parquet {(UNSHIFTED, 'bag', seed, 0.0)}": 1 for seed in range(1, COUNT + 1)}
+    assert evaluation.way(group[0]) == evaluation.way(group[1])
+    assert applied == {evaluation.way(classifier): COUNT for classifier in group[1:]} and len(applied) == 3
+
+
+def test_logits_are_those_of_asking_each_classifier_alone_bit_for_bit(shards, group):
+    table = tables.read(next(iter(shards)), tables.images)
+    fed = list(evaluation.logits(group, evaluation.shard_batches(shards, size=SIZE), size=SIZE))
+    assert pd.concat([rows for rows, _ in fed]).equals(table[tables.KEY])  # the order is kept
+    for place, classifier in enumerate(group):
+        parts = [[*tables.pictures(table[start : start + SIZE], "own")] for start in range(0, COUNT, SIZE)]
+        alone = torch.cat([evaluation.batch_logits(classifier, part, size=SIZE) for part in parts])
+        assert torch.equal(torch.cat([found[place] for _, found in fed]), alone)
+
+
+def test_pictures_that_take_different_times_keep_their_order(group, monkeypatch):
+    """Each grey picture shows its own number, and the first ones are read last."""
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
+    grey = [np.full((32, 32, 3), number, np.uint8) for number in range(24)]
+
+    def late(number: int) -> np.ndarray:
+        time.sleep(0.002 * (24 - number))
+        return grey[number]
+
+    batches = [(pd.DataFrame({"number": part}), [partial(late, number) for number in part]) for part in np.arange(24).reshape(4, 6)]
+    found = torch.cat([own for _, (own, *_) in evaluation.logits(group, batches, size=6)])
+    assert torch.equal(found, torch.cat([group[0].logits(grey[start : start + 6]) for start in range(0, 24, 6)]))
+    assert len({tuple(row) for row in found.tolist()}) == 24
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")
+def test_a_card_gets_pinned_batches_and_its_answers_are_those_of_the_plain_procedure(models):
+    one = classifiers.load("vit", str(models / "vit"), LABELS, "cuda")
+    pictures = np.random.default_rng(1).integers(0, 256, (SIZE, 40, 40, 3), dtype=np.uint8)
+    batch = next(evaluation.array_batches(pd.DataFrame({"row": range(SIZE)}), pictures, size=SIZE))
+    _, inputs = next(evaluation.prepared([batch], {evaluation.way(one): one.transform}, size=SIZE, device="cuda"))
+    assert all(pixels.is_pinned() for pixels in inputs.values())
+    assert torch.equal(evaluation.outputs([one], inputs)[0], one.logits(pictures))
+
+
+def test_few_batches_are_read_ahead_in_helping_threads_that_end(group):
+    picture, read = np.zeros((32, 32, 3), np.uint8), []
+    before, running = torch.get_num_threads(), threading.active_count()
+
+    def batches():
+        for number in range(12):
+            read.append(number)
+            yield pd.DataFrame({"number": [number]}), [lambda: picture]
+
+    for rows, _ in evaluation.logits(group[:1], batches(), size=1):
+        time.sleep(0.02)  # a network that is slower than the reader
+        assert len(read) <= rows["number"].iloc[0] + joblib.cpu_count() + evaluation.AHEAD
+        assert torch.get_num_threads() == before
+    assert read == list(range(12))
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == before == torch.get_num_threads()
+    fed = evaluation.logits(group, batches(), size=1)
+    next(fed)
+    fed.close()  # as a killed run does
+    assert threading.active_count() == running

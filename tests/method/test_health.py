@@ -1,5 +1,7 @@
 """Health report of the sliders: rising alignment, kept structure, and a flat slider that stops the step."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,32 +10,13 @@ import torch
 from golden_units import difference
 from tiny_benchmark import covers
 from tiny_encoders import write_clip, write_timm
-from tiny_sliders import CLASSES, SHIFTS
+from tiny_sliders import CLASSES, SETTINGS, SHIFTS
 
 from cnslib.core import recipes, tables
-from cnslib.core.settings.method import Pilot, Sliders
 from cnslib.method import generation, health, sliders
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders
 
-SETTINGS = Sliders(
-    texts={},
-    rank=4,
-    alpha=1.0,
-    eta=4.0,
-    etas={},
-    longer={},
-    learning_rate=1e-2,
-    iterations=2,
-    batch_size=2,
-    denoising_steps=4,
-    health_seeds=2,
-    health_steps=4,
-    health_guidance=2.0,
-    least_gain=0.0,
-    pilot=Pilot({}, [], 1, 0.8, 0.6, 0.45),
-    seed=1,
-)
 SCALES = [0.0, 0.5, 1.0]
 
 
@@ -46,10 +29,15 @@ def judge(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def report(pipe, origin, judge, tmp_path_factory):
-    given = {"settings": SETTINGS, "origin": origin}
-    paths = sliders.make_sliders(pipe, ["heavy snow"], CLASSES, recipe="paper", **given, folder=tmp_path_factory.mktemp("sliders"))
-    return lambda: (paths, health.report(pipe, paths, scales=SCALES, start_fraction=0.75, **given, judge=judge))
+def sampler(pipe):
+    return generation.Sampler(pipe, settings=health.drawing_settings(SETTINGS, 0.75))
+
+
+@pytest.fixture(scope="module")
+def paths(pipe, origin, tmp_path_factory):
+    """Trained sliders."""
+    given = {"settings": dataclasses.replace(SETTINGS, iterations=2), "origin": origin, "folder": tmp_path_factory.mktemp("sliders")}
+    return sliders.make_sliders(pipe, ["heavy snow"], CLASSES, recipe="paper", **given)
 
 
 def trajectory(alignments, *, name="sneaker", seed=1, structure=1.0):
@@ -59,19 +47,18 @@ def trajectory(alignments, *, name="sneaker", seed=1, structure=1.0):
     return pd.DataFrame(rows)
 
 
-def test_the_report_has_every_scale_and_starts_at_perfect_structure(report):
-    _, table = report()
+def test_the_report_has_every_scale_starts_at_perfect_structure_and_is_measured_once(sampler, paths, origin, judge):
+    def report():
+        table = health.report(sampler, paths, scales=SCALES, seeds=2, origin=origin, judge=judge)
+        return table, [path.with_suffix(".parquet").stat().st_mtime_ns for path in paths.values()]
+
+    table, before = report()
+    assert not difference(recipes.HEALTH, table, within=1e-3)
     expected = {("heavy snow", name, seed, scale) for name in CLASSES for seed in (1, 2) for scale in SCALES}
     tables.complete(table, expected, tables.KEY, "health")
     assert np.allclose(table.loc[table["scale"] == 0, "structure"], 1, atol=1e-5)
-
-
-def test_a_second_report_is_read_and_not_measured_again(report):
-    paths, first = report()
-    before = [path.with_suffix(".parquet").stat().st_mtime_ns for path in paths.values()]
-    _, second = report()
-    pd.testing.assert_frame_equal(first, second)
-    assert [path.with_suffix(".parquet").stat().st_mtime_ns for path in paths.values()] == before
+    second, after = report()
+    assert after == before and second.equals(table)
 
 
 def test_alignment_is_what_the_shift_adds_to_the_caption(judge):
@@ -81,16 +68,10 @@ def test_alignment_is_what_the_shift_adds_to_the_caption(judge):
     assert torch.allclose(judge.alignment(pictures, "cartoon style", "bag"), shifted - plain, atol=1e-6)
 
 
-def test_rising_steps_are_counted_within_trajectories():
-    table = pd.concat([trajectory([0.0, 0.2, 0.1, 0.3]), trajectory([0.5, 0.5, 0.6, 0.7], seed=2)])
-    summary = health.per_slider(table)
-    assert summary["rising"].tolist() == [pytest.approx(4 / 6)]
-
-
-def test_gain_and_structure_are_those_of_the_largest_scale():
-    table = pd.concat([trajectory([0.0, 0.9, 0.2], structure=0.8), trajectory([0.1, 0.9, 0.5], seed=2, structure=0.6)])
-    summary = health.per_slider(table).iloc[0]
-    assert (summary["gain"], summary["structure"]) == (pytest.approx(0.3), pytest.approx(0.7))
+def test_rising_steps_are_counted_within_trajectories_and_gain_and_structure_are_those_of_the_largest_scale():
+    first, second = trajectory([0.0, 0.2, 0.1, 0.3], structure=0.8), trajectory([0.5, 0.5, 0.6, 0.7], seed=2, structure=0.6)
+    summary = health.per_slider(pd.concat([first, second])).iloc[0]
+    assert summary[["rising", "gain", "structure"]].tolist() == pytest.approx([4 / 6, (0.3 + 0.2) / 2, 0.7])
 
 
 def test_flat_sliders_are_named_and_the_others_are_not():
@@ -128,11 +109,6 @@ def test_the_band_of_a_curve_covers_sliders_of_other_classes():
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 
-def test_the_tiny_unit_is_the_golden_one(report):
-    assert not difference(recipes.HEALTH, report()[1], within=1e-3)
-
-
-STRIP_SCALES = [0.0, 1.0, 2.0]
 NAME = CLASSES[0]
 
 
@@ -145,22 +121,24 @@ def write(pipe, path, seed):
         adapters.save(pipe, path, {"class": NAME})
 
 
-def test_strips_begin_with_the_unshifted_picture_and_are_drawn_once_until_a_slider_changes(pipe, origin, tmp_path, monkeypatch):
+def test_strips_begin_with_the_unshifted_picture_and_are_drawn_once_until_a_slider_changes(pipe, sampler, origin, tmp_path, monkeypatch):
     own = {shift: slider_path(tmp_path, shift, NAME) for shift in SHIFTS}
     for number, path in enumerate(own.values()):
         write(pipe, path, number)
-    given = {"scales": STRIP_SCALES, "settings": SETTINGS, "start_fraction": 0.75, "seed": 3, "origin": origin}
-    given["path"] = tmp_path / "strips.parquet"
-    first = health.stored_strips(pipe, own, NAME, **given)
+
+    def strips():
+        place = {"seed": 3, "origin": origin, "path": tmp_path / "strips.parquet"}
+        return health.stored_strips(sampler, own, NAME, scales=[0.0, 1.0, 2.0], **place)
+
+    first = strips()
     assert first.shape == (2, 3, 64, 64, 3) and (first[0, 1:] != first[1, 1:]).any()
-    unshifted = generation.Sampler(pipe, settings=health.drawing_settings(SETTINGS, 0.75)).unshifted(NAME, 3)
-    assert np.array_equal(first[0, 0], unshifted[0].numpy()) and not adapters.layers(pipe.unet)
+    assert np.array_equal(first[0, 0], sampler.unshifted(NAME, 3)[0].numpy()) and not adapters.layers(pipe.unet)
     assert not difference(recipes.SLIDER_STRIPS, first[0])
     with monkeypatch.context() as patch:
         patch.setattr(health, "images_of", None)  # a second drawing would fail
-        assert np.array_equal(health.stored_strips(pipe, own, NAME, **given), first)
+        assert np.array_equal(strips(), first)
     write(pipe, own[SHIFTS[1]], 7)
-    second = health.stored_strips(pipe, own, NAME, **given)
+    second = strips()
     assert np.array_equal(second[0], first[0]) and (second[1] != first[1]).any()
 
 

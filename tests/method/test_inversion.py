@@ -20,7 +20,7 @@ from cnslib.models import tokens as token_files
 
 CLASSES = ["sneaker", "ankle boot"]
 SETTINGS = Inversion(
-    learning_rate=1e-2, steps=3, batch_size=2, images_per_class=3, validation_images=3, sampling_steps=2, guidance=1.0, judge="", seed=1
+    learning_rate=1e-2, steps=3, batch_size=2, images_per_class=3, validation_images=3, sampling_steps=2, guidance=2.0, judge="", seed=1
 )
 
 
@@ -61,10 +61,6 @@ def weights(pipe):
     return [value.clone() for part in parts for value in part.state_dict().values()]
 
 
-def stamps(paths):
-    return {name: path.stat().st_mtime_ns for name, path in paths.items()}
-
-
 def test_nothing_of_the_pipeline_changes(pipe, invert):
     before, vocabulary = weights(pipe), pipe.tokenizer.get_vocab()
     invert()
@@ -73,18 +69,11 @@ def test_nothing_of_the_pipeline_changes(pipe, invert):
     assert not pipe.text_encoder.get_input_embeddings()._forward_hooks
 
 
-def test_the_start_is_the_mean_of_the_embeddings_of_the_name(pipe):
-    rows = pipe.tokenizer("ankle boot").input_ids[1:-1]
-    table = pipe.text_encoder.get_input_embeddings().weight
-    assert len(rows) > 1
-    assert torch.allclose(inversion.initial_vector(pipe, "ankle boot"), table[rows].sum(dim=0) / len(rows))
-
-
-def test_the_embedding_moves_and_keeps_the_length_of_its_start(pipe, invert):
-    for name, path in invert(learning_rate=0.1).items():
-        start, end = inversion.initial_vector(pipe, name), learned(path)
-        assert not torch.allclose(start, end, atol=1e-3)
-        assert end.norm().item() == pytest.approx(start.norm().item(), rel=1e-5)
+def test_the_embedding_starts_at_the_mean_of_the_names_tokens_moves_and_keeps_its_length(pipe, invert):
+    rows, table = pipe.tokenizer("ankle boot").input_ids[1:-1], pipe.text_encoder.get_input_embeddings().weight
+    start, end = inversion.initial_vector(pipe, "ankle boot"), learned(invert(["ankle boot"], learning_rate=0.1)["ankle boot"])
+    assert len(rows) > 1 and torch.allclose(start, table[rows].sum(dim=0) / len(rows))
+    assert not torch.allclose(start, end, atol=1e-3) and end.norm().item() == pytest.approx(start.norm().item(), rel=1e-5)
 
 
 def test_training_lowers_the_loss_on_fixed_noise(pipe, pictures, invert):
@@ -100,19 +89,11 @@ def test_training_lowers_the_loss_on_fixed_noise(pipe, pictures, invert):
     assert loss(learned(path)) < loss(inversion.initial_vector(pipe, "sneaker"))
 
 
-def test_a_saved_token_loads_in_a_fresh_pipeline_as_one_id_with_its_embedding(invert, tiny_pipeline_dir):
-    paths = invert()
-    fresh = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
-    for name, path in paths.items():
-        fresh.load_textual_inversion(path)
-        (number,) = fresh.tokenizer(names.token(name), add_special_tokens=False).input_ids
-        assert torch.equal(fresh.text_encoder.get_input_embeddings().weight[number], learned(path))
-
-
-def test_the_prompt_seen_in_training_is_the_prompt_of_the_loaded_token(pipe, invert, tiny_pipeline_dir):
-    path = invert(["ankle boot"])["ankle boot"]
-    fresh = text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
+def test_a_saved_token_loads_in_a_fresh_pipeline_as_one_id_and_its_prompt_is_that_of_the_training(pipe, invert, tiny_pipeline_dir):
+    path, fresh = invert(["ankle boot"])["ankle boot"], text_to_image.load_pipeline(tiny_pipeline_dir, "cpu")
     fresh.load_textual_inversion(path)
+    (number,) = fresh.tokenizer(names.token("ankle boot"), add_special_tokens=False).input_ids
+    assert torch.equal(fresh.text_encoder.get_input_embeddings().weight[number], learned(path))
     with torch.no_grad():
         trained = inversion.text(pipe, *inversion.prompt_ids(pipe, "ankle boot"), learned(path))
     assert torch.equal(trained, text_to_image.embed(fresh, ["a picture of a <ankle-boot*>"]))
@@ -136,60 +117,43 @@ def test_a_killed_run_resumes_to_the_same_bytes(invert, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return train(pipe, name, *inputs, **settings)
 
-    monkeypatch.setattr(inversion, "fit", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(inversion, "fit", killed)
         invert()
-    monkeypatch.setattr(inversion, "fit", train)
     assert [path.name for path in tmp_path.glob("*.safetensors")] == ["sneaker.safetensors"]
     assert {name: path.read_bytes() for name, path in invert().items()} == undisturbed
+    assert not difference(recipes.TOKENS, tmp_path / "sneaker.safetensors", within=1e-3)
 
 
 def test_seed_base_model_and_steps_retrain(invert):
-    old = {name: path.read_bytes() for name, path in invert().items()}
-    for changes in ({"seed": 2}, {"steps": 4}):
-        assert all(path.read_bytes() != old[name] for name, path in invert(**changes).items())
-    first = stamps(invert())
-    assert all(stamp != first[name] for name, stamp in stamps(invert(base="another")).items())
+    bytes_of = {str(changes): invert(["sneaker"], **changes)["sneaker"].read_bytes() for changes in ({}, {"seed": 2}, {"steps": 4})}
+    assert len(set(bytes_of.values())) == 3
+    first, second = (invert(["sneaker"], base=base)["sneaker"].stat().st_mtime_ns for base in ("base", "another"))
+    assert first != second
 
 
-def test_two_classes_with_one_token_are_named(invert):
+def test_two_classes_with_one_token_and_a_loss_that_is_not_a_number_are_named(pipe, invert, tmp_path):
     with pytest.raises(ValueError, match=r"'Ankle Boot'.*<ankle-boot\*>"):
         invert(["ankle boot", "Ankle Boot"])
-
-
-def test_a_loss_that_is_not_a_number_names_the_class_and_writes_nothing(pipe, invert, tmp_path):
     pipe.unet.conv_in.weight.data.fill_(float("nan"))
     with pytest.raises(FloatingPointError, match="token of sneaker"):
         invert()
     assert not list(tmp_path.glob("*.safetensors"))
 
 
-def test_the_tiny_unit_is_the_golden_one(invert):
-    assert not difference(recipes.TOKENS, invert()["sneaker"], within=1e-3)
-
-
 def normal(rows, columns, seed=0):
     return np.random.default_rng(seed).normal(size=(rows, columns))
 
 
-@pytest.mark.parametrize("rows", [4, 300])
-def test_distance_of_a_set_with_itself_is_zero(rows):
-    assert inversion.frechet_distance(normal(rows, 16), normal(rows, 16)) == pytest.approx(0, abs=1e-9)
-
-
-def test_distance_of_shifted_sets_is_the_squared_shift():
-    sample, shift = normal(300, 8), np.arange(8) / 4
-    assert inversion.frechet_distance(sample, sample + shift) == pytest.approx((shift**2).sum())
-
-
-def test_distance_is_that_of_the_matrix_root():
+def test_the_distance_is_zero_of_equal_sets_the_squared_shift_of_shifted_ones_and_else_that_of_the_matrix_root():
+    for rows in (4, 300):
+        assert inversion.frechet_distance(normal(rows, 16), normal(rows, 16)) == pytest.approx(0, abs=1e-9)
+    shift = np.arange(8) / 4
+    assert inversion.frechet_distance(normal(300, 8), normal(300, 8) + shift) == pytest.approx((shift**2).sum())
     a, b = normal(200, 6) @ normal(6, 6, 1), normal(150, 6, 2) @ normal(6, 6, 3) + 1
     s, t = np.cov(a.T), np.cov(b.T)
     expected = ((a.mean(0) - b.mean(0)) ** 2).sum() + np.trace(s + t - 2 * scipy.linalg.sqrtm(s @ t).real)
     assert inversion.frechet_distance(a, b) == pytest.approx(expected)
-
-
-def test_a_single_row_has_no_distance():
     with pytest.raises(ValueError, match="sets of 1 and 5 rows"):
         inversion.frechet_distance(normal(1, 3), normal(5, 3))
 
@@ -203,8 +167,8 @@ def test_the_jackknife_of_a_mean_is_its_t_interval():
     assert (found["low"], found["high"]) == pytest.approx((low, high))
 
 
-def grid(seeds):
-    rows = [(prompt, name, seed) for prompt in ("text", "in_star") for name in CLASSES for seed in range(1, seeds + 1)]
+def grid(seeds, prompts=("text", "in_star"), classes=CLASSES):
+    rows = [(prompt, name, seed) for prompt in prompts for name in classes for seed in range(1, seeds + 1)]
     return pd.DataFrame(rows, columns=["prompt", "class", "seed"])
 
 
@@ -232,13 +196,8 @@ def test_accuracy_is_counted_by_class_and_its_interval_by_seed():
     assert table.loc[("all", "text"), ["low", "high"]].tolist() == [max(1 - high, 0), min(1 - low, 1)]
 
 
-def drawn_table(prompts, classes, seeds):
-    rows = [(prompt, name, seed) for prompt in prompts for name in classes for seed in range(1, seeds + 1)]
-    return pd.DataFrame(rows, columns=["prompt", "class", "seed"])
-
-
 def test_the_nearest_real_image_is_that_of_the_class_with_the_largest_cosine():
-    table = drawn_table(["in_star"], CLASSES, 2)
+    table = grid(2, ["in_star"])
     features = np.array([[1.0, 0], [0, 2], [3, 3], [-1, 0]])
     learned = {"sneaker": np.array([[0.0, 1], [1, 1]]), "ankle boot": np.array([[0.0, 5], [4, 4], [-2, 0]])}
     found = inversion.neighbours(table, features, {"learned": learned})
@@ -247,7 +206,7 @@ def test_the_nearest_real_image_is_that_of_the_class_with_the_largest_cosine():
 
 
 def test_copies_lie_nearer_to_what_they_copy_and_strangers_to_neither_side():
-    table = drawn_table(["in_star"], ["sneaker"], 400)
+    table = grid(400, ["in_star"], ["sneaker"])
     learned, heldout = normal(50, 16, 1), normal(50, 16, 2)
     copies = np.tile(learned, (8, 1)) + 0.01 * normal(400, 16, 3)
     for features, low, high in ((copies, 1, 1), (normal(400, 16, 4), 0.4, 0.6)):
@@ -258,13 +217,8 @@ def test_copies_lie_nearer_to_what_they_copy_and_strangers_to_neither_side():
 
 
 def test_an_image_as_near_to_both_sides_counts_half():
-    found = drawn_table(["in_star"], ["sneaker"], 4).assign(learned=[0.1, 0.2, 0.3, 0.1], heldout=[0.1, 0.1, 0.4, 0.3])
+    found = grid(4, ["in_star"], ["sneaker"]).assign(learned=[0.1, 0.2, 0.3, 0.1], heldout=[0.1, 0.1, 0.4, 0.3])
     assert inversion.nearer(found, "learned", "heldout", confidence=0.95)["estimate"] == (0.5 + 0 + 1 + 1) / 4
-
-
-DRAWING = Inversion(
-    learning_rate=1e-2, steps=1, batch_size=1, images_per_class=1, validation_images=3, sampling_steps=2, guidance=2.0, judge="", seed=1
-)
 
 
 @pytest.fixture
@@ -278,13 +232,14 @@ def known(tiny_pipeline_dir, tiny_tokens_dir):
 def draw_all(known, tiny_pipeline_dir, tiny_tokens_dir, tmp_path):
     def call(classes=CLASSES, **changes):
         origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, classes)
-        return inversion.draw_all(known, classes, settings=dataclasses.replace(DRAWING, **changes), origin=origin, folder=tmp_path)
+        return inversion.draw_all(known, classes, settings=dataclasses.replace(SETTINGS, **changes), origin=origin, folder=tmp_path)
 
     return call
 
 
 def test_every_class_is_drawn_by_name_and_by_token_from_the_same_noise(draw_all, known):
     drawn = draw_all()
+    assert not difference(recipes.SAMPLES, drawn)
     assert sorted(drawn.groupby(["prompt", "class"])["seed"].agg(list).items()) == [
         ((prompt, name), [1, 2, 3]) for prompt in ("in_star", "text") for name in sorted(CLASSES)
     ]
@@ -294,36 +249,20 @@ def test_every_class_is_drawn_by_name_and_by_token_from_the_same_noise(draw_all,
         assert np.abs(np.asarray(alone.images[0]).astype(int) - picture).max() <= 1
 
 
-def test_another_class_draws_only_that_class(draw_all, tmp_path):
-    draw_all(["sneaker"])
-    stamp = (tmp_path / "sneaker.parquet").stat().st_mtime_ns
-    assert set(draw_all()["class"]) == set(CLASSES)
-    assert (tmp_path / "sneaker.parquet").stat().st_mtime_ns == stamp
-    draw_all(sampling_steps=3)
-    assert (tmp_path / "sneaker.parquet").stat().st_mtime_ns != stamp
+def test_a_class_is_drawn_again_by_other_settings_of_the_drawing_alone(draw_all, tmp_path):
+    def stamp(*classes, **changes):
+        assert set(draw_all(*classes, **changes)["class"]) == set(*classes or [CLASSES])
+        return (tmp_path / "sneaker.parquet").stat().st_mtime_ns
 
-
-def test_settings_of_the_training_draw_nothing_again(draw_all, tmp_path):
-    draw_all()
-    stamp = (tmp_path / "sneaker.parquet").stat().st_mtime_ns
-    draw_all(judge="other", seed=2)  # another seed changes the token, and the token's digest is what counts
-    assert (tmp_path / "sneaker.parquet").stat().st_mtime_ns == stamp
-
-
-def test_the_tiny_unit_of_samples_is_the_golden_one(draw_all):
-    assert not difference(recipes.SAMPLES, draw_all())
-
-
-def test_tokens_of_a_path_that_does_not_exist_are_named(pipe, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"base\.in_star: .*nowhere does not exist; accepted: a folder of dataset interfaces"):
-        inversion.read_tokens(pipe, tmp_path / "nowhere", {"hen": 8})
+    first = stamp(["sneaker"])
+    assert stamp() == stamp(judge="other", seed=2) == first  # another seed changes the token, and the token's digest is what counts
+    assert stamp(sampling_steps=3) != first
 
 
 def test_given_tokens_are_taken_over_as_they_are_and_their_width_is_checked(pipe, tmp_path):
-    settings = SETTINGS
     vectors = {name: torch.arange(16.0) + imagenet.index(name) for name in ("hen", "lion")}
     token_files.write_files(vectors, tmp_path / "given", classes={name: imagenet.index(name) for name in vectors})
-    place = {"settings": settings, "pictures": tmp_path, "base": "base", "folder": tmp_path / "ours"}
+    place = {"settings": SETTINGS, "pictures": tmp_path, "base": "base", "folder": tmp_path / "ours"}
     found = inversion.make_tokens(pipe, list(vectors), in_star=str(tmp_path / "given"), **place)
     for name, path in found.items():
         (vector,) = load_file(path).values()
@@ -331,6 +270,8 @@ def test_given_tokens_are_taken_over_as_they_are_and_their_width_is_checked(pipe
     token_files.write_files({"hen": torch.zeros(8)}, tmp_path / "narrow", classes={"hen": imagenet.index("hen")})
     with pytest.raises(ValueError, match=r"base\.in_star, width of the tokens in .*narrow: 8 is not accepted; accepted: 16"):
         inversion.make_tokens(pipe, ["hen"], in_star=str(tmp_path / "narrow"), **place)
+    with pytest.raises(FileNotFoundError, match=r"base\.in_star: .*nowhere does not exist; accepted: a folder of dataset interfaces"):
+        inversion.read_tokens(pipe, tmp_path / "nowhere", {"hen": 8})
 
 
 def test_the_published_encoder_is_read_from_its_folder_as_from_its_file(pipe, tmp_path):

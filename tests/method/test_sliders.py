@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import itertools
 import json
 
@@ -21,27 +22,30 @@ FAST, GRADED, RELEASED = (RECIPES[name] for name in ("fast", "graded", "released
 PAIR = ("heavy snow", "sneaker")
 
 
-@pytest.fixture
-def make(pipe, origin, tmp_path):
-    def call(recipe="paper", shifts=SHIFTS, classes=CLASSES, *, origin=origin, folder=tmp_path, **changes):
+@pytest.fixture(scope="module")
+def train(pipe, origin):
+    """Trains with the smallest settings, but for some changes."""
+
+    def call(folder, recipe="paper", shifts=SHIFTS, classes=CLASSES, *, origin=origin, **changes):
         given = {"settings": dataclasses.replace(SETTINGS, **changes), "origin": origin, "folder": folder}
         return sliders.make_sliders(pipe, shifts, classes, recipe=recipe, **given)
 
     return call
 
 
+@pytest.fixture
+def make(train, tmp_path):
+    return lambda *inputs, **changes: train(tmp_path, *inputs, **changes)
+
+
 @pytest.fixture(scope="module")
-def undisturbed(pipe, origin, tmp_path_factory):
-    given = {"settings": SETTINGS, "origin": origin, "folder": tmp_path_factory.mktemp("sliders")}
-    return sliders.make_sliders(pipe, SHIFTS, CLASSES, recipe="paper", **given)
+def one(train, tmp_path_factory):
+    """The slider of one pair by each recipe, trained once."""
+    return functools.cache(lambda recipe: train(tmp_path_factory.mktemp(recipe), recipe, *([part] for part in PAIR))[PAIR])
 
 
 def noise(seed, *shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
-def times(paths):
-    return {key: path.stat().st_mtime_ns for key, path in paths.items()}
 
 
 def contents(paths):
@@ -73,7 +77,7 @@ def points(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
 
 
 def test_there_is_nothing_to_learn_when_the_shift_means_nothing(pipe):
-    curve, _, _ = fitted(pipe, text=noise(0, 1, 24, 16).repeat(2, 1, 1), iterations=1)
+    curve, *_ = fitted(pipe, text=noise(0, 1, 24, 16).repeat(2, 1, 1), iterations=1)
     assert curve["loss"][0] < 1e-12 and curve["untrained"][0] < 1e-12
 
 
@@ -133,7 +137,7 @@ def test_graded_training_lowers_the_distance_to_a_shift_that_the_base_model_know
 
 
 def test_the_rate_is_whole_for_a_half_and_ends_near_zero():
-    assert [sliders.rate(number, iterations=8) for number in range(8)] == [1, 1, 1, 1, 1, 0.75, 0.5, 0.25]
+    assert [sliders.rate(number / 8) for number in range(8)] == [1, 1, 1, 1, 1, 0.75, 0.5, 0.25]
 
 
 def noiseless(pipe, monkeypatch):
@@ -241,22 +245,17 @@ def test_at_the_released_settings_the_fast_recipe_needs_a_fifth_of_the_exact_for
 
 
 def test_no_fast_trajectory_has_more_than_ten_steps(make):
-    path = make("fast", *([one] for one in PAIR), denoising_steps=50)[PAIR]
+    path = make("fast", *([part] for part in PAIR), denoising_steps=50)[PAIR]
     long = path.read_bytes()
     assert json.loads(adapters.header(path)["settings"])["denoising_steps"] == 10
-    assert make("fast", *([one] for one in PAIR), denoising_steps=11)[PAIR].read_bytes() == long
-    assert make("fast", *([one] for one in PAIR), denoising_steps=9)[PAIR].read_bytes() != long
+    assert make("fast", *([part] for part in PAIR), denoising_steps=11)[PAIR].read_bytes() == long
+    assert make("fast", *([part] for part in PAIR), denoising_steps=9)[PAIR].read_bytes() != long
 
 
 def test_the_prompts_of_the_released_code_are_the_bare_token_and_the_comma_form():
     assert sliders.prompts("heavy snow", "ankle boot", texts={}, recipe=RELEASED) == ("<ankle-boot*>", "<ankle-boot*>, in heavy snow")
     whole = ("a picture of a <hen*>", "a picture of a <hen*> as a cartoon")
     assert sliders.prompts("cartoon style", "hen", texts={"cartoon style": "as a cartoon"}) == whole
-
-
-@pytest.mark.parametrize(("k", "timestep"), [(1, 979), (25, 499), (49, 19)])
-def test_the_teacher_stands_at_the_timesteps_of_the_released_code(k, timestep):
-    assert sliders.released_timestep(k, steps=50) == timestep
 
 
 @pytest.mark.parametrize(("spacing", "steps"), [("leading", 4), ("trailing", 5), ("trailing", 50)])
@@ -273,6 +272,7 @@ def test_the_released_teacher_is_one_step_less_one_above_the_latents(pipe, steps
     for k in range(1, steps):
         found = sliders.released_timestep(k, steps=steps)
         assert found == entries[int(k * 1000 / steps)] and found - levels[k] == 1000 // steps - 1
+    assert [sliders.released_timestep(k, steps=50) for k in (1, 25, 49)] == [979, 499, 19]
 
 
 def test_everything_that_the_released_recipe_trains_and_predicts_is_bf16_and_the_given_pipeline_stays(pipe):
@@ -313,14 +313,15 @@ def test_stable_diffusion_2_is_trained_at_512_pixels_by_the_released_recipe_alon
         sliders.rounded(large)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_a_slider_file_says_what_it_is_and_loads(make, pipe, origin, recipe):
-    path = make(recipe, ["cartoon style"], ["ankle boot"])["cartoon style", "ankle boot"]
+@pytest.mark.parametrize(("recipe", "within"), [("paper", 1e-3), ("fast", 1e-3), ("graded", 1e-3), ("released", 0.05)])  # bf16 rounds
+def test_a_slider_file_says_what_it_is_and_loads(one, pipe, origin, recipe, within):
+    path = one(recipe)
+    assert not difference(RECIPES[recipe].kind, path, within=within)
     entries = adapters.header(path)
-    assert path == sliders.slider_path(path.parents[1], "cartoon style", "ankle boot")
-    assert (entries["shift"], entries["class"], entries["base"]) == ("cartoon style", "ankle boot", origin.base)
+    assert path == sliders.slider_path(path.parents[1], *PAIR)
+    assert (entries["shift"], entries["class"], entries["base"]) == (*PAIR, origin.base)
     assert entries.get("recipe") == (None if recipe == "paper" else recipe)
-    assert json.loads(entries["prompts"]) == list(sliders.prompts("cartoon style", "ankle boot", texts={}, recipe=RECIPES[recipe]))
+    assert json.loads(entries["prompts"]) == list(sliders.prompts(*PAIR, texts={}, recipe=RECIPES[recipe]))
     told = {"rank", "alpha", "eta", "learning_rate", "iterations", "batch_size", "denoising_steps", "seed"}
     assert json.loads(entries["settings"]) == {key: getattr(SETTINGS, key) for key in told}
     curve = sliders.loss_curve(path)
@@ -330,16 +331,11 @@ def test_a_slider_file_says_what_it_is_and_loads(make, pipe, origin, recipe):
         assert pipe.unet.peft_config[adapters.NAME].lora_alpha == 1.0 and len(adapters.layers(pipe.unet)) == 47
 
 
-def test_a_slider_does_not_depend_on_which_others_are_trained(make, undisturbed):
-    alone = make("paper", ["cartoon style"], ["ankle boot"])
-    assert contents(alone).items() <= contents(undisturbed).items()
-    assert len(set(contents(undisturbed).values())) == 4
-
-
 @pytest.mark.parametrize("recipe", ["paper", "fast"])
-def test_a_killed_run_continues_to_the_same_bytes(make, tmp_path, recipe):
+def test_a_killed_run_continues_to_the_same_bytes_which_do_not_depend_on_other_sliders(make, one, recipe):
     """Both half-written files are replaced, what was finished is left alone, and the same seed gives the same bytes."""
-    whole, before = contents(make(recipe, folder=tmp_path / "whole")), make(recipe, ["heavy snow"])
+    whole, before = contents(make(recipe)), make(recipe, ["heavy snow"])
+    assert whole[PAIR] == one(recipe).read_bytes() and len(set(whole.values())) == 4
     finished = before[PAIR].stat().st_mtime_ns
     units.sidecar(killed := before["heavy snow", "ankle boot"]).unlink()
     killed.write_bytes(b"half a file")
@@ -348,17 +344,22 @@ def test_a_killed_run_continues_to_the_same_bytes(make, tmp_path, recipe):
     assert not partial.exists() and contents(resumed) == whole and resumed[PAIR].stat().st_mtime_ns == finished
 
 
-def test_only_sliders_whose_inputs_changed_are_trained_again(make, origin):
-    before = times(make())
-    assert times(make(health_seeds=5, least_gain=-1.0)) == before
-    after = times(make(origin=dataclasses.replace(origin, tokens=origin.tokens | {"sneaker": "another token"})))
+def test_only_sliders_whose_inputs_changed_are_trained_again_and_others_are_deleted(make, origin, tmp_path):
+    def times(**changes):
+        return {key: path.stat().st_mtime_ns for key, path in make("paper", ["heavy snow"], iterations=1, **changes).items()}
+
+    before = times()
+    assert times(health_seeds=5, least_gain=-1.0) == before
+    after = times(origin=dataclasses.replace(origin, tokens=origin.tokens | {"sneaker": "another token"}))
     assert {name for (shift, name), time in after.items() if time != before[shift, name]} == {"sneaker"}
+    kept = make("paper", ["heavy snow"], ["ankle boot"], iterations=1)
+    assert sorted(tmp_path.rglob("*.safetensors")) == list(kept.values())
 
 
 @pytest.mark.parametrize(("key", "value"), [("etas", 2.0), ("longer", SETTINGS.iterations + 1)])
 def test_a_shift_has_its_own_eta_and_iterations_and_another_shift_stays_as_it_is(make, key, value):
-    before = contents(make("graded"))
-    for pair, path in make("graded", **{key: {"heavy snow": value}}).items():
+    before = contents(make("graded", classes=CLASSES[:1]))
+    for pair, path in make("graded", classes=CLASSES[:1], **{key: {"heavy snow": value}}).items():
         own = pair[0] == "heavy snow"
         assert (path.read_bytes() == before[pair]) != own
         told = json.loads(adapters.header(path)["settings"])
@@ -371,12 +372,6 @@ def test_the_recipes_do_not_take_each_others_sliders(origin):
     assert len(set(stamps.values())) == len(RECIPES)
 
 
-def test_sliders_that_are_no_longer_asked_for_are_deleted(make, tmp_path):
-    make()
-    kept = make("paper", ["heavy snow"], ["sneaker"])
-    assert sorted(tmp_path.rglob("*.safetensors")) == list(kept.values())
-
-
 def test_training_leaves_the_base_model_as_it_was(pipe, make):
     before = {key: value.clone() for key, value in pipe.unet.state_dict().items()}
     make("graded", ["heavy snow"], ["sneaker"])
@@ -386,9 +381,8 @@ def test_training_leaves_the_base_model_as_it_was(pipe, make):
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_diverging_slider_is_named_and_not_written(make, tmp_path, recipe):
-    with pytest.raises(
-        FloatingPointError, match=r"slider of sneaker in heavy snow: the loss is not a number; lower sliders\.learning_rate"
-    ):
+    said = r"slider of sneaker in heavy snow: the loss is not a number; lower sliders\.learning_rate"
+    with pytest.raises(FloatingPointError, match=said):
         make(recipe, ["heavy snow"], ["sneaker"], eta=1e38)
     assert not list(tmp_path.rglob("*.safetensors"))
 
@@ -396,8 +390,3 @@ def test_a_diverging_slider_is_named_and_not_written(make, tmp_path, recipe):
 def test_an_unknown_recipe_is_told_the_known_ones(make):
     with pytest.raises(ValueError, match=r"base\.recipe: 'fats' is not accepted; accepted: paper, released, graded, fast, or a folder"):
         make("fats")
-
-
-@pytest.mark.parametrize(("recipe", "within"), [("paper", 1e-3), ("fast", 1e-3), ("graded", 1e-3), ("released", 0.05)])  # bf16 rounds
-def test_the_tiny_unit_is_the_golden_one(make, recipe, within):
-    assert not difference(RECIPES[recipe].kind, make(recipe, ["heavy snow"], ["sneaker"])[PAIR], within=within)

@@ -12,7 +12,6 @@ from cnslib.core import recipes, tables, units
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import annotations, artifacts
-from cnslib.method import filtering
 from cnslib.models.encoders import Oracle
 from cnslib.stats import bootstrap
 
@@ -73,7 +72,7 @@ def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -
 
     Computes the shifts that are missing or outdated; `folder` receives a table for each.
     """
-    contents = {name: units.verified(filtering.shard(images, name)) for name in (UNSHIFTED, *shifts)}
+    contents = {name: units.verified(images / f"{identifier(name)}.parquet") for name in (UNSHIFTED, *shifts)}
     stamps = {name: recipes.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in contents.items()}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", stamp) for name, stamp in stamps.items()})
     for name in tqdm(shelf.waiting(), desc="mirrored", disable=None):
