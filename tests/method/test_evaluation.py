@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import joblib
@@ -292,21 +291,6 @@ def test_logits_are_those_of_asking_each_classifier_alone_bit_for_bit(shards, gr
         parts = [[*tables.pictures(table[start : start + SIZE], "own")] for start in range(0, COUNT, SIZE)]
         alone = torch.cat([evaluation.batch_logits(classifier, part, size=SIZE) for part in parts])
         assert torch.equal(torch.cat([found[place] for _, found in fed]), alone)
-
-
-def test_pictures_that_take_different_times_keep_their_order(group, monkeypatch):
-    """Each grey picture shows its own number, and the first ones are read last."""
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
-    grey = [np.full((32, 32, 3), number, np.uint8) for number in range(24)]
-
-    def late(number: int) -> np.ndarray:
-        time.sleep(0.002 * (24 - number))
-        return grey[number]
-
-    batches = [(pd.DataFrame({"number": part}), [partial(late, number) for number in part]) for part in np.arange(24).reshape(4, 6)]
-    found = torch.cat([own for _, (own, *_) in evaluation.logits(group, batches, size=6)])
-    assert torch.equal(found, torch.cat([group[0].logits(grey[start : start + 6]) for start in range(0, 24, 6)]))
-    assert len({tuple(row) for row in found.tolist()}) == 24
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA card")

@@ -104,15 +104,6 @@ def test_outcomes_of_the_four_cases():
     assert filtering.outcomes(table, keep).tolist() == ["caught", "missed", "lost", "kept"]
 
 
-def test_intervals_resample_classes_and_seeds_not_images():
-    one_seed_each = scores([("heavy snow", "bag", i, 1.0, True, 0.0) for i in range(20)])
-    repeated = pd.concat([one_seed_each.assign(scale=float(s)) for s in range(5)], ignore_index=True)
-    keep = pd.Series([i % 2 == 0 for i in range(20)])
-    once = filtering.quality(one_seed_each, keep, settings=SETTINGS.bootstrap)["tpr"]
-    five_times = filtering.quality(repeated, pd.concat([keep] * 5, ignore_index=True), settings=SETTINGS.bootstrap)["tpr"]
-    assert (once["low"], once["high"]) == pytest.approx((five_times["low"], five_times["high"]))
-
-
 def test_the_oracles_label_is_a_probability_below_chance():
     assert filtering.out_of_class(pd.Series([0.09, 0.1, 0.11, 0.9]), labels=10).tolist() == [True, False, False, False]
 

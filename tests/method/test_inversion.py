@@ -205,17 +205,6 @@ def test_the_nearest_real_image_is_that_of_the_class_with_the_largest_cosine():
     assert found["learned"].tolist() == pytest.approx([1 - np.sqrt(0.5), 0, 0, 0], abs=1e-12)
 
 
-def test_copies_lie_nearer_to_what_they_copy_and_strangers_to_neither_side():
-    table = grid(400, ["in_star"], ["sneaker"])
-    learned, heldout = normal(50, 16, 1), normal(50, 16, 2)
-    copies = np.tile(learned, (8, 1)) + 0.01 * normal(400, 16, 3)
-    for features, low, high in ((copies, 1, 1), (normal(400, 16, 4), 0.4, 0.6)):
-        found = inversion.neighbours(table, features, {"learned": {"sneaker": learned}, "heldout": {"sneaker": heldout}})
-        record = inversion.nearer(found, "learned", "heldout", confidence=0.95)
-        assert low <= record["estimate"] <= high and record["n"] == 400
-        assert record["low"] <= record["estimate"] <= record["high"]
-
-
 def test_an_image_as_near_to_both_sides_counts_half():
     found = grid(4, ["in_star"], ["sneaker"]).assign(learned=[0.1, 0.2, 0.3, 0.1], heldout=[0.1, 0.1, 0.4, 0.3])
     assert inversion.nearer(found, "learned", "heldout", confidence=0.95)["estimate"] == (0.5 + 0 + 1 + 1) / 4
