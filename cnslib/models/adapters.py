@@ -122,12 +122,14 @@ def with_header(data: bytes, entries: dict[str, str]) -> bytes:
 
 
 def file_digest(path: Path) -> str:
-    """The digest of an adapter file that can be read, is as it was written, and lies in the place of its shift and class."""
-    entries = header(path)
+    """The digest of an adapter file that is as it was written, and lies in the place of its shift and class."""
+    digest = units.verified(path)
+    with safe_open(path, "pt") as file:
+        entries = file.metadata()
     for entry, place in (("shift", path.parent.name), ("class", path.stem)):
         found = identifier(entries.get(entry, place))
         demand(found == place, f"slider {path}: {entry} in its header", found, f"{place}, as its place says")
-    return units.verified(path)
+    return digest
 
 
 def header(path: Path) -> dict[str, str]:
