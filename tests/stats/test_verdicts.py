@@ -106,17 +106,8 @@ def test_a_table_without_intervals_is_of_exact_numbers():
 def test_the_columns_stand_behind_ours_and_replace_what_is_there():
     ours = pd.DataFrame({"n": [7], "estimate": [0.3], "low": [0.2], "high": [0.4], "published": [0.35]}, index=["x"])
     table = verdicts.beside(ours, ours["published"])
-    assert list(table) == [
-        "n",
-        "ours",
-        "low",
-        "high",
-        "published",
-        "difference",
-        "rule",
-        "verdict",
-        "smallest",
-    ] and table.index.tolist() == ["x"]
+    assert list(table) == ["n", "ours", "low", "high", "published", "difference", "rule", "verdict", "smallest"]
+    assert table.index.tolist() == ["x"]
     assert table["published"].item() == 0.35 and "verdict" not in ours
     empty = verdicts.beside(ours.head(0), "above 0")
     assert list(empty) == list(table) and empty.empty
