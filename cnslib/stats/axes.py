@@ -57,7 +57,7 @@ def deviation_between(values: xr.DataArray) -> xr.DataArray:
     centred, degrees = values - values.mean("model"), values.sizes["model"] - 1
     chance = centred[1:].var("resample").sum("model") / degrees
     times = xr.DataArray([1, *[2] * (values.sizes["resample"] - 1)], dims="resample")
-    return np.sqrt(((centred**2).sum("model", skipna=False) / degrees - chance * times).clip(0))
+    return ((centred**2).sum("model", skipna=False) / degrees - chance * times).clip(0) ** 0.5
 
 
 def deviations_along(errors: xr.DataArray, members: dict[str, list[str]]) -> pd.DataFrame:

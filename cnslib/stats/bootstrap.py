@@ -13,6 +13,7 @@ interval. Means of fewer than `FEWEST` units have that of the jackknife. Row 0 o
 
 import functools
 from collections.abc import Callable
+from typing import SupportsFloat
 
 import numpy as np
 import pandas as pd
@@ -129,7 +130,7 @@ def record(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float,
     return as_record(n, samples[0], low, high)
 
 
-def as_record(n: int, estimate: float, low: float, high: float) -> dict:
+def as_record(n: int, estimate: SupportsFloat, low: SupportsFloat, high: SupportsFloat) -> dict:
     """A record of plain numbers."""
     return {"n": int(n), "estimate": float(estimate), "low": float(low), "high": float(high)}
 

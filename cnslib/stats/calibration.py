@@ -157,9 +157,9 @@ def orders(sides: dict[tuple[str, str], list[xr.DataArray]], confidence: float) 
     """Kendall's tau between the order on the nominal axis and on each ruler's; `sides` are those of `on_axes`."""
     rows = []
     for (what, ruler), both in sides.items():
-        n = int(both[0]["n"].sum())
-        pair = (side.transpose("resample", "name").to_numpy().round(9) for side in both)  # rounding residues are no order
-        rows.append({"ruler": ruler, "order": what, "items": both[0].sizes["name"], **ranking.order_record(*pair, n, confidence)})
+        nominal, own = (side.transpose("resample", "name").to_numpy().round(9) for side in both)  # rounding residues are no order
+        tau = ranking.order_record(nominal, own, int(both[0]["n"].sum()), confidence)
+        rows.append({"ruler": ruler, "order": what, "items": both[0].sizes["name"], **tau})
     return pd.DataFrame(rows)
 
 

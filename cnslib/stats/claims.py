@@ -117,7 +117,7 @@ def least(found: Evidence, claim) -> xr.DataArray:
 def slope(values: xr.DataArray, x: xr.DataArray) -> xr.DataArray:
     """Slope of the least-squares line along the dimension of x."""
     centred = x - x.mean()
-    return xr.dot(values, centred, dim=x.dims[0]) / (centred**2).sum()
+    return xr.dot(values, centred, dim=str(x.dims[0])) / (centred**2).sum()
 
 
 def trend(found: Evidence, claim) -> xr.DataArray:
@@ -154,9 +154,9 @@ def leads(found: Evidence, claim, *, every: bool = True) -> xr.DataArray:
     return differences(found.drops.sel(shift=used, model=found.members(claim)))
 
 
-def turning(lead: xr.DataArray, back: xr.DataArray, dim: str) -> xr.DataArray:
+def turning(lead: xr.DataArray, dim: str, back: xr.DataArray | None = None) -> xr.DataArray:
     """A pair changes its order if the first leads in some place along `dim` and the second in another: both must be there."""
-    both = xr.concat([lead, -back], "all").rename({dim: "any"})
+    both = xr.concat([lead, -(lead if back is None else back)], "all").rename({dim: "any"})
     return both.stack(some=[name for name in both.dims if name not in ("resample", "all", "any")], create_index=False)
 
 
@@ -164,7 +164,7 @@ def order_by_average(found: Evidence, claim) -> xr.DataArray:
     """Leads in average drop that are deficits at a scale, within a shift or over all of them."""
     lead = leads(found, claim)
     average, lead = lead.mean("scale", skipna=False).broadcast_like(shifted(lead)), shifted(lead)
-    return xr.concat([turning(average, lead, "scale"), turning(-average, -lead, "scale")], "some")
+    return xr.concat([turning(average, "scale", lead), turning(-average, "scale", -lead)], "some")
 
 
 def gradual(found: Evidence, claim) -> xr.DataArray:
@@ -208,8 +208,8 @@ KINDS: dict[str, Callable[[Evidence, Any], xr.DataArray]] = {
     "widens_somewhere": lambda found, claim: growth(gap(found.drops.sel(shift=found.shifts(claim)), claim)).rename(shift="some"),
     "gaps_grow": lambda found, claim: growth(deviation_between(found.pooled(claim).sel(model=found.members(claim)))),
     # orders: leads that turn round along the scale, from shift to shift, or between the average and a scale
-    "order_over_scales": lambda found, claim: turning(*2 * [shifted(leads(found, claim))], "scale"),
-    "order_over_shifts": lambda found, claim: turning(*2 * [leads(found, claim, every=False).mean("scale", skipna=False)], "shift"),
+    "order_over_scales": lambda found, claim: turning(shifted(leads(found, claim)), "scale"),
+    "order_over_shifts": lambda found, claim: turning(leads(found, claim, every=False).mean("scale", skipna=False), "shift"),
     "order_by_average": order_by_average,
     # first failures: how spread out, most frequent where, growing with the scale, jumping, and failed so far by shift or by classifier
     "gradual": gradual,

@@ -4,6 +4,7 @@ A failure is interval-censored between the last scale that was right and the fir
 """
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from cnslib.stats.accuracy import NEVER, interval, trajectories
 from cnslib.stats.bootstrap import NIL, as_record, holm, jackknifed, units_of
 
 
-def first_failure(wrong: Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
+def first_failure(wrong: xr.DataArray | Bool[np.ndarray, "*rows scales"]) -> Int[np.ndarray, "*rows"]:
     """Index of the smallest misclassified scale (Eq. 3), scale 0 included; the number of scales where there is none."""
     values = np.asarray(wrong)
     return np.where(values.any(-1), values.argmax(-1), values.shape[-1])
@@ -102,7 +103,7 @@ def recovers(wrong: xr.DataArray) -> xr.DataArray:
     return wrong.isel(scale=0, drop=True).copy(data=(values[..., :-1] & ~values[..., 1:]).any(-1))
 
 
-def deviation(counts: Float[np.ndarray, "*rest scales"], scales: list[float]) -> Float[np.ndarray, "*rest"]:
+def deviation(counts: Float[np.ndarray, "*rest scales"], scales: Sequence[float] | np.ndarray) -> Float[np.ndarray, "*rest"]:
     """The standard deviation (n - 1) of so many failure points at each scale; NaN of fewer than two."""
     total, places = counts.sum(-1), np.array(scales, dtype=float)
     whole = np.rint(total)

@@ -95,7 +95,7 @@ def without_noise(moment: xr.DataArray) -> xr.DataArray:
 def noise_free(found: xr.Dataset) -> pd.DataFrame:
     """R of the accuracies that endless images would show; NaN where too few images leave no variance."""
     xx, xy, yy = (without_noise(moment) for moment in moments(found["x"], found["y"]))
-    r = ratio(xy, np.sqrt(xx.clip(0) * yy.clip(0))).transpose("resample", "shift", "scale")
+    r = ratio(xy, (xx.clip(0) * yy.clip(0)) ** 0.5).transpose("resample", "shift", "scale")
     lost = (r.isnull() & xy.notnull()).transpose(*r.dims)
     lost[0] = False
     return interval(r.clip(-1, 1).where(~lost, np.inf))
@@ -134,7 +134,7 @@ def followed(found: xr.Dataset, models: Sequence[str] | None = None) -> dict:
     x, y = drawing(found, models)
     (xx, xy, yy), freedom = moments(x, y), y.sizes["model"] - 2
     quantile = scipy.stats.t.ppf((1 + found["confidence"].item()) / 2, freedom)
-    return metric(overall(ratio(xy, np.sqrt(xx * yy)) > quantile / np.sqrt(quantile**2 + freedom)), within=SHARE)
+    return metric(overall(ratio(xy, (xx * yy) ** 0.5) > quantile / np.sqrt(quantile**2 + freedom)), within=SHARE)
 
 
 def left_out(found: xr.Dataset, families: dict[str, list[str]]) -> pd.DataFrame:

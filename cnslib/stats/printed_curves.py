@@ -36,8 +36,8 @@ def shape(errors: xr.DataArray, published: pd.DataFrame) -> tuple[pd.DataFrame, 
         rows["share of the drop by scale 1"] = metric((right.isel(scale=0) - right.sel(scale=1.0)) / fall)
         printed.append((curve.iloc[0] - curve[1.0]) / printed[1])
         nulls.append(1 / last)
-    sides = (own.mean("scale").transpose("resample", "model").to_numpy() for own in (wrong, drop(wrong)))
-    rows["tau of error and drop"] = ranking.order_record(*sides, wrong["n"].item(), wrong["confidence"].item())
+    error, lost = (own.mean("scale").transpose("resample", "model").to_numpy() for own in (wrong, drop(wrong)))
+    rows["tau of error and drop"] = ranking.order_record(error, lost, wrong["n"].item(), wrong["confidence"].item())
     mean = theirs.mean(axis=1)
     return pd.DataFrame(rows).T, [*printed, (theirs.iloc[:, 0] - mean).corr(1 - mean, "kendall")], [*nulls, None]
 

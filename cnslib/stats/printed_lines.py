@@ -54,7 +54,7 @@ def claims(found: dict[str, xr.Dataset], correlation: pd.DataFrame, models: Sequ
     gets no verdict. `played` as `axes.roles` gives it.
     """
     linear = found["linear"]
-    rows = [("lines that rise with p below 0.05", "Fig. 21", "above 0.5", line.followed(linear, models))]
+    rows: list[tuple] = [("lines that rise with p below 0.05", "Fig. 21", "above 0.5", line.followed(linear, models))]
     graffiti = "Fig. 23 (graffiti style alone)"  # ours are over all shifts
     rows += [(f"growth of the slope, {axes} axes", graffiti, "above 0", line.steeper(own, models)) for axes, own in found.items()]
     pair = [played.get(name) for name in ("convnext", "deit")]

@@ -51,7 +51,7 @@ def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray,
 
 def flips(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
     """For each pair of models whether and how probably their order at the ends is not the same; a tie at one end counts one half."""
-    ends = np.sign(differences(errors.sel(shift=shift).isel(scale=[0, -1])))
+    ends = xr.apply_ufunc(np.sign, differences(errors.sel(shift=shift).isel(scale=[0, -1])))
     changed = (1 - ends[..., 0] * ends[..., 1]) / 2
     keys = pd.DataFrame({name: changed[name].to_numpy() for name in ("first", "second")})
     keys = keys.assign(scale=ends["scale"][0].item(), other_scale=ends["scale"][1].item(), n=ends["n"].item())

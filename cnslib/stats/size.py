@@ -62,7 +62,7 @@ def partial(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFram
     parts = [pd.DataFrame(columns=columns)] if not families else []
     for name, own in families.items():
         size, y = residuals(found, own)
-        r = ratio(sums(size, y), np.sqrt(sums(size, size) * sums(y, y))).transpose("resample", "shift", "scale")
+        r = ratio(sums(size, y), (sums(size, size) * sums(y, y)) ** 0.5).transpose("resample", "shift", "scale")
         freedom = len(own) - own["family"].nunique() - 2
         table = interval(r, within=CORRELATION).assign(family=name, models=len(own))
         with np.errstate(divide="ignore"):
@@ -82,7 +82,7 @@ def noise_free(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataF
         xx, xy = without_noise(sums(x, x)), without_noise(sums(x, y))
         products = single(ratio(sums(size, y) * xx - sums(size, x) * xy, sums(x, x)[0])).sum(["shift", "scale"], skipna=False)
         left, rest = (single(values)[:1] for values in residuals(found, own))
-        r = ratio(products, np.sqrt(sums(left, left, every) * sums(rest, rest, every))[0])
+        r = ratio(products, (sums(left, left, every) * sums(rest, rest, every))[0] ** 0.5)
         record = metric(r.assign_coords(n=found["n"].sel(shift=ALL).item()), within=CORRELATION)
         rows.append({"family": name, "models": len(own), **record})
     return pd.DataFrame(rows, columns=COLUMNS)
