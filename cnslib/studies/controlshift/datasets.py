@@ -25,6 +25,7 @@ from cnslib.core.names import PROMPT, token
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Controlshift
 from cnslib.models import text_to_image
+from cnslib.models.text_to_image import Origin
 from cnslib.stats import accuracy
 from cnslib.studies.controlshift import latents
 
@@ -52,7 +53,7 @@ class Decoder:
     images: Callable[[str, latents.Latents], Pictures]
     size: int
     device: str
-    origin: text_to_image.Origin
+    origin: Origin
     classes: list[str]
     settings: Controlshift
 
@@ -109,9 +110,7 @@ def class_rows(decoder: Decoder, piece: Piece, name: str) -> pd.DataFrame:
     return pd.DataFrame(rows[: piece.count], columns=[*tables.KEY, "image"])
 
 
-def text_to_image_decoder(
-    pipe: StableDiffusionPipeline, origin: text_to_image.Origin, classes: list[str], settings: Controlshift
-) -> Decoder:
+def text_to_image_decoder(pipe: StableDiffusionPipeline, origin: Origin, classes: list[str], settings: Controlshift) -> Decoder:
     """A text-to-image model whose vocabulary holds the classes' tokens, in the place of the paper's EDM."""
     size = math.prod(text_to_image.latent_shape(pipe))
     return Decoder(partial(ddim, pipe, settings), size, str(pipe.device), origin, classes, settings)

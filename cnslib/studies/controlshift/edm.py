@@ -24,7 +24,7 @@ from cnslib.core.settings.sections import Controlshift
 from cnslib.models import text_to_image
 from cnslib.models.weights import header, read_weights, require_same, shapes
 from cnslib.studies.controlshift.datasets import Decoder, Pictures
-from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
+from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser, Images
 
 CIFAR10 = {name: i for i, name in enumerate(["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"])}
 RECIPE = """
@@ -34,7 +34,6 @@ RECIPE = """
     safetensors.torch.save_file(network.state_dict(), "edm-cifar10-32x32-cond-vp.safetensors", told)"""
 PRECONDITIONING = "EDMPrecond"  # what the EDM training wraps its networks in; those of the baselines have the same tensors
 SIGMA_MAX = 80.0  # the noise that a drawing begins with; EDMEulerScheduler's, too
-Images = Float[Tensor, "batch colours side side"]
 
 
 def load(path: Path, device: str = "cpu") -> Denoiser:

@@ -17,6 +17,7 @@ from torch.nn import functional
 PLUS, ADM = "DDPM++", "ADM"
 GROUPS, LEAST = 32, 4  # groups of a normalisation, and the fewest channels in each
 SCALING = EDMEulerScheduler()  # c_skip, c_out, c_in and c_noise of Table 1, sigma_data = 0.5
+Images = Float[Tensor, "batch colours side side"]
 HEAD = 64  # channels of an attention head of ADM; DDPM++ has a single head
 
 
@@ -52,9 +53,7 @@ class Denoiser(nn.Module):
         self.sizes = sizes
         self.model = UNet(sizes)
 
-    def forward(
-        self, noisy: Float[Tensor, "batch colours side side"], sigma: Float[Tensor, ""], labels: Float[Tensor, "batch classes"]
-    ) -> Float[Tensor, "batch colours side side"]:
+    def forward(self, noisy: Images, sigma: Float[Tensor, ""], labels: Float[Tensor, "batch classes"]) -> Images:
         """Images in [-1, 1] plus noise of deviation sigma to images without, by one-hot labels; the type of `noisy` is kept."""
         noise = SCALING.precondition_noise(sigma).float().expand(len(noisy))
         seen = self.model(SCALING.precondition_inputs(noisy, sigma).float(), noise, labels)

@@ -1,20 +1,28 @@
-"""The fifteen corruptions of ImageNet-C (Hendrycks and Dietterich 2019, section 3.1), of one picture in [0, 1]; lengths are pixels.
+"""The fifteen corruptions of ImageNet-C (Hendrycks and Dietterich 2019, section 3.1) by severity, with the released code's parameters.
 
-Every corruption takes the picture, the generator that it may draw from, and its parameters in the order of `published/imagenet_c.csv`.
+A corruption takes a picture in [0, 1], the generator that it may draw from, and its parameters in the order of
+`published/imagenet_c.csv`, which has one set of them for pictures of 64 px (Tiny ImageNet-C) and one for 224 px; lengths are pixels.
 Two things differ from the released code: its frost is a crop of one of five photographs of ice, which are not ours to pass on, so that
 ice is drawn; and blurs mirror or repeat the rim by the rules of SciPy and NumPy.
 """
 
 import io
 import math
+from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
+import pandas as pd
+from jaxtyping import Float, UInt8
 from PIL import Image
 from scipy.ndimage import affine_transform, convolve, gaussian_filter, map_coordinates
 from skimage.color import hsv2rgb, rgb2hsv
 from skimage.transform import AffineTransform
 from skimage.util import random_noise
+
+from cnslib.core import paths
+from cnslib.core.names import demand
+from cnslib.core.seeds import seed_of
+from cnslib.core.settings.sections import Corruptions
 
 Pixels = Float[np.ndarray, "side side 3"]
 Map = Float[np.ndarray, "side side"]
@@ -176,3 +184,47 @@ def snow(
     fallen = smeared(flakes, rng.uniform(-135, -45), length, smear)
     white = np.maximum(picture, 1.5 * (picture @ LUMINANCE)[..., None] + 0.5)
     return kept * picture + (1 - kept) * white + fallen + np.rot90(fallen, 2)
+
+
+CONTRAST, JPEG = "contrast", "jpeg compression"
+KINDS: dict[str, dict[str, Callable]] = {  # the four kinds of the paper, in its order
+    "noise": {"gaussian noise": gaussian_noise, "shot noise": shot_noise, "impulse noise": impulse_noise},
+    "blur": {"defocus blur": defocus, "glass blur": glass, "motion blur": motion, "zoom blur": zoom},
+    "weather": {"snow": snow, "frost": frost, "fog": fog, "brightness": brightness},
+    "digital": {
+        CONTRAST: contrast,
+        "elastic transform": elastic_transform,
+        "pixelate": pixelate,
+        JPEG: jpeg_compression,
+    },
+}
+EFFECTS = {name: effect for kind in KINDS.values() for name, effect in kind.items()}
+Levels = dict[str, dict[float, tuple[float, ...]]]
+Pictures = UInt8[np.ndarray, "images height width 3"]
+TINY = 1e-6  # a value that rounding has put just below a whole number is that number
+
+
+def published(side: int) -> Levels:
+    """For each corruption its parameters by severity, 1 to 5, for pictures of this side. ValueError for a side without parameters."""
+    table = pd.read_csv(paths.PUBLISHED / "imagenet_c.csv", dtype={"parameters": str})
+    demand(side in set(table["side"]), "corruptions: side", side, ", ".join(map(str, sorted(set(table["side"])))))
+    rows = table[table["side"] == side].set_index(["corruption", "severity"])["parameters"]
+    numbers = rows.map(lambda text: tuple(float(number) for number in text.split()))
+    return {name: {float(severity): own for severity, own in numbers[name].items()} for name in EFFECTS}
+
+
+def levels(settings: Corruptions) -> Levels:
+    """The same with the further levels of contrast, in ascending order of severity."""
+    graded = published(settings.side)
+    between = zip(settings.contrast_severities, [(value,) for value in settings.contrast], strict=True)
+    return graded | {CONTRAST: dict(sorted((graded[CONTRAST] | dict(between)).items()))}
+
+
+def corrupt(name: str, pictures: Pictures, parameters: tuple[float, ...], *, keys: list[tuple]) -> Pictures:
+    """Some pictures under one corruption, cut off to 8 bits as ImageNet-C does.
+
+    `keys` (class, seed) seed what is drawn: every picture has its own draws, the same at every severity.
+    """
+    given = ((picture / 255, np.random.default_rng(seed_of(name, *key))) for picture, key in zip(pictures, keys, strict=True))
+    made = np.stack([EFFECTS[name](*own, *parameters) for own in given])
+    return (np.clip(made, 0, 1) * 255 + TINY).astype(np.uint8)

@@ -18,7 +18,7 @@ from cnslib.data import catalog
 from cnslib.method import evaluation
 from cnslib.models import classifiers
 from cnslib.studies import photos
-from cnslib.studies.corruptions.levels import Levels, Pictures, corrupt, levels, published
+from cnslib.studies.corruptions.effects import Levels, Pictures, corrupt, levels, published
 from cnslib.world import cutouts
 from cnslib.world.cutouts import CutOut
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
@@ -27,7 +27,7 @@ from cnslib.models import classifiers, encoders
 from cnslib.stats import bootstrap
 from cnslib.studies import finetuning
 from cnslib.studies.scenarios import scenarios, subjects
-from cnslib.studies.scenarios.subjects import Experiment, Subject
+from cnslib.studies.scenarios.subjects import Experiment, Pictures, Subject
 from cnslib.world import training
 from cnslib.world.training import Schedule
 
@@ -130,9 +130,7 @@ def train(experiment: Experiment, backbone: str, name: str, checkpoints: Path, u
     said.unlink()
 
 
-def examples(
-    experiment: Experiment, name: str, part: str, count: int
-) -> tuple[list[Subject], UInt8[np.ndarray, "images side side 3"], Int[Tensor, "images"]]:
+def examples(experiment: Experiment, name: str, part: str, count: int) -> tuple[list[Subject], Pictures, Int[Tensor, "images"]]:
     """Garments of one pool under a scenario at severity 1: the subjects, their pictures and the index of their class."""
     found = experiment.subjects(part, count)
     pictures = np.stack([subjects.shown(own, name, 1.0, seed=experiment.settings.seed) for own in found])

@@ -28,6 +28,7 @@ from cnslib.studies.scenarios.scenarios import DRAWN, Image, Mask
 from cnslib.world import cutouts, scenes
 
 CHUNK = 12  # pictures per pipeline call
+Pictures = UInt8[np.ndarray, "images height width 3"]
 ENDS = [0.0, 1.0]  # an image without a scenario, and at its end
 
 
@@ -109,7 +110,7 @@ def keys(own: Subject, severities: list[float]) -> pd.DataFrame:
     return pd.DataFrame([(name, own.label, own.seed, severity) for name, severity in states], columns=tables.KEY)
 
 
-def pictures(own: Subject, severities: list[float], *, seed: int) -> UInt8[np.ndarray, "states height width 3"]:
+def pictures(own: Subject, severities: list[float], *, seed: int) -> Pictures:
     """A subject in the states of `keys`."""
     rows = keys(own, severities)
     return np.stack([shown(own, name, severity, seed=seed) for name, severity in zip(rows["shift"], rows["scale"], strict=True)])
@@ -184,9 +185,7 @@ def draw(pipe: StableDiffusionPipeline, found: list[Subject], *, settings: Scena
     return text_to_image.decode(pipe, repaint(pipe, known, kept, noise, words, settings=settings))
 
 
-def repaint(
-    pipe: StableDiffusionPipeline, known: Tensor, kept: Tensor, noise: Tensor, words: Tensor, *, settings: Scenarios
-) -> Float[Tensor, "batch channels h w"]:
+def repaint(pipe: StableDiffusionPipeline, known: Tensor, kept: Tensor, noise: Tensor, words: Tensor, *, settings: Scenarios) -> Tensor:
     """Latents denoised where they are free; where they are kept, the known ones enter every step at its noise level."""
     pipe.scheduler.set_timesteps(settings.drawing_steps)
     latents = noise * pipe.scheduler.init_noise_sigma

@@ -10,7 +10,6 @@ import torch
 import xarray as xr
 from golden_units import difference
 from tiny_settings import TRAINED as SETTINGS
-from tiny_settings import TRAINED_CLASSES as CLASSES
 
 from cnslib.core import paths, recipes, tables
 from cnslib.stats import accuracy
@@ -125,13 +124,3 @@ def test_training_sets_are_compared_with_their_runs_averaged():
     found = results.by_set(pd.DataFrame(rows), "vit", settings=SETTINGS.bootstrap)
     assert found["model"].to_numpy().tolist() == ["standard", "twice as many", "full support"]
     assert found[0, 0].to_numpy().tolist() == [[0, 0.5], [0, 1], [0, 0]]
-
-
-def test_the_benchmarks_classifiers_see_every_test_image_and_extends_first_step_opens_overlap(experiment, tmp_path, monkeypatch):
-    row, seen = {"model": "a", "shift": "extend", "class": "bag", "seed": 1, "scale": 0.0, "top1": "bag"}, {}
-    monkeypatch.setattr(results.evaluation, "answered_shards", lambda shards, **_: seen.update(shards) or {})
-    monkeypatch.setattr(results.tables, "read_answers", lambda _: pd.DataFrame([row]))
-    how = {"labels": CLASSES, "settings": None, "device": "cpu", "folder": tmp_path}
-    found = results.benchmark_predictions(experiment.sets, SETTINGS, CLASSES, **how)
-    assert found["shift"].tolist() == ["extend", "overlap"] and len(seen) == 2 + 2 + 1
-    assert all(len(keys) == len(CLASSES) * SETTINGS.test_images for keys in seen.values())

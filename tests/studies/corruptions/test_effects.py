@@ -9,7 +9,7 @@ from golden_units import difference
 from tiny_settings import corruption_settings
 
 from cnslib.core import paths, recipes
-from cnslib.studies.corruptions import effects, levels
+from cnslib.studies.corruptions import effects
 
 GREY = np.full((64, 64, 3), 0.5)
 
@@ -121,8 +121,8 @@ KEYS = [("bag", number) for number in range(2)]
 
 def test_the_fifteen_are_imagenet_cs():
     table = pd.read_csv(paths.PUBLISHED / "imagenet_c.csv")
-    assert len(levels.EFFECTS) == 15 and set(table["corruption"]) == set(levels.EFFECTS)
-    assert {kind: len(own) for kind, own in levels.KINDS.items()} == {"noise": 3, "blur": 4, "weather": 4, "digital": 4}
+    assert len(effects.EFFECTS) == 15 and set(table["corruption"]) == set(effects.EFFECTS)
+    assert {kind: len(own) for kind, own in effects.KINDS.items()} == {"noise": 3, "blur": 4, "weather": 4, "digital": 4}
     assert table.groupby(["corruption", "side"])["severity"].apply(list).map(lambda own: own == [1, 2, 3, 4, 5]).all()
 
 
@@ -136,31 +136,31 @@ def test_the_fifteen_are_imagenet_cs():
     ],
 )
 def test_first_and_last_parameters_are_the_published_ones(side, name, first, last):
-    own = levels.published(side)[name]
+    own = effects.published(side)[name]
     assert list(own) == [1, 2, 3, 4, 5] and own[1.0] == first and own[5.0] == last
 
 
 def test_contrast_has_seven_levels_in_order_and_a_side_without_parameters_is_refused():
-    graded = levels.levels(corruption_settings())
+    graded = effects.levels(corruption_settings())
     assert list(graded["contrast"]) == [1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 5.0]
     assert [value for (value,) in graded["contrast"].values()] == [0.4, 0.3, 0.2, 0.15, 0.1, 0.075, 0.05]
     assert all(len(own) == 5 for name, own in graded.items() if name != "contrast")
     with pytest.raises(ValueError, match=r"128.*64, 224"):
-        levels.published(128)
+        effects.published(128)
 
 
-@pytest.mark.parametrize("name", levels.EFFECTS)
+@pytest.mark.parametrize("name", effects.EFFECTS)
 def test_draws_belong_to_the_picture_and_a_higher_severity_takes_more_of_it(name):
-    plain, graded = pictures(side=64), levels.published(64)[name]
-    made = [levels.corrupt(name, plain, own, keys=KEYS) for own in graded.values()]
+    plain, graded = pictures(side=64), effects.published(64)[name]
+    made = [effects.corrupt(name, plain, own, keys=KEYS) for own in graded.values()]
     last = made[-1]
     assert np.array_equal(plain, pictures(side=64)) and last.dtype == np.uint8 and last.shape == plain.shape
-    np.testing.assert_array_equal(levels.corrupt(name, plain[1:], graded[5.0], keys=KEYS[1:])[0], last[1])
+    np.testing.assert_array_equal(effects.corrupt(name, plain[1:], graded[5.0], keys=KEYS[1:])[0], last[1])
     mild, *_, strong = (np.abs(own.astype(int) - plain).mean() for own in made)
     assert mild > 0 and (strong > 1.3 * mild or name in {"snow", "fog", "frost", "elastic transform"})
 
 
 def test_the_corrupted_pictures_are_the_golden_ones():
-    graded = levels.published(64)
-    drawn = [levels.corrupt(name, pictures(1), graded[name][3], keys=KEYS[:1]) for name in sorted(graded)]
+    graded = effects.published(64)
+    drawn = [effects.corrupt(name, pictures(1), graded[name][3], keys=KEYS[:1]) for name in sorted(graded)]
     assert not difference(recipes.CORRUPTED, np.concatenate(drawn))

@@ -13,7 +13,7 @@ from cnslib.core import paths, recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Evaluation
-from cnslib.studies.corruptions import levels, predictions
+from cnslib.studies.corruptions import effects, predictions
 
 SETTINGS = corruption_settings()
 LABELS = ["bag", "coat", "shirt"]
@@ -29,36 +29,27 @@ def test_the_originals_are_the_first_of_each_class_and_then_comes_every_corrupti
     rows, plain = predictions.originals(tmp_path / "catalog.parquet", LABELS[:2], 2, side=64)
     assert rows.to_numpy().tolist() == [["bag", 0], ["bag", 1], ["coat", 0], ["coat", 1]] and plain.shape == (4, 64, 64, 3)
     np.testing.assert_array_equal(plain[1], pictures(1, 64, 1)[0])
-    graded = {name: dict(list(own.items())[:2]) for name, own in levels.published(64).items()}
+    graded = {name: dict(list(own.items())[:2]) for name, own in effects.published(64).items()}
     parts = list(predictions.corrupted(rows, plain, graded))
     assert len(parts) == 1 + 2 * 15 and parts[0][1] is plain
     assert [tuple(keys[["shift", "scale"]].iloc[0]) for keys, _ in parts[1:3]] == [("gaussian noise", 1.0), ("gaussian noise", 2.0)]
     assert all(keys[["class", "seed"]].equals(rows) and made.shape == plain.shape for keys, made in parts)
 
 
-@pytest.fixture(scope="module")
-def answered(tmp_path_factory):
-    """A catalog of two classes and a tiny classifier that has answered."""
-    folder = tmp_path_factory.mktemp("corruptions")
+def test_every_picture_is_answered_once_per_severity_and_is_the_golden_one(tmp_path):
+    """A catalog of two classes and a tiny classifier."""
     rows = [("heldout", name, seed, tables.encode(pictures(1, 32, seed)[0])) for name in LABELS[:2] for seed in range(3)]
-    tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), folder / "catalog.parquet", tables.catalog)
-    write_timm(folder / "model", outputs=len(LABELS))
-
-    def call(settings=SETTINGS):
-        how = Evaluation({"tiny": str(folder / "model")}, batch_size=8, preprocessing="model")
-        given = {"labels": LABELS, "settings": settings, "classifiers": how, "device": "cpu", "folder": folder / "answers"}
-        return predictions.evaluate(folder / "catalog.parquet", LABELS[:2], **given)["tiny"]
-
-    return call
-
-
-def test_every_picture_is_answered_once_per_severity_and_kept_until_a_level_changes(answered):
-    table, first = tables.read(answered(), tables.predictions), answered().stat().st_mtime_ns
-    graded = [(name, severity) for name, own in levels.levels(SETTINGS).items() for severity in own]
+    tables.write(pd.DataFrame(rows, columns=["split", "class", "seed", "image"]), tmp_path / "catalog.parquet", tables.catalog)
+    write_timm(tmp_path / "model", outputs=len(LABELS))
+    how = Evaluation({"tiny": str(tmp_path / "model")}, batch_size=8, preprocessing="model")
+    given = {"labels": LABELS, "settings": SETTINGS, "classifiers": how, "device": "cpu", "folder": tmp_path / "answers"}
+    made = predictions.evaluate(tmp_path / "catalog.parquet", LABELS[:2], **given)["tiny"]
+    table, written = tables.read(made, tables.predictions), made.stat().st_mtime_ns
+    graded = [(name, severity) for name, own in effects.levels(SETTINGS).items() for severity in own]
     wanted = [(shift, name, seed, scale) for shift, scale in [("unshifted", 0.0), *graded] for name in LABELS[:2] for seed in range(2)]
     assert len(tables.complete(table, wanted, tables.KEY, "answers")) == len(table) == len(wanted)
-    assert not difference(recipes.CORRUPTIONS, table) and answered().stat().st_mtime_ns == first
-    assert answered(dataclasses.replace(SETTINGS, contrast=[0.15, 0.08])).stat().st_mtime_ns != first
+    again = predictions.evaluate(tmp_path / "catalog.parquet", LABELS[:2], **given)["tiny"]
+    assert not difference(recipes.CORRUPTIONS, table) and again.stat().st_mtime_ns == written
 
 
 @pytest.fixture(scope="module")
@@ -76,11 +67,12 @@ def test_the_objects_are_evenly_spaced_and_no_more_than_there_are(asked):
         predictions.chosen(paths.PHOTOS, dataclasses.replace(SETTINGS, cutouts=89), asked)
 
 
-@pytest.mark.slow
-def test_photographs_are_answered_once_as_they_are_and_at_five_severities_and_are_the_golden_ones(asked, tmp_path):
+def test_photographs_are_answered_once_as_they_are_and_at_five_severities_and_are_the_golden_ones(asked, tmp_path, monkeypatch):
+    two = {name: own for name, own in effects.published(predictions.SIDE).items() if name in (effects.CONTRAST, effects.JPEG)}
+    monkeypatch.setattr(predictions, "published", lambda side: two)
     files = predictions.evaluate_photographs(settings=SETTINGS, shown=asked, device="cpu", folder=tmp_path)
-    assert set(files) == {UNSHIFTED, *levels.EFFECTS} and len(tables.read(files[UNSHIFTED], tables.predictions)) == 2
-    table = tables.read(files[levels.JPEG], tables.predictions)
+    assert set(files) == {UNSHIFTED, *two} and len(tables.read(files[UNSHIFTED], tables.predictions)) == 2
+    table = tables.read(files[effects.JPEG], tables.predictions)
     assert len(table) == 2 * 5 and not difference(recipes.CORRUPTED_PHOTOGRAPHS, table, within=1e-3)
     before = {name: path.stat().st_mtime_ns for name, path in files.items()}
     again = predictions.evaluate_photographs(settings=SETTINGS, shown=asked, device="cpu", folder=tmp_path)
