@@ -164,12 +164,11 @@ def benchmark_predictions(
 
     They were trained on the catalog, not on the shifted sets' training images; the distance is that from these nevertheless.
     """
-    pieces = [piece for piece in datasets.plan(shifted) if piece.split == "test"]
+    numbers = range(1, shifted.test_images + 1)
     shards = {
-        sets / f"{piece.name}.parquet": [
-            (piece.kind, name, number, float(piece.step)) for name in classes for number in range(1, shifted.test_images + 1)
-        ]
-        for piece in pieces
+        sets / f"{piece.name}.parquet": [(piece.kind, name, number, float(piece.step)) for name in classes for number in numbers]
+        for piece in datasets.plan(shifted)
+        if piece.split == "test"
     }
     made = evaluation.answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
     found = tables.read_answers(made.values()).astype({"shift": str})
