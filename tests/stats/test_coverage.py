@@ -23,7 +23,7 @@ from cnslib.method import filtering
 from cnslib.stats import accuracy, axes, bootstrap, calibration, failure, gates, line, ranking, size
 from cnslib.stats import answers as exams
 from cnslib.stats.accuracy import ALL, by_shift
-from cnslib.studies.scenarios import score
+from cnslib.studies.scenarios import claims as scenarios
 
 DATA_SETS, SEEDS, MODELS = 60, 40, 23
 SETTINGS = Bootstrap(200, 0.95, 1, SAME)
@@ -333,7 +333,7 @@ def accuracies(rng: np.random.Generator, logit: np.ndarray, hard: np.ndarray, se
     right = (rng.random((len(hard), *logit.shape)) < expit(logit - hard[:, None, None])).astype(float)
     weights, units = bootstrap.resampling_weights(keys(len(hard) // CLASSES), settings=settings)
     samples = np.einsum("ro,oms->rms", weights[:, units], right) / weights[:, units].sum(1)[:, None, None]
-    labels = {"model": ["a", "b", "c"], "scenario": [*"abcdefg", score.UNSHIFTED], "n": len(hard), "confidence": settings.confidence}
+    labels = {"model": ["a", "b", "c"], "scenario": [*"abcdefg", scenarios.UNSHIFTED], "n": len(hard), "confidence": settings.confidence}
     return xr.DataArray(samples, labels, ["resample", "model", "scenario"])
 
 
@@ -347,7 +347,7 @@ def test_the_robustness_score_is_covered_though_noise_enlarges_its_variances():
         logits = [rng.normal(1.5, 0.5, (3, 1)) - part * lost for part in (1.0, 0.5)]
         hard = level.repeat(8) + rng.normal(0, 1, 64)
         ex1, ex2 = (accuracies(rng, own, hard, settings) for own in logits)
-        table = score.scores(ex1, ex2, list("abcdefg")).query("convention == 'Eqs. 1 to 3'")
+        table = scenarios.scores(ex1, ex2, list("abcdefg")).query("convention == 'Eqs. 1 to 3'")
         cross, inner = ((expit(own[..., None, None] - level[:, None] - POINTS) @ WEIGHTS / WEIGHTS.sum()).mean(-1) for own in logits)
         true = 1 - sum(((own[:, :-1] - cross[:, -1:]) ** 2).mean(1) for own in (cross, inner))
         hits.append(np.mean((table["low"] <= true) & (true <= table["high"])))

@@ -4,8 +4,7 @@ import math
 
 import torch
 
-from cnslib.studies.controlshift.edm import PRECONDITIONING
-from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
+from cnslib.studies.controlshift.edm import ADM, PLUS, PRECONDITIONING, Architecture, Denoiser
 
 TINY = {
     PLUS: Architecture(PLUS, 8, 3, 8, 32, (8, 16), (False, True), 1, classes=3, augmentations=9),

@@ -7,7 +7,7 @@ import pandas as pd
 from cnslib.core import paths
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
-from cnslib.studies.scenarios import score
+from cnslib.studies.scenarios import claims
 from cnslib.world import scenes
 
 LABELS = list(scenes.CLASSES)
@@ -33,4 +33,4 @@ def predictions(shares, objects=20):
 
 def found(shares):
     """The accuracies of such predictions, under the scenarios of the first model."""
-    return score.accuracies(predictions(shares), next(iter(shares.values())), settings=RESAMPLED)
+    return claims.accuracies(predictions(shares), next(iter(shares.values())), settings=RESAMPLED)

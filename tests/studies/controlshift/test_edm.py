@@ -19,7 +19,7 @@ from tiny_settings import SHIFTED
 from cnslib.core import tables, workers
 from cnslib.studies.controlshift import datasets, edm, latents
 from cnslib.studies.controlshift.datasets import Piece
-from cnslib.studies.controlshift.edmnet import ADM, PLUS, Architecture, Denoiser
+from cnslib.studies.controlshift.edm import ADM, PLUS, Architecture, Denoiser
 
 SETTINGS = dataclasses.replace(SHIFTED, guidance=1.0, side=8)
 NUMBERS = {"cat": 2, "dog": 0}

@@ -9,7 +9,7 @@ from tiny_scenarios import RESAMPLED, found, predictions
 
 from cnslib.data import published
 from cnslib.studies import published as implied
-from cnslib.studies.scenarios import claims, score
+from cnslib.studies.scenarios import claims
 from cnslib.studies.scenarios.experiments import TRAINED
 from cnslib.studies.scenarios.scenarios import TABLE1
 
@@ -17,9 +17,9 @@ from cnslib.studies.scenarios.scenarios import TABLE1
 def test_the_score_by_hand():
     """Deviations 0.1 and 0.3 give 0.1 / 2 = 0.05; deviations 0 and 0.2 give 0.04 / 2 = 0.02; 1 - 0.07. With n - 1: 1 - 0.14."""
     cross, inner = np.array([0.8, 0.6]), np.array([0.9, 0.7])
-    assert score.score(cross, inner, mean_cross=0.9, mean_inner=0.9, ddof=0) == pytest.approx(0.93)
-    assert score.score(cross, inner, mean_cross=0.9, mean_inner=0.9, ddof=1) == pytest.approx(0.86)
-    assert score.score(cross, inner, mean_cross=0.9, mean_inner=0.8, ddof=1) == pytest.approx(1 - 0.1 - 0.02)
+    assert claims.score(cross, inner, mean_cross=0.9, mean_inner=0.9, ddof=0) == pytest.approx(0.93)
+    assert claims.score(cross, inner, mean_cross=0.9, mean_inner=0.9, ddof=1) == pytest.approx(0.86)
+    assert claims.score(cross, inner, mean_cross=0.9, mean_inner=0.8, ddof=1) == pytest.approx(1 - 0.1 - 0.02)
 
 
 def test_the_published_scores_follow_from_the_published_accuracies():
@@ -29,11 +29,11 @@ def test_the_published_scores_follow_from_the_published_accuracies():
     table = implied.scores()
     for model in table.index:
         rows, own = ([values[model, regime] for regime in implied.REGIMES] for values in (accuracy, means))
-        printed = score.score(*rows, mean_cross=own[0], mean_inner=own[1], ddof=1)
+        printed = claims.score(*rows, mean_cross=own[0], mean_inner=own[1], ddof=1)
         assert printed == pytest.approx(0.803 if model == "Swin" else table.loc[model, "printed"], abs=2e-3)
-        assert score.score(*rows, mean_cross=own[0], mean_inner=own[0], ddof=0) == pytest.approx(table.loc[model, "as_defined"])
+        assert claims.score(*rows, mean_cross=own[0], mean_inner=own[0], ddof=0) == pytest.approx(table.loc[model, "as_defined"])
     zero = published.SCENARIOS.index("blur_object")
-    assert score.variance(accuracy["Swin", "same scenario"][[zero]], mean=0.0, ddof=0) == pytest.approx(0.5628, abs=1e-4)
+    assert claims.variance(accuracy["Swin", "same scenario"][[zero]], mean=0.0, ddof=0) == pytest.approx(0.5628, abs=1e-4)
 
 
 def test_accuracies_and_drops_are_shares_of_objects():
@@ -41,19 +41,19 @@ def test_accuracies_and_drops_are_shares_of_objects():
     table = found({"a": own, "b": own | {"grey": 0.25}})
     assert table["n"] == 20 and table["model"].to_numpy().tolist() == ["a", "b"]
     grey = table.sel(scenario="grey")
-    assert np.allclose(grey[0], [0.5, 0.25]) and np.allclose((score.originals(table) - grey)[0], [0.5, 0.75])
+    assert np.allclose(grey[0], [0.5, 0.25]) and np.allclose((claims.originals(table) - grey)[0], [0.5, 0.75])
     low, high = np.percentile(grey[1:, 0], [2.5, 97.5])
     assert low < 0.5 < high
-    costs = score.losses(table, ["grey", "red"])
+    costs = claims.losses(table, ["grey", "red"])
     assert costs["scenario"].tolist() == ["grey", "red"] and costs["estimate"].tolist() == pytest.approx([0.625, 0.5])
     with pytest.raises(ValueError, match="missing predictions: 20 is not accepted; accepted: one for every model"):
-        score.accuracies(predictions({"a": own}).query("shift != 'grey'"), TRAINED, settings=RESAMPLED)
+        claims.accuracies(predictions({"a": own}).query("shift != 'grey'"), TRAINED, settings=RESAMPLED)
 
 
 def test_scores_state_both_conventions():
     """EX1 loses 0.5 everywhere; EX2 nothing, but started at 0.5 below. So its own mean forgives it, the equations do not."""
     ex1 = found({"a": dict.fromkeys(TRAINED, 0.5) | {"unshifted": 1.0}})
-    table = score.scores(ex1, found({"a": dict.fromkeys(TRAINED, 0.5)}), TABLE1).set_index("convention")["estimate"]
+    table = claims.scores(ex1, found({"a": dict.fromkeys(TRAINED, 0.5)}), TABLE1).set_index("convention")["estimate"]
     assert table["Eqs. 1 to 3"] == pytest.approx(1 - 0.25 - 0.25)
     assert table["as Table 2 is printed"] == pytest.approx(1 - 0.25 * 8 / 7)
 
