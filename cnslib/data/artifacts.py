@@ -33,20 +33,14 @@ def grid(base: Base, *, repeated: bool = False) -> pd.MultiIndex:
 def require(table: pd.DataFrame, wanted: pd.MultiIndex, name: str, *, whole: bool = True) -> None:
     """Raises ValueError unless all keys of a table are wanted and there once and, where it is to be `whole`, all wanted ones are there."""
     number, keys = tables.numbered(table, wanted.names)
-    count, rows = np.bincount(number, minlength=len(keys)), pd.MultiIndex.from_frame(keys)
+    twice, rows = np.bincount(number, minlength=len(keys)) > 1, pd.MultiIndex.from_frame(keys)
     stale = "made for another grid than base.shifts, classes, seeds and scales tell: run its step again"
+    faults = {"are there twice": rows[twice]}
     if not rows.equals(wanted):
-        foreign, missing = rows.difference(wanted), wanted.difference(rows) if whole else []
-        for problem, first in (("do not belong to the parameters", foreign), ("are missing", missing)):
-            if len(first):
-                raise ValueError(f"{name}: {len(first)} rows {problem}, the first {plain(first[0])}; {stale}")
-    if (count > 1).any():
-        raise ValueError(f"{name}: {plain(rows[(count > 1).argmax()])} is there twice; accepted: every key once")
-
-
-def plain(key: tuple) -> tuple:
-    """A key as it is written in the parameters."""
-    return tuple(value.item() if isinstance(value, np.generic) else value for value in key)
+        faults |= {"do not belong to the parameters": rows.difference(wanted), "are missing": wanted.difference(rows if whole else wanted)}
+    for fault, found in faults.items():
+        if len(found):
+            raise ValueError(f"{name}: {len(found)} rows {fault}, the first {found.tolist()[0]}; {stale}")
 
 
 def expected(folder: Path, names: Collection[str]) -> dict[str, Path]:

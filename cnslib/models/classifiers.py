@@ -56,6 +56,16 @@ class Classifier:
         """Stored with every prediction: "paper", or a short digest of the model's own preprocessing."""
         return "paper" if self.chosen == "paper" else units.digest(self.settings)[:12]
 
+    @property
+    def digest(self) -> str:
+        """A digest of the model, see the function of this name."""
+        return digest(self.source)
+
+    def class_probability(self, images: UInt8[np.ndarray, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
+        """Probability of each label, in the order of `labels`."""
+        starts = range(0, len(images), encoders.BATCH)
+        return torch.cat([self.logits(images[start : start + encoders.BATCH]) for start in starts]).softmax(dim=1)
+
     def describe(self) -> dict[str, Any]:
         """Where the model comes from, its size and its preprocessing."""
         return {"model": self.name, "source": self.source, "parameters": self.parameters, **self.settings}
@@ -181,20 +191,7 @@ def hugging_face(name: str, source: str, labels: list[str], device: str) -> Clas
 
 
 def load_oracle(source: str, *, labels: list[str], device: str = "cpu") -> encoders.Oracle:
-    """The oracle in a directory, or one of the paper's classifiers ("registry:<model>") in its place; errors name `oracle`."""
+    """The oracle in a directory, or in its place one of the paper's classifiers ("registry:<model>"), not one of those that are judged."""
     if not source.startswith(registry.PREFIX):
         return encoders.Oracle(source, labels=labels, device=device)
-    return cast(encoders.Oracle, Trusted(source, labels=labels, device=device))
-
-
-class Trusted:
-    """A classifier as oracle of the class alone: it names no shift and no severity. It must not be one of those that are judged."""
-
-    def __init__(self, source: str, *, labels: list[str], device: str):
-        self.classifier = load("oracle", source, labels, device)
-        self.labels, self.device, self.digest = labels, device, digest(source)
-
-    def class_probability(self, images: UInt8[np.ndarray, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
-        """Probability of each label, in the order of `labels`."""
-        starts = range(0, len(images), encoders.BATCH)
-        return torch.cat([self.classifier.logits(images[start : start + encoders.BATCH]) for start in starts]).softmax(dim=1)
+    return cast(encoders.Oracle, load("oracle", source, labels, device))  # which knows no shift and no severity

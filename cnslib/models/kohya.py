@@ -33,11 +33,8 @@ def stems(unet: UNet2DConditionModel) -> dict[str, str]:
 def released_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:
     """Name and shape of every tensor of a released file of this rank for a UNet without adapter."""
     ours = adapters.factor_shapes(unet, rank)
-    expected: dict[str, tuple[int, ...]] = {}
-    for stem, name in stems(unet).items():
-        factors = {DOWN: ours[f"unet.{name}.lora_A.weight"], UP: ours[f"unet.{name}.lora_B.weight"]}
-        expected |= {f"{stem}.{part}": shape for part, shape in {ALPHA: (), **factors}.items()}
-    return expected
+    parts = {ALPHA: "", DOWN: "lora_A", UP: "lora_B"}
+    return {f"{stem}.{part}": ours.get(f"unet.{name}.{of}.weight", ()) for stem, name in stems(unet).items() for part, of in parts.items()}
 
 
 def to_released(unet: UNet2DConditionModel, path: Path) -> dict[str, Tensor]:

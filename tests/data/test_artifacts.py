@@ -183,7 +183,7 @@ def test_a_grid_counts_what_is_twice_and_what_is_missing(tmp_path):
     artifacts.require(rows[1:], grid, "table", whole=False)
     artifacts.require(tiny_artifacts.keys(SHIFTS, SCALES), artifacts.grid(base, repeated=True), "table")
     for table, wanted, message in (
-        (pd.concat([rows, rows[:1]]), grid, r"table: \('unshifted', 'bag', 1, 0\.0\) is there twice"),
+        (pd.concat([rows, rows[:1]]), grid, r"table: 1 rows are there twice, the first \('unshifted', 'bag', 1, 0\.0\)"),
         (rows[1:], grid, r"table: 1 rows are missing, the first \('unshifted', 'bag', 1, 0\.0\)"),
         (rows, artifacts.grid(base, repeated=True), r"4 rows do not belong to the parameters, the first \('unshifted', 'bag', 1, 0\.0\)"),
     ):
