@@ -88,16 +88,6 @@ def test_a_file_that_contradicts_itself_is_refused(old, new, message):
         one(text.replace(old, new))
 
 
-def test_a_failed_import_leaves_the_earlier_one_as_it_was(tmp_path):
-    good, bad = (results_csv(model, "heavy_snow", rows(22, 22, 22)).encode() for model in ("vit", "deit"))
-    bring_in(write_folder(tmp_path / "first", {"vit__heavy_snow.csv": good}), tmp_path / "out")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    other = {"alexnet__heavy_snow.csv": results_csv("alexnet", "heavy_snow", rows(207, 22, 22)).encode(), "vit__heavy_snow.csv": bad}
-    with pytest.raises(ValueError, match="no column 'vit'"):
-        bring_in(write_folder(tmp_path / "second", other), tmp_path / "out")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
-
-
 def test_unknown_shifts_files_and_labels_are_named(tmp_path):
     text = results_csv("vit", "heavy_frost", rows(22, 22, 22))
     with pytest.raises(ValueError, match="unknown shift 'heavy_frost'"):
