@@ -15,8 +15,8 @@ import pandera.pandas as pa
 from tqdm.auto import tqdm
 
 from cnslib.core import tables
-from cnslib.core.names import UNSHIFTED, demand, identifier
-from cnslib.data import archives
+from cnslib.core.names import demand, identifier
+from cnslib.data import archives, artifacts
 from cnslib.data.official import IDENTIFIERS, NAME, class_of, folder_of, image_name, shift_of
 
 COLUMNS = ["pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale"]
@@ -123,12 +123,7 @@ def export_answers(predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, 
     Scale 0 is repeated under every shift; images are named as PNG pictures, models as in `apart`. Lost are probability, margin, all but the
     first answer, and the preprocessing. ValueError where a kept trajectory has no prediction.
     """
-    shifts, what = sorted(set(kept["shift"])), "predictions of kept trajectories"
-    shifted = predictions[predictions["scale"] > 0]  # scale 0 counts under every shift, also of those that were not asked about
-    tables.select(shifted, kept, tables.TRAJECTORY, what)
-    if (predictions["shift"] == UNSHIFTED).any():
-        predictions = tables.trajectories(predictions, shifts)
-    chosen = tables.select(predictions, kept, tables.TRAJECTORY, what).sort_values(tables.KEY)
+    chosen = artifacts.of_kept(predictions, kept, "predictions of kept trajectories").sort_values(tables.KEY)
     groups, told = chosen.groupby(["model", "shift"]), apart(chosen["model"].unique())
     return archives.write(target, [(f"{told[m]}__{folder_of(shift)}.csv", csv(rows, told[m], labels)) for (m, shift), rows in groups])
 

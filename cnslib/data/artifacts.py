@@ -163,3 +163,11 @@ def kept(run: Run) -> pd.DataFrame:
         scores(run)
         filtered(run).require()
     return found
+
+
+def of_kept(rows: pd.DataFrame, kept: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of whole kept trajectories; where scale 0 is stored once, each shift takes it from there. ValueError counts missing ones."""
+    shifted = rows[rows["scale"] > 0]  # scale 0 is the same under every shift, and would be found for trajectories without other rows
+    tables.select(shifted, kept, tables.TRAJECTORY, name)
+    whole = tables.trajectories(rows, sorted(set(kept["shift"]))) if (rows["shift"] == UNSHIFTED).any() else rows
+    return tables.select(whole, kept, tables.TRAJECTORY, name)

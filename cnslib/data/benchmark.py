@@ -13,6 +13,7 @@ from torchvision.transforms.functional import to_tensor
 
 from cnslib.core import tables
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
+from cnslib.data import artifacts
 
 
 class Benchmark(Dataset):
@@ -39,8 +40,9 @@ class Benchmark(Dataset):
         stored = [tables.load(path, columns=[*tables.KEY, "image"]) for path in shards(Path(folder), shifts)]
         rows = pd.concat([table.select(tables.KEY).to_pandas() for table in stored], ignore_index=True)
         rows["place"] = np.arange(len(rows))
-        chosen = rows if kept is None else trajectories(rows, kept if shifts is None else kept[kept["shift"].isin(shifts)])
-        self.rows = chosen.sort_values(tables.KEY, ignore_index=True)
+        if kept is not None:
+            rows = artifacts.of_kept(rows, kept if shifts is None else kept[kept["shift"].isin(shifts)], "images of kept trajectories")
+        self.rows = rows.sort_values(tables.KEY, ignore_index=True)
         self.images = arrow.concat_tables([table.select(["image"]) for table in stored])["image"]
         for name in sorted(set(self.rows["class"])):
             demand(name in labels, "class", name, f"one of the {len(labels)} labels")
@@ -69,12 +71,3 @@ def shards(folder: Path, shifts: list[str] | None) -> list[Path]:
     if shifts is None:
         names = [name for name in names if name in there] + sorted(there.difference(names))
     return [folder / f"{name}.parquet" for name in names if name != UNSHIFTED or name in there]  # imported: scale 0 under each shift
-
-
-def trajectories(rows: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
-    """The rows of whole kept trajectories; each shift takes its scale 0 from the unshifted images."""
-    what = "images of kept trajectories"
-    shifted = rows[rows["scale"] > 0]  # scale 0 is the same under every shift, and would be found for trajectories without images
-    tables.select(shifted, kept, tables.TRAJECTORY, what)
-    whole = tables.trajectories(rows, sorted(set(kept["shift"]))) if (rows["shift"] == UNSHIFTED).any() else rows
-    return tables.select(whole, kept, tables.TRAJECTORY, what)

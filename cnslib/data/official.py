@@ -181,7 +181,7 @@ def stored(images: Path, shift: str, kept: pd.DataFrame) -> pd.DataFrame:
     """The images of one shift's kept trajectories, scale 0 included, wherever that is stored, in the order of their key."""
     table = artifacts.images(images, shift)
     if not (table["scale"] == 0).any():
-        table = pd.concat([table, artifacts.images(images, UNSHIFTED).assign(shift=shift)], ignore_index=True)
-    chosen = tables.select(table, kept, tables.TRAJECTORY, f"images under {shift!r}")
+        table = pd.concat([table, artifacts.images(images, UNSHIFTED)], ignore_index=True)
+    chosen = artifacts.of_kept(table, kept, f"images under {shift!r}")
     require_whole(chosen, images)
     return chosen.sort_values(tables.KEY, ignore_index=True)

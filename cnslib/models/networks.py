@@ -1,9 +1,7 @@
 """Small networks with random weights: for pictures of 64 px under names of timm, and for pictures of 32 px by `build`.
 
-`alexnet_64` (Krizhevsky et al. 2012) is the reference model of CE and rCE. `mixer_64` and `vit_64` are timm's own under names that
-leave the size open (MLP-Mixer) or fix it (the ViT that open_clip builds by its name). `NETWORKS` are the families that Control+Shift
-trains (section 4.2): timm's stems halve a picture of 224 px twice; at 32 px the second halving, a pooling, is left out. Residual
-networks have three stages, as those that their authors made for CIFAR-10.
+`alexnet_64` (Krizhevsky et al. 2012) is the reference model of CE and rCE. `NETWORKS` are the families that Control+Shift trains
+(section 4.2): of timm's stems one halving, a pooling, is left out, and residual networks have three stages, as on CIFAR-10.
 """
 
 from collections.abc import Callable
