@@ -303,20 +303,6 @@ def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float)
     return {"n": n, "estimate": values[0], "low": low, "high": high}
 
 
-def frechet_table(drawn: pd.DataFrame, features: Features, references: dict[str, Features], *, confidence: float) -> pd.DataFrame:
-    """Frechet distance of the drawn images to the references of their class, and of all classes ("all"); see `compare`.
-
-    A last row per class has the ratio of the two prompts.
-    """
-    known = {"all": np.concatenate(list(references.values()))} | references
-    return compare(drawn, lambda name, rows: frechet_distance(features[rows], known[name]), ratio=True, confidence=confidence)
-
-
-def accuracy_table(drawn: pd.DataFrame, correct: Mask, *, confidence: float) -> pd.DataFrame:
-    """Share of drawn images that the judge recognises, by class and of all classes ("all"); see `compare`."""
-    return compare(drawn, lambda name, rows: correct[rows].mean(), highest=1.0, confidence=confidence)
-
-
 def compare(
     drawn: pd.DataFrame,
     statistic: Callable[[str, np.ndarray], float],
@@ -325,10 +311,10 @@ def compare(
     highest: float | None = None,
     confidence: float,
 ) -> pd.DataFrame:
-    """One row per class and prompt, and one for the difference IN* minus text, which is paired by seed.
+    """One row per class ("all" for all of them) and prompt, and one for the difference IN* minus text, which is paired by seed.
 
-    `statistic` is of a class and the numbers of its rows. The intervals of the prompts, not of their difference, are cut to what is
-    possible: 0 to `highest`.
+    `statistic` is of a class and the numbers of its rows; on demand a last row has the ratio of both. The intervals of the prompts,
+    not of their difference, are cut to what is possible: 0 to `highest`.
     """
     seeds, found = drawn["seed"].to_numpy(), []
     for name in ["all", *dict.fromkeys(drawn["class"])]:

@@ -9,7 +9,7 @@ import scipy.stats
 import torch
 from golden_units import difference
 from tiny_encoders import write_clip, write_timm
-from tiny_sliders import CLASSES, SETTINGS, SHIFTS
+from tiny_sliders import CLASSES, SETTINGS, SHIFTS, random_sliders
 
 from cnslib.core import recipes, tables
 from cnslib.method import generation, health, sliders
@@ -101,19 +101,8 @@ def test_curves_average_seeds_before_sliders():
 NAME = CLASSES[0]
 
 
-def write(pipe, path, seed):
-    """A random slider, strong enough to change every image."""
-    generator = torch.Generator().manual_seed(seed)
-    with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
-        for parameter in parameters:
-            parameter.data.copy_(0.3 * torch.randn(parameter.shape, generator=generator))
-        adapters.save(pipe, path, {"class": NAME})
-
-
 def test_strips_begin_with_the_unshifted_picture_and_are_drawn_once_until_a_slider_changes(pipe, sampler, origin, tmp_path, monkeypatch):
-    own = {shift: slider_path(tmp_path, shift, NAME) for shift in SHIFTS}
-    for number, path in enumerate(own.values()):
-        write(pipe, path, number)
+    own = {shift: slider_path(random_sliders(pipe, tmp_path, SHIFTS, [NAME]), shift, NAME) for shift in SHIFTS}
 
     def strips():
         place = {"seed": 3, "origin": origin, "path": tmp_path / "strips.parquet"}
@@ -126,7 +115,7 @@ def test_strips_begin_with_the_unshifted_picture_and_are_drawn_once_until_a_slid
     with monkeypatch.context() as patch:
         patch.setattr(health, "images_of", None)  # a second drawing would fail
         assert np.array_equal(strips(), first)
-    write(pipe, own[SHIFTS[1]], 7)
+    random_sliders(pipe, tmp_path, SHIFTS[1:], [NAME])  # another one than before, as the first of its call
     second = strips()
     assert np.array_equal(second[0], first[0]) and (second[1] != first[1]).any()
 

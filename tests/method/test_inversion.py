@@ -158,15 +158,6 @@ def test_the_distance_is_zero_of_equal_sets_the_squared_shift_of_shifted_ones_an
         inversion.frechet_distance(normal(1, 3), normal(5, 3))
 
 
-def test_the_jackknife_of_a_mean_is_its_t_interval():
-    sample = np.array([1.0, 4.0, 2.0, 8.0, 5.0])
-    values = np.array([sample.mean(), *[np.delete(sample, i).mean() for i in range(5)]])
-    found = inversion.jackknife(values, 5, confidence=0.9)
-    low, high = stats.t.interval(0.9, 4, loc=sample.mean(), scale=sample.std(ddof=1) / np.sqrt(5))
-    assert (found["n"], found["estimate"]) == (5, 4.0)
-    assert (found["low"], found["high"]) == pytest.approx((low, high))
-
-
 def grid(seeds, prompts=("text", "in_star"), classes=CLASSES):
     rows = [(prompt, name, seed) for prompt in prompts for name in classes for seed in range(1, seeds + 1)]
     return pd.DataFrame(rows, columns=["prompt", "class", "seed"])
@@ -175,7 +166,12 @@ def grid(seeds, prompts=("text", "in_star"), classes=CLASSES):
 def test_images_nearer_to_their_class_have_a_negative_difference():
     drawn, references = grid(30), {"sneaker": normal(50, 4, 1), "ankle boot": normal(50, 4, 2) + 5}
     centre = drawn["class"].map({"sneaker": 0.0, "ankle boot": 5.0}) + drawn["prompt"].map({"text": 2.0, "in_star": 0.0})
-    table = inversion.frechet_table(drawn, normal(len(drawn), 4) + centre.to_numpy()[:, None], references, confidence=0.95)
+    features, references = normal(len(drawn), 4) + centre.to_numpy()[:, None], references | {"all": np.concatenate([*references.values()])}
+
+    def distance(name, rows):
+        return inversion.frechet_distance(features[rows], references[name])
+
+    table = inversion.compare(drawn, distance, ratio=True, confidence=0.95)
     difference = table[table["prompt"] == "difference"].set_index("class")
     assert list(difference.index) == ["all", "sneaker", "ankle boot"]
     assert (difference["high"] < -5).all()
@@ -188,7 +184,7 @@ def test_images_nearer_to_their_class_have_a_negative_difference():
 def test_accuracy_is_counted_by_class_and_its_interval_by_seed():
     drawn = grid(4)
     correct = ((drawn["prompt"] == "in_star") | (drawn["seed"] <= 2)).to_numpy()
-    table = inversion.accuracy_table(drawn, correct, confidence=0.95).set_index(["class", "prompt"])
+    table = inversion.compare(drawn, lambda _, rows: correct[rows].mean(), highest=1.0, confidence=0.95).set_index(["class", "prompt"])
     assert table.loc[("all", "in_star"), ["n", "estimate", "low", "high"]].tolist() == [8, 1, 1, 1]
     assert table.loc[("sneaker", "text"), ["n", "estimate"]].tolist() == [4, 0.5]
     low, high = stats.t.interval(0.95, 3, loc=0.5, scale=np.std([1, 1, 0, 0], ddof=1) / 2)
