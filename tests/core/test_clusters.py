@@ -1,9 +1,8 @@
 """Units over Parsl's workers: the same bytes as in this process, whoever dies; files are believed, and failures told by name.
 
-The work is small (tests/tiny/tiny_work.py) except in the last test, where a tiny chain runs; workers, deaths and Parsl are real.
+The work is small (tests/tiny/tiny_work.py); workers, deaths and Parsl are real.
 """
 
-import contextlib
 import os
 import pickle
 import signal
@@ -221,42 +220,3 @@ def test_a_unit_that_always_fails_is_named_with_its_log_and_the_others_are_made(
     assert "Traceback" in log.read_text() and "5 squared" in log.with_name("made-5.log").read_text()
     expected = undisturbed(tmp_path)
     assert made(folder) == {name: data for name, data in expected.items() if not name.startswith("4.")}
-
-
-# The steps of the method, on the tiny pipeline.
-
-
-@pytest.mark.slow
-def test_two_workers_make_the_bytes_of_this_process(tiny_pipeline_dir, tiny_tokens_dir, tmp_path, local):
-    pytest.importorskip("parsl")
-    from tiny_encoders import write_timm
-    from tiny_sliders import CLASSES, SETTINGS, SHIFTS, pipeline
-
-    from cnslib.core.settings.method import Evaluation, Generation
-    from cnslib.method import evaluation, generation, sliders
-    from cnslib.models import text_to_image
-
-    for seed, name in enumerate(("vit", "deit")):
-        write_timm(tmp_path / name, outputs=2, seed=seed)
-
-    def chain(folder: Path) -> dict[str, bytes]:
-        """Sliders, images and answers in a folder: the bytes of every file."""
-        pipe = pipeline(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-        origin = text_to_image.origin(tiny_pipeline_dir, tiny_tokens_dir, CLASSES)
-        grid, learned, drawn = {"scales": [0.0, 1.0], "seeds": 1}, folder / "sliders", folder / "images"
-        sliders.make_sliders(pipe, SHIFTS, CLASSES, recipe="paper", settings=SETTINGS, origin=origin, folder=learned)
-        drawing = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, "", 0)
-        sampler = generation.Sampler(pipe, settings=drawing)
-        generation.generate(sampler, SHIFTS, CLASSES, **grid, origin=origin, sliders=learned, folder=drawn)
-        settings = Evaluation({name: str(tmp_path / name) for name in ("vit", "deit")}, batch_size=4, preprocessing="model")
-        asked = {"labels": CLASSES, "settings": settings, "device": "cpu"}
-        evaluation.evaluate(drawn, SHIFTS, CLASSES, **grid, **asked, folder=folder / "answers")
-        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-    clusters.use(local, tmp_path / "work")
-    with contextlib.closing(clusters):
-        spread = chain(tmp_path / "spread")
-    logs = "".join(path.read_text() for path in (tmp_path / "work" / "logs").iterdir())
-    assert f"process {os.getpid()}" not in logs and logs.count(" process ") == 4 + 2 + 2 + 4 + 2  # a piece for each classifier
-    clusters.use()
-    assert spread == chain(tmp_path / "here") and len(spread) == 2 * (4 + 3 + 2)  # each unit has its record
