@@ -117,12 +117,13 @@ def test_a_stage_tracks_what_its_notebook_reads(name):
     named = [text for text in strings(PARAMETERS[name]) if text.startswith(("data/", "artifacts/"))]
     named += [f"published/{file}" for file in re.findall(r"PUBLISHED / \"([^\"]+)\"", text)]
     assert all(any(Path(file).is_relative_to(dep) for dep in stage["deps"]) for file in named)
-    used = set(re.findall(r"artifacts\(\"(\w+)\"\)", behind(name))) | through_the_door(name)
+    lists = " ".join(re.findall(r"artifacts\(step\) for step in (\([^)]*\))", text))
+    used = set(re.findall(r"artifacts\(\"(\w+)\"\)", behind(name)) + re.findall(r"\w+", lists)) | through_the_door(name)
     made = {Path(out).parts[1] for out in entries(stage, "outs") if out.startswith("artifacts/")}
     mine = {name} | PARTS.get(name, set())
     assert made <= mine and bool(used & mine) == bool(made)
     assert used - mine <= {Path(dep).parts[1] for dep in stage["deps"] if dep.startswith("artifacts/")}
-    gates = [ast.literal_eval(names) for names in re.findall(r"gates\.stored\(layout\.metrics, (\[[^]]*\])\)", text)]
+    gates = [ast.literal_eval(names) for names in re.findall(r"metrics / f\"{step}\.json\" for step in (\([^)]*\))", text)]
     wanted = {f"metrics/{step}.json" for names in gates for step in names}
     assert {dep for dep in stage["deps"] if dep.startswith("metrics/")} == wanted
 
