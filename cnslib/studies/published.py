@@ -1,12 +1,10 @@
-"""What the published tables imply: averages, drops, votes, intervals, scores, and what their rounding allows. Behind docs/ledger.md.
+"""What the published tables imply, and what their rounding allows: errors, correlations, scores, latents. Behind docs/ledger.md.
 
 A printed number stands for all numbers that round to it, so comparisons allow half a digit for every number they use.
 """
 
 import numpy as np
 import pandas as pd
-import scipy.optimize
-import scipy.stats
 from jaxtyping import Float
 
 from cnslib.core import paths
@@ -41,56 +39,16 @@ def page(head: str) -> str:
 # CNS-Bench, Tables 3 to 5
 
 
-def consistency(name: str) -> pd.DataFrame:
-    """How far each model's printed drops and averages lie from those of its printed accuracies (Table 5), and whether rounding explains it.
-
-    `drop` is the largest difference of a single drop, `average` and `average_drop` those of the averages over all six scales.
-    """
-    accuracy, drop, printed = published.by_scale(name), published.by_scale(name, "drop"), published.averages(name)
-    implied = accuracy[[0.0]].to_numpy() - accuracy
-    table = pd.DataFrame(
-        {
-            "drop": (implied - drop).abs().max(axis=1),
-            "average": (accuracy.mean(axis=1) - printed["accuracy"]).abs(),
-            "average_drop": (implied.mean(axis=1) - printed["drop"]).abs(),
-        }
-    )
-    return table.assign(consistent=(table < np.array([3 * HALF, 2 * HALF, 3 * HALF]) - SLACK).all(axis=1))
-
-
-def averaging() -> pd.Series:
-    """How far the printed average drops of Table 5 lie from means over all six scales, and over the five above 0."""
-    accuracy, printed = published.by_scale("cns_table5"), published.averages("cns_table5")["drop"]
-    implied = accuracy[[0.0]].to_numpy() - accuracy
-    rows = {"six scales": implied.mean(axis=1), "five scales": implied.drop(columns=0.0).mean(axis=1)}
-    return pd.Series({title: (values - printed).abs().mean() for title, values in rows.items()})
-
-
-def recomputed() -> pd.DataFrame:
-    """Average accuracy and drop of each model of Table 5, printed and recomputed, beside CE and rCE of Table 4."""
-    accuracy, printed = published.by_scale("cns_table5"), published.averages("cns_table5")
-    drop = accuracy[0.0] - accuracy.mean(axis=1)
-    table = printed.assign(accuracy_recomputed=accuracy.mean(axis=1), drop_recomputed=drop)
-    return table.join(published.read("cns_table4").set_index("model")[["ce", "rce"]])
-
-
 def implied_reference() -> pd.DataFrame:
     """AlexNet's summed error if CE and rCE were ratios of pooled sums: mean over the models, and spread relative to it.
 
     One number for all models would mean that the definition fits. CE is tried with and without scale 0.
     """
-    error, ratios = 1 - published.by_scale("cns_table5"), recomputed()
+    error, ratios = 1 - published.by_scale("cns_table5"), published.read("cns_table4").set_index("model")
     above = error.drop(columns=0.0)
     sums = {"CE, six scales": error.sum(axis=1), "CE, five scales": above.sum(axis=1), "rCE": above.sub(error[0.0], axis=0).sum(axis=1)}
     implied = pd.DataFrame({title: values / ratios["rce" if title == "rCE" else "ce"] for title, values in sums.items()})
     return pd.DataFrame({"mean": implied.mean(), "spread": implied.std() / implied.mean()})
-
-
-def axis_table() -> pd.DataFrame:
-    """Table 3 beside Table 4: rCE of both, and the rank within the axis by each."""
-    table = published.read("cns_table3").merge(published.read("cns_table4")[["model", "rce"]], on="model", suffixes=("_3", "_4"))
-    ranks = table.groupby("axis")[["rce_3", "rce_4"]].rank()
-    return table.assign(rank_3=ranks["rce_3"], rank_4=ranks["rce_4"])[["axis", "label", "model", "rce_3", "rce_4", "rank_3", "rank_4"]]
 
 
 def failures() -> pd.DataFrame:
@@ -163,40 +121,6 @@ def size_correlations(*, starts: int = 5000, confidence: float = 0.95, seed: int
     return pd.DataFrame(rows, columns=["outcome", "size", "n", "estimate", "low", "high", "below"]).set_index(["outcome", "size"])
 
 
-def p_value(r: float, models: int) -> float:
-    """The p value of a partial correlation given one variable, with one value per model."""
-    freedom = models - 3
-    return float(2 * scipy.stats.t.sf(abs(r) * np.sqrt(freedom / (1 - r * r)), freedom))
-
-
-# CNS-Bench, the filter and counted shares
-
-
-def prevalence(tpr: float, fpr: float, accuracy: float) -> float:
-    """The share of positives at which a detector with these rates has this accuracy (Table 2b)."""
-    return (accuracy - (1 - fpr)) / (tpr - (1 - fpr))
-
-
-def vote_rates(rate: float, *, detectors: int, fires: int) -> tuple[float, float, float]:
-    """Least, independent and largest probability that at least `fires` detectors fire when each fires at this rate.
-
-    The bounds are those of a linear programme over all joint distributions (scipy).
-    """
-    outcomes = (np.arange(2**detectors)[:, None] >> np.arange(detectors)) & 1
-    target = (outcomes.sum(1) >= fires).astype(float)
-    equal, right = np.vstack([outcomes.T, np.ones(len(outcomes))]), np.append(np.full(detectors, rate), 1.0)
-    ends = [sign * scipy.optimize.linprog(sign * target, A_eq=equal, b_eq=right).fun for sign in (1, -1)]
-    return float(ends[0]), float(scipy.stats.binom.sf(fires - 1, detectors, rate)), float(ends[1])
-
-
-def share_of_steps(steps: int) -> float:
-    """The share of DDIM steps (leading spacing) at which the released code's adapter acts."""
-    code = published.facts("released_code")
-    stride = int(code["training_timesteps"]) // steps
-    timesteps = np.arange(steps) * stride + int(code["steps_offset"])
-    return float((timesteps <= int(code["start_noise"])).mean())
-
-
 # XIMAGENET-12, Tables 1 and 2
 
 
@@ -242,12 +166,6 @@ def scores() -> pd.DataFrame:
         cells = sum(deviation[model, regime].sum() for regime in REGIMES)
         table.loc[model, ["cells", "row_mean", "as_defined"]] = 1 - cells / (n - 1), 1 - by_row / (n - 1), 1 - defined / n
     return table
-
-
-def drop_pairs(model: str, drop_percent: float) -> list[tuple[str, str]]:
-    """The pairs of scenarios whose accuracies, trained on originals, differ by a printed drop rate of a model (section 5.2)."""
-    accuracy = dict(zip(published.SCENARIOS, rows("ximagenet12_table1", "accuracy_percent")[model, REGIMES[0]], strict=True))
-    return [(a, b) for a in accuracy for b in accuracy if abs(accuracy[a] - accuracy[b] - drop_percent / 100) < ROUNDED]
 
 
 # Control+Shift, Eqs. 6 and 7
