@@ -136,12 +136,6 @@ def run(studio, names=("bright", "dark")):
     return bisection.bisect(studio, failures(names), scales=GRID, settings=SETTINGS)
 
 
-def test_one_picture_is_drawn_per_pass_and_none_at_a_scale_of_the_grid(undisturbed):
-    own, _, answers = undisturbed
-    assert len(own.sampler.drawn) == len(set(own.sampler.drawn)) and not {scale for *_, scale in own.sampler.drawn} & set(GRID)
-    assert answers.groupby(tables.KEY).size().eq(2).all() and len(answers) == 2 * len(own.sampler.drawn)
-
-
 def test_a_bracket_ends_between_a_right_and_a_wrong_answer(undisturbed):
     _, points, answers = undisturbed
     wrong = answers.assign(wrong=answers["top1"] != answers["class"]).set_index(["model", *tables.KEY])["wrong"]
@@ -161,12 +155,6 @@ def test_a_second_run_draws_nothing_and_finds_the_same(studio, undisturbed, fini
     assert second.sampler.drawn == [] and contents(finished) == contents(own.folder)
 
 
-def test_trajectories_on_file_are_followed_without_another_process(studio, undisturbed, finished, monkeypatch):
-    monkeypatch.setattr("cnslib.core.workers.beside", None)  # nothing can be handed out
-    for one, other in zip(undisturbed[1:], run(studio(finished)), strict=True):
-        pd.testing.assert_frame_equal(one, other)
-
-
 def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(studio, undisturbed, tmp_path):
     whole, killed, resumed = undisturbed[0], studio(tmp_path), studio(tmp_path)
     killed.sampler.limit = 5
@@ -179,13 +167,6 @@ def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(s
     assert contents(tmp_path) == contents(whole.folder)
 
 
-def test_fewer_requests_leave_no_picture_that_nobody_asked_for(studio, finished, tmp_path):
-    few = failures()[lambda table: table["class"] == "ankle boot"]
-    for folder in (finished, tmp_path / "fresh"):
-        bisection.bisect(studio(folder), few, scales=GRID, settings=SETTINGS)
-    assert contents(finished) == contents(tmp_path / "fresh")
-
-
 def test_pictures_of_another_slider_or_setting_count_as_missing(studio, finished, sliders, pipe, tmp_path):
     other = shutil.copytree(sliders, tmp_path / "sliders")
     write_slider(pipe, slider_path(other, "heavy snow", "sneaker"), 7)
@@ -195,11 +176,6 @@ def test_pictures_of_another_slider_or_setting_count_as_missing(studio, finished
     left = {name: [len(bisection.Closeup(own, *key).images) > 0 for key in KEYS[:2]] for name, own in others.items()}
     assert left == {"same": [True, True], "changed": [True, False], "longer": [False, False], "judges": [True, True]}
     assert bisection.Closeup(others["judges"], *KEYS[0]).predictions.empty and len(bisection.Closeup(same, *KEYS[0]).predictions)
-
-
-def test_a_missing_slider_is_named(studio, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"heavy_fog.sneaker\.safetensors"):
-        bisection.Closeup(studio(tmp_path), "heavy fog", "sneaker", 1)
 
 
 def test_the_tiny_units_are_the_golden_ones(undisturbed):

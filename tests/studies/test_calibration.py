@@ -73,11 +73,6 @@ def test_the_rulers_readings_of_scenes_are_those_of_single_pictures(pool, judges
     assert last["alignment"] == pytest.approx(float(clip @ (texts[1] - texts[0])), abs=1e-5)
 
 
-def test_a_class_that_is_no_garment_is_named(judges, tmp_path):
-    with pytest.raises(ValueError, match=r"base\.classes: 'barrow'"):
-        calibration.rendered(["heavy snow"], ["bag", "barrow"], judges=judges, settings=SETTINGS, folder=tmp_path)
-
-
 def test_the_tiny_unit_is_the_golden_one(pool, judges):
     table, pictures = calibration.scenes(pool, "heavy snow", ["sneaker", "bag"], settings=SETTINGS)
     assert not difference(recipes.RULERS, calibration.measure(table, pictures, judges=judges), within=1e-3)

@@ -104,12 +104,6 @@ def errors(wrong: dict[str, list[bool]]) -> xr.DataArray:
     return accuracy.by_shift(accuracy.wrong_predictions(pd.DataFrame(rows)), SETTINGS.bootstrap)
 
 
-def test_steps_of_the_mean_curve_are_what_one_counts():
-    """Of two models one is lost at 0.5, the other at 1: half of the accuracy each time."""
-    steps = photos.steps(errors({"a": [False, True, True], "b": [False, False, True]}))
-    assert steps[["scale", "estimate"]].to_numpy().tolist() == [[0.5, -0.5], [1.0, -0.5]]
-
-
 def test_models_that_are_level_under_a_shift_are_in_no_other_order():
     """Level under one shift, apart under the other: whatever their names are, the order is the same; crossing ones have another."""
     level = errors({"a": [False, True, True], "b": [False, False, True]})
@@ -128,18 +122,6 @@ def test_levels_of_other_pictures_and_a_count_that_cannot_fall_below_zero_get_no
     assert table.loc["mean accuracy drop at the end", ["n", "ours", "verdict"]].tolist() == [8, 0.5, "not measured"]
     shifts = table.loc["shifts of 2 with another order"]
     assert shifts[["ours", "verdict"]].tolist() == [0.0, "not measured"] and shifts["published"] == "above 0"
-
-
-def test_an_unshifted_object_counts_once_for_all_shifts():
-    table = photos.by_severity(errors({"a": [False, True, True], "b": [False, False, True]}))
-    assert table[["scale", "n", "estimate"]].to_numpy().tolist() == [[0, 4, 1], [0.5, 8, 0.5], [1, 8, 0]]
-
-
-def test_top_five_counts_the_truth_at_any_place():
-    rows = [("hen", ["cock", "hen"]), ("hen", ["hen", "cock"]), ("cock", ["hen", "goose"])]
-    table = pd.DataFrame([{"shift": UNSHIFTED, "model": "a", "class": own, "top1": five[0], "top5": five} for own, five in rows])
-    found = photos.clean(table, settings=SETTINGS.bootstrap).set_index("measure")["estimate"]
-    assert found.to_dict() == pytest.approx({"top-1": 1 / 3, "top-5": 2 / 3})
 
 
 def test_the_tiny_unit_is_the_golden_one(made):

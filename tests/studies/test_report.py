@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import nn
 from torchvision.transforms import v2
-from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
 
 from cnslib.core import paths, tables
 from cnslib.core.settings import read
@@ -18,7 +17,6 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Accuracy
 from cnslib.data import answers, archives, imagenet, official
 from cnslib.method import evaluation
-from cnslib.models import classifiers
 from cnslib.stats import accuracy
 from cnslib.studies import report
 
@@ -109,16 +107,6 @@ def test_a_place_is_one_more_than_the_number_of_better_ones(better, places):
     assert [row["others"] for row in found] == [0.7, 0.7, 0.7, 0.7]
 
 
-def test_the_classifier_that_is_always_right_is_first_in_everything(found):
-    """The reference, wrong from the first step on, is last in all that is defined but at scale 0, where all are right."""
-    heads = report.headlines(found.tables)
-    first = {quantity: report.placed(table, "perfect", better=better)["place"] for quantity, (table, better) in heads.items()}
-    last = {quantity: report.placed(table, "reference", better=better)["place"] for quantity, (table, better) in heads.items()}
-    assert {quantity: place for quantity, place in first.items() if place != 1} == pytest.approx({"rCE": np.nan}, nan_ok=True)
-    expected = {quantity: 1 if quantity == "accuracy at scale 0" else 3 for quantity in heads} | {"rCE": np.nan}
-    assert last == pytest.approx(expected, nan_ok=True)
-
-
 def test_with_a_single_seed_nothing_is_certain(benchmark):
     """All differences are those of one unit: no interval, no p value, nobody surely better."""
     kept = benchmark.kept[benchmark.kept["seed"] == 1]
@@ -126,15 +114,6 @@ def test_with_a_single_seed_nothing_is_certain(benchmark):
     own = alone.answers[alone.answers["model"] == "perfect"].assign(model="mine")
     text = report.compare(own, alone).text()
     assert "nan" not in text and "more accurate than none, less than none" in text and "| rCE | 0 | - | - | - | - |" in text
-
-
-def test_the_labels_may_stand_in_another_order(benchmark, found):
-    class Turned(Brightness):
-        def forward(self, pixels):
-            return super().forward(pixels)[:, [2, 0, 1]]
-
-    turned = report.report(Turned(0.5), name="mine", labels=["coat", "bag", "sneaker"], transform=TRANSFORM, on=benchmark)
-    assert turned.predictions["top1"].tolist() == found.predictions["top1"].tolist()
 
 
 def test_the_report_is_written_and_says_what_the_tables_say(found, tmp_path):
@@ -146,19 +125,6 @@ def test_the_report_is_written_and_says_what_the_tables_say(found, tmp_path):
     for kind, table in found.tables.items():
         pd.testing.assert_frame_equal(pd.read_csv(folder / f"{kind}.csv"), table.reset_index(drop=True), rtol=1e-5, check_dtype=False)
     assert len(tables.read(folder / "predictions.parquet", tables.predictions)) == 2 * 6 * (1 + 2 * 2)
-
-
-def test_a_transformers_directory_answers_as_the_library_does(tmp_path):
-    config = ViTConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, image_size=32, num_labels=3)
-    model = ViTForImageClassification(config).eval()
-    processor = ViTImageProcessor(size={"height": 32, "width": 32})
-    model.save_pretrained(tmp_path)
-    processor.save_pretrained(tmp_path)
-    picture = np.random.default_rng(1).integers(0, 256, (1, 64, 64, 3), dtype=np.uint8)
-    with torch.no_grad():
-        expected = model(processor(picture[0], return_tensors="pt")["pixel_values"]).logits
-    own = classifiers.own_classifier(f"transformers:{tmp_path}", name="mine", labels=LABELS)
-    assert torch.allclose(own.logits(picture), expected, atol=1e-3)  # a pixel of the resized picture may be rounded the other way
 
 
 @pytest.mark.parametrize(
@@ -214,19 +180,6 @@ def test_an_exported_folder_gives_the_numbers_of_the_benchmark_itself(folder, fo
     assert laid.bootstrap != report.exported(folder).settings.bootstrap
     for kind, table in found.tables.items():
         pd.testing.assert_frame_equal(other.tables[kind], table)
-
-
-def test_without_the_answers_of_others_the_report_speaks_of_one_classifier_alone(folder, tmp_path):
-    alone = tmp_path / "alone"
-    folder.rename(alone)
-    try:
-        on = dataclasses.replace(report.exported(alone), settings=SETTINGS)
-        single = report.report(mine(), name="mine", transform=TRANSFORM, on=on)
-    finally:
-        alone.rename(folder)
-    assert on.models == [] and not {"rank", "pairs", "ce", "rce"} & set(single.tables)
-    assert "rank" not in single.text() and "| accuracy at scale 2 | 24 | 0.500 |" in single.text()
-    assert (single.save(tmp_path / "report") / "report.png").exists()
 
 
 def named(folder, *names: str) -> archives.Archive:

@@ -15,7 +15,7 @@ from cnslib.core import paths, recipes, tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Synthetic
-from cnslib.studies import finetuning, synthetic
+from cnslib.studies import synthetic
 from cnslib.studies.synthetic import BEFORE, CATALOG, MIXED, REAL, STYLES, EvaluationSet, Experiment, Stock
 from cnslib.world import scenes, zoo
 
@@ -104,14 +104,6 @@ def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(experi
     assert not list(experiment.checkpoints.glob("*"))
 
 
-def test_a_run_learns_from_generated_images(experiment):
-    """After some steps the network knows the two generated pictures, which it did not before."""
-    own = dataclasses.replace(experiment, settings=dataclasses.replace(experiment.settings, steps=15, learning_rate=1e-2, share=0.9))
-    model = timm.create_model(VIT["architecture"], num_classes=10, **zoo.network_of(VIT)["arguments"])
-    trained = synthetic.finetune(model, own, many(), arm=MIXED, run=1, checkpoint=own.checkpoints / "one.pt")
-    assert finetuning.top1(trained, own.generated.pictures, "cpu").tolist() == [3, 7]
-
-
 def replies(right: dict[tuple[str, int], list[bool]], evaluation_set: str = STYLES) -> pd.DataFrame:
     """Answers of some runs to the same pictures of class bag."""
     rows = [
@@ -139,19 +131,6 @@ def test_gains_are_paired_by_run_with_the_t_interval_of_the_differences():
     low, high = scipy.stats.t.interval(0.95, 2, differences.mean(), differences.std(ddof=1) / np.sqrt(3))
     assert (found["n"], found["estimate"]) == (3, pytest.approx(1 / 3))
     assert (found["low"], found["high"]) == pytest.approx((low, high))
-
-
-def test_accuracies_are_means_over_runs_and_the_untouched_network_has_one():
-    found = synthetic.accuracies(replies(KNOWN), confidence=0.95).set_index("arm")
-    assert found["estimate"].to_dict() == {BEFORE: 0.25, MIXED: pytest.approx(2 / 3), REAL: pytest.approx(1 / 3)}
-    assert found["n"].to_dict() == {BEFORE: 4, MIXED: 3, REAL: 3}
-
-
-def test_the_garments_interval_holds_the_change_and_a_single_run_has_no_interval():
-    found = synthetic.over_garments(replies(KNOWN), first=MIXED, second=REAL, settings=SETTINGS.bootstrap).iloc[0]
-    assert found["estimate"] == pytest.approx(1 / 3) and found["low"] <= found["estimate"] <= found["high"] and found["n"] == 4
-    one = {key: own for key, own in KNOWN.items() if key[1] < 2}
-    assert np.isnan(synthetic.gains(replies(one), by="exam", confidence=0.95)["low"]).all()
 
 
 def test_table_6_is_read_with_its_change():
