@@ -1,7 +1,7 @@
 """Failure points between the scales of the grid (Eq. 3, our extension): bisection between the last right and the first wrong scale.
 
-All classifiers bisect the same trajectory together and share its images. An image is drawn alone and classified alone, so that it
-depends on its key and on nothing else that was requested; images and predictions are kept, a table of each per trajectory.
+All classifiers bisect a trajectory together and share its images. An image is drawn and classified alone, so that it depends on its key
+only; images and predictions are kept, a table of each per trajectory.
 """
 
 import dataclasses
@@ -15,15 +15,12 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, identifier
 from cnslib.core.settings.sections import Bisection
 from cnslib.method import evaluation, generation
 from cnslib.models import adapters, classifiers, text_to_image
-from cnslib.plots import palette
 
 POINT = ["model", *tables.TRAJECTORY]
 BRACKETS = ["grid_after", "grid_until", "after", "until"]
@@ -144,11 +141,6 @@ def scanned(points: pd.DataFrame, *, settings: Bisection) -> list[tuple[str, str
     return [key for shift in settings.shifts for key in [key for key in lots if key[0] == shift][: settings.scans]]
 
 
-def between(scales: list[float], step: float) -> list[float]:
-    """The multiples of a step that are not on the grid."""
-    return sorted(set((np.arange(int(scales[-1] / step + 1e-9) + 1) * step).tolist()) - set(scales))
-
-
 def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], settings: Bisection) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The points (model, trajectory, bracket of the grid, bisected bracket) of a table by `failure_points`, and all new predictions.
 
@@ -156,7 +148,8 @@ def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], setti
     """
     units.hold(studio.folder, studio)
     points = failures.assign(grid_after=failures["after"], grid_until=failures["failure_point"].fillna(np.inf))[[*POINT, *BRACKETS[:2]]]
-    extra = dict.fromkeys(scanned(points, settings=settings), between(scales, settings.scan_step))
+    every = np.arange(int(scales[-1] / settings.scan_step + 1e-9) + 1) * settings.scan_step
+    extra = dict.fromkeys(scanned(points, settings=settings), sorted(set(every.tolist()) - set(scales)))
     pieces = [(part, extra.get(key, [])) for key, part in points.groupby(tables.TRAJECTORY)]
     follow_all = functools.partial(follow, resolution=settings.resolution)
     try:  # faster than copying a studio with its models to another process for every trajectory
@@ -216,24 +209,3 @@ def film(images: Path, folder: Path, shift: str, name: str, seed: int) -> pd.Dat
         paths.append(closer)
     table = tables.trajectories(pd.concat([tables.read(path, tables.images) for path in paths]), [shift])
     return table[(table["class"] == name) & (table["seed"] == seed)].sort_values("scale", ignore_index=True)
-
-
-def closeup(strip: dict[float, np.ndarray], lines: pd.DataFrame, failures: dict[str, float]) -> Figure:
-    """Images of one trajectory between two scales of the grid, and below them the margins of some models.
-
-    `strip` maps scales to images; `lines` has model, scale and margin; `failures` maps each model to its bisected failure point.
-    """
-    figure, (top, bottom) = plt.subplots(2, 1, figsize=(7.5, 3.6), height_ratios=[1, 2], layout="constrained")
-    for place, (scale, image) in enumerate(strip.items()):
-        top.imshow(image, extent=(place - 0.46, place + 0.46, -0.46, 0.46))
-        top.text(place, 0.5, f"{scale:.5g}", ha="center", va="bottom", fontsize="small")
-    top.set(xlim=(-0.5, len(strip) - 0.5), ylim=(-0.5, 0.5), aspect="equal")
-    top.set_axis_off()
-    for model, look in palette.looks(failures).items():
-        line = lines[lines["model"] == model].sort_values("scale")
-        bottom.plot(line["scale"], line["margin"], markersize=4, linewidth=1.2, label=model, **look)
-        bottom.axvline(failures[model], color=look["color"], linewidth=1, linestyle="--", zorder=0)
-    bottom.axhline(0, color="0.55", linewidth=0.8)
-    bottom.set(xlabel="slider scale", ylabel="logit margin")
-    bottom.legend()
-    return figure

@@ -1,7 +1,6 @@
 """The photo set: real ImageNet classifiers under the fourteen rendered shifts of photographed objects, severity known exactly.
 
-A trajectory is one cut-out under one shift; the column `scale` of its rows is the severity. Images are drawn when they are needed and
-not stored; the predictions are. Beside them stands what notebook 14 shows: contact sheets, accuracy without a shift, the paper's claims.
+A trajectory is one cut-out under one shift; the column `scale` of its rows is the severity. Predictions are stored, images are not.
 """
 
 from collections.abc import Iterable
@@ -31,8 +30,7 @@ from cnslib.world.cutouts import CutOut
 def predict_all(shifts: list[str], *, settings: Photos, device: str, folder: Path, photos: Path = paths.PHOTOS) -> dict[str, Path]:
     """Makes the tables of predictions that are missing or outdated, one per shift and one for the unshifted images.
 
-    A unit depends on the cut-outs, the classifiers' weights, and the settings that draw them. Raises ValueError for more cut-outs than
-    there are and for classifiers that do not fit, FileNotFoundError for what is missing.
+    A table depends on the cut-outs, the classifiers' weights, and the settings that draw them.
     """
     chosen(photos, settings)
     models = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
@@ -46,7 +44,7 @@ def predict_all(shifts: list[str], *, settings: Photos, device: str, folder: Pat
 def write(shift: str, settings: Photos, device: str, photos: Path, unit: units.Unit) -> None:
     """One unit: the predictions of all classifiers under one shift."""
     named = settings.classifiers.items()
-    found = [classifiers.own_classifier(source, name=name, labels=labels(), device=device) for name, source in named]
+    found = [classifiers.own_classifier(source, name=name, labels=list(imagenet.labels()), device=device) for name, source in named]
     tables.write_unit(predict(found, chosen(photos, settings), [shift], settings=settings), unit, tables.predictions)
 
 
@@ -55,11 +53,6 @@ def chosen(photos: Path, settings: Photos) -> list[CutOut]:
     found = cutouts.read(photos, count=settings.cutouts)
     demand(len(found) == settings.cutouts, "photos.cutouts", settings.cutouts, f"at most {len(found)}, which is what {photos} holds")
     return found
-
-
-def labels() -> list[str]:
-    """What the 1,000 outputs of an ImageNet classifier are called."""
-    return list(imagenet.labels())
 
 
 def predict(found: list[Classifier], objects: list[CutOut], shifts: Iterable[str], *, settings: Photos) -> pd.DataFrame:
@@ -116,17 +109,13 @@ def shrunk(images: UInt8[np.ndarray, "images side side 3"]) -> UInt8[np.ndarray,
 
 
 def clean(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
-    """Share of the unshifted images that each classifier names right at once (top-1) or among five (top-5), Wilson intervals."""
+    """Share of the unshifted images that each classifier gets right at once (top-1) or among five (top-5), Wilson intervals."""
     rows = predictions[predictions["shift"] == UNSHIFTED]
-    rows = rows.assign(
-        first=rows["top1"] == rows["class"], five=[name in own for name, own in zip(rows["class"], rows["top5"], strict=True)]
-    )
-    records = [
-        {"measure": measure, "model": model, **bootstrap.independent_share(part[column], confidence=settings.confidence)}
-        for measure, column in {"top-1": "first", "top-5": "five"}.items()
-        for model, part in rows.groupby("model")
-    ]
-    return pd.DataFrame(records)
+    five = [name in others for name, others in zip(rows["class"], rows["top5"], strict=True)]
+    right = pd.DataFrame({"model": rows["model"], "top-1": rows["top1"] == rows["class"], "top-5": five})
+    shares = right.melt("model", var_name="measure").groupby(["measure", "model"])["value"]
+    records = {key: bootstrap.independent_share(part, confidence=settings.confidence) for key, part in shares}
+    return pd.DataFrame.from_dict(records, orient="index").rename_axis(["measure", "model"]).reset_index()
 
 
 def by_severity(errors: xr.DataArray) -> pd.DataFrame:
@@ -138,55 +127,39 @@ def by_severity(errors: xr.DataArray) -> pd.DataFrame:
     return mean.assign(n=mean["n"].mask(mean["scale"] == 0, errors["n"].to_numpy()[:-1].max()))
 
 
-def steps(errors: xr.DataArray) -> pd.DataFrame:
-    """Change of the mean accuracy over models and shifts from each severity to the next, paired; `scale` is where the step ends."""
-    return accuracy.interval(-errors.sel(shift=accuracy.ALL).drop_vars("shift").mean("model").diff("scale"))
-
-
 def against_paper(errors: xr.DataArray) -> pd.DataFrame:
     """Ours beside the published values on generated images (Table 5, section 5.3); the last severity stands beside scale 2.5.
 
     Levels and drops on other pictures have no direction, and a count of shifts cannot fall below zero: neither gets a verdict.
     """
     table, drop = published.by_scale("cns_table5"), accuracy.drop(errors).sel(shift=accuracy.ALL)
-    found = {
-        "mean accuracy without a shift": by_severity(errors).iloc[0].drop("scale").to_dict(),
-        "mean accuracy drop at the end": accuracy.metric(drop.isel(scale=-1).mean("model")),
+    later = drop.isel(scale=slice(1, None)).mean("scale")
+    first, last = later["model"].to_numpy()[[0, -1]]
+    rows = {
+        "mean accuracy without a shift": (by_severity(errors).iloc[0].drop("scale").to_dict(), "Table 5"),
+        "mean accuracy drop at the end": (accuracy.metric(drop.isel(scale=-1).mean("model")), "Table 5"),
+        f"mean drop of {last} minus that of {first}": (
+            accuracy.metric(later.sel(model=last, drop=True) - later.sel(model=first, drop=True)),
+            "section 5.3, size",
+        ),
+        f"shifts of {errors.sizes['shift'] - 1} with another order": (other_orders(errors), "section 5.3, shifts"),
     }
-    rows = [{"quantity": name, **renamed(row), "source": "Table 5"} for name, row in found.items()]
-    loss = -(table[2.5] - table[0.0]).mean()
-    judged = verdicts.beside(pd.DataFrame([*rows, size_claim(errors)]), [table[0.0].mean(), loss, "below 0"], null=[None, None, 0.0])
-    counted = verdicts.beside(pd.DataFrame([order_claim(errors)]), "above 0", within=(0.0, errors.sizes["shift"] - 1.0))
+    found = pd.DataFrame([{"quantity": name, **record, "source": source} for name, (record, source) in rows.items()])
+    found, lost = found.rename(columns={"estimate": "ours"}), (table[0.0] - table[2.5]).mean()
+    judged = verdicts.beside(found[:3], [table[0.0].mean(), lost, "below 0"], null=[None, None, 0.0])
+    counted = verdicts.beside(found[3:], "above 0", within=(0.0, errors.sizes["shift"] - 1.0))
     return pd.concat([judged, counted], ignore_index=True)
 
 
-def size_claim(errors: xr.DataArray) -> dict:
-    """Accuracy drop of the last model minus that of the first, paired, averaged over all severities above 0 and over all shifts."""
-    drop = accuracy.drop(errors).sel(shift=accuracy.ALL).isel(scale=slice(1, None)).mean("scale")
-    last, first = drop.isel(model=-1), drop.isel(model=0)
-    found = accuracy.metric(last.drop_vars("model") - first.drop_vars("model"))
-    return {
-        "quantity": f"mean drop of {last['model'].item()} minus that of {first['model'].item()}",
-        **renamed(found),
-        "source": "section 5.3, size",
-    }
-
-
-def renamed(record: dict) -> dict:
-    """A record whose estimate is called ours."""
-    return {"ours" if name == "estimate" else name: value for name, value in record.items()}
-
-
-def order_claim(errors: xr.DataArray) -> dict:
+def other_orders(errors: xr.DataArray) -> dict:
     """Under how many shifts the summed errors order the models otherwise than over all shifts; the interval is `bootstrap.joined`.
 
     Noise shuffles what is close, so that a resample counts more than the sample, as the sample counts more than the truth. Two models
     that are level under a shift or over all are not in another order.
     """
     summed, (first, second) = errors.sum("scale").to_numpy(), np.triu_indices(errors.sizes["model"], 1)
-    apart = summed[..., first] - summed[..., second]
-    side = np.where(np.abs(apart) > TINY, np.sign(apart), 0.0)
+    gap = summed[..., first] - summed[..., second]
+    side = np.where(np.abs(gap) > TINY, np.sign(gap), 0.0)
     changed = (side[:, :-1] * side[:, -1:] < 0).any(-1).sum(-1).astype(float)
-    shifts, n = errors.sizes["shift"] - 1, errors["n"].to_numpy()[-1]
-    found = bootstrap.joined(changed, n, errors["confidence"].item(), within=(0.0, float(shifts)))
-    return {"quantity": f"shifts of {shifts} with another order", **renamed(found), "source": "section 5.3, shifts"}
+    n, most = errors["n"].to_numpy()[-1], errors.sizes["shift"] - 1.0
+    return bootstrap.joined(changed, n, errors["confidence"].item(), within=(0.0, most))

@@ -73,7 +73,7 @@ def made(source: str) -> set[str]:
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_quiz_has_five_questions_with_one_right_answer_and_feedback_on_all(name):
-    questions = json.loads(exercises.questions(name).read_text())
+    questions = json.loads((exercises.COURSE / "quizzes" / f"{name}.json").read_text())
     assert len(questions) == 5
     for question in questions:
         assert sum(answer["correct"] for answer in question["answers"]) == 1
@@ -88,5 +88,5 @@ def test_a_lesson_runs_unanswered_and_each_solution_is_right(name, executed):
     assert len(said) == 2 * len(asked(name))
     assert all("There is no answer yet" in text for text in said[::2]) and all(text.startswith("✓") for text in said[1::2])
     assert book.cells[-2].outputs[0].text == "[]\n"  # on these data every known mistake leads to another answer than the right one
-    first = json.dumps(json.loads(exercises.questions(name).read_text())[0]["question"], ensure_ascii=False)
+    first = json.dumps(json.loads((exercises.COURSE / "quizzes" / f"{name}.json").read_text())[0]["question"], ensure_ascii=False)
     assert any(first in output.data.get("application/javascript", "") for output in book.cells[-1].outputs)

@@ -15,6 +15,7 @@ from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Photos
+from cnslib.data import imagenet
 from cnslib.stats import accuracy
 from cnslib.studies import photos, report
 
@@ -74,7 +75,7 @@ def test_answers_are_complete(made):
 def test_the_report_counts_a_stubborn_model_by_hand(made):
     """Of the three cut-outs, a cock and two hens, it names the two hens, at every severity; it never loses anything."""
     on = report.photo_set(sections(made[0]))
-    hen = photos.labels().index("hen")
+    hen = list(imagenet.labels()).index("hen")
     found = report.report(Stubborn(hen), name="mine", transform=TRANSFORM, on=on)
     own = found.tables["accuracy"].query("model == 'mine' and shift == @accuracy.ALL")
     assert own["estimate"].tolist() == pytest.approx([2 / 3] * 3)
@@ -89,7 +90,7 @@ def test_errors_name_what_is_accepted(made, tmp_path):
     with pytest.raises(ValueError, match=r"photos.cutouts: 9999.*at most 88"):
         photos.chosen(paths.PHOTOS, dataclasses.replace(SETTINGS, cutouts=9999))
     with pytest.raises(ValueError, match=r"outputs of shape \(1, 1000\)"):
-        report.report(Stubborn(0), labels=[*photos.labels(), "one more"], transform=TRANSFORM, on=report.photo_set(sections(made[0])))
+        report.report(Stubborn(0), labels=[*imagenet.labels(), "one more"], transform=TRANSFORM, on=report.photo_set(sections(made[0])))
 
 
 def errors(wrong: dict[str, list[bool]]) -> xr.DataArray:
@@ -109,10 +110,10 @@ def test_models_that_are_level_under_a_shift_are_in_no_other_order():
     level = errors({"a": [False, True, True], "b": [False, False, True]})
     level[:, 0, 1] = level[:, 0, 0]
     level[:, 2] = level[:, :2].mean("shift")
-    assert photos.order_claim(level)["ours"] == 0
+    assert photos.other_orders(level)["estimate"] == 0
     level[:, 0] = level[:, 0, ::-1].to_numpy()
     level[:, 0, 1] += 0.01
-    assert photos.order_claim(level)["ours"] == 1
+    assert photos.other_orders(level)["estimate"] == 1
 
 
 def test_levels_of_other_pictures_and_a_count_that_cannot_fall_below_zero_get_no_verdict():

@@ -44,50 +44,24 @@ def sheet(table: pd.DataFrame, model: str, shift: str) -> Sheet:
     own = table[table["model"] == model].pivot(index=["class", "seed"], columns="shift", values="right")
     before, after = own[UNSHIFTED], own[shift]
     first, second, n = before.mean(), after.mean(), len(own)
-    return Sheet(
-        LESSON,
-        {
-            "accuracy": accuracy(first, table.loc[table["shift"] == UNSHIFTED, "right"].mean()),
-            "drop": drop(first, second),
-            "interval": interval(int(before.sum()), n),
-            "lost": lost(before, after),
-            "hardest": hardest(before, after),
-        },
-    )
+    exercises = {
+        "accuracy": accuracy(first, table.loc[table["shift"] == UNSHIFTED, "right"].mean()),
+        "drop": drop(first, second),
+        "interval": interval(int(before.sum()), n),
+        "lost": lost(before, after),
+        "hardest": hardest(before, after),
+    }
+    return Sheet(LESSON, exercises)
 
 
 def accuracy(value: float, over_models: float) -> Exercise:
     """The accuracy of one classifier on pictures without a shift."""
-    return Exercise(
-        value,
-        (
-            "Accuracy is the share of right answers. Choose the rows of one model and of the pictures without a shift first.",
-            "The column `right` holds true and false; its mean is the share.",
-        ),
-        {
-            "That is the error, one minus the accuracy.": 1 - value,
-            "That is in percent. This course counts shares from 0 to 1.": 100 * value,
-            "That is the mean over all models. Choose the rows of one model.": over_models,
-        },
-    )
+    return Exercise(value, {"error": 1 - value, "percent": 100 * value, "pooled": over_models})
 
 
 def drop(before: float, after: float) -> Exercise:
     """The accuracy drop under a shift, absolute."""
-    return Exercise(
-        before - after,
-        (
-            "The drop is absolute: accuracy without the shift, minus accuracy under it.",
-            "Compute the accuracy twice, on the same garments, and subtract.",
-        ),
-        {
-            "The sign is turned round. A loss is a positive drop.": after - before,
-            "That is the accuracy under the shift, not what was lost.": after,
-            "That is relative to the accuracy without a shift. The papers' drop is absolute: a plain difference.": (before - after)
-            / before,
-        },
-        praise="Say *points*, not *percent*, when you speak of such a difference.",
-    )
+    return Exercise(before - after, {"sign": after - before, "after": after, "relative": (before - after) / before})
 
 
 def interval(hits: int, n: int) -> Exercise:
@@ -97,43 +71,21 @@ def interval(hits: int, n: int) -> Exercise:
     deviation, error = np.sqrt(share * (1 - share)), np.sqrt(share * (1 - share) / n)
     return Exercise(
         np.array([low, high]),
-        (
-            "`proportion_confint(hits, n, method=...)` of statsmodels has it.",
-            'The method is "wilson"; hits is the number of right answers.',
-        ),
         {
-            "That is the share plus and minus the spread of single answers. The mean of n answers is surer: divide by the root of n.": (
-                share + np.array([-1, 1]) * 1.96 * deviation
-            ),
-            "That is one standard error to each side, an interval of 68 %. For 95 % take Wilson's interval.": (
-                share + np.array([-1, 1]) * error
-            ),
-            "That is the normal interval, which `proportion_confint` gives by default. It is too short near 0 and 1: ask for Wilson's.": (
-                np.array(proportion_confint(hits, n, 0.05, "normal"))
-            ),
-            "That is the interval of the error. Count the right answers.": np.array([1 - high, 1 - low]),
+            "spread": share + np.array([-1, 1]) * 1.96 * deviation,
+            "one_error": share + np.array([-1, 1]) * error,
+            "normal": np.array(proportion_confint(hits, n, 0.05, "normal")),
+            "error": np.array([1 - high, 1 - low]),
         },
-        praise="Another test set of this size would give another accuracy; the interval says how much that may be.",
     )
 
 
 def lost(before: pd.Series, after: pd.Series) -> Exercise:
     """How many garments a shift makes wrong."""
     return Exercise(
-        float((before & ~after).sum()),
-        (
-            "Compare garment by garment: right without the shift *and* wrong under it.",
-            "Pivot to one row per garment and one column per shift.",
-        ),
-        {
-            "That is the difference of two counts. Some garments are won while others are lost, and the difference hides both.": (
-                float(before.sum() - after.sum())
-            ),
-            "Those are all wrong answers under the shift. Some of these garments were wrong before.": float((~after).sum()),
-            "Those are the garments that the shift mended. Turn both conditions round.": float((~before & after).sum()),
-        },
+        (before & ~after).sum(),
+        {"difference": before.sum() - after.sum(), "wrong": (~after).sum(), "mended": (~before & after).sum()},
         tolerance=0.5,
-        praise="Compare it with the drop times the number of garments.",
     )
 
 
@@ -143,19 +95,6 @@ def hardest(before: pd.Series, after: pd.Series) -> Exercise:
     loss = means["before"] - means["after"]
     return Exercise(
         loss,
-        (
-            "Pivot to one row per garment, take the mean of each class with `groupby`, then subtract the two columns.",
-            "The answer is a Series with the classes as its labels; do not sort or round it.",
-        ),
-        {
-            "Those are the accuracies under the shift. But how accurate was each class before? The drop compares the two.": means["after"],
-            "The sign is turned round. A loss is a positive drop.": -loss,
-            "Those are relative to the accuracy without a shift. The drop is absolute: a plain difference.": loss / means["before"],
-        },
-        praise=f"It is largest for {' and '.join(largest(loss))}. A mean over the classes would not have told you.",
+        {"after": means["after"], "sign": -loss, "relative": loss / means["before"]},
+        praise=f"It is largest for {loss.idxmax()}. A mean over the classes would not have told you.",
     )
-
-
-def largest(values: pd.Series) -> tuple[str, ...]:
-    """The labels of the largest value, all of them where several share it."""
-    return tuple(values.index[values >= values.max() - 1e-9])

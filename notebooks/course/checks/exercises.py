@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from cnslib.core import paths
 from cnslib.core.names import demand
 
 COURSE = paths.NOTEBOOKS / "course"
-SOLUTION = re.compile(r"^## (\w+)\n\n```python\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
-NAMED = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}  # digits
+SECTION = re.compile(r"^## (\w+)\n(.*?)^```python\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 EQUAL = 1e-9  # numbers nearer than this are the same: two mistakes may lie within the tolerance of each other
 # A number, or some in their order; a tuple of texts, of which each is right; a set of names; a Series by its labels.
 Answer = float | np.ndarray | tuple[str, ...] | frozenset[str] | pd.Series
@@ -33,45 +32,49 @@ class Reply:
 
 @dataclass(frozen=True)
 class Exercise:
-    """The right answer, hints from general to particular, and what to say of a mistake with the answer that it leads to."""
+    """The right answer, the answers that known mistakes lead to, and what to say: of a mistake, of the right answer, and as a hint.
+
+    A mistake is the sentence that is said of it, or the name of one on the lesson's page.
+    """
 
     right: Answer
-    hints: tuple[str, ...]
     mistakes: Mapping[str, Answer] = field(default_factory=dict)
     tolerance: float = 0.002  # of numbers, absolute
     praise: str = ""
+    hints: tuple[str, ...] = ("Read the question again.",)
 
     def check(self, answer: Any) -> Reply:
         """The verdict on an answer: right, not given yet, of another form, rounded too far, a known mistake, or wrong with the first hint.
 
-        A rounded answer is told so before a mistake that lies near it; where it is just what a mistake leads to, both are told.
+        An answer that is just what a mistake leads to is told so; of a rounded one near a mistake the rounding is told first.
         """
         if answer is ...:
             return Reply("There is no answer yet: put it in place of the three dots and run the cell again.")
         if wanted := unlike(answer, self.right):
-            return Reply(f"The answer should be {wanted}; yours {form(answer)}.", False)
+            return Reply(f"The answer should be {wanted}; yours is a {type(answer).__name__}.", False)
         if same(answer, self.right, self.tolerance):
             return Reply(self.praise, True)
-        known = [said for said, wrong in self.mistakes.items() if same(answer, wrong, self.tolerance)]
-        nearest = [said for said in known if same(answer, self.mistakes[said], EQUAL)]
-        clothes = rounded(answer, self.right, self.tolerance)
-        if clothes and nearest:
-            return Reply(f"{clothes} Or, if it is not rounded: {nearest[0]}", False)
-        clothes = clothes or percent(answer, self.right)
-        return Reply(next(filter(None, [*nearest, clothes, *known, f"Hint: {self.hints[0]}"])), False)
+        exact, near = ([said for said, wrong in self.mistakes.items() if same(answer, wrong, t)] for t in (EQUAL, self.tolerance))
+        clothes = [rounded(answer, self.right, self.tolerance) or percent(answer, self.right)]
+        said = [text for text in [*exact, *clothes, *near, f"Hint: {self.hints[0]}"] if text]
+        return Reply(said[0], False)
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """The exercises of one lesson by name."""
+    """The exercises of one lesson by name; hints, and sentences for mistakes and for right answers, come from its page of solutions."""
 
     lesson: str
     exercises: Mapping[str, Exercise]
 
     def __getitem__(self, name: str) -> Exercise:
-        """One exercise; ValueError lists the accepted names."""
+        """One exercise with its sentences; ValueError lists the accepted names."""
         demand(name in self.exercises, "exercise", name, ", ".join(self.exercises))
-        return self.exercises[name]
+        own, text = self.exercises[name], page(self.lesson)[name][0]
+        sentences = dict(re.findall(r"^- `(\w+)`: (.*)$", text, re.MULTILINE))
+        hints = tuple(re.findall(r"^- (?!`\w+`: )(.*)$", text, re.MULTILINE))
+        praise = own.praise or " ".join(re.findall(r"^> (.*)$", text, re.MULTILINE))
+        return replace(own, mistakes={sentences.get(k, k): wrong for k, wrong in own.mistakes.items()}, hints=hints, praise=praise)
 
     def check(self, name: str, answer: Any) -> Reply:
         """The verdict on an answer."""
@@ -82,12 +85,10 @@ class Sheet:
         hints = self[name].hints
         if number > len(hints):
             return Reply(f'There is no further hint. The code is in `sheet.solution("{name}")`.')
-        place = max(number, 1)
-        return Reply(f"Hint {place} of {len(hints)}: {hints[place - 1]}")
+        return Reply(f"Hint {number} of {len(hints)}: {hints[number - 1]}")
 
     def solution(self, name: str) -> Reply:
         """The code of a solution."""
-        demand(name in self.exercises, "exercise", name, ", ".join(self.exercises))
         return Reply(f"```python\n{solutions(self.lesson)[name]}\n```")
 
 
@@ -101,15 +102,8 @@ def unlike(answer: Any, right: Answer) -> str:
         return "" if fits else "a set or list of names"
     if isinstance(right, tuple):
         return "" if isinstance(answer, str) else "a text in quotation marks"
-    return "" if numeric(answer) and np.shape(answer) == np.shape(right) else numbers(np.shape(right))
-
-
-def form(answer: Any) -> str:
-    """What an answer is, in words that tell how it differs from what was asked for."""
-    if numeric(answer) and np.size(answer) > 1:
-        return f"is {numbers(np.shape(answer))}"
-    kind = type(answer).__name__
-    return f"is {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    fits, shape = numeric(answer) and np.shape(answer) == np.shape(right), " by ".join(map(str, np.shape(right)))
+    return "" if fits else f"{shape} numbers" if shape else "a number"
 
 
 def rounded(answer: Any, right: Answer, tolerance: float) -> str:
@@ -117,7 +111,7 @@ def rounded(answer: Any, right: Answer, tolerance: float) -> str:
     enough = math.ceil(-math.log10(tolerance))  # digits: to round to these moves a number by less than the tolerance
     if whole(right) or not any(same(answer, np.round(right, digits), EQUAL) for digits in range(1, enough)):
         return ""
-    return f"Nearly: the answer is rounded too far. Give {NAMED[enough]} digits after the point, or leave it as it is computed."
+    return f"Nearly: the answer is rounded too far. Give {enough} digits after the point, or leave it as it is computed."
 
 
 def percent(answer: Any, right: Answer) -> str:
@@ -130,11 +124,6 @@ def percent(answer: Any, right: Answer) -> str:
 def whole(right: Answer) -> bool:
     """Whether a right answer is made of names, or of numbers that are whole as a count is, or a step of a scale."""
     return isinstance(right, frozenset | tuple) or np.array_equal(right, np.round(right))
-
-
-def numbers(shape: tuple[int, ...]) -> str:
-    """The form of some numbers in words."""
-    return f"{' by '.join(map(str, shape))} numbers" if shape else "a number"
 
 
 def numeric(answer: Any) -> bool:
@@ -152,33 +141,29 @@ def same(answer: Any, other: Answer, tolerance: float) -> bool:
     if isinstance(other, frozenset):
         return set(map(str, answer)) == other
     if isinstance(other, tuple):
-        return bare(answer) in map(bare, other)
+        return answer.strip(" .").lower() in [text.strip(" .").lower() for text in other]
     return bool(np.shape(answer) == np.shape(other) and np.allclose(answer, other, rtol=0, atol=tolerance, equal_nan=True))
 
 
-def bare(text: str) -> str:
-    """A text without what does not count: spaces and a full stop at its ends, capital letters."""
-    return text.strip(" .").lower()
-
-
 def hidden(sheet: Sheet) -> list[tuple[str, str]]:
-    """The known mistakes (exercise, sentence) that lead to the right answer on the data of a sheet, and pass for it."""
+    """The known mistakes (exercise, name) that lead to the right answer on the data of a sheet, and pass for it."""
     pairs = [(name, own, said, wrong) for name, own in sheet.exercises.items() for said, wrong in own.mistakes.items()]
     return [(name, said) for name, own, said, wrong in pairs if not isinstance(wrong, tuple) and same(wrong, own.right, own.tolerance)]
 
 
+def page(lesson: str) -> dict[str, tuple[str, str]]:
+    """Text and code of every exercise of a lesson: the sections of notebooks/course/solutions/<lesson>.md."""
+    sections = SECTION.findall((COURSE / "solutions" / f"{lesson}.md").read_text())
+    return {name: (text, code) for name, text, code in sections}
+
+
 def solutions(lesson: str) -> dict[str, str]:
-    """The code of every solution of a lesson, by exercise: the sections of notebooks/course/solutions/<lesson>.md."""
-    return dict(SOLUTION.findall((COURSE / "solutions" / f"{lesson}.md").read_text()))
+    """The code of every solution of a lesson, by exercise."""
+    return {name: code for name, (_, code) in page(lesson).items()}
 
 
 def quiz(lesson: str) -> None:
     """Shows the five questions of notebooks/course/quizzes/<lesson>.json; nothing is graded or kept."""
     from jupyterquiz import display_quiz
 
-    display_quiz(str(questions(lesson)), shuffle_answers=False, max_width=800)
-
-
-def questions(lesson: str) -> Path:
-    """The file with the questions of a lesson."""
-    return COURSE / "quizzes" / f"{lesson}.json"
+    display_quiz(str(COURSE / "quizzes" / f"{lesson}.json"), shuffle_answers=False, max_width=800)

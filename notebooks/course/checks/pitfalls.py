@@ -45,16 +45,14 @@ def sheet(
     the columns `before` and the shifts, at the last scale.
     """
     shifted = accuracies.drop(columns="before")
-    return Sheet(
-        LESSON,
-        {
-            "suspects": suspects(validation),
-            "changed": changed(answers, *names),
-            "hidden": hidden(*(shifted.loc[name] for name in closest(shifted.mean(axis=1)))),
-            "line": line(accuracies["before"], shifted.mean(axis=1), model),
-            "many": many(p),
-        },
-    )
+    exercises = {
+        "suspects": suspects(validation),
+        "changed": changed(answers, *names),
+        "hidden": hidden(*(shifted.loc[name] for name in closest(shifted.mean(axis=1)))),
+        "line": line(accuracies["before"], shifted.mean(axis=1), model),
+        "many": many(p),
+    }
+    return Sheet(LESSON, exercises)
 
 
 def between(own: Classifier, other: Classifier) -> list[Classifier]:
@@ -78,19 +76,11 @@ def suspects(validation: pd.DataFrame) -> Exercise:
     name = validation["model"].to_numpy()
     return Exercise(
         frozenset(name[np.abs(gap) > POINTS]),
-        (
-            "Subtract the two columns, take the absolute value, and keep what is above 2 points.",
-            '`validation.loc[gap > 2, "model"]`, where `gap` holds the absolute differences.',
-        ),
         {
-            "You kept the wrong sign: these are printed too *high*, and there are none. Take absolute values.": frozenset(
-                name[gap < -POINTS]
-            ),
-            "The columns are in percent, so 2 points are 2, not 0.02. You kept nearly all.": frozenset(name[np.abs(gap) > POINTS / 100]),
-            "Those are the ones that agree.": frozenset(name[np.abs(gap) <= POINTS]),
+            "sign": frozenset(name[gap < -POINTS]),
+            "fraction": frozenset(name[np.abs(gap) > POINTS / 100]),
+            "agree": frozenset(name[np.abs(gap) <= POINTS]),
         },
-        praise="Both were trained with mean and standard deviation 0.5. The paper ran every model with those of ImageNet, and with "
-        "one crop for all. That one of these is the cause is our inference: the numbers alone do not say which.",
     )
 
 
@@ -100,43 +90,16 @@ def changed(answers: pd.DataFrame, own: str, other: str) -> Exercise:
     right = answers.groupby("model")["right"].sum()
     lost = answers.pivot(index=["class", "seed"], columns="model", values="right").astype(bool)
     return Exercise(
-        float((wide[own] != wide[other]).sum()),
-        (
-            "Pivot `top1` to one column per model and count the rows in which the two differ.",
-            '`answers.pivot(index=["class", "seed"], columns="model", values="top1")` has a row per garment.',
-        ),
-        {
-            "That is the difference in right answers. Some wrong answers turn into other wrong ones, and some into right ones.": (
-                float(right[own] - right[other])
-            ),
-            "Those are the answers that stay the same.": float((wide[own] == wide[other]).sum()),
-            "Those are the answers that went from right to wrong. Answers that change otherwise count as well.": (
-                float((lost[own] & ~lost[other]).sum())
-            ),
-        },
+        (wide[own] != wide[other]).sum(),
+        {"difference": right[own] - right[other], "same": (wide[own] == wide[other]).sum(), "lost": (lost[own] & ~lost[other]).sum()},
         tolerance=0.5,
-        praise="Same weights, same pictures. Preprocessing belongs to the model, and to every number that one reports.",
     )
 
 
 def hidden(first: pd.Series, second: pd.Series) -> Exercise:
     """The largest difference of two classifiers on a single shift."""
     gap = first - second
-    return Exercise(
-        float(gap.abs().max()),
-        (
-            "Subtract shift by shift, take absolute values, then the largest.",
-            "`shifted.loc[first] - shifted.loc[second]` has a number per shift; then `.abs().max()`.",
-        ),
-        {
-            "That is the difference of their means, in which gains and losses cancel.": float(abs(gap.mean())),
-            "That is the largest gain of one of them. Take absolute values: the other one may gain more elsewhere.": (
-                float(min(gap.max(), -gap.min()))
-            ),
-            "That is the mean of the absolute differences. The largest is asked.": float(gap.abs().mean()),
-        },
-        praise="Their means lie closer to each other than those of any other pair.",
-    )
+    return Exercise(gap.abs().max(), {"means": abs(gap.mean()), "gain": min(gap.max(), -gap.min()), "mean": gap.abs().mean()})
 
 
 def line(before: pd.Series, after: pd.Series, model: str) -> Exercise:
@@ -147,19 +110,11 @@ def line(before: pd.Series, after: pd.Series, model: str) -> Exercise:
     says = "Positive: it loses less than" if gap > 0 else "Negative: it loses more than"
     return Exercise(
         gap,
-        (
-            "`from scipy import stats`; `fit = stats.linregress(before, after)`. It expects `fit.intercept + fit.slope * before[model]`.",
-            "Accuracy under shifts minus what the line expects of it.",
-        ),
         {
-            "That is the drop, turned round: the distance to the line y = x. Take the line through all classifiers.": (
-                float(after[model] - before[model])
-            ),
-            "That is what the line expects. How far does the classifier lie from it?": float(expected),
-            "The sign is turned round: measured minus expected.": float(expected - after[model]),
-            "You fitted the accuracy without a shift from the one under shifts. Turn them round.": (
-                float(before[model] - back.intercept - back.slope * after[model])
-            ),
+            "diagonal": after[model] - before[model],
+            "expected": expected,
+            "sign": expected - after[model],
+            "turned": before[model] - back.intercept - back.slope * after[model],
         },
         praise=f"{says} its accuracy without a shift lets one expect, if there is a line at all. See the cell below.",
     )
@@ -169,16 +124,4 @@ def many(p: pd.Series) -> Exercise:
     """How many pairs differ after Holm's correction."""
     holm, bonferroni = (int(multipletests(p, LEVEL, method=method)[0].sum()) for method in ("holm", "bonferroni"))
     plain = int((p < LEVEL).sum())
-    return Exercise(
-        float(holm),
-        (
-            "`from statsmodels.stats.multitest import multipletests`. It corrects the p values.",
-            'Count the values of `multipletests(p, method="holm")[1]` that are below 0.05.',
-        ),
-        {
-            "Those are the uncorrected p values. Among so many pairs some are below 0.05 by chance alone.": float(plain),
-            "That is Bonferroni's correction. Holm's is as safe and finds more.": float(bonferroni),
-            "Those are the pairs that one cannot tell apart.": float(len(p) - holm),
-        },
-        tolerance=0.5,
-    )
+    return Exercise(holm, {"plain": plain, "bonferroni": bonferroni, "same": len(p) - holm}, tolerance=0.5)
