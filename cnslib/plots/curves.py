@@ -72,16 +72,6 @@ def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:
     axes.set_yticks([1, *range(5, count + 1, 5)])
 
 
-def bump_panels(table: pd.DataFrame, titles: dict[str, str], *, shown: list[str]) -> Figure:
-    """Panels of `bump_lines` side by side, one per shift in `titles`."""
-    size = (4.6 * len(titles), 0.8 + 0.19 * table["model"].nunique())
-    figure, grid = plt.subplots(1, len(titles), figsize=size, squeeze=False, layout="constrained")
-    for axes, (shift, title) in zip(grid.flat, titles.items(), strict=True):
-        bump_lines(axes, table[table["shift"] == shift], shown=shown)
-        axes.set_title(title)
-    return figure
-
-
 def axis_lines(axes: Axes, table: pd.DataFrame, *, order: list[str]) -> None:
     """Accuracy drop against the slider scale, one curve per classifier of an axis (Figs. 9 to 12).
 

@@ -54,15 +54,6 @@ def judged_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height wi
     axes.set_xticks([])
 
 
-def grids(films: dict[tuple[str, str], UInt8[np.ndarray, "first second height width 3"]], *, ticks: list[str]) -> Figure:
-    """A grid of pictures per pair of shifts side by side, the first shift growing downwards and the second to the right (Fig. 29)."""
-    figure, columns = plt.subplots(1, len(films), figsize=(3.4 * len(films), 3.3), squeeze=False, layout="constrained")
-    for axes, ((first, second), pictures) in zip(columns.flat, films.items(), strict=True):
-        contact_sheet(axes, pictures, rows=ticks, columns=ticks)
-        axes.set(ylabel=first, title=second)
-    return figure
-
-
 def show_image(image) -> None:
     """Shows one image tensor [3, height, width] in [0, 1] at twice its size."""
     picture = image.detach().permute(1, 2, 0).clamp(0, 1).numpy()

@@ -1,6 +1,7 @@
 """Your own classifier on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank (docs/report.md)."""
 
 import argparse
+import functools
 import re
 import sys
 from collections.abc import Callable
@@ -34,32 +35,18 @@ RESULTS = "results.zip"
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Images, kept trajectories, and the others' predictions.
+    """Kept trajectories, the others' predictions, the labels, how the results are measured, and what predicts every image."""
 
-    Images are tables with their keys; a benchmark whose images are drawn when they are needed has none, and `draw` predicts them.
-    """
-
-    shards: dict[Path, list[tuple]]
     kept: pd.DataFrame
     answers: pd.DataFrame
     labels: list[str]
-    batch_size: int
     settings: Accuracy
-    folder: Path | None = None  # where predictions are cached, if they are
-    draw: Callable[[Classifier], pd.DataFrame] | None = None
+    predict: Callable[[Classifier], pd.DataFrame]
 
     @property
     def models(self) -> list[str]:
         """The other classifiers."""
         return sorted(self.answers["model"].unique())
-
-    def predict(self, classifier: Classifier) -> pd.DataFrame:
-        """The predictions of one classifier for every image."""
-        if self.draw:
-            return self.draw(classifier)
-        if self.folder:
-            return prediction_cache.predict(classifier, self.shards, batch_size=self.batch_size, folder=self.folder)
-        return evaluation.predict(classifier, self.shards, batch_size=self.batch_size)
 
 
 def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: str = "images") -> Benchmark:
@@ -81,7 +68,10 @@ def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Pat
     shards = evaluation.grid(run.layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
     evaluation.shard_digests(shards)
     kept, others = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
-    return Benchmark(shards, kept, others, encoders.read_labels(base.labels), batch_size, settings, folder=folder)
+    cached = {"folder": folder} if folder else {}
+    predict = prediction_cache.predict if folder else evaluation.predict
+    given = functools.partial(predict, shards=shards, batch_size=batch_size, **cached)
+    return Benchmark(kept, others, encoders.read_labels(base.labels), settings, given)
 
 
 def photo_set(sections: dict) -> Benchmark:
@@ -91,23 +81,16 @@ def photo_set(sections: dict) -> Benchmark:
     objects = photos.chosen(paths.PHOTOS, settings)
     others = tables.read_answers([folder / f"{identifier(shift)}.parquet" for shift in shifts]).astype(dict.fromkeys(tables.TEXTS, str))
     rows = [(shift, cutout.label, cutout.seed) for shift in base.shifts for cutout in objects]
-    return Benchmark(
-        shards={},
-        kept=pd.DataFrame(rows, columns=tables.TRAJECTORY),
-        answers=others,
-        labels=list(imagenet.labels()),
-        batch_size=1,
-        settings=Accuracy(settings.bootstrap, settings.reference),
-        draw=lambda classifier: photos.predict([classifier], objects, shifts, settings=settings),
-    )
+    kept, measures = pd.DataFrame(rows, columns=tables.TRAJECTORY), Accuracy(settings.bootstrap, settings.reference)
+    predict = lambda classifier: photos.predict([classifier], objects, shifts, settings=settings)  # noqa: E731
+    return Benchmark(kept, others, list(imagenet.labels()), measures, predict)
 
 
 def exported(data: Path, *, results: Path | None = None, params: str = "params.yaml", overlay: str | None = None) -> Benchmark:
-    """A folder or zip in the layout of the published benchmark, with the answers of others to the same images.
+    """A folder or zip in the layout of the published benchmark, imported to build/data, with the predictions of others in `results`.
 
-    `results` is a results.zip or a folder of its csv files; unless given, it is looked for beside `data`, and without one there
-    are no others. What is imported goes to build/data. Raises ValueError for a damaged source, class folders that fit
-    neither the labels of the parameters nor ImageNet's, and answers to other images.
+    `results` (a zip or a folder of csv files) is looked for beside `data` unless given; without it there are no others. ValueError for
+    a damaged source, class folders that fit neither the labels of the parameters nor ImageNet's, and predictions for other images.
     """
     sections = read.load(paths.resolve(params), paths.resolve(overlay) if overlay else None)
     with archives.opened(data) as archive:
@@ -124,7 +107,8 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
         files = answers.import_answers(results, labels=labels, classes=labels, folder=place / "answers")
         others = tables.read_answers(files.values()).astype(dict.fromkeys(tables.TEXTS, str))
         others = tables.select(others, trajectories, tables.TRAJECTORY, f"answers of {results} to the images")
-    return Benchmark(keys, trajectories, others, labels, sections["evaluation"].batch_size, sections["accuracy"])
+    predict = functools.partial(evaluation.predict, shards=keys, batch_size=sections["evaluation"].batch_size)
+    return Benchmark(trajectories, others, labels, sections["accuracy"], predict)
 
 
 def labels_of(archive: archives.Archive, own: list[str]) -> list[str]:
@@ -211,11 +195,11 @@ def report(
     on: Benchmark | None = None,
     device: str = "cpu",
 ) -> Report:
-    """Asks a classifier about every image of a benchmark and compares it with the others on the kept trajectories.
+    """Evaluates a classifier on every image of a benchmark and compares it with the others on the kept trajectories.
 
-    `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs,
-    those of the benchmark unless given, and must hold every class; `data` is "images", what the generator drew, or "photos" for a model
-    with ImageNet's outputs, unless a benchmark `on` is given. Raises ValueError for a name that is taken and a class without label.
+    `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs and
+    must hold every class; `data` is "images" (generated) or "photos" (ImageNet's outputs), unless a benchmark `on` is given.
+    ValueError for a name that is taken and a class without label.
     """
     on = on or benchmark(data=data)
     demand(name not in on.models, "name", name, f"a name that is not one of {', '.join(on.models)}")

@@ -79,9 +79,9 @@ def test_every_kind_draws_the_points_of_its_table(axes, kind):
         assert (models.min(), models.max(), images.min(), images.max()) == (0.5, 1.5, 0.8, 1.2)
 
 
-def test_ranks_stand_one_above_the_other_at_the_right_and_only_the_shown_have_intervals():
-    table = estimates(shift="fog", model=[*"aabbcc"], scale=[0.0, 1.0] * 3, estimate=[1, 2.5, 2, 1, 3, 2.5])
-    (axes,) = curves.bump_panels(table, {"fog": "in fog"}, shown=["b"]).axes
+def test_ranks_stand_one_above_the_other_at_the_right_and_only_the_shown_have_intervals(axes):
+    table = estimates(model=[*"aabbcc"], scale=[0.0, 1.0] * 3, estimate=[1, 2.5, 2, 1, 3, 2.5])
+    curves.bump_lines(axes, table, shown=["b"])
     assert [(text.get_text(), text.get_position()[1]) for text in axes.texts] == [("b", 1), ("a", 2), ("c", 3)]
     assert len(axes.collections) == 1 and axes.yaxis_inverted()
 

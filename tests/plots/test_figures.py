@@ -1,20 +1,14 @@
 """Figures: what is drawn are the table's numbers, and equal inputs give equal bytes."""
 
-import base64
-import io
 import itertools
 import math
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import nbformat
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from nbclient import NotebookClient
-from PIL import Image
 
 from cnslib.core.names import SHIFTS
 from cnslib.plots import curves, figures, palette
@@ -31,12 +25,6 @@ TABLE = pd.DataFrame(
     }
 )
 FILES = ("drop.png", "drop.pdf", "drop.csv")
-CELLS = (  # of a notebook
-    "from pathlib import Path\nimport pandas as pd\nfrom matplotlib import pyplot as plt\nfrom cnslib.plots import figures",
-    "figures.use_style()\nfigure, axes = plt.subplots()",
-    "figures.use_style(finished=True)\nfigure, axes = plt.subplots()",
-    "axes.plot([0, 1])\nfigures.save(figure, Path('{stem}'), pd.DataFrame({{'x': [0, 1]}}))",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -51,31 +39,6 @@ def drops(stem) -> None:
     figure = figures.panels(TABLE, curves.estimate_lines, label="drop")
     figures.caption(figure, figures.extent(TABLE["n"]))
     figures.save(figure, stem, TABLE)
-
-
-def test_two_saves_have_the_same_bytes(tmp_path):
-    drops(tmp_path / "first" / "drop")
-    drops(tmp_path / "second" / "drop")
-    for name in FILES:
-        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
-
-
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory) -> tuple[Path, list[list[dict]]]:
-    """A folder, and for each of CELLS in a notebook the pictures that it shows."""
-    folder = tmp_path_factory.mktemp("notebook")
-    cells = [nbformat.v4.new_code_cell(source.format(stem=str(folder / "drop"))) for source in CELLS]
-    book = NotebookClient(nbformat.v4.new_notebook(cells=cells), kernel_name="python3").execute()
-    return folder, [[output for output in cell.outputs if "image/png" in output.get("data", {})] for cell in book.cells]
-
-
-@pytest.mark.slow
-def test_a_notebook_shows_a_finished_figure_once_where_it_is_saved_and_as_it_was_saved(shown):
-    folder, (_, _, begun, finished) = shown
-    assert begun == [] and len(finished) == 1
-    drawn = (folder / "drop.png").read_bytes()
-    assert base64.b64decode(finished[0]["data"]["image/png"]) == drawn
-    assert finished[0]["metadata"]["image/png"]["width"] == round(Image.open(io.BytesIO(drawn)).width * 72 / 150)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The report of one's own classifier: any kind of model, the same numbers as the benchmark's, clear errors."""
 
 import dataclasses
+import functools
 import itertools
 import json
 
@@ -61,7 +62,7 @@ def benchmark(tmp_path_factory) -> report.Benchmark:
     reference = keys.assign(model="reference", top1=keys["class"].where(keys["scale"] < 1, keys["class"].map(other)))
     kept = pd.DataFrame(itertools.product(SHIFTS, CLASSES, SEEDS), columns=tables.TRAJECTORY)
     answers = pd.concat([perfect, reference], ignore_index=True)
-    return report.Benchmark(shards, kept, answers, LABELS, batch_size=4, settings=SETTINGS)
+    return report.Benchmark(kept, answers, LABELS, SETTINGS, functools.partial(evaluation.predict, shards=shards, batch_size=4))
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +155,7 @@ INFO = {"version": "tiny"}
 def folder(benchmark, tmp_path_factory):
     """The benchmark in the published layout, numbered by the mini world's labels, with the others' answers beside it."""
     place = tmp_path_factory.mktemp("exported")
-    images = next(iter(benchmark.shards)).parent
+    images = next(iter(benchmark.predict.keywords["shards"])).parent
     official.export_benchmark(images, benchmark.kept, place / "tiny_bench", labels=OUTPUTS, info=INFO)
     answers.export_answers(benchmark.answers, benchmark.kept, place / "results.zip", labels=OUTPUTS)
     return place / "tiny_bench"
