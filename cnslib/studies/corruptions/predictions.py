@@ -14,7 +14,7 @@ from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Evaluation
 from cnslib.core.settings.sections import Corruptions, Photos
-from cnslib.data import catalog
+from cnslib.data import catalog, imagenet
 from cnslib.method import evaluation
 from cnslib.models import classifiers
 from cnslib.studies import photos
@@ -84,7 +84,7 @@ def evaluate_photographs(
 def write(name: str, settings: Corruptions, shown: Photos, device: str, photographs: Path, unit: units.Unit) -> None:
     """One unit: the predictions of all classifiers under one corruption; the pictures of one object are one batch."""
     sources, parts = shown.classifiers.items(), []
-    judges = [classifiers.own_classifier(source, name=own, labels=photos.labels(), device=device) for own, source in sources]
+    judges = [classifiers.own_classifier(source, name=own, labels=list(imagenet.labels()), device=device) for own, source in sources]
     graded = {} if name == UNSHIFTED else {name: published(SIDE)[name]}  # before its batches comes the picture as it is
     for own in chosen(photographs, settings, shown):
         rows = pd.DataFrame([(own.label, own.seed)], columns=["class", "seed"])
