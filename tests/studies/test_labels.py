@@ -147,15 +147,6 @@ def test_the_rules_nest_and_two_of_them_are_the_papers_text_and_the_released_cod
     assert one[screening.RELEASED] and not one[screening.TEXT] and one[screening.ALONE]
 
 
-def test_every_part_is_judged_by_itself(labelled):
-    keep = screening.verdicts(labelled, filtering.thresholds(labelled, 0.9))
-    parts = {shift: labelled["shift"] == shift for shift in labelled["shift"].unique()}
-    found = screening.judged(labelled, keep, parts, settings=SETTINGS).set_index(["part", "rule", "measure"])
-    rain = labelled[parts["heavy rain"] & labelled["oracle_ooc"]]
-    row = found.loc[("heavy rain", screening.RELEASED, "tpr")]
-    assert row["n"] == len(rain) and row["estimate"] == pytest.approx((~keep.loc[rain.index, screening.RELEASED]).mean())
-
-
 def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them(labelled):
     """Only out-of-class images are misclassified: without a filter all of them count, as in the error rates of all trajectories."""
     one = labelled[tables.KEY].assign(model="one", top1=labelled["class"].where(~labelled["oracle_ooc"], "none"))
