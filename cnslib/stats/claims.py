@@ -277,11 +277,6 @@ def judge(claims: pd.DataFrame, found: Evidence) -> pd.DataFrame:
     return own.join(beside.add_prefix("drop_")).fillna({"drop_verdict": ""})
 
 
-def saved(claims: pd.DataFrame) -> pd.DataFrame:
-    """Claims and verdicts for a file, and what the average drop says of each."""
-    return claims[["id", "family", "claim", *SHOWN, *sorted(claims.filter(like="drop_").columns.difference(list(SHOWN)))]]
-
-
 def read(path: Path) -> pd.DataFrame:
     """The list of claims."""
     return pd.read_csv(path, keep_default_na=False, na_values={"published": [""], "scale": [""]})

@@ -4,7 +4,6 @@ A table of published accuracies has a row per classifier: `accuracy` without a s
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,12 +15,6 @@ from cnslib.stats.accuracy import ALL, metric
 from cnslib.stats.bootstrap import ANYWHERE, RECORD
 
 SIDES = {"slope": ["estimate", "models_low", "models_high"], "R": ["r", "r_low", "r_high"]}
-
-
-def read(folder: Path) -> pd.DataFrame:
-    """The published accuracies with parameters_millions and supervised, from validation.csv and accuracy.csv of a folder."""
-    accuracies = pd.read_csv(folder / "accuracy.csv").pivot(index="model", columns="scale", values="accuracy")
-    return pd.read_csv(folder / "validation.csv").set_index("model").join(accuracies)
 
 
 def fits(published: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
