@@ -113,7 +113,8 @@ def size_correlations(*, starts: int = 5000, confidence: float = 0.95, seed: int
     mean = np.r_[0, np.full(len(SCALES) - 1, 1 / (len(SCALES) - 1))]
     said, tail, rows = float(published.facts("cns_text")["partial_correlation"]), (1 - confidence) / 2, []
     for outcome, weights in {"accuracy": mean, "drop": np.eye(len(SCALES))[0] - mean}.items():
-        for measure, scaled in {"log2": np.log2, "number": np.asarray}.items():
+        for measure in ("log2", "number"):
+            scaled = np.log2 if measure == "log2" else np.asarray
             estimate = partial_correlation(scaled(size), table[list(SCALES)].to_numpy() @ weights, identity)
             drawn = partial_correlation(scaled(sizes), cells @ weights, identities)
             low, high = np.quantile(drawn, [tail, 1 - tail])

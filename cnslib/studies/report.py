@@ -55,7 +55,7 @@ def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: 
     FileNotFoundError names what has not been made or restored, ValueError data that is neither.
     """
     demand(data in DATA, "data", data, ", ".join(DATA))
-    sections = read.load(paths.resolve(params), paths.resolve(overlay) if overlay else None)
+    sections = read.load(params, overlay or "")
     if data == "photos":
         return photo_set(sections)
     run = read.Run("report", sections, ())
@@ -68,10 +68,10 @@ def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Pat
     shards = evaluation.grid(run.layout.artifacts("generation"), base.shifts, base.classes, scales=base.scales, seeds=base.seeds)
     evaluation.shard_digests(shards)
     kept, others = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
-    cached = {"folder": folder} if folder else {}
-    predict = prediction_cache.predict if folder else evaluation.predict
-    given = functools.partial(predict, shards=shards, batch_size=batch_size, **cached)
-    return Benchmark(kept, others, encoders.read_labels(base.labels), settings, given)
+    predict = functools.partial(evaluation.predict, shards=shards, batch_size=batch_size)
+    if folder:
+        predict = functools.partial(prediction_cache.predict, shards=shards, batch_size=batch_size, folder=folder)
+    return Benchmark(kept, others, encoders.read_labels(base.labels), settings, predict)
 
 
 def photo_set(sections: dict) -> Benchmark:
@@ -92,7 +92,7 @@ def exported(data: Path, *, results: Path | None = None, params: str = "params.y
     `results` (a zip or a folder of csv files) is looked for beside `data` unless given; without it there are no others. ValueError for
     a damaged source, class folders that fit neither the labels of the parameters nor ImageNet's, and predictions for other images.
     """
-    sections = read.load(paths.resolve(params), paths.resolve(overlay) if overlay else None)
+    sections = read.load(params, overlay or "")
     with archives.opened(data) as archive:
         labels = labels_of(archive, encoders.read_labels(sections["base"].labels))
     place = paths.resolve("build/data") / data.resolve().stem
