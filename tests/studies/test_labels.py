@@ -16,7 +16,7 @@ from cnslib.data import annotations
 from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS
 from cnslib.stats import accuracy
-from cnslib.studies.labels import labelling, screening
+from cnslib.studies.labels import labelling
 
 SETTINGS = Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes")
 SCALES = [0.0, 1.0, 2.0]
@@ -137,36 +137,36 @@ def labelled() -> pd.DataFrame:
 
 def test_the_rules_nest_and_two_of_them_are_the_papers_text_and_the_released_code(labelled):
     """Where two of four detectors are active, the text drops the image and the released code keeps it."""
-    keep = screening.verdicts(labelled, filtering.thresholds(labelled, 0.9))
-    votes = [name for name in screening.RULES if name != screening.ALONE]
-    assert keep[screening.NONE].all() and [screening.RULES[name].passes for name in votes] == [0, 1, 2, 3, 4]
+    keep = labelling.verdicts(labelled, filtering.thresholds(labelled, 0.9))
+    votes = [name for name in labelling.RULES if name != labelling.ALONE]
+    assert keep[labelling.NONE].all() and [labelling.RULES[name].passes for name in votes] == [0, 1, 2, 3, 4]
     for looser, stricter in itertools.pairwise(votes):
         assert keep.loc[keep[stricter], looser].all() and keep[stricter].sum() < keep[looser].sum()
     table = pd.DataFrame([[1.0, 1.0, 0.0, 0.0]], columns=list(DETECTORS))
-    one = screening.verdicts(table, dict.fromkeys(DETECTORS, 0.5)).iloc[0]
-    assert one[screening.RELEASED] and not one[screening.TEXT] and one[screening.ALONE]
+    one = labelling.verdicts(table, dict.fromkeys(DETECTORS, 0.5)).iloc[0]
+    assert one[labelling.RELEASED] and not one[labelling.TEXT] and one[labelling.ALONE]
 
 
 def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them(labelled):
     """Only out-of-class images are misclassified: without a filter all of them count, as in the error rates of all trajectories."""
     one = labelled[tables.KEY].assign(model="one", top1=labelled["class"].where(~labelled["oracle_ooc"], "none"))
     wrong = accuracy.wrong_predictions(pd.concat([one, one.assign(model="other")]))
-    keep = pd.DataFrame({screening.LABELS: ~labelled["oracle_ooc"], "same": ~labelled["oracle_ooc"], screening.NONE: True})
-    errors = screening.screened(wrong, labelled, keep, settings=SETTINGS)
+    keep = pd.DataFrame({labelling.LABELS: ~labelled["oracle_ooc"], "same": ~labelled["oracle_ooc"], labelling.NONE: True})
+    errors = labelling.screened(wrong, labelled, keep, settings=SETTINGS)
     np.testing.assert_allclose(errors[:, 2], accuracy.by_shift(wrong, SETTINGS).sel(shift=accuracy.ALL))
     lost = labelled["oracle_ooc"].sum()
     assert errors["n"].to_numpy().tolist() == [len(wrong) - lost, len(wrong) - lost, len(wrong)]
-    excess = screening.from_labels(accuracy.drop(errors))
+    excess = labelling.from_labels(accuracy.drop(errors))
     assert (excess.sel(rule="same") == 0).all()
-    assert excess.sel(rule=screening.NONE, scale=2).to_numpy()[0] == pytest.approx(lost / len(wrong))
+    assert excess.sel(rule=labelling.NONE, scale=2).to_numpy()[0] == pytest.approx(lost / len(wrong))
 
 
 def test_the_user_study_is_seeded_and_every_shift_and_scale_has_its_proportion():
     keys = itertools.product(["heavy snow", "cartoon style"], ["bag", "coat"], range(1, 26), SCALES)
     table = pd.DataFrame([key for key in keys if key[0] == "heavy snow" or key[2] > 10], columns=tables.KEY)
-    chosen = screening.study_sample(table, 60, seed=1)
+    chosen = labelling.study_sample(table, 60, seed=1)
     assert len(chosen) == 60 and not chosen.duplicated(tables.KEY).any()
-    assert chosen.equals(screening.study_sample(table.sample(frac=1, random_state=5), 60, seed=1))
+    assert chosen.equals(labelling.study_sample(table.sample(frac=1, random_state=5), 60, seed=1))
     sizes = pd.DataFrame({"all": table.groupby(["shift", "scale"]).size(), "chosen": chosen.groupby(["shift", "scale"]).size()})
     assert (sizes["chosen"] - 60 * sizes["all"] / len(table)).abs().max() < 1
-    assert len(screening.study_sample(table, 10_000, seed=1)) == len(table)
+    assert len(labelling.study_sample(table, 10_000, seed=1)) == len(table)
