@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import CLIPTokenizer
 
 from cnslib.core import seeds, units
-from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.names import SHIFTS
 from cnslib.models.encoders import FORMAT
 from cnslib.world import diffusion, redrawing, scenes
 from cnslib.world.training import MEAN, STD, Schedule, autocast, fit, normalise
@@ -26,23 +26,11 @@ def config(tokens: CLIPTokenizer, *, vision: str, width: int, layers: int) -> di
 
     The text feature is read at the end token (`eos`), because with a small vocabulary it is not the largest id.
     """
-    text = {
-        "context_length": diffusion.CONTEXT,
-        "vocab_size": len(tokens),
-        "hf_tokenizer_name": "tokenizer",
-        "width": width,
-        "heads": 4,
-        "layers": layers,
-        "pool_type": "eos",
-        "eos_id": tokens.eos_token_id,
-        "pad_id": tokens.pad_token_id,
-    }
+    text = {"context_length": diffusion.CONTEXT, "vocab_size": len(tokens), "hf_tokenizer_name": "tokenizer", "width": width, "heads": 4}
+    text |= {"layers": layers, "pool_type": "eos", "eos_id": tokens.eos_token_id, "pad_id": tokens.pad_token_id}
     vision_cfg = {"timm_model_name": vision, "timm_pool": "avg", "timm_proj": "linear", "image_size": 64}
     preprocess = {"size": [64, 64], "mean": MEAN, "std": STD, "interpolation": "bicubic", "resize_mode": "squash"}
-    return {
-        "model_cfg": {"embed_dim": width, "vision_cfg": vision_cfg, "text_cfg": text},
-        "preprocess_cfg": preprocess,
-    }
+    return {"model_cfg": {"embed_dim": width, "vision_cfg": vision_cfg, "text_cfg": text}, "preprocess_cfg": preprocess}
 
 
 def one_of_each(garments: scenes.Garments, key: tuple, *, severities: Sequence[float] = SEVERITIES) -> scenes.Batch:
@@ -51,36 +39,23 @@ def one_of_each(garments: scenes.Garments, key: tuple, *, severities: Sequence[f
     A shift that can hardly be seen under its caption teaches that the plain caption means nothing; so `severities` begin above 0.
     """
     g = seeds.generator(*key, "choice")
-    pairs = [(c, s) for c in range(len(garments.classes)) for s in range(len(SHIFTS) + 1)]
-    labels, shifts = (torch.tensor(column) for column in zip(*pairs, strict=True))
-    members = [torch.from_numpy(garments.labels == c).nonzero()[:, 0] for c in range(len(garments.classes))]
-    rows = torch.stack([members[c][torch.randint(len(members[c]), (1,), generator=g)[0]] for c in labels.tolist()])
-    mild = torch.rand(len(pairs), generator=g).square()  # most scenes still show their garment
+    labels, shifts, rows = scenes.every_caption(garments, g)
+    mild = torch.rand(len(rows), generator=g).square()  # most scenes still show their garment
     lowest, highest = severities
     severity = (lowest + (highest - lowest) * mild) * (shifts < len(SHIFTS))
-    names = [(*SHIFTS, UNSHIFTED)[s] for s in shifts.tolist()]
-    keys = [(*key, i) for i in range(len(pairs))]
     style = "catalog" if torch.rand(1, generator=g) < 0.4 else "web"
+    keys, names = [(*key, i) for i in range(len(rows))], [scenes.NAMES[s] for s in shifts.tolist()]
     image = scenes.render(garments.grey[rows], keys, style=style, shift=names, severity=severity)
     return scenes.Batch(image, labels, shifts, severity, garments.classes)
 
 
 def matching(similarity: Float[Tensor, "images texts"], text: Int[Tensor, "images"]) -> Tensor:
-    """The symmetric InfoNCE loss of pictures and the different texts of a batch (Radford et al. 2021), where `text` is each picture's own.
+    """The symmetric InfoNCE loss of pictures and a batch's different texts (Radford et al. 2021), of which `text` is each picture's.
 
-    A text of several pictures may choose any of them (Yang et al. 2022, UniCL). Were it there once for each, the model would learn to
-    give it too little: as many columns as it had would speak for it.
+    A text of several pictures may choose any of them (Yang et al. 2022, UniCL).
     """
     owned = F.one_hot(text, similarity.shape[1]).to(similarity).T
     return (F.cross_entropy(similarity, text) + F.cross_entropy(similarity.T, owned / owned.sum(dim=1, keepdim=True))) / 2
-
-
-def drawn_too(batch: scenes.Batch, redrawn: redrawing.Redrawn | None, share: float, key: tuple) -> scenes.Batch:
-    """The batch with about a `share` of its scenes replaced by pictures of their captions that mini-SD drew again."""
-    if not redrawn or not share:
-        return batch
-    members = redrawn.of_captions(len(batch.classes) * (len(SHIFTS) + 1))
-    return redrawing.same_captions(batch, redrawn, members, share, seeds.generator(*key, "redrawn"))
 
 
 def train(
@@ -100,10 +75,8 @@ def train(
 ):
     """Trains mini-CLIP with the symmetric InfoNCE loss on batches of one picture per class and shift; returns model and config.
 
-    About a `share` of each batch is replaced by pictures of the same captions that mini-SD drew again (`redrawn`). A share `omitted` of
-    the captions leaves the shift out, as those of the web often do: else a picture in snow lies far from the name of what it shows.
-    To each batch comes one picture per shift of what has no name, rendered or drawn again (`nothing`): who has only ever seen garments
-    cannot tell that one is gone.
+    About a `share` of each batch is `redrawn` pictures of the same captions. A share `omitted` of the captions leaves the shift out, as
+    those of the web often do. To each batch comes one picture per shift of what has no name, rendered or redrawn (`nothing`).
     """
     torch.manual_seed(schedule.seed)
     tokens = diffusion.tokenizer(garments.classes)
@@ -114,10 +87,11 @@ def train(
 
     def loss(step: int) -> Tensor:
         key = ("contrastive", schedule.seed, step)
-        batches = [
-            drawn_too(one_of_each(own, (*key, name), severities=severities), drawings, share, (*key, name))
-            for name, (own, drawings) in sources.items()
-        ]
+        batches = []
+        for name, (pool, drawings) in sources.items():
+            batch = one_of_each(pool, (*key, name), severities=severities)
+            g = seeds.generator(*key, name, "redrawn")
+            batches.append(redrawing.same_captions(batch, drawings, share, g) if drawings and share else batch)
         shift = torch.cat([batch.shift for batch in batches])
         label = torch.cat([batches[0].label, batches[1].label + len(garments.classes)])
         named = torch.rand(len(shift), generator=seeds.generator(*key, "omitted")) >= omitted

@@ -1,9 +1,7 @@
 """The photo set's images: cut-out photographs of ImageNet classes, posed on backgrounds as scenes of the renderer, under its shifts.
 
-The cut-outs have exact alpha masks and are listed in data/photos/photos.csv. A background is scenery from photographed grass, gravel or
-brick, whose sky, light and colour are drawn, or a blurred crop of one of two sample photographs. Textures come with scikit-image (CC0),
-the photographs with scikit-learn (china.jpg and flower.jpg, CC BY). Every cut-out owns one generator (seed, class, number), so its pose
-and background do not depend on what else is drawn.
+A background is scenery from photographed grass, gravel or brick (scikit-image, CC0) or a blurred crop of a photograph (scikit-learn, CC
+BY). Every cut-out owns one generator (seed, class, number), so its pose and background do not depend on what else is drawn.
 """
 
 import contextlib
@@ -20,7 +18,7 @@ import skimage
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, UInt8
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from sklearn.datasets import load_sample_image
 from torch import Tensor
 
@@ -54,11 +52,7 @@ class CutOut:
 
 
 def contents(folder: Path) -> pd.DataFrame:
-    """The list of the cut-outs in the order of ImageNet's classes.
-
-    Raises FileNotFoundError where the list is missing, ValueError where it breaks its schema or a row's index, wnid and class
-    are not one class of ImageNet.
-    """
+    """The list of the cut-outs in the order of ImageNet's classes. FileNotFoundError or ValueError for a missing or wrong list."""
     path = folder / LIST
     if not path.exists():
         raise FileNotFoundError(f"photos: {path} does not exist; `dvc pull` restores it, `python -m cnslib.world.stamps` makes it")
@@ -87,7 +81,7 @@ def opened(path: Path) -> Image.Image:
         picture.load()
     except FileNotFoundError:
         raise FileNotFoundError(f"photos: {path} does not exist; `dvc pull` restores it") from None
-    except (UnidentifiedImageError, OSError) as error:
+    except OSError as error:
         raise ValueError(f"photos: {path} is not a readable picture ({type(error).__name__}); accepted: RGBA in WebP or PNG") from None
     if picture.mode != "RGBA":
         raise ValueError(f"photos: {path} is {picture.mode}; accepted: RGBA, the mask as alpha")

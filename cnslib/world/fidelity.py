@@ -11,7 +11,7 @@ from jaxtyping import Float, UInt8
 from tqdm.auto import trange
 
 from cnslib.core import seeds
-from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.names import SHIFTS
 from cnslib.world import diffusion, manifest, scenes
 
 Pictures = UInt8[np.ndarray, "rows 64 64 3"]
@@ -26,13 +26,10 @@ def asked(classes: Sequence[str], per_caption: int) -> tuple[list[str], list[int
 def heldout(garments: scenes.Garments, *, per_caption: int, severities: Sequence[float], seed: int) -> Pictures:
     """Web scenes of the same captions in the same order, of garments that the model has never seen, at evenly drawn severities."""
     g = seeds.generator("fidelity", seed)
+    _, shifts, rows = scenes.every_caption(garments, g, each=per_caption)
     lowest, highest = severities
-    pairs = [(c, s) for c in range(len(garments.classes)) for s in (*SHIFTS, UNSHIFTED) for _ in range(per_caption)]
-    members = [torch.from_numpy(garments.labels == c).nonzero()[:, 0] for c in range(len(garments.classes))]
-    rows = torch.stack([members[c][torch.randint(len(members[c]), (), generator=g)] for c, _ in pairs])
-    names = [name for _, name in pairs]
-    severity = torch.tensor([name != UNSHIFTED for name in names]) * (lowest + (highest - lowest) * torch.rand(len(pairs), generator=g))
-    keys = [("fidelity", seed, number) for number in range(len(pairs))]
+    severity = (shifts < len(SHIFTS)) * (lowest + (highest - lowest) * torch.rand(len(rows), generator=g))
+    keys, names = [("fidelity", seed, number) for number in range(len(rows))], [scenes.NAMES[s] for s in shifts.tolist()]
     return scenes.to_uint8(scenes.render(garments.grey[rows], keys, style="web", shift=names, severity=severity)).numpy()
 
 

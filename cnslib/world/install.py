@@ -10,17 +10,12 @@ PACKAGE = Path("/usr/share/datasets/fashion-mnist")  # where the Debian package 
 
 
 def install(source: Path, target: Path) -> None:
-    """Copies the four files that are not there yet and checks all of them by sha256.
-
-    Raises FileNotFoundError with what to do where the package is missing, ValueError for other bytes than expected.
-    """
+    """Copies the four files that are not there yet; checks all by sha256. FileNotFoundError or ValueError name what is missing or other."""
     for name in scenes.FILES:
         if not (target / name).exists():
             if not (source / name).exists():
-                raise FileNotFoundError(
-                    f"{source / name} is missing: install it with `apt-get install dataset-fashion-mnist`, "
-                    f"or restore {target} with `dvc pull`"
-                )
+                advice = f"install it with `apt-get install dataset-fashion-mnist`, or restore {target} with `dvc pull`"
+                raise FileNotFoundError(f"{source / name} is missing: {advice}")
             units.write_bytes(target / name, (source / name).read_bytes())
         scenes.read_idx(target / name)
 

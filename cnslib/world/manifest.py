@@ -13,9 +13,7 @@ from cnslib.core import sources, units
 from cnslib.stats import bootstrap
 
 LICENCE = "MIT (weights trained by this project on Fashion-MNIST, MIT)"
-# Of every figure in a manifest. It travels with the weights and is made once, so that no later `bootstrap.confidence` may change what
-# the same weights say; 0.95 is what a reader takes an interval for where none is named.
-CONFIDENCE = 0.95
+CONFIDENCE = 0.95  # of every interval here, whatever `bootstrap.confidence` is: they are made once, with the weights
 
 
 def share(correct) -> dict:
@@ -26,11 +24,6 @@ def share(correct) -> dict:
 def mean(values) -> dict:
     """A mean over independent images with its t interval."""
     return bootstrap.independent_mean(np.asarray(values, dtype=float), confidence=CONFIDENCE)
-
-
-def said(figure: dict) -> str:
-    """A quality figure in words, as in "0.912 (0.893 to 0.928, n = 1000)"."""
-    return f"{figure['estimate']:.3f} ({figure['low']:.3f} to {figure['high']:.3f}, n = {figure['n']})"
 
 
 def read(models: Path) -> dict:
@@ -51,23 +44,20 @@ def held(models: Path) -> Iterator[None]:
 
 
 def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Recipe, quality: dict, **more) -> dict:
-    """Adds or replaces the entry of one model; quality figures are {"n", "estimate", "low", "high"} records.
+    """Adds or replaces the entry of one model, and returns it.
 
-    `more` holds what else is to be kept, such as the training's options.
+    Quality figures are {"n", "estimate", "low", "high"} records; `more` is kept too, such as the training's options.
     """
-    entry = {
-        "seed": seed,
-        "steps": steps,
-        "recipe": recipe.code,
-        "files": units.directory_digest(models / name),
-        "licence": LICENCE,
-        "quality": quality,
-        **more,
-    }
+    about = {"seed": seed, "steps": steps, "recipe": recipe.code, "licence": LICENCE, "quality": quality}
+    entry = about | {"files": units.directory_digest(models / name)} | more
     with held(models):
-        table = read(models) | {name: entry}
-        units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
+        write(models, read(models) | {name: entry})
     return entry
+
+
+def write(models: Path, table: dict) -> None:
+    """Replaces the manifest."""
+    units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
 
 
 def measured(models: Path, name: str, quality: dict) -> dict:
@@ -75,16 +65,14 @@ def measured(models: Path, name: str, quality: dict) -> dict:
     with held(models):
         table = read(models)
         entry = table[name] | {"quality": table[name]["quality"] | quality}
-        units.write_bytes(models / "manifest.json", (json.dumps(table | {name: entry}, indent=2, sort_keys=True) + "\n").encode())
+        write(models, table | {name: entry})
     return entry
 
 
 def forget(models: Path, name: str) -> None:
-    """Takes the entry of a model away that is about to be built anew: its files will not be those of the entry."""
+    """Drops the entry of a model that is about to be trained again: its files will be others."""
     with held(models):
-        table = read(models)
-        if table.pop(name, None) is not None:
-            units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
+        write(models, {key: entry for key, entry in read(models).items() if key != name})
 
 
 def current(models: Path, name: str, *, recipe: units.Recipe, options: dict) -> bool:

@@ -72,10 +72,7 @@ def mae(garments: scenes.Garments, backbone: dict, *, masked: float, width: int,
 
 
 def views(garments: scenes.Garments, key: tuple, count: int) -> list[Float[Tensor, "batch 3 64 64"]]:
-    """Two views of the same garments, none twice: unshifted catalog scenes, half of them mirrored.
-
-    Re-rendering is the augmentation: pose, colours, background and light are new in each view.
-    """
+    """Two unshifted catalog scenes of each of `count` garments, half of them mirrored; each is rendered with draws of its own."""
     rows = torch.randperm(len(garments.labels), generator=seeds.generator(*key, "choice"))[:count]
     plain: dict = {"style": "catalog", "shift": [UNSHIFTED] * count, "severity": torch.zeros(count)}
     renders = [scenes.render(garments.grey[rows], [(*key, view, i) for i in range(count)], **plain) for view in range(2)]
@@ -83,10 +80,7 @@ def views(garments: scenes.Garments, key: tuple, count: int) -> list[Float[Tenso
 
 
 def simclr(garments: scenes.Garments, backbone: dict, *, temperature: float, schedule: Schedule, **run) -> nn.Module:
-    """Pre-trains to find the other view of each garment (NT-Xent, Chen et al. 2020) without labels; returns the backbone.
-
-    A batch holds `schedule.batch_size` garments; guessing costs log(2 batch_size - 1).
-    """
+    """Pre-trains to find the other view of each garment (NT-Xent, Chen et al. 2020) without labels; returns the backbone."""
     training.begin(schedule.seed)
     learner, device = selfsupervised.Learner(**backbone).to(run["device"]), run["device"]
     criterion = NTXentLoss(temperature)
@@ -110,10 +104,7 @@ def web(garments: scenes.Garments, backbone: dict, *, schedule: Schedule, **run)
 
 
 def clip(garments: scenes.Garments, *, width: int, layers: int, schedule: Schedule, device: str, checkpoint: Path):
-    """Pre-trains with captions as mini-CLIP (InfoNCE on batches of all captions), with the zoo's ViT; returns model and config.
-
-    It reads the names of shifts and sees shifted scenes, as the CLIP of the paper saw drawings and snow on the web.
-    """
+    """Pre-trains the zoo's ViT as mini-CLIP: captions with their shifts (InfoNCE on batches of all captions); returns model and config."""
     training.begin(schedule.seed)
     tokens = diffusion.tokenizer(garments.classes)
     settings = contrastive.config(tokens, vision=networks.vit_64.__name__, width=width, layers=layers)
@@ -158,13 +149,10 @@ def features(backbone: nn.Module, image: Float[Tensor, "batch 3 64 64"], *, devi
 
 def probe(garments: scenes.Garments, backbone: nn.Module, network: dict, *, penalty: float, seed: int, device: str) -> nn.Module:
     """Logistic regression on the frozen features of one catalog scene per garment; the features' scaling becomes part of the head."""
-    count = len(garments.labels)
-    keys = [("probe", seed, i) for i in range(count)]
     parts = []
-    for rows in torch.arange(count).split(1000):
-        plain: dict = {"style": "catalog", "shift": [UNSHIFTED] * len(rows), "severity": torch.zeros(len(rows))}
-        image = scenes.render(garments.grey[rows], [keys[i] for i in rows.tolist()], **plain)
-        parts.append(features(backbone, image, device=device))
+    for rows in torch.arange(len(garments.labels)).split(1000):
+        keys, plain = [("probe", seed, i) for i in rows.tolist()], {"shift": [UNSHIFTED] * len(rows), "severity": torch.zeros(len(rows))}
+        parts.append(features(backbone, scenes.render(garments.grey[rows], keys, style="catalog", **plain), device=device))
     table = torch.cat(parts).double().numpy()
     scale, line = make_pipeline(StandardScaler(), LogisticRegression(C=1 / penalty, max_iter=2000)).fit(table, garments.labels)
     model = headed(backbone.cpu(), **network, classes=len(garments.classes))
@@ -180,10 +168,7 @@ def probe(garments: scenes.Garments, backbone: nn.Module, network: dict, *, pena
 def neighbours_know(
     backbones: dict[str, nn.Module], catalog: scenes.Garments, heldout: scenes.Garments, *, images: int
 ) -> dict[str, Tensor]:
-    """Whether 20 neighbours among labelled catalog scenes name each held-out scene: a collapsed backbone answers at random.
-
-    All backbones see the same scenes.
-    """
+    """Whether 20 neighbours among labelled catalog scenes name each held-out scene, by backbone; all see the same scenes."""
     bank = scenes.sample(catalog, ("pretraining", "bank"), images, style="catalog", unshifted=1.0)
     query = scenes.sample(heldout, ("pretraining", "query"), images, style="catalog", unshifted=1.0)
     return {name: selfsupervised.knn_correct(backbone, bank, query) for name, backbone in backbones.items()}

@@ -5,6 +5,8 @@ at 0.5 the last half of the steps are drawn anew, at 1 nothing of the scene is l
 A network that has seen rendered scenes alone takes the drawing's hand for a shift.
 """
 
+import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from cnslib.core import paths, recipes, seeds, units, workers
-from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.names import SHIFTS
 from cnslib.core.settings.read import Run
 from cnslib.models import text_to_image
 from cnslib.world import scenes, training
@@ -38,12 +40,13 @@ class Redrawn:
     def within(self, highest: float) -> "Redrawn":
         """The pictures whose strength is not above `highest`."""
         kept = self.strength <= highest
-        return Redrawn(**{key: value[kept] for key, value in vars(self).items()})
+        return Redrawn(**{field.name: getattr(self, field.name)[kept] for field in dataclasses.fields(self)})
 
-    def of_captions(self, captions: int) -> list[Int[Tensor, "members"]]:
+    @functools.cached_property
+    def rows(self) -> list[Int[Tensor, "members"]]:
         """The rows of each caption, in the order of `diffusion.captions`."""
-        caption = self.label * (len(SHIFTS) + 1) + self.shift
-        return [(caption == number).nonzero()[:, 0] for number in range(captions)]
+        caption = self.label * len(scenes.NAMES) + self.shift
+        return [(caption == number).nonzero()[:, 0] for number in range(int(caption.max()) + 1)]
 
 
 def make(
@@ -77,7 +80,7 @@ def piece(pipe: StableDiffusionPipeline, garments: scenes.Garments, label: int, 
     """The pictures of one caption at all strengths, in bfloat16 where that is quicker: they are to learn from, and a grey level apart."""
     rows, severity, image = originals(garments, label, shift, **told)
     keys = [("redrawn", told["pool"], label, shift, number, told["seed"]) for number in range(len(rows))]
-    prompt = scenes.caption(garments.classes[label], (*SHIFTS, UNSHIFTED)[shift])
+    prompt = scenes.caption(garments.classes[label], scenes.NAMES[shift])
     found = []
     for strength in drawing["strengths"]:
         with training.autocast(pipe.device):
@@ -93,16 +96,15 @@ def originals(
 ) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n 3 64 64"]]:
     """The rendered scenes of one caption: rows of their garments, severities and images; every other one is of another style."""
     g = seeds.generator("redrawn", pool, label, shift, seed)
-    members = torch.from_numpy(garments.labels == label).nonzero()[:, 0]
+    members = garments.rows(label)
     rows = members[torch.randint(len(members), (per_caption,), generator=g)]
     lowest, highest = severities
     severity = (lowest + (highest - lowest) * torch.rand(per_caption, generator=g)) * (shift < len(SHIFTS))
     keys = [("redrawn", pool, label, shift, seed, number) for number in range(per_caption)]
-    image, names = torch.empty(per_caption, 3, 64, 64), (*SHIFTS, UNSHIFTED)
+    image, names = torch.empty(per_caption, 3, 64, 64), [scenes.NAMES[shift]] * per_caption
     for place, style in enumerate(STYLES):
         own = slice(place, None, len(STYLES))
-        told = {"shift": [names[shift]] * len(rows[own]), "severity": severity[own]}
-        image[own] = scenes.render(garments.grey[rows[own]], keys[own], style=style, **told)  # type: ignore[arg-type]
+        image[own] = scenes.render(garments.grey[rows[own]], keys[own], style=style, shift=names[own], severity=severity[own])
     return rows, severity, image
 
 
@@ -135,19 +137,17 @@ def mixed(batch: scenes.Batch, redrawn: Redrawn, share: float, g: torch.Generato
     return replaced(batch, slice(count), redrawn, torch.randint(len(redrawn.label), (count,), generator=g))
 
 
-def same_captions(batch: scenes.Batch, redrawn: Redrawn, members: list[Tensor], share: float, g: torch.Generator) -> scenes.Batch:
-    """The batch with about so large a share of its scenes replaced by others of their captions; `members` is `redrawn.of_captions`."""
+def same_captions(batch: scenes.Batch, redrawn: Redrawn, share: float, g: torch.Generator) -> scenes.Batch:
+    """The batch with about so large a share of its scenes replaced by others of their captions."""
     places = (torch.rand(len(batch.label), generator=g) < share).nonzero()[:, 0]
-    captions = (batch.label * (len(SHIFTS) + 1) + batch.shift)[places].tolist()
-    rows = torch.stack([members[c][torch.randint(len(members[c]), (), generator=g)] for c in captions]) if captions else places
-    return replaced(batch, places, redrawn, rows)
+    captions = (batch.label * len(scenes.NAMES) + batch.shift)[places].tolist()
+    members = [redrawn.rows[caption] for caption in captions]
+    rows = [own[torch.randint(len(own), (), generator=g)] for own in members]
+    return replaced(batch, places, redrawn, torch.stack(rows) if rows else places)
 
 
 def replaced(batch: scenes.Batch, places: slice | Tensor, redrawn: Redrawn, rows: Tensor) -> scenes.Batch:
-    """The batch with some of its scenes replaced; the severity of a drawing is not a number where half or more of it is new.
-
-    A caption says which shift, not how severe: what was redrawn from more noise than that has a severity that nobody knows.
-    """
+    """The batch with some scenes replaced; a drawing's severity is NaN, unknown, where half or more of the steps were drawn again."""
     image, label, shift, severity = (part.clone() for part in (batch.image, batch.label, batch.shift, batch.severity))
     image[places] = redrawn.image[rows].to(image) / 255
     label[places], shift[places] = redrawn.label[rows], redrawn.shift[rows]

@@ -33,6 +33,7 @@ FILES = {  # sha256 of the files of the Debian package dataset-fashion-mnist (MI
 }
 POOLS = {"web": (0, 36000), "catalog": (36000, 48000), "judge": (48000, 60000), "heldout": (60000, 70000)}
 UNIFORMS, FIELDS = 32, 6
+NAMES = (*SHIFTS, UNSHIFTED)  # of shifts by their index
 STYLES = {"web": 1.0, "catalog": 0.6}  # share of all poses and colours over which the scenes of a style range
 
 
@@ -43,6 +44,10 @@ class Garments:
     grey: Float[Tensor, "n 28 28"]
     labels: np.ndarray
     classes: tuple[str, ...] = CLASSES
+
+    def rows(self, label: int) -> Int[Tensor, "members"]:
+        """The rows of one class."""
+        return torch.from_numpy(self.labels == label).nonzero()[:, 0]
 
 
 NOTHING = Garments(torch.zeros(1, 28, 28), np.zeros(1, dtype=int), ("",))  # a garment without a name that cannot be seen
@@ -78,8 +83,7 @@ class Batch:
 
     def captions(self) -> list[str]:
         """The caption of every image."""
-        names = (*SHIFTS, UNSHIFTED)
-        return [caption(self.classes[c], names[s]) for c, s in zip(self.label.tolist(), self.shift.tolist(), strict=True)]
+        return [caption(self.classes[c], NAMES[s]) for c, s in zip(self.label.tolist(), self.shift.tolist(), strict=True)]
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -89,43 +93,46 @@ def read_idx(path: Path) -> np.ndarray:
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: run `dvc pull`, or install the Debian package dataset-fashion-mnist and `make world`")
-    stand = path.stat()
-    return unpacked(path, stand.st_mtime_ns, stand.st_size)
+    return unpacked(path, path.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=4)  # the four files: 55 MB, which take a third of a second to read for each pool
-def unpacked(path: Path, _changed: int, _size: int) -> np.ndarray:
-    """What `read_idx` returns, read only, of a file that was changed then and has so many bytes."""
+def unpacked(path: Path, _changed: int) -> np.ndarray:
+    """What `read_idx` returns, read only, of a file as it was at a time."""
     data = path.read_bytes()
-    found = hashlib.sha256(data).hexdigest()
-    if found != FILES[path.name]:
-        raise ValueError(f"{path} has sha256 {found}, expected {FILES[path.name]}")
+    if (digest := hashlib.sha256(data).hexdigest()) != FILES[path.name]:
+        raise ValueError(f"{path} has sha256 {digest}, expected {FILES[path.name]}")
     raw = gzip.decompress(data)
     shape = np.frombuffer(raw, ">u4", count=raw[3], offset=4).astype(int)
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
 
 
 def garments(folder: Path, pool: str, classes: Sequence[str] = CLASSES) -> Garments:
-    """The garments of one pool that are of these classes, read from the Fashion-MNIST files in `folder`.
+    """The garments of one pool and of these classes, from the Fashion-MNIST files in `folder`; labels are positions in `classes`.
 
     Raises ValueError for an unknown pool, or a class that is not a garment.
     """
     if pool not in POOLS:
         raise ValueError(f"unknown pool {pool!r}; accepted: {', '.join(POOLS)}")
-    grey = np.concatenate([read_idx(folder / f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k")])
-    labels = np.concatenate([read_idx(folder / f"{part}-labels-idx1-ubyte.gz") for part in ("train", "t10k")])
-    start, stop = POOLS[pool]
-    return of_classes(grey[start:stop], labels[start:stop], classes)
-
-
-def of_classes(grey: UInt8[np.ndarray, "n 28 28"], labels: UInt8[np.ndarray, "n"], classes: Sequence[str]) -> Garments:
-    """The garments of these classes, relabelled by their position in `classes`; `labels` are positions in CLASSES."""
+    grey, labels = (
+        np.concatenate([read_idx(folder / f"{part}-{kind}.gz") for part in ("train", "t10k")])[slice(*POOLS[pool])]
+        for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
+    )
     position = np.full(len(CLASSES), -1)
     for index, name in enumerate(classes):
         demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
         position[CLASSES.index(name)] = index
     kept = position[labels] >= 0
     return Garments(torch.from_numpy(grey[kept].astype(np.float32) / 255), position[labels[kept]], tuple(classes))
+
+
+def every_caption(garments: Garments, g: torch.Generator, *, each: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    """Class, shift and a random garment of that class, `each` times for every caption in the order of `diffusion.captions`."""
+    members = [garments.rows(label) for label in range(len(garments.classes))]
+    labels = torch.arange(len(members)).repeat_interleave(len(NAMES) * each)
+    shifts = torch.arange(len(NAMES)).repeat_interleave(each).repeat(len(members))
+    rows = torch.stack([members[c][torch.randint(len(members[c]), (), generator=g)] for c in labels.tolist()])
+    return labels, shifts, rows
 
 
 def draw(keys: list[tuple]) -> Draws:
@@ -200,7 +207,7 @@ def sample(
     plain = torch.rand(count, generator=g) < unshifted
     which = torch.where(plain, len(SHIFTS), torch.randint(len(SHIFTS), (count,), generator=g))
     severity = torch.where(plain, 0.0, lowest + (highest - lowest) * torch.rand(count, generator=g))
-    names = [(*SHIFTS, UNSHIFTED)[i] for i in which.tolist()]
+    names = [NAMES[i] for i in which.tolist()]
     keys = [(*key, i) for i in range(count)]
     image = render(pool.grey[rows], keys, style=style, shift=names, severity=severity)
     return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity, pool.classes)

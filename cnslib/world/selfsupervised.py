@@ -33,23 +33,21 @@ class Learner(nn.Module):
 
 
 def views(garments: scenes.Garments, key: tuple, count: int, *, crops: int) -> list[Float[Tensor, "batch 3 64 64"]]:
-    """Views of the same garments: new pose, colour, background and light each time, one in three under a shift.
+    """Views of the same garments: new pose, colour, background and light each time, one in three under a shift; no label enters.
 
-    Re-rendering is the augmentation; no label enters. All views of a garment are scenes of one kind, web for the first half of the
-    garments and catalog for the others: a network that is told that the two kinds are the same cannot say how far apart they are.
+    The first half are web scenes, the others catalog scenes: a network that learns that both are the same cannot tell them apart.
     """
     g = seeds.generator(*key, "choice")
     rows = torch.randint(len(garments.labels), (count,), generator=g)
     result = []
     for crop in range(crops):
         which = torch.where(torch.rand(count, generator=g) < 0.33, torch.randint(len(SHIFTS), (count,), generator=g), len(SHIFTS))
-        names = [(*SHIFTS, UNSHIFTED)[s] for s in which.tolist()]
+        names = [scenes.NAMES[s] for s in which.tolist()]
         keys = [(*key, crop, i) for i in range(count)]
         severity = 0.7 * torch.rand(count, generator=g)
         parts = []
         for style, half in (("web", slice(count // 2)), ("catalog", slice(count // 2, count))):
-            shifted = {"shift": names[half], "severity": severity[half]}
-            parts.append(scenes.render(garments.grey[rows[half]], keys[half], style=style, **shifted))  # type: ignore[arg-type]
+            parts.append(scenes.render(garments.grey[rows[half]], keys[half], style=style, shift=names[half], severity=severity[half]))
         result.append(torch.cat(parts))
     return result
 
@@ -58,8 +56,8 @@ def drawn_views(garments: scenes.Garments, redrawn: redrawing.Redrawn, key: tupl
     """Two views of garments: a web scene without shift, and a scene of the same garment that mini-SD drew again."""
     rows = torch.randint(len(redrawn.label), (count,), generator=seeds.generator(*key, "redrawn"))
     keys = [(*key, "redrawn", i) for i in range(count)]
-    plain = {"shift": [UNSHIFTED] * count, "severity": torch.zeros(count)}
-    rendered = scenes.render(garments.grey[redrawn.garment[rows]], keys, style="web", **plain)  # type: ignore[arg-type]
+    grey = garments.grey[redrawn.garment[rows]]
+    rendered = scenes.render(grey, keys, style="web", shift=[UNSHIFTED] * count, severity=torch.zeros(count))
     return [rendered, redrawn.image[rows].to(rendered) / 255]
 
 

@@ -41,10 +41,7 @@ chosen = tables.schema(
 
 
 def mapping() -> pd.DataFrame:
-    """The stamps near an ImageNet class: index, wnid, class, file in the package, sha256, and why it was left out ("" where not).
-
-    Raises ValueError where the file breaks its schema, or index, wnid and class are not one class of ImageNet.
-    """
+    """The stamps near an ImageNet class: index, wnid, class, file in the package, sha256, and why it was left out ("" where not)."""
     table = pd.read_csv(MAPPING, keep_default_na=False, dtype={"index": "int64"})
     return cutouts.require_classes(tables.check(table, chosen, MAPPING.name), MAPPING.name)
 
@@ -58,13 +55,11 @@ def listed() -> pd.DataFrame:
 
 
 def install(root: Path, target: Path) -> pd.DataFrame:
-    """Writes the cut-outs, their list and the licence; returns the list.
-
-    Raises FileNotFoundError for a missing package or licence, ValueError for a stamp with other bytes than expected.
-    """
+    """Writes the cut-outs, their list and the licence; returns the list. FileNotFoundError or ValueError name what is missing or other."""
     table = listed()
     for row in table.itertuples():
-        save(cut(require(root / STAMPS / row.source, row.sha256)), target / row.file)
+        with units.atomic(target / row.file) as partial:
+            cut(require(root / STAMPS / row.source, row.sha256)).save(partial, format="WEBP", lossless=True, method=6)
     for name, source in {**{name: root / path for name, path in DOCUMENTS.items()}, "GPL-2.txt": LICENCE}.items():
         shutil.copyfile(require(source), target / name)
     units.write_bytes(target / "README.txt", NOTE.encode())
@@ -77,10 +72,8 @@ def install(root: Path, target: Path) -> pd.DataFrame:
 def require(path: Path, sha256: str | None = None) -> Path:
     """The path of a file that exists and, if told, has this sha256."""
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path} is missing: `apt-get install tuxpaint-stamps-default`, or name the folder into which the package "
-            f"was unpacked; `dvc pull` restores what is made from it"
-        )
+        advice = "`apt-get install tuxpaint-stamps-default`, or name the folder into which the package was unpacked"
+        raise FileNotFoundError(f"{path} is missing: {advice}; `dvc pull` restores what is made from it")
     if sha256 and units.file_digest(path) != sha256:
         raise ValueError(f"{path} has sha256 {units.file_digest(path)}, expected {sha256} (version 2022.06.04-1)")
     return path
@@ -94,12 +87,6 @@ def cut(path: Path) -> Image.Image:
         raise ValueError(f"{path}: {picture.size} px are too few; accepted: a longer side of at least {SMALLEST} px")
     picture.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
     return picture
-
-
-def save(picture: Image.Image, path: Path) -> None:
-    """Writes a cut-out without loss."""
-    with units.atomic(path) as partial:
-        picture.save(partial, format="WEBP", lossless=True, method=6)
 
 
 if __name__ == "__main__":

@@ -48,10 +48,6 @@ class Schedule:
     seed: int = 0
 
 
-def unwatched(_step: int, _average: nn.Module) -> None:
-    """Nobody asks a training in the making."""
-
-
 def fit(
     model: Model,
     loss: Callable[..., Tensor],
@@ -59,22 +55,19 @@ def fit(
     schedule: Schedule,
     checkpoint: Path,
     every: int = 100,
-    watch: Callable[[int, nn.Module], None] = unwatched,
+    watch: Callable[[int, nn.Module], None] = lambda _steps, _average: None,
     ranks: int = 1,
 ) -> Model:
     """Minimises `loss(step)` over the model's trainable parameters; returns a copy with the averaged weights.
 
-    With several `ranks` a batch's loss is the mean of `loss(step, rank)` over them, each of which is a thread of its own.
-
-    Every `every` steps and at the end `watch(steps, average)` is called, and then the state is saved to `checkpoint`; a run that
-    finds one continues from there, so that a watch is asked once more where it was killed between the two.
+    With several `ranks` a batch's loss is the mean of `loss(step, rank)` over them, each in a thread of its own. Every `every` steps and
+    at the end `watch(steps, average)` is called, then the state is saved to `checkpoint`, from which a later run continues.
     """
     learned = [p for p in model.parameters() if p.requires_grad]
-    fused = learned[0].is_cuda or None  # one kernel for all of them; a CPU keeps the loop by which its models were trained
+    fused = learned[0].is_cuda or None  # a CPU keeps the loop by which its models were trained
     optimizer = torch.optim.AdamW(learned, schedule.learning_rate, weight_decay=schedule.weight_decay, fused=fused)
-    pace = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, schedule.learning_rate, total_steps=schedule.steps, pct_start=0.08, cycle_momentum=False
-    )
+    cycle = {"total_steps": schedule.steps, "pct_start": 0.08, "cycle_momentum": False}
+    pace = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.learning_rate, **cycle)
     average = copy.deepcopy(model).eval().requires_grad_(False)
     state = {"model": model, "optimizer": optimizer, "pace": pace, "average": average}
     first = restore(state, checkpoint)
@@ -259,10 +252,8 @@ def train(
         found = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
         return augment(flip(found.image, seeds.generator(*key, "flip")), found.label, len(garments.classes))
 
-    fitted = fit_classifier(
-        model, batch, (name, schedule.seed), schedule=schedule, checkpoint=checkpoint, device=device, smoothing=smoothing, half=True
-    )
-    return fitted.cpu()
+    how = {"schedule": schedule, "checkpoint": checkpoint, "device": device, "smoothing": smoothing}
+    return fit_classifier(model, batch, (name, schedule.seed), half=True, **how).cpu()
 
 
 def fit_classifier(
@@ -275,13 +266,12 @@ def fit_classifier(
     device: str,
     smoothing: float = 0.0,
     half: bool = False,
-    every: int = 100,
-    watch: Callable[[int, nn.Module], None] = unwatched,
+    **watched,
 ) -> nn.Module:
     """Minimises the cross-entropy of the normalised images and the labels, or soft targets, that `batch` draws; resumes.
 
-    Step i draws them from (*key, i); what libraries draw, such as dropout, comes from the global generators, unless `batch` reseeds them.
-    `half` computes in bfloat16 where that is the quicker (`halved`); `every` and `watch` as in `fit`.
+    Step i draws them from (*key, i); dropout comes from the global generators, unless `batch` reseeds them. `half` computes in bfloat16
+    where that is the quicker (`halved`); what is `watched` goes to `fit`.
     """
     model = model.to(device)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
@@ -292,4 +282,4 @@ def fit_classifier(
             logits = model(image.to(device))
         return F.cross_entropy(logits.float(), target.to(device), label_smoothing=smoothing)
 
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint, every=every, watch=watch)
+    return fit(model, loss, schedule=schedule, checkpoint=checkpoint, **watched)

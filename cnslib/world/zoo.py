@@ -8,13 +8,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import timm
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -22,7 +21,6 @@ from cnslib.core import paths, recipes, seeds, units
 from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings.sections import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers, networks
-from cnslib.plots.captions.words import answered, interval, numbered
 from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, training
 from cnslib.world.training import MEAN, STD, Schedule, fit, flip, normalise
 
@@ -41,10 +39,7 @@ def train_oracle(
     redrawn: redrawing.Redrawn | None = None,
     share: float = 0.0,
 ):
-    """Trains the oracle: class, shift and severity of rendered scenes at every severity, every third batch of the catalog, else of the web.
-
-    A `share` of each batch is replaced by scenes that mini-SD drew again.
-    """
+    """Trains the oracle on class, shift and severity of scenes, every third batch of the catalog; a `share` of each batch is redrawn."""
     torch.manual_seed(schedule.seed)
     model = timm.create_model(architecture, num_classes=len(garments.classes) + BESIDE, **arguments).to(device)
 
@@ -62,10 +57,7 @@ def train_oracle(
 
 
 def oracle_loss(logits: Float[Tensor, "batch 26"], batch: scenes.Batch) -> Float[Tensor, ""]:
-    """Cross-entropy of class and shift plus binary cross-entropy of the severity, where that is a number.
-
-    Below severity 0.15 a shift is hardly visible, so its name carries no loss there.
-    """
+    """Cross-entropy of class and shift (if visible: severity above 0.15) plus binary cross-entropy of the severity, where it is known."""
     label, shift, severity = (v.to(logits.device) for v in (batch.label, batch.shift, batch.severity))
     named = F.cross_entropy(logits[:, SHIFT_OUTPUTS], shift, reduction="none")
     known = ~severity.isnan()
@@ -80,37 +72,28 @@ def predict(model: nn.Module, image: Float[Tensor, "batch 3 64 64"]) -> Tensor:
     return torch.cat([model.eval()(normalise(part)) for part in image.split(256)])
 
 
-def class_correct(model: nn.Module, batch: scenes.Batch) -> Bool[Tensor, "batch"]:
-    """Whether the class output names each image's class."""
-    return predict(model, batch.image)[:, : len(batch.classes)].argmax(1) == batch.label
-
-
 def named(model: nn.Module, image: Float[Tensor, "batch 3 64 64"], outputs: slice) -> Int[Tensor, "batch"]:
-    """The number of the class that a trained model names on each image, or of the shift, where the outputs are those of the shifts."""
+    """The number of the class (CLASS_OUTPUTS) or shift (SHIFT_OUTPUTS) that a trained model predicts for each image."""
     return predict(model, image)[:, outputs].argmax(1)
 
 
 def exam(garments: scenes.Garments, step: str, images: int) -> tuple[scenes.Batch, scenes.Batch]:
-    """Unshifted scenes of the catalog, which ask for the class, and web scenes at half severity or more, which ask for the shift."""
+    """Unshifted catalog scenes to test the class, and web scenes at half severity or more to test the shift."""
     plain = scenes.sample(garments, (step, "class"), images, style="catalog", unshifted=1.0)
-    heavy = scenes.sample(garments, (step, "shift"), images, style="web", unshifted=0.0, lowest=0.5)
-    return plain, heavy
+    return plain, scenes.sample(garments, (step, "shift"), images, style="web", unshifted=0.0, lowest=0.5)
 
 
 def save(model: nn.Module, folder: Path, *, architecture: str, arguments: dict) -> None:
     """Writes a timm directory: config.json with architecture, arguments and preprocessing, and model.safetensors."""
     folder.mkdir(parents=True, exist_ok=True)
-    preprocessing = {
-        "input_size": [3, 64, 64], "interpolation": "bicubic", "crop_pct": 1.0, "crop_mode": "squash",
-        "mean": MEAN, "std": STD,
-    }  # fmt: skip
+    preprocessing = {"input_size": [3, 64, 64], "interpolation": "bicubic", "crop_pct": 1.0, "crop_mode": "squash"}
     outputs = getattr(model, "num_classes", 0)
     config = {
         "architecture": architecture,
         "num_classes": outputs,
         "num_features": model.num_features,
         "model_args": {**arguments, "num_classes": outputs},
-        "pretrained_cfg": {**preprocessing, "num_classes": outputs},
+        "pretrained_cfg": {**preprocessing, "mean": MEAN, "std": STD, "num_classes": outputs},
     }
     weights = {key: value.half().contiguous() if value.is_floating_point() else value for key, value in model.state_dict().items()}
     with units.atomic(folder / "model.safetensors") as partial:
@@ -126,8 +109,6 @@ OBJECTIVES: dict[str, tuple[Callable, str]] = {  # trainer and pool of every pre
 }
 SHARED = ("batch_size", "learning_rate", "average", "seed")
 SIZES = ("_xs", "_s", "_m", "_l")  # ends of the names along the size axis; the largest have none
-LABEL_FREE = ("mae", "simclr")
-QUALITY_IMAGES = 1000  # of the neighbours' test, where a classifier is not asked about fewer
 
 
 def stored_garments(pool: str, classes: Sequence[str] = scenes.CLASSES) -> scenes.Garments:
@@ -147,10 +128,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Member:
-    """One classifier: `options` (plain values) and `recipe` decide its weights.
-
-    `train` writes its directory and returns quality records beyond the held-out accuracy.
-    """
+    """One classifier: `options` and `recipe` decide its weights; `train` writes it and returns quality records beyond the accuracy."""
 
     name: str
     options: dict
@@ -168,14 +146,9 @@ class Member:
         return sum(part.get("steps", 0) for part in (self.options, *filter(lambda v: isinstance(v, dict), self.options.values())))
 
 
-def done(member: Member, run: Run) -> bool:
-    """Whether the model folder holds the classifier that this recipe trains with these options."""
-    return manifest.current(run.models, member.folder, recipe=member.recipe, options=member.options)
-
-
 def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
     """Trains, saves and measures one classifier unless it is done; returns its manifest entry."""
-    if done(member, run):
+    if manifest.current(run.models, member.folder, recipe=member.recipe, options=member.options):
         return manifest.read(run.models)[member.folder]
     manifest.forget(run.models, member.folder)
     quality = member.train(run)
@@ -197,10 +170,8 @@ def augmented(settings: Augmentation) -> list[Member]:
     """The classifiers of DeiT's recipe."""
     table = dataclasses.asdict(settings)
     strong = training.Strong(**{field.name: table[field.name] for field in dataclasses.fields(training.Strong)})
-    schedule = dataclasses.replace(schedule_of(table), weight_decay=settings.weight_decay)
-    return [
-        scratch_member(name, options, recipes.AUGMENTED, schedule=schedule, strong=strong) for name, options in settings.classifiers.items()
-    ]
+    how = {"schedule": schedule_of(table), "strong": strong}
+    return [scratch_member(name, options, recipes.AUGMENTED, **how) for name, options in settings.classifiers.items()]
 
 
 def scratch_member(name: str, options: dict, recipe: units.Recipe, *, schedule: Schedule, strong: training.Strong | None = None) -> Member:
@@ -226,18 +197,15 @@ def pretrained(settings: Pretraining) -> list[Member]:
 
 
 def pretrained_member(name: str, objective: str, adaptation: str, settings: Pretraining) -> Member:
-    """A classifier whose backbone was pre-trained by an objective ("mae", "simclr", "web", "clip") and then adapted.
+    """A classifier pre-trained by an objective and adapted: "finetuned", "probe", or "zero_shot" (CLIP alone).
 
-    An adaptation is "finetuned", "probe", or "zero_shot" for CLIP. What an objective sets for itself, such as its batch size, ends
-    with the pre-training: all backbones are adapted in the same way.
+    What an objective sets, such as its batch size, ends with the pre-training: all backbones are adapted in the same way.
     """
-    table = dataclasses.asdict(settings)
+    table, network = dataclasses.asdict(settings), network_of(settings.network)
     shared = {key: table[key] for key in SHARED}
     past = shared | table["objectives"][objective]
     if objective == "clip":  # open_clip makes its image tower by a name
-        demand(
-            network_of(settings.network)["arguments"] == networks.VIT, "pretraining.network", settings.network, f"{networks.VIT} for clip"
-        )
+        demand(network["arguments"] == networks.VIT, "pretraining.network", settings.network, f"{networks.VIT} for clip")
     adapted = {} if adaptation == "zero_shot" else table[adaptation]
     parts = {"objective": objective, "adaptation": adaptation, "network": settings.network, "pretraining": past, adaptation: adapted}
     decided = {**shared, **parts}
@@ -245,43 +213,34 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
     def train(run: Run) -> dict:
         folder = run.models / "classifiers" / name
         state = checkpoint(run, f"pretraining-{objective}", recipes.PRETRAINED[objective], [past, settings.network])
-        where = {"checkpoint": state, "device": run.device}
-        start = pretrain(objective, run, network_of(settings.network), past, **where)
+        trainer, pool = OBJECTIVES[objective]
+        backbone = () if objective == "clip" else (network,)
+        own = {key: value for key, value in past.items() if key not in {field.name for field in dataclasses.fields(Schedule)}}
+        start = trainer(run.garments(pool), *backbone, schedule=schedule_of(past), **own, checkpoint=state, device=run.device)
         if adaptation == "zero_shot":
-            contrastive.save(start[0], start[1], folder, classes=run.garments(OBJECTIVES[objective][1]).classes)
+            contrastive.save(*start, folder, classes=run.garments(pool).classes)
             return {}
-        backbone = start[0].visual.trunk if objective == "clip" else start
-        known = knowledge(backbone, run, settings) if objective in LABEL_FREE else {}
-        save(adapt(adaptation, name, backbone, run, decided), folder, **network_of(settings.network))
+        start = start[0].visual.trunk if objective == "clip" else start
+        known = knowledge(start, run, settings) if objective in ("mae", "simclr") else {}  # those that see no label
+        save(adapt(adaptation, name, start, run, decided), folder, **network)
         return known
 
     return Member(name, decided, recipes.PRETRAINED[objective], train)
 
 
-def pretrain(objective: str, run: Run, network: dict, past: dict, **where) -> Any:
-    """The backbone after pre-training (for CLIP: the model and its configuration); at once where its checkpoint is complete."""
-    own = {key: value for key, value in past.items() if key not in {field.name for field in dataclasses.fields(Schedule)}}
-    trainer, pool = OBJECTIVES[objective]
-    backbone = () if objective == "clip" else (network,)
-    return trainer(run.garments(pool), *backbone, schedule=schedule_of(past), **own, **where)
-
-
 def adapt(adaptation: str, name: str, backbone: nn.Module, run: Run, decided: dict) -> nn.Module:
     """A classifier from a backbone."""
-    network, own = network_of(decided["network"]), decided[adaptation]
+    garments, network, own = run.garments("catalog"), network_of(decided["network"]), decided[adaptation]
     if adaptation == "probe":
-        return pretraining.probe(run.garments("catalog"), backbone, network, seed=decided["seed"], device=run.device, **own)
+        return pretraining.probe(garments, backbone, network, seed=decided["seed"], device=run.device, **own)
+    state = checkpoint(run, f"finetuning-{name}", recipes.PRETRAINED[decided["objective"]], decided)
     schedule = schedule_of({key: decided[key] for key in SHARED} | own)
-    where: dict = {
-        "checkpoint": checkpoint(run, f"finetuning-{name}", recipes.PRETRAINED[decided["objective"]], decided),
-        "device": run.device,
-    }
-    return pretraining.finetune(run.garments("catalog"), backbone, network, schedule=schedule, **where)
+    return pretraining.finetune(garments, backbone, network, schedule=schedule, checkpoint=state, device=run.device)
 
 
 def knowledge(backbone: nn.Module, run: Run, settings: Pretraining) -> dict:
     """The neighbours' test of a backbone that saw no label, and of the same network with its initial weights."""
-    network, images = network_of(settings.network), min(QUALITY_IMAGES, settings.quality_images)
+    network, images = network_of(settings.network), min(1000, settings.quality_images)
     training.begin(settings.seed)
     initial = timm.create_model(network["architecture"], num_classes=0, **network["arguments"])
     tested = {"neighbour_accuracy": backbone, "neighbour_accuracy_untrained": initial}
@@ -294,26 +253,6 @@ def table(entries: dict) -> pd.DataFrame:
     found = {name.removeprefix("classifiers/"): entry for name, entry in entries.items() if name.startswith("classifiers/")}
     rows = [{"classifier": name, **described(name, entry)} for name, entry in found.items()]
     return pd.DataFrame(rows).sort_values(["axis", "recipe", "weights"], ignore_index=True).set_index("classifier")
-
-
-def answer(found: pd.DataFrame) -> str:
-    """What a `table` says of the zoo: its span, the past with most and the one with least accuracy, and whose intervals meet theirs.
-
-    Every past comes with an adaptation, and the two cannot be told apart.
-    """
-    accuracy = found["accuracy"]
-    first = f"{numbered(len(found), 'classifier')} know between {accuracy.min():.0%} and {accuracy.max():.0%} of the held-out garments"
-    pasts = found[found["axis"] == "pre-training"].rename(columns={"accuracy": "estimate"}).sort_values("estimate", kind="stable")
-    said = [at_end(pasts, place, words) for place, words in ((-1, "most"), (0, "least"))]
-    backbone = f"With one and the same backbone {'; '.join(said)}"
-    return answered(f"{first}. {backbone}. Past and adaptation change together here, so neither is compared by itself.")
-
-
-def at_end(pasts: pd.DataFrame, place: int, words: str) -> str:
-    """Who stands at one end of the pasts, and how many of the others have an interval that meets its own."""
-    own, others = pasts.iloc[place], pasts.drop(index=pasts.index[place])
-    meet = int(((others["low"] <= own["high"]) & (others["high"] >= own["low"])).sum())
-    return f"'{own['recipe']}' knows {words}, {interval(own, '.0%')}, an interval that meets those of {meet} of {len(others)} others"
 
 
 def accuracies(entries: dict) -> pd.DataFrame:

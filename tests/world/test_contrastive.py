@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from open_clip.loss import ClipLoss
 from tiny_garments import few, garments
 
-from cnslib.core.names import SHIFTS
 from cnslib.world import contrastive, diffusion, scenes
 from cnslib.world.training import Schedule
 
@@ -19,13 +18,6 @@ SCHEDULE = Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1)
 def test_a_contrastive_batch_holds_every_caption_once():
     batch = contrastive.one_of_each(garments(), ("test", 1))
     assert len(set(batch.captions())) == len(batch.captions()) == 150
-
-
-def test_shifted_scenes_have_a_severity_of_the_range_and_unshifted_ones_none():
-    batch = contrastive.one_of_each(garments(), ("test", 1), severities=(0.3, 0.5))
-    plain = batch.shift == len(SHIFTS)
-    assert (batch.severity[plain] == 0).all() and plain.sum() == 10
-    assert 0.3 <= batch.severity[~plain].min() < 0.32 and 0.48 < batch.severity[~plain].max() <= 0.5
 
 
 def test_the_loss_of_captions_that_all_differ_is_that_of_open_clip():
@@ -65,15 +57,3 @@ def test_pictures_of_nothing_are_a_bare_backdrop_under_each_shift_and_none():
         style for style in scenes.STYLES if torch.equal(batch.image[14:], scenes.scenes(torch.zeros(1, 28, 28), draws, style=style).image)
     )
     assert torch.equal(batch.image[14:], scenes.backdrop(draws, 64, wide=scenes.STYLES[style]).clamp(0, 1))
-
-
-def test_a_batch_tells_every_garment_and_nothing_under_every_shift_apart(tmp_path, monkeypatch):
-    matching, seen = contrastive.matching, []
-    monkeypatch.setattr(
-        contrastive, "matching", lambda similarity, text: seen.append((similarity.shape, text)) or matching(similarity, text)
-    )
-    network = {"vision": "test_resnet", "width": 16, "layers": 1}
-    contrastive.train(few(), **network, schedule=SCHEDULE, checkpoint=tmp_path / "c.pt", device="cpu")
-    for shape, text in seen:
-        assert shape == (45, 45) and text.tolist() == list(range(45))  # two garments and nothing, fifteen captions of each
-    assert len(seen) == SCHEDULE.steps

@@ -21,10 +21,6 @@ def test_the_manifest_keeps_every_model_and_shares_carry_wilson_intervals(tmp_pa
     assert (found["low"], found["high"]) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
 
 
-def test_a_quality_figure_is_said_with_its_interval_and_number():
-    assert manifest.said({"n": 10, "estimate": 0.8, "low": 0.49016, "high": 0.94331}) == "0.800 (0.490 to 0.943, n = 10)"
-
-
 def test_models_that_are_recorded_side_by_side_do_not_lose_each_others_entries(tmp_path):
     names = [str(number) for number in range(16)]
     for name in names:

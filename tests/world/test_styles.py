@@ -41,25 +41,3 @@ def test_the_pixels_of_a_game_are_blocks_of_eight_and_few_colours(drawn):
     blocks = game[..., 16:, :].unfold(2, 8, 8).unfold(3, 8, 8)
     assert (blocks.amax((-1, -2)) - blocks.amin((-1, -2))).max() < 1e-5
     assert (game[..., 16:, :] * 3).sub((game[..., 16:, :] * 3).round()).abs().max() < 1e-5  # a palette of thirds
-
-
-def test_bricks_of_neighbouring_courses_are_half_a_brick_apart(drawn):
-    wall = styles.bricks(drawn[1], 96).mean((0, 1))
-    rows = [wall[8 + 16 * course] for course in range(6)]
-    joints = [set((row > row.median() + 0.05).nonzero().flatten().tolist()) for row in rows]
-    assert joints[0] == joints[2] == joints[4] and joints[1] == joints[3] == joints[5]
-    assert {(place + 16) % 96 for place in joints[0]} == joints[1] and joints[0] & joints[1] == set()
-
-
-def test_the_centre_of_a_mask_is_its_centre_of_mass():
-    mask = torch.zeros(1, 1, 64, 64)
-    mask[..., 16:32, 48:64] = 1
-    assert [place.item() for place in styles.centre(mask)] == pytest.approx([24 / 64, 56 / 64])
-
-
-def test_a_disc_has_the_tone_and_area_that_were_asked_for():
-    image = torch.zeros(1, 3, 64, 64)
-    at = (torch.full((1, 1, 1, 1), 0.5),) * 2
-    painted = styles.disc(image, at, offset=(8.0, -8.0), radius=6.0, tone=0.5)
-    assert painted[0, :, 40, 24].tolist() == [0.5] * 3
-    assert (painted[0, 0] / 0.5).sum().item() == pytest.approx(3.14159 * 36, rel=0.03)

@@ -15,7 +15,6 @@ from safetensors.torch import load_file
 from tiny_garments import VIT, few, garments
 
 from cnslib.core import paths, recipes
-from cnslib.core.names import SHIFTS
 from cnslib.core.settings import read
 from cnslib.core.settings.sections import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers
@@ -41,6 +40,10 @@ def members() -> list[zoo.Member]:
     return [*zoo.plain(tiny), *zoo.augmented(strong), *zoo.pretrained(past)]
 
 
+def done(member: zoo.Member, run: zoo.Run) -> bool:
+    return manifest.current(run.models, member.folder, recipe=member.recipe, options=member.options)
+
+
 def count(options: dict) -> int:
     network = zoo.network_of(options)
     model = timm.create_model(network["architecture"], num_classes=10, **network["arguments"])
@@ -52,7 +55,7 @@ def test_a_classifier_is_trained_once_recorded_and_then_left_alone(name, run):
     member = {m.name: m for m in members()}[name]
     entry = zoo.build_member(member, run, quality_images=8)
     assert entry["quality"]["accuracy"]["n"] == 8 and entry["steps"] == {"mae": 4}.get(name, 2)
-    assert zoo.done(member, run) and ("neighbour_accuracy_untrained" in entry["quality"]) == name.startswith("mae")
+    assert done(member, run) and ("neighbour_accuracy_untrained" in entry["quality"]) == name.startswith("mae")
     assert not name.startswith("mae") or entry["quality"]["neighbour_accuracy"]["n"] == 40
     untrained = dataclasses.replace(member, train=lambda _run: pytest.fail("trained again"))
     assert zoo.build_member(untrained, run, quality_images=8) == manifest.read(run.models)[member.folder]
@@ -68,7 +71,7 @@ def test_other_options_changed_weights_and_another_recipe_ask_for_a_new_training
         member = dataclasses.replace(member, recipe=dataclasses.replace(member.recipe, number=member.recipe.number + 1))
     else:
         (run.models / member.folder / "model.safetensors").write_bytes(b"")
-    assert not zoo.done(member, run)
+    assert not done(member, run)
 
 
 def test_a_classifier_with_other_options_does_not_take_the_weights_of_the_finished_training(run):
@@ -81,13 +84,6 @@ def test_a_classifier_with_other_options_does_not_take_the_weights_of_the_finish
     first, other, again = weights.values()
     assert all(torch.equal(first[key], again[key]) for key in first)
     assert any(not torch.equal(first[key], other[key]) for key in first)
-
-
-def test_the_number_of_weights_is_that_of_the_stored_file(run):
-    member = members()[0]
-    entry = zoo.build_member(member, run, quality_images=8)
-    stored = timm.create_model(f"local-dir:{run.models / member.folder}", pretrained=True).state_dict()
-    assert entry["parameters"] == sum(value.numel() for value in stored.values())
 
 
 @pytest.mark.parametrize("names", SIZES, ids=["resnet", "vit"])
@@ -116,15 +112,6 @@ def test_all_pretrained_classifiers_have_the_backbone_of_the_supervised_one():
     assert {how["objective"] for how in settings.classifiers.values()} == set(settings.objectives)
     own = {key: value for key, value in SECTIONS["augmentation"].classifiers["deit"].items() if key != "drop_path_rate"}
     assert count(own) == count(settings.network)
-
-
-def test_every_past_is_followed_by_the_same_finetuning(run, monkeypatch):
-    schedules = []
-    monkeypatch.setattr(pretraining, "finetune", lambda *_, schedule, **run: schedules.append(schedule))
-    for member in zoo.pretrained(SECTIONS["pretraining"]):
-        if member.options["adaptation"] == "finetuned":
-            zoo.adapt("finetuned", member.name, None, run, member.options)
-    assert len(schedules) == 4 and len(set(schedules)) == 1 and schedules[0].batch_size == SECTIONS["pretraining"].batch_size
 
 
 def test_the_zero_shot_answer_is_the_nearest_caption_by_open_clips_own_account(run):
@@ -168,54 +155,6 @@ def test_the_table_names_axis_recipe_and_interval():
     table = zoo.table(chosen)
     assert table["axis"].to_dict() == {"vit": "architecture", "vit_l": "size", "mae": "pre-training"}
     assert table.loc["mae", ["recipe", "accuracy", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
-
-
-PASTS = pd.DataFrame(
-    [
-        ("architecture", "from scratch", 0.95, 0.94, 0.96),
-        ("pre-training", "mae, finetuned", 0.91, 0.90, 0.92),
-        ("pre-training", "mae, probe", 0.82, 0.80, 0.84),
-        ("pre-training", "clip, zero-shot", 0.80, 0.78, 0.82),
-        ("pre-training", "web, finetuned", 0.87, 0.85, 0.89),
-    ],
-    columns=["axis", "recipe", "accuracy", "low", "high"],
-)
-
-
-def test_the_ends_of_the_pasts_are_named_with_adaptation_interval_and_whose_intervals_meet_it():
-    said = zoo.answer(PASTS)
-    assert said.startswith("**5 classifiers know between 80% and 95% of the held-out garments.** With one and the same backbone 'mae, fine")
-    assert "'mae, finetuned' knows most, 91% (90% to 92%), an interval that meets those of 0 of 3 others" in said
-    assert "'clip, zero-shot' knows least, 80% (78% to 82%), an interval that meets those of 1 of 3 others. Past and adaptation" in said
-    assert zoo.answer(PASTS.assign(low=0.7, high=0.99)).count("meets those of 3 of 3 others") == 2
-
-
-def test_accuracies_stand_beside_weights_and_steps_in_the_order_of_the_entries():
-    share = manifest.share([True] * 8 + [False] * 2)
-    entry = {"parameters": 7, "quality": {"accuracy": share, "neighbour_accuracy": {}}}
-    table = zoo.accuracies({"vit": entry | {"steps": 3}, "deit": entry | {"steps": 2}})
-    assert table.index.to_list() == ["vit", "deit"] and table.index.name == "classifier"
-    assert table[["weights", "steps", "n"]].to_dict("list") == {"weights": [7, 7], "steps": [3, 2], "n": [10, 10]}
-    assert table.loc["vit", ["estimate", "low", "high"]].to_dict() == {key: share[key] for key in ("estimate", "low", "high")}
-
-
-def test_an_exam_asks_for_the_class_without_a_shift_and_for_shifts_that_can_be_seen():
-    plain, heavy = zoo.exam(garments(), "tiny", 6)
-    again = scenes.sample(garments(), ("tiny", "class"), 6, style="catalog", unshifted=1.0)
-    assert torch.equal(plain.image, again.image) and (plain.shift == len(SHIFTS)).all()
-    again = scenes.sample(garments(), ("tiny", "shift"), 6, style="web", unshifted=0.0, lowest=0.5)
-    assert torch.equal(heavy.image, again.image) and (heavy.shift < len(SHIFTS)).all() and (heavy.severity >= 0.5).all()
-
-
-def test_the_oracle_names_a_class_or_a_shift_by_the_largest_of_its_outputs(monkeypatch):
-    outputs = torch.zeros(2, len(scenes.CLASSES) + zoo.BESIDE)
-    outputs[[0, 1], [3, 0]] = 1.0
-    outputs[:, zoo.SHIFT_OUTPUTS][[0, 1], [0, 5]] = 2.0
-    outputs[:, zoo.SEVERITY_OUTPUT] = 9.0
-    monkeypatch.setattr(zoo, "predict", lambda model, image: outputs)
-    image = torch.empty(2, 3, 64, 64)
-    assert zoo.named(torch.nn.Identity(), image, zoo.CLASS_OUTPUTS).tolist() == [3, 0]
-    assert zoo.named(torch.nn.Identity(), image, zoo.SHIFT_OUTPUTS).tolist() == [0, 5]
 
 
 @pytest.mark.parametrize("name", ["one", "deit", "mae"])
