@@ -151,8 +151,9 @@ def probe(garments: scenes.Garments, backbone: nn.Module, network: dict, *, pena
     """Logistic regression on the frozen features of one catalog scene per garment; the features' scaling becomes part of the head."""
     parts = []
     for rows in torch.arange(len(garments.labels)).split(1000):
-        keys, plain = [("probe", seed, i) for i in rows.tolist()], {"shift": [UNSHIFTED] * len(rows), "severity": torch.zeros(len(rows))}
-        parts.append(features(backbone, scenes.render(garments.grey[rows], keys, style="catalog", **plain), device=device))
+        keys, plain = [("probe", seed, i) for i in rows.tolist()], [UNSHIFTED] * len(rows)
+        image = scenes.render(garments.grey[rows], keys, style="catalog", shift=plain, severity=torch.zeros(len(rows)))
+        parts.append(features(backbone, image, device=device))
     table = torch.cat(parts).double().numpy()
     scale, line = make_pipeline(StandardScaler(), LogisticRegression(C=1 / penalty, max_iter=2000)).fit(table, garments.labels)
     model = headed(backbone.cpu(), **network, classes=len(garments.classes))

@@ -66,7 +66,7 @@ def fit(
     learned = [p for p in model.parameters() if p.requires_grad]
     fused = learned[0].is_cuda or None  # a CPU keeps the loop by which its models were trained
     optimizer = torch.optim.AdamW(learned, schedule.learning_rate, weight_decay=schedule.weight_decay, fused=fused)
-    cycle = {"total_steps": schedule.steps, "pct_start": 0.08, "cycle_momentum": False}
+    cycle: dict = {"total_steps": schedule.steps, "pct_start": 0.08, "cycle_momentum": False}
     pace = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.learning_rate, **cycle)
     average = copy.deepcopy(model).eval().requires_grad_(False)
     state = {"model": model, "optimizer": optimizer, "pace": pace, "average": average}
@@ -252,7 +252,7 @@ def train(
         found = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
         return augment(flip(found.image, seeds.generator(*key, "flip")), found.label, len(garments.classes))
 
-    how = {"schedule": schedule, "checkpoint": checkpoint, "device": device, "smoothing": smoothing}
+    how: dict = {"schedule": schedule, "checkpoint": checkpoint, "device": device, "smoothing": smoothing}
     return fit_classifier(model, batch, (name, schedule.seed), half=True, **how).cpu()
 
 

@@ -170,7 +170,7 @@ def augmented(settings: Augmentation) -> list[Member]:
     """The classifiers of DeiT's recipe."""
     table = dataclasses.asdict(settings)
     strong = training.Strong(**{field.name: table[field.name] for field in dataclasses.fields(training.Strong)})
-    how = {"schedule": schedule_of(table), "strong": strong}
+    how: dict = {"schedule": schedule_of(table), "strong": strong}
     return [scratch_member(name, options, recipes.AUGMENTED, **how) for name, options in settings.classifiers.items()]
 
 
@@ -218,7 +218,7 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
         own = {key: value for key, value in past.items() if key not in {field.name for field in dataclasses.fields(Schedule)}}
         start = trainer(run.garments(pool), *backbone, schedule=schedule_of(past), **own, checkpoint=state, device=run.device)
         if adaptation == "zero_shot":
-            contrastive.save(*start, folder, classes=run.garments(pool).classes)
+            contrastive.save(start[0], start[1], folder, classes=run.garments(pool).classes)
             return {}
         start = start[0].visual.trunk if objective == "clip" else start
         known = knowledge(start, run, settings) if objective in ("mae", "simclr") else {}  # those that see no label

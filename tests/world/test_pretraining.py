@@ -63,33 +63,6 @@ def test_the_masked_autoencoder_does_not_see_hidden_patches():
     assert torch.equal(model(image, kept, hidden), model(other, kept, hidden))
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_killed_pretraining_ends_with_the_weights_of_an_undisturbed_one(objective, tmp_path, run, monkeypatch):
-    def train(checkpoint):
-        own = run | {"checkpoint": tmp_path / checkpoint}
-        return zoo.OBJECTIVES[objective][0](garments(), NETWORK, **OBJECTIVES[objective], schedule=SCHEDULE, **own)
-
-    place = {"web": training, "mae": pretraining, "simclr": pretraining}[objective]
-    original = place.fit
-    monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **(k | {"every": 1})))
-    whole = train("whole.pt")
-
-    def dying(model, loss, **options):
-        def last(step):
-            if step == 2:
-                raise KeyboardInterrupt
-            return loss(step)
-
-        return original(model, last, **(options | {"every": 1}))
-
-    monkeypatch.setattr(place, "fit", dying)
-    with pytest.raises(KeyboardInterrupt):
-        train("killed.pt")
-    monkeypatch.setattr(place, "fit", lambda *a, **k: original(*a, **(k | {"every": 1})))
-    torch.manual_seed(99)  # whatever the global generator did meanwhile
-    assert equal(whole, train("killed.pt")) and not equal(whole, backbone(1))
-
-
 def test_finetuning_starts_from_the_backbone_and_moves_it(run):
     start = backbone()
     assert equal(pretraining.headed(start, **NETWORK), start)
@@ -113,15 +86,6 @@ def test_a_linear_probe_keeps_the_backbone_bit_by_bit_and_separates_what_its_fea
     image = torch.rand(5, 3, 64, 64)
     by_hand = pretraining.features(start, image, device="cpu") @ weight.T + bias
     assert torch.allclose(zoo.predict(model, image), by_hand, atol=1e-4) and weight.abs().sum() > 0
-
-
-def test_a_probe_of_two_classes_has_an_output_for_each_and_they_are_opposites():
-    given = garments()
-    kept = given.labels < 2
-    pair = Garments(given.grey[kept], given.labels[kept], given.classes[:2])
-    model = pretraining.probe(pair, backbone(), NETWORK, penalty=1.0, seed=1, device="cpu").eval()
-    first, second = model.head.weight
-    assert torch.allclose(first, -second) and torch.allclose(model.head.bias[0], -model.head.bias[1]) and first.abs().sum() > 0
 
 
 def test_the_views_of_a_garment_are_two_catalog_scenes_without_a_shift():

@@ -87,14 +87,6 @@ def test_a_watch_sees_the_average_at_every_place_and_at_the_end_also_of_a_resume
     assert list(seen) == [15, 30, 40] and seen[40] == averaged.weight.item() != seen[30]
 
 
-def test_a_finished_training_is_not_run_again(tmp_path):
-    trained, loss = problem()
-    training.fit(trained, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)
-    again, loss = problem(dies_at=0)  # its first step would raise an error
-    training.fit(again, loss, schedule=SCHEDULE, checkpoint=tmp_path / "line.pt", every=10)
-    assert all(torch.equal(value, trained.state_dict()[key]) for key, value in again.state_dict().items())
-
-
 def test_threads_that_share_a_batch_find_the_gradient_of_the_whole():
     torch.manual_seed(0)
     model, data = nn.Linear(5, 3), torch.randn(12, 5)

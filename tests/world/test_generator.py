@@ -1,4 +1,4 @@
-"""The builder of the text-to-image model: its directory, its captions and its noise."""
+"""The VAE and mini-SD: losses, noise, captions, directory, and how faithful the drawings are."""
 
 import math
 
@@ -9,8 +9,33 @@ from diffusers import StableDiffusionPipeline
 from tiny_garments import garments
 
 from cnslib.core.names import SHIFTS
-from cnslib.world import autoencoder, diffusion, scenes
+from cnslib.world import autoencoder, diffusion, fidelity, scenes
 from cnslib.world.training import Schedule
+
+
+def test_psnr_of_a_perfect_and_of_a_known_reconstruction(monkeypatch):
+    vae = autoencoder.build((8, 8, 8), latent_channels=4)
+    image = torch.rand(2, 3, 64, 64) * 0.8
+    for error in (0.1, 0.01):
+        changed = (image + error) * 2 - 1
+        monkeypatch.setattr(vae, "decode", lambda _latents, c=changed: type("Output", (), {"sample": c}))
+        expected = -20 * np.log10(error)
+        assert autoencoder.psnr(vae, image).numpy() == pytest.approx([expected] * 2, rel=1e-3)
+
+
+def test_the_untrained_vae_passes_brightness_on_and_adds_little_noise():
+    torch.manual_seed(0)
+    vae = autoencoder.build((8, 8, 8), latent_channels=4)
+    dark, bright = (vae.encode(torch.full((1, 3, 64, 64), value)).latent_dist for value in (-0.6, 0.6))
+    assert (dark.mean - bright.mean).abs().mean() > 10 * dark.std.max()  # PyTorch's own start: 0.2 times the noise
+
+
+def test_the_reconstruction_loss_is_zero_only_for_equal_images():
+    image = torch.rand(1, 3, 8, 8)
+    assert autoencoder.reconstruction_loss(image, image) == 0
+    flat = image + 0.1  # equal gradients: L1 0.1 plus 5 times 0.01
+    assert autoencoder.reconstruction_loss(flat, image).item() == pytest.approx(0.15, rel=1e-4)
+
 
 SCHEDULE = Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1)
 
@@ -99,3 +124,38 @@ def test_the_recorded_passes_answer_as_the_model_and_give_its_gradients():
     assert len(found[0]) == len(found[1]) > 100
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(other, one, rtol=0.02, atol=1e-3)
+
+
+TAUGHT = {"images": 300, "severities": [0.3, 0.5], "seed": 1}
+
+
+def test_every_caption_is_drawn_with_the_same_seeds():
+    prompts, numbers = fidelity.asked(["bag", "dress"], 3)
+    assert prompts == [caption for caption in diffusion.captions(["bag", "dress"]) for _ in range(3)]
+    assert numbers == [0, 1, 2] * (2 * (len(SHIFTS) + 1))
+
+
+def test_held_out_scenes_follow_the_captions_and_another_seed_shows_others():
+    given = garments()
+    first, again, other = (fidelity.heldout(given, per_caption=1, severities=[0.5, 0.5], seed=seed) for seed in (1, 1, 2))
+    assert first.shape == (len(given.classes) * (len(SHIFTS) + 1), 64, 64, 3)
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
+@pytest.mark.slow
+def test_the_scenes_of_the_training_are_those_whose_latents_it_learned(tmp_path):
+    parts = list(fidelity.training(garments(), 270, **TAUGHT))
+    assert [len(part) for part in parts] == [256, 14]
+    batch = diffusion.web_scenes(garments(), 256, **TAUGHT)
+    vae = autoencoder.build((8, 8, 8), latent_channels=4)
+    data = diffusion.web_latents(vae, garments(), **TAUGHT, cache=tmp_path / "web.safetensors")
+    caption = batch.label * (len(SHIFTS) + 1) + batch.shift
+    assert len(data["caption"]) == 300 and data["caption"][256:].tolist() == caption.tolist()
+    assert np.abs(parts[1] / 255 - batch.image[:14].permute(0, 2, 3, 1).numpy()).max() <= 0.5 / 255 + 1e-6
+
+
+def test_a_copy_is_nearer_to_the_training_than_all_but_one_in_a_hundred_unseen_scenes():
+    unseen = np.arange(1, 102) / 100  # the hundredth part lies below 0.02
+    found = fidelity.copies(np.array([0.0, 0.019, 0.021, 0.5]), unseen)
+    assert found["estimate"] == 0.5 and found["n"] == 4
+    assert fidelity.copies(unseen, unseen)["estimate"] == pytest.approx(1 / 101)
