@@ -140,20 +140,13 @@ def finetune(garments: scenes.Garments, backbone: nn.Module, network: dict, *, s
     return training.train(model, garments, name="finetuning", style="catalog", schedule=schedule, **run)
 
 
-@torch.no_grad()
-def features(backbone: nn.Module, image: Float[Tensor, "batch 3 64 64"], *, device: str) -> Float[Tensor, "batch width"]:
-    """What the backbone hands to a head, for images in [0, 1]."""
-    network = backbone.eval().to(device)
-    return torch.cat([network(training.normalise(part).to(device)).float().cpu() for part in image.split(256)])
-
-
 def probe(garments: scenes.Garments, backbone: nn.Module, network: dict, *, penalty: float, seed: int, device: str) -> nn.Module:
     """Logistic regression on the frozen features of one catalog scene per garment; the features' scaling becomes part of the head."""
     parts = []
     for rows in torch.arange(len(garments.labels)).split(1000):
         keys, plain = [("probe", seed, i) for i in rows.tolist()], [UNSHIFTED] * len(rows)
         image = scenes.render(garments.grey[rows], keys, style="catalog", shift=plain, severity=torch.zeros(len(rows)))
-        parts.append(features(backbone, image, device=device))
+        parts.append(training.predict(backbone, image, device=device))
     table = torch.cat(parts).double().numpy()
     scale, line = make_pipeline(StandardScaler(), LogisticRegression(C=1 / penalty, max_iter=2000)).fit(table, garments.labels)
     model = headed(backbone.cpu(), **network, classes=len(garments.classes))

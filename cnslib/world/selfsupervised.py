@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from cnslib.core import seeds
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.world import redrawing, scenes
-from cnslib.world.training import Schedule, autocast, fit, normalise
+from cnslib.world.training import Schedule, autocast, fit, normalise, predict
 
 
 class Learner(nn.Module):
@@ -92,11 +92,9 @@ def train(
     return fit(learner, loss, schedule=schedule, checkpoint=checkpoint).backbone.cpu()
 
 
-@torch.no_grad()
 def features(backbone: nn.Module, image: Float[Tensor, "batch 3 64 64"]) -> Float[Tensor, "batch width"]:
     """L2-normalised features of images in [0, 1]."""
-    parts = [backbone.eval()(normalise(part)) for part in image.split(256)]
-    return nn.functional.normalize(torch.cat(parts), dim=1)
+    return nn.functional.normalize(predict(backbone, image), dim=1)
 
 
 def knn_correct(backbone: nn.Module, bank: scenes.Batch, query: scenes.Batch, *, neighbours: int = 20) -> Tensor:

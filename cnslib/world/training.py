@@ -178,6 +178,13 @@ def normalise(image: Float[Tensor, "batch 3 side side"]) -> Float[Tensor, "batch
     return (image - MEAN[0]) / STD[0]
 
 
+@torch.no_grad()
+def predict(model: nn.Module, image: Float[Tensor, "batch 3 side side"], *, device: str = "cpu") -> Float[Tensor, "batch outputs"]:
+    """Outputs of a trained network on images in [0, 1]: logits, or features of one without a head."""
+    network = model.eval().to(device)
+    return torch.cat([network(normalise(part).to(device)).float().cpu() for part in image.split(256)])
+
+
 def flip(image: Tensor, g: torch.Generator) -> Tensor:
     """Mirrors about half of the images of a batch."""
     mirrored = torch.rand(len(image), generator=g) < 0.5

@@ -66,15 +66,9 @@ def oracle_loss(logits: Float[Tensor, "batch 26"], batch: scenes.Batch) -> Float
     return F.cross_entropy(logits[:, CLASS_OUTPUTS], label) + (named * visible).mean() + amount
 
 
-@torch.no_grad()
-def predict(model: nn.Module, image: Float[Tensor, "batch 3 64 64"]) -> Tensor:
-    """Outputs of a trained model on images in [0, 1]."""
-    return torch.cat([model.eval()(normalise(part)) for part in image.split(256)])
-
-
 def named(model: nn.Module, image: Float[Tensor, "batch 3 64 64"], outputs: slice) -> Int[Tensor, "batch"]:
     """The number of the class (CLASS_OUTPUTS) or shift (SHIFT_OUTPUTS) that a trained model predicts for each image."""
-    return predict(model, image)[:, outputs].argmax(1)
+    return training.predict(model, image)[:, outputs].argmax(1)
 
 
 def exam(garments: scenes.Garments, step: str, images: int) -> tuple[scenes.Batch, scenes.Batch]:
@@ -248,29 +242,27 @@ def knowledge(backbone: nn.Module, run: Run, settings: Pretraining) -> dict:
     return {name: manifest.share(hits) for name, hits in right.items()}
 
 
-def table(entries: dict) -> pd.DataFrame:
-    """One row per classifier of a manifest: axis, architecture, weights, recipe, steps and held-out accuracy with its interval."""
-    found = {name.removeprefix("classifiers/"): entry for name, entry in entries.items() if name.startswith("classifiers/")}
-    rows = [{"classifier": name, **described(name, entry)} for name, entry in found.items()]
-    return pd.DataFrame(rows).sort_values(["axis", "recipe", "weights"], ignore_index=True).set_index("classifier")
-
-
 def accuracies(entries: dict) -> pd.DataFrame:
     """Weights, steps and held-out accuracy with its interval of the classifiers with these entries, in their order."""
     rows = {name: {"weights": e["parameters"], "steps": e["steps"], **e["quality"]["accuracy"]} for name, e in entries.items()}
     return pd.DataFrame(rows).T.astype({"weights": int, "steps": int, "n": int}).rename_axis("classifier")
 
 
-def described(name: str, entry: dict) -> dict:
-    """What the table says about one classifier; the axes of the paper are architecture, size and pre-training."""
-    options, accuracy = entry["options"], entry["quality"]["accuracy"]
-    axis = "size" if name.endswith(SIZES) else "architecture"
-    recipe = "strong augmentation" if "policy" in options else "from scratch"
+def table(entries: dict) -> pd.DataFrame:
+    """One row per classifier of a manifest: axis of the paper, architecture and recipe beside `accuracies`."""
+    chosen = {name.removeprefix("classifiers/"): entry for name, entry in entries.items() if name.startswith("classifiers/")}
+    about = pd.DataFrame({name: described(name, entry["options"]) for name, entry in chosen.items()}).T
+    return about.join(accuracies(chosen)).sort_values(["axis", "recipe", "weights"]).rename_axis("classifier")
+
+
+def described(name: str, options: dict) -> dict[str, str]:
+    """Axis, architecture and recipe of a classifier with these options."""
+    architecture = (options.get("network") or options)["architecture"]
     if "objective" in options:
-        axis, recipe = "pre-training", f"{options['objective']}, {options['adaptation']}".replace("_", "-")
-    about = {"axis": axis, "architecture": (options.get("network") or options)["architecture"], "weights": entry["parameters"]}
-    interval = {"accuracy": accuracy["estimate"], "low": accuracy["low"], "high": accuracy["high"], "n": accuracy["n"]}
-    return about | {"recipe": recipe, "steps": entry["steps"]} | interval
+        recipe = f"{options['objective']}, {options['adaptation']}".replace("_", "-")
+        return {"axis": "pre-training", "architecture": architecture, "recipe": recipe}
+    recipe = "strong augmentation" if "policy" in options else "from scratch"
+    return {"axis": "size" if name.endswith(SIZES) else "architecture", "architecture": architecture, "recipe": recipe}
 
 
 def schedule_of(table: dict) -> Schedule:

@@ -84,8 +84,8 @@ def test_a_linear_probe_keeps_the_backbone_bit_by_bit_and_separates_what_its_fea
     assert equal(model, start) and equal(start, backbone())
     weight, bias = model.head.weight, model.head.bias
     image = torch.rand(5, 3, 64, 64)
-    by_hand = pretraining.features(start, image, device="cpu") @ weight.T + bias
-    assert torch.allclose(zoo.predict(model, image), by_hand, atol=1e-4) and weight.abs().sum() > 0
+    by_hand = training.predict(start, image, device="cpu") @ weight.T + bias
+    assert torch.allclose(training.predict(model, image), by_hand, atol=1e-4) and weight.abs().sum() > 0
 
 
 def test_the_views_of_a_garment_are_two_catalog_scenes_without_a_shift():

@@ -154,7 +154,7 @@ def test_the_table_names_axis_recipe_and_interval():
     }
     table = zoo.table(chosen)
     assert table["axis"].to_dict() == {"vit": "architecture", "vit_l": "size", "mae": "pre-training"}
-    assert table.loc["mae", ["recipe", "accuracy", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
+    assert table.loc["mae", ["recipe", "estimate", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
 
 
 @pytest.mark.parametrize("name", ["one", "deit", "mae"])
@@ -180,7 +180,7 @@ def test_a_saved_classifier_is_an_ordinary_timm_directory(run, architecture, arg
     own = timm.create_model(architecture, num_classes=len(scenes.CLASSES), **arguments).eval()
     own.load_state_dict(load_file(folder / "model.safetensors"))
     image = torch.rand(3, 3, 64, 64)
-    assert torch.equal(loaded(training.normalise(image)), zoo.predict(own, image))
+    assert torch.equal(loaded(training.normalise(image)), training.predict(own, image))
     assert timm.data.resolve_data_config({}, model=loaded)["std"] == list(training.STD)
 
 
