@@ -8,6 +8,7 @@ import pytest
 import scipy.stats
 import statsmodels.api as sm
 from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
 from tiny_answers import SETTINGS
 
 from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
