@@ -54,5 +54,5 @@ SHIFTED = Controlshift(
     least=0.0,
     rce_reference="a",
 )
-TRAINED = dataclasses.replace(SHIFTED, bootstrap=dataclasses.replace(RESAMPLED, resamples=100), train_images=6, validation_images=2)
+TRAINED = dataclasses.replace(SHIFTED, bootstrap=dataclasses.replace(RESAMPLED, resamples=100), train_images=6, validation_images=2, runs=1)
 TRAINED_CLASSES = ["bag", "coat"]
