@@ -62,7 +62,7 @@ def test_the_rulers_readings_of_scenes_are_those_of_single_pictures(pool, judges
     labels = ["sneaker", "bag"]
     table, pictures = calibration.scenes(pool, "heavy snow", labels, settings=SETTINGS)
     found = calibration.measure(table, pictures, judges=judges)
-    tables.check(found, calibration.readings)
+    tables.check(found, calibration.readings, "readings")
     assert found.loc[found["scale"] == 0, "distance"].abs().max() < 1e-5
     last = found.iloc[-1]
     start = table.query("scale == 0 and `class` == @last['class'] and seed == @last['seed']").index[0]
