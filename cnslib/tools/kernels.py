@@ -16,6 +16,7 @@ from typing import Any
 
 import matplotlib
 import nbformat
+from joblib.externals.loky import get_reusable_executor
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
@@ -54,6 +55,7 @@ def inside(source: Path, target: Path, values: dict[str, str], folder: Path) -> 
     try:
         return run_cells(notebook, target)
     finally:
+        get_reusable_executor(reuse=True).shutdown(kill_workers=True)  # or the exit waits five minutes for workers that have nothing to do
         atexit._run_exitfuncs()  # which a process of multiprocessing leaves out; nodes of a cluster are released there
 
 
