@@ -123,7 +123,7 @@ def close_up(
 ) -> tuple[Figure, Axes]:
     """The strip of one trajectory and, below it, a value of each model (model, scale, `value`) at each scale, which `label` names.
 
-    `marked` maps models to the scale of a dashed line. A sentence stands in place of pictures that are not there.
+    `marked` maps models to the scale of a dashed line, infinite where a model never fails. A sentence stands in place of missing pictures.
     """
     scales, ratios = sorted(table["scale"].unique()), [0.85, 2.2]
     size = (0.85 * len(scales) + 1.2, sum(ratios))
@@ -139,7 +139,7 @@ def close_up(
     for model, look in palette.looks(table["model"].unique()).items():
         own = table[table["model"] == model].sort_values("scale")
         axes.plot(own["scale"].map(scales.index), own[value], markersize=4, linewidth=1.4, label=model, **look)
-        if marked:
+        if marked and marked[model] in scales:
             axes.axvline(scales.index(marked[model]), color=look["color"], linewidth=1, linestyle="--", zorder=0)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure, axes

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
+from tqdm import tqdm  # of the terminal: `auto` takes a program that has loaded ipykernel for a notebook
+
 from cnslib.core import paths
 from cnslib.core.settings import read
 from cnslib.tools import kernels
@@ -64,15 +66,16 @@ def schedule(waits: dict[str, set[str]], launch: Callable[[str], object]) -> Non
     order, most = list(waits), min((os.cpu_count() or 1) + 1, MOST)
     ready: list[str] = []
     running: dict[Future, str] = {}
-    with ThreadPoolExecutor(most) as pool:
+    with ThreadPoolExecutor(most) as pool, tqdm(total=len(waits), desc="stages", disable=None) as bar:
         while sorter.is_active():
             ready = sorted([*ready, *sorter.get_ready()], key=order.index)
             starting, ready = ready[: most - len(running)], ready[most - len(running) :]
             running |= {pool.submit(launch, name): name for name in starting}
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 future.result()
-                print(f"{running[future]}: done", flush=True)
+                tqdm.write(f"{running[future]}: done")
                 sorter.done(running.pop(future))
+                bar.update()
 
 
 def run_all(names: list[str], params: str, overlay: str, *, together: bool) -> None:

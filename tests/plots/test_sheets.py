@@ -69,7 +69,8 @@ def test_a_close_up_has_the_values_of_each_model_in_the_order_of_the_scale():
     rows = pd.DataFrame([("vit", 1.0, 0.2), ("vit", 0.0, 0.9), ("vit", 0.5, 0.7)], columns=["model", "scale", "probability"])
     _, axes = sheets.close_up(np.zeros((1, 3, 4, 4, 3), np.uint8), rows, value="probability", label="probability", marked={"vit": 0.5})
     assert axes.lines[0].get_ydata().tolist() == [0.9, 0.7, 0.2] and axes.lines[1].get_xdata() == [1, 1]
-    figure, _ = sheets.close_up(None, rows, value="probability", label="probability")
+    figure, without = sheets.close_up(None, rows, value="probability", label="probability", marked={"vit": float("inf")})
+    assert len(without.lines) == 1
     assert [text.get_text() for text in figure.axes[0].texts] == [sheets.ABSENT]
     plt.close("all")
 
