@@ -117,7 +117,7 @@ def test_pools_are_disjoint_and_cover_all_garments():
 def test_catalog_rows_follow_their_schema_and_do_not_depend_on_the_classes_asked_for(pool):
     wide = scenes.catalog(pool, "train", classes=["t-shirt", "dress"], images=1, seed=1)
     narrow = scenes.catalog(pool, "train", classes=["dress"], images=1, seed=1)
-    tables.check(wide, tables.catalog)
+    tables.check(wide, tables.catalog, "catalog")
     assert wide.iloc[1]["image"] == narrow.iloc[0]["image"]
     with pytest.raises(ValueError, match="sock"):
         scenes.catalog(pool, "train", classes=["sock"], images=1, seed=1)

@@ -31,12 +31,13 @@ def run(tmp_path) -> zoo.Run:
 
 
 def members() -> list[zoo.Member]:
-    tiny = Zoo({"one": {"steps": 2, **VIT}}, **TINY)
+    tiny = Zoo(classifiers={"one": {"steps": 2, **VIT}}, **TINY)
     strong = {"policy": "rand-m9-mstd0.5-mmax9-inc1", "erasing": 0.25, "mixup": 0.8, "cutmix": 1.0, "mixed": 1.0, "smoothing": 0.1}
-    strong = Augmentation({"deit": {"steps": 2, **VIT}}, weight_decay=0.05, **strong, **TINY)
+    strong = Augmentation(classifiers={"deit": {"steps": 2, **VIT}}, weight_decay=0.05, **strong, **TINY)
     objectives = {"mae": {"steps": 2, "masked": 0.5, "width": 16, "depth": 1}}
     chosen = {"mae": {"objective": "mae", "adaptation": "finetuned"}, "mae_probe": {"objective": "mae", "adaptation": "probe"}}
-    past = Pretraining(VIT, objectives, chosen, {"steps": 2, "learning_rate": 1e-4}, {"penalty": 1.0}, **TINY)
+    adapted = {"finetuned": {"steps": 2, "learning_rate": 1e-4}, "probe": {"penalty": 1.0}}
+    past = Pretraining(network=VIT, objectives=objectives, classifiers=chosen, **adapted, **TINY)
     return [*zoo.plain(tiny), *zoo.augmented(strong), *zoo.pretrained(past)]
 
 
@@ -78,7 +79,7 @@ def test_a_classifier_with_other_options_does_not_take_the_weights_of_the_finish
     """The checkpoint of the first is complete, and stays."""
     weights = {}
     for settings in (TINY, TINY | {"learning_rate": 2e-3}, TINY):
-        member = zoo.plain(Zoo({"one": {"steps": 2, **VIT}}, **settings))[0]
+        member = zoo.plain(Zoo(classifiers={"one": {"steps": 2, **VIT}}, **settings))[0]
         zoo.build_member(member, run, quality_images=8)
         weights[member.options["learning_rate"], len(weights)] = load_file(run.models / member.folder / "model.safetensors")
     first, other, again = weights.values()
@@ -117,10 +118,8 @@ def test_all_pretrained_classifiers_have_the_backbone_of_the_supervised_one():
 def test_the_zero_shot_answer_is_the_nearest_caption_by_open_clips_own_account(run):
     run, classes = dataclasses.replace(run, garments=lambda _pool: few()), list(few().classes)
     objectives = {"clip": {"steps": 1, "width": 32, "layers": 1}}
-    past = Pretraining(
-        SECTIONS["pretraining"].network, objectives, {"zero": {"objective": "clip", "adaptation": "zero_shot"}}, {}, {}, **TINY
-    )
-    (member,) = zoo.pretrained(past)
+    chosen = {"network": SECTIONS["pretraining"].network, "classifiers": {"zero": {"objective": "clip", "adaptation": "zero_shot"}}}
+    (member,) = zoo.pretrained(Pretraining(objectives=objectives, **chosen, finetuned={}, probe={}, **TINY))
     zoo.build_member(member, run, quality_images=8)
     folder = run.models / member.folder
     model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{folder}")
