@@ -243,7 +243,7 @@ def test_a_class_without_a_label_or_without_held_out_pictures_is_named(bench):
         evaluation.evaluate(bench / "images", SHIFTS, ["bag", "crane"], scales=SCALES, seeds=SEEDS, **given)
     table = tables.read(bench / "catalog.parquet", tables.catalog).query("split == 'train' or `class` != 'bag'")
     tables.write(table, bench / "catalog.parquet", tables.catalog)
-    with pytest.raises(ValueError, match="no heldout pictures of class 'bag'"):
+    with pytest.raises(ValueError, match="0 heldout pictures of class 'bag'"):
         run(bench, heldout=True)
 
 

@@ -250,7 +250,7 @@ def test_the_stamp_of_an_alignment_tells_its_shift_its_images_and_each_model_fro
 
 def test_a_missing_table_or_unshifted_image_is_named(align, images):
     write_images(images, "unshifted", [0.0], skip=(("bag", 2),))
-    with pytest.raises(KeyError, match=r"\('bag', 2\)"):
+    with pytest.raises(RuntimeError, match=r"heavy_snow: \('bag', 2\)"):
         align()
     (images / "cartoon_style.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"cartoon_style\.parquet"):

@@ -73,7 +73,7 @@ def test_the_profile_is_the_papers_benchmark():
     assert (training.iterations, training.batch_size, training.denoising_steps, base.recipe) == (400, 16, 50, "released")
     parsed = {name: registry.parse(source, key=name) for name, source in found["evaluation"].classifiers.items()}
     assert {name: entry.model for name, entry in parsed.items()} == {name: name for name in registry.entries()}
-    assert all(entry.hub or place.local.startswith("weights/") for entry, place in parsed.values())
+    assert all(entry.hub or entry.local.startswith("weights/") for entry in parsed.values())
 
 
 @pytest.mark.slow
@@ -113,5 +113,5 @@ def test_the_gate_asks_the_profiles_classifiers_about_imagenet_under_both_prepro
     """AlexNet names every picture a hen: 4 of 8 right, whatever the preprocessing; the paper's Table 7 leaves it out."""
     counts = gate.measure(changed(sections, "base", out=str(layout.root / "gate")), CLASSES).set_index(["model", "preprocessing"])
     assert counts.loc["alexnet"].to_dict("index") == {how: {"n": 8, "right": 4} for how in ("model", "paper")}
-    verdicts = gate.report(counts.reset_index())
+    verdicts = gate.report(counts.reset_index()).query("model == 'alexnet'")
     assert set(verdicts["library"]) == {"compatible"} and set(verdicts["table7"]) == {"not published"}
