@@ -26,7 +26,6 @@ from cnslib.stats.bootstrap import ANYWHERE, Range
 AGREES, SAME, OPPOSITE = "agrees", "same direction", "opposite direction"
 UNDECIDED, UNMEASURED = "undecided", "not measured"
 WORDS = (AGREES, SAME, OPPOSITE, UNDECIDED, UNMEASURED)
-CONFIRMED = (AGREES, SAME)
 SIDES = {"above": 1, "at least": 1, "below": -1, "at most": -1}
 STATEMENT = re.compile(rf"({'|'.join(SIDES)}|about) (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: \(.*\))?")  # in brackets where it stands
 ACCEPTED = f"a number, or a number after {', '.join(SIDES)} or about"

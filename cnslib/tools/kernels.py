@@ -16,9 +16,8 @@ from typing import Any
 
 import matplotlib
 import nbformat
+import papermill
 from joblib.externals.loky import get_reusable_executor
-from papermill.iorw import load_notebook_node
-from papermill.parameterize import parameterize_notebook
 
 FORKED, FRESH = (multiprocessing.get_context(name) for name in ("forkserver", "spawn"))
 PRELOAD = [__name__, "ipykernel.inprocess.ipkernel"]
@@ -44,16 +43,18 @@ def execute(source: Path, target: Path, values: dict[str, str], *, folder: Path,
 
 
 def inside(source: Path, target: Path, values: dict[str, str], folder: Path) -> str:
-    """What `execute` does, in this process: papermill's parameters, and IPython's kernel without sockets."""
+    """What `execute` does, in this process, by papermill."""
     gc.freeze()  # what was imported stays: a search for garbage need not look through it, which takes half a second
     threading.Thread(target=follow, daemon=True).start()
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # the kernel's debugger would warn, and is not used
     matplotlib.rcParams["backend"] = "module://matplotlib_inline.backend_inline"  # as a kernel has it
-    notebook = load_notebook_node(str(source))
-    notebook = normalised(parameterize_notebook(notebook, values) if values else notebook)
-    os.chdir(folder)
+    papermill.engines.papermill_engines.register("in process", InProcess)
+    fixed = {"engine_name": "in process", "kernel_name": "python3", "progress_bar": False, "record_timing": False}
     try:
-        return run_cells(notebook, target)
+        papermill.execute_notebook(source, target, values, cwd=folder, **fixed)
+        return ""
+    except papermill.exceptions.PapermillExecutionError as error:
+        return f"{error.ename}: {error.evalue}"
     finally:
         get_reusable_executor(reuse=True).shutdown(kill_workers=True)  # or the exit waits five minutes for workers that have nothing to do
         atexit._run_exitfuncs()  # which a process of multiprocessing leaves out; nodes of a cluster are released there
@@ -65,31 +66,37 @@ def follow() -> None:
     os._exit(1)
 
 
-def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A notebook without what differs between two equal runs: ids, and metadata other than tags."""
+class InProcess(papermill.engines.Engine):
+    """Runs the cells on IPython's kernel in this process: no sockets, and nothing to wait for at the end."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **settings: Any) -> None:
+        """One cell after the other up to the first error, with the outputs as a notebook holds them."""
+        from ipykernel.inprocess.manager import InProcessKernelManager
+
+        manager = InProcessKernelManager()
+        manager.start_kernel()
+        client = manager.client()
+        client.start_channels()
+        for index, cell in enumerate(nb_man.nb.cells):
+            if cell.cell_type != "code":
+                continue
+            nb_man.cell_start(cell, index)
+            client.execute(cell.source, allow_stdin=False)
+            cell.outputs = outputs(client.iopub_channel.get_msgs())
+            nb_man.cell_complete(cell, index)
+            if any(output.output_type == "error" for output in cell.outputs):
+                break
+
+
+def normalise(path: Path) -> None:
+    """Drops from an executed copy what differs between two equal runs: times, ids, and metadata other than tags."""
+    notebook = nbformat.read(path, as_version=4)
     for index, cell in enumerate(notebook.cells):
         cell.id, tags = f"cell-{index:02d}", cell.metadata.get("tags")
         cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
     notebook.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": {"name": "python"}})
-    return notebook
-
-
-def run_cells(notebook: nbformat.NotebookNode, target: Path) -> str:
-    """Runs one cell after the other up to the first error, which is returned; the copy is written after each."""
-    from ipykernel.inprocess.manager import InProcessKernelManager
-
-    manager = InProcessKernelManager()
-    manager.start_kernel()
-    client = manager.client()
-    client.start_channels()
-    nbformat.write(notebook, target)
-    for number, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), 1):
-        client.execute(cell.source, allow_stdin=False)
-        cell.execution_count, cell.outputs = number, outputs(client.iopub_channel.get_msgs())
-        nbformat.write(notebook, target)
-        for error in (output for output in cell.outputs if output.output_type == "error"):
-            return f"{error.ename}: {error.evalue}"
-    return ""
+    nbformat.write(notebook, path)
 
 
 def outputs(messages: list[dict]) -> list[nbformat.NotebookNode]:

@@ -38,6 +38,7 @@ def run(step: str, params: str, overlay: str = "") -> Path:
     try:
         error = kernels.execute(source, making, {"params": params, "overlay": overlay}, folder=paths.ROOT, context=context)
         if making.exists():
+            kernels.normalise(making)
             os.replace(making, target)
     finally:
         making.unlink(missing_ok=True)

@@ -29,7 +29,6 @@ from cnslib.models import text_to_image
 from cnslib.models.weights import header, read_weights, require_same, shapes
 from cnslib.studies.controlshift.datasets import Decoder, Pictures
 
-CIFAR10 = {name: i for i, name in enumerate(["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"])}
 RECIPE = """
     import pickle, safetensors.torch
     network = pickle.load(open("edm-cifar10-32x32-cond-vp.pkl", "rb"))["ema"]
