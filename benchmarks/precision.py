@@ -135,7 +135,7 @@ def agreement(drawing: Drawing) -> tuple[dict, dict, float]:
             same.append(answers[0] == answers[1])
     hits = np.stack(same)  # clusters, classifiers, pictures
     drawn = pd.DataFrame(rows, columns=bootstrap.CLUSTER).loc[np.arange(len(hits)).repeat(hits[0].size)]
-    overall = bootstrap.share(hits.ravel(), drawn, settings=drawing.resampling)
+    overall = bootstrap.rate(hits.ravel(), drawn, settings=drawing.resampling)
     return overall, {one.name: hits[:, i].mean() for i, one in enumerate(asked)}, float(np.mean(apart))
 
 

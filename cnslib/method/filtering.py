@@ -4,6 +4,7 @@ Thresholds come from labelled images, an image that fails takes its whole trajec
 """
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Bool, Float, UInt8
 from sklearn.metrics import roc_curve
 from torch import Tensor
 
@@ -21,7 +22,6 @@ from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.data import artifacts
 from cnslib.models.encoders import Clip, ImageEncoder, Oracle
 from cnslib.stats import bootstrap
-from cnslib.stats.roc import roc_auc_scores
 
 CLASS_PROMPT = "a picture of a {name}"
 SHIFT_PROMPT = "a picture of a {name} in {shift}"
@@ -296,3 +296,31 @@ def areas(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
         values = roc_auc_scores(outside, -labelled[name].to_numpy(), sample_weights=both)
         rows.append({"detector": name, **bootstrap.record(values, len(labelled), settings.confidence)})
     return pd.DataFrame(rows, columns=["detector", "n", "estimate", "low", "high"])
+
+
+def roc_auc_scores(
+    positive: Bool[np.ndarray, "rows"], score: Float[np.ndarray, "rows"], *, sample_weights: Iterable[Float[np.ndarray, "rows"]]
+) -> Float[np.ndarray, "resamples"]:
+    """The area by each of some weights of the rows, sorted once, to the last bit as scikit-learn has it, which takes twelve times as long.
+
+    NaN where one of the two kinds has no weight; ValueError for a score that is no number.
+    """
+    if not np.isfinite(score).all():
+        raise ValueError("scores: NaN or infinite; accepted: finite numbers")
+    order = np.argsort(-score, kind="stable")
+    positive, score = positive[order], score[order]
+    return np.array([area(positive, score, weight[order]) for weight in sample_weights])
+
+
+def area(positive: Bool[np.ndarray, "rows"], score: Float[np.ndarray, "rows"], weight: Float[np.ndarray, "rows"]) -> float:
+    """The area of rows whose scores fall."""
+    counted = weight != 0
+    positive, score, weight = positive[counted], score[counted], weight[counted]
+    ends = np.append(np.flatnonzero(np.diff(score)), len(score) - 1)  # of equal scores, the last
+    hits, alarms = (np.cumsum(kind * weight)[ends] for kind in (positive, ~positive))
+    if not (hits[-1] > 0 and alarms[-1] > 0):
+        return np.nan
+    if len(ends) > 2:  # points on a straight line are left out there, too, so that the sums have the same terms
+        corner = np.pad((np.diff(hits, 2) != 0) | (np.diff(alarms, 2) != 0), 1, constant_values=True)
+        hits, alarms = hits[corner], alarms[corner]
+    return float(np.trapezoid(*(np.append(0.0, sums) / sums[-1] for sums in (hits, alarms))))

@@ -22,7 +22,7 @@ from cnslib.method.sliders import SHIFT_PROMPT
 from cnslib.models import adapters
 from cnslib.models.encoders import Clip, ImageEncoder
 from cnslib.models.text_to_image import Origin
-from cnslib.stats import bootstrap, trajectory
+from cnslib.stats import bootstrap, calibration
 
 SLIDER = ["shift", "class"]
 schema = tables.schema(
@@ -112,7 +112,7 @@ def per_slider(table: pd.DataFrame) -> pd.DataFrame:
     """One row per slider: alignment gained from scale 0 to the largest, share of rising steps, structure kept at the largest."""
     means = table.groupby([*SLIDER, "scale"])[["alignment", "structure"]].mean().groupby(SLIDER)
     first, last = means.first(), means.last()
-    rising = trajectory.rises(table, "alignment").groupby(SLIDER)["rises"].mean()
+    rising = calibration.rises(table, "alignment").groupby(SLIDER)["rises"].mean()
     columns = {"gain": last["alignment"] - first["alignment"], "rising": rising, "structure": last["structure"]}
     return pd.DataFrame(columns).reset_index()
 

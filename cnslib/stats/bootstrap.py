@@ -36,22 +36,20 @@ LEAST = 0.05  # of the concentration, which t quantiles of fewer units would tak
 
 
 def units_of(rows: pd.DataFrame, target: Target) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "rows"]]:
-    """The unit of each row (class, seed), numbered in sorted order, and the number of the stratum in which it is drawn."""
+    """The unit of each row (class, seed), numbered in sorted order, and the number of the stratum in which it is drawn.
+
+    Objects are drawn within their class. Classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12);
+    where there is only one such class, it joins the class with the fewest others: a stratum of one would never vary.
+    """
     key = {SAME: ["seed"], OTHER: ["class"], OBJECTS: CLUSTER}[target]
     units = rows.groupby(key, observed=True).ngroup().to_numpy()
-    return units, strata_of(rows) if target == OBJECTS else np.zeros(len(rows), int)
-
-
-def strata_of(rows: pd.DataFrame) -> Int[np.ndarray, "rows"]:
-    """The class of each row as a number; classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12).
-
-    Where there is only one such class, it joins the class with the fewest others: a stratum of one would never vary.
-    """
+    if target != OBJECTS:
+        return units, np.zeros(len(rows), int)
     objects = rows.drop_duplicates(CLUSTER)["class"].value_counts().sort_index()
     alone = objects[objects == 1].index
     joined = [objects[objects > 1].idxmin()] if len(alone) == 1 < len(objects) else []
     classes = rows.groupby("class", observed=True).ngroup()
-    return pd.factorize(np.where(rows["class"].isin([*alone, *joined]), -1, classes), sort=True)[0]
+    return units, pd.factorize(np.where(rows["class"].isin([*alone, *joined]), -1, classes), sort=True)[0]
 
 
 def resampling_weights(rows: pd.DataFrame, *, settings: Bootstrap) -> tuple[np.ndarray, np.ndarray]:
@@ -113,17 +111,6 @@ def bounds(samples: np.ndarray, confidence: float, within: Range | None = None) 
     return np.clip(np.minimum(2 * estimate - high, estimate), *within), np.clip(np.maximum(2 * estimate - low, estimate), *within)
 
 
-def settled(samples: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "resamples+1 *columns"]:
-    """Resamples of a number that noise drives one way, such as a sum of squares, without what it adds: twice their mean distance."""
-    return np.concatenate([samples[:1], samples[1:] - 2 * (np.nanmean(samples[1:], axis=0) - samples[0])])
-
-
-def estimates(samples: np.ndarray, n: int | np.ndarray, confidence: float, *, within: Range | None = None) -> dict:
-    """Numbers with their `bounds` as the columns n, estimate, low, high of a table, flattened."""
-    low, high = bounds(samples, confidence, within)
-    return {"n": n, "estimate": np.ravel(samples[0]), "low": np.ravel(low), "high": np.ravel(high)}
-
-
 def record(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float, *, within: Range | None = None) -> dict:
     """One number with its `bounds` as a record."""
     low, high = bounds(np.asarray(samples), confidence, within)
@@ -137,29 +124,27 @@ def as_record(n: int, estimate: SupportsFloat, low: SupportsFloat, high: Support
 
 def joined(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float, *, within: Range = CORRELATION) -> dict:
     """A number that noise may drive either way, such as a correlation: the percentile and the reflected interval joined, as a record."""
-    plain, mirrored = record(samples, n, confidence), record(samples, n, confidence, within=within)
-    return {**plain, "low": min(plain["low"], mirrored["low"]), "high": max(plain["high"], mirrored["high"])}
+    sides = (bounds(np.asarray(samples), confidence, reflected) for reflected in (None, within))
+    lows, highs = zip(*sides, strict=True)
+    return as_record(n, samples[0], min(lows), max(highs))
 
 
 def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean of one value per row as a record; `rows` say class and seed of each value. Rows without a value do not count."""
+    """The mean of one value per row as a record; `rows` say class and seed of each value. Rows without a value do not count.
+
+    Of fewer than `FEWEST` units the interval is the jackknife's; strata are not told apart.
+    """
     known = values.notna().to_numpy()
     if not known.any():
         return dict(NOTHING)
     units, strata = units_of(rows[known], settings.target)
     sums, counts = np.bincount(units, weights=values[known].to_numpy(float)), np.bincount(units)
-    if len(sums) - strata.max() < FEWEST:
-        return of_few(sums, counts, settings.confidence)
-    weights, _ = resampling_weights(rows[known], settings=settings)
-    return record((weights @ sums) / (weights @ counts), len(units), settings.confidence)
-
-
-def of_few(sums: Float[np.ndarray, "units"], counts: Int[np.ndarray, "units"], confidence: float) -> dict:
-    """The mean of units with these sums and counts as a record, with the jackknife's interval; strata are not told apart."""
-    total, rest = sums.sum(), counts.sum() - np.concatenate([[0], counts])
+    few = len(sums) - strata.max() < FEWEST
+    weights = 1 - np.eye(len(sums) + 1, len(sums), -1) if few else resampling_weights(rows[known], settings=settings)[0]
     with np.errstate(invalid="ignore"):  # nothing is left without the only unit
-        means = (total - np.concatenate([[0.0], sums])) / np.where(rest > 0, rest, np.nan)
-    return as_record(counts.sum(), means[0], *jackknifed(means, confidence))
+        means = (weights @ sums) / (weights @ counts)
+    low, high = (jackknifed if few else bounds)(means, settings.confidence)
+    return as_record(len(units), means[0], low, high)
 
 
 def jackknifed(values: Float[np.ndarray, "units+1 *columns"], confidence: float) -> tuple[np.ndarray, np.ndarray]:
@@ -196,18 +181,14 @@ def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Boo
     return (count < (~np.isnan(sums)).sum(0)) & (np.abs(sides.sum(0)) == count) & (2 * 0.5**count > 1 - confidence)
 
 
-def rate(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+def rate(values: pd.Series | np.ndarray, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """The share of ones among ones and zeros as a record; where all are alike, with Wilson's interval for as many units."""
+    values = pd.Series(np.asarray(values, float))
     found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
     if known.any() and found["estimate"] in (0.0, 1.0):
         count = int(units_of(rows[known], settings.target)[0].max()) + 1
         return counted(round(found["estimate"] * count), count, confidence=settings.confidence) | {"n": found["n"]}
     return as_record(found["n"], found["estimate"], *np.clip([found["low"], found["high"]], *SHARE))
-
-
-def share(hits: Bool[np.ndarray, "n"], rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The share of hits as a record, as `rate`; `rows` say class and seed of each."""
-    return rate(pd.Series(np.asarray(hits, float)), rows, settings=settings)
 
 
 def independent_share(hits: Bool[np.ndarray, "n"], *, confidence: float) -> dict:

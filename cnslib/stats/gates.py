@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bands, bootstrap, trajectory
+from cnslib.stats import bands, bootstrap, calibration
 from cnslib.stats.accuracy import ALL, metric
 
 AT_LEAST, AT_MOST = 1, -1
@@ -60,11 +60,11 @@ def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
         end = part[part["scale"] == last]
         named = (end["named"] == shift).astype(float).where(end["asked"].notna())
         found = {"named": bootstrap.mean(named.reset_index(drop=True), end, settings=settings)}
-        steps = trajectory.rises(part, "asked")
-        found["rises"] = bootstrap.share(steps["rises"], steps, settings=settings)
+        steps = calibration.rises(part, "asked")
+        found["rises"] = bootstrap.rate(steps["rises"], steps, settings=settings)
         for scale in KEPT_AT:
             at = part[part["scale"] == scale]
-            found[f"known at {scale:g}"] = bootstrap.share(at["known"].to_numpy(), at, settings=settings)
+            found[f"known at {scale:g}"] = bootstrap.rate(at["known"].to_numpy(), at, settings=settings)
         there = [name for name in READINGS if part[name].notna().any()]
         found |= {f"step of {name}": largest_step(part, name, settings=settings) for name in there}
         rows += [{"shift": shift, "measure": measure, **record} for measure, record in found.items()]
@@ -74,17 +74,15 @@ def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
 def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) -> dict[str, dict]:
     """The gates of the drawn pictures; `table` is what `by_shift` says of `seen`."""
     start = seen[seen["scale"] == 0].drop_duplicates(["class", "seed"])
-    classes = {
-        name: bootstrap.share(part["known"].to_numpy(), part, settings=settings) for name, part in start.groupby("class", sort=False)
-    }
+    classes = {name: bootstrap.rate(part["known"].to_numpy(), part, settings=settings) for name, part in start.groupby("class", sort=False)}
     found = {"start_worst_class": worst(classes)[1]}
     measures = bootstrap.records(table, "measure", "shift")
     found["asked_worst_shift"] = worst(measures["named"])[1]
     for scale, key in zip(KEPT_AT, ("class_kept_scale_1_5", "class_kept_scale_2_5"), strict=True):
         at = seen[seen["scale"] == scale]
-        found[key] = bootstrap.share(at["known"].to_numpy(), at, settings=settings)
-    rises = trajectory.rises(seen, "asked")
-    found["rising_mean"] = bootstrap.share(rises["rises"], rises, settings=settings)
+        found[key] = bootstrap.rate(at["known"].to_numpy(), at, settings=settings)
+    rises = calibration.rises(seen, "asked")
+    found["rising_mean"] = bootstrap.rate(rises["rises"], rises, settings=settings)
     found["rising_worst_shift"] = worst(measures["rises"])[1]
     steps = {name: worst(own, side=AT_MOST)[1] for name, own in measures.items() if name.startswith("step of")}
     return found | {"largest_step_worst_shift": worst(steps, side=AT_MOST)[1]}

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from golden_units import difference
+from sklearn.metrics import roc_auc_score
 from tiny_alignment import CHOSEN, GRID, LABELS, after_changes, picture, random_judges, write_all, write_images
 from tiny_encoders import write_clip, write_timm
 
@@ -17,6 +18,7 @@ from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.method import filtering, oracle_predictions
 from cnslib.method.filtering import DETECTORS
 from cnslib.models import encoders
+from cnslib.stats import bootstrap
 
 SETTINGS = Filtering(recall=0.9, passes=3, bootstrap=Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes"))
 LIMITS = dict.fromkeys(DETECTORS, 0.5)
@@ -300,3 +302,23 @@ def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):
     assert np.array_equal(sheet[0, :3], expected)
     assert np.array_equal(sheet[2, 0], expected[2])
     assert (sheet[0, 3] == 255).all() and (sheet[1] == 255).all() and (sheet[2, 1:] == 255).all()
+
+
+@pytest.mark.parametrize("levels", [2, 7, 10**6])
+@pytest.mark.parametrize("rows", [2, 3, 40, 300])
+def test_the_area_is_scikit_learns_to_the_last_bit(rows, levels):
+    """With equal scores and without, and with rows that do not count."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        score = rng.integers(0, levels, rows) / levels
+        positive = np.arange(rows) % 2 == 0
+        weights = (np.rint(rng.standard_gamma(0.1 + seed, (3, rows)) * bootstrap.EXACT) + 1) / bootstrap.EXACT
+        weights[:, 2:][rng.random((3, rows - 2)) < 0.2] = 0
+        expected = [roc_auc_score(positive, score, sample_weight=weight) for weight in weights]
+        assert filtering.roc_auc_scores(positive, score, sample_weights=weights).tolist() == expected
+
+
+def test_without_one_of_the_two_kinds_there_is_no_area():
+    positive, score = np.array([True, True, False]), np.array([0.1, 0.2, 0.3])
+    found = filtering.roc_auc_scores(positive, score, sample_weights=np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0]]))
+    assert np.isnan(found).tolist() == [True, True, False]

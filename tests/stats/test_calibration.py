@@ -178,3 +178,11 @@ def test_noise_on_either_side_widens_the_interval():
     loud = calibration.reached(LADDER, rungs([0.3], [0.0], noise=0.05))
     shaken = calibration.reached(rungs([0.1, 0.3, 0.7], [0.0, 0.5, 1.0], noise=0.05, seed=1), rungs([0.3], [0.0]))
     assert min(float((table["high"] - table["low"]).iloc[0]) for table in (loud, shaken)) > 0.1
+
+
+def test_rising_steps_are_counted_within_trajectories_and_only_between_readings():
+    ways = {1: [0.0, 0.2, 0.1, 0.3], 2: [0.5, 0.5, 0.6, 0.7], 3: [0.1, np.nan, 0.3, 0.4]}
+    parts = [table_of({"heavy snow": [way]}, [0.0, 0.5, 1.0, 1.5], "asked").assign(seed=seed) for seed, way in ways.items()]
+    steps = calibration.rises(pd.concat(parts).sample(frac=1, random_state=0), "asked")
+    assert steps.groupby("seed")["rises"].agg(["size", "sum"]).to_numpy().tolist() == [[3, 2], [3, 2], [1, 1]]  # no change is no rise
+    assert set(steps["scale"]) == {0.5, 1.0, 1.5}

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 from tiny_lines import ID, SCALES, array, between, catalog, reflections, scattered, shares, simulated
 
-from cnslib.stats import line, printed_lines, size
+from cnslib.stats import line, papers, size
 from cnslib.stats.bootstrap import ANYWHERE, RECORD
 
 SNOW = "shift == 'heavy snow'"
@@ -235,7 +235,7 @@ def printed(**columns) -> pd.DataFrame:
 
 def test_published_slopes_and_r_have_the_intervals_of_statsmodels_and_scipy():
     ood = 0.3 * ID + 0.1 * np.cos(9 * ID)
-    row = printed_lines.fits(printed(**{"0.5": ood}), confidence=0.9).loc[0.5]
+    row = papers.fits(printed(**{"0.5": ood}), confidence=0.9).loc[0.5]
     fit = sm.OLS(ood, sm.add_constant(ID)).fit()
     close = scipy.stats.pearsonr(ID, ood)
     numbers = [fit.params[1], *fit.conf_int(0.1)[1], close.statistic, *close.confidence_interval(0.9)]
@@ -243,9 +243,9 @@ def test_published_slopes_and_r_have_the_intervals_of_statsmodels_and_scipy():
 
 
 def test_both_sides_of_a_line_have_the_same_rows_in_the_same_order():
-    theirs = printed_lines.fits(printed(**{"0": 0.5 * ID, "0.5": ID, "9": ID}), confidence=0.95)
+    theirs = papers.fits(printed(**{"0": 0.5 * ID, "0.5": ID, "9": ID}), confidence=0.95)
     found = scattered(3)
-    own, beside = printed_lines.sides(line.slopes(found), theirs)
+    own, beside = papers.sides(line.slopes(found), theirs)
     assert own.index.equals(beside.index) and own.index.tolist() == [("slope", 0), ("slope", 0.5), ("R", 0), ("R", 0.5)]
     assert own["n"].tolist() == [8] * 4 and beside.loc["slope", "published"].tolist() == pytest.approx([0.5, 1])
     assert own.loc["R", "ours"].tolist() == line.slopes(found).query("shift == 'all shifts'")["r"].tolist()[:2]
@@ -254,8 +254,8 @@ def test_both_sides_of_a_line_have_the_same_rows_in_the_same_order():
 def test_claims_about_lines_are_our_records_beside_the_papers():
     found = {"linear": line.points(shares(np.stack([0.7 * ID, 0.8 * ID, ID - 0.1 + 0.3 * (ID == 0.5)], 1)), catalog(ID))}
     family = pd.DataFrame({"family": ["vit"], "n": [5], "estimate": [0.1], "low": [0.0], "high": [0.2]})
-    table = printed_lines.claims(found, family, None, {"convnext": "a", "deit": "b"})
+    table = papers.claims(found, family, None, {"convnext": "a", "deit": "b"})
     gains = line.mean_gains(found["linear"])["estimate"]
     assert table["estimate"].tolist() == pytest.approx([0.5, line.steeper(found["linear"])["estimate"], gains[0] - gains[1], 0.1])
     assert table["published"].tolist() == ["above 0.5", "above 0", "above 0", -0.358] and set(RECORD) <= set(table)
-    assert len(printed_lines.claims(found, family.head(0), None, {"convnext": "absent"})) == 2
+    assert len(papers.claims(found, family.head(0), None, {"convnext": "absent"})) == 2

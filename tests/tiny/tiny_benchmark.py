@@ -80,15 +80,6 @@ def truth(given: World, *, other_classes: bool = False) -> tuple[Float[np.ndarra
     return integrated(wrong), integrated(first)
 
 
-def recovery(given: World) -> Float[np.ndarray, "groups models"]:
-    """The share of trajectories on which a model is right again after a failure: all but those with rights first and wrongs behind."""
-    wrong = wrong_given(given)
-    alive = np.cumprod(1 - wrong, axis=3)
-    before = np.concatenate([np.ones_like(wrong[:, :, :, :1]), alive], 3)
-    behind = np.concatenate([np.cumprod(wrong[:, :, :, ::-1], axis=3)[:, :, :, ::-1], np.ones_like(wrong[:, :, :, :1])], 3)
-    return integrated(1 - (before * behind).sum(3, keepdims=True))[..., 0]
-
-
 PROMISED = (0.92, 0.98)  # coverage of 95 % intervals
 
 

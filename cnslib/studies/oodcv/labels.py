@@ -47,5 +47,5 @@ def agreement(real: pd.DataFrame, drawn: pd.DataFrame, places: Int[np.ndarray, "
         same = np.all([real[key].to_numpy()[:, None] == drawn[key].to_numpy()[None] for key in keys], axis=0)
         hits = np.take_along_axis(same, places, 1).ravel()
         repeated = real.loc[real.index.repeat(places.shape[1])]
-        rows.append({"same": name, **bootstrap.share(hits, repeated, settings=settings), "chance": same.mean()})
+        rows.append({"same": name, **bootstrap.rate(hits, repeated, settings=settings), "chance": same.mean()})
     return pd.DataFrame(rows)

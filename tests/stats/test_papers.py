@@ -6,7 +6,7 @@ import xarray as xr
 from tiny_answers import SCALES, SETTINGS, falling, predictions
 
 from cnslib.core import paths
-from cnslib.stats import accuracy, printed_curves
+from cnslib.stats import accuracy, papers
 
 PUBLISHED = pd.DataFrame({0.0: [0.9, 0.8, 0.7, 0.6], 0.5: [0.8] * 4, 1.0: [0.6, 0.6, 0.6, 0.6]}, index=list("abcd"))
 
@@ -20,7 +20,7 @@ def errors(models: dict[str, list[float]]) -> xr.DataArray:
 
 
 def test_the_shape_of_a_curve_by_hand():
-    ours, theirs, nulls = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), PUBLISHED)
+    ours, theirs, nulls = papers.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), PUBLISHED)
     assert ours["estimate"].tolist() == pytest.approx([0.8, 0.15, 1.0, 1.0 if ours["estimate"].iloc[-1] > 0 else -1.0])
     assert theirs[:3] == pytest.approx([0.75, 0.15, 1.0])
     assert theirs[3] == -1  # who starts higher loses more and has the smaller error
@@ -32,7 +32,7 @@ def test_where_scale_1_was_not_drawn_the_share_of_the_drop_by_it_is_left_out_on_
     table = predictions({name: falling([0.9, 0.8, 0.5], 20) for name in "xy"}, scales=[0.0, 0.75, 1.5])
     found = accuracy.by_shift(accuracy.wrong_predictions(table), SETTINGS)
     printed = pd.DataFrame({0.0: PUBLISHED[0.0], 0.75: 0.8, 1.0: 0.7, 1.5: 0.5})
-    ours, theirs, nulls = printed_curves.shape(found, printed)
+    ours, theirs, nulls = papers.shape(found, printed)
     assert ours.index.tolist() == ["accuracy at scale 0", "drop at the last scale", "tau of error and drop"]
     assert len(theirs) == len(nulls) == 3
 
@@ -41,7 +41,7 @@ def test_the_share_of_the_drop_is_that_by_scale_1_where_there_are_larger_scales(
     scales, right = [0.0, 1.0, 2.0], [0.9, 0.8, 0.5]
     table = predictions({name: falling(right, 20) for name in "xy"}, scales=scales)
     found = accuracy.by_shift(accuracy.wrong_predictions(table), SETTINGS)
-    ours, theirs, _ = printed_curves.shape(found, pd.DataFrame({0.0: PUBLISHED[0.0], 1.0: 0.8, 2.0: 0.6, 2.5: 0.5}))
+    ours, theirs, _ = papers.shape(found, pd.DataFrame({0.0: PUBLISHED[0.0], 1.0: 0.8, 2.0: 0.6, 2.5: 0.5}))
     assert ours.loc["share of the drop by scale 1", "estimate"] == pytest.approx(0.25)
     assert theirs[:3] == pytest.approx([0.75, 0.25, -0.05 / 0.25])  # all four stand at 0.8 there, above where they began
 
@@ -50,30 +50,30 @@ def test_a_shift_that_costs_more_than_all_is_harder_on_both_sides():
     rows = [("r", "heavy snow", scale, value) for scale, value in zip(SCALES, [0.9, 0.7, 0.4], strict=True)]
     rows += [("r", accuracy.ALL, scale, value) for scale, value in zip(SCALES, [0.9, 0.8, 0.7], strict=True)]
     digitised = pd.DataFrame(rows, columns=["model", "shift", "scale", "accuracy"])
-    table = printed_curves.harder(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), digitised, PUBLISHED)
+    table = papers.harder(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), digitised, PUBLISHED)
     row = table.loc["heavy snow"]
     assert (row["published"], row["estimate"], row["ours of"]) == (pytest.approx(0.3), pytest.approx(0.15), accuracy.MEAN_MODEL)
 
 
 def test_an_ordering_is_a_difference_of_drops_and_an_absent_classifier_is_left_out():
     listed = pd.DataFrame({"claim": ["one", "two"], "first": ["x", "z"], "second": "y", "paper_first": ["a", "b"], "paper_second": "d"})
-    table = printed_curves.orderings(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), listed, PUBLISHED)
+    table = papers.orderings(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5]}), listed, PUBLISHED)
     assert (
         list(table.index) == ["one"]
         and table.loc["one", "ours"] == pytest.approx(0.1)
         and table.loc["one", "published"] == pytest.approx(0.3)
     )
-    assert printed_curves.orderings(errors({"x": [0.9, 0.8, 0.5], "w": [0.7, 0.6, 0.5]}), listed, PUBLISHED).empty
+    assert papers.orderings(errors({"x": [0.9, 0.8, 0.5], "w": [0.7, 0.6, 0.5]}), listed, PUBLISHED).empty
 
 
 def test_the_published_table_is_read_at_our_scales():
-    table = printed_curves.read(paths.PUBLISHED, [0.0, 2.5])
+    table = papers.read(paths.PUBLISHED, [0.0, 2.5])
     assert list(table) == [0.0, 2.5] and table.notna().all(axis=None) and table.index.is_unique
 
 
 def test_the_four_numbers_of_a_curve_go_by_their_names():
     """Mean errors 0.18, 0.35, 0.2 and mean drops 0.08, 0.05, 0: one of three pairs has one order, so tau is -1/3."""
-    ours, *_ = printed_curves.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5], "z": [0.8] * 3}), PUBLISHED)
+    ours, *_ = papers.shape(errors({"x": [0.9, 0.8, 0.5], "y": [0.7, 0.6, 0.5], "z": [0.8] * 3}), PUBLISHED)
     assert ours["estimate"].to_dict() == pytest.approx(
         {
             "accuracy at scale 0": 0.8,
