@@ -52,13 +52,9 @@ def write(figure: Figure, stem: Path, data: pd.DataFrame) -> None:
     for kind, metadata in WITHOUT_DATE.items():
         with units.atomic(stem.with_name(f"{stem.name}.{kind}")) as partial:
             figure.savefig(partial, format=kind, metadata=metadata)
-    text = shortened(data).sort_values(list(data.columns)).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    short = data.select_dtypes("floating").map("{:.6g}".format).astype(float)  # the twelfth digit orders no rows
+    text = data.assign(**short).sort_values(list(data.columns)).to_csv(index=False, float_format="%.6g", lineterminator="\n")
     units.write_bytes(stem.with_name(f"{stem.name}.csv"), text.encode())
-
-
-def shortened(data: pd.DataFrame) -> pd.DataFrame:
-    """The numbers as they are written: rows that differ in the twelfth digit, which is another one elsewhere, keep their order."""
-    return data.assign(**{name: [float(f"{value:.6g}") for value in data[name]] for name in data.select_dtypes("floating")})
 
 
 def caption(figure: Figure, text: str) -> None:
@@ -81,20 +77,19 @@ def label_ends(axes: Axes) -> None:
 
     To be called when all is drawn, since it fixes the limits. Nothing where no curve has a name.
     """
-    curves = {str(line.get_label()): line for line in axes.lines if not str(line.get_label()).startswith("_")}
-    ends = {name: float(np.asarray(line.get_ydata())[-1]) for name, line in curves.items()}
-    if not ends:
+    curves, names = axes.get_legend_handles_labels()
+    if not curves:
         return
-    names = sorted(ends, key=lambda name: ends[name])
     low, high = axes.get_ylim()
-    wanted = np.array([ends[name] for name in names])
-    steps = np.arange(len(names)) * (high - low) * 10 / (axes.bbox.height * 72 / axes.figure.dpi)
-    placed = np.maximum.accumulate(wanted - steps) + steps
-    placed += (wanted - placed).mean()
-    for name, end, height in zip(names, wanted, placed, strict=True):
-        across, colour = axes.get_yaxis_transform(), curves[name].get_color()
-        axes.plot([1, 1.05], [end, height], color=colour, linewidth=0.8, transform=across, clip_on=False)
-        axes.annotate(name, (1.05, height), (3, 0), across, "offset points", va="center", color="0.2", fontsize="small")
+    ends = np.array([curve.get_ydata()[-1] for curve in curves], float)
+    order = np.argsort(ends, kind="stable")
+    steps = np.arange(len(order)) * (high - low) * 10 / (axes.bbox.height * 72 / axes.figure.dpi)
+    placed = np.maximum.accumulate(ends[order] - steps) + steps
+    placed += (ends[order] - placed).mean()
+    for place, height in zip(order, placed, strict=True):
+        across, colour = axes.get_yaxis_transform(), curves[place].get_color()
+        axes.plot([1, 1.05], [ends[place], height], color=colour, linewidth=0.8, transform=across, clip_on=False)
+        axes.annotate(names[place], (1.05, height), (3, 0), across, "offset points", va="center", color="0.2", fontsize="small")
     axes.set_ylim(low, high)
 
 

@@ -46,8 +46,8 @@ def look(place: int) -> dict:
 
 def ordered(names: Iterable[str]) -> list[str]:
     """The names once each: those without a fixed place as they come, then the others in the fixed order."""
-    places = {name: place for place, name in enumerate(FIXED)}
-    return sorted(dict.fromkeys(names), key=lambda name: places.get(name, -1))
+    names = dict.fromkeys(names)
+    return [*itertools.filterfalse(FIXED.__contains__, names), *filter(names.__contains__, FIXED)]
 
 
 def looks(names: Iterable[str]) -> dict[str, dict]:
@@ -55,8 +55,11 @@ def looks(names: Iterable[str]) -> dict[str, dict]:
 
     What has no fixed look takes, in the order of the names, one that none of the others has, with a colour of its own while any is left.
     """
-    own = sorted(name for name in set(names) if name not in FIXED)
-    known = {name: FIXED[name] for name in ordered(names) if name in FIXED}
+    names = set(names)
+    own, shown = sorted(names - FIXED.keys()), [*filter(names.__contains__, FIXED)]
+    known = dict(zip(shown, map(FIXED.get, shown), strict=True))
+    if not own:
+        return known
     taken = [fixed["color"] for fixed in known.values()]
     free = sorted((look(place) for place in range(PLACES) if look(place) not in known.values()), key=lambda one: one["color"] in taken)
     return dict(zip(own, itertools.cycle(free), strict=False)) | known

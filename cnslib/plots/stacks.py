@@ -38,11 +38,11 @@ def failure_bars(axes: Axes, table: pd.DataFrame) -> None:
     axes.set_xticks(list(places.values()), [str(scale) for scale in places])
 
 
-def definition_panels(table: pd.DataFrame, *, columns: int = 3) -> Figure:
+def definition_panels(table: pd.DataFrame) -> Figure:
     """A panel of bars per definition of a failure point distribution (column definition), each of its own height, with one legend."""
     definitions = list(dict.fromkeys(table["definition"]))
-    rows = -(-len(definitions) // columns)
-    figure, grid = plt.subplots(rows, columns, figsize=(2.8 * columns, 2.4 * rows), squeeze=False)
+    rows = -(-len(definitions) // 3)
+    figure, grid = plt.subplots(rows, 3, figsize=(8.4, 2.4 * rows), squeeze=False)
     panels = list(grid.flat[: len(definitions)])
     for axes, name in zip(panels, definitions, strict=True):
         failure_bars(axes, table[table["definition"] == name])
@@ -79,15 +79,14 @@ def failure_stacks(axes: Axes, table: pd.DataFrame, *, y: str = "model", rows: l
     sns.despine(ax=axes, left=True)
 
 
-def stack_panels(table: pd.DataFrame, titles: dict[str, str], **settings) -> Figure:
-    """Panels of `failure_stacks` side by side, one per shift in `titles`, with one legend above them."""
-    count = table["model"].nunique()
-    size = (0.9 + 2.6 * len(titles), 1.1 + 0.24 * count)
-    figure, grid = plt.subplots(1, len(titles), figsize=size, sharey=True, squeeze=False, layout="constrained")
-    for axes, (shift, title) in zip(grid.flat, titles.items(), strict=True):
-        failure_stacks(axes, table[table["shift"] == shift], **settings)
-        axes.set_title(title)
-        axes.set_xlabel(axes.get_xlabel() if axes is grid[0, len(titles) // 2] else "")
+def stack_panels(table: pd.DataFrame, shifts: list[str]) -> Figure:
+    """Panels of `failure_stacks` side by side, one per shift, with one legend above them."""
+    size = (0.9 + 2.6 * len(shifts), 1.1 + 0.24 * table["model"].nunique())
+    figure, grid = plt.subplots(1, len(shifts), figsize=size, sharey=True, squeeze=False, layout="constrained")
+    for axes, shift in zip(grid.flat, shifts, strict=True):
+        failure_stacks(axes, table[table["shift"] == shift])
+        axes.set_title(shift)
+        axes.set_xlabel(axes.get_xlabel() if axes is grid[0, len(shifts) // 2] else "")
     handles, names = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=len(names), fontsize="small", columnspacing=1, handlelength=1)
     return figure

@@ -10,7 +10,7 @@ from tiny_answers import HAND, SETTINGS, errors, estimates, falling, predictions
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
-from cnslib.stats import accuracy, bootstrap, failure
+from cnslib.stats import accuracy, bootstrap
 
 
 def accuracies(found: xr.DataArray) -> pd.DataFrame:
@@ -104,27 +104,6 @@ def test_two_models_differ_surely_only_where_enough_seeds_tell_the_side(seeds, s
     assert (plain["low"] > 0).all()  # every resample of one seed that differs lies on its side
 
 
-def test_paired_resamples_know_that_equal_models_are_equal():
-    twin = random_predictions(6).query("model == 'resnet'")
-    both = pd.concat([twin, twin.assign(model="twin")])
-    assert (against(both, "resnet").query("model == 'twin'")[["estimate", "low", "high"]] == 0).all(axis=None)
-    assert (drops(errors(both)).query("scale == 1").eval("high - low") > 0).all()
-
-
-def test_clustered_intervals_agree_with_scipys_paired_bootstrap_of_cluster_sums():
-    table = random_predictions(7, trajectories=60)
-    table = table.query("shift == 'heavy snow' or seed > 20")  # clusters of one and of two trajectories
-    settings = Bootstrap(resamples=4000, confidence=0.9, seed=2, target="same classes")
-    ours = accuracies(errors(table, settings)).query("shift == @accuracy.ALL and model == 'resnet' and scale == 1").iloc[0]
-    right = table.query("model == 'resnet' and scale == 1").assign(right=lambda t: t["top1"] == t["class"]).groupby("seed")["right"]
-    theirs = scipy.stats.bootstrap(
-        (right.sum().to_numpy(float), right.count().to_numpy(float)), lambda k, n, axis: k.sum(axis) / n.sum(axis),
-        paired=True, vectorized=True, n_resamples=4000, confidence_level=0.9, method="percentile", rng=np.random.default_rng(3),
-    )  # fmt: skip
-    assert ours["estimate"] == pytest.approx(right.sum().sum() / right.count().sum())
-    assert (ours["low"], ours["high"]) == pytest.approx(tuple(theirs.confidence_interval), abs=0.01)
-
-
 def test_each_unit_has_the_means_of_its_own_trajectories():
     """Seeds 1, 2 and 3 of `HAND` under snow, and the first answers once more under fog for another class."""
     fog = predictions({model: own[:1] for model, own in HAND.items()}, "heavy fog").assign(**{"class": "coat", "top1": "coat"})
@@ -135,18 +114,11 @@ def test_each_unit_has_the_means_of_its_own_trajectories():
     assert not each[0, 0].any() and each[1:, 0].isnull().all()  # under fog there is seed 1 alone
 
 
-def test_row_order_changes_nothing():
-    table = random_predictions(10)
-    shuffled = table.sample(frac=1, random_state=0)
-    assert accuracy.wrong_predictions(table).identical(accuracy.wrong_predictions(shuffled))
-    pd.testing.assert_frame_equal(*(failure.failure_points(accuracy.wrong_predictions(t)) for t in (table, shuffled)))
-
-
-def test_categoricals_and_texts_give_the_same_array():
+def test_categoricals_and_texts_in_any_order_of_rows_give_the_same_array():
     table = pd.concat([random_predictions(10), predictions({"alexnet": ["x"], "resnet": ["."]}, UNSHIFTED, [0.0])])
     table = table[(table["shift"] == UNSHIFTED) | (table["scale"] > 0)]
     kept = pd.DataFrame({"shift": ["heavy fog", "heavy snow"], "class": "bag", "seed": 1})
-    coded = table.astype(dict.fromkeys(["model", "shift", "class", "top1"], "category"))
+    coded = table.sample(frac=1, random_state=0).astype(dict.fromkeys(["model", "shift", "class", "top1"], "category"))
     texts, codes = (accuracy.wrong_predictions(t, kept) for t in (table, coded))
     assert texts.equals(codes) and texts[:, :, 0].to_numpy().tolist() == [[True, False]] * 2
 
@@ -175,11 +147,8 @@ def test_a_reference_that_does_not_fail_gives_nan_and_a_flag_never_infinity():
         assert table.loc["heavy fog", "defined"] and not table.loc[accuracy.MEAN, "defined"] and table.loc[accuracy.MEAN, "shifts"] == 1
         assert table.loc[accuracy.MEAN, ["n", "estimate"]].tolist() == table.loc["heavy fog", ["n", "estimate"]].tolist()
         assert not np.isinf(table[["estimate", "low", "high"]].to_numpy(float)).any()
-    alone = accuracy.corruption_error(errors(perfect), reference="alexnet")
-    assert alone[["estimate", "low", "high"]].isna().all(axis=None) and not alone["defined"].any()
     twice = accuracy.corruption_error(errors(pd.concat([perfect, perfect.assign(shift="heavy fog")])), reference="alexnet")
-    assert twice["shift"].tolist() == [shift for shift in ("heavy fog", "heavy snow", accuracy.MEAN) for _ in range(2)]
-    assert twice["estimate"].isna().all()
+    assert twice["estimate"].isna().all() and not twice["defined"].any()
 
 
 @pytest.mark.parametrize(
@@ -222,13 +191,8 @@ def test_a_resample_without_a_positive_denominator_counts_as_infinite():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda t: pd.concat([t, t.head(1)]), "1 rows appear twice.*heavy snow"),
         (lambda t: pd.concat([t, t.tail(1)]), "1 rows appear twice, the first of model 'resnet' .* of 'bag' under 'heavy snow', seed 3"),
         (lambda t: t.drop(t.index[4]), "1 rows are missing, the first of model 'alexnet' at scale 0.5 .* one for each of 3"),
-        (
-            lambda t: t[(t["model"] != "resnet") | (t["seed"] > 1)],
-            "3 rows are missing, the first of model 'resnet' at scale 0 of 'bag' under 'heavy snow'",
-        ),
     ],
 )
 def test_incomplete_and_repeated_predictions_are_refused(damage, message):
@@ -260,26 +224,6 @@ def test_the_hardest_shift_is_told_by_resamples_that_know_every_shift_and_level_
     assert accuracy.hardest(lost)["probability"].isna().all()
 
 
-MANY = Bootstrap(2000, 0.95, 3, "same classes")
-
-
-def answers(folder, right: dict[str, int]) -> None:
-    """Five images of one class; each model is right on the first ones."""
-    for model, count in right.items():
-        keys = [(UNSHIFTED, "bag", seed, 0.0) for seed in range(5)]
-        table = pd.DataFrame(keys, columns=tables.KEY).assign(model=model, top1=["bag"] * count + ["coat"] * (5 - count))
-        more = {"top5": [["bag"]] * 5, "probability": 0.5, "margin": 0.0, "preprocessing": "model"}
-        tables.write(table.assign(**more), folder / "heldout" / f"{model}.parquet", tables.predictions)
-
-
-def test_shares_are_counted_from_the_answers_and_resampled_on_their_own(tmp_path):
-    answers(tmp_path, {"a": 3, "b": 5})
-    found = accuracy.held_out(tmp_path, settings=MANY)
-    assert found[0, -1, :, 0].to_numpy().tolist() == [0.4, 0.0] and found["n"].to_numpy().tolist() == [5, 5]
-    other = accuracy.held_out(tmp_path, settings=Bootstrap(2000, 0.95, 4, "same classes"))
-    assert abs(np.corrcoef(found[1:, 0, 0, 0], other[1:, 0, 0, 0])[0, 1]) < 0.2
-
-
 def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_their_numbers(tmp_path):
     """A number that is right in one class and wrong in the other: as pairs they would never vary. By hand: strata of p = 1 / 2."""
     keys = [(UNSHIFTED, name, seed, 0.0) for name in ("bag", "coat") for seed in range(60)]
@@ -298,7 +242,7 @@ def test_held_out_pictures_are_drawn_one_by_one_within_their_class_whatever_thei
 
 def test_published_accuracies_vary_as_many_independent_images_do(tmp_path):
     pd.DataFrame({"model": ["b", "a"], "accuracy": [0.8, 0.5], "n": 10000}).to_csv(tmp_path / "heldout.csv", index=False)
-    found = accuracy.held_out(tmp_path, settings=MANY)
+    found = accuracy.held_out(tmp_path, settings=Bootstrap(2000, 0.95, 3, SAME))
     assert found.sel(resample=0, shift=accuracy.ALL, scale=0).to_series().to_dict() == pytest.approx({"a": 0.5, "b": 0.2})
     assert found[1:, -1, :, 0].to_numpy().std(0) == pytest.approx([0.005, 0.004], rel=0.1)  # sqrt(p (1 - p) / n)
     table = accuracies(found).query("shift == 'catalog'").set_index("model")
@@ -310,11 +254,3 @@ def test_three_shifts_stand_for_all_and_small_ones_only_where_there_are_no_other
     assert accuracy.exemplars(table) == ["b", "d", "e"]
     assert accuracy.exemplars(table.assign(n=5)) == ["a", "c", "e"]
     assert accuracy.exemplars(table.head(1)) == ["a"]
-
-
-def test_a_number_is_a_record_and_labels_stay_beside_the_estimates():
-    found = errors(predictions(HAND)).sel(shift=accuracy.ALL)
-    table = accuracy.interval(found)
-    assert list(table) == ["model", "scale", "shift", *bootstrap.RECORD] and set(table["shift"]) == {accuracy.ALL}
-    one = accuracy.metric(found.sel(model="resnet", scale=1.0))
-    assert one == table.query("model == 'resnet' and scale == 1")[bootstrap.RECORD].iloc[0].to_dict()

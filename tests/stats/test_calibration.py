@@ -174,12 +174,6 @@ def test_an_error_between_two_rungs_lies_between_their_severities_and_one_beyond
     assert calibration.reached(back, rungs([0.3], [0.0]))["estimate"].tolist() == pytest.approx([0.5])
 
 
-def test_noise_on_either_side_widens_the_interval():
-    loud = calibration.reached(LADDER, rungs([0.3], [0.0], noise=0.05))
-    shaken = calibration.reached(rungs([0.1, 0.3, 0.7], [0.0, 0.5, 1.0], noise=0.05, seed=1), rungs([0.3], [0.0]))
-    assert min(float((table["high"] - table["low"]).iloc[0]) for table in (loud, shaken)) > 0.1
-
-
 def test_rising_steps_are_counted_within_trajectories_and_only_between_readings():
     ways = {1: [0.0, 0.2, 0.1, 0.3], 2: [0.5, 0.5, 0.6, 0.7], 3: [0.1, np.nan, 0.3, 0.4]}
     parts = [table_of({"heavy snow": [way]}, [0.0, 0.5, 1.0, 1.5], "asked").assign(seed=seed) for seed, way in ways.items()]

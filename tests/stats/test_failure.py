@@ -66,6 +66,8 @@ def test_units_that_are_all_alike_do_not_tell_models_apart():
     """Two seeds in which one model fails and the other does not: their parts are equal, which says nothing of how they scatter."""
     row = failure.log_rank(wrong_predictions(predictions({"alexnet": [".xx"] * 2, "resnet": ["..."] * 2})), settings=SETTINGS).iloc[0]
     assert row["excess"] == 1 and np.isnan(row["p"]) and np.isnan(row["p_holm"])
+    single = failure.log_rank(wrong_predictions(predictions({"alexnet": [".xx"], "resnet": ["..."]})), settings=SETTINGS)
+    assert single["excess"].tolist() == [0.5] and single["p"].isna().all()
 
 
 def test_the_excess_of_the_log_rank_test_is_observed_less_expected_failures():
@@ -89,20 +91,14 @@ def test_with_a_unit_per_trajectory_and_unpaired_models_the_log_rank_test_is_nea
     assert row["p"] == pytest.approx(scipy.stats.logrank(times["alexnet"], times["resnet"]).pvalue, abs=0.05)
 
 
-def test_a_single_unit_gives_an_excess_and_no_p_value():
-    tests = failure.log_rank(wrong_predictions(predictions({"alexnet": [".xx"], "resnet": ["..."]})), settings=SETTINGS)
-    assert tests["excess"].tolist() == [0.5] and tests["p"].isna().all()
-
-
-@pytest.mark.slow
-def test_equal_models_are_told_apart_in_one_of_twenty_worlds():
+def test_equal_models_are_told_apart_in_no_more_than_one_of_twenty_worlds():
     """Family-wise error of all pairs of eight equal models whose answers to one (class, seed), and to one seed, hang together."""
     wrong = 0
-    for world in range(200):
+    for world in range(60):
         rng = np.random.default_rng([25, world])
         found = benchmark(rng, models=8, seeds=30, start=np.full(8, -1.0), steep=np.ones((14, 8)))
         wrong += failure.log_rank(found, settings=SETTINGS)["p_holm"].min() < 0.05
-    assert 0.02 <= wrong / 200 <= 0.08
+    assert wrong <= scipy.stats.binom.ppf(0.999, 60, 0.05)
 
 
 def test_the_median_scale_is_that_of_statsmodels_survival_curve():

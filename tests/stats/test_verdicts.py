@@ -1,4 +1,4 @@
-"""Verdicts: every outcome of every rule, what a table looks like, and that nobody else writes a verdict of their own."""
+"""Verdicts: every outcome of every rule, and what a table looks like."""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +6,6 @@ import pytest
 
 from cnslib.stats import verdicts
 from cnslib.stats.verdicts import AGREES, OPPOSITE, SAME, UNDECIDED, UNMEASURED
-
-# Words of the vocabulary, and those that meant the same before there was one.
-# An audit of recorded facts and a check of an installation: they compare what should be equal, and claim nothing about classifiers.
 
 
 def judged(low: float, high: float, published, **given) -> str:
@@ -107,13 +104,10 @@ def test_the_columns_stand_behind_ours_and_replace_what_is_there():
     ours = pd.DataFrame({"n": [7], "estimate": [0.3], "low": [0.2], "high": [0.4], "published": [0.35]}, index=["x"])
     table = verdicts.beside(ours, ours["published"])
     assert list(table) == ["n", "ours", "low", "high", "published", "difference", "rule", "verdict", "smallest"]
-    assert table.index.tolist() == ["x"]
-    assert table["published"].item() == 0.35 and "verdict" not in ours
-    empty = verdicts.beside(ours.head(0), "above 0")
-    assert list(empty) == list(table) and empty.empty
+    assert table.index.tolist() == ["x"] and table["published"].item() == 0.35 and verdicts.beside(ours.head(0), "above 0").empty
 
 
-@pytest.mark.parametrize("published", ["over 0", "about", "above nothing", "", "about 0.5 to 0.7"])
+@pytest.mark.parametrize("published", ["over 0", "above nothing", ""])
 def test_a_text_that_is_no_claim_is_named(published):
     with pytest.raises(ValueError, match=rf"published: '{published}' .*above"):
         judged(0, 1, published)
@@ -187,10 +181,6 @@ def test_a_claim_that_is_set_aside_gives_its_reason_and_no_verdict():
     assert aside["verdict"].tolist() == [UNMEASURED, UNDECIDED] and aside["rule"].tolist() == ["about larger sets", "below 0"]
     other = verdicts.set_aside(table, pd.Series([np.nan, "not significant"]))
     assert other["smallest"].isna().all() and other["verdict"].tolist() == [OPPOSITE, UNMEASURED]
-
-
-def test_without_a_tolerance_a_claim_of_no_effect_can_but_be_contradicted():
-    assert [judged(*bounds, "about 0") for bounds in ((-0.1, 0.1), (0.1, 0.2), (0, 0))] == [UNDECIDED, OPPOSITE, AGREES]
 
 
 def test_a_tolerance_widens_what_could_have_been_seen_of_a_level_alone():
