@@ -50,18 +50,11 @@ def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = Non
         count, found = count[place], found[place]
     if not len(found):
         raise ValueError("predictions: no trajectory is left; the filter kept none of them")
-    if (count != 1).any():
-        raise ValueError(f"predictions: {uneven(count)}; accepted: one for each of {len(count)} trajectories, model and scale")
+    for fault, wrong in {"appear twice": count > 1, "are missing": count == 0}.items():
+        if wrong.any():
+            first = ", ".join(f"{name} {label.item()}" for name, label in wrong.isel(wrong.argmax(...)).coords.items())
+            raise ValueError(f"predictions: {int(wrong.sum())} rows {fault}, the first of {first}; accepted: one for each of {len(count)}")
     return found
-
-
-def uneven(count: xr.DataArray) -> str:
-    """How many rows of a grid are missing or there more than once, and the first of them."""
-    twice = bool((count > 1).any())
-    first = count.isel(count.argmax(...) if twice else count.argmin(...))
-    many = f"{int((count > 1).sum())} rows appear twice" if twice else f"{int((count == 0).sum())} rows are missing"
-    shift, name, seed, model, scale = (first[key].item() for key in ("shift", "class", "seed", "model", "scale"))
-    return f"{many}, the first of model {model!r} at scale {scale:g} of {name!r} under {shift!r}, seed {seed}"
 
 
 def trajectories(wrong: xr.DataArray) -> pd.DataFrame:

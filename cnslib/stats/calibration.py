@@ -177,13 +177,3 @@ def reached(curve: xr.DataArray, wanted: xr.DataArray) -> pd.DataFrame:
     found = read(scales, position(rising, np.clip(values, rising[..., :1], rising[..., -1:])))
     outside = np.select([values[0] < rising[0, ..., :1], values[0] > rising[0, ..., -1:]], ["below", "above"], "")
     return interval(wanted.copy(data=found)).assign(beyond=outside.ravel())
-
-
-def rises(table: pd.DataFrame, reading: str) -> pd.DataFrame:
-    """One row per step between neighbouring scales of a trajectory, at its upper scale: whether the reading rises.
-
-    Steps from or to a picture without a reading are left out.
-    """
-    table = table.sort_values(tables.KEY)
-    rise = table.groupby(tables.TRAJECTORY, sort=False)[reading].diff()
-    return table[tables.KEY].assign(rises=rise > 0)[rise.notna()]

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bands, bootstrap, calibration
+from cnslib.stats import bands, bootstrap
 from cnslib.stats.accuracy import ALL, metric
 
 AT_LEAST, AT_MOST = 1, -1
@@ -49,6 +50,16 @@ def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, di
     return min(records.items(), key=lambda item: -np.inf if np.isnan(item[1]["estimate"]) else side * item[1]["estimate"])
 
 
+def rises(table: pd.DataFrame, reading: str) -> pd.DataFrame:
+    """One row per step between neighbouring scales of a trajectory, at its upper scale: whether the reading rises.
+
+    Steps from or to a picture without a reading are left out.
+    """
+    table = table.sort_values(tables.KEY)
+    rise = table.groupby(tables.TRAJECTORY, sort=False)[reading].diff()
+    return table[tables.KEY].assign(rises=rise > 0)[rise.notna()]
+
+
 def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """What the pictures of each shift show, a tidy table (shift, measure, n, estimate, low, high).
 
@@ -60,7 +71,7 @@ def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
         end = part[part["scale"] == last]
         named = (end["named"] == shift).astype(float).where(end["asked"].notna())
         found = {"named": bootstrap.mean(named.reset_index(drop=True), end, settings=settings)}
-        steps = calibration.rises(part, "asked")
+        steps = rises(part, "asked")
         found["rises"] = bootstrap.rate(steps["rises"], steps, settings=settings)
         for scale in KEPT_AT:
             at = part[part["scale"] == scale]
@@ -81,8 +92,8 @@ def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) ->
     for scale, key in zip(KEPT_AT, ("class_kept_scale_1_5", "class_kept_scale_2_5"), strict=True):
         at = seen[seen["scale"] == scale]
         found[key] = bootstrap.rate(at["known"].to_numpy(), at, settings=settings)
-    rises = calibration.rises(seen, "asked")
-    found["rising_mean"] = bootstrap.rate(rises["rises"], rises, settings=settings)
+    steps = rises(seen, "asked")
+    found["rising_mean"] = bootstrap.rate(steps["rises"], steps, settings=settings)
     found["rising_worst_shift"] = worst(measures["rises"])[1]
     steps = {name: worst(own, side=AT_MOST)[1] for name, own in measures.items() if name.startswith("step of")}
     return found | {"largest_step_worst_shift": worst(steps, side=AT_MOST)[1]}

@@ -11,7 +11,7 @@ from tiny_encoders import write_timm
 from cnslib.core import recipes
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.method import Generation, Pilot
-from cnslib.method import generation, pilot
+from cnslib.method import generation, health
 from cnslib.models import encoders
 
 CLASSES = ["sneaker", "ankle boot"]
@@ -33,7 +33,7 @@ def read(pipe, origin, tmp_path_factory):
         "folder": folder / "seen",
     }
     settings = dataclasses.replace(tiny_sliders.SETTINGS, pilot=PILOT)
-    return lambda recipe="graded", **changes: pilot.readings(
+    return lambda recipe="graded", **changes: health.pilot_readings(
         generation.Sampler(pipe, settings=DRAWING), settings=dataclasses.replace(settings, **changes), **(shared | {"recipe": recipe})
     )
 
@@ -48,12 +48,12 @@ def seen(shift, eta, asked, *, named=(False, True), kept=(True, True)):
 
 def test_criteria_are_shares_at_the_last_scale_and_the_largest_part_of_the_rise():
     other = seen("heavy snow", 1.0, [0.0, 0.2, 0.4], named=(True, False), kept=(True, False))
-    found = pilot.criteria(pd.concat([seen("heavy snow", 1.0, [0.2, 0.4, 1.0]), other])).iloc[0]
+    found = health.criteria(pd.concat([seen("heavy snow", 1.0, [0.2, 0.4, 1.0]), other])).iloc[0]
     assert (found["n"], found["named"], found["kept"]) == (2, 0.5, 0.5)
     assert found["largest_step"] == pytest.approx((0.7 - 0.3) / (0.7 - 0.1))  # of the means 0.1, 0.3, 0.7
     flat, rising = seen("heavy snow", 0.5, [0.4, 0.5, 0.4]), seen("heavy snow", 1.0, [0.0, 0.1, 0.9], kept=(True, False))
-    found = pilot.criteria(pd.concat([flat, rising]))
-    assert found["largest_step"].isna().tolist() == [True, False] and pilot.chosen(found, PILOT)["eta"].tolist() == [1.0]
+    found = health.criteria(pd.concat([flat, rising]))
+    assert found["largest_step"].isna().tolist() == [True, False] and health.chosen(found, PILOT)["eta"].tolist() == [1.0]
 
 
 def test_the_greatest_eta_that_meets_all_bounds_is_chosen_or_the_one_that_misses_least():
@@ -66,7 +66,7 @@ def test_the_greatest_eta_that_meets_all_bounds_is_chosen_or_the_one_that_misses
         ("heavy rain", 1.5, 1.0, 0.45, 0.45),  # by 0.15 as well, and is the greater
     ]
     found = pd.DataFrame(rows, columns=["shift", "eta", "named", "kept", "largest_step"])
-    chosen = pilot.chosen(found, PILOT)
+    chosen = health.chosen(found, PILOT)
     assert dict(zip(chosen["shift"], chosen["eta"], strict=True)) == {"heavy snow": 1.0, "heavy rain": 1.5}
     assert chosen["shortfall"].round(6).tolist() == [0.0, 0.15]
 
@@ -87,7 +87,7 @@ def test_sliders_that_others_made_need_no_pilot_and_cannot_have_one(read):
 
 def test_what_is_stored_is_read_again_unless_the_training_changes(read, monkeypatch):
     table = read()
-    monkeypatch.setattr(pilot, "measure", lambda *_, **__: pytest.fail("measured again"))
+    monkeypatch.setattr(health, "measure_pilot", lambda *_, **__: pytest.fail("measured again"))
     pd.testing.assert_frame_equal(read(health_seeds=5), table)
     with pytest.raises(pytest.fail.Exception, match="measured again"):
         read(iterations=1)

@@ -63,11 +63,6 @@ def fitted(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
         return curve, [weight.detach().clone() for weight in weights], sum(samples)
 
 
-def first(seed, steps):
-    """The k that a generator of this seed draws."""
-    return int(torch.randint(1, steps, (), generator=torch.Generator().manual_seed(seed)))
-
-
 def points(pipe, recipe=PAPER, *, seed=0, text=None, **changes):
     """The training points of one trajectory."""
     settings, generator = dataclasses.replace(SETTINGS, **changes), torch.Generator().manual_seed(seed)
@@ -111,13 +106,12 @@ def test_every_point_is_one_update_and_the_first_loss_is_the_squared_distance_to
     assert curve["loss"][0] == pytest.approx(wanted, abs=1e-6) and curve["untrained"][0] == pytest.approx(wanted, abs=1e-6)
 
 
-@pytest.mark.parametrize("recipe", [PAPER, FAST])
-def test_training_closes_part_of_the_gap(pipe, recipe):
+def test_training_closes_part_of_the_gap(pipe):
     text, latents = noise(0, 2, 24, 16), noise(1, 4, 4, 16, 16)
     generator = torch.Generator().manual_seed(0)
     with adapters.fresh(pipe, rank=4, alpha=1.0, generator=generator) as parameters:
         settings = dataclasses.replace(SETTINGS, iterations=10, batch_size=4)
-        sliders.fit(pipe, parameters, text, settings=settings, generator=generator, recipe=recipe)
+        sliders.fit(pipe, parameters, text, settings=settings, generator=generator)
         plain, target = sliders.teacher(pipe, latents, torch.tensor(501), text, eta=4.0)
         with torch.no_grad():
             adapted = pipe.unet(latents, 501, text[:1].expand(4, -1, -1)).sample
@@ -139,10 +133,9 @@ def noiseless(pipe, monkeypatch):
     return (1 - share).sqrt()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_timestep_is_the_noise_level_of_the_latents(pipe, monkeypatch, seed):
+def test_the_timestep_is_the_noise_level_of_the_latents(pipe, monkeypatch):
     level = noiseless(pipe, monkeypatch)
-    ((latents, timestep),) = points(pipe, seed=seed, denoising_steps=10, batch_size=64)
+    ((latents, timestep),) = points(pipe, seed=1, denoising_steps=10, batch_size=64)
     assert timestep.item() in range(1, 802, 100)
     assert latents.std() * level[901] == pytest.approx(level[timestep].item(), rel=0.02)
 
@@ -186,23 +179,12 @@ def test_the_steps_between_two_points_are_made_with_the_newest_adapter(pipe):
     assert torch.equal(drawn[True][0], drawn[False][0]) and not torch.allclose(drawn[True][1], drawn[False][1], atol=1e-3)
 
 
-@pytest.mark.parametrize(("iterations", "denoising"), [(3, 3), (4, 3 + 1), (5, 3 + 2), (6, 3 + 3)])
+@pytest.mark.parametrize(("iterations", "denoising"), [(3, 3), (5, 3 + 2)])
 def test_as_many_samples_pass_the_unet_as_are_expected(pipe, iterations, denoising):
     """Where each of three states is a point nothing is left to chance; the last trajectory ends at the last point that is needed."""
     counted = fitted(pipe, FAST, iterations=iterations)[2]
     assert counted == SETTINGS.batch_size * (denoising + 3 * iterations)
     assert counted == sliders.evaluations(dataclasses.replace(SETTINGS, iterations=iterations), "fast")
-
-
-@pytest.mark.parametrize("recipe", ["paper", "graded"])
-def test_the_expected_samples_are_their_mean_over_the_trajectories(pipe, recipe):
-    """One update, whose trajectory has one, two or three steps equally often."""
-    seeds = {first(seed, 4): seed for seed in range(30)}
-    counted = [fitted(pipe, RECIPES[recipe], seed=seeds[k], iterations=1)[2] for k in (1, 2, 3)]
-    expected = sliders.evaluations(dataclasses.replace(SETTINGS, iterations=1), recipe)
-    assert expected == pytest.approx(2 * (2 + (4 if recipe == "graded" else 3)))
-    assert recipe == "graded" or expected == pytest.approx(sum(counted) / 3)
-    assert {count - 2 * (expected / 2 - 2) for count in counted} <= {2.0, 4.0, 6.0}
 
 
 def test_at_the_released_settings_the_fast_recipe_needs_a_fifth_of_the_exact_forms_evaluations():
@@ -218,7 +200,6 @@ def test_no_fast_trajectory_has_more_than_ten_steps(make):
     long = path.read_bytes()
     assert json.loads(adapters.header(path)["settings"])["denoising_steps"] == 10
     assert make("fast", *([part] for part in PAIR), denoising_steps=11)[PAIR].read_bytes() == long
-    assert make("fast", *([part] for part in PAIR), denoising_steps=9)[PAIR].read_bytes() != long
 
 
 def test_the_prompts_of_the_released_code_are_the_bare_token_and_the_comma_form():
@@ -227,7 +208,7 @@ def test_the_prompts_of_the_released_code_are_the_bare_token_and_the_comma_form(
     assert sliders.prompts("cartoon style", "hen", texts={"cartoon style": "as a cartoon"}) == whole
 
 
-@pytest.mark.parametrize(("spacing", "steps"), [("leading", 4), ("trailing", 5), ("trailing", 50)])
+@pytest.mark.parametrize(("spacing", "steps"), [("leading", 4), ("trailing", 50)])
 def test_the_released_teacher_is_one_step_less_one_above_the_latents(pipe, steps, spacing):
     """19 at 50 steps, whatever spacing the base has. The scheduler's own list is what its set_timesteps gives for 50 and for 1000 steps."""
     base = copy.copy(pipe)
@@ -285,16 +266,15 @@ def test_a_slider_file_says_what_it_is_and_loads(one, pipe, origin, recipe, with
         assert pipe.unet.peft_config[adapters.NAME].lora_alpha == 1.0 and len(adapters.layers(pipe.unet)) == 47
 
 
-@pytest.mark.parametrize("recipe", ["paper", "fast"])
-def test_a_killed_run_continues_to_the_same_bytes_which_do_not_depend_on_other_sliders(make, one, recipe):
+def test_a_killed_run_continues_to_the_same_bytes_which_do_not_depend_on_other_sliders(make, one):
     """Both half-written files are replaced, what was finished is left alone, and the same seed gives the same bytes."""
-    whole, before = contents(make(recipe)), make(recipe, ["heavy snow"])
-    assert whole[PAIR] == one(recipe).read_bytes() and len(set(whole.values())) == 4
+    whole, before = contents(make()), make("paper", ["heavy snow"])
+    assert whole[PAIR] == one("paper").read_bytes() and len(set(whole.values())) == 4
     finished = before[PAIR].stat().st_mtime_ns
     units.sidecar(killed := before["heavy snow", "ankle boot"]).unlink()
     killed.write_bytes(b"half a file")
     (partial := killed.with_name(f".{killed.name}.1.partial")).write_bytes(b"half a write")
-    resumed = make(recipe)
+    resumed = make()
     assert not partial.exists() and contents(resumed) == whole and resumed[PAIR].stat().st_mtime_ns == finished
 
 
@@ -310,15 +290,14 @@ def test_only_sliders_whose_inputs_changed_are_trained_again_and_others_are_dele
     assert sorted(tmp_path.rglob("*.safetensors")) == list(kept.values())
 
 
-@pytest.mark.parametrize(("key", "value"), [("etas", 2.0), ("longer", SETTINGS.iterations + 1)])
-def test_a_shift_has_its_own_eta_and_iterations_and_another_shift_stays_as_it_is(make, key, value):
-    before = contents(make("graded", classes=CLASSES[:1]))
-    for pair, path in make("graded", classes=CLASSES[:1], **{key: {"heavy snow": value}}).items():
+def test_a_shift_has_its_own_eta_and_iterations_and_another_shift_stays_as_it_is(make):
+    before, longer = contents(make("graded", classes=CLASSES[:1])), SETTINGS.iterations + 1
+    for pair, path in make("graded", classes=CLASSES[:1], etas={"heavy snow": 2.0}, longer={"heavy snow": longer}).items():
         own = pair[0] == "heavy snow"
         assert (path.read_bytes() == before[pair]) != own
         told = json.loads(adapters.header(path)["settings"])
-        assert told["eta"] == (2.0 if own and key == "etas" else SETTINGS.eta)
-        assert told["iterations"] == len(sliders.loss_curve(path)) == SETTINGS.iterations + (own and key == "longer")
+        assert told["eta"] == (2.0 if own else SETTINGS.eta)
+        assert told["iterations"] == len(sliders.loss_curve(path)) == SETTINGS.iterations + own
 
 
 def test_the_recipes_do_not_take_each_others_sliders(origin):
@@ -326,14 +305,7 @@ def test_the_recipes_do_not_take_each_others_sliders(origin):
     assert len(set(stamps.values())) == len(RECIPES)
 
 
-def test_training_leaves_the_base_model_as_it_was(pipe, make):
-    before = {key: value.clone() for key, value in pipe.unet.state_dict().items()}
-    make("graded", ["heavy snow"], ["sneaker"])
-    after = pipe.unet.state_dict()
-    assert after.keys() == before.keys() and all(torch.equal(value, before[key]) for key, value in after.items())
-
-
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", ["paper", "released"])
 def test_a_diverging_slider_is_named_and_not_written(make, tmp_path, recipe):
     said = r"slider of sneaker in heavy snow: the loss is not a number; lower sliders\.learning_rate"
     with pytest.raises(FloatingPointError, match=said):

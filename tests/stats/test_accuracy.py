@@ -191,8 +191,8 @@ def test_a_resample_without_a_positive_denominator_counts_as_infinite():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda t: pd.concat([t, t.tail(1)]), "1 rows appear twice, the first of model 'resnet' .* of 'bag' under 'heavy snow', seed 3"),
-        (lambda t: t.drop(t.index[4]), "1 rows are missing, the first of model 'alexnet' at scale 0.5 .* one for each of 3"),
+        (lambda t: pd.concat([t, t.tail(1)]), "1 rows appear twice, the first of shift heavy snow, class bag, seed 3, model resnet"),
+        (lambda t: t.drop(t.index[4]), "1 rows are missing, the first of .* model alexnet, scale 0.5.* one for each of 3"),
     ],
 )
 def test_incomplete_and_repeated_predictions_are_refused(damage, message):

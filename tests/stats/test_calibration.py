@@ -172,11 +172,3 @@ def test_an_error_between_two_rungs_lies_between_their_severities_and_one_beyond
     assert found["beyond"].tolist() == ["below", *[""] * 5, "above"] and (found["low"] == found["high"]).all()
     back = rungs([0.1, 0.4, 0.2, 0.8], [0.0, 0.5, 0.75, 1.0])  # pooled neighbours: 0.4 and 0.2 become 0.3 twice
     assert calibration.reached(back, rungs([0.3], [0.0]))["estimate"].tolist() == pytest.approx([0.5])
-
-
-def test_rising_steps_are_counted_within_trajectories_and_only_between_readings():
-    ways = {1: [0.0, 0.2, 0.1, 0.3], 2: [0.5, 0.5, 0.6, 0.7], 3: [0.1, np.nan, 0.3, 0.4]}
-    parts = [table_of({"heavy snow": [way]}, [0.0, 0.5, 1.0, 1.5], "asked").assign(seed=seed) for seed, way in ways.items()]
-    steps = calibration.rises(pd.concat(parts).sample(frac=1, random_state=0), "asked")
-    assert steps.groupby("seed")["rises"].agg(["size", "sum"]).to_numpy().tolist() == [[3, 2], [3, 2], [1, 1]]  # no change is no rise
-    assert set(steps["scale"]) == {0.5, 1.0, 1.5}

@@ -18,10 +18,9 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 from tiny_benchmark import CLASS, CLASSES, OWN_CLASS, POINTS, SCALES, SHIFTS, WEIGHTS, World, answers, covers, truth, world
 
-from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap, Target
+from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
 from cnslib.method import filtering
 from cnslib.stats import accuracy, axes, bootstrap, calibration, failure, gates, line, ranking, size
-from cnslib.stats import answers as exams
 from cnslib.stats.accuracy import ALL, by_shift
 from cnslib.studies.scenarios import claims as scenarios
 
@@ -201,21 +200,6 @@ def test_fishers_interval_covers_the_rank_correlation_of_the_classifiers_kind(rh
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 
-def test_the_cost_of_drawn_pictures_is_covered_by_newcombe():
-    """512 pictures that are each by themselves, beside 320 whose seeds bind them together."""
-    hits, known = [], np.linspace(0.7, 0.95, 4)
-    for number in range(30):
-        rng = np.random.default_rng([27, number])
-        given = world(rng, models=4)
-        found = answers(rng, given, seeds=40)
-        once = ~accuracy.trajectories(found).duplicated(["class", "seed"]).to_numpy()
-        drawn, real, models = ~found.to_numpy()[once, :, 0], rng.random((512, 4)) < known, found["model"].to_numpy()
-        sides = [pd.DataFrame({"n": len(own), "estimate": own.mean(0)}, index=models) for own in (real, drawn)]
-        table, true = exams.cost(*sides, confidence=0.95).loc[models], known - (1 - truth(given)[0][0, :, 0])
-        hits.append(np.mean((table["low"] <= true) & (true <= table["high"])))
-    assert covers(pd.Series(hits)), np.mean(hits)
-
-
 LINES = {"straight": [0, 0.2, 0.4, 0.6, 0.8, 1], "bent": [0, 0.05, 0.3, 0.7, 0.95, 1]}
 
 
@@ -352,42 +336,6 @@ def of_maps(number: int) -> dict[str, float]:
 def test_what_is_read_off_a_map_lies_in_its_interval_as_often_as_that_says():
     found = pd.DataFrame([of_maps(number) for number in range(DATA_SETS // 2)])
     assert all(covers(found[kind], whole=kind in COUNTED) for kind in found), found.mean()
-
-
-def crossing(wanted: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """Where curves of shifts and models reach the wanted errors; NaN beyond their ends."""
-    rows = zip(wanted.reshape(-1, wanted.shape[-1]), curves.reshape(-1, curves.shape[-1]), strict=True)
-    return np.array([np.interp(own, curve, SCALES, left=np.nan, right=np.nan) for own, curve in rows])
-
-
-def matched(number: int, target: Target) -> dict[str, float]:
-    """The share of intervals of curves matched by equal error that hold the truth, on trajectories and on a ladder of single garments."""
-    rng, settings = np.random.default_rng([18, number]), Bootstrap(100, 0.95, number, target)
-    given = world(rng, models=7)
-    other = replace(given, start=given.start - 0.3, steep=1.3 * given.steep)  # reaches beyond both ends of the first
-    asked = [(given, 40, settings), (other, 16, settings.one_by_one.apart(10**4))]
-    drawn, ladder = (accuracy.by_shift(under_four(answers(rng, own, seeds=seeds)), how) for own, seeds, how in asked)
-    error, rungs = (truth(own, other_classes=target == OTHER)[0][PLACES] for own in (given, other))
-    middle = ladder.isel(scale=[2]).assign_coords(scale=[0.0])  # as if these were images of one unknown severity
-    apart = (middle.isel(scale=0, drop=True) - drawn).assign_coords(n=drawn["n"])
-    kinds = {
-        "severity": (calibration.reached(ladder, drawn), crossing(error, rungs)),
-        "scale": (calibration.reached(drawn, middle), crossing(rungs[..., 2:3], error)),
-        "difference": (accuracy.interval(apart).query("shift in @NAMES"), rungs[..., 2:3] - error),
-    }
-    held = {}
-    for name, (table, known) in kinds.items():
-        inner = ~np.isnan(known.ravel())
-        low, high = table["low"].to_numpy()[inner], table["high"].to_numpy()[inner]
-        held[name] = np.mean((low <= known.ravel()[inner]) & (known.ravel()[inner] <= high))
-    return held
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", [SAME, OTHER])
-def test_matched_severities_and_scales_lie_in_their_intervals_as_often_as_these_say(target):
-    found = pd.DataFrame([matched(number, target) for number in range(DATA_SETS // 2)])
-    assert all(covers(found[kind]) for kind in found), found.mean()
 
 
 # Numbers that compare two columns of the images, such as areas under ROC curves: the truth is read off 20,000 seeds by other libraries.

@@ -140,3 +140,11 @@ def test_agreement_is_pearsons_r_and_its_n_the_classifiers():
     found = gates.agreement(real, generated)
     assert found["estimate"] == pytest.approx(scipy.stats.pearsonr(real[0], generated[0]).statistic) and found["n"] == 8
     assert gates.agreement(real, 0.2 + 0.5 * real)["estimate"] == pytest.approx(1)
+
+
+def test_rising_steps_are_counted_within_trajectories_and_only_between_readings():
+    ways = {1: [0.0, 0.2, 0.1, 0.3], 2: [0.5, 0.5, 0.6, 0.7], 3: [0.1, np.nan, 0.3, 0.4]}
+    parts = [trajectory(way, seed=seed) for seed, way in ways.items()]
+    steps = gates.rises(pd.concat(parts).sample(frac=1, random_state=0), "asked")
+    assert steps.groupby("seed")["rises"].agg(["size", "sum"]).to_numpy().tolist() == [[3, 2], [3, 2], [1, 1]]  # no change is no rise
+    assert set(steps["scale"]) == {0.5, 1.0, 1.5}

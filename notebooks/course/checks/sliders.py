@@ -5,7 +5,7 @@ import pandas as pd
 from checks.exercises import Exercise, Sheet
 from cnslib.core import tables
 from cnslib.core.names import PROMPT, text
-from cnslib.stats import calibration
+from cnslib.stats import gates
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
@@ -113,7 +113,7 @@ def steps(levels: Int[np.ndarray, "steps"]) -> Exercise:
 def rising(report: pd.DataFrame) -> Exercise:
     """The share of steps along the scale that raise the alignment with the shift (supplement H): of all, and of the worst shift."""
     ordered = report.sort_values(tables.KEY)
-    steps = calibration.rises(report, "alignment")
+    steps = gates.rises(report, "alignment")
     share, by_shift = steps["rises"].mean(), steps.groupby("shift")["rises"].mean()
     ends = ordered.groupby(tables.TRAJECTORY)["alignment"].agg(["first", "last"])
     change, shift = ordered.groupby(tables.TRAJECTORY)["alignment"].diff(), ordered["shift"]
