@@ -47,11 +47,3 @@ def text(shift: str, texts: dict[str, str]) -> str:
 def token(name: str) -> str:
     """The new word that stands for a class: "ankle boot" becomes "<ankle-boot*>"; lower case, as CLIP tokenizers read it."""
     return f"<{name.lower().replace(' ', '-')}*>"
-
-
-def require_distinct(classes: list[str]) -> None:
-    """Raises ValueError, naming the classes, where two would share one token."""
-    first = {token(name): name for name in reversed(classes)}
-    for name in classes:
-        if (other := first[token(name)]) != name:
-            raise ValueError(f"base.classes: {other!r} and {name!r} both become the token {token(name)}; accepted: names that differ")

@@ -177,13 +177,10 @@ def write_metrics(path: Path, values: dict) -> None:
 
 def rounded(values: dict, name: str) -> dict:
     """Checks and rounds a tree of metric records, null for what is not finite; ValueError names the key that is no record."""
-    if "estimate" in values:
-        if set(values) != {"n", "estimate", "low", "high"}:
-            raise ValueError(f"{name}: a metric has the keys n, estimate, low, high, got {sorted(values)}")
-        ends = {key: values[key] for key in ("estimate", "low", "high")}
-        known = {key: value is not None and bool(np.isfinite(value)) for key, value in ends.items()}
-        return {"n": int(values["n"])} | {key: round(float(value), 6) if known[key] else None for key, value in ends.items()}
-    for key, value in values.items():
-        if not isinstance(value, dict):
-            raise ValueError(f"{name}.{key}: {value!r} is not a record of n, estimate, low, high")
-    return {str(key): rounded(value, f"{name}.{key}") for key, value in values.items()}
+    if not isinstance(values, dict) or ("estimate" in values and set(values) != {"n", "estimate", "low", "high"}):
+        raise ValueError(f"{name}: {values!r} is not a record of n, estimate, low, high")
+    if "estimate" not in values:
+        return {str(key): rounded(value, f"{name}.{key}") for key, value in values.items()}
+    ends = {key: values[key] for key in ("estimate", "low", "high")}
+    known = {key: value is not None and bool(np.isfinite(value)) for key, value in ends.items()}
+    return {"n": int(values["n"])} | {key: round(float(value), 6) if known[key] else None for key, value in ends.items()}

@@ -15,9 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
-from pydantic import TypeAdapter, ValidationError
 from tqdm.auto import tqdm
-from typing_extensions import TypedDict
 
 from cnslib.core import pictures, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
@@ -28,13 +26,9 @@ ANNOTATIONS = "annotations_cns.json"
 IDENTIFIERS = {shift: identifier(shift) for shift in SHIFTS} | {"design of sculpture": "the_design_of_sculpture"}
 ENDINGS = {"PNG": "png", "JPEG": "jpg"}
 NAME = re.compile(r"seed_(\d{4,18})(?:_startnoise_\d{4})?_scale_(\d{4,9})m?\.(?:jpe?g|png)", re.IGNORECASE)
-Entry = TypedDict("Entry", {"image": str, "seed": int, "scale": float, "shift": str, "class": int})
-Annotated = TypedDict("Annotated", {"images": list[Entry]})  # noqa: UP013
 
 
-def import_benchmark(
-    source: Path, *, labels: list[str], classes: list[str], folder: Path, kept: Path, annotations: Path | None = None
-) -> dict[str, Path]:
+def import_benchmark(source: Path, *, labels: list[str], classes: list[str], folder: Path, kept: Path) -> dict[str, Path]:
     """Writes one image table per shift into `folder` and the table of its trajectories (shift, class, seed) to `kept`.
 
     `source` is the benchmark's zip or folder; a class is labels[index], as the authors' loader takes the number of the class
@@ -43,7 +37,7 @@ def import_benchmark(
     """
     made = {}
     with archives.opened(source) as archive, archives.replaced_tables(folder) as staging:
-        rows = index(archive, labels=labels, classes=classes, annotations=annotations)
+        rows = index(archive, labels=labels, classes=classes)
         for shift, part in rows.groupby("shift"):
             images = [archive.read(name) for name in tqdm(part["name"], desc=shift, disable=None)]
             for name, data in zip(part["name"], images, strict=True):
@@ -54,11 +48,10 @@ def import_benchmark(
     return {shift: folder / name for shift, name in made.items()}
 
 
-def index(archive: Archive, *, labels: list[str], classes: list[str], annotations: Path | None = None) -> pd.DataFrame:
+def index(archive: Archive, *, labels: list[str], classes: list[str]) -> pd.DataFrame:
     """One row per image: shift, class, seed, scale, and its name in the archive; no picture is read.
 
-    Annotations are those given, else the archive's own if it has some. ValueError names what is not understood, missing, there twice or
-    contradicted by the annotations.
+    The authors' annotations repeat what the names say, and are not read. ValueError names what is not understood, missing or there twice.
     """
     names = [name for name in archive.names if name.lower().endswith((".jpg", ".jpeg", ".png"))]
     if not names:
@@ -66,10 +59,6 @@ def index(archive: Archive, *, labels: list[str], classes: list[str], annotation
     rows = pd.DataFrame([parsed(name, archive.path, labels, classes) for name in names], columns=tables.KEY).assign(name=names)
     if (twice := rows.duplicated(tables.KEY, keep=False)).any():
         raise ValueError(f"{archive.path}: one image twice, {rows.loc[twice, 'name'].head(2).tolist()}; accepted: every image once")
-    if annotations is not None:
-        require_annotated(rows, annotations.read_bytes(), labels, classes, str(annotations))
-    elif inside := [name for name in archive.names if PurePosixPath(name).name == ANNOTATIONS]:
-        require_annotated(rows, archive.read(inside[0]), labels, classes, f"{archive.path}: {inside[0]}")
     require_whole(rows, archive.path)
     return rows.sort_values(tables.KEY, ignore_index=True)
 
@@ -108,29 +97,6 @@ def require_whole(rows: pd.DataFrame, source: Path) -> None:
         if missing := sorted(scales - set(found)):
             key = (shift, name, int(seed))
             raise ValueError(f"{source}: an image is missing, {key} at scale {missing[0]:g}; accepted: all of {sorted(scales)}")
-
-
-def require_annotated(rows: pd.DataFrame, text: bytes, labels: list[str], classes: list[str], where: str) -> None:
-    """Raises ValueError unless there is exactly one annotation per image, and it says what the image's name says."""
-    try:
-        found = TypeAdapter(Annotated).validate_json(text)["images"]
-    except ValidationError as error:
-        what = error.errors()[0]
-        place = ".".join(map(str, what["loc"]))
-        raise ValueError(f"{where}: {place} {what['msg']}; accepted: json whose images have {', '.join(Entry.__annotations__)}") from None
-    images = {PurePosixPath(name).parts[-3:]: key for *key, name in rows.itertuples(index=False, name=None)}
-    seen = set()
-    for entry in found:
-        parts = PurePosixPath(entry["image"]).parts[-3:]
-        if (vain := archives.unsafe(entry["image"]) or parts not in images) or parts in seen:
-            fault = "annotated, but there is no such image" if vain else "annotated twice"
-            raise ValueError(f"{where}: {entry['image']!r} is {fault}; accepted: one annotation per image")
-        seen.add(parts)
-        told = [shift_of(entry["shift"], where), class_of(str(entry["class"]), where, labels, classes), entry["seed"], entry["scale"]]
-        if told != images[parts]:
-            raise ValueError(f"{where}: the entry {entry} contradicts its image's name; accepted: {images[parts]}")
-    if bare := sorted("/".join(parts) for parts in images.keys() - seen):
-        raise ValueError(f"{where}: {len(bare)} images have no annotation, for example {bare[0]!r}; accepted: one per image")
 
 
 def ending(data: bytes, name: str) -> str:

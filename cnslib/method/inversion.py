@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from cnslib.core import names, paths, recipes, seeds, tables, units
-from cnslib.core.names import PROMPT, demand, identifier, require_distinct, token
+from cnslib.core.names import PROMPT, demand, identifier, token
 from cnslib.core.settings.sections import Inversion
 from cnslib.data import catalog, imagenet
 from cnslib.models import adapters, encoders, text_to_image
@@ -58,9 +58,8 @@ def invert_all(
 ) -> dict[str, Path]:
     """Makes the tokens that are missing or were made from something else; deletes those that are not asked for.
 
-    `pictures` is the catalog, `base` the digest of the pipeline's directory. Raises ValueError for two classes with one token.
+    `pictures` is the catalog, `base` the digest of the pipeline's directory.
     """
-    require_distinct(classes)
     examples = functools.partial(catalog.images, pictures, "train", count=settings.images_per_class, side=side(pipe))
     files = {}
     for name in classes:  # one class in memory at a time
@@ -84,7 +83,6 @@ def make_tokens(
     """
     if not in_star:
         return invert_all(pipe, classes, settings=settings, pictures=pictures, base=base, folder=folder)
-    require_distinct(classes)
     vectors = read_tokens(pipe, paths.resolve(in_star), {name: imagenet.index(name) for name in classes})
     made_from = {name: recipes.GIVEN_TOKENS.stamp(name, token(name), vectors[name].double().tolist()) for name in classes}
     shelf = units.Shelf(folder, {name: (f"{identifier(name)}.safetensors", made_from[name]) for name in classes}, "*.safetensors")

@@ -20,8 +20,6 @@ from cnslib.models import adapters
 from cnslib.models.weights import read_weights, require_same, shapes
 
 ALPHA, DOWN, UP = "alpha", "lora_down.weight", "lora_up.weight"
-SCALING = ("alpha_pattern", "rank_pattern", "use_rslora", "use_dora")  # peft settings that no released file can express
-METHOD = "noxattn"
 
 
 def stems(unet: UNet2DConditionModel) -> dict[str, str]:
@@ -40,12 +38,10 @@ def released_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[in
 def to_released(unet: UNet2DConditionModel, path: Path) -> dict[str, Tensor]:
     """The tensors of an adapter file of ours under their released names, bit for bit, with alpha beside each pair of factors.
 
-    ValueError names a file that is not a whole adapter of this UNet, or whose scale is more than one alpha over one rank.
+    ValueError names a file that is not a whole adapter of this UNet.
     """
     adapters.require_complete(unet, path)
     config = json.loads(adapters.header(path)[adapters.CONFIG])
-    for key in SCALING:
-        demand(not config.get(f"unet.{key}"), f"slider {path}: {key}", config.get(f"unet.{key}"), f"one alpha and one rank, no {key}")
     ours, found = safetensors.torch.load_file(path), {}
     for stem, name in stems(unet).items():
         down, up = ours[f"unet.{name}.lora_A.weight"], ours[f"unet.{name}.lora_B.weight"]
@@ -100,7 +96,7 @@ def released_path(folder: Path, shift: str, number: int, *, rank: int, alpha: fl
     The published results name one shift with its article, the_design_of_sculpture; either form is taken. Raises FileNotFoundError,
     naming earlier checkpoints where there are some: the released loader takes the last of these silently.
     """
-    names = [f"{start}{identifier(shift)}_class_{number:03d}_alpha{float(alpha)}_rank{rank}_{METHOD}" for start in ("", "the_")]
+    names = [f"{start}{identifier(shift)}_class_{number:03d}_alpha{float(alpha)}_rank{rank}_noxattn" for start in ("", "the_")]
     paths = [folder / name / f"{name}_last.pt" for name in names]
     if finished := [path for path in paths if path.exists()]:
         return finished[0]

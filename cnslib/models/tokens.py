@@ -120,7 +120,6 @@ def embeddings(path: Path) -> Float[Tensor, "words width"]:
 
 def to_ours(vectors: Mapping[str, Vector], folder: Path, *, source: str) -> dict[str, Path]:
     """Writes one textual-inversion file per class, as the inversion step does, without losses; FileExistsError for one that is there."""
-    names.require_distinct(list(vectors))
     paths = {name: folder / f"{identifier(name)}.safetensors" for name in vectors}
     refuse_existing(*paths.values())
     for name, path in paths.items():

@@ -28,7 +28,7 @@ LEAST = 3  # classifiers that draw a line
 IMPORTED = ("artifacts", "labels.json", "official.yaml")
 
 
-def bring_in(overlay: str, results: Path, images: Path | None, annotations: Path | None, without: list[str]) -> tuple[Path, list[str]]:
+def bring_in(overlay: str, results: Path, images: Path | None, without: list[str]) -> tuple[Path, list[str]]:
     """Imports the authors' data into the folder `base.out` of an overlay; returns the overlay narrowed to what is there, and its models.
 
     Answers become `artifacts/evaluation`, images `artifacts/generation`, the trajectories `artifacts/filtering/kept.parquet`. ValueError
@@ -44,7 +44,7 @@ def bring_in(overlay: str, results: Path, images: Path | None, annotations: Path
         named: dict = {"labels": list(imagenet.labels()), "classes": imagenet.paper_classes()["class"].tolist()}
         models, rows = import_answers(wish, layout, results, without, named)
         if images:
-            import_images(layout, images, annotations, rows, named)
+            import_images(layout, images, rows, named)
         for part in IMPORTED:
             shutil.rmtree(root / part, ignore_errors=True)
             (layout.root / part).rename(root / part)
@@ -83,14 +83,14 @@ def import_answers(wish: dict, layout: paths.Layout, results: Path, without: lis
     return models, rows
 
 
-def import_images(layout: paths.Layout, images: Path, annotations: Path | None, trajectories: pd.DataFrame, named: dict) -> None:
+def import_images(layout: paths.Layout, images: Path, trajectories: pd.DataFrame, named: dict) -> None:
     """Imports the images, which must be those of the answered trajectories."""
     with archives.opened(images) as archive:
-        rows = official.index(archive, **named, annotations=annotations)
+        rows = official.index(archive, **named)
     wanted = trajectories[tables.TRAJECTORY].itertuples(index=False, name=None)
     tables.complete(rows.drop_duplicates(tables.TRAJECTORY), wanted, tables.TRAJECTORY, f"images of {images}")
     folder, kept = layout.artifacts("generation"), layout.artifacts("filtering") / "pictured.parquet"
-    official.import_benchmark(images, **named, folder=folder, kept=kept, annotations=annotations)
+    official.import_benchmark(images, **named, folder=folder, kept=kept)
 
 
 def narrowed(wish: dict, models: list[str], rows: pd.DataFrame, *, classes: list, shifts: tuple, scales: list) -> dict:
@@ -124,7 +124,7 @@ def missing(wish: dict[str, dict], models: list[str], *, reference: str) -> dict
 
 def rebuild(options: argparse.Namespace) -> int:
     """Imports the authors' data and runs every analysis that they suffice for; returns 0 if all went well."""
-    target, models = bring_in(options.overlay, options.results, options.images, options.annotations, options.without)
+    target, models = bring_in(options.overlay, options.results, options.images, options.without)
     left_out = missing(read.read(options.overlay), models, reference=read.load("params.yaml")["accuracy"].reference)
     absent = sorted(set(pd.read_csv(paths.PUBLISHED / "classifiers43.csv")["model"]) - set(models))
     print(f"{len(models)} classifiers; of the paper's 43 without answers: {', '.join(absent) or 'none'}")
@@ -157,7 +157,6 @@ def main(arguments: list[str]) -> int:
     into = commands.add_parser("official", help="every figure of the paper from the authors' answers")
     into.add_argument("results", type=Path, help="their results.zip, or a folder of its csv files")
     into.add_argument("--images", type=Path, help="their cns_bench.zip, or its folder")
-    into.add_argument("--annotations", type=Path, help="annotations_cns.json, where it does not lie beside the images")
     into.add_argument("--without", nargs="+", default=[], metavar="CLASSIFIER", help="classifiers to leave out")
     into.add_argument("--overlay", default="official.yaml", help="axes, families and output folder (default official.yaml)")
     out = commands.add_parser("export", help="our images and answers in the authors' layout")

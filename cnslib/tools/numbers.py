@@ -73,7 +73,7 @@ def problems(text: str, root: Path, *, results: bool = True) -> list[str]:
 
 
 def corrected(text: str, root: Path) -> str:
-    """A text with the present digits in all marked numbers."""
+    """A page, or the json of a notebook, with the present digits in all marked numbers."""
     return NUMBER.sub(lambda m: f"{written(value(root, m[3]), m[1], m[2] or '')}{m[2] or ''}<!-- {m[3]} -->", text)
 
 
@@ -82,18 +82,6 @@ def texts(file: Path) -> list[str]:
     if file.suffix == ".md":
         return [file.read_text()]
     return ["".join(cell["source"]) for cell in json.loads(file.read_text())["cells"] if cell["cell_type"] == "markdown"]
-
-
-def rewrite(file: Path, root: Path) -> None:
-    """Writes a page or notebook with the present digits; layout and code of a notebook stay as they are."""
-    if file.suffix == ".md":
-        file.write_text(corrected(file.read_text(), root))
-        return
-    notebook = json.loads(file.read_text())
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "markdown":
-            cell["source"] = corrected("".join(cell["source"]), root).splitlines(keepends=True)
-    file.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
 
 
 def pages(root: Path) -> list[Path]:
@@ -111,7 +99,7 @@ def main(arguments: list[str]) -> int:
     files = options.pages or pages(paths.ROOT)
     if options.write:
         for file in files:
-            rewrite(file, paths.ROOT)
+            file.write_text(corrected(file.read_text(), paths.ROOT))
     about = {file: file.suffix == ".ipynb" or file.name in ("README.md", "results.md") for file in files}
     found = [f"{f.name}: {problem}" for f in files for text in texts(f) for problem in problems(text, paths.ROOT, results=about[f])]
     print("\n".join(found) or f"all numbers of {len(files)} pages hold", file=sys.stderr if found else sys.stdout)

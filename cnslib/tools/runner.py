@@ -86,8 +86,9 @@ def run_all(names: list[str], params: str, overlay: str, *, together: bool) -> N
         for what, known in (("step", notebooks()), ("section", sections), ("stage of dvc.yaml", waits)):
             if step not in known:
                 raise ValueError(f"no {what} {step!r}; accepted: {', '.join(known)}")
-    if together:
+    if len(names) > 1:
         kernels.warm()
+    if together:
         schedule({step: waits[step] for step in names}, lambda step: run(step, params, overlay))
         return
     for step in names:

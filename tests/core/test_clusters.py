@@ -61,13 +61,6 @@ def test_what_is_not_accepted_is_named_with_its_key(tmp_path, old, new, message)
         clusters.configuration(read.load(tmp_path / "mine.yaml")["cluster"], tmp_path)
 
 
-def test_a_file_of_parameters_is_no_file_of_workers(tmp_path):
-    text = (paths.ROOT / "params.yaml").read_text()
-    (tmp_path / "params.yaml").write_text(text.replace('workers: ""', 'workers: "params.yaml"'))
-    with pytest.raises(ValueError, match=r"base\.workers: 'params\.yaml' is not accepted; accepted: a file with the section cluster alone"):
-        read.start("sliders", str(tmp_path / "params.yaml"))
-
-
 def test_without_parsl_the_extra_is_named(tmp_path, local, monkeypatch):
     monkeypatch.setitem(sys.modules, "parsl", None)
     with pytest.raises(ModuleNotFoundError, match=r"base\.workers: Parsl is not installed; accepted: `pip install cnslib\[cluster\]`"):
@@ -110,14 +103,6 @@ def test_what_pieces_share_is_stored_once_and_loaded_once(tmp_path, worker):
     assert first == second != id(network) and [one, two] == [answer(network, number)[1] for number in (1.0, 2.0)]
     held = set(clusters.kept)
     assert values(loud, [(1,)], tmp_path) == [1] and not held & set(clusters.kept)  # what no piece needs any more is let go
-
-
-def test_a_log_holds_what_was_printed_and_the_traceback(tmp_path, worker):
-    values(loud, [(1,)], tmp_path)
-    with pytest.raises(RuntimeError, match="ZeroDivisionError: integer division"):
-        values(loud, [(0,)], tmp_path)
-    log = (tmp_path / "log").read_text()
-    assert "python says 1\ndone" in log and "python says 0" in log and "return 1 // number" in log
 
 
 class Trap:

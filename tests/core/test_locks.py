@@ -1,7 +1,6 @@
 """Two processes and one folder: the second is told who is in it, and touches nothing."""
 
 import os
-import signal
 import subprocess
 import sys
 
@@ -52,11 +51,3 @@ def test_the_second_process_names_the_first_and_leaves_its_half_written_file(oth
     print(file=other.stdin, flush=True)
     assert other.stdout.readline() == "done\n"
     assert (tmp_path / "a.txt").read_text() == "whole" and units.verified(tmp_path / "a.txt")
-
-
-def test_a_killed_process_leaves_the_folder_free_and_its_half_written_file_is_deleted(other, tmp_path):
-    other.send_signal(signal.SIGKILL)
-    other.wait()
-    assert list(tmp_path.glob(".*.partial"))
-    assert shelf(tmp_path).waiting() == ["b"]
-    assert not list(tmp_path.glob(".*.partial"))

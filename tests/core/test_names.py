@@ -2,23 +2,9 @@
 
 import hashlib
 
-import pytest
 import torch
 
-from cnslib.core import names, paths, seeds
-
-
-def test_a_token_is_lower_case_without_blanks_and_of_one_class():
-    assert names.token("Great White Shark") == "<great-white-shark*>"
-    names.require_distinct(["sneaker", "ankle boot"])
-    with pytest.raises(ValueError, match=r"'Ankle Boot' and 'ankle boot' both become the token <ankle-boot\*>"):
-        names.require_distinct(["sneaker", "Ankle Boot", "ankle boot"])
-
-
-def test_a_demand_that_fails_names_key_value_and_what_is_accepted():
-    names.demand(True, "base.seeds", 3, "1 or more")
-    with pytest.raises(ValueError, match=r"^base\.seeds: 0 is not accepted; accepted: 1 or more$"):
-        names.demand(False, "base.seeds", 0, "1 or more")
+from cnslib.core import paths, seeds
 
 
 def test_a_run_has_folders_of_its_own_and_everything_else_lies_under_the_root(tmp_path):

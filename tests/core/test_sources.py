@@ -86,17 +86,6 @@ def test_what_is_no_weights_is_told_apart_before_it_is_read(file, content, messa
         resolve(file, sha256="00000000")
 
 
-def test_a_folder_is_resolved_file_by_file(tmp_path):
-    (tmp_path / "unet").mkdir()
-    save_file({"a": torch.ones(1)}, tmp_path / "unet" / "model.safetensors")
-    (tmp_path / "model_index.json").write_text("{}")
-    digest = hashlib.sha256((tmp_path / "unet" / "model.safetensors").read_bytes()).hexdigest()
-    files = {"unet/model.safetensors": digest, "model_index.json": ""}
-    assert sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files) == tmp_path
-    with pytest.raises(ValueError, match=r"base\.pipeline: .*unet/model\.safetensors has sha256"):
-        sources.resolve_folder(str(tmp_path), key="base.pipeline", sha256=files | {"unet/model.safetensors": "0" * 64})
-
-
 def base(folder, files: dict[str, str], prediction: str = "v_prediction"):
     """The shared parameters with a pipeline in a folder, whose files have these digests."""
     source = {"hub": "", "revision": "", "sha256": files}

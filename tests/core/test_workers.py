@@ -1,9 +1,6 @@
 """Work side by side: results in order, one thread each, the same bits on any number of cores; failures are told by name."""
 
 import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -47,10 +44,6 @@ def test_results_come_in_order_from_processes_of_one_thread(cores):
     assert [row[:2] for row in found] == [(number, 1) for number in range(6)] and torch.get_num_threads() == before
     assert (os.getpid() in {row[2] for row in found}) == (min(cores, len(os.sched_getaffinity(0))) == 1)
     assert workers.each(described, [], device="cpu") == []
-
-
-def test_another_device_is_not_shared_between_processes():
-    assert {row[2] for row in workers.each(described, [(1,), (2,)], device="meta")} == {os.getpid()}
 
 
 def test_the_number_of_cores_does_not_touch_the_bits(cores):
@@ -102,26 +95,3 @@ def failing(folder: Path, number: int, unit: units.Unit) -> None:
 def test_several_failures_are_told_together(tmp_path):
     with pytest.raises(RuntimeError, match=r"^6 of 6 failed.*made/0: 0 failed; made/1: 1 failed"):
         workers.each(failing, pieces(tmp_path), device="meta")
-
-
-def lasting(folder):
-    """Notes its process, then works for longer than any test waits."""
-    (folder / str(os.getpid())).touch()
-    time.sleep(600)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
-def test_the_processes_end_when_their_parent_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(tiny_work.PLACES))
-    call = f"workers.each(test_workers.lasting, [(Path({str(tmp_path)!r}),)] * 2, device='cpu')"
-    script = f"from pathlib import Path; from cnslib.core import workers; import test_workers; {call}"
-    parent = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parent)
-    tiny_work.until(lambda: len(list(tmp_path.iterdir())) == 2)
-    children = [path.name for path in tmp_path.iterdir()]
-    assert all(map(tiny_work.alive, children)) and str(parent.pid) not in children
-    parent.kill()
-    parent.wait()
-    tiny_work.until(lambda: not any(map(tiny_work.alive, children)), seconds=10)
-    assert not any(map(tiny_work.alive, children))

@@ -67,17 +67,12 @@ def test_whether_an_answer_is_right_is_computed_and_the_index_ignored():
     [
         ("seed_0034_scale_0500", "seed_0034_scale_0000", r"seed and scale of img_name"),
         ("0,22.0,22", "0,22.5,22", r"pred_class is a whole number from 0 to 999"),
-        ("0,22.0,22", "0,1000,22", r"pred_class is a whole number from 0 to 999"),
-        ("0,22.0,22", "0,,22", r"pred_class is a whole number"),
         ("0,22.0,22", "0,22.0,207", r"gt_class is the number in class_str"),
         ("heavy_snow,022", "heavy_fog,022", r"the shift 'heavy_snow' of the file's name"),
         ("022_bald eagle", "023_vulture", r"unknown class '023_vulture'"),
         ("seed_0034_scale_0000.jpg", "picture.jpg", r"img_name as seed_0034_scale_1000.jpg"),
-        ("0034,0.5", "0035,0.5", r"seed and scale of img_name"),
         ("pred_class", "prediction", r"no column 'pred_class'"),
         ("022_bald eagle", "", "accepted: no empty field"),
-        ("seed_0034_scale_0000.jpg", "", "accepted: no empty field"),
-        ("seed_0034_scale_0000", "seed_99999999999999999999_scale_0000", r"img_name as seed_0034_scale_1000.jpg"),
         (",vit", ",deit", r"no column 'vit'"),
     ],
 )

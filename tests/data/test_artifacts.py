@@ -7,9 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
-import tiny_artifacts
 from tiny_artifacts import CLASSES, MODELS, SCALES, SEEDS, SHIFTS, alignment, run_in, sight, write_all
 
 from cnslib.core import paths, tables, units
@@ -133,7 +131,7 @@ def test_a_table_under_another_ones_name_is_named(run, name, folder, first, seco
         {"shifts": ["heavy snow", "heavy fog", "heavy rain"]},
     ],
 )
-@pytest.mark.parametrize("name", ["answers", "scores", "kept", "alignments"])
+@pytest.mark.parametrize("name", ["answers", "kept"])
 def test_tables_of_another_grid_are_refused(run, changes, name):
     with pytest.raises((ValueError, FileNotFoundError), match=r"parameters|rows are missing|does not exist"):
         READERS[name][0](run_in(run.layout.root, **changes))
@@ -173,22 +171,6 @@ def test_the_accuracies_of_imported_classifiers_are_read_where_there_are_no_sing
     flip(folder / artifacts.SUMMARY, 200)
     with pytest.raises(ValueError, match=r"heldout\.csv is not as it was written"):
         artifacts.answered(run)
-
-
-def test_a_grid_counts_what_is_twice_and_what_is_missing(tmp_path):
-    base = run_in(tmp_path).base
-    grid = artifacts.grid(base)
-    rows = pd.concat([tiny_artifacts.keys([UNSHIFTED], [0.0]), tiny_artifacts.keys(SHIFTS, [1.0])], ignore_index=True)
-    artifacts.require(rows, grid, "table")
-    artifacts.require(rows[1:], grid, "table", whole=False)
-    artifacts.require(tiny_artifacts.keys(SHIFTS, SCALES), artifacts.grid(base, repeated=True), "table")
-    for table, wanted, message in (
-        (pd.concat([rows, rows[:1]]), grid, r"table: 1 rows are there twice, the first \('unshifted', 'bag', 1, 0\.0\)"),
-        (rows[1:], grid, r"table: 1 rows are missing, the first \('unshifted', 'bag', 1, 0\.0\)"),
-        (rows, artifacts.grid(base, repeated=True), r"4 rows do not belong to the parameters, the first \('unshifted', 'bag', 1, 0\.0\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            artifacts.require(table, wanted, "table")
 
 
 def test_another_process_names_the_same_rot(run):

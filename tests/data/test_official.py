@@ -115,23 +115,16 @@ def test_every_shift_has_a_name_that_is_read_back_and_a_scale_between_thousandth
 PICTURE = jpeg(1)
 
 
-def without(name):
-    """Leaves out an image that no annotation tells of."""
-    return lambda files, told: (files.pop(name), told["images"].remove(next(e for e in told["images"] if e["image"] == name)))
-
-
 def with_file(name, data=PICTURE):
-    return lambda files, told: (files.update({name: data}), told.clear())
-
-
-def with_entry(**changes):
-    """Another annotation, the first one's but for some fields."""
-    return lambda files, told: told["images"].append(told["images"][0] | changes)
+    return lambda files: files.update({name: data})
 
 
 FIRST = published(*KEPT[0], 0.5)
 ERRORS = {
-    "missing": (without(FIRST), r"an image is missing, \('painting style', 'bald eagle', 34\) at scale 0.5; accepted: all of"),
+    "missing": (
+        lambda files: files.pop(FIRST),
+        r"an image is missing, \('painting style', 'bald eagle', 34\) at scale 0.5; accepted: all of",
+    ),
     "shift": (
         with_file("heavy_frost/022_bald eagle/seed_0001_scale_0000.jpg"),
         r"unknown shift 'heavy_frost'; accepted: cartoon_style, .*the_design_of_sculpture",
@@ -141,33 +134,16 @@ ERRORS = {
     "both forms": (with_file(generated(*KEPT[0], 0.5)), r"one image twice, \['painting_style/022_bald eagle/seed_0034_s.*0500"),
     "name": (with_file("heavy_snow/022_bald eagle/picture.jpg"), r"the name 'heavy_snow/022_bald eagle/picture.jpg' is not understood"),
     "web page": (with_file(FIRST, b"<!DOCTYPE html><html>"), r"scale_0500.jpg is not a picture \(it begins with b'<!DOCTYPE"),
-    "twice": (with_entry(), r"'painting_style/022_bald eagle/seed_0034_scale_0000.jpg' is annotated twice"),
-    "in vain": (with_entry(image=published("heavy_snow", 22, 1, 0.5)), r"scale_0500.jpg' is annotated, but there is no such image"),
-    "outside": (with_entry(image="../" + FIRST), r"'\.\./painting_style.* is annotated, but there is no such image"),
-    "bare": (lambda files, told: told["images"].pop(), r"1 images have no annotation, for example 'the_design_of_sculpture/.*_1000.jpg'"),
-    "other seed": (lambda files, told: told["images"][0].update(seed=7), r"contradicts its image's name"),
-    "no scale": (lambda files, told: told["images"][0].pop("scale"), r"images\.0\.scale .*; accepted: .*image, seed, scale, shift, class"),
 }
 
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_what_is_wrong_is_named_once(tmp_path, name):
     files, (damage, message) = benchmark_files(), ERRORS[name]
-    told = annotations(files)
-    damage(files, told)
+    damage(files)
     with pytest.raises(ValueError, match=message) as error:
-        bring_in(write_folder(tmp_path / "cns", files, told or None), tmp_path)
+        bring_in(write_folder(tmp_path / "cns", files), tmp_path)
     assert not (tmp_path / "kept.parquet").exists() and "\n" not in str(error.value)
-
-
-def test_annotations_may_lie_elsewhere_and_must_be_annotations(tmp_path):
-    files = benchmark_files()
-    source = write_zip(tmp_path / "cns.zip", files)
-    (told := tmp_path / "told.json").write_text(json.dumps(annotations(files)))
-    assert len(bring_in(source, tmp_path, annotations=told)[1]) == 3
-    told.write_text("<html>")
-    with pytest.raises(ValueError, match=r"told\.json: .*accepted: json"):
-        bring_in(source, tmp_path, annotations=told)
 
 
 def test_an_export_overwrites_nothing_and_leaves_nothing_half_done(tmp_path):

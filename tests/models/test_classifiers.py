@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import skimage
-import timm
 import torch
 import torch.nn.functional as F
 from efficientnet_lite_pytorch import EfficientNet
@@ -96,9 +95,7 @@ def test_the_oracles_outputs_are_class_shift_and_severity_in_this_order(saved, f
 LOADERS = {
     "clip": (encoders.Clip, "open_clip_model.safetensors"),
     "image_encoder": (encoders.ImageEncoder, "model.safetensors"),
-    "oracle": (lambda source: encoders.Oracle(source, labels=LABELS), "model.safetensors"),
     "evaluation.classifiers.x": (lambda source: classifiers.load("x", source, LABELS), "model.safetensors"),
-    "evaluation.classifiers.y": (lambda source: classifiers.load("y", source, LABELS), "open_clip_model.safetensors"),
 }
 
 
@@ -141,14 +138,9 @@ def test_weights_of_another_architecture_and_another_number_of_outputs_are_named
 @pytest.mark.parametrize(
     ("load", "message"),
     [
-        (lambda: encoders.ImageEncoder("timm:no_such_model"), "image_encoder: timm:no_such_model cannot be loaded.*Unknown model"),
         (lambda: encoders.Clip("open_clip:no-such-model/tag"), "clip: open_clip:no-such-model/tag cannot be loaded"),
         (lambda: encoders.Clip("open_clip:ViT-B-16"), "clip, weights of the model: 'open_clip:ViT-B-16' is not accepted"),
         (lambda: classifiers.load("far", "timm:no-such", LABELS), r"evaluation\.classifiers\.far: timm:no-such cannot be loaded"),
-        (
-            lambda: classifiers.load("x", "timm:resnet10t", LABELS, preprocessing="native"),
-            "'native' is not accepted; accepted: model, paper",
-        ),
         (lambda: classifiers.own_classifier("lite:7", name="x", labels=LABELS), "lite:7.*accepted: lite:0, lite:1, lite:2"),
     ],
 )
@@ -215,25 +207,8 @@ def test_efficientnet_lite_gives_the_packages_outputs_and_calls_photographs_what
         assert seen & {imagenet.labels()[index] for index in logits.topk(5).indices}
 
 
-def test_other_bytes_of_efficientnet_lite_than_expected_are_refused(monkeypatch):
-    monkeypatch.setitem(efficientnet_lite.WEIGHTS, "0", "0" * 64)
-    with pytest.raises(ValueError, match="accepted: 0000"):
-        efficientnet_lite.network("lite:0")
-    monkeypatch.setattr(efficientnet_lite, "weights_file", lambda size, of=efficientnet_lite.weights_file: of("1"))
-    with pytest.raises(ValueError, match="lite:0, tensors of the package: 386 is not accepted; accepted: 296"):
-        efficientnet_lite.network("lite:0")
-
-
 def trained(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-@pytest.mark.parametrize("name", networks.FIRST)
-def test_timm_finds_the_networks_by_their_names_at_64_pixels(name):
-    model = timm.create_model(name, num_classes=3).eval()
-    assert model(torch.zeros(2, 3, 64, 64)).shape == (2, 3)
-    config = timm.data.resolve_data_config({}, model=model)
-    assert (config["input_size"], config["mean"], config["std"]) == ((3, 64, 64), (0.5,) * 3, (0.25,) * 3)
 
 
 def test_alexnet_has_the_weights_of_five_convolutions_and_three_layers_and_is_read_back(tmp_path):

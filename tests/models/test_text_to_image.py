@@ -43,11 +43,10 @@ def test_a_missing_directory_part_or_weight_file_is_named_with_its_parameter(cop
         text_to_image.load_pipeline(copied, "cpu")
 
 
-@pytest.mark.parametrize(("key", "value"), [("prediction_type", "sample"), ("timestep_spacing", "linspace")])
-def test_a_foreign_scheduler_and_a_truncated_weight_file_are_refused(copied, key, value):
+def test_a_foreign_scheduler_and_a_truncated_weight_file_are_refused(copied):
     path, weights = copied / "scheduler" / "scheduler_config.json", copied / "unet" / "diffusion_pytorch_model.safetensors"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
-    with pytest.raises(ValueError, match=f"{value}.*accepted: DDIMScheduler"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"timestep_spacing": "linspace"}))
+    with pytest.raises(ValueError, match=r"linspace.*accepted: DDIMScheduler"):
         text_to_image.load_pipeline(copied, "cpu")
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(ValueError, match=f"pipeline: {weights} is not a complete safetensors file"):

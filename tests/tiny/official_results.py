@@ -1,11 +1,10 @@
 """results.zip and cns_bench.zip in the exact form of the published ones, at tiny size: real names of shifts, classes and models."""
 
 import itertools
-import json
 from pathlib import Path
 
 import numpy as np
-from official_files import FOLDERS, annotations, jpeg, published, results_csv, write_zip
+from official_files import FOLDERS, jpeg, published, results_csv, write_zip
 
 SCALES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
 SHIFTS = ("cartoon_style", "heavy_snow", "painting_style")
@@ -50,9 +49,6 @@ def images() -> dict[str, bytes]:
     return {published(*key, scale): jpeg(*key, scale) for key in TRAJECTORIES for scale in SCALES}
 
 
-def write(folder: Path) -> tuple[Path, Path, Path]:
-    """results.zip, cns_bench.zip and annotations_cns.json in a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    told = folder / "annotations_cns.json"
-    told.write_text(json.dumps(annotations(images()) | {"scales": list(SCALES)}))
-    return write_zip(folder / "results.zip", results(), root="results/"), write_zip(folder / "cns_bench.zip", images()), told
+def write(folder: Path) -> tuple[Path, Path]:
+    """results.zip and cns_bench.zip in a folder."""
+    return write_zip(folder / "results.zip", results(), root="results/"), write_zip(folder / "cns_bench.zip", images())

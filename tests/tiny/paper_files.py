@@ -1,11 +1,10 @@
-"""What the paper's parameters name, in the same formats and as small as they get: `python tests/paper_files.py FOLDER`.
+"""What the paper's parameters name, in the same formats and as small as they get.
 
 A pipeline of Stable Diffusion 2's kind that predicts v, the published text encoder with IN* tokens, CLIP, an image encoder,
 two of the 43 classifiers, and ImageNet's folders. All weights are random or constant.
 """
 
 import hashlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from cnslib.core.settings import read
 from cnslib.data import imagenet
 
 CLASSES = ["hen", "ostrich"]
-NETWORKS = ("resnet18.a1_in1k", "resnet34.a1_in1k", "deit3_small_patch16_224.fb_in1k")
+RESNET = "resnet18.a1_in1k"
 TOKENS = "text_model.embeddings.token_embedding.weight"
 
 
@@ -36,19 +35,19 @@ def write_base_model(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def write_classifiers(folder: Path) -> str:
-    """Three networks with random weights, and an AlexNet that finds hen and ostrich equally likely everywhere; returns its sha256."""
-    for seed, name in enumerate(NETWORKS):
-        (folder / name).mkdir()
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            save_file(timm.create_model(name.split(".")[0]).state_dict(), folder / name / "model.safetensors")
+def write_classifiers(folder: Path) -> dict[str, str]:
+    """A ResNet with random weights, and an AlexNet that finds hen and ostrich equally likely everywhere; returns their sources by name."""
+    (folder / RESNET).mkdir()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        save_file(timm.create_model("resnet18").state_dict(), folder / RESNET / "model.safetensors")
     with torch.device("meta"):
         state = flat(torchvision.models.alexnet())
     bias = torch.zeros(1000)
     bias[[imagenet.index(name) for name in CLASSES]] = 20.0
     torch.save(state | {"classifier.6.bias": bias}, folder / "alexnet.pth")
-    return hashlib.sha256((folder / "alexnet.pth").read_bytes()).hexdigest()
+    digest = hashlib.sha256((folder / "alexnet.pth").read_bytes()).hexdigest()
+    return {"alexnet": f"registry:alexnet@{folder / 'alexnet.pth'};sha256={digest}", RESNET: f"registry:{RESNET}@{folder / RESNET}"}
 
 
 def write_imagenet(folder: Path, *, pictures: int) -> None:
@@ -64,51 +63,38 @@ def write_imagenet(folder: Path, *, pictures: int) -> None:
 
 def write_all(folder: Path) -> Path:
     """Everything, and paper.yaml pointed at it; returns that overlay."""
-    files = write_base_model(folder / "pipeline")
-    digest = write_classifiers(folder)
+    files, sources = write_base_model(folder / "pipeline"), write_classifiers(folder)
     write_clip(folder / "clip", context=77)
     write_timm(folder / "dino", outputs=0)
     write_imagenet(folder / "imagenet", pictures=4)
-    alexnet = f"registry:alexnet@{folder / 'alexnet.pth'};sha256={digest}"
-    networks = {name: f"registry:{name}@{folder / name}" for name in NETWORKS}
     base = {
         "out": str(folder / "out"),
         "device": "cpu",
         "pipeline": str(folder / "pipeline"),
         "clip": str(folder / "clip"),
         "image_encoder": str(folder / "dino"),
-        "oracle": alexnet,
+        "oracle": sources["alexnet"],
         "catalog": str(folder / "imagenet"),
         "classes": CLASSES,
         "shifts": ["heavy snow"],
         "scales": [0.0, 1.0, 2.5],
         "seeds": 3,
-        "shown": ["alexnet", "resnet18.a1_in1k"],
+        "shown": list(sources),
         "sources": {"pipeline": {"hub": "stabilityai/stable-diffusion-2", "revision": "main", "sha256": files}},
         "in_star": str(folder / "in_star.safetensors"),
         "bootstrap": {"resamples": 20, "confidence": 0.95, "seed": 1, "target": "same classes"},
     }
-    axes = {axis: ["alexnet", "resnet18.a1_in1k"] for axis in ("architecture", "convolution size", "transformer size", "pre-training")}
+    axes = ("architecture", "convolution size", "transformer size", "pre-training")
     changes = {
         "base": base,
-        "inversion": {"images_per_class": 3, "validation_images": 3, "sampling_steps": 2, "judge": networks[NETWORKS[0]]},
+        "inversion": {"images_per_class": 3, "validation_images": 3, "sampling_steps": 2, "judge": sources[RESNET]},
         "sliders": {"iterations": 2, "batch_size": 2, "denoising_steps": 4, "health_seeds": 1, "health_steps": 4},
         "generation": {"steps": 4, "negative_prompt": "ugly"},
-        "evaluation": {"classifiers": {"alexnet": alexnet, **networks}, "batch_size": 4},
-        "axes": {"members": axes},
-        "bisection": {
-            "shifts": ["heavy snow"],
-            "classes": CLASSES,
-            "classifiers": ["alexnet"],
-            "resolution": 0.25,
-            "scan_step": 0.25,
-        },
-        "line": {"families": {"ResNet": list(NETWORKS[:1])}, "sizes": ["ResNet"], "pretrained": []},
+        "evaluation": {"classifiers": sources, "batch_size": 4},
+        "axes": {"members": {axis: list(sources) for axis in axes}},
+        "bisection": {"classifiers": ["alexnet"]},
+        "line": {"families": {"ResNet": [RESNET]}, "sizes": ["ResNet"], "pretrained": []},
     }
     paper = read.read(paths.resolve("paper.yaml"))
     YAML().dump(paper | {name: paper.get(name, {}) | own for name, own in changes.items()}, folder / "overlay.yaml")
     return folder / "overlay.yaml"
-
-
-if __name__ == "__main__":
-    print(write_all(Path(sys.argv[1]).absolute()))

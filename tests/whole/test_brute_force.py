@@ -1,4 +1,4 @@
-"""Failure points of 200 random tables against plain loops over their rows, which share no code with the library."""
+"""Failure points of 60 random tables against plain loops over their rows, which share no code with the library."""
 
 import functools
 import math
@@ -14,7 +14,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, failure
 
 FEW = Bootstrap(resamples=2, confidence=0.95, seed=1, target="same classes")  # estimates do not depend on the resamples
-QUICK, TABLES = 20, 200
+QUICK, TABLES = 20, 60
 
 
 @functools.cache
