@@ -35,7 +35,7 @@ def test_sixteen_bits_look_like_eight():
     assert tables.decode(stored(deep, "PNG"), "deep").max() == 63
 
 
-@pytest.mark.parametrize("form", ["BMP", "GIF", "TIFF", "PPM", "JPEG2000"])
+@pytest.mark.parametrize("form", ["GIF", "TIFF", "JPEG2000"])
 def test_no_other_decoder_runs(form):
     data = stored(Image.fromarray(GREY).convert("RGB"), form)
     assert Image.open(io.BytesIO(data)).size == (8, 8)  # Pillow would have read it
