@@ -73,8 +73,8 @@ class Asking:
 
     def all(self, folder: Path) -> None:
         """What our one launch does: the evaluation step, from nothing."""
-        grid = {"scales": self.base.scales, "seeds": SEEDS, "labels": self.labels, "settings": self.settings, "device": self.device}
-        evaluation.evaluate(self.folder, SHIFTS, self.base.classes, **grid, folder=folder)
+        shards = evaluation.grid(self.folder, SHIFTS, self.base.classes, scales=self.base.scales, seeds=SEEDS)
+        evaluation.evaluate(shards, labels=self.labels, settings=self.settings, device=self.device, folder=folder)
 
     def reference(self) -> pd.DataFrame:
         """A launch for every classifier and shift."""

@@ -101,27 +101,17 @@ def prepared(
 TOGETHER = 8
 
 
-def evaluate(
-    images: Path,
-    shifts: list[str],
-    classes: list[str],
-    *,
-    scales: list[float],
-    seeds: int,
-    labels: list[str],
-    settings: Evaluation,
-    device: str,
-    folder: Path,
-) -> dict[str, Path]:
-    """Deletes the prediction tables of other classifiers, then makes those that are missing or outdated.
+def evaluate(shards: dict[Path, list[tuple]], *, labels: list[str], settings: Evaluation, device: str, folder: Path) -> dict[str, Path]:
+    """The tables of predictions for the images of a `grid`, made where they are missing or outdated; those of other classifiers go.
 
-    `images` is the folder of image tables. A unit depends on the classifier's files, the labels, the settings and the image
-    tables. Raises ValueError for a class without a label, an incomplete image table and bytes that are no
-    picture (named by table and key), FileNotFoundError for a missing table or model; finished units stay as they are.
+    A unit depends on the classifier's files, the labels, the settings and the image tables. Raises ValueError for a class without a
+    label, an incomplete image table and bytes that are no picture (named by table and key), FileNotFoundError for a missing table or
+    model; finished units stay as they are.
     """
-    require_labels(classes, labels)
-    shards = grid(images, shifts, classes, scales=scales, seeds=seeds)
-    return answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
+    require_labels(list(dict.fromkeys(name for keys in shards.values() for _, name, *_ in keys)), labels)
+    batches, total = partial(shard_batches, shards, size=settings.batch_size), sum(map(len, shards.values()))
+    recipe, made_from = recipes.EVALUATION, shard_digests(shards)
+    return answered(recipe, made_from, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
 
 
 def evaluate_catalog(
@@ -137,15 +127,6 @@ def evaluate_catalog(
     batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
     recipe, desc = recipes.CATALOG_ANSWERS, "held-out answers"
     return answered(recipe, contents, batches, labels=labels, settings=settings, device=device, folder=folder, desc=desc)
-
-
-def answered_shards(
-    shards: dict[Path, list[tuple]], *, labels: list[str], settings: Evaluation, device: str, folder: Path
-) -> dict[str, Path]:
-    """The tables of answers to the pictures of some tables, as `answered`."""
-    batches, total = partial(shard_batches, shards, size=settings.batch_size), sum(map(len, shards.values()))
-    recipe, made_from = recipes.EVALUATION, shard_digests(shards)
-    return answered(recipe, made_from, batches, total=total, labels=labels, settings=settings, device=device, folder=folder)
 
 
 def require_labels(classes: list[str], labels: list[str]) -> None:

@@ -1,7 +1,7 @@
 """The claims of CNS-Bench section 5.3: what each kind in published/claims.csv is measured by, and a verdict on every claim.
 
 A function per kind of claim returns values oriented so that the paper's direction is positive, for the sample and every resample; their
-dimensions read "in some group, for all members, in any place" (see `bands`). A verdict rests on simultaneous intervals within a claim
+dimensions read "in some group, for all members, in any place" (see `bootstrap`). A verdict rests on simultaneous intervals within a claim
 and on Holm's correction within a family of claims.
 """
 
@@ -19,7 +19,7 @@ from cnslib.core.settings.sections import Axes
 from cnslib.stats import axes, bootstrap, verdicts
 from cnslib.stats.accuracy import ALL, drop
 from cnslib.stats.axes import deviation_between
-from cnslib.stats.bands import Values, band, combine, placed
+from cnslib.stats.bootstrap import Values, band, combine, placed
 from cnslib.stats.failure import deviation
 from cnslib.stats.ranking import differences
 from cnslib.stats.verdicts import AGREES, SAME, UNDECIDED, UNMEASURED

@@ -8,7 +8,7 @@ import xarray as xr
 
 from cnslib.core import tables
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import bands, bootstrap
+from cnslib.stats import bootstrap
 from cnslib.stats.accuracy import ALL, metric
 
 AT_LEAST, AT_MOST = 1, -1
@@ -110,7 +110,7 @@ def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> di
     means = (weights @ sums) / (weights @ np.bincount(units))[:, None]
     rise = means[:, -1:] - means[:, :1]
     shares = np.diff(means, axis=1) / np.where(rise > 0, rise, np.nan)
-    low, high = bands.bounds(shares[:, None, None], settings.confidence)
+    low, high = bootstrap.joint_bounds(shares[:, None, None], settings.confidence)
     return bootstrap.as_record(len(values), shares[0].max(), low, high)
 
 

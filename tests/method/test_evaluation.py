@@ -80,7 +80,8 @@ def run(bench: Path, names: tuple[str, ...] = PAIR, *, shifts: list[str] = SHIFT
     if heldout:
         paths = evaluation.evaluate_catalog(bench / "catalog.parquet", CLASSES, **given, folder=bench / "out" / "heldout")
     else:
-        paths = evaluation.evaluate(bench / "images", shifts, CLASSES, scales=SCALES, seeds=SEEDS, **given, folder=bench / "out")
+        shards = evaluation.grid(bench / "images", shifts, CLASSES, scales=SCALES, seeds=SEEDS)
+        paths = evaluation.evaluate(shards, **given, folder=bench / "out")
     return pd.concat([tables.read(path, tables.predictions) for path in paths.values()], ignore_index=True)
 
 
@@ -233,7 +234,7 @@ def test_broken_image_tables_are_named_and_old_predictions_stay(bench, damage, e
 def test_a_class_without_a_label_or_without_held_out_pictures_is_named(bench):
     given = {"labels": LABELS, "settings": Evaluation({}, 4, "model"), "device": "cpu", "folder": bench / "out"}
     with pytest.raises(ValueError, match=r"base\.classes: 'crane' is not accepted"):
-        evaluation.evaluate(bench / "images", SHIFTS, ["bag", "crane"], scales=SCALES, seeds=SEEDS, **given)
+        evaluation.evaluate(evaluation.grid(bench / "images", SHIFTS, ["bag", "crane"], scales=SCALES, seeds=SEEDS), **given)
     table = tables.read(bench / "catalog.parquet", tables.catalog).query("split == 'train' or `class` != 'bag'")
     tables.write(table, bench / "catalog.parquet", tables.catalog)
     with pytest.raises(ValueError, match="0 heldout pictures of class 'bag'"):

@@ -170,7 +170,7 @@ def benchmark_predictions(
         for piece in datasets.plan(shifted)
         if piece.split == "test"
     }
-    made = evaluation.answered_shards(shards, labels=labels, settings=settings, device=device, folder=folder)
+    made = evaluation.evaluate(shards, labels=labels, settings=settings, device=device, folder=folder)
     found = tables.read_answers(made.values()).astype({"shift": str})
     start = found[(found["shift"] == "extend") & (found["scale"] == 0)]
     return pd.concat([found, start.assign(shift="overlap")], ignore_index=True)
