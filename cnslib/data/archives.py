@@ -48,8 +48,6 @@ def opened(path: Path) -> Iterator[Archive]:
     with packed:
         entries = [entry for entry in packed.infolist() if not entry.is_dir()]
         for entry in entries:
-            if entry.flag_bits & 1:
-                raise ValueError(f"{path}: the entry {entry.filename!r} is encrypted; accepted: an archive without a password")
             if (size := entry.file_size) > LARGEST:
                 raise ValueError(f"{path}: the entry {entry.filename!r} has {size:,} bytes unpacked; accepted: at most {LARGEST:,}")
         total, size = sum(entry.file_size for entry in entries), path.stat().st_size

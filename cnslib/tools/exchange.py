@@ -56,14 +56,10 @@ def import_answers(wish: dict, layout: paths.Layout, results: Path, without: lis
     with archives.opened(results) as archive:
         there = list(answers.by_model(archive.names, results))
     roster = [*pd.read_csv(paths.PUBLISHED / "classifiers43.csv")["model"], *wish["evaluation"]["classifiers"]]
+    accepted = f"{', '.join(roster)}; others as keys of evaluation.classifiers in official.yaml"
     for name in [*without, *there]:
         demand(name in there, "--without", name, ", ".join(there))
-        demand(
-            name in [*roster, *without],
-            "classifier",
-            name,
-            f"{', '.join(roster)}; others as keys of evaluation.classifiers in official.yaml",
-        )
+        demand(name in [*roster, *without], "classifier", name, accepted)
     folder = layout.artifacts("evaluation")
     found = answers.import_answers(results, **named, folder=folder, without=without)
     wrong = accuracy.wrong_predictions(tables.read_answers(found.values()))

@@ -7,8 +7,7 @@ import pytest
 import tiny_work
 import torch
 
-from cnslib.core import clusters, paths, units, workers
-from cnslib.core.settings import read
+from cnslib.core import clusters, units, workers
 
 
 def described(number):
@@ -53,13 +52,6 @@ def test_the_number_of_cores_does_not_touch_the_bits(cores):
 def test_without_units_the_first_error_ends_the_work(cores):
     with pytest.raises(ZeroDivisionError):
         workers.each(reciprocal, [(1,), (0,), (2,)], device="cpu")
-
-
-def test_a_piece_is_a_group_here_and_a_single_thing_on_a_cluster(tmp_path):
-    """Else a block of 48 hours would have to hold six classifiers of 23 hours each."""
-    assert workers.share(8) == 8
-    clusters.use(read.load(paths.ROOT / "clusters" / "slurm.yaml")["cluster"], tmp_path)
-    assert workers.share(8) == 1
 
 
 def idle(unit: units.Unit) -> None:

@@ -83,14 +83,3 @@ def test_an_archive_that_would_grow_beyond_bounds_is_refused_before_it_does(tmp_
     monkeypatch.setattr(archives, "LARGEST", 10**6 - 1)
     with pytest.raises(ValueError, match=r"'vit__0\.csv' has 1,000,000 bytes unpacked; accepted: at most 999,999"), archives.opened(path):
         pass
-
-
-@pytest.mark.parametrize("bit", [0x1, 0x41])
-def test_an_encrypted_entry_is_one_line(tmp_path, bit):
-    path = written(tmp_path / "secret.zip", {"a.csv": b"x"})
-    data = bytearray(path.read_bytes())
-    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        data[data.index(mark) + place] |= bit
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"secret\.zip: the entry 'a\.csv' is encrypted; accepted"), archives.opened(path):
-        pass

@@ -187,7 +187,7 @@ def test_paper_preprocessing_uses_imagenet_statistics(folder, name):
     assert own.preprocessing != paper.preprocessing == load(folder, name, preprocessing="paper").preprocessing
 
 
-SIDES = {"0": 224, "1": 240, "2": 260}  # input sides of the TensorFlow authors
+SIDES = {"0": 224, "2": 260}  # input sides of the TensorFlow authors
 SEEN = {"chelsea.png": {"tabby", "tiger cat", "egyptian cat"}, "coffee.png": {"espresso"}, "rocket.jpg": {"missile", "projectile"}}
 
 

@@ -118,12 +118,9 @@ def require_agreement(found: dict[str, Any]) -> None:
     """Raises ValueError where an axis, its reference, the bisection or a slider names what the section that tells of it does not know."""
     if {"axes", "bisection", "evaluation"} <= found.keys():
         axes, known = found["axes"], found["evaluation"].classifiers
-        wanted = [(f"axes.members.{axis}", name) for axis, names in axes.members.items() for name in names]
-        for key, name in [
-            *wanted,
-            ("axes.reference", axes.reference),
-            *(("bisection.classifiers", n) for n in found["bisection"].classifiers),
-        ]:
+        named = {f"axes.members.{axis}": names for axis, names in axes.members.items()}
+        named |= {"axes.reference": [axes.reference], "bisection.classifiers": found["bisection"].classifiers}
+        for key, name in [(key, name) for key, names in named.items() for name in names]:
             demand(name in known, key, name, f"the keys of evaluation.classifiers: {', '.join(known)}")
     if {"base", "sliders"} <= found.keys():
         method.require_words(found["base"], found["sliders"])
