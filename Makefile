@@ -63,6 +63,7 @@ lab: data ## open JupyterLab on the notebooks
 # A training gives other weights on another machine anyway; with all instructions of this one it takes half the time.
 world: export MKL_CBWR := AUTO
 world: export ONEDNN_MAX_CPU_ISA := DEFAULT
+world: export ATEN_CPU_CAPABILITY := $(if $(shell grep -m1 -o amx_bf16 /proc/cpuinfo),avx512,avx2)
 world: env ## rebuild the base models (hours on two cores, minutes on a GPU; continues if killed)
 	[ -e data/fashion-mnist ] || $(MAKE) data  # DVC would not pull over the models that a killed run has left
 	$(BIN)/python -m cnslib.world.install

@@ -1,5 +1,6 @@
 """The mini world's VAE: a diffusers AutoencoderKL that maps 64 px images to 16x16 latents."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -14,28 +15,23 @@ from cnslib.world import scenes
 from cnslib.world.training import Schedule, autocast, fit
 
 
-def build(channels: tuple[int, ...], *, latent_channels: int) -> AutoencoderKL:
-    """An untrained AutoencoderKL; three resolutions divide the side by four."""
+@torch.no_grad()
+def build(channels: Sequence[int], *, latent_channels: int) -> AutoencoderKL:
+    """An untrained AutoencoderKL; three resolutions divide the side by four.
+
+    It starts as a plain linear network of unit gain: residual branches end in zero, latents carry little noise. With PyTorch's own start
+    the signal fades from layer to layer, and thousands of steps go by before colours come through.
+    """
     model = AutoencoderKL(
         down_block_types=("DownEncoderBlock2D",) * len(channels),
         up_block_types=("UpDecoderBlock2D",) * len(channels),
-        block_out_channels=channels,
+        block_out_channels=tuple(channels),
         layers_per_block=1,
         latent_channels=latent_channels,
         norm_num_groups=1,  # with several groups the colour of an even surface is normalised away
         sample_size=64,
         mid_block_add_attention=False,
     )
-    initialise(model)
-    return model
-
-
-@torch.no_grad()
-def initialise(model: AutoencoderKL) -> None:
-    """Starts the VAE as a plain linear network of unit gain: residual branches end in zero, latents carry little noise.
-
-    With PyTorch's own start the signal fades from layer to layer, and thousands of steps go by before colours come through.
-    """
     for name, module in model.named_modules():
         if isinstance(module, nn.Conv2d):
             nn.init.zeros_(module.bias)  # type: ignore[arg-type]  # the stub does not know that this convolution has a bias
@@ -43,6 +39,7 @@ def initialise(model: AutoencoderKL) -> None:
     log_variance = slice(model.config.latent_channels, None)
     model.quant_conv.weight[log_variance] = 0
     model.quant_conv.bias[log_variance] = -6
+    return model
 
 
 def gradients(image: Float[Tensor, "batch 3 side side"]) -> tuple[Tensor, Tensor]:
@@ -56,19 +53,10 @@ def reconstruction_loss(output: Tensor, target: Tensor) -> Tensor:
     return F.l1_loss(output, target) + slopes + 5 * F.mse_loss(output, target)
 
 
-def train(
-    garments: scenes.Garments,
-    *,
-    channels: list[int],
-    latent_channels: int,
-    kl_weight: float,
-    schedule: Schedule,
-    checkpoint: Path,
-    device: str,
-) -> AutoencoderKL:
+def train(garments: scenes.Garments, *, kl_weight: float, schedule: Schedule, checkpoint: Path, device: str, **network) -> AutoencoderKL:
     """Trains the VAE on scenes of all shifts, one batch in five of the catalog; sets `scaling_factor` to give latents unit deviation."""
     torch.manual_seed(schedule.seed)
-    model = build(tuple(channels), latent_channels=latent_channels).to(device)
+    model = build(**network).to(device)
 
     def loss(step: int) -> Tensor:
         key = ("autoencoder", schedule.seed, step)

@@ -46,7 +46,7 @@ def one_of_each(garments: scenes.Garments, key: tuple, *, severities: Sequence[f
     style = "catalog" if torch.rand(1, generator=g) < 0.4 else "web"
     keys, names = [(*key, i) for i in range(len(rows))], [scenes.NAMES[s] for s in shifts.tolist()]
     image = scenes.render(garments.grey[rows], keys, style=style, shift=names, severity=severity)
-    return scenes.Batch(image, labels, shifts, severity, garments.classes)
+    return scenes.Batch(image, labels, shifts, severity)
 
 
 def matching(similarity: Float[Tensor, "images texts"], text: Int[Tensor, "images"]) -> Tensor:
@@ -61,9 +61,6 @@ def matching(similarity: Float[Tensor, "images texts"], text: Int[Tensor, "image
 def train(
     garments: scenes.Garments,
     *,
-    vision: str,
-    width: int,
-    layers: int,
     schedule: Schedule,
     checkpoint: Path,
     device: str,
@@ -72,6 +69,7 @@ def train(
     share: float = 0.0,
     severities: Sequence[float] = SEVERITIES,
     omitted: float = 0.0,
+    **network,
 ):
     """Trains mini-CLIP with the symmetric InfoNCE loss on batches of one picture per class and shift; returns model and config.
 
@@ -80,7 +78,7 @@ def train(
     """
     torch.manual_seed(schedule.seed)
     tokens = diffusion.tokenizer(garments.classes)
-    settings = config(tokens, vision=vision, width=width, layers=layers)
+    settings = config(tokens, **network)
     model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device, memory_format=FORMAT)
     ids = diffusion.token_table(tokens, [*garments.classes, *scenes.NOTHING.classes])[:-1].to(device)
     sources = {"garment": (garments, redrawn), "nothing": (scenes.NOTHING, nothing)}
@@ -91,7 +89,7 @@ def train(
         for name, (pool, drawings) in sources.items():
             batch = one_of_each(pool, (*key, name), severities=severities)
             g = seeds.generator(*key, name, "redrawn")
-            batches.append(redrawing.same_captions(batch, drawings, share, g) if drawings and share else batch)
+            batches.append(redrawing.same_captions(batch, drawings, share, g) if drawings else batch)
         shift = torch.cat([batch.shift for batch in batches])
         label = torch.cat([batches[0].label, batches[1].label + len(garments.classes)])
         named = torch.rand(len(shift), generator=seeds.generator(*key, "omitted")) >= omitted

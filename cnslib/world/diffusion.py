@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 import torch
 import torch.nn.functional as F
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from diffusers.models.attention_processor import AttnProcessor, AttnProcessor2_0
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from tqdm.auto import tqdm
+from tqdm.auto import tqdm, trange
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from cnslib.core import paths, recipes, seeds, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.read import Run
-from cnslib.world import autoencoder, scenes
-from cnslib.world.training import Schedule, autocast, fit, halved, keyed, place, sent
+from cnslib.world import autoencoder, manifest, scenes
+from cnslib.world.training import Schedule, autocast, fit, halved, keyed, place
 
 CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
 PART = 256  # scenes that are rendered together
@@ -224,7 +225,7 @@ def train(
         mine = slice(rank, None, ranks)
         latents, eps, t = data["latents"][rows[mine]].float(), eps[mine], t[mine]
         noisy, target = levels.add_noise(latents, eps, t), levels.get_velocity(latents, eps, t)
-        noisy, target, t, caption = sent(device, noisy, target, t, caption[mine])
+        noisy, target, t, caption = (part.to(device) for part in (noisy, target, t, caption[mine]))
         with autocast(device, cached=ranks == 1):
             output = predict(noisy, t, ids[caption])
         return F.mse_loss(output.float(), target)
@@ -237,16 +238,8 @@ def train(
 
 def assemble(vae: AutoencoderKL, tokens: CLIPTokenizer, model: Denoiser, noise: DDIMScheduler) -> StableDiffusionPipeline:
     """The standard pipeline of the trained parts, without a safety checker."""
-    return StableDiffusionPipeline(
-        vae=vae,
-        text_encoder=model.text_encoder,
-        tokenizer=tokens,
-        unet=model.unet,
-        scheduler=noise,
-        safety_checker=None,
-        feature_extractor=None,
-        requires_safety_checker=False,
-    )
+    parts = {"vae": vae, "text_encoder": model.text_encoder, "tokenizer": tokens, "unet": model.unet, "scheduler": noise}
+    return StableDiffusionPipeline(**parts, safety_checker=None, feature_extractor=None, requires_safety_checker=False)
 
 
 def save(pipe: StableDiffusionPipeline, folder: Path) -> None:
@@ -257,3 +250,36 @@ def save(pipe: StableDiffusionPipeline, folder: Path) -> None:
     pipe.unet.half()
     pipe.vae.half()
     pipe.save_pretrained(folder)
+
+
+def asked(classes: Sequence[str], per_caption: int) -> tuple[list[str], list[int]]:
+    """The prompts of all captions, each with seeds 0, 1, ..."""
+    prompts = [caption for caption in captions(classes) for _ in range(per_caption)]
+    return prompts, list(range(per_caption)) * (len(prompts) // per_caption)
+
+
+def heldout(garments: scenes.Garments, *, per_caption: int, severities: Sequence[float], seed: int) -> UInt8[np.ndarray, "rows 64 64 3"]:
+    """Web scenes of the same captions in the same order, of garments that the model has never seen, at evenly drawn severities."""
+    g = seeds.generator("fidelity", seed)
+    _, shifts, rows = scenes.every_caption(garments, g, each=per_caption)
+    lowest, highest = severities
+    severity = (shifts < len(SHIFTS)) * (lowest + (highest - lowest) * torch.rand(len(rows), generator=g))
+    keys, names = [("fidelity", seed, number) for number in range(len(rows))], [scenes.NAMES[s] for s in shifts.tolist()]
+    return scenes.to_uint8(scenes.render(garments.grey[rows], keys, style="web", shift=names, severity=severity)).numpy()
+
+
+def training_scenes(
+    garments: scenes.Garments, count: int, *, images: int, severities: Sequence[float], seed: int
+) -> UInt8[np.ndarray, "rows 64 64 3"]:
+    """The first `count` of the `images` scenes from which mini-SD learned."""
+    starts = trange(0, count, PART, desc="scenes of the training", disable=None)
+    batches = (web_scenes(garments, start, images=images, severities=severities, seed=seed) for start in starts)
+    return np.concatenate([scenes.to_uint8(batch.image).numpy() for batch in batches])[:count]
+
+
+def copies(drawn: Float[np.ndarray, "n"], unseen: Float[np.ndarray, "m"], *, rare: float = 0.01) -> dict:
+    """The share of drawn pictures that are nearer to the training than all but a `rare` share of unseen scenes are, as a record.
+
+    Both are distances to the nearest scene of the training. Where the model copies nothing, the share is about `rare`.
+    """
+    return manifest.share(drawn < np.quantile(unseen, rare))

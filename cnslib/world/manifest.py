@@ -1,10 +1,6 @@
 """Provenance of the base models in `data/models/manifest.json`: seed, steps, recipe, licence, measured quality."""
 
-import contextlib
-import fcntl
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,18 +27,6 @@ def read(models: Path) -> dict:
     return sources.manifest(models / "manifest.json", key="data/models")
 
 
-@contextlib.contextmanager
-def held(models: Path) -> Iterator[None]:
-    """Keeps other processes from writing the manifest; the lock is on the folder, so no file is left behind."""
-    models.mkdir(parents=True, exist_ok=True)
-    folder = os.open(models, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
 def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Recipe, quality: dict, **more) -> dict:
     """Adds or replaces the entry of one model, and returns it.
 
@@ -50,8 +34,7 @@ def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Reci
     """
     about = {"seed": seed, "steps": steps, "recipe": recipe.code, "licence": LICENCE, "quality": quality}
     entry = about | {"files": units.directory_digest(models / name)} | more
-    with held(models):
-        write(models, read(models) | {name: entry})
+    write(models, read(models) | {name: entry})
     return entry
 
 
@@ -62,17 +45,15 @@ def write(models: Path, table: dict) -> None:
 
 def measured(models: Path, name: str, quality: dict) -> dict:
     """Adds quality figures to the entry of a model that is there; KeyError where it is not."""
-    with held(models):
-        table = read(models)
-        entry = table[name] | {"quality": table[name]["quality"] | quality}
-        write(models, table | {name: entry})
+    table = read(models)
+    entry = table[name] | {"quality": table[name]["quality"] | quality}
+    write(models, table | {name: entry})
     return entry
 
 
 def forget(models: Path, name: str) -> None:
     """Drops the entry of a model that is about to be trained again: its files will be others."""
-    with held(models):
-        write(models, {key: entry for key, entry in read(models).items() if key != name})
+    write(models, {key: entry for key, entry in read(models).items() if key != name})
 
 
 def current(models: Path, name: str, *, recipe: units.Recipe, options: dict) -> bool:

@@ -7,6 +7,7 @@ A network that has seen rendered scenes alone takes the drawing's hand for a shi
 
 import dataclasses
 import functools
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,21 +63,27 @@ def make(
     seed: int,
     cache: Path,
 ) -> Redrawn:
-    """So many pictures per caption and strength, cached in one file; each depends on (pool, caption, number, seed) and its strength."""
+    """So many pictures per caption and strength, cached in one file; each depends on (pool, caption, number, seed) and its strength.
+
+    A killed run continues with the caption at which it was: those before have a file each, in a folder beside `cache`.
+    """
     if cache.exists():
         return Redrawn(**load_file(cache))
     told = {"pool": pool, "per_caption": per_caption, "severities": severities, "seed": seed}
     drawing = {"strengths": strengths, "steps": steps, "guidance": guidance}
     pairs = [(c, s) for c in range(len(garments.classes)) for s in range(len(SHIFTS) + 1)]
-    pieces = [(pipe, garments, *pair, told, drawing) for pair in pairs]
-    parts = list(workers.each(piece, pieces, device=pipe.device, desc=f"redrawn {pool} scenes"))
+    files = [cache.with_suffix("") / f"{label:02d}-{shift:02d}.safetensors" for label, shift in pairs]
+    pieces = [(pipe, garments, *pair, told, drawing, file) for pair, file in zip(pairs, files, strict=True) if not file.exists()]
+    workers.each(piece, pieces, device=pipe.device, desc=f"redrawn {pool} scenes")
+    parts = [load_file(file) for file in files]
     data = {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
     with units.atomic(cache) as unfinished:
         save_file(data, unfinished)
+    shutil.rmtree(cache.with_suffix(""))
     return Redrawn(**data)
 
 
-def piece(pipe: StableDiffusionPipeline, garments: scenes.Garments, label: int, shift: int, told: dict, drawing: dict) -> dict[str, Tensor]:
+def piece(pipe: StableDiffusionPipeline, garments: scenes.Garments, label: int, shift: int, told: dict, drawing: dict, file: Path) -> None:
     """The pictures of one caption at all strengths, in bfloat16 where that is quicker: they are to learn from, and a grey level apart."""
     rows, severity, image = originals(garments, label, shift, **told)
     keys = [("redrawn", told["pool"], label, shift, number, told["seed"]) for number in range(len(rows))]
@@ -88,7 +95,8 @@ def piece(pipe: StableDiffusionPipeline, garments: scenes.Garments, label: int, 
         own = {"label": label, "shift": shift, "strength": strength}
         full = {key: torch.full((len(rows),), value) for key, value in own.items()}
         found.append({"image": drawn, "severity": severity, "garment": rows} | full)
-    return {key: torch.cat([part[key] for part in found]) for key in found[0]}
+    with units.atomic(file) as unfinished:
+        save_file({key: torch.cat([part[key] for part in found]) for key in found[0]}, unfinished)
 
 
 def originals(
@@ -152,7 +160,7 @@ def replaced(batch: scenes.Batch, places: slice | Tensor, redrawn: Redrawn, rows
     image[places] = redrawn.image[rows].to(image) / 255
     label[places], shift[places] = redrawn.label[rows], redrawn.shift[rows]
     severity[places] = torch.where(redrawn.strength[rows] < 0.5, redrawn.severity[rows], torch.nan)
-    return scenes.Batch(image, label, shift, severity, batch.classes)
+    return scenes.Batch(image, label, shift, severity)
 
 
 def place(run: Run, pool: str) -> Path:

@@ -79,26 +79,16 @@ class Batch:
     label: Int[Tensor, "batch"]
     shift: Int[Tensor, "batch"]
     severity: Float[Tensor, "batch"]
-    classes: tuple[str, ...] = CLASSES
-
-    def captions(self) -> list[str]:
-        """The caption of every image."""
-        return [caption(self.classes[c], NAMES[s]) for c, s in zip(self.label.tolist(), self.shift.tolist(), strict=True)]
 
 
+@functools.cache  # the four files take a third of a second to read for each pool
 def read_idx(path: Path) -> np.ndarray:
-    """Reads one gzipped idx file after checking its sha256.
+    """Reads one gzipped idx file, once in a process, after checking its sha256; read only.
 
     Raises FileNotFoundError where it is missing (with the package to install), ValueError where its bytes differ.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: run `dvc pull`, or install the Debian package dataset-fashion-mnist and `make world`")
-    return unpacked(path, path.stat().st_mtime_ns)
-
-
-@functools.lru_cache(maxsize=4)  # the four files: 55 MB, which take a third of a second to read for each pool
-def unpacked(path: Path, _changed: int) -> np.ndarray:
-    """What `read_idx` returns, read only, of a file as it was at a time."""
     data = path.read_bytes()
     if (digest := hashlib.sha256(data).hexdigest()) != FILES[path.name]:
         raise ValueError(f"{path} has sha256 {digest}, expected {FILES[path.name]}")
@@ -183,9 +173,11 @@ def backdrop(draws: Draws, side: int, *, wide: float) -> Float[Tensor, "batch 3 
     return lerp(first, second, (y[None, None] + cloud).clamp(0, 1))
 
 
-def render(grey: Float[Tensor, "batch 28 28"], keys: list[tuple], *, style: str, shift: list[str], severity: Tensor) -> Tensor:
-    """Images [batch, 3, 64, 64] in [0, 1] of garments under one shift each (or "unshifted")."""
-    draws = draw(keys)
+def render(
+    grey: Float[Tensor, "batch 28 28"], keys: list[tuple], *, style: str, shift: Sequence[str] = (), severity: Tensor | None = None
+) -> Tensor:
+    """Images [batch, 3, 64, 64] in [0, 1] of garments under one shift each (or "unshifted", as all are where nothing is said)."""
+    draws, severity = draw(keys), torch.zeros(len(grey)) if severity is None else severity
     scene = scenes(grey, draws, style=style)
     image = scene.image.clone()
     for name in sorted(set(shift) - {UNSHIFTED}):
@@ -210,7 +202,7 @@ def sample(
     names = [NAMES[i] for i in which.tolist()]
     keys = [(*key, i) for i in range(count)]
     image = render(pool.grey[rows], keys, style=style, shift=names, severity=severity)
-    return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity, pool.classes)
+    return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity)
 
 
 def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed: int) -> pd.DataFrame:
@@ -223,7 +215,7 @@ def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed
         demand(name in pool.classes, "base.classes", name, ", ".join(pool.classes))
         rows = np.flatnonzero(pool.labels == pool.classes.index(name))[:images]
         keys = [("catalog", split, name, seed, i) for i in range(len(rows))]
-        image = render(pool.grey[rows], keys, style="catalog", shift=[UNSHIFTED] * len(rows), severity=torch.zeros(len(rows)))
+        image = render(pool.grey[rows], keys, style="catalog")
         pngs = [tables.encode(picture) for picture in to_uint8(image).numpy()]
         parts.append(pd.DataFrame({"split": split, "class": name, "seed": np.arange(len(rows)), "image": pngs}))
     return pd.concat(parts, ignore_index=True)

@@ -3,6 +3,7 @@
 It plays DINOv2's part. Self-distillation itself was tried first: after 400 steps of 64 garments its features had collapsed.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import timm
@@ -14,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from torch import Tensor, nn
 
 from cnslib.core import seeds
-from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.names import SHIFTS
 from cnslib.world import redrawing, scenes
 from cnslib.world.training import Schedule, autocast, fit, normalise, predict
 
@@ -57,7 +58,7 @@ def drawn_views(garments: scenes.Garments, redrawn: redrawing.Redrawn, key: tupl
     rows = torch.randint(len(redrawn.label), (count,), generator=seeds.generator(*key, "redrawn"))
     keys = [(*key, "redrawn", i) for i in range(count)]
     grey = garments.grey[redrawn.garment[rows]]
-    rendered = scenes.render(grey, keys, style="web", shift=[UNSHIFTED] * count, severity=torch.zeros(count))
+    rendered = scenes.render(grey, keys, style="web")
     return [rendered, redrawn.image[rows].to(rendered) / 255]
 
 
@@ -66,27 +67,34 @@ def train(
     *,
     architecture: str,
     arguments: dict,
-    temperature: float,
     schedule: Schedule,
-    checkpoint: Path,
-    device: str,
     redrawn: redrawing.Redrawn | None = None,
     share: float = 0.0,
+    **run,
 ) -> nn.Module:
-    """Trains the network to find, among all views of a batch, the other view of the same garment (NT-Xent); returns the backbone.
-
-    For a `share` of the garments one of the two views is a scene that mini-SD drew again.
-    """
+    """Trains a network on web garments; for a `share` of them one of the two views is a scene that mini-SD drew again."""
     torch.manual_seed(schedule.seed)
-    learner, criterion = Learner(architecture, arguments).to(device), NTXentLoss(temperature)
 
-    def loss(step: int) -> Tensor:
+    def drawn(step: int) -> list[Tensor]:
         key = ("selfsupervised", schedule.seed, step)
         both = views(garments, key, schedule.batch_size, crops=2)
-        if redrawn and share:
+        if redrawn:
             both = [torch.cat(pair) for pair in zip(both, drawn_views(garments, redrawn, key, round(share * len(both[0]))), strict=True)]
+        return both
+
+    return contrast(Learner(architecture, arguments), drawn, schedule=schedule, **run)
+
+
+def contrast(
+    learner: Learner, views: Callable[[int], list[Tensor]], *, temperature: float, schedule: Schedule, checkpoint: Path, device: str
+) -> nn.Module:
+    """Teaches to find, among all `views` of a step, the other view of the same garment (NT-Xent); returns the backbone."""
+    learner, criterion = learner.to(device), NTXentLoss(temperature)
+
+    def loss(step: int) -> Tensor:
+        pair = views(step)
         with autocast(device):
-            projected = learner(torch.cat(both).to(device))
+            projected = learner(torch.cat(pair).to(device))
         return criterion(*projected.float().chunk(2))
 
     return fit(learner, loss, schedule=schedule, checkpoint=checkpoint).backbone.cpu()

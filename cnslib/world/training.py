@@ -33,7 +33,6 @@ from cnslib.core.settings.read import Run
 from cnslib.world import scenes
 
 Model = TypeVar("Model", bound=nn.Module)
-TOLD = 20  # steps between two losses that are read: a card has to end all its work for one
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,7 @@ def fit(
     average = copy.deepcopy(model).eval().requires_grad_(False)
     state = {"model": model, "optimizer": optimizer, "pace": pace, "average": average}
     first = restore(state, checkpoint)
-    progress = trange(first, schedule.steps, initial=first, total=schedule.steps, desc=checkpoint.stem, disable=None)
-    for step in progress:
+    for step in trange(first, schedule.steps, initial=first, total=schedule.steps, desc=checkpoint.stem, disable=None):
         model.train()
         optimizer.zero_grad()
         value = backward(model, loss, step, ranks=ranks)
@@ -80,8 +78,6 @@ def fit(
         optimizer.step()
         pace.step()
         blend(average, model, weight=min(schedule.average, (1 + step) / (10 + step)))
-        if step % TOLD == 0:
-            progress.set_postfix(loss=f"{value.item():.4f}")
         if (step + 1) % every == 0 or step + 1 == schedule.steps:
             watch(step + 1, average)
             store(state, checkpoint, step + 1)
@@ -135,12 +131,10 @@ def store(state: dict, checkpoint: Path, step: int) -> None:
 
 
 def restore(state: dict, checkpoint: Path) -> int:
-    """Loads a checkpoint where there is one; returns the step to continue with. ValueError for one that another version has written."""
+    """Loads a checkpoint where there is one; returns the step to continue with."""
     if not checkpoint.exists():
         return 0
     saved = torch.load(checkpoint, weights_only=True)
-    if saved.keys() != {"step", "chance", *state}:
-        raise ValueError(f"{checkpoint} holds {', '.join(saved)}; accepted: step, chance, {', '.join(state)}. Delete it to start anew")
     for key, part in state.items():
         part.load_state_dict(saved[key])
     torch.set_rng_state(saved["chance"]["cpu"])
@@ -151,23 +145,18 @@ def restore(state: dict, checkpoint: Path) -> int:
 def halved(device: torch.device | str) -> bool:
     """Whether bfloat16 is the quicker on this device: on a card, and on processors that multiply it in tiles (AMX).
 
-    Others take longer for it than for single precision, several times so where AVX2 has to stand in for it.
+    Others take longer for it than for single precision. Where ATen is bound to AVX2, as `cns` binds it, its attention refuses bfloat16.
     """
+    if torch.device(device).type != "cpu":
+        return True
     bound = os.environ.get("ONEDNN_MAX_CPU_ISA", "DEFAULT")
-    tiles = torch.cpu.get_capabilities().get("amx_bf16", False) and (bound in {"ALL", "DEFAULT"} or "AMX" in bound)
-    return torch.device(device).type != "cpu" or tiles
+    unbound = torch.backends.cpu.get_cpu_capability() == "AVX512" and (bound in {"ALL", "DEFAULT"} or "AMX" in bound)
+    return unbound and torch.cpu.get_capabilities().get("amx_bf16", False)
 
 
 def autocast(device: torch.device | str, *, cached: bool = True) -> torch.autocast:
     """Passes in bfloat16 where that is the quicker, in single precision elsewhere; threads that share a model do without the cache."""
     return torch.autocast(torch.device(device).type, torch.bfloat16, enabled=halved(device), cache_enabled=cached)
-
-
-def sent(device: torch.device | str, *tensors: Tensor) -> list[Tensor]:
-    """Tensors on the device. From pinned memory the copies to a card are queued: this process goes on while the card is busy."""
-    if torch.device(device).type == "cpu":
-        return [*tensors]
-    return [tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors]
 
 
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
@@ -243,9 +232,8 @@ def train(
     name: str,
     style: str,
     schedule: Schedule,
-    checkpoint: Path,
-    device: str,
     augment: Augmentation = plain,
+    **run,
 ) -> nn.Module:
     """Trains a classifier on unshifted scenes of one style (cross-entropy, smoothing 0.1 unless the augmentation smooths).
 
@@ -259,8 +247,7 @@ def train(
         found = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
         return augment(flip(found.image, seeds.generator(*key, "flip")), found.label, len(garments.classes))
 
-    how: dict = {"schedule": schedule, "checkpoint": checkpoint, "device": device, "smoothing": smoothing}
-    return fit_classifier(model, batch, (name, schedule.seed), half=True, **how).cpu()
+    return fit_classifier(model, batch, (name, schedule.seed), schedule=schedule, smoothing=smoothing, half=True, **run).cpu()
 
 
 def fit_classifier(
@@ -281,7 +268,6 @@ def fit_classifier(
     where that is the quicker (`halved`); what is `watched` goes to `fit`.
     """
     model = model.to(device)
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
 
     def loss(step: int) -> Tensor:
         image, target = batch((*key, step))

@@ -5,9 +5,10 @@ A `Member` says what decides a classifier's weights and how it is trained; the m
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import timm
@@ -21,7 +22,7 @@ from cnslib.core import paths, recipes, seeds, units
 from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings.sections import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers, networks
-from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, training
+from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, selfsupervised, training
 from cnslib.world.training import MEAN, STD, Schedule, fit, flip, normalise
 
 BESIDE = len(SHIFTS) + 2  # outputs of the oracle behind those of the classes: shifts, "unshifted", severity
@@ -36,8 +37,8 @@ def train_oracle(
     schedule: Schedule,
     checkpoint: Path,
     device: str,
-    redrawn: redrawing.Redrawn | None = None,
-    share: float = 0.0,
+    redrawn: redrawing.Redrawn | None,
+    share: float,
 ):
     """Trains the oracle on class, shift and severity of scenes, every third batch of the catalog; a `share` of each batch is redrawn."""
     torch.manual_seed(schedule.seed)
@@ -47,7 +48,7 @@ def train_oracle(
         key = ("oracle", schedule.seed, step)
         style = "web" if step % 3 else "catalog"
         batch = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=0.2, lowest=0.0)
-        if redrawn and share:
+        if redrawn:
             batch = redrawing.mixed(batch, redrawn, share, seeds.generator(*key, "redrawn"))
         with training.autocast(device):
             logits = model(normalise(flip(batch.image, seeds.generator(*key, "flip"))).to(device))
@@ -101,33 +102,33 @@ OBJECTIVES: dict[str, tuple[Callable, str]] = {  # trainer and pool of every pre
     "web": (pretraining.web, "web"),
     "clip": (pretraining.clip, "web"),
 }
+SCHEDULE = {field.name for field in dataclasses.fields(Schedule)}
 SHARED = ("batch_size", "learning_rate", "average", "seed")
-SIZES = ("_xs", "_s", "_m", "_l")  # ends of the names along the size axis; the largest have none
-
-
-def stored_garments(pool: str, classes: Sequence[str] = scenes.CLASSES) -> scenes.Garments:
-    """The garments of one pool that are of these classes."""
-    return scenes.garments(paths.GARMENTS, pool, classes)
 
 
 @dataclass(frozen=True)
 class Run:
-    """Where a training reads garments, keeps checkpoints and writes its model, and the torch device."""
+    """What a training takes its garments from, by pool, the torch device, and where it keeps checkpoints and writes its model."""
 
+    garments: Callable[[str], scenes.Garments]
+    device: str = "cpu"
     models: Path = paths.MODELS
     checkpoints: Path = paths.CHECKPOINTS
-    garments: Callable[[str], scenes.Garments] = stored_garments
-    device: str = "cpu"
+
+    def place(self, name: str, recipe: units.Recipe, decided: object) -> dict[str, Any]:
+        """Device and checkpoint: other options, another recipe or other classes do not find the latter."""
+        classes = list(self.garments("catalog").classes)
+        return {"checkpoint": training.keyed(self.checkpoints, name, recipe, decided, classes), "device": self.device}
 
 
 @dataclass(frozen=True)
 class Member:
-    """One classifier: `options` and `recipe` decide its weights; `train` writes it and returns quality records beyond the accuracy."""
+    """One classifier: `options` and `recipe` decide its weights; `train` writes it to a folder and returns more quality records."""
 
     name: str
     options: dict
     recipe: units.Recipe
-    train: Callable[[Run], dict]
+    train: Callable[[Run, Path], dict]
 
     @property
     def folder(self) -> str:
@@ -137,7 +138,7 @@ class Member:
     @property
     def steps(self) -> int:
         """Optimiser steps, pre-training and adaptation together."""
-        return sum(part.get("steps", 0) for part in (self.options, *filter(lambda v: isinstance(v, dict), self.options.values())))
+        return sum(part.get("steps", 0) for part in (self.options, *self.options.values()) if isinstance(part, dict))
 
 
 def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
@@ -145,7 +146,7 @@ def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
     if manifest.current(run.models, member.folder, recipe=member.recipe, options=member.options):
         return manifest.read(run.models)[member.folder]
     manifest.forget(run.models, member.folder)
-    quality = member.train(run)
+    quality = member.train(run, run.models / member.folder)
     heldout = run.garments("heldout")
     model = classifiers.load(member.name, str(run.models / member.folder), list(heldout.classes), run.device)
     plain = scenes.sample(heldout, ("zoo", "heldout"), quality_images, style="catalog", unshifted=1.0)
@@ -174,12 +175,12 @@ def scratch_member(name: str, options: dict, recipe: units.Recipe, *, schedule: 
     decided = {**dataclasses.asdict(schedule), **(dataclasses.asdict(strong) if strong else {}), **options}
     how: dict = {"name": "augmented", "augment": strong} if strong else {"name": "classifier"}
 
-    def train(run: Run) -> dict:
+    def train(run: Run, folder: Path) -> dict:
         garments = run.garments("catalog")
         training.begin(own.seed)
         model = timm.create_model(network["architecture"], num_classes=len(garments.classes), **network["arguments"])
-        where: dict = {"checkpoint": checkpoint(run, name, recipe, decided), "device": run.device, "schedule": own}
-        save(training.train(model, garments, style="catalog", **how, **where), run.models / "classifiers" / name, **network)
+        trained = training.train(model, garments, style="catalog", schedule=own, **how, **run.place(name, recipe, decided))
+        save(trained, folder, **network)
         return {}
 
     return Member(name, decided, recipe, train)
@@ -195,7 +196,7 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
 
     What an objective sets, such as its batch size, ends with the pre-training: all backbones are adapted in the same way.
     """
-    table, network = dataclasses.asdict(settings), network_of(settings.network)
+    table, network, recipe = dataclasses.asdict(settings), network_of(settings.network), recipes.PRETRAINED[objective]
     shared = {key: table[key] for key in SHARED}
     past = shared | table["objectives"][objective]
     if objective == "clip":  # open_clip makes its image tower by a name
@@ -204,32 +205,26 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
     parts = {"objective": objective, "adaptation": adaptation, "network": settings.network, "pretraining": past, adaptation: adapted}
     decided = {**shared, **parts}
 
-    def train(run: Run) -> dict:
-        folder = run.models / "classifiers" / name
-        state = checkpoint(run, f"pretraining-{objective}", recipes.PRETRAINED[objective], [past, settings.network])
+    def train(run: Run, folder: Path) -> dict:
         trainer, pool = OBJECTIVES[objective]
-        backbone = () if objective == "clip" else (network,)
-        own = {key: value for key, value in past.items() if key not in {field.name for field in dataclasses.fields(Schedule)}}
-        start = trainer(run.garments(pool), *backbone, schedule=schedule_of(past), **own, checkpoint=state, device=run.device)
+        how = {key: value for key, value in past.items() if key not in SCHEDULE} | ({} if objective == "clip" else {"backbone": network})
+        place = run.place(f"pretraining-{objective}", recipe, [past, settings.network])
+        start = trainer(run.garments(pool), schedule=schedule_of(past), **how, **place)
         if adaptation == "zero_shot":
             contrastive.save(start[0], start[1], folder, classes=run.garments(pool).classes)
             return {}
         start = start[0].visual.trunk if objective == "clip" else start
         known = knowledge(start, run, settings) if objective in ("mae", "simclr") else {}  # those that see no label
-        save(adapt(adaptation, name, start, run, decided), folder, **network)
+        catalog = run.garments("catalog")
+        if adaptation == "probe":
+            model = pretraining.probe(catalog, start, network, seed=shared["seed"], device=run.device, **adapted)
+        else:
+            place = run.place(f"finetuning-{name}", recipe, decided)
+            model = pretraining.finetune(catalog, start, network, schedule=schedule_of(shared | adapted), **place)
+        save(model, folder, **network)
         return known
 
-    return Member(name, decided, recipes.PRETRAINED[objective], train)
-
-
-def adapt(adaptation: str, name: str, backbone: nn.Module, run: Run, decided: dict) -> nn.Module:
-    """A classifier from a backbone."""
-    garments, network, own = run.garments("catalog"), network_of(decided["network"]), decided[adaptation]
-    if adaptation == "probe":
-        return pretraining.probe(garments, backbone, network, seed=decided["seed"], device=run.device, **own)
-    state = checkpoint(run, f"finetuning-{name}", recipes.PRETRAINED[decided["objective"]], decided)
-    schedule = schedule_of({key: decided[key] for key in SHARED} | own)
-    return pretraining.finetune(garments, backbone, network, schedule=schedule, checkpoint=state, device=run.device)
+    return Member(name, decided, recipe, train)
 
 
 def knowledge(backbone: nn.Module, run: Run, settings: Pretraining) -> dict:
@@ -237,9 +232,11 @@ def knowledge(backbone: nn.Module, run: Run, settings: Pretraining) -> dict:
     network, images = network_of(settings.network), min(1000, settings.quality_images)
     training.begin(settings.seed)
     initial = timm.create_model(network["architecture"], num_classes=0, **network["arguments"])
+    plain: dict = {"style": "catalog", "unshifted": 1.0}
+    bank = scenes.sample(run.garments("catalog"), ("pretraining", "bank"), images, **plain)
+    query = scenes.sample(run.garments("heldout"), ("pretraining", "query"), images, **plain)
     tested = {"neighbour_accuracy": backbone, "neighbour_accuracy_untrained": initial}
-    right = pretraining.neighbours_know(tested, run.garments("catalog"), run.garments("heldout"), images=images)
-    return {name: manifest.share(hits) for name, hits in right.items()}
+    return {name: manifest.share(selfsupervised.knn_correct(model, bank, query)) for name, model in tested.items()}
 
 
 def accuracies(entries: dict) -> pd.DataFrame:
@@ -248,34 +245,12 @@ def accuracies(entries: dict) -> pd.DataFrame:
     return pd.DataFrame(rows).T.astype({"weights": int, "steps": int, "n": int}).rename_axis("classifier")
 
 
-def table(entries: dict) -> pd.DataFrame:
-    """One row per classifier of a manifest: axis of the paper, architecture and recipe beside `accuracies`."""
-    chosen = {name.removeprefix("classifiers/"): entry for name, entry in entries.items() if name.startswith("classifiers/")}
-    about = pd.DataFrame({name: described(name, entry["options"]) for name, entry in chosen.items()}).T
-    return about.join(accuracies(chosen)).sort_values(["axis", "recipe", "weights"]).rename_axis("classifier")
-
-
-def described(name: str, options: dict) -> dict[str, str]:
-    """Axis, architecture and recipe of a classifier with these options."""
-    architecture = (options.get("network") or options)["architecture"]
-    if "objective" in options:
-        recipe = f"{options['objective']}, {options['adaptation']}".replace("_", "-")
-        return {"axis": "pre-training", "architecture": architecture, "recipe": recipe}
-    recipe = "strong augmentation" if "policy" in options else "from scratch"
-    return {"axis": "size" if name.endswith(SIZES) else "architecture", "architecture": architecture, "recipe": recipe}
-
-
 def schedule_of(table: dict) -> Schedule:
     """The fields of a schedule among others; no steps where each classifier brings its own."""
-    return Schedule(**({"steps": 0} | {f.name: table[f.name] for f in dataclasses.fields(Schedule) if f.name in table}))
+    return Schedule(**({"steps": 0} | {key: value for key, value in table.items() if key in SCHEDULE}))
 
 
 def network_of(options: dict) -> dict:
     """Architecture and arguments of a timm network from a flat mapping."""
     arguments = {key: value for key, value in options.items() if key not in ("steps", "architecture")}
     return {"architecture": options["architecture"], "arguments": arguments}
-
-
-def checkpoint(run: Run, name: str, recipe: units.Recipe, decided: object) -> Path:
-    """A checkpoint that other options, another recipe or other classes do not find."""
-    return training.keyed(run.checkpoints, name, recipe, decided, list(run.garments("catalog").classes))

@@ -1,26 +1,23 @@
 """The VAE and mini-SD: losses, noise, captions, directory, and how faithful the drawings are."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from diffusers import StableDiffusionPipeline
-from tiny_garments import garments
+from tiny_garments import few, garments
 
 from cnslib.core.names import SHIFTS
-from cnslib.world import autoencoder, diffusion, fidelity, scenes
+from cnslib.world import autoencoder, diffusion, scenes
 from cnslib.world.training import Schedule
 
 
-def test_psnr_of_a_perfect_and_of_a_known_reconstruction(monkeypatch):
-    vae = autoencoder.build((8, 8, 8), latent_channels=4)
-    image = torch.rand(2, 3, 64, 64) * 0.8
-    for error in (0.1, 0.01):
-        changed = (image + error) * 2 - 1
-        monkeypatch.setattr(vae, "decode", lambda _latents, c=changed: type("Output", (), {"sample": c}))
-        expected = -20 * np.log10(error)
-        assert autoencoder.psnr(vae, image).numpy() == pytest.approx([expected] * 2, rel=1e-3)
+def test_psnr_of_a_known_reconstruction(monkeypatch):
+    vae, image = autoencoder.build((8, 8, 8), latent_channels=4), torch.rand(2, 3, 64, 64) * 0.8
+    monkeypatch.setattr(vae, "decode", lambda _latents: SimpleNamespace(sample=(image + 0.1) * 2 - 1))
+    assert autoencoder.psnr(vae, image).numpy() == pytest.approx([20.0] * 2, rel=1e-3)  # -20 log10 of the error
 
 
 def test_the_untrained_vae_passes_brightness_on_and_adds_little_noise():
@@ -37,51 +34,26 @@ def test_the_reconstruction_loss_is_zero_only_for_equal_images():
     assert autoencoder.reconstruction_loss(flat, image).item() == pytest.approx(0.15, rel=1e-4)
 
 
-SCHEDULE = Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1)
-
-
-@pytest.fixture(scope="module")
-def mini_sd(tmp_path_factory):
-    """A pipeline directory built as mini-SD is, from an untrained VAE and two UNet steps."""
-    folder = tmp_path_factory.mktemp("mini-sd")
+def test_the_pipeline_directory_loads_as_any_other_and_draws(tmp_path):
     torch.manual_seed(0)
     vae = autoencoder.build((8, 8, 8), latent_channels=4)
-    pipe = diffusion.train(
-        vae,
-        garments(),
-        channels=(16, 16, 16),
-        width=32,
-        layers=1,
-        images=8,
-        caption_dropout=0.5,
-        schedule=SCHEDULE,
-        checkpoint=folder / "unfinished.pt",
-        cache=folder / "latents.safetensors",
-    )
-    pipe.save_pretrained(folder / "model")
-    return folder / "model"
-
-
-def test_the_pipeline_directory_loads_as_any_other_and_draws(mini_sd):
-    pipe = StableDiffusionPipeline.from_pretrained(mini_sd)
+    network = {"channels": (16, 16, 16), "width": 32, "layers": 1}
+    learning = {"images": 8, "caption_dropout": 0.5, "schedule": Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1)}
+    files = {"checkpoint": tmp_path / "unfinished.pt", "cache": tmp_path / "latents.safetensors"}
+    diffusion.save(diffusion.train(vae, garments(), **network, **learning, **files), tmp_path / "model")
+    pipe = StableDiffusionPipeline.from_pretrained(tmp_path / "model")
     picture = pipe("a picture of a sneaker in heavy snow", num_inference_steps=2, output_type="np").images[0]
     assert picture.shape == (64, 64, 3) and np.isfinite(picture).all()
     assert pipe.scheduler.config.prediction_type == "v_prediction"
 
 
-def test_every_caption_fits_the_context_and_no_word_is_unknown():
+def test_the_vocabulary_is_the_same_each_time_spells_every_caption_and_none_exceeds_the_context():
     tokens = diffusion.tokenizer()
-    assert len(set(diffusion.captions())) == 150
+    assert tokens.get_vocab() == diffusion.tokenizer().get_vocab() and len(set(diffusion.captions())) == 150
     for caption in diffusion.captions():
         ids = tokens(caption).input_ids
         assert len(ids) <= diffusion.CONTEXT and ids.count(tokens.eos_token_id) == 1
-
-
-def test_the_vocabulary_is_the_same_each_time_and_spells_every_caption():
-    first, second = diffusion.tokenizer(), diffusion.tokenizer()
-    assert first.get_vocab() == second.get_vocab()
-    for caption in diffusion.captions():
-        assert "".join(first.tokenize(caption)).replace("</w>", "") == caption.replace(" ", "")
+        assert "".join(tokens.tokenize(caption)).replace("</w>", "") == caption.replace(" ", "")
 
 
 def test_the_token_table_follows_the_captions_and_ends_with_the_empty_one():
@@ -126,36 +98,27 @@ def test_the_recorded_passes_answer_as_the_model_and_give_its_gradients():
         torch.testing.assert_close(other, one, rtol=0.02, atol=1e-3)
 
 
-TAUGHT = {"images": 300, "severities": [0.3, 0.5], "seed": 1}
-
-
-def test_every_caption_is_drawn_with_the_same_seeds():
-    prompts, numbers = fidelity.asked(["bag", "dress"], 3)
-    assert prompts == [caption for caption in diffusion.captions(["bag", "dress"]) for _ in range(3)]
-    assert numbers == [0, 1, 2] * (2 * (len(SHIFTS) + 1))
-
-
 def test_held_out_scenes_follow_the_captions_and_another_seed_shows_others():
-    given = garments()
-    first, again, other = (fidelity.heldout(given, per_caption=1, severities=[0.5, 0.5], seed=seed) for seed in (1, 1, 2))
+    given = few()
+    first, again, other = (diffusion.heldout(given, per_caption=1, severities=[0.5, 0.5], seed=seed) for seed in (1, 1, 2))
     assert first.shape == (len(given.classes) * (len(SHIFTS) + 1), 64, 64, 3)
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
-@pytest.mark.slow
-def test_the_scenes_of_the_training_are_those_whose_latents_it_learned(tmp_path):
-    parts = list(fidelity.training(garments(), 270, **TAUGHT))
-    assert [len(part) for part in parts] == [256, 14]
-    batch = diffusion.web_scenes(garments(), 256, **TAUGHT)
+def test_the_scenes_of_the_training_are_those_whose_latents_it_learned(tmp_path, monkeypatch):
+    monkeypatch.setattr(diffusion, "PART", 16)
+    taught = {"images": 30, "severities": [0.3, 0.5], "seed": 1}
+    shown = diffusion.training_scenes(garments(), 20, **taught)
+    batch = diffusion.web_scenes(garments(), 16, **taught)
     vae = autoencoder.build((8, 8, 8), latent_channels=4)
-    data = diffusion.web_latents(vae, garments(), **TAUGHT, cache=tmp_path / "web.safetensors")
+    data = diffusion.web_latents(vae, garments(), **taught, cache=tmp_path / "web.safetensors")
     caption = batch.label * (len(SHIFTS) + 1) + batch.shift
-    assert len(data["caption"]) == 300 and data["caption"][256:].tolist() == caption.tolist()
-    assert np.abs(parts[1] / 255 - batch.image[:14].permute(0, 2, 3, 1).numpy()).max() <= 0.5 / 255 + 1e-6
+    assert len(shown) == 20 and len(data["caption"]) == 30 and data["caption"][16:].tolist() == caption.tolist()
+    assert np.abs(shown[16:] / 255 - batch.image[:4].permute(0, 2, 3, 1).numpy()).max() <= 0.5 / 255 + 1e-6
 
 
 def test_a_copy_is_nearer_to_the_training_than_all_but_one_in_a_hundred_unseen_scenes():
     unseen = np.arange(1, 102) / 100  # the hundredth part lies below 0.02
-    found = fidelity.copies(np.array([0.0, 0.019, 0.021, 0.5]), unseen)
+    found = diffusion.copies(np.array([0.0, 0.019, 0.021, 0.5]), unseen)
     assert found["estimate"] == 0.5 and found["n"] == 4
-    assert fidelity.copies(unseen, unseen)["estimate"] == pytest.approx(1 / 101)
+    assert diffusion.copies(unseen, unseen)["estimate"] == pytest.approx(1 / 101)

@@ -11,7 +11,8 @@ from PIL import Image
 
 from cnslib.core import paths, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
-from cnslib.world import cutouts, install, scenes, shifts, stamps
+from cnslib.data import imagenet
+from cnslib.world import cutouts, install, scenes, shifts
 from cnslib.world.cutouts import CutOut
 
 
@@ -29,8 +30,8 @@ def stamp(path, size=(400, 300), visible=(50, 100, 350, 200)):
 def package(tmp_path, monkeypatch):
     """An unpacked package of one stamp, a red hen, with its mapping."""
     root = tmp_path / "package"
-    path = stamp(root / stamps.STAMPS / "birds/hen.png")
-    for document in stamps.DOCUMENTS.values():
+    path = stamp(root / install.STAMPS / "birds/hen.png")
+    for document in install.DOCUMENTS.values():
         (root / document).parent.mkdir(parents=True, exist_ok=True)
         (root / document).write_text("as it is")
     licence = tmp_path / "GPL-2"
@@ -41,72 +42,45 @@ def package(tmp_path, monkeypatch):
         [8, "n01514859", "hen", "birds/no.png", "0" * 64, "drawn"],
     ]
     pd.DataFrame(rows, columns=["index", "wnid", "class", "source", "sha256", "left_out"]).to_csv(mapping, index=False)
-    monkeypatch.setattr(stamps, "LICENCE", licence)
-    monkeypatch.setattr(stamps, "MAPPING", mapping)
+    monkeypatch.setattr(install, "LICENCE", licence)
+    monkeypatch.setattr(install, "MAPPING", mapping)
     return root
 
 
 def test_a_stamp_becomes_a_trimmed_cut_out_beside_its_licence(package, tmp_path):
     target = tmp_path / "photos"
-    stamps.install(package, target)
+    install.photos(package, target)
     (own,) = cutouts.read(target)
     assert (own.label, own.seed, own.picture.size) == ("hen", 1, (300, 100))
     pixels = np.asarray(own.picture).reshape(-1, 4)
     assert (pixels == [255, 0, 0, 255]).all(1).sum() == 29999 and (pixels[:, 3] == 0).sum() == 1
     assert (target / "GPL-2.txt").read_text() == "the licence" and (target / "COPYRIGHT.txt").read_text() == "as it is"
+    assert install.cut(stamp(tmp_path / "large.png", (700, 400), (0, 0, 640, 320))).size == (320, 160)
 
 
 def test_other_bytes_and_missing_stamps_are_named(package, tmp_path):
-    stamp(package / stamps.STAMPS / "birds/hen.png", visible=(0, 0, 100, 100))
+    stamp(package / install.STAMPS / "birds/hen.png", visible=(0, 0, 100, 100))
     with pytest.raises(ValueError, match=r"hen.png has sha256"):
-        stamps.install(package, tmp_path / "photos")
-    (package / stamps.STAMPS / "birds/hen.png").unlink()
+        install.photos(package, tmp_path / "photos")
+    (package / install.STAMPS / "birds/hen.png").unlink()
     with pytest.raises(FileNotFoundError, match="apt-get install tuxpaint-stamps-default"):
-        stamps.install(package, tmp_path / "photos")
-
-
-@pytest.mark.parametrize(("visible", "expected"), [((0, 0, 640, 320), (320, 160)), ((100, 0, 180, 40), (80, 40))])
-def test_large_stamps_are_reduced_and_small_ones_kept(tmp_path, visible, expected):
-    assert stamps.cut(stamp(tmp_path / "a.png", (700, 400), visible)).size == expected
-
-
-def test_a_stamp_that_would_be_blown_up_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="at least 80 px"):
-        stamps.cut(stamp(tmp_path / "a.png", visible=(0, 0, 79, 79)))
+        install.photos(package, tmp_path / "photos")
 
 
 def test_the_set_is_what_the_mapping_says():
-    kept = stamps.listed()
+    kept = install.listed()
     assert len(kept) >= 60 and kept["class"].nunique() >= 50
     pd.testing.assert_frame_equal(cutouts.contents(paths.PHOTOS), kept[list(cutouts.COLUMNS)], check_dtype=False)
     assert {path.name for path in paths.PHOTOS.glob("*.webp")} == set(kept["file"])
-
-
-def test_every_cut_out_has_an_object_and_nothing_around_it():
-    for own in cutouts.read(paths.PHOTOS):
-        mask = np.asarray(own.picture.getchannel("A")) / 255
-        assert 80 <= max(own.picture.size) <= 320 and 0.1 < mask.mean() < 0.95
-        assert ((mask > 0.1) & (mask < 0.9)).mean() < 0.4  # an edge, or the strings of a racket, no veil
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "said"), [("wnid", "n01514668", "class 8 is n01514668"), ("class", "cock", "class 8 is n01514859, 'cock'")]
-)
-def test_a_class_that_is_not_one_of_imagenet_is_named(package, tmp_path, column, value, said):
-    target = tmp_path / "photos"
-    stamps.install(package, target)
-    rows = pd.read_csv(target / cutouts.LIST)
-    rows[column] = value
-    rows.to_csv(target / cutouts.LIST, index=False)
-    with pytest.raises(ValueError, match=said):
-        cutouts.read(target)
+    for row in install.mapping().to_dict("records"):
+        assert (imagenet.wnids()[row["index"]], imagenet.labels()[row["index"]]) == (row["wnid"], row["class"])
 
 
 def test_missing_and_damaged_pictures_are_named(package, tmp_path):
     target = tmp_path / "photos"
     with pytest.raises(FileNotFoundError, match="dvc pull"):
         cutouts.read(target)
-    stamps.install(package, target)
+    install.photos(package, target)
     Image.new("RGB", (100, 100)).save(target / "hen_1.webp")
     with pytest.raises(ValueError, match=r"hen_1\.webp is RGB"):
         cutouts.read(target)
@@ -125,27 +99,18 @@ def disc(label: str = "basketball", side: int = 120) -> CutOut:
     return CutOut(label, 1, Image.fromarray(np.stack([220 * inside, 20 * inside, 20 * inside, 255 * inside], -1), "RGBA"))
 
 
-@pytest.fixture(scope="module")
-def scene() -> scenes.Scene:
-    return cutouts.scene(disc(), seed=1)[0]
-
-
-def test_the_image_is_object_where_the_mask_is_one_and_background_where_it_is_zero(scene):
-    inside, outside = (scene.mask == value for value in (1, 0))
-    assert inside.any() and outside.any()
-    for mask, source in ((inside, scene.object), (outside, scene.background)):
-        torch.testing.assert_close(scene.image * mask, source * mask, atol=1e-6, rtol=0)
-
-
-def test_the_object_is_whole_and_keeps_its_colour(scene):
+def test_the_object_is_whole_keeps_its_colour_and_hides_the_background():
     """A disc of diameter d covers pi d^2 / 4; nothing of it touches the rim of the image."""
+    scene = cutouts.scene(disc(), seed=1)[0]
     rows = scene.mask[0, 0].amax(1) > 0.5
     diameter = int(rows.sum())
     assert cutouts.EXTENT[0] * 256 - 8 <= diameter <= cutouts.EXTENT[1] * 256
     assert scene.mask.sum().item() == pytest.approx(np.pi * diameter**2 / 4, rel=0.03)
     assert not any(edge.any() for edge in (scene.mask[..., 0, :], scene.mask[..., -1, :], scene.mask[..., 0], scene.mask[..., -1]))
-    middle = scene.object[0, :, scene.mask[0, 0] == 1].median(1)[0] * 255
+    middle = scene.image[0, :, scene.mask[0, 0] == 1].median(1)[0] * 255
     assert middle.tolist() == pytest.approx([220, 20, 20], abs=2)
+    outside = scene.mask == 0
+    assert torch.equal(scene.image * outside, scene.background * outside)
 
 
 @pytest.mark.parametrize("shift", SHIFTS)
@@ -178,35 +143,15 @@ def test_every_kind_of_scenery_is_drawn_and_is_a_picture():
         assert ground.shape == (1, 3, 64, 64) and ground.min() >= 0 and ground.max() <= 1 and ground.std() > 0.01
 
 
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    """A folder with two files that stand for the files's four, under their own digests."""
-    folder = tmp_path / "files"
-    folder.mkdir()
-    contents = {name: gzipped(name) for name in list(scenes.FILES)[:2]}
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
-    monkeypatch.setattr(scenes, "FILES", {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()})
-    return folder
-
-
-def gzipped(name: str) -> bytes:
-    """An idx file of three bytes."""
-    return gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 3]) + name[:3].encode(), mtime=0)
-
-
-def test_every_file_is_copied_and_one_that_is_there_is_left_alone(files, tmp_path):
-    install.install(files, tmp_path / "target")
-    found = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
-    assert found == {path.name: path.read_bytes() for path in files.iterdir()}
-    for path in files.iterdir():
-        path.unlink()
-    install.install(files, tmp_path / "target")
-
-
-def test_a_missing_package_and_other_bytes_are_named_with_what_to_do(files, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"train-images.* is missing: install it with `apt-get install dataset-fashion-mnist`"):
-        install.install(tmp_path / "nowhere", tmp_path / "target")
-    (files / "train-images-idx3-ubyte.gz").write_bytes(b"something else")
-    with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz has sha256"):
-        install.install(files, tmp_path / "target")
+def test_the_files_of_the_garments_are_copied_once_and_others_are_named_with_what_to_do(tmp_path, monkeypatch):
+    source, target, content = tmp_path / "files", tmp_path / "target", gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 3, 1, 2, 3]))
+    monkeypatch.setattr(scenes, "FILES", {"images.gz": hashlib.sha256(content).hexdigest()})
+    with pytest.raises(FileNotFoundError, match=r"images\.gz is missing: install it with `apt-get install dataset-fashion-mnist`"):
+        install.garments(source, target)
+    source.mkdir()
+    (source / "images.gz").write_bytes(b"something else")
+    with pytest.raises(ValueError, match=r"images\.gz has sha256"):
+        install.garments(source, target)
+    (target / "images.gz").write_bytes(content)
+    install.garments(source, target)
+    assert scenes.read_idx(target / "images.gz").tolist() == [1, 2, 3]

@@ -20,11 +20,6 @@ from cnslib.world.training import Schedule
 SCHEDULE = Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1)
 
 
-def test_a_contrastive_batch_holds_every_caption_once():
-    batch = contrastive.one_of_each(garments(), ("test", 1))
-    assert len(set(batch.captions())) == len(batch.captions()) == 150
-
-
 def test_the_loss_of_captions_that_all_differ_is_that_of_open_clip():
     image, text = (F.normalize(torch.randn(5, 8, generator=torch.Generator().manual_seed(seed)), dim=1) for seed in (1, 2))
     expected = ClipLoss()(image, text, torch.tensor(10.0))
@@ -53,31 +48,18 @@ def test_the_open_clip_directory_loads_with_its_tokenizer(tmp_path):
     assert transform.transforms[-1].mean == list(contrastive.MEAN)
 
 
-def test_pictures_of_nothing_are_a_bare_backdrop_under_each_shift_and_none():
+def test_a_contrastive_batch_holds_every_caption_once_and_pictures_of_nothing_are_a_bare_backdrop():
+    batch = contrastive.one_of_each(few(), ("test", 1))
+    assert (batch.label * 15 + batch.shift).tolist() == list(range(30))
     batch = contrastive.one_of_each(scenes.NOTHING, ("test", 1))
-    assert batch.captions()[8] == "a picture in heavy snow" and batch.captions()[-1] == "a picture"
-    assert sorted(batch.shift.tolist()) == list(range(15)) and set(batch.label.tolist()) == {0}
+    assert batch.shift.tolist() == list(range(15)) and set(batch.label.tolist()) == {0}
     draws = scenes.draw([("test", 1, 14)])
-    style = next(
-        style for style in scenes.STYLES if torch.equal(batch.image[14:], scenes.scenes(torch.zeros(1, 28, 28), draws, style=style).image)
-    )
-    assert torch.equal(batch.image[14:], scenes.backdrop(draws, 64, wide=scenes.STYLES[style]).clamp(0, 1))
+    assert any(torch.equal(batch.image[14:], scenes.backdrop(draws, 64, wide=wide).clamp(0, 1)) for wide in scenes.STYLES.values())
 
 
-def test_views_of_a_garment_differ_and_carry_no_label():
-    first, second = selfsupervised.views(garments(), ("test", 1), 6, crops=2)
-    assert first.shape == second.shape == (6, 3, 64, 64) and not torch.equal(first, second)
-
-
-def test_learning_without_labels_keeps_a_backbone_without_head(tmp_path):
+def test_a_network_that_learned_from_views_keeps_its_backbone_without_head(tmp_path):
     backbone = selfsupervised.train(
-        garments(),
-        architecture="vit_tiny_patch16_224",
-        arguments=zoo.network_of(VIT)["arguments"],
-        temperature=0.2,
-        schedule=SCHEDULE,
-        checkpoint=tmp_path / "d.pt",
-        device="cpu",
+        garments(), **zoo.network_of(VIT), temperature=0.2, schedule=SCHEDULE, checkpoint=tmp_path / "d.pt", device="cpu"
     )
     features = selfsupervised.features(backbone, torch.rand(5, 3, 64, 64))
     assert features.shape == (5, 32) and torch.allclose(features.norm(dim=1), torch.ones(5), atol=1e-5)
@@ -113,41 +95,56 @@ def redraw(pipe, image, strength, key="a"):
     return redrawing.redraw(pipe, image, PROMPT, keys, strength=strength, steps=4, guidance=2.0)
 
 
-def test_strength_zero_is_the_vae_and_back(pipe, image):
+def test_strength_zero_is_the_vae_and_back_and_at_strength_one_nothing_is_left_of_the_scene(pipe, image):
     with torch.no_grad():
         latents = pipe.vae.encode(image * 2 - 1).latent_dist.mean * pipe.vae.config.scaling_factor
-    expected = text_to_image.decode(pipe, latents).permute(0, 3, 1, 2)
-    assert torch.equal(redraw(pipe, image, 0.0), expected)
+    assert torch.equal(redraw(pipe, image, 0.0), text_to_image.decode(pipe, latents).permute(0, 3, 1, 2))
+    assert torch.equal(redraw(pipe, image, 1.0), redraw(pipe, image.flip(0), 1.0))
 
 
-def test_at_strength_one_nothing_is_left_of_the_scene(pipe, image):
-    whole, again, half = (redraw(pipe, part, strength) for part, strength in ((image, 1.0), (image.flip(0), 1.0), (image, 0.5)))
-    assert torch.equal(whole, again) and not torch.equal(half, redraw(pipe, image.flip(0), 0.5))
-
-
-def test_a_picture_depends_on_its_own_noise_and_not_on_its_neighbours(pipe, image):
+def test_a_picture_depends_on_its_scene_and_its_own_noise_and_not_on_its_neighbours(pipe, image):
     together, alone = redraw(pipe, image, 0.5), redraw(pipe, image[:1], 0.5)
     assert (together[:1].int() - alone.int()).abs().max() <= 1
-    assert not torch.equal(together, redraw(pipe, image, 0.5, key="b"))
+    assert not torch.equal(together, redraw(pipe, image, 0.5, key="b")) and not torch.equal(together, redraw(pipe, image.flip(0), 0.5))
 
 
-@pytest.mark.slow
-def test_every_caption_is_drawn_equally_often_at_every_strength_and_only_once(pipe, tmp_path):
-    cache = tmp_path / "web.safetensors"
-    with pytest.raises(FileNotFoundError, match="25_redrawing"):
-        redrawing.stored(cache, share=0.5)
-    drawn = redrawing.make(pipe, few(), pool="web", strengths=[0.0, 0.5], **WAY, cache=cache)
-    caption = drawn.label * 15 + drawn.shift
-    assert torch.bincount(caption).tolist() == [4] * 30 and len(drawn.within(0.4).label) == 60
+@pytest.fixture(scope="module")
+def made(pipe, tmp_path_factory):
+    """The file of all captions at two strengths, what is in it, and the prompts that were drawn by a run that was killed once."""
+    cache, prompts, draw = tmp_path_factory.mktemp("redrawn") / "web.safetensors", [], redrawing.redraw
+
+    def redraw(pipe, image, prompt, *rest, **how):
+        prompts.append(prompt)
+        if len(prompts) == 51:
+            raise KeyboardInterrupt
+        return draw(pipe, image, prompt, *rest, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redrawing, "redraw", redraw)
+        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+        with pytest.raises(KeyboardInterrupt):
+            redrawing.make(pipe, few(), pool="web", strengths=[0.0, 0.5], **WAY, cache=cache)
+        return cache, redrawing.make(pipe, few(), pool="web", strengths=[0.0, 0.5], **WAY, cache=cache), prompts
+
+
+def test_every_caption_is_drawn_equally_often_at_every_strength(made):
+    cache, drawn, _ = made
+    assert torch.bincount(drawn.label * 15 + drawn.shift).tolist() == [4] * 30 and len(drawn.within(0.4).label) == 60
     assert (drawn.severity[drawn.shift == len(SHIFTS)] == 0).all()
     assert drawn.severity[drawn.shift < len(SHIFTS)].min() >= 0.3 and drawn.severity.max() <= 0.85
     assert torch.equal(torch.from_numpy(few().labels)[drawn.garment], drawn.label)
     told = pd.DataFrame({key: getattr(drawn, key).double().numpy() for key in ("label", "shift", "severity", "strength")})
     grey = drawn.image.double().mean((1, 2, 3)).numpy()  # processors round a drawing in their own way
     assert not difference(recipes.REDRAWN, told.assign(grey=grey)[::8].reset_index(drop=True), within=1.0)
-    stored = redrawing.stored(cache, share=0.5)
-    assert all(torch.equal(value, getattr(stored, key)) for key, value in vars(drawn).items())
+    with pytest.raises(FileNotFoundError, match="25_redrawing"):
+        redrawing.stored(cache.with_name("other.safetensors"), share=0.5)
     assert redrawing.stored(cache, share=0.0) is None
+
+
+def test_a_killed_redrawing_continues_with_its_caption(made):
+    cache, _, prompts = made
+    assert len(prompts) == 51 + 2 * 5 and prompts[51] == prompts[50]  # at two strengths; 25 captions were drawn before
+    assert [path.name for path in cache.parent.iterdir()] == [cache.name]
 
 
 def pictures(strength):
@@ -173,4 +170,8 @@ def test_replaced_pictures_have_the_caption_of_the_scene_in_whose_place_they_are
     found = redrawing.same_captions(batch, redrawn, 0.5, torch.Generator().manual_seed(0))
     white = (found.image == 1).flatten(1).all(1)
     assert 10 < white.sum() < 30
-    assert found.captions() == batch.captions() and torch.equal(found.image[~white], batch.image[~white])
+    assert (
+        torch.equal(found.label, batch.label)
+        and torch.equal(found.shift, batch.shift)
+        and torch.equal(found.image[~white], batch.image[~white])
+    )

@@ -14,11 +14,11 @@ from PIL import Image
 from safetensors.torch import load_file
 from tiny_garments import VIT, few, garments
 
-from cnslib.core import paths, recipes
+from cnslib.core import paths
 from cnslib.core.settings import read
 from cnslib.core.settings.sections import Augmentation, Pretraining, Zoo
 from cnslib.models import classifiers
-from cnslib.world import manifest, pretraining, scenes, training, zoo
+from cnslib.world import manifest, scenes, training, zoo
 
 SECTIONS = read.load(paths.ROOT / "world.yaml")
 TINY = {"batch_size": 4, "learning_rate": 1e-3, "average": 0.9, "quality_images": 40, "seed": 1}
@@ -27,7 +27,7 @@ SIZES = [[f"{family}{size}" for size in ("_xs", "_s", "_m", "_l", "")] for famil
 
 @pytest.fixture
 def run(tmp_path) -> zoo.Run:
-    return zoo.Run(tmp_path / "models", tmp_path / "checkpoints", garments)
+    return zoo.Run(garments, models=tmp_path / "models", checkpoints=tmp_path / "checkpoints")
 
 
 def members() -> list[zoo.Member]:
@@ -52,37 +52,31 @@ def count(options: dict) -> int:
 
 
 @pytest.mark.parametrize("name", ["one", "deit", "mae", "mae_probe"])
-def test_a_classifier_is_trained_once_recorded_and_then_left_alone(name, run):
+def test_a_classifier_is_trained_once_to_the_golden_one_recorded_and_then_left_alone(name, run):
+    """Roughly golden: a training enlarges the differences with which processors round."""
     member = {m.name: m for m in members()}[name]
     entry = zoo.build_member(member, run, quality_images=8)
     assert entry["quality"]["accuracy"]["n"] == 8 and entry["steps"] == {"mae": 4}.get(name, 2)
     assert done(member, run) and ("neighbour_accuracy_untrained" in entry["quality"]) == name.startswith("mae")
     assert not name.startswith("mae") or entry["quality"]["neighbour_accuracy"]["n"] == 40
-    untrained = dataclasses.replace(member, train=lambda _run: pytest.fail("trained again"))
+    untrained = dataclasses.replace(member, train=lambda *_: pytest.fail("trained again"))
     assert zoo.build_member(untrained, run, quality_images=8) == manifest.read(run.models)[member.folder]
-
-
-@pytest.mark.parametrize("damage", ["options", "weights", "recipe"])
-def test_other_options_changed_weights_and_another_recipe_ask_for_a_new_training(damage, run):
-    member = members()[0]
-    zoo.build_member(member, run, quality_images=8)
-    if damage == "options":
-        member = dataclasses.replace(member, options=member.options | {"learning_rate": 2e-3})
-    elif damage == "recipe":
-        member = dataclasses.replace(member, recipe=dataclasses.replace(member.recipe, number=member.recipe.number + 1))
-    else:
-        (run.models / member.folder / "model.safetensors").write_bytes(b"")
-    assert not done(member, run)
+    if name != "mae_probe":
+        model = classifiers.load(name, str(run.models / member.folder), list(scenes.CLASSES))
+        plain = scenes.sample(garments("heldout"), ("golden",), 4, style="catalog", unshifted=1.0)
+        logits = model.logits(scenes.to_uint8(plain.image).numpy())
+        assert not difference(member.recipe, pd.DataFrame(logits.double().numpy(), columns=list(scenes.CLASSES)), within=0.05)
 
 
 def test_a_classifier_with_other_options_does_not_take_the_weights_of_the_finished_training(run):
     """The checkpoint of the first is complete, and stays."""
-    weights = {}
+    weights = []
     for settings in (TINY, TINY | {"learning_rate": 2e-3}, TINY):
-        member = zoo.plain(Zoo(classifiers={"one": {"steps": 2, **VIT}}, **settings))[0]
+        (member,) = zoo.plain(Zoo(classifiers={"one": {"steps": 2, **VIT}}, **settings))
+        assert not done(member, run)
         zoo.build_member(member, run, quality_images=8)
-        weights[member.options["learning_rate"], len(weights)] = load_file(run.models / member.folder / "model.safetensors")
-    first, other, again = weights.values()
+        weights.append(load_file(run.models / member.folder / "model.safetensors"))
+    first, other, again = weights
     assert all(torch.equal(first[key], again[key]) for key in first)
     assert any(not torch.equal(first[key], other[key]) for key in first)
 
@@ -94,12 +88,6 @@ def test_every_size_has_about_half_of_the_next_ones_weights(names):
     assert counts[-1] / counts[0] == pytest.approx(2**4, rel=0.15)
 
 
-def test_the_architectures_are_of_comparable_size():
-    plain, strong = SECTIONS["zoo"].classifiers, SECTIONS["augmentation"].classifiers
-    counts = [count((plain | strong)[name]) for name in ("alexnet", "resnet", "convnext", "mixer", "vit", "deit")]
-    assert min(counts) > 0.8e6 and max(counts) < 2e6
-
-
 def test_the_benchmark_asks_for_every_classifier_of_the_zoo():
     found = [zoo.plain(SECTIONS["zoo"]), zoo.augmented(SECTIONS["augmentation"]), zoo.pretrained(SECTIONS["pretraining"])]
     built = {member.name: f"data/models/{member.folder}" for member in itertools.chain(*found)}
@@ -109,10 +97,7 @@ def test_the_benchmark_asks_for_every_classifier_of_the_zoo():
 def test_all_pretrained_classifiers_have_the_backbone_of_the_supervised_one():
     settings = SECTIONS["pretraining"]
     assert settings.network == {key: value for key, value in SECTIONS["zoo"].classifiers["vit"].items() if key != "steps"}
-    assert count({"architecture": "vit_64"}) == count(settings.network)
-    assert {how["objective"] for how in settings.classifiers.values()} == set(settings.objectives)
-    own = {key: value for key, value in SECTIONS["augmentation"].classifiers["deit"].items() if key != "drop_path_rate"}
-    assert count(own) == count(settings.network)
+    assert count({"architecture": "vit_64"}) == count(settings.network) == count(SECTIONS["augmentation"].classifiers["deit"])
 
 
 def test_the_zero_shot_answer_is_the_nearest_caption_by_open_clips_own_account(run):
@@ -134,51 +119,11 @@ def test_the_zero_shot_answer_is_the_nearest_caption_by_open_clips_own_account(r
     assert zero.parameters == tower + texts.numel() < sum(value.numel() for value in model.state_dict().values())
 
 
-def test_clips_image_tower_becomes_a_classifier_with_its_weights(run):
-    schedule, where = training.Schedule(1, 4, 1e-3), {"device": "cpu", "checkpoint": run.checkpoints / "clip.pt"}
-    model, _ = pretraining.clip(few(), width=32, layers=1, schedule=schedule, **where)
-    trunk = model.visual.trunk.state_dict()
-    found = pretraining.headed(model.visual.trunk, **zoo.network_of(SECTIONS["pretraining"].network)).state_dict()
-    assert found.keys() - trunk.keys() == {"head.weight", "head.bias"} and all(torch.equal(found[key], trunk[key]) for key in trunk)
-
-
-def test_the_table_names_axis_recipe_and_interval():
-    share = manifest.share([True] * 8 + [False] * 2)
-    entry = {"steps": 3, "parameters": 7, "quality": {"accuracy": share}}
-    chosen = {
-        "classifiers/vit": entry | {"options": {"architecture": "v"}},
-        "classifiers/vit_l": entry | {"options": {"architecture": "v"}},
-        "classifiers/mae": entry | {"options": {"objective": "mae", "adaptation": "finetuned", "network": {"architecture": "v"}}},
-        "oracle": {},
-    }
-    table = zoo.table(chosen)
-    assert table["axis"].to_dict() == {"vit": "architecture", "vit_l": "size", "mae": "pre-training"}
-    assert table.loc["mae", ["recipe", "estimate", "n"]].tolist() == ["mae, finetuned", 0.8, 10]
-
-
-@pytest.mark.parametrize("name", ["one", "deit", "mae"])
-def test_the_tiny_classifier_is_the_golden_one(name, run):
-    """Roughly: a training enlarges the differences with which processors round."""
-    member = {m.name: m for m in members()}[name]
-    member.train(run)
-    model = classifiers.load(name, str(run.models / member.folder), list(scenes.CLASSES))
-    plain = scenes.sample(garments("heldout"), ("golden",), 4, style="catalog", unshifted=1.0)
-    logits = model.logits(scenes.to_uint8(plain.image).numpy())
-    assert not difference(member.recipe, pd.DataFrame(logits.double().numpy(), columns=list(scenes.CLASSES)), within=0.05)
-
-
-@pytest.mark.parametrize(
-    ("architecture", "arguments"), [("alexnet_64", {"width": 8, "hidden": 16}), ("vit_tiny_patch16_224", zoo.network_of(VIT)["arguments"])]
-)
-def test_a_saved_classifier_is_an_ordinary_timm_directory(run, architecture, arguments):
-    schedule = training.Schedule(steps=0, batch_size=4, learning_rate=1e-3, seed=1)
-    options = {"steps": 2, "architecture": architecture, **arguments}
-    zoo.scratch_member("tiny", options, recipes.PLAIN, schedule=schedule).train(run)
-    folder = run.models / "classifiers" / "tiny"
-    loaded = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
-    own = timm.create_model(architecture, num_classes=len(scenes.CLASSES), **arguments).eval()
-    own.load_state_dict(load_file(folder / "model.safetensors"))
-    image = torch.rand(3, 3, 64, 64)
+def test_a_saved_classifier_is_an_ordinary_timm_directory(tmp_path):
+    options = {"width": 8, "hidden": 16}
+    own = timm.create_model("alexnet_64", num_classes=10, **options).half().float().eval()
+    zoo.save(own, tmp_path, architecture="alexnet_64", arguments=options)
+    loaded, image = timm.create_model(f"local-dir:{tmp_path}", pretrained=True).eval(), torch.rand(3, 3, 64, 64)
     assert torch.equal(loaded(training.normalise(image)), training.predict(own, image))
     assert timm.data.resolve_data_config({}, model=loaded)["std"] == list(training.STD)
 
