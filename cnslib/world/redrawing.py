@@ -72,10 +72,10 @@ def make(
     told = {"pool": pool, "per_caption": per_caption, "severities": severities, "seed": seed}
     drawing = {"strengths": strengths, "steps": steps, "guidance": guidance}
     pairs = [(c, s) for c in range(len(garments.classes)) for s in range(len(SHIFTS) + 1)]
-    files = [cache.with_suffix("") / f"{label:02d}-{shift:02d}.safetensors" for label, shift in pairs]
-    pieces = [(pipe, garments, *pair, told, drawing, file) for pair, file in zip(pairs, files, strict=True) if not file.exists()]
+    files = {(c, s): cache.with_suffix("") / f"{c:02d}-{s:02d}.safetensors" for c, s in pairs}
+    pieces = [(pipe, garments, *pair, told, drawing, file) for pair, file in files.items() if not file.exists()]
     workers.each(piece, pieces, device=pipe.device, desc=f"redrawn {pool} scenes")
-    parts = [load_file(file) for file in files]
+    parts = [load_file(file) for file in files.values()]
     data = {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
     with units.atomic(cache) as unfinished:
         save_file(data, unfinished)
@@ -87,16 +87,14 @@ def piece(pipe: StableDiffusionPipeline, garments: scenes.Garments, label: int, 
     """The pictures of one caption at all strengths, in bfloat16 where that is quicker: they are to learn from, and a grey level apart."""
     rows, severity, image = originals(garments, label, shift, **told)
     keys = [("redrawn", told["pool"], label, shift, number, told["seed"]) for number in range(len(rows))]
-    prompt = scenes.caption(garments.classes[label], scenes.NAMES[shift])
-    found = []
-    for strength in drawing["strengths"]:
-        with training.autocast(pipe.device):
-            drawn = redraw(pipe, image, prompt, keys, strength=strength, steps=drawing["steps"], guidance=drawing["guidance"])
-        own = {"label": label, "shift": shift, "strength": strength}
-        full = {key: torch.full((len(rows),), value) for key, value in own.items()}
-        found.append({"image": drawn, "severity": severity, "garment": rows} | full)
+    prompt, strengths = scenes.caption(garments.classes[label], scenes.NAMES[shift]), drawing["strengths"]
+    with training.autocast(pipe.device):
+        how = {"steps": drawing["steps"], "guidance": drawing["guidance"]}
+        drawn = torch.cat([redraw(pipe, image, prompt, keys, strength=strength, **how) for strength in strengths])
+    data = {"image": drawn, "severity": severity.repeat(len(strengths)), "garment": rows.repeat(len(strengths))}
+    data |= {"label": torch.full((len(drawn),), label), "shift": torch.full((len(drawn),), shift)}
     with units.atomic(file) as unfinished:
-        save_file({key: torch.cat([part[key] for part in found]) for key in found[0]}, unfinished)
+        save_file(data | {"strength": torch.tensor(strengths).repeat_interleave(len(rows))}, unfinished)
 
 
 def originals(
