@@ -27,7 +27,7 @@ from cnslib.models import classifiers, encoders, text_to_image
 from cnslib.stats import accuracy, ranking
 from cnslib.stats.accuracy import ALL
 from cnslib.stats.bootstrap import percentiles
-from cnslib.studies.ablation import samplers
+from cnslib.studies import ablation
 
 FAST = "UniPC 20"  # the row's, of the ablation's samplers
 TAU, WITHIN = 0.95, 0.95  # of the order, and share of accuracies within the reference's intervals
@@ -71,10 +71,10 @@ def answers(study: Ablation, seeds: int) -> pd.DataFrame:
     options = {"labels": encoders.read_labels(base.labels), "device": base.device, "preprocessing": asked.preprocessing}
     chosen = [classifiers.load(name, source, **options) for name, source in asked.classifiers.items()]
     judge = health.Judge(encoders.Clip(base.clip), encoders.ImageEncoder(base.image_encoder))
-    steppers = samplers.steppers(pipe, study.samplers, settings=sections["generation"])
+    steppers = ablation.steppers(pipe, study.samplers, settings=sections["generation"])
     origin = text_to_image.origin(paths.resolve(base.pipeline), tokens, base.classes)
-    bench = samplers.Bench(steppers, study.reference, origin, judge, chosen, layout.artifacts("sliders"), folder)
-    return samplers.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
+    bench = ablation.Bench(steppers, study.reference, origin, judge, chosen, layout.artifacts("sliders"), folder)
+    return ablation.compare(bench, study.shifts, base.classes, scales=base.scales, seeds=seeds)[0]
 
 
 def errors(wrong: xr.DataArray, seeds: Sequence[int] | np.ndarray) -> Float[np.ndarray, "models"]:

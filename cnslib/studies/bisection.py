@@ -17,10 +17,11 @@ import pandera.pandas as pa
 import torch
 
 from cnslib.core import recipes, seeds, tables, units, workers
-from cnslib.core.names import PROMPT, UNSHIFTED, identifier
+from cnslib.core.names import PROMPT
 from cnslib.core.settings.sections import Bisection
 from cnslib.method import evaluation, generation
 from cnslib.models import adapters, classifiers, text_to_image
+from cnslib.studies import shared
 
 POINT = ["model", *tables.TRAJECTORY]
 BRACKETS = ["grid_after", "grid_until", "after", "until"]
@@ -30,14 +31,13 @@ points_schema = tables.schema(POINT, columns | {key: pa.Column(float) for key in
 
 @dataclasses.dataclass(frozen=True)
 class Studio:
-    """What is drawn from, who classifies, and where images and predictions are kept; `draws` is False where only those may be read."""
+    """What is drawn from, who classifies, and where images and predictions are kept."""
 
     sampler: generation.Sampler
     origin: text_to_image.Origin
     sliders: Path
     classifiers: list[classifiers.Classifier]
     folder: Path
-    draws: bool = True
 
     @cached_property
     def digests(self) -> tuple[str, str]:
@@ -56,12 +56,10 @@ class Closeup:
     def __init__(self, studio: Studio, shift: str, name: str, seed: int):
         self.studio, self.key = studio, (shift, name, int(seed))
         self.slider = adapters.slider_path(studio.sliders, shift, name)
-        file = f"{identifier(shift)}/{identifier(name)}_{seed}.parquet"
-        self.paths = [studio.folder / kind / file for kind in ("pictures", "answers")]
+        self.paths = [studio.folder / kind / shared.file_below(self.key) for kind in ("pictures", "answers")]
         drawing, token = studio.digests[0], studio.origin.tokens[name]
         self.stamp = recipes.CLOSEUPS.stamp(drawing, token, adapters.file_digest(self.slider), *self.key)
-        self.images = self.restored(tables.images)
-        self.predictions = self.restored(tables.predictions)
+        self.images, self.predictions = (self.restored(kind) for kind in (tables.images, tables.predictions))
 
     def unit(self, kind: pa.DataFrameSchema) -> units.Unit:
         """The table of images, or that of predictions, which depends on the bytes of the images."""
@@ -70,20 +68,25 @@ class Closeup:
         seen = units.file_digest(self.paths[0]) if self.paths[0].exists() else ""
         return units.Unit(self.paths[1], recipes.CLOSEUP_ANSWERS.stamp(self.studio.digests[1], self.stamp, seen))
 
+    @property
+    def done(self) -> bool:
+        """Whether a finished run left both tables."""
+        return self.unit(tables.images).done and self.unit(tables.predictions).done
+
     def restored(self, kind: pa.DataFrameSchema) -> pd.DataFrame:
         """The table of a unit, or an empty one where it is missing or outdated."""
         unit = self.unit(kind)
         return tables.read(unit.path, kind) if unit.done else pd.DataFrame(columns=list(kind.columns))
 
     def predict(self, scales: list[float]) -> pd.DataFrame:
-        """The predictions of all classifiers at these scales; draws the images that are missing. LookupError where it may not."""
+        """The predictions of all classifiers at these scales; draws the images that are missing."""
         if missing := sorted(set(scales) - set(self.predictions["scale"])):
-            if not self.studio.draws:
-                raise LookupError(f"{self.paths[1]} holds no predictions at scale {missing[0]:g}")
             self.draw(sorted(set(missing) - set(self.images["scale"])))
             rows = self.images[self.images["scale"].isin(missing)]
-            new = [predicted(one, rows, self.paths[0].name) for one in self.studio.classifiers]
-            self.predictions = joined(tables.predictions, self.predictions, *new)
+            pictures = tables.pictures(rows, self.paths[0].name)
+            for one in self.studio.classifiers:  # each image in a batch of its own: a batch of another size may round differently
+                logits = torch.cat([evaluation.batch_logits(one, [picture], size=1) for picture in pictures])
+                self.predictions = joined(tables.predictions, self.predictions, evaluation.answers(one, rows, logits))
         return self.predictions[self.predictions["scale"].isin(scales)]
 
     def draw(self, scales: list[float]) -> None:
@@ -113,22 +116,6 @@ def joined(kind: pa.DataFrameSchema, *parts: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values(kind.metadata["key"], ignore_index=True)[list(kind.columns)]
 
 
-def predicted(classifier: classifiers.Classifier, images: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The predictions of one classifier, each image in a batch of its own: a batch of another size may round differently."""
-    rows = [images[i : i + 1] for i in range(len(images))]
-    logits = torch.cat([evaluation.batch_logits(classifier, [*tables.pictures(row, name)], size=1) for row in rows])
-    return evaluation.answers(classifier, images, logits)
-
-
-def choose(kept: pd.DataFrame, *, settings: Bisection) -> pd.DataFrame:
-    """The first `seeds` kept trajectories of each chosen shift and class: no prediction has a say. ValueError where none is left."""
-    wanted = kept[kept["shift"].isin(settings.shifts) & kept["class"].isin(settings.classes)]
-    if wanted.empty:
-        raise ValueError(f"bisection.shifts and bisection.classes: none of {len(kept)} kept trajectories is of {settings.shifts}")
-    chosen = wanted.sort_values(tables.TRAJECTORY).groupby(["shift", "class"]).head(settings.seeds)
-    return chosen[tables.TRAJECTORY].reset_index(drop=True)
-
-
 def bracketed(points: pd.DataFrame) -> pd.Series:
     """Points whose failure lies between two scales of the grid: neither at scale 0 nor never."""
     return np.isfinite(points[["grid_after", "grid_until"]]).all(axis=1)
@@ -142,25 +129,22 @@ def scanned(points: pd.DataFrame, *, settings: Bisection) -> list[tuple[str, str
 
 
 def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], settings: Bisection) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The points (model, trajectory, bracket of the grid, bisected bracket) of a table by `failure_points`, and all new predictions.
-
-    Some trajectories are also scanned. Tables of others are deleted.
-    """
+    """The points (model, trajectory, bracket of the grid, bisected bracket) of a table by `failure_points`, and all new predictions."""
     units.hold(studio.folder, studio)
     points = failures.assign(grid_after=failures["after"], grid_until=failures["failure_point"].fillna(np.inf))[[*POINT, *BRACKETS[:2]]]
     every = np.arange(int(scales[-1] / settings.scan_step + 1e-9) + 1) * settings.scan_step
     extra = dict.fromkeys(scanned(points, settings=settings), sorted(set(every.tolist()) - set(scales)))
     pieces = [(part, extra.get(key, [])) for key, part in points.groupby(tables.TRAJECTORY)]
-    follow_all = functools.partial(follow, resolution=settings.resolution)
-    try:  # faster than copying a studio with its models to another process for every trajectory
-        found = [follow_all(dataclasses.replace(studio, draws=False), *piece) for piece in pieces]
-    except LookupError:
-        found = workers.each(follow_all, [(studio, *piece) for piece in pieces], device=studio.sampler.pipe.device, desc="trajectories")
+    follow_all, keys = functools.partial(follow, resolution=settings.resolution), points[bracketed(points)][tables.TRAJECTORY]
+    work = [(studio, *piece) for piece in pieces]
+    if all(Closeup(studio, *key).done for key in keys.drop_duplicates().itertuples(index=False, name=None)):
+        found = list(itertools.starmap(follow_all, work))  # faster than copying a studio with its models to another process
+    else:
+        found = workers.each(follow_all, work, device=studio.sampler.pipe.device, desc="trajectories")
     parts, predictions = zip(*found, strict=True)
     predictions = joined(tables.predictions, *predictions)
-    keys = predictions[tables.TRAJECTORY].drop_duplicates().itertuples(index=False, name=None)
-    files = [f"{identifier(shift)}/{identifier(name)}_{seed}.parquet" for shift, name, seed in keys]
-    units.prune(studio.folder, {f"{kind}/{file}" for kind in ("pictures", "answers") for file in files}, "*/*/*.parquet")
+    files = map(shared.file_below, predictions[tables.TRAJECTORY].drop_duplicates().itertuples(index=False, name=None))
+    units.prune(studio.folder, {f"{kind}/{file}" for file in files for kind in ("pictures", "answers")}, "*/*/*.parquet")
     return pd.concat(parts, ignore_index=True), predictions
 
 
@@ -192,20 +176,3 @@ def halve(
         wrong = wrong_at(scales)[np.searchsorted(scales, middle).clip(max=len(scales) - 1), np.arange(len(middle))]
         after, until = np.where(wide & ~wrong, middle, after), np.where(wide & wrong, middle, until)
     return after, until
-
-
-def readings(points: pd.DataFrame) -> pd.DataFrame:
-    """Bracketed points with how late the grid reads them (`delay`), how far the middle of the cell is off (`bias`), their `place` in it."""
-    rows = points[bracketed(points)]
-    centre, width = (rows["after"] + rows["until"]) / 2, rows["grid_until"] - rows["grid_after"]
-    delay, place = rows["grid_until"] - centre, (centre - rows["grid_after"]) / width
-    return rows.assign(delay=delay, bias=delay - width / 2, place=place)
-
-
-def film(images: Path, folder: Path, shift: str, name: str, seed: int) -> pd.DataFrame:
-    """All images of one trajectory in the order of the scale: those of the grid, and those that were drawn between them."""
-    paths = [images / f"{identifier(part)}.parquet" for part in (UNSHIFTED, shift)]
-    if (closer := folder / "pictures" / identifier(shift) / f"{identifier(name)}_{seed}.parquet").exists():  # else nothing fails in between
-        paths.append(closer)
-    table = tables.trajectories(pd.concat([tables.read(path, tables.images) for path in paths]), [shift])
-    return table[(table["class"] == name) & (table["seed"] == seed)].sort_values("scale", ignore_index=True)

@@ -6,6 +6,7 @@ timesteps, and the best of them go on; the last one is the prediction.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ import pandas as pd
 import pandera.pandas as pa
 import torch
 import xarray as xr
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import recipes, seeds, tables, units, workers
-from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core import recipes, seeds, tables, units
+from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Denoiser
 from cnslib.models import text_to_image
 from cnslib.stats import accuracy, bootstrap
+from cnslib.studies import shared
 
 LOSSES = ("l1", "l2")
 PROMPT = "a picture of a {name}"  # the words that the base model was trained on: no token that was fitted to the catalog
@@ -97,10 +99,7 @@ def logits(errors: Errors, settings: Denoiser, *, size: int) -> Float[np.ndarray
 
 @dataclass(frozen=True)
 class Judge:
-    """A generative model as a classifier: its parts (vae, scheduler, network), how it predicts noise, and its classes.
-
-    `conditions` has what the network is told in each class: text embeddings for `text_epsilon`, numbers for `label_epsilon`.
-    """
+    """A generative model as a classifier: its parts (vae, scheduler, network), how it predicts noise, and its classes."""
 
     parts: Any
     epsilon: Callable[[Any, Latents, int, Tensor], Latents]
@@ -119,16 +118,6 @@ def text_judge(directory: Path, classes: list[str], *, device: str) -> Judge:
 def text_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Float[Tensor, "batch tokens width"]) -> Latents:
     """The noise that a UNet with text embeddings predicts; no guidance."""
     return as_epsilon(parts, parts.unet(noisy, timestep, conditions).sample, noisy, timestep)
-
-
-def label_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Int[Tensor, "batch"]) -> Latents:
-    """The noise that a class-conditional transformer predicts, as the paper's DiT (parts of a diffusers DiTPipeline); no guidance.
-
-    The second half of its output channels is the learned variance, which takes no part in the error.
-    """
-    steps = torch.full((len(noisy),), timestep, device=noisy.device)
-    output = parts.transformer(noisy, timestep=steps, class_labels=conditions).sample
-    return as_epsilon(parts, output[:, : noisy.shape[1]], noisy, timestep)
 
 
 def as_epsilon(parts: Any, output: Latents, noisy: Latents, timestep: int) -> Latents:
@@ -164,18 +153,18 @@ def errors(judge: Judge, clean: Latents, noise: Latents, timestep: int, chosen: 
     return torch.stack([away.abs().mean(1), away.square().mean(1)]).cpu().numpy()
 
 
-def noise_like(clean: Latents, *key: str | int) -> Latents:
-    """Noise that belongs to a class, seed and timestep: the same for every candidate, scale and shift, so drops are paired."""
-    return torch.randn(clean.shape, generator=seeds.generator("denoiser", *key)).to(clean.device)
-
-
 def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str | int, settings: Denoiser) -> pd.DataFrame:
-    """All errors of one picture that its elimination needs: candidate, timestep, l1, l2. `key` is its class and seed."""
+    """All errors of one picture that its elimination needs: candidate, timestep, l1, l2.
+
+    The noise belongs to `key`, class and seed, and the timestep: the same for every candidate, scale and shift, so drops are paired.
+    """
     clean = latent(judge.parts, picture)
     steps = timesteps(settings, len(judge.parts.scheduler.alphas_cumprod))
 
     def evaluate(place: int, chosen: list[int]) -> Float[np.ndarray, "losses classes"]:
-        return errors(judge, clean, noise_like(clean, *key, steps[place], settings.seed), steps[place], chosen)
+        generator = seeds.generator("denoiser", *key, steps[place], settings.seed)
+        noise = torch.randn(clean.shape, generator=generator).to(clean.device)
+        return errors(judge, clean, noise, steps[place], chosen)
 
     found = eliminate(evaluate, len(judge.classes), settings)
     places, chosen = np.nonzero(~np.isnan(found[0]))
@@ -183,37 +172,27 @@ def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str
     return pd.DataFrame({"candidate": np.array(judge.classes)[chosen], "timestep": np.array(steps)[places], **columns})
 
 
-def make(judge: Judge, images: pd.DataFrame, unit: units.Unit, settings: Denoiser) -> None:
-    """Makes the table of errors of some images."""
-    parts = []
-    for row in images.to_dict("records"):
-        picture = tables.decode(row.pop("image"), str(row))
-        parts.append(judged(judge, picture, row["class"], row["seed"], settings=settings).assign(**row))
-    tables.write_unit(pd.concat(parts, ignore_index=True), unit, errors_schema)
-
-
 def judge_all(judge: Judge, images: pd.DataFrame, *, folder: Path, settings: Denoiser) -> pd.DataFrame:
     """The errors of all images: one unit per trajectory and per unshifted image, made where it is missing or outdated."""
     parts = {key: part[[*tables.KEY, "image"]] for key, part in images.groupby(tables.TRAJECTORY)}
-    names = {key: f"{identifier(key[0])}/{identifier(key[1])}_{key[2]}.parquet" for key in parts}
-    shelf = units.Shelf(folder, {key: (names[key], stamp(judge, part, settings)) for key, part in parts.items()}, "*/*.parquet")
-    waiting = [(judge, parts[key], shelf[key], settings) for key in shelf.waiting()]
-    workers.each(make, waiting, device=judge.parts.vae.device, desc="trajectories")
-    return tables.read_units(shelf, errors_schema)
+    stamps = {key: stamp(judge, part, settings) for key, part in parts.items()}
+    how = {"folder": folder, "device": judge.parts.vae.device, "file": shared.file_below, "pattern": "*/*.parquet"}
+    return shared.stored(stamps, partial(errors_of, judge, parts, settings=settings), errors_schema, **how)
+
+
+def errors_of(judge: Judge, parts: dict[tuple, pd.DataFrame], key: tuple, *, settings: Denoiser) -> pd.DataFrame:
+    """The errors of the images of one trajectory."""
+    found = []
+    for row in parts[key].to_dict("records"):
+        picture = tables.decode(row.pop("image"), str(row))
+        found.append(judged(judge, picture, row["class"], row["seed"], settings=settings).assign(**row))
+    return pd.concat(found, ignore_index=True)
 
 
 def stamp(judge: Judge, images: pd.DataFrame, settings: Denoiser) -> str:
     """What a table of errors depends on: model, classes, pictures, stages and seed."""
     pictures = [[*row[:-1], units.digest(row[-1].hex())] for row in images[[*tables.KEY, "image"]].itertuples(index=False, name=None)]
     return recipes.DENOISER.stamp(judge.origin, judge.classes, PROMPT, pictures, settings.keep, settings.trials, settings.seed)
-
-
-def choose(kept: pd.DataFrame, classes: list[str], *, settings: Denoiser) -> pd.DataFrame:
-    """The first `seeds` kept trajectories of each shift and class, in the order of their seeds: no prediction has a say."""
-    wanted = kept[kept["shift"].isin(settings.shifts) & kept["class"].isin(classes)]
-    chosen = wanted.sort_values(tables.TRAJECTORY).groupby(["shift", "class"]).head(settings.seeds)
-    demand(len(chosen) > 0, "denoiser.shifts", settings.shifts, f"shifts of the {len(kept)} kept trajectories")
-    return chosen[tables.TRAJECTORY].reset_index(drop=True)
 
 
 def keys(chosen: pd.DataFrame, *, settings: Denoiser) -> pd.DataFrame:

@@ -4,6 +4,7 @@ A trajectory is one cut-out under one shift; the column `scale` of its rows is t
 """
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,45 +14,32 @@ import xarray as xr
 from jaxtyping import UInt8
 from tqdm.auto import tqdm
 
-from cnslib.core import paths, recipes, tables, units, workers
-from cnslib.core.names import UNSHIFTED, demand, identifier
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core import paths, recipes, tables, units
+from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.sections import Photos
 from cnslib.data import imagenet, published
 from cnslib.method import evaluation
-from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
 from cnslib.stats import accuracy, bootstrap, failure, verdicts
 from cnslib.stats.accuracy import TINY
+from cnslib.studies import shared
 from cnslib.world import cutouts
 from cnslib.world.cutouts import CutOut
 
 
-def predict_all(shifts: list[str], *, settings: Photos, device: str, folder: Path, photos: Path = paths.PHOTOS) -> dict[str, Path]:
-    """Makes the tables of predictions that are missing or outdated, one per shift and one for the unshifted images.
-
-    A table depends on the cut-outs, the classifiers' weights, and the settings that draw them.
-    """
-    chosen(photos, settings)
-    models = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
-    drawn = [settings.cutouts, settings.severities, settings.seed]
-    made_from = {shift: recipes.PHOTOS.stamp(shift, models, units.directory_digest(photos), drawn) for shift in (UNSHIFTED, *shifts)}
-    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp) for shift, stamp in made_from.items()})
-    workers.each(write, [(shift, settings, device, photos, shelf[shift]) for shift in shelf.waiting()], device=device, desc="photos")
-    return shelf.paths
+def predict_all(shifts: list[str], *, settings: Photos, device: str, folder: Path) -> pd.DataFrame:
+    """The predictions of all classifiers, a table for each shift and one for the unshifted images."""
+    models, drawn = shared.digests(settings.classifiers), [settings.cutouts, settings.severities, settings.seed]
+    stamps = {shift: recipes.PHOTOS.stamp(shift, models, units.directory_digest(paths.PHOTOS), drawn) for shift in (UNSHIFTED, *shifts)}
+    judges, labels = partial(shared.judges, settings.classifiers, device=device), list(imagenet.labels())
+    rows = lambda shift, objects: predict(judges(labels), objects, [shift], settings=settings)  # noqa: E731
+    return shared.stored(stamps, rows, tables.predictions, device=device, folder=folder, common=lambda: [chosen(settings)])
 
 
-def write(shift: str, settings: Photos, device: str, photos: Path, unit: units.Unit) -> None:
-    """One unit: the predictions of all classifiers under one shift."""
-    named = settings.classifiers.items()
-    found = [classifiers.own_classifier(source, name=name, labels=list(imagenet.labels()), device=device) for name, source in named]
-    tables.write_unit(predict(found, chosen(photos, settings), [shift], settings=settings), unit, tables.predictions)
-
-
-def chosen(photos: Path, settings: Photos) -> list[CutOut]:
-    """The cut-outs that the settings choose."""
-    found = cutouts.read(photos, count=settings.cutouts)
-    demand(len(found) == settings.cutouts, "photos.cutouts", settings.cutouts, f"at most {len(found)}, which is what {photos} holds")
+def chosen(settings: Photos) -> list[CutOut]:
+    """The cut-outs that the settings choose. ValueError for more than there are."""
+    found = cutouts.read(paths.PHOTOS, count=settings.cutouts)
+    demand(len(found) == settings.cutouts, "photos.cutouts", settings.cutouts, f"at most {len(found)}, which is what {paths.PHOTOS} holds")
     return found
 
 
@@ -108,21 +96,8 @@ def shrunk(images: UInt8[np.ndarray, "images side side 3"]) -> UInt8[np.ndarray,
     return blocks.mean((2, 4)).round().astype(np.uint8)
 
 
-def clean(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
-    """Share of the unshifted images that each classifier gets right at once (top-1) or among five (top-5), Wilson intervals."""
-    rows = predictions[predictions["shift"] == UNSHIFTED]
-    five = [name in others for name, others in zip(rows["class"], rows["top5"], strict=True)]
-    right = pd.DataFrame({"model": rows["model"], "top-1": rows["top1"] == rows["class"], "top-5": five})
-    shares = right.melt("model", var_name="measure").groupby(["measure", "model"])["value"]
-    records = {key: bootstrap.independent_share(part, confidence=settings.confidence) for key, part in shares}
-    return pd.DataFrame.from_dict(records, orient="index").rename_axis(["measure", "model"]).reset_index()
-
-
 def by_severity(errors: xr.DataArray) -> pd.DataFrame:
-    """The mean accuracy over the models and shifts along the severity (column scale).
-
-    n counts trajectories, without a shift objects: an unshifted image is the same one under all shifts.
-    """
+    """The mean accuracy over the models and shifts along the severity (column scale)."""
     mean = accuracy.mean_accuracy(errors).query("shift == @accuracy.ALL").drop(columns=["shift", "model"])
     return mean.assign(n=mean["n"].mask(mean["scale"] == 0, errors["n"].to_numpy()[:-1].max()))
 

@@ -11,12 +11,13 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import UInt8
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor, nn
 
-from cnslib.core import paths, tables, units
+from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
@@ -28,9 +29,11 @@ from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
 from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL, MEAN, NEVER
-from cnslib.studies import photos, prediction_cache
+from cnslib.studies import photos, shared
 
 RESULTS = "results.zip"
+SAMPLED = 4  # pictures of each table, by whose logits a classifier without files is known
+DIGITS = 3  # of a logit, after the point: what processors agree on
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,7 @@ class Benchmark:
 
 
 def benchmark(params: str = "params.yaml", overlay: str | None = None, *, data: str = "images") -> Benchmark:
-    """The benchmark of a parameter file, as its steps have left it: generated "images", or "photos" of ImageNet classes.
-
-    FileNotFoundError names what has not been made or restored, ValueError data that is neither.
-    """
+    """The benchmark of a parameter file, as its steps have left it: generated "images", or "photos" of ImageNet classes."""
     demand(data in DATA, "data", data, ", ".join(DATA))
     sections = read.load(params, overlay or "")
     if data == "photos":
@@ -70,15 +70,38 @@ def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Pat
     kept, others = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))
     predict = functools.partial(evaluation.predict, shards=shards, batch_size=batch_size)
     if folder:
-        predict = functools.partial(prediction_cache.predict, shards=shards, batch_size=batch_size, folder=folder)
+        predict = functools.partial(cached, shards=shards, batch_size=batch_size, folder=folder)
     return Benchmark(kept, others, encoders.read_labels(base.labels), settings, predict)
+
+
+def cached(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int, folder: Path) -> pd.DataFrame:
+    """The predictions of a classifier without files, such as a module built in a notebook, for every image of the tables.
+
+    Nothing on disk tells it from another one of the same name: what it predicts for a few pictures does.
+    """
+    pictures = [picture for path in shards for picture in sample(path)]
+    batches = [pictures[start : start + batch_size] for start in range(0, len(pictures), batch_size)]
+    logits = [evaluation.batch_logits(classifier, batch, size=batch_size).double().numpy().round(DIGITS).tolist() for batch in batches]
+    known = [classifier.name, classifier.labels, classifier.preprocessing, [row for part in logits for row in part]]
+    made_from = recipes.OWN_ANSWERS.stamp(known, evaluation.shard_digests(shards), batch_size)
+    shelf = units.Shelf(folder, {classifier.name: (shared.file_of(classifier.name), made_from)})
+    for name in shelf.waiting():
+        tables.write_unit(evaluation.predict(classifier, shards, batch_size=batch_size), shelf[name], tables.predictions)
+    return tables.read_units(shelf, tables.predictions)
+
+
+def sample(path: Path) -> list[UInt8[np.ndarray, "height width 3"]]:
+    """A few pictures of a table, evenly spaced from the first to the last."""
+    column = tables.load(path, columns=["image"])["image"]
+    rows = np.unique(np.linspace(0, len(column) - 1, SAMPLED).round().astype(int))
+    return [tables.decode(column[int(row)].as_py(), f"{path.name}, row {row}") for row in rows]
 
 
 def photo_set(sections: dict) -> Benchmark:
     """The photo set for classifiers with ImageNet's 1,000 outputs; every trajectory counts, and `scale` is the severity."""
     base, settings = sections["base"], sections["photos"]
     folder, shifts = paths.Layout(base.out).artifacts("photos"), (UNSHIFTED, *base.shifts)
-    objects = photos.chosen(paths.PHOTOS, settings)
+    objects = photos.chosen(settings)
     others = tables.read_answers([folder / f"{identifier(shift)}.parquet" for shift in shifts]).astype(dict.fromkeys(tables.TEXTS, str))
     rows = [(shift, cutout.label, cutout.seed) for shift in base.shifts for cutout in objects]
     kept, measures = pd.DataFrame(rows, columns=tables.TRAJECTORY), Accuracy(settings.bootstrap, settings.reference)

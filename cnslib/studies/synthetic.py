@@ -5,6 +5,7 @@ Both arms of a run share initial weights, the order of the scenes, and the real 
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,14 +16,15 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from cnslib.core import paths, recipes, seeds, tables, units, workers
+from cnslib.core import paths, recipes, seeds, tables, units
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Synthetic
 from cnslib.data import artifacts
 from cnslib.models import encoders
-from cnslib.stats import bootstrap, verdicts
-from cnslib.studies import finetuning
+from cnslib.stats import bootstrap
+from cnslib.studies import garments as wardrobe
+from cnslib.studies import shared
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
@@ -117,23 +119,21 @@ def styled(pool: scenes.Garments, classes: list[str], *, settings: Synthetic) ->
 def outcome(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     """The answers of all runs of both arms and of the network before them; trains what is missing or outdated, one file each."""
     runs = [(BEFORE, 0), *((arm, run) for run in range(1, experiment.settings.runs + 1) for arm in (REAL, MIXED))]
-    shelf = units.Shelf(folder, {key: (f"{identifier(key[0])}_{key[1]}.parquet", experiment.stamp(*key)) for key in runs})
-    if waiting := shelf.waiting():
-        pool = scenes.garments(paths.GARMENTS, "catalog", experiment.labels)
-        workers.each(train_and_answer, [(experiment, pool, *key, shelf[key]) for key in waiting], device=experiment.device, desc="runs")
-    return tables.read_units(shelf, schema)
+    stamps, device = {key: experiment.stamp(*key) for key in runs}, experiment.device
+    pool = lambda: [scenes.garments(paths.GARMENTS, "catalog", experiment.labels)]  # noqa: E731
+    return shared.stored(stamps, partial(train_and_answer, experiment), schema, folder=folder, device=device, common=pool)
 
 
-def train_and_answer(experiment: Experiment, pool: scenes.Garments, arm: str, run: int, unit: units.Unit) -> None:
-    """One run: fine-tunes (unless it is the network as it was), answers, and writes the answers."""
-    model, _ = encoders.timm_model("synthetic.network", experiment.settings.network, experiment.device)
-    checkpoint = experiment.checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
+def train_and_answer(experiment: Experiment, key: tuple[str, int], pool: scenes.Garments) -> pd.DataFrame:
+    """The answers of one run, fine-tuned unless it is the network as it was."""
+    (arm, run), device = key, experiment.device
+    model, _ = encoders.timm_model("synthetic.network", experiment.settings.network, device)
+    checkpoint = shared.checkpoint(experiment.checkpoints, key, experiment.stamp(*key))
     if arm != BEFORE:
         model = finetune(model, experiment, pool, arm=arm, run=run, checkpoint=checkpoint)
-    found = finetuning.top1(model, experiment.evaluation_set.pictures, experiment.device)
-    rows = experiment.evaluation_set.table.assign(arm=arm, run=run, top1=[experiment.labels[place] for place in found])
-    tables.write_unit(rows, unit, schema)
+    found = wardrobe.top1(model, experiment.evaluation_set.pictures, device)
     checkpoint.unlink(missing_ok=True)
+    return experiment.evaluation_set.table.assign(arm=arm, run=run, top1=[experiment.labels[place] for place in found])
 
 
 def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *, arm: str, run: int, checkpoint: Path) -> nn.Module:
@@ -146,7 +146,7 @@ def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *,
         return training.flip(image, seeds.generator(*key, "flip")), label
 
     key = ("synthetic", settings.seed, run)
-    return finetuning.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
+    return wardrobe.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
 
 
 def batch(
@@ -158,24 +158,13 @@ def batch(
     named = torch.tensor([experiment.labels.index(name) for name in pool.classes])[real.label]
     drawn = round(share * count)
     rows = torch.randint(len(stock.label), (count,), generator=seeds.generator(*key, "generated"))[:drawn].numpy()
-    image, label = finetuning.batch_of(stock.pictures[rows]), torch.from_numpy(stock.label[rows])
+    image, label = wardrobe.batch_of(stock.pictures[rows]), torch.from_numpy(stock.label[rows])
     return torch.cat([real.image[: count - drawn], image]), torch.cat([named[: count - drawn], label])
 
 
 def right(replies: pd.DataFrame, by: list[str]) -> pd.Series:
     """Accuracy of every run of every arm, per test set or finer, indexed by arm, run and `by`."""
     return (replies["top1"] == replies["class"]).groupby([replies[name] for name in ["arm", "run", *by]]).mean()
-
-
-def accuracies(replies: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
-    """Accuracy per test set and arm: mean over runs with its t interval; of the one network before fine-tuning with Wilson's."""
-    rows = []
-    for (exam, arm), runs in right(replies, ["exam"]).groupby(["exam", "arm"]):
-        own = replies[(replies["exam"] == exam) & (replies["arm"] == arm)]
-        hits = (own["top1"] == own["class"]).to_numpy()
-        interval, values = (bootstrap.independent_share, hits) if arm == BEFORE else (bootstrap.independent_mean, runs.to_numpy())
-        rows.append({"exam": exam, "arm": arm, **interval(values, confidence=confidence)})
-    return pd.DataFrame(rows)
 
 
 def gains(replies: pd.DataFrame, *, by: str, confidence: float) -> pd.DataFrame:
@@ -187,20 +176,8 @@ def gains(replies: pd.DataFrame, *, by: str, confidence: float) -> pd.DataFrame:
 
 
 def over_garments(replies: pd.DataFrame, *, first: str, second: str, settings: Bootstrap) -> pd.DataFrame:
-    """Accuracy of one arm minus another's per test set, runs averaged, resampled by garment: what other pictures would change.
-
-    n counts garments.
-    """
+    """Accuracy of one arm minus another's per test set, runs averaged, resampled by garment: what other pictures change; n garments."""
     marked = replies.assign(right=(replies["top1"] == replies["class"]).astype(float))
     means = marked.groupby(["arm", *PICTURE])["right"].mean().unstack("arm").reset_index()
     change = means.assign(change=means[first] - means[second])
     return bootstrap.means(change, ["change"], ["exam"], settings=settings).drop(columns="measure")
-
-
-def table6(replies: pd.DataFrame, path: Path, *, settings: Bootstrap) -> pd.DataFrame:
-    """The change by fine-tuning on half generated images beside that of Table 6, resampled by garment; judged by its direction alone."""
-    published = pd.read_csv(path).set_index("images")
-    change = (published["with_percent"] - published["without_percent"]) / 100
-    table = over_garments(replies, first=MIXED, second=BEFORE, settings=settings)
-    printed = np.array([change[{CATALOG: "IN/val", STYLES: "IN/R"}[exam]] for exam in table["exam"]])
-    return verdicts.beside(table.assign(table_6=printed), np.where(printed > 0, "above 0", "below 0")).drop(columns="difference")

@@ -1,7 +1,6 @@
 """Bisection: thresholds known without the code; images drawn once, shared, resumed after a kill, the same bytes whoever needs them."""
 
 import dataclasses
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from cnslib.core.settings.sections import Bisection
 from cnslib.method import generation
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, classifiers, text_to_image
-from cnslib.studies import bisection
+from cnslib.studies import bisection, shared
 
 DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
 KEYS = [("heavy snow", "ankle boot", 1), ("heavy snow", "sneaker", 1), ("heavy snow", "sneaker", 2)]
@@ -95,12 +94,6 @@ def undisturbed(studio, tmp_path_factory):
     return own, *run(own)
 
 
-@pytest.fixture
-def finished(undisturbed, tmp_path) -> Path:
-    """A copy of the finished run's folder."""
-    return shutil.copytree(undisturbed[0].folder, tmp_path / "finished")
-
-
 class Counting(generation.Sampler):
     """The sampler with a list of what it drew, which can be told to fail."""
 
@@ -147,14 +140,6 @@ def test_a_bracket_ends_between_a_right_and_a_wrong_answer(undisturbed):
     assert (rest["after"] == rest["grid_after"]).all() and (rest["until"] == rest["grid_until"]).all()
 
 
-def test_a_second_run_draws_nothing_and_finds_the_same(studio, undisturbed, finished):
-    own, *found = undisturbed
-    second = studio(finished)
-    for one, other in zip(found, run(second), strict=True):
-        pd.testing.assert_frame_equal(one, other)
-    assert second.sampler.drawn == [] and contents(finished) == contents(own.folder)
-
-
 def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(studio, undisturbed, tmp_path):
     whole, killed, resumed = undisturbed[0], studio(tmp_path), studio(tmp_path)
     killed.sampler.limit = 5
@@ -165,17 +150,6 @@ def test_a_killed_run_resumes_to_the_same_bytes_without_drawing_anything_twice(s
     assert len(kept) >= 3 and not kept & set(resumed.sampler.drawn)
     assert kept | set(resumed.sampler.drawn) == set(whole.sampler.drawn)
     assert contents(tmp_path) == contents(whole.folder)
-
-
-def test_pictures_of_another_slider_or_setting_count_as_missing(studio, finished, sliders, pipe, tmp_path):
-    other = shutil.copytree(sliders, tmp_path / "sliders")
-    write_slider(pipe, slider_path(other, "heavy snow", "sneaker"), 7)
-    same, changed = studio(finished), studio(finished, sliders=other)
-    longer = studio(finished, settings=dataclasses.replace(DRAWING, steps=9))
-    others = {"same": same, "changed": changed, "longer": longer, "judges": studio(finished, ("bright", "dim"))}
-    left = {name: [len(bisection.Closeup(own, *key).images) > 0 for key in KEYS[:2]] for name, own in others.items()}
-    assert left == {"same": [True, True], "changed": [True, False], "longer": [False, False], "judges": [True, True]}
-    assert bisection.Closeup(others["judges"], *KEYS[0]).predictions.empty and len(bisection.Closeup(same, *KEYS[0]).predictions)
 
 
 def test_the_tiny_units_are_the_golden_ones(undisturbed):
@@ -210,16 +184,10 @@ def test_random_thresholds_lie_within_the_resolution_and_models_share_scales():
 def test_the_first_kept_seeds_are_chosen_and_scans_drawn_by_lot_among_brackets():
     keys = [(s, c, n) for s in ("heavy snow", "heavy rain") for c in (*LABELS, "shirt") for n in (9, 4, 7)]
     kept = pd.DataFrame(keys, columns=tables.TRAJECTORY)
-    chosen = bisection.choose(kept, settings=SETTINGS)
+    chosen = shared.choose(kept, SETTINGS, SETTINGS.classes)
     assert chosen.to_numpy().tolist() == [["heavy snow", c, n] for c in ("ankle boot", "sneaker") for n in (4, 7)]
-    with pytest.raises(ValueError, match="none of 9 kept trajectories"):
-        bisection.choose(kept[kept["shift"] == "heavy rain"], settings=SETTINGS)
+    with pytest.raises(ValueError, match=r"bisection\.shifts: \['heavy snow'\].*of the 9 kept trajectories"):
+        shared.choose(kept[kept["shift"] == "heavy rain"], SETTINGS, LABELS)
     points = chosen.assign(grid_after=[0.5, 0.5, 0.5, 2.5], grid_until=[1.0, 1.0, 1.0, np.inf])
     lots = {tuple(bisection.scanned(points, settings=dataclasses.replace(SETTINGS, seed=seed))) for seed in range(20)}
     assert len(lots) == 3 and all(len(keys) == 1 and keys[0][1:] != ("sneaker", 7) for keys in lots)
-
-
-def test_readings_of_a_point_by_hand():
-    rows = [("heavy snow", 1.0, 1.5, 1.125, 1.25), ("heavy fog", -np.inf, 0.0, -np.inf, 0.0)]
-    found = bisection.readings(pd.DataFrame(rows, columns=["shift", *bisection.BRACKETS]))
-    assert found[["delay", "bias", "place"]].to_numpy().tolist() == [[0.3125, 0.0625, 0.375]]

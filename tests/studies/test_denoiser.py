@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 import torch
 import xarray as xr
-from diffusers import AutoencoderKL, DDIMScheduler, DiTPipeline, DiTTransformer2DModel
 from golden_units import difference
-from tiny_denoiser import CLASSES, COLOURS, SETTINGS, exact, images, picture, settings
+from tiny_denoiser import CLASSES, COLOURS, SETTINGS, exact, picture, settings
 
-from cnslib.core import recipes, tables
+from cnslib.core import recipes
 from cnslib.core.names import UNSHIFTED
 from cnslib.stats import accuracy
 from cnslib.studies import denoiser
@@ -57,17 +56,6 @@ def test_timesteps_are_the_middles_of_equal_parts_and_earlier_stages_a_part_of_t
         denoiser.timesteps(SETTINGS, 3)
 
 
-def test_stages_that_keep_all_classes_change_nothing(tiny):
-    """Not even a bit: the same classes share a forward pass at every timestep."""
-    one = denoiser.judged(tiny, picture_of_noise(1), "bag", 1, settings=settings(keep=[1], trials=[4]))
-    staged = denoiser.judged(tiny, picture_of_noise(1), "bag", 1, settings=settings(keep=[3, 3, 1], trials=[1, 2, 4]))
-    pd.testing.assert_frame_equal(one, staged)
-    grid = one.pivot(index="timestep", columns="candidate", values="l1").to_numpy()
-    alike = [denoiser.logits(grid, settings(keep=k, trials=t), size=1) for k, t in (([1], [4]), ([3, 3, 1], [1, 2, 4]))]
-    assert np.array_equal(*alike)
-    assert alike[0] == pytest.approx(grid.mean(0).min() - grid.mean(0))
-
-
 def test_a_dropped_class_is_not_evaluated_again_and_each_loss_drops_for_itself():
     """By hand: after the places 1 and 3, class 2 is last by the first loss and class 0 by the second."""
     first = np.array([[9, 1, 0], [1, 2, 3], [9, 1, 0], [1, 2, 3]], float)
@@ -83,64 +71,13 @@ def test_a_dropped_class_is_not_evaluated_again_and_each_loss_drops_for_itself()
     assert denoiser.logits(first, SETTINGS, size=2) == pytest.approx([2 * (1.5 - 5), 0, 2 * (2 - 3)])
 
 
-def test_noise_belongs_to_class_seed_and_timestep():
-    shape, key = torch.zeros(1, 2, 3, 3), ("bag", 1, 125, 1)
-    assert torch.equal(denoiser.noise_like(shape, *key), denoiser.noise_like(shape, *key))
-    for other in [("coat", 1, 125, 1), ("bag", 2, 125, 1), ("bag", 1, 375, 1), ("bag", 1, 125, 2)]:
-        assert not torch.equal(denoiser.noise_like(shape, *key), denoiser.noise_like(shape, *other))
-
-
-def test_a_class_conditional_transformer_judges_by_the_first_half_of_its_output():
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        sizes = {"num_attention_heads": 2, "attention_head_dim": 8, "in_channels": 4, "out_channels": 8, "sample_size": 8}
-        network = DiTTransformer2DModel(**sizes, num_layers=1, num_embeds_ada_norm=3).eval()
-        for parameter in network.parameters():  # its last layers start at zero
-            torch.nn.init.normal_(parameter, std=0.1)
-        vae = AutoencoderKL(block_out_channels=(8,), latent_channels=4, norm_num_groups=4)
-    parts = DiTPipeline(transformer=network, vae=vae.eval(), scheduler=DDIMScheduler())
-    judge = Judge(parts, denoiser.label_epsilon, CLASSES, torch.tensor([2, 0, 1]), "tiny")
-    clean, noise = torch.randn(2, 1, 4, 8, 8, generator=torch.Generator().manual_seed(1))
-    found = denoiser.errors(judge, clean, noise, 300, [0, 1, 2])
-    signal = parts.scheduler.alphas_cumprod[300]
-    for place, label in enumerate([2, 0, 1]):
-        with torch.no_grad():
-            noisy = signal.sqrt() * clean + (1 - signal).sqrt() * noise
-            output = network(noisy, timestep=torch.tensor([300]), class_labels=torch.tensor([label])).sample
-        assert found[0, place] == pytest.approx(float((output[:, :4] - noise).abs().mean()), rel=1e-5)
+def test_another_kind_of_prediction_is_refused():
     with pytest.raises(ValueError, match="prediction_type: 'sample' is not accepted; accepted: v_prediction, epsilon"):
         denoiser.judged(exact("sample"), picture(1), "bag", 1, settings=SETTINGS)
 
 
 def test_the_tiny_unit_is_the_golden_one(tiny):
     assert not difference(recipes.DENOISER, denoiser.judged(tiny, picture_of_noise(1), "bag", 1, settings=SETTINGS))
-
-
-def test_only_missing_or_outdated_units_are_made_and_foreign_ones_deleted(tmp_path):
-    judge, pictures = exact(), images(dict(zip(CLASSES, COLOURS, strict=True)))
-    first = denoiser.judge_all(judge, pictures, folder=tmp_path, settings=SETTINGS)
-    files = sorted(tmp_path.rglob("*.parquet"))
-    assert [path.name for path in files] == ["bag_1.parquet", "coat_1.parquet", "sandal_1.parquet"]
-    before = {path: path.stat().st_mtime_ns for path in files}
-    files[0].write_bytes(b"cut off")
-    pd.testing.assert_frame_equal(denoiser.judge_all(judge, pictures, folder=tmp_path, settings=SETTINGS), first)
-    assert [path.stat().st_mtime_ns == before[path] for path in files] == [False, True, True]
-    assert len({denoiser.stamp(judge, pictures, wanted) for wanted in (SETTINGS, settings(seed=2), settings(trials=[3, 4]))}) == 3
-    alone = denoiser.judge_all(judge, pictures[:1], folder=tmp_path, settings=SETTINGS)
-    assert sorted(tmp_path.rglob("*.parquet")) == files[:1]
-    pd.testing.assert_frame_equal(alone, first[first["class"] == "bag"].reset_index(drop=True))  # alone as among others
-
-
-def test_the_first_kept_trajectories_are_chosen_and_unshifted_images_evaluated_once():
-    rows = [("heavy snow", "bag", s) for s in (5, 3, 9)] + [("cartoon style", "bag", 3), ("heavy snow", "coat", 1)]
-    kept = pd.DataFrame(rows, columns=tables.TRAJECTORY)
-    chosen = denoiser.choose(kept, ["bag"], settings=settings(shifts=["heavy snow", "cartoon style"]))
-    found = sorted(chosen.itertuples(index=False, name=None))
-    assert found == [("cartoon style", "bag", 3), ("heavy snow", "bag", 3), ("heavy snow", "bag", 5)]
-    wanted = denoiser.keys(chosen, settings=SETTINGS)
-    assert len(wanted) == 2 + 3 * 2 and (wanted["shift"] == UNSHIFTED).sum() == 2
-    with pytest.raises(ValueError, match=r"denoiser\.shifts: \['heavy fog'\].*5 kept"):
-        denoiser.choose(kept, ["bag"], settings=settings(shifts=["heavy fog"]))
 
 
 def predicted(wrong: dict[str, list[list[int]]]) -> xr.DataArray:

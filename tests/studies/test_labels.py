@@ -16,7 +16,7 @@ from cnslib.data import annotations
 from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS
 from cnslib.stats import accuracy
-from cnslib.studies.labels import labelling
+from cnslib.studies import labels as labelling
 
 SETTINGS = Bootstrap(resamples=100, confidence=0.95, seed=1, target="same classes")
 SCALES = [0.0, 1.0, 2.0]
@@ -52,8 +52,6 @@ def test_hits_repeat_the_unshifted_prediction_under_every_shift():
     assert found["heavy snow"].tolist() == [True, False] and found["cartoon style"].tolist() == [True, True]
     with pytest.raises(ValueError, match=r"labels\.expert and labels\.peers: 'absent'"):
         labelling.hits(rows, ["heavy snow"], ["absent"])
-    with pytest.raises(ValueError, match=r"labels\.pair: 'heavy rain'"):
-        labelling.pair_and_others(rows, ["heavy rain"])
 
 
 def test_the_nine_pairs_of_answers_join_as_the_paper_says():
@@ -115,15 +113,6 @@ def test_every_image_is_judged_once_turned_round_and_scale_0_unshifted(tmp_path)
     assert after_changes(look, images, tmp_path / "mirrored") == {"left alone": True, "new seen": True, "gone": True}
 
 
-def test_rows_of_scale_0_have_the_pictures_of_the_unshifted_image(tmp_path):
-    images = write_all(tmp_path)
-    rows = pd.DataFrame([("heavy snow", "bag", 1, 0.0), ("cartoon style", "bag", 1, 1.0)], columns=tables.KEY)
-    assert labelling.drawn_as(rows).tolist() == [(UNSHIFTED, "bag", 1, 0.0), ("cartoon style", "bag", 1, 1.0)]
-    found = tables.pictures(labelling.with_pictures(images, rows), "rows")
-    assert np.array_equal(found, np.stack([picture(UNSHIFTED, "bag", 1, 0.0), picture("cartoon style", "bag", 1, 1.0)]))
-    assert labelling.with_pictures(images, rows[:0]).empty
-
-
 @pytest.fixture
 def labelled() -> pd.DataFrame:
     """Images whose four alignments fall with the scale, each with noise of its own; a third of the heaviest is out of class."""
@@ -137,14 +126,16 @@ def labelled() -> pd.DataFrame:
 
 def test_the_rules_nest_and_two_of_them_are_the_papers_text_and_the_released_code(labelled):
     """Where two of four detectors are active, the text drops the image and the released code keeps it."""
-    keep = labelling.verdicts(labelled, filtering.thresholds(labelled, 0.9))
+    limits = filtering.thresholds(labelled, 0.9)
+    keep = pd.DataFrame({name: filtering.keeps(rule, labelled, limits) for name, rule in labelling.RULES.items()})
     votes = [name for name in labelling.RULES if name != labelling.ALONE]
     assert keep[labelling.NONE].all() and [labelling.RULES[name].passes for name in votes] == [0, 1, 2, 3, 4]
     for looser, stricter in itertools.pairwise(votes):
         assert keep.loc[keep[stricter], looser].all() and keep[stricter].sum() < keep[looser].sum()
     table = pd.DataFrame([[1.0, 1.0, 0.0, 0.0]], columns=list(DETECTORS))
-    one = labelling.verdicts(table, dict.fromkeys(DETECTORS, 0.5)).iloc[0]
-    assert one[labelling.RELEASED] and not one[labelling.TEXT] and one[labelling.ALONE]
+    names = (labelling.RELEASED, labelling.TEXT, labelling.ALONE)
+    kept = [filtering.keeps(labelling.RULES[name], table, dict.fromkeys(DETECTORS, 0.5)).item() for name in names]
+    assert kept == [True, False, True]
 
 
 def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them(labelled):
@@ -156,9 +147,10 @@ def test_a_filter_that_agrees_with_the_labels_leaves_nothing_between_them(labell
     np.testing.assert_allclose(errors[:, 2], accuracy.by_shift(wrong, SETTINGS).sel(shift=accuracy.ALL))
     lost = labelled["oracle_ooc"].sum()
     assert errors["n"].to_numpy().tolist() == [len(wrong) - lost, len(wrong) - lost, len(wrong)]
-    excess = labelling.from_labels(accuracy.drop(errors))
-    assert (excess.sel(rule="same") == 0).all()
-    assert excess.sel(rule=labelling.NONE, scale=2).to_numpy()[0] == pytest.approx(lost / len(wrong))
+    drops = accuracy.drop(errors)
+    np.testing.assert_array_equal(drops.sel(rule="same"), drops.sel(rule=labelling.LABELS))
+    gap = drops.sel(rule=labelling.NONE, scale=2)[0] - drops.sel(rule=labelling.LABELS, scale=2)[0]
+    np.testing.assert_allclose(gap, lost / len(wrong))
 
 
 def test_the_user_study_is_seeded_and_every_shift_and_scale_has_its_proportion():

@@ -11,7 +11,7 @@ import torch
 from golden_units import difference
 from tiny_garments import VIT, garments
 
-from cnslib.core import paths, recipes, tables
+from cnslib.core import recipes
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Synthetic
@@ -64,27 +64,6 @@ def test_half_of_a_batch_is_generated_and_the_other_half_is_that_of_the_real_arm
     assert all(torch.equal(image, own[int(label)]) for image, label in zip(mixed[4:], mixed_named[4:], strict=True))
 
 
-def test_style_garments_come_once_each_and_look_alike_whoever_is_their_neighbour():
-    plan, pictures = synthetic.styled(many(), ["bag", "coat"], settings=SETTINGS)
-    assert not plan.duplicated(["class", "seed"]).any() and plan.groupby("shift").size().to_dict() == dict.fromkeys(
-        synthetic.STYLE_SHIFTS, 2
-    )
-    assert len(synthetic.STYLE_SHIFTS) == 8
-    alone, single = synthetic.styled(many(), ["coat"], settings=SETTINGS)
-    assert np.array_equal(single, pictures[(plan["class"] == "coat").to_numpy()]) and len(alone) == 8
-
-
-def test_the_generated_stock_holds_kept_trajectories_alone(tmp_path):
-    png = [tables.encode(np.full((4, 4, 3), value, np.uint8)) for value in (10, 20, 30)]
-    rows = pd.DataFrame({"shift": "heavy fog", "class": ["bag", "bag", "coat"], "seed": [1, 2, 1], "scale": 1.0, "image": png})
-    tables.write(rows, tmp_path / "heavy_fog.parquet", tables.images)
-    kept = pd.DataFrame({"shift": ["heavy fog"] * 2, "class": ["bag", "coat"], "seed": [2, 1]})
-    stock = synthetic.generated(tmp_path, kept, labels=LABELS)
-    assert sorted(zip(stock.label.tolist(), stock.pictures[:, 0, 0, 0].tolist(), strict=True)) == [(LABELS.index("coat"), 30), (8, 20)]
-    with pytest.raises(ValueError, match=r"kept\.parquet: 0 is not accepted"):
-        synthetic.generated(tmp_path, kept.head(0), labels=LABELS)
-
-
 @pytest.mark.usefixtures("in_place")
 def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(experiment, tmp_path, monkeypatch):
     monkeypatch.setattr(scenes, "garments", many)
@@ -95,7 +74,7 @@ def test_runs_are_made_once_and_a_lost_one_comes_back_with_the_same_bytes(experi
     before = {path.name: path.read_bytes() for path in (tmp_path / "runs").glob("*.parquet")}
     (tmp_path / "runs" / "real_2.parquet").unlink()
     made, original = [], synthetic.train_and_answer
-    monkeypatch.setattr(synthetic, "train_and_answer", lambda *a: made.append(a[2:4]) or original(*a))
+    monkeypatch.setattr(synthetic, "train_and_answer", lambda *a: made.append(a[1]) or original(*a))
     synthetic.outcome(experiment, folder=tmp_path / "runs")
     assert made == [(REAL, 2)]
     assert {path.name: path.read_bytes() for path in (tmp_path / "runs").glob("*.parquet")} == before
@@ -131,12 +110,10 @@ def test_gains_are_paired_by_run_with_the_t_interval_of_the_differences():
     assert (found["low"], found["high"]) == pytest.approx((low, high))
 
 
-def test_table_6_is_read_with_its_change():
+def test_over_garments_runs_are_averaged_before_arms_are_compared():
     both = pd.concat([replies(KNOWN), replies(KNOWN, CATALOG).assign(shift=UNSHIFTED)])
-    found = synthetic.table6(both, paths.PUBLISHED / "cns_table6.csv", settings=SETTINGS.bootstrap).set_index("exam")
-    assert found["table_6"].to_dict() == {CATALOG: pytest.approx(-0.0204), STYLES: pytest.approx(0.1023)}
-    assert found["published"].to_dict() == {CATALOG: "below 0", STYLES: "above 0"}  # whatever the sizes, the verdict asks for the side
-    assert found["ours"].tolist() == pytest.approx([2 / 3 - 1 / 4] * 2)
+    found = synthetic.over_garments(both, first=MIXED, second=BEFORE, settings=SETTINGS.bootstrap)
+    assert found["n"].tolist() == [4, 4] and found["estimate"].tolist() == pytest.approx([2 / 3 - 1 / 4] * 2)
 
 
 def test_the_styled_test_set_is_the_golden_one():

@@ -20,6 +20,7 @@ from cnslib.method import evaluation
 from cnslib.models.encoders import ImageEncoder
 from cnslib.stats import accuracy, bootstrap, verdicts
 from cnslib.stats.accuracy import ALL
+from cnslib.studies import shared
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.controlshift.training import ON_SPHERE, SETS, flat
 
@@ -33,18 +34,13 @@ SPACES = ("pixel", "feature")
 schema = tables.schema(tables.KEY, {**tables.IDENTITY, **{space: pa.Column(float, pa.Check.ge(0)) for space in SPACES}})
 
 
-def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, path: Path) -> pd.DataFrame:
-    """Distance of every test image from its nearest image in the standard training set; made where the file is missing or outdated.
-
-    Pixel values lie in [0, 1]; features have length 1.
-    """
+def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, folder: Path) -> pd.DataFrame:
+    """Distance of each test image from the nearest one of the standard training set, pixels in [0, 1] or features of length 1."""
     files = [units.verified(sets / name) for name in sorted(f"{piece.name}.parquet" for piece in datasets.plan(settings))]
-    unit = units.Unit(path, recipes.NEIGHBOURS.stamp(files, encoder.digest))
-    if not unit.done:
-        groups = {"truncation": ("truncation",), "half sphere": ON_SPHERE}
-        parts = [from_training(sets, settings, encoder, training, kinds) for training, kinds in groups.items()]
-        tables.write_unit(pd.concat(parts, ignore_index=True), unit, schema)
-    return tables.read(path, schema)
+    groups = {"truncation": ("truncation",), "half sphere": ON_SPHERE}
+    rows = lambda _: pd.concat([from_training(sets, settings, encoder, *own) for own in groups.items()], ignore_index=True)  # noqa: E731
+    stamps = {"distances": recipes.NEIGHBOURS.stamp(files, encoder.digest)}
+    return shared.stored(stamps, rows, schema, folder=folder, device=encoder.device)
 
 
 def from_training(sets: Path, settings: Controlshift, encoder: ImageEncoder, training: str, kinds: tuple[str, ...]) -> pd.DataFrame:
@@ -69,14 +65,6 @@ def standard(predictions: pd.DataFrame) -> xr.DataArray:
     rows = predictions[(predictions["run"] == 1) & predictions["training"].isin(["truncation", "half sphere"])]
     model = rows["network"] + np.where(rows["augmented"], AUGMENTED, "")
     return accuracy.wrong_predictions(rows[[*tables.KEY, "top1"]].assign(model=model))
-
-
-def by_set(predictions: pd.DataFrame, reference: str, *, settings: Bootstrap) -> xr.DataArray:
-    """Errors of one network trained on the half sphere, on twice as many images of it, and on the whole sphere; runs are averaged."""
-    rows = predictions[(predictions["network"] == reference) & ~predictions["augmented"] & (predictions["training"] != "truncation")]
-    model = rows["training"].map(NAMED) + " " + rows["run"].astype(str)
-    errors = accuracy.by_shift(accuracy.wrong_predictions(rows[[*tables.KEY, "top1"]].assign(model=model)), settings)
-    return averaged(errors, {name: sorted({one for one in model if one.startswith(name)}) for name in NAMED.values()})
 
 
 def averaged(values: xr.DataArray, groups: dict[str, list[str]]) -> xr.DataArray:

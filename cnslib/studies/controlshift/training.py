@@ -6,6 +6,7 @@ are paired. A training set of twice the size gets as many steps.
 
 import itertools
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,12 @@ from sklearn.svm import SVC
 from torch import Tensor
 from torchvision.transforms.v2 import RandAugment
 
-from cnslib.core import recipes, seeds, tables, units, workers
+from cnslib.core import recipes, seeds, tables, units
 from cnslib.core.names import demand
 from cnslib.core.settings.sections import Controlshift
 from cnslib.models import networks
-from cnslib.studies import finetuning
+from cnslib.studies import garments as wardrobe
+from cnslib.studies import shared
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.controlshift.datasets import Pictures
 from cnslib.world import training
@@ -108,17 +110,18 @@ def training_runs(settings: Controlshift) -> list[TrainingRun]:
 
 def outcome(experiment: Experiment, folder: Path) -> pd.DataFrame:
     """The predictions of all trainings; trains what is missing or outdated, one file each."""
-    shelf = units.Shelf(folder, {run: (f"{run.name}.parquet", experiment.stamp(run)) for run in training_runs(experiment.settings)})
-    workers.each(train, [(experiment, run, shelf[run]) for run in shelf.waiting()], device=experiment.device, desc="trainings")
-    return tables.read_units(shelf, schema)
+    runs = {run.name: run for run in training_runs(experiment.settings)}
+    stamps = {name: experiment.stamp(run) for name, run in runs.items()}
+    return shared.stored(stamps, partial(train, experiment, runs), schema, folder=folder, device=experiment.device)
 
 
-def train(experiment: Experiment, run: TrainingRun, unit: units.Unit) -> None:
-    """One training: trains, and writes the predictions for the test images."""
+def train(experiment: Experiment, runs: dict[str, TrainingRun], name: str) -> pd.DataFrame:
+    """One training, and its predictions for the test images."""
+    run = runs[name]
     test = datasets.evaluation_set(experiment.sets, experiment.settings, run.tested)
     learn = machine if run.network == SVM else network
     found = learn(experiment, run, *experiment.examples(*SETS[run.training]), tables.pictures(test, "test set"))
-    tables.write_unit(test[tables.KEY].assign(**asdict(run), top1=np.array(experiment.classes, object)[found]), unit, schema)
+    return test[tables.KEY].assign(**asdict(run), top1=np.array(experiment.classes, object)[found])
 
 
 def machine(experiment: Experiment, run: TrainingRun, pictures: Pictures, truth: Places, test: Pictures) -> Places:
@@ -145,10 +148,10 @@ def network(experiment: Experiment, run: TrainingRun, pictures: Pictures, truth:
         chosen = torch.stack([change(picture) for picture in image[rows]]) if run.augmented else image[rows]
         return chosen / 255, label[rows]
 
-    checkpoint = experiment.checkpoints / f"{run.name}-{experiment.stamp(run)[:12]}.pt"
+    checkpoint = shared.checkpoint(experiment.checkpoints, run.name, experiment.stamp(run))
     schedule = Schedule(settings.training_steps, settings.batch_size, settings.learning_rate, average=0.98, seed=settings.training_seed)
     key = (BATCHES, settings.training_seed, run.run)
-    fitted = finetuning.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device)
-    found = finetuning.top1(fitted, test, experiment.device)
+    fitted = wardrobe.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device)
+    found = wardrobe.top1(fitted, test, experiment.device)
     checkpoint.unlink()
     return found

@@ -1,6 +1,7 @@
 """Two sliders in one image: their adapters are added, each with a weight of its own (CNS-Bench supplement K, Fig. 29)."""
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -11,11 +12,11 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from cnslib.core import recipes, tables, units
-from cnslib.core.names import identifier
+from cnslib.core import recipes, tables
 from cnslib.method.generation import Sampler
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, text_to_image
+from cnslib.studies import shared
 from cnslib.studies.directions import texts
 from cnslib.studies.directions.texts import Study
 
@@ -58,7 +59,8 @@ def score(study: Study, pairs: list[list[str]], classes: list[str], *, weights: 
     ValueError where the benchmark lacks an image.
     """
     images = singles(study, pairs, classes, weights=weights, seeds=seeds)
-    return texts.made(study, shelf(study, "scores", images), look, images, schema, seeds=seeds)
+    how = {"folder": study.folder / "pairs" / "scores", **study.beginning(classes, seeds)}
+    return shared.stored(stamps(study, images), functools.partial(look, study, images), schema, **how)
 
 
 def singles(study: Study, pairs: list[list[str]], classes: list[str], *, weights: list[float], seeds: int) -> dict[Key, Single]:
@@ -67,28 +69,28 @@ def singles(study: Study, pairs: list[list[str]], classes: list[str], *, weights
     return {(a, b, name): {shift: alone[shift][name] for shift in (a, b)} for (a, b), name in itertools.product(pairs, classes)}
 
 
-def shelf(study: Study, kind: str, images: dict[Key, Single]) -> units.Shelf[Key]:
-    """A file for each pair and class, which depends on both sliders and on the benchmark's images of each alone."""
-    files = {}
+def stamps(study: Study, images: dict[Key, Single]) -> dict[Key, str]:
+    """What the file of each pair and class depends on: both sliders and the benchmark's images of each alone."""
+    found = {}
     for key, alone in images.items():
         digests = {shift: adapters.file_digest(slider_path(study.sliders, shift, key[-1])) for shift in alone}
         made_from = [[texts.stamp(study, shift, key[-1], rows), digests[shift]] for shift, rows in alone.items()]
-        files[key] = "_".join(map(identifier, key)) + ".parquet", recipes.COMPOSITION.stamp(made_from)
-    return units.Shelf(study.folder / "pairs" / kind, files)
+        found[key] = recipes.COMPOSITION.stamp(made_from)
+    return found
 
 
-def look(study: Study, key: Key, images: Single) -> list[pd.DataFrame]:
+def look(study: Study, images: dict[Key, Single], key: Key) -> pd.DataFrame:
     """What the judges see in the pictures of a pair and class: alignment with both shifts, structure kept, and the class."""
     *shifts, name = key
     rows = []
-    for seed in sorted(images[key[0]]["seed"].unique().tolist()):
-        pictures = sheet(study, images, name, seed)
+    for seed in sorted(images[key][key[0]]["seed"].unique().tolist()):
+        pictures = sheet(study, images[key], name, seed)
         stacked = np.stack(list(pictures.values()))  # the first has both weights 0
         seen, other = (texts.looks(study, stacked, shift, name) for shift in shifts)
         columns = seen | {"alignment_first": seen["alignment"], "alignment_second": other["alignment"]}
         place = dict(zip(PAIR, shifts, strict=True)) | {"class": name, "seed": seed}
         rows.append(pd.DataFrame(list(pictures), columns=WEIGHTS).assign(**place, **columns))
-    return rows
+    return pd.concat(rows).drop(columns=["alignment", "step"])
 
 
 def sheet(study: Study, images: Single, name: str, seed: int) -> dict[tuple[float, float], np.ndarray]:
@@ -108,10 +110,11 @@ def films(
     """A grid of pictures per pair, the first slider's weight along the rows; kept on file, since a figure shows them."""
     images = singles(study, pairs, [name], weights=weights, seeds=seed)
     images = {key: {shift: rows[rows["seed"] == seed] for shift, rows in alone.items()} for key, alone in images.items()}
-    kept = shelf(study, "pictures", images)
-    for key in kept.waiting():
+
+    def rows(key: Key) -> pd.DataFrame:
         drawn = sheet(study, images[key], name, seed)
-        table = pd.DataFrame(list(drawn), columns=WEIGHTS).assign(image=[tables.encode(picture) for picture in drawn.values()])
-        tables.write_unit(table, kept[key], pictures_schema)
-    stored = {key[:2]: tables.pictures(tables.read(path, pictures_schema), path.name) for key, path in kept.paths.items()}
-    return {pair: pictures.reshape(len(weights), len(weights), *pictures.shape[1:]) for pair, pictures in stored.items()}
+        return pd.DataFrame(list(drawn), columns=WEIGHTS).assign(image=[tables.encode(picture) for picture in drawn.values()])
+
+    how = {"folder": study.folder / "pairs" / "pictures", "device": study.sampler.pipe.device}
+    pictures = tables.pictures(shared.stored(stamps(study, images), rows, pictures_schema, **how), "pairs")
+    return dict(zip(map(tuple, pairs), pictures.reshape(len(pairs), len(weights), len(weights), *pictures.shape[1:]), strict=True))

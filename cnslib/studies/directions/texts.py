@@ -7,7 +7,6 @@ the weight. The methods differ in t, and in when the walk begins.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,15 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import recipes, tables, units, workers
-from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core import recipes, tables, units
+from cnslib.core.names import UNSHIFTED
 from cnslib.data import artifacts
 from cnslib.method import generation, sliders
 from cnslib.method.generation import Sampler
 from cnslib.method.health import Judge
 from cnslib.models import adapters, text_to_image
 from cnslib.models.encoders import Oracle
+from cnslib.studies import shared
 
 SLIDER, PROMPTS, CLASS, END, WHOLE = "slider", "two prompts", "class token", "end tokens", "whole text"
 TEXTUAL = (PROMPTS, CLASS, END, WHOLE)
@@ -60,6 +60,10 @@ class Study:
         """What all units have in common: sampling settings, base model and judges."""
         judges = self.judge.digest, self.oracle.digest, self.oracle.labels
         return units.digest(self.sampler.settings.drawn(), self.origin.base, judges)
+
+    def beginning(self, classes: list[str], seeds: int) -> dict[str, Any]:
+        """Where images are drawn, and what is drawn before the work is spread: the latents that all shifts share."""
+        return {"device": self.sampler.pipe.device, "common": lambda: self.sampler.prepare(sorted(classes), seeds=seeds) or ()}
 
     def stored(self, images: UInt8[Tensor, "scales height width 3"]) -> Pictures:
         """Drawn images as the benchmark stores its own: without the marks of a JPEG they would be others."""
@@ -126,22 +130,6 @@ def stamp(study: Study, shift: str, name: str, images: pd.DataFrame) -> str:
     return recipes.DIRECTIONS.stamp(study.digest, sliders.prompts(shift, name, texts={}), study.origin.tokens[name], seen)
 
 
-def made(
-    study: Study, shelf: units.Shelf, look: Callable, images: Mapping[Any, Any], kind: pa.DataFrameSchema, *, seeds: int
-) -> pd.DataFrame:
-    """The rows of all units of a shelf, whose keys end with the class: `look(study, key, images)` makes what is missing or outdated."""
-    waiting = shelf.waiting()
-    study.sampler.prepare(sorted({key[-1] for key in waiting}), seeds=seeds)
-    pieces = [(study, look, key, images[key], kind, shelf[key]) for key in waiting]
-    workers.each(write, pieces, device=study.sampler.pipe.device, desc=shelf.folder.name)
-    return tables.read_units(shelf, kind)
-
-
-def write(study: Study, look: Callable, key: tuple, images: Any, kind: pa.DataFrameSchema, unit: units.Unit) -> None:
-    """Writes one unit."""
-    tables.write_unit(pd.concat(look(study, key, images))[list(kind.columns)], unit, kind)
-
-
 def score(
     study: Study, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int, finer: list[float] | None = None
 ) -> pd.DataFrame:
@@ -150,29 +138,29 @@ def score(
     The sliders' images are the benchmark's own. With `finer`, FINER at these scales beside the benchmark's scale 0, without it and
     without `step`. Raises FileNotFoundError for a missing slider, ValueError where the benchmark lacks an image.
     """
-    images, files = {}, {}
+    images, stamps = {}, {}
     for shift in shifts:
         for name, rows in benchmark(study.images, shift, classes, scales=[0.0] if finer else scales, seeds=seeds).items():
             images[shift, name], made_from = rows, stamp(study, shift, name, rows)
             if finer:
                 slider = adapters.file_digest(sliders.slider_path(study.sliders, shift, name))
                 made_from = recipes.DIRECTIONS.stamp(made_from, FINER, slider, finer)
-            files[shift, name] = f"{identifier(shift)}/{identifier(name)}.parquet", made_from
-    shelf = units.Shelf(study.folder / ("finer" if finer else "scores"), files, "*/*.parquet")
-    look, kind = functools.partial(trajectories, finer=finer), finer_schema if finer else schema
-    return made(study, shelf, look, images, kind, seeds=seeds)
+            stamps[shift, name] = made_from
+    rows = functools.partial(trajectories, study, images, finer=finer)
+    how = {"folder": study.folder / ("finer" if finer else "scores"), "file": shared.file_below, "pattern": "*/*.parquet"}
+    return shared.stored(stamps, rows, finer_schema if finer else schema, **how, **study.beginning(classes, seeds))
 
 
-def trajectories(study: Study, key: tuple[str, str], images: pd.DataFrame, *, finer: list[float] | None) -> list[pd.DataFrame]:
+def trajectories(study: Study, images: dict[tuple, pd.DataFrame], key: tuple[str, str], *, finer: list[float] | None) -> pd.DataFrame:
     """The scores of all trajectories of a shift and class by every method, or by FINER at further scales."""
     rows, (shift, name) = [], key
-    for (seed, own), method in itertools.product(images.groupby("seed"), FINER if finer else METHODS):
+    for (seed, own), method in itertools.product(images[key].groupby("seed"), FINER if finer else METHODS):
         stored, scales = tables.pictures(own, "benchmark"), finer or grid(method, own["scale"].tolist())
         drawn = stored[1:] if method == SLIDER and not finer else draw(study, shift, name, int(seed), method, scales)
         place = {"method": method, "shift": shift, "class": name, "seed": seed, "scale": [0.0, *scales]}
         seen = pd.DataFrame({**place, **looks(study, np.concatenate([stored[:1], drawn]), shift, name)})
-        rows.append(seen[1:] if finer else seen)
-    return rows
+        rows.append(seen[1:].drop(columns="step") if finer else seen)
+    return pd.concat(rows)
 
 
 def draw(study: Study, shift: str, name: str, seed: int, method: str, scales: list[float]) -> Pictures:
@@ -203,8 +191,7 @@ def films(study: Study, key: tuple[str, str, int], *, scales: list[float]) -> di
     shift, name, seed = key[0], key[1], int(key[2])  # a table's number, which torch does not take for a seed
     images = benchmark(study.images, shift, [name], scales=scales, seeds=seed)[name].query("seed == @seed")
     made_from = {method: recipes.DIRECTIONS.stamp(method, stamp(study, shift, name, images)) for method in METHODS}
-    files = {method: (f"{identifier('_'.join(map(str, (method, *key))))}.parquet", made_from[method]) for method in METHODS}
-    shelf = units.Shelf(study.folder / "pictures", files)
+    shelf = units.Shelf(study.folder / "pictures", {method: (shared.file_of((method, *key)), own) for method, own in made_from.items()})
     for method in shelf.waiting():
         film = images
         if method != SLIDER:

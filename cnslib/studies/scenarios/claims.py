@@ -18,8 +18,7 @@ from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import published
 from cnslib.stats import accuracy, bootstrap, ranking, verdicts
-from cnslib.studies import published as implied
-from cnslib.studies.scenarios.scenarios import FOLDERS, SUMMED, TABLE1
+from cnslib.studies.scenarios.subjects import FOLDERS, SUMMED, TABLE1
 
 FORMULA = "right ~ model + scenario + label"
 WITHOUT_LABEL = "right ~ model + scenario"  # for a set with almost as many classes as objects
@@ -27,7 +26,11 @@ RANDOM, SEGMENTED = "random background", "segmented"
 TESTED = [SUMMED if name == RANDOM else name for name in TABLE1]  # what the paper tested in EX1
 COLOURS_AND_BLURS = [name for name in TABLE1 if name not in (RANDOM, SEGMENTED)]
 MARGIN = 0.05  # a loss of accuracy below this counts as none
-CROSS, INNER = implied.REGIMES
+CROSS, INNER = "original images", "same scenario"  # how the networks of the paper's rows were trained
+ACCURACY = "ximagenet12_table1", "accuracy_percent"
+DEVIATION = "ximagenet12_table2", "squared_deviation_percent"
+ROUNDED = 0.5e-4  # half of the last digit of a percentage with two decimals
+SLACK = 1e-9  # what binary fractions may add
 # How the score can be read: divisor n - ddof, and whether the inner row is measured from the mean of the cross row, as Eq. 2 says.
 CONVENTIONS = {"Eqs. 1 to 3": (0, True), "as Table 2 is printed": (1, False)}
 Rows = Float[np.ndarray, "*rows scenarios"]
@@ -130,7 +133,7 @@ def table3(task: str) -> pd.DataFrame:
 
 def printed(regime: str) -> pd.DataFrame:
     """The published accuracies of Table 1, models by scenarios, of the networks trained in one way."""
-    return pd.DataFrame(implied.rows("ximagenet12_table1", "accuracy_percent"), index=published.SCENARIOS).T.xs(regime, level=1)
+    return pd.DataFrame(printed_rows(*ACCURACY), index=published.SCENARIOS).T.xs(regime, level=1)
 
 
 def line(source: str, quantity: str, ours: dict, theirs: float, *, null: float) -> dict:
@@ -176,9 +179,9 @@ def stable(found: xr.DataArray, set_name: str) -> list[dict]:
     unstable = variance(found.sel(scenario=TESTED).to_numpy(), mean=start, ddof=0)
     tau = ranking.order_record(start, -unstable, found["n"].item(), found["confidence"].item())
     null = 0.0 if tau["low"] > -1 or tau["high"] < 1 else np.nan
-    means, table = implied.implied_means().xs(CROSS, level="trained_on"), published.read("ximagenet12_table2_scores").set_index("model")
+    means, table = implied_means().xs(CROSS, level=1), published.read("ximagenet12_table2_scores").set_index("model")
     steady = -table["variance_cross"].to_numpy()
-    theirs = {"the same data": means["mean"].loc[table.index], "ImageNet": table["imagenet_percent"]}
+    theirs = {"the same data": means.loc[table.index], "ImageNet": table["imagenet_percent"]}
     quantity = f"{set_name}, EX1: Kendall's tau of accuracy and stability, published accuracy on"
     return [
         line("conclusion 3; Table 2", f"{quantity} {name}", tau, float(ranking.kendall(own.to_numpy(), steady)), null=null)
@@ -199,3 +202,42 @@ def against_paper(garments: xr.DataArray, trained: xr.DataArray, photographs: xr
     lines += [*stable(photographs, "photographs"), *stable(garments, "garments"), learned(garments, trained)]
     table = pd.DataFrame(lines)
     return verdicts.beside(table.drop(columns="null"), table["published"], null=table["null"])
+
+
+# What the printed Tables 1 and 2 imply. A printed number stands for all numbers that round to it.
+
+
+def printed_rows(name: str, column: str) -> dict[tuple[str, str], np.ndarray]:
+    """A table of XIMAGENET-12 as one vector per (model, trained on), over the eight scenarios, in [0, 1]."""
+    return {
+        key: part.set_index("scenario")[column].loc[list(published.SCENARIOS)].to_numpy() / 100
+        for key, part in published.read(name).groupby(["model", "trained_on"])
+    }
+
+
+def implied_means() -> pd.Series:
+    """The mean that most of the squared deviations in a row (model, trained on) of Table 2 were measured from, up to rounding."""
+    accuracy, deviation, grid = printed_rows(*ACCURACY), printed_rows(*DEVIATION), np.linspace(0, 1, 10_001)
+    found = {}
+    for key, cells in deviation.items():
+        away = np.abs(accuracy[key] - grid[:, None])
+        fitting = (np.abs(away**2 - cells) <= ROUNDED * (1 + 2 * away) + SLACK).sum(1)
+        found[key] = grid[fitting == fitting.max()].mean()
+    return pd.Series(found)
+
+
+def printed_scores() -> pd.DataFrame:
+    """XIMAGENET-12's robustness scores (Table 2), printed and recomputed from Table 1.
+
+    `cells`: from the printed cells over n - 1. `row_mean`: each row's mean in all of its cells, over n - 1. `as_defined`: the mean of
+    the cross row in both rows, over n, as Eqs. 1 to 3 say.
+    """
+    accuracy, deviation = printed_rows(*ACCURACY), printed_rows(*DEVIATION)
+    means, n = implied_means(), len(published.SCENARIOS)
+    table = published.read("ximagenet12_table2_scores").set_index("model")[["score"]].rename(columns={"score": "printed"})
+    for model in table.index:
+        by_row = sum(((accuracy[model, regime] - means[model, regime]) ** 2).sum() for regime in (CROSS, INNER))
+        defined = sum(((accuracy[model, regime] - means[model, CROSS]) ** 2).sum() for regime in (CROSS, INNER))
+        cells = sum(deviation[model, regime].sum() for regime in (CROSS, INNER))
+        table.loc[model, ["cells", "row_mean", "as_defined"]] = 1 - cells / (n - 1), 1 - by_row / (n - 1), 1 - defined / n
+    return table

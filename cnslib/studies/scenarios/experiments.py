@@ -18,22 +18,21 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from cnslib.core import paths, recipes, seeds, tables, units, workers
-from cnslib.core.names import UNSHIFTED, identifier
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core import paths, recipes, seeds, tables, units
+from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.sections import Scenarios
 from cnslib.data import imagenet
-from cnslib.models import classifiers, encoders
-from cnslib.stats import bootstrap
-from cnslib.studies import finetuning
-from cnslib.studies.scenarios import scenarios, subjects
+from cnslib.models import encoders
+from cnslib.studies import garments as wardrobe
+from cnslib.studies import shared
+from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import Experiment, Pictures, Subject
 from cnslib.world import training
 from cnslib.world.training import Schedule
 
-EVERY = (UNSHIFTED, *scenarios.NAMES, scenarios.SUMMED)
-OF_PHOTOGRAPHS = (UNSHIFTED, *scenarios.UNDRAWN, scenarios.SUMMED)  # nothing is drawn around them at this size
-TRAINED = (UNSHIFTED, *scenarios.TABLE1)
+EVERY = (UNSHIFTED, *subjects.NAMES, subjects.SUMMED)
+OF_PHOTOGRAPHS = (UNSHIFTED, *subjects.UNDRAWN, subjects.SUMMED)  # nothing is drawn around them at this size
+TRAINED = (UNSHIFTED, *subjects.TABLE1)
 CHUNK = 16  # subjects in one batch
 COLUMNS = {"model": pa.Column(str), **tables.IDENTITY, "top1": pa.Column(str)}
 ex1_schema = tables.schema(["model", *tables.KEY], COLUMNS)
@@ -44,20 +43,21 @@ def garments(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     """EX1 on held-out garments: the backbones' predictions, one row per model, scenario, garment and severity."""
     settings, classes, labels = experiment.settings, experiment.classes, experiment.labels
     shown = [classes, labels, settings.images, settings.severities, settings.seed, experiment.digest]
-    sources = {name: [source, classifiers.digest(source)] for name, source in settings.backbones.items()}
+    sources = shared.digests(settings.backbones)
     stamps = {name: recipes.EX1.stamp(name, shown, sources) for name in EVERY}
     make = partial(evaluate, settings.backbones, labels, settings.severities, settings.seed, experiment.device)
-    return subjects.stored(stamps, make, experiment.garments, ex1_schema, device=experiment.device, folder=folder)
+    common = lambda: [experiment.garments()]  # noqa: E731
+    return shared.stored(stamps, make, ex1_schema, device=experiment.device, folder=folder, common=common)
 
 
-def photographs(*, settings: Scenarios, device: str, folder: Path, photos: Path = paths.PHOTOS) -> pd.DataFrame:
+def photographs(*, settings: Scenarios, device: str, folder: Path) -> pd.DataFrame:
     """EX1 on the photo set: the ImageNet classifiers' predictions."""
-    shown = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(photos)]
-    sources = {name: [source, classifiers.digest(source)] for name, source in settings.classifiers.items()}
+    shown = [settings.cutouts, settings.photo_severities, settings.seed, units.directory_digest(paths.PHOTOS)]
+    sources = shared.digests(settings.classifiers)
     stamps = {name: recipes.EX1_PHOTOGRAPHS.stamp(name, shown, sources) for name in OF_PHOTOGRAPHS}
     make = partial(evaluate, settings.classifiers, list(imagenet.labels()), settings.photo_severities, settings.seed, device)
-    compose = partial(subjects.photographs, photos, count=settings.cutouts, seed=settings.seed)
-    return subjects.stored(stamps, make, compose, ex1_schema, device=device, folder=folder)
+    common = lambda: [subjects.photographs(paths.PHOTOS, count=settings.cutouts, seed=settings.seed)]  # noqa: E731
+    return shared.stored(stamps, make, ex1_schema, device=device, folder=folder, common=common)
 
 
 def evaluate(
@@ -65,8 +65,7 @@ def evaluate(
 ) -> pd.DataFrame:
     """One row per classifier, subject and severity above 0; severity 0 for the originals alone. Of equal logits the first label wins."""
     graded = [0.0] if name == UNSHIFTED else severities[1:]
-    judges = [classifiers.own_classifier(source, name=model, labels=labels, device=device) for model, source in sources.items()]
-    parts = []
+    judges, parts = shared.judges(sources, labels, device), []
     for start in range(0, len(found), CHUNK):
         states = [(own, severity) for own in found[start : start + CHUNK] for severity in graded]
         pictures = [subjects.shown(own, name, severity, seed=seed) for own, severity in states]
@@ -78,15 +77,9 @@ def evaluate(
 
 
 def within(experiment: Experiment, *, folder: Path, checkpoints: Path) -> pd.DataFrame:
-    """EX2: the predictions of every backbone within every scenario of Table 1, at every check of its training (`steps`).
-
-    Trains what is missing or outdated, one file each.
-    """
-    keys = list(itertools.product(experiment.settings.backbones, TRAINED))
-    shelf = units.Shelf(folder, {key: (f"{key[0]}_{identifier(key[1])}.parquet", stamp(experiment, *key)) for key in keys})
-    waiting = [(experiment, *key, checkpoints, shelf[key]) for key in shelf.waiting()]
-    workers.each(train, waiting, device=experiment.device, desc="trainings")
-    return tables.read_units(shelf, ex2_schema)
+    """EX2: the predictions of every backbone within every scenario of Table 1, at every check of its training (`steps`)."""
+    stamps = {key: stamp(experiment, *key) for key in itertools.product(experiment.settings.backbones, TRAINED)}
+    return shared.stored(stamps, partial(train, experiment, checkpoints), ex2_schema, folder=folder, device=experiment.device)
 
 
 def stamp(experiment: Experiment, backbone: str, name: str) -> str:
@@ -97,37 +90,37 @@ def stamp(experiment: Experiment, backbone: str, name: str) -> str:
     return recipes.EX2.stamp(backbone, name, source, kept, experiment.classes, experiment.labels)
 
 
-def train(experiment: Experiment, backbone: str, name: str, checkpoints: Path, unit: units.Unit) -> None:
-    """One training, and its predictions for the held-out garments at every check, written.
+def train(experiment: Experiment, checkpoints: Path, key: tuple[str, str]) -> pd.DataFrame:
+    """One training, and its predictions for the held-out garments at every check.
 
     Cross-entropy with the zoo's smoothing and mirror. Which garments a step sees depends on the step alone: all scenarios show the same
     ones in the same order. Predictions of a training in the making lie beside its checkpoint, where a resumed one finds them.
     """
-    settings, device = experiment.settings, experiment.device
+    (backbone, name), settings, device = key, experiment.settings, experiment.device
     model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", settings.backbones[backbone], device)
-    checkpoint = checkpoints / f"{unit.path.stem}-{unit.made_from[:12]}.pt"
+    checkpoint = shared.checkpoint(checkpoints, key, stamp(experiment, *key))
     said = checkpoint.with_suffix(".json")
     _, pictures, label = examples(experiment, name, "catalog", settings.training_images)
     found, shown, _ = examples(experiment, name, "heldout", settings.images)
 
     def draw(key: tuple) -> tuple[Tensor, Tensor]:
         rows = torch.randint(len(label), (settings.batch_size,), generator=seeds.generator(*key))
-        return training.flip(finetuning.batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip")), label[rows]
+        return training.flip(wardrobe.batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip")), label[rows]
 
     def watch(steps: int, average: nn.Module) -> None:
-        top1 = [experiment.labels[place] for place in finetuning.top1(average, shown, device)]
+        top1 = [experiment.labels[place] for place in wardrobe.top1(average, shown, device)]
         earlier = json.loads(said.read_text()) if said.exists() else {}
         units.write_bytes(said, json.dumps(earlier | {str(steps): top1}).encode())
 
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
     how = {"smoothing": 0.1, "every": -(-settings.steps // settings.checks), "watch": watch}
-    finetuning.fit(model, draw, ("scenarios", settings.seed), schedule, checkpoint=checkpoint, device=device, **how)
+    wardrobe.fit(model, draw, ("scenarios", settings.seed), schedule, checkpoint=checkpoint, device=device, **how)
     severity = 0.0 if name == UNSHIFTED else 1.0
     keys = pd.DataFrame([(name, own.label, own.seed, severity) for own in found], columns=tables.KEY)
     parts = [keys.assign(model=backbone, top1=top1, steps=int(steps)) for steps, top1 in json.loads(said.read_text()).items()]
-    tables.write_unit(pd.concat(parts, ignore_index=True), unit, ex2_schema)
     checkpoint.unlink(missing_ok=True)
     said.unlink()
+    return pd.concat(parts, ignore_index=True)
 
 
 def examples(experiment: Experiment, name: str, part: str, count: int) -> tuple[list[Subject], Pictures, Int[Tensor, "images"]]:
@@ -135,17 +128,3 @@ def examples(experiment: Experiment, name: str, part: str, count: int) -> tuple[
     found = experiment.subjects(part, count)
     pictures = np.stack([subjects.shown(own, name, 1.0, seed=experiment.settings.seed) for own in found])
     return found, pictures, torch.tensor([experiment.labels.index(own.label) for own in found])
-
-
-def still_learning(found: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
-    """Accuracy at the end minus that at the check nearest to two thirds of the way, mean over the backbones, a row per scenario.
-
-    An interval above 0 says that more steps would still help (scenario, n, estimate, low, high; the largest gain first).
-    """
-    places = np.sort(found["steps"].unique())
-    before = places[np.abs(places - places[-1] * 2 / 3).argmin()]
-    right = found.rename(columns={"shift": "scenario"}).assign(right=(found["top1"] == found["class"]).astype(float))
-    wide = right.pivot_table(index=["scenario", "class", "seed"], columns="steps", values="right", aggfunc="mean")
-    gain = (wide[places[-1]] - wide[before]).rename("gain").reset_index()
-    rows = bootstrap.means(gain, ["gain"], ["scenario"], settings=settings).drop(columns="measure")
-    return rows.sort_values("estimate", ascending=False, ignore_index=True)

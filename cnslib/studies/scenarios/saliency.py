@@ -22,6 +22,7 @@ from cnslib.core import paths, recipes, tables, units
 from cnslib.core.settings.sections import Segmentation
 from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
+from cnslib.studies import shared
 from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import ENDS, Experiment, Subject
 
@@ -39,15 +40,15 @@ def garments(sources: dict[str, str], experiment: Experiment, *, folder: Path) -
     shown = [labels, experiment.classes, settings.images, settings.seed, experiment.digest]
     stamps = {name: recipes.SALIENCY.stamp(name, classifiers.digest(source), shown) for name, source in sources.items()}
     make = partial(looks, sources, labels, settings.seed, device)
-    return subjects.stored(stamps, make, experiment.garments, schema, device=device, folder=folder)
+    return shared.stored(stamps, make, schema, device=device, folder=folder, common=lambda: [experiment.garments()])
 
 
-def photographs(labels: list[str], *, settings: Segmentation, device: str, folder: Path, photos: Path = paths.PHOTOS) -> pd.DataFrame:
+def photographs(labels: list[str], *, settings: Segmentation, device: str, folder: Path) -> pd.DataFrame:
     """The same of ImageNet classifiers on the photo set."""
-    shown, sources = [settings.photographs, settings.seed, units.directory_digest(photos)], settings.photo_classifiers
+    shown, sources = [settings.photographs, settings.seed, units.directory_digest(paths.PHOTOS)], settings.photo_classifiers
     stamps = {name: recipes.SALIENCY.stamp(name, classifiers.digest(source), shown) for name, source in sources.items()}
-    compose = partial(subjects.spread, photos, count=settings.photographs, seed=settings.seed)
-    return subjects.stored(stamps, partial(looks, sources, labels, settings.seed, device), compose, schema, device=device, folder=folder)
+    make, own = partial(looks, sources, labels, settings.seed, device), {"count": settings.photographs, "seed": settings.seed}
+    return shared.stored(stamps, make, schema, device=device, folder=folder, common=lambda: [subjects.spread(paths.PHOTOS, **own)])
 
 
 def looks(sources: dict[str, str], labels: list[str], seed: int, device: str, name: str, found: list[Subject]) -> pd.DataFrame:
@@ -57,10 +58,7 @@ def looks(sources: dict[str, str], labels: list[str], seed: int, device: str, na
 
 
 def evaluate(classifier: Classifier, own: Subject, *, seed: int) -> pd.DataFrame:
-    """Share of the attribution on the foreground, by every method that the classifier admits, and its prediction.
-
-    The mask goes through the classifier's resizing and cropping, as its pictures do.
-    """
+    """Share of the attribution on the foreground, by every method that the classifier admits, and its prediction."""
     geometry = Compose([step for step in classifier.transform.transforms if not isinstance(step, Normalize)])  # type: ignore[attr-defined]
     white = np.repeat(np.round(own.mask * 255).astype(np.uint8)[..., None], 3, axis=-1)
     mask = geometry(Image.fromarray(white))[0].double().clamp(0, 1)
@@ -86,11 +84,3 @@ def share(found: Float[Tensor, "n rows columns"], mask: Float[Tensor, "rows colu
     """Share of each map that lies on the foreground; the foreground's share of the area where a map is zero and points nowhere."""
     whole, inside = found.sum((1, 2)), (found * mask).sum((1, 2))
     return torch.where(whole > 0, inside / whole.clamp(min=torch.finfo(whole.dtype).tiny), mask.mean()).numpy()
-
-
-def sheet(classifier: Classifier, own: Subject, *, seed: int) -> UInt8[np.ndarray, "n rows columns 3"]:
-    """Gradients at the end of every scenario as pictures: the brighter, the more; each is scaled to its own 99th percentile."""
-    found = maps(classifier, subjects.pictures(own, ENDS, seed=seed), own.label)[GRADIENT]
-    top = torch.quantile(found.flatten(1), 0.99, dim=1).clamp(min=1e-12)[:, None, None]
-    grey = (found / top).clamp(max=1).mul(255).round().to(torch.uint8).numpy()
-    return np.repeat(grey[..., None], 3, axis=-1)

@@ -27,8 +27,8 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import NETWORKS, Segmentation
 from cnslib.models import encoders
 from cnslib.stats import accuracy, bootstrap
-from cnslib.studies import finetuning
-from cnslib.studies.scenarios import scenarios, subjects
+from cnslib.studies import garments as wardrobe
+from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import ENDS, Experiment, Subject
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
@@ -41,7 +41,7 @@ DECODERS: dict[str, dict] = {  # narrower than the library's, for 64 px; its dil
     "FPN": {"decoder_pyramid_channels": 48, "decoder_segmentation_channels": 32},
     "PSPNet": {"psp_out_channels": 96},
 }
-SCENARIOS = [*(name for name in scenarios.TABLE1 if name != "random background"), scenarios.DRAWN]  # of Table 3
+SCENARIOS = [*(name for name in subjects.TABLE1 if name != "random background"), subjects.DRAWN]  # of Table 3
 KEYS = ["model", *tables.KEY]
 schema = tables.schema(
     [*KEYS, "label"],
@@ -96,10 +96,10 @@ def train_and_segment(
     training.begin(seed)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=seed)
     given = (network(name, settings.encoder), partial(batch, pool, count=settings.batch_size), ("segmentation", seed), schedule)
-    model, counts, maps = finetuning.fit(*given, checkpoint=checkpoint, device=experiment.device), [], []
+    model, counts, maps = wardrobe.fit(*given, checkpoint=checkpoint, device=experiment.device), [], []
     for own in garments:
         keys, pictures = subjects.keys(own, settings.severities), subjects.pictures(own, settings.severities, seed=settings.seed)
-        predicted = finetuning.top1(model, pictures, experiment.device).astype(np.uint8)
+        predicted = wardrobe.top1(model, pictures, experiment.device).astype(np.uint8)
         counts.append(overlaps(predicted, truth(own.mask, own.label), keys).assign(model=trainings(settings)[name][number - 1]))
         if own.seed == 0:  # of the first garment of a class the maps are kept, without a scenario and at its end
             maps.append(keys.assign(image=[tables.encode(image) for image in predicted])[keys["scale"].isin(ENDS)])
@@ -109,10 +109,7 @@ def train_and_segment(
 
 
 def network(name: str, encoder: str) -> nn.Module:
-    """A network of the library with one output per label, its encoder with the weights of a timm directory.
-
-    Raises ValueError where these do not fill the encoder.
-    """
+    """A network of the library with one output per label, its encoder with the weights of a timm directory."""
     trained, _ = encoders.timm_model("segmentation.encoder", encoder, "cpu")
     config = json.loads((paths.resolve(encoder) / "config.json").read_text())
     shape = {key: value for key, value in config["model_args"].items() if key != "num_classes"}
@@ -163,10 +160,7 @@ def per_image(counts: pd.DataFrame, *, overlap: float) -> pd.DataFrame:
 
 
 def means(wrong: xr.DataArray, rows: pd.DataFrame, column: str, *, settings: Bootstrap) -> xr.DataArray:
-    """Mean of a column (model, shift, class, seed, scale) per scenario, model and severity, with its resamples.
-
-    The unshifted rows count in every scenario; missing rows are 0.
-    """
+    """Mean of a column (model, shift, class, seed, scale) per scenario, model and severity, with its resamples."""
     repeated = tables.trajectories(rows, sorted(set(wrong["shift"].to_numpy())))
     wide = repeated.set_index([*tables.TRAJECTORY, "model", "scale"])[column].unstack(["model", "scale"], fill_value=0)
     index = pd.MultiIndex.from_arrays([wrong[key].to_numpy() for key in tables.TRAJECTORY])
@@ -185,7 +179,7 @@ def over_models(shares: xr.DataArray) -> pd.DataFrame:
     """The mean over models, for the originals and at the end of each scenario (scenario, n, estimate, low, high)."""
     rows = table(shares.mean("model"))
     plain = rows[rows["severity"] == 0].iloc[:1].assign(scenario="original")
-    changed = rows[(rows["severity"] == 1) & rows["scenario"].isin(scenarios.NAMES)]
+    changed = rows[(rows["severity"] == 1) & rows["scenario"].isin(subjects.NAMES)]
     return pd.concat([plain, changed], ignore_index=True).drop(columns="severity")
 
 

@@ -1,4 +1,4 @@
-"""Objects with exact masks in their scenes, and what is shown of them (XIMAGENET-12, section 3.1).
+"""Objects with exact masks in their scenes, and foreground and background scenarios of them (XIMAGENET-12, section 3.1).
 
 Objects are garments of the mini world and the photo set's cut-outs. A subject also knows another background without any object, the
 random one; one drawn around it can be added. For that the paper sends transparent images to Stable Diffusion XL. Here the base model
@@ -6,26 +6,115 @@ repaints what the mask leaves free (inpainting, the object kept), as diffusers' 
 channels; that pipeline itself accepts latents of four channels alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 import torch
 import torch.nn.functional as F
 from diffusers import StableDiffusionPipeline
 from jaxtyping import Float, UInt8
+from matplotlib.colors import hsv_to_rgb, rgb_to_hsv
+from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
-from cnslib.core import paths, recipes, seeds, tables, units, workers
-from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core import recipes, seeds, tables, units
+from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.sections import Scenarios
 from cnslib.models import text_to_image
-from cnslib.studies.scenarios import scenarios
-from cnslib.studies.scenarios.scenarios import DRAWN, Image, Mask
+from cnslib.studies import garments as wardrobe
+from cnslib.studies import shared
 from cnslib.world import cutouts, scenes
+
+# Scenarios of an image with values in [0, 1] and its mask: 1 on the object, 0 on the background and between at a soft edge. Severity 0 is
+# the image itself and 1 the scenario as published. What a scenario does not change keeps its bits: outside the object, or inside.
+
+Image = Float[np.ndarray, "height width 3"]
+Mask = Float[np.ndarray, "height width"]
+
+SIGMA, RADIUS = 3.0, 7  # a 15 x 15 Gaussian, as in the released code
+BANDS = {"red": [(0, 29), (150, 180)], "green": [(30, 89)], "blue": [(90, 149)]}  # hues in units of two degrees, as in the released code
+RAINBOW = 90  # largest shift of the hue in the same unit, as in the released code
+SATURATION = 0.8  # at least, of a coloured background: ours. The released code keeps it, and on a pale ground a hue is hardly seen
+GREY = np.array([0.299, 0.587, 0.114])  # luma, Rec. 601
+GAIN, LIFT, SHARPEN = 1.5, 0.1, 1.0  # brightness is ours: the paper gives no amounts, and those of the released code saturate
+
+COLOURS = ("grey", *BANDS, "rainbow")
+DRAWN, SUMMED = "drawn background", "summed background"  # the second is the random background of the released code
+COMPOSED = ("random background", DRAWN)
+NAMES = (*COLOURS, "bright background", "bright object", "blurred background", "blurred object", "segmented", *COMPOSED)  # keep a part
+UNDRAWN = tuple(name for name in NAMES if name != DRAWN)  # those that need no text-to-image model
+FOLDERS = {  # as the released code writes them, and Tables 2 and 3 name what no released code writes
+    "grey": "image_grey",
+    "red": "image_r",
+    "green": "image_g",
+    "blue": "image_b",
+    "rainbow": "image_rainbow",
+    "blurred background": "blur_background",
+    "blurred object": "blur_object",
+    "segmented": "segmented_image",
+    "random background": "random_background",
+    DRAWN: "generated_background",
+}
+TABLE1 = ("blurred background", "blurred object", "green", "blue", "grey", "red", "random background", "segmented")  # in its order
+
+
+def scenario(name: str, image: Image, mask: Mask, severity: float, *, generator: Any = None, background: Any = None) -> Image:
+    """An image under a scenario of `NAMES`, or under `SUMMED` (section 3.1); colours, which draw from the generator, change the background.
+
+    A background of the same size is needed where another one comes in: a random picture, or one drawn around the object. `SUMMED` is
+    the saturating sum of object and new background, as the released code has it: the background shines through the object.
+    """
+    if name == SUMMED:
+        return np.clip(scenario("segmented", image, mask, severity) + severity * background, 0, 1) if severity else image
+    if name == "grey":
+        changed = mixed(image, np.repeat((image @ GREY)[..., None], 3, axis=-1), severity)
+    elif name in COLOURS:
+        changed = coloured(image, name, severity, generator)
+    elif name == "segmented":
+        changed = mixed(image, np.zeros_like(image), severity)
+    elif name in COMPOSED:
+        changed = mixed(image, background, severity)
+    else:
+        changed = (bright if name.startswith("bright") else blur)(image, severity)
+    cover = (mask if name.endswith("object") else 1 - mask)[..., None]
+    return np.where(cover > 0, cover * changed + (1 - cover) * image, image)
+
+
+def coloured(image: Image, colour: str, severity: float, generator: np.random.Generator) -> Image:
+    """Towards one random hue of a band of colours; for the rainbow all hues are turned by the same random angle of at most 180 degrees.
+
+    At least `SATURATION` of them; the value of each pixel, its brightest channel, is kept.
+    """
+    hues, saturation, value = np.moveaxis(rgb_to_hsv(image), -1, 0)
+    if colour == "rainbow":
+        hues = (hues + generator.uniform(0, RAINBOW) / 180) % 1
+    else:
+        low, high = BANDS[colour][generator.integers(len(BANDS[colour]))]
+        hues = np.full_like(hues, generator.uniform(low, high) / 180)
+    return mixed(image, hsv_to_rgb(np.stack([hues, np.maximum(saturation, SATURATION), value], axis=-1)), severity)
+
+
+def bright(image: Image, severity: float) -> Image:
+    """Brighter and sharper: a weighted sum, then unsharp masking."""
+    lifted = np.clip(GAIN * image + LIFT, 0, 1)
+    return mixed(image, np.clip(lifted + SHARPEN * (lifted - blur(lifted, 1.0)), 0, 1), severity)
+
+
+def blur(image: Image, severity: float) -> Image:
+    """Blurred by a Gaussian whose width grows with the severity."""
+    return gaussian_filter(image, SIGMA * severity, radius=RADIUS, axes=(0, 1)) if severity else image
+
+
+def mixed(image: Image, changed: Image, severity: float) -> Image:
+    """On the way from an image to a changed one; the image itself at severity 0, the changed one at 1, both bit for bit."""
+    return image if severity == 0 else changed if severity == 1 else (1 - severity) * image + severity * changed
+
+
+# Subjects: objects in their scenes.
 
 CHUNK = 12  # pictures per pipeline call
 Pictures = UInt8[np.ndarray, "images height width 3"]
@@ -57,7 +146,6 @@ def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int
     """
     found = []
     for name in classes:
-        demand(name in scenes.CLASSES, "base.classes", name, ", ".join(scenes.CLASSES))
         rows = np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[:count]
         demand(len(rows) == count, "images", count, f"at most {len(rows)}, the garments of class {name!r} in pool {part!r}")
         keys = [("scenarios", part, name, seed, number) for number in range(count)]
@@ -68,10 +156,7 @@ def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int
 
 
 def photographs(folder: Path, *, count: int, seed: int, rows: Sequence[int] | None = None) -> list[Subject]:
-    """The first cut-outs of the photo set, or some rows of these, in their scenes; the other background is empty scenery.
-
-    A subject does not depend on which others are composed. Errors as `cutouts.read`.
-    """
+    """The first cut-outs of the photo set, or some rows of these, in their scenes; the other background is empty scenery."""
     objects = cutouts.read(folder, count=count)
     demand(len(objects) == count, "photographs", count, f"at most {len(objects)}, which is what {folder} holds")
     found = []
@@ -95,7 +180,7 @@ def shown(own: Subject, name: str, severity: float, *, seed: int) -> UInt8[np.nd
         return rounded(own.image)
     generator = np.random.default_rng(seeds.seed_of("scenarios", seed, name, own.label, own.seed))
     background = own.drawn if name == DRAWN else own.other
-    return rounded(scenarios.scenario(name, own.image, own.mask, severity, generator=generator, background=background))
+    return rounded(scenario(name, own.image, own.mask, severity, generator=generator, background=background))
 
 
 def rounded(image: Image) -> UInt8[np.ndarray, "height width 3"]:
@@ -105,7 +190,7 @@ def rounded(image: Image) -> UInt8[np.ndarray, "height width 3"]:
 
 def keys(own: Subject, severities: list[float]) -> pd.DataFrame:
     """The key of every state of a subject: the original once (severity 0), then each scenario (`shift`) at each severity (`scale`)."""
-    names = scenarios.UNDRAWN if own.drawn is None else scenarios.NAMES
+    names = UNDRAWN if own.drawn is None else NAMES
     states = [(UNSHIFTED, 0.0), *((name, severity) for name in names for severity in severities if severity > 0)]
     return pd.DataFrame([(name, own.label, own.seed, severity) for name, severity in states], columns=tables.KEY)
 
@@ -116,28 +201,9 @@ def pictures(own: Subject, severities: list[float], *, seed: int) -> Pictures:
     return np.stack([shown(own, name, severity, seed=seed) for name, severity in zip(rows["shift"], rows["scale"], strict=True)])
 
 
-def stored(
-    stamps: dict[str, str], make: Callable, compose: Callable[[], list[Subject]], kind: pa.DataFrameSchema, *, device: str, folder: Path
-) -> pd.DataFrame:
-    """The rows of a table in parts, a file for each name; `make(name, subjects)` gives those that are missing or outdated."""
-    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", stamp) for name, stamp in stamps.items()})
-    waiting = shelf.waiting()
-    found = compose() if waiting else []  # once: where scenes are drawn for them, that folder is one process's
-    workers.each(write, [(make, name, found, kind, shelf[name]) for name in waiting], device=device, desc=folder.name)
-    return tables.read_units(shelf, kind)
-
-
-def write(make: Callable, name: str, found: list[Subject], kind: pa.DataFrameSchema, unit: units.Unit) -> None:
-    """One unit."""
-    tables.write_unit(make(name, found), unit, kind)
-
-
 @dataclass(frozen=True)
 class Experiment:
-    """What all experiments on garments share: settings, classes, labels of the outputs, and with what and where scenes are drawn.
-
-    `folder` keeps the scenes that `pipeline` draws around held-out garments, one file per class.
-    """
+    """What all experiments on garments share: settings, classes, labels of the outputs, and with what and where scenes are drawn."""
 
     settings: Scenarios
     classes: list[str]
@@ -154,13 +220,13 @@ class Experiment:
 
     def subjects(self, part: str, count: int) -> list[Subject]:
         """The first garments of every class from one pool, without drawn scenes."""
-        return garments(scenes.garments(paths.GARMENTS, part), part, self.classes, count=count, seed=self.settings.seed)
+        return garments(wardrobe.pool_of(self.classes, part), part, self.classes, count=count, seed=self.settings.seed)
 
     def garments(self) -> list[Subject]:
         """The first held-out garments of every class, each with the scene drawn around it; draws what is missing or outdated."""
         found = self.subjects("heldout", self.settings.images)
         stamps = {name: recipes.DRAWN_BACKGROUNDS.stamp(name, self.digest) for name in self.classes}
-        rows = stored(stamps, self.draw, lambda: found, tables.images, device=self.device, folder=self.folder)
+        rows = shared.stored(stamps, self.draw, tables.images, device=self.device, folder=self.folder, common=lambda: [found])
         drawn = dict(zip(zip(rows["class"], rows["seed"], strict=True), tables.pictures(rows, DRAWN), strict=True))
         return [replace(own, drawn=drawn[own.label, own.seed] / 255) for own in found]
 

@@ -11,7 +11,7 @@ import xarray as xr
 from golden_units import difference
 from tiny_settings import TRAINED as SETTINGS
 
-from cnslib.core import paths, recipes, tables
+from cnslib.core import recipes, tables
 from cnslib.stats import accuracy
 from cnslib.studies.controlshift import datasets, results
 
@@ -93,34 +93,3 @@ def test_findings_are_differences_that_a_hand_can_take():
     assert results.learned(own, 0.2) == [*curves, "mixer + RandAugment"]
     flat = errors({"overlap": SETS | {"standard": [0.1, 0.1, 0.1]}})  # nothing is lost, so there is nothing to share
     assert np.isnan(results.findings(own, steepness(own), flat, least=0.2)["size"]["estimate"])
-
-
-def test_truncation_is_compared_with_each_other_shift_bias_under_overlap_and_every_statement_is_measured():
-    three = {
-        "extend": {"resnet20": [0.1, 0.3], "svm": [0.1, 0.5]},
-        "overlap": {"resnet20": [0.1, 0.2], "svm": [0.1, 0.6]},
-        "truncation": {"resnet20": [0.2, 0.3], "svm": [0.2, 0.5]},
-    }
-    own = errors(three)
-    found = results.findings(own, steepness(own), errors({"overlap": SETS}), least=0.0)
-    values = {name: row["estimate"] for name, row in found.items()}
-    assert values["strongest_extend"] == pytest.approx(0.2 - 0.3) and values["strongest_overlap"] == pytest.approx(0.2 - 0.3)
-    assert values["bias"] == pytest.approx(-0.1 - -0.5)
-    published = pd.read_csv(paths.PUBLISHED / "controlshift.csv")
-    assert {*found, "linear"} == set(published["id"])
-    claim = {"n": 9, "estimate": 0.5, "low": 0.4, "high": 0.6}  # about far larger sets: it gets no verdict
-    assert results.against({"size": claim, "complete": claim}, published)["verdict"].tolist() == ["not measured", "opposite direction"]
-
-
-def test_training_sets_are_compared_with_their_runs_averaged():
-    wrong = {("half sphere", 1): 0, ("half sphere", 2): 1, ("large", 1): 1, ("full support", 1): 0, ("truncation", 1): 1}
-    rows = [
-        {"network": "vit", "augmented": False, "training": training, "run": run, "shift": "extend", "class": "bag", "scale": scale}
-        | {"seed": seed, "top1": "coat" if bad and scale else "bag"}
-        for (training, run), bad in wrong.items()
-        for scale in (0.0, 1.0)
-        for seed in (1, 2)
-    ]
-    found = results.by_set(pd.DataFrame(rows), "vit", settings=SETTINGS.bootstrap)
-    assert found["model"].to_numpy().tolist() == ["standard", "twice as many", "full support"]
-    assert found[0, 0].to_numpy().tolist() == [[0, 0.5], [0, 1], [0, 0]]

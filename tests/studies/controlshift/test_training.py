@@ -1,13 +1,11 @@
 """Classifiers of shifted data sets: what they learn, who sees the same batches, and what a training depends on."""
 
-import dataclasses
-
 import pandas as pd
 import pytest
 from golden_units import difference
 from tiny_settings import TRAINED as SETTINGS
 
-from cnslib.core import recipes, tables, units, workers
+from cnslib.core import recipes, tables, workers
 from cnslib.studies.controlshift import training
 from cnslib.studies.controlshift.training import TrainingRun
 
@@ -38,19 +36,7 @@ def test_what_can_be_learned_is_learned_and_fails_where_it_is_gone(predictions):
 
 def test_a_lost_training_comes_back_with_the_same_predictions(experiment, predictions, tmp_path):
     run = TrainingRun("truncation", "resnet20", True, 1)
-    unit = units.Unit(tmp_path / "again.parquet", experiment.stamp(run))
-    workers.each(training.train, [(experiment, run, unit)], device="cpu")
+    (again,) = workers.each(training.train, [(experiment, {"again": run}, "again")], device="cpu")
     same = predictions.query("training == 'truncation' and network == 'resnet20' and augmented").reset_index(drop=True)
-    pd.testing.assert_frame_equal(tables.read(unit.path, training.schema), same)
+    pd.testing.assert_frame_equal(tables.check(again, training.schema, "again"), same)
     assert not list(experiment.checkpoints.iterdir())
-
-
-def test_a_training_depends_on_its_own_files_and_settings_alone(experiment):
-    other, slower = (
-        dataclasses.replace(experiment, settings=dataclasses.replace(SETTINGS, **changed))
-        for changed in ({"runs": 5, "networks": ["vit"], "reference": "vit"}, {"learning_rate": 1e-3})
-    )
-    for run in training.training_runs(SETTINGS):
-        assert other.stamp(run) == experiment.stamp(run) != slower.stamp(run)
-    with pytest.raises(ValueError, match=r"controlshift\.side: 64 is not accepted; accepted: 32"):
-        dataclasses.replace(experiment, settings=dataclasses.replace(SETTINGS, side=64)).examples("train_extend")

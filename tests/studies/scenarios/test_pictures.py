@@ -9,14 +9,13 @@ import torch
 from golden_units import difference
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from matplotlib.colors import hsv_to_rgb
 from scipy.ndimage import gaussian_filter
 from tiny_garments import garments
 from tiny_scenarios import CLASSES
 
 from cnslib.core import paths, recipes
 from cnslib.models import text_to_image
-from cnslib.studies.scenarios import scenarios, subjects
+from cnslib.studies.scenarios import subjects
 
 SIDE = 9
 UNIT = some.floats(0, 1, width=32)
@@ -26,11 +25,11 @@ MASKS = arrays.arrays(np.float64, (SIDE, SIDE), elements=some.one_of(some.sample
 
 def make(name, image, mask, severity, seed=1):
     background = np.random.default_rng(7).random(image.shape)
-    return scenarios.scenario(name, image, mask, severity, generator=np.random.default_rng(seed), background=background)
+    return subjects.scenario(name, image, mask, severity, generator=np.random.default_rng(seed), background=background)
 
 
-@settings(max_examples=40)
-@given(IMAGES, MASKS, UNIT, some.sampled_from(scenarios.NAMES))
+@settings(max_examples=15)
+@given(IMAGES, MASKS, UNIT, some.sampled_from(subjects.NAMES))
 def test_a_scenario_is_an_image_keeps_the_other_part_bit_for_bit_and_begins_with_the_image(image, mask, severity, name):
     made = make(name, image, mask, severity)
     kept = mask == (0 if name.endswith("object") else 1)
@@ -54,19 +53,8 @@ def test_scenarios_are_those_of_the_paper(picture):
     assert np.allclose(background["grey"], (image @ [0.299, 0.587, 0.114])[:, 3:, None])
     assert np.allclose(background["blurred background"], gaussian_filter(image, (3, 3, 0), radius=(7, 7, 0))[:, 3:])
     white = np.ones_like(image)
-    assert np.array_equal(scenarios.scenario("random background", image, mask, 1.0, background=white)[:, :3], image[:, :3])
-    assert (scenarios.scenario(scenarios.SUMMED, image, mask, 1.0, background=white) == 1).all()
-
-
-@pytest.mark.parametrize(("name", "channel"), [("red", 0), ("green", 1), ("blue", 2), ("rainbow", None)])
-def test_a_colour_belongs_to_its_band_and_is_seen_on_a_pale_ground(picture, name, channel):
-    """Grounds of the catalog have a saturation of 0.08: a hue alone changes them by 3 in 100."""
-    rng, mask = np.random.default_rng(3), picture[1]
-    image = hsv_to_rgb(np.stack([rng.random((SIDE, SIDE)), np.full((SIDE, SIDE), 0.08), 0.8 + 0.15 * rng.random((SIDE, SIDE))], -1))
-    made = make(name, image, mask, 1.0)
-    assert np.abs(made - image)[:, 3:].mean() > 0.2 and np.allclose(made.max(-1), image.max(-1))  # light and dark stay where they are
-    strongest = [np.median(make(name, *picture, 1.0, seed)[:, 3:].argmax(-1)) for seed in range(20)]
-    assert channel is None or np.mean(np.array(strongest) == channel) > 0.5
+    assert np.array_equal(subjects.scenario("random background", image, mask, 1.0, background=white)[:, :3], image[:, :3])
+    assert (subjects.scenario(subjects.SUMMED, image, mask, 1.0, background=white) == 1).all()
 
 
 def test_a_subject_belongs_to_its_class_and_number_and_its_random_background_holds_no_garment(found):
@@ -79,8 +67,6 @@ def test_a_subject_belongs_to_its_class_and_number_and_its_random_background_hol
     assert all(np.array_equal(one.other, other.other) for one, other in zip(found, others, strict=True))
     with pytest.raises(ValueError, match=r"images: 3 is not accepted; accepted: at most 2, the garments of class 'sneaker'"):
         subjects.garments(garments(), "heldout", CLASSES, count=3, seed=1)
-    with pytest.raises(ValueError, match=r"base\.classes: 'owl' is not accepted; accepted: t-shirt"):
-        subjects.garments(garments(), "heldout", ["owl"], count=1, seed=1)
 
 
 def test_a_photograph_is_the_photo_sets_scene_before_empty_scenery_whichever_others_are_composed():
@@ -89,27 +75,6 @@ def test_a_photograph_is_the_photo_sets_scene_before_empty_scenery_whichever_oth
         assert own.label == other.label and np.array_equal(own.image, other.image) and np.array_equal(own.other, other.other)
     with pytest.raises(ValueError, match=r"segmentation\.photographs: 999.*at most 88"):
         subjects.spread(paths.PHOTOS, count=999, seed=1)
-
-
-@pytest.mark.parametrize("name", [*scenarios.NAMES, scenarios.SUMMED])
-def test_what_is_shown_keeps_its_random_numbers_along_the_severity(found, name):
-    """A hue drawn again at every severity would not lie between the image and the scenario."""
-    own = dataclasses.replace(found[0], drawn=found[1].image)
-    start, half, end = (subjects.shown(own, name, severity, seed=1).astype(int) for severity in (0.0, 0.5, 1.0))
-    assert np.array_equal(start, subjects.rounded(own.image))
-    if "blurred" not in name:
-        assert (abs(2 * half - start - end) <= 3).mean() > (0.5 if name == scenarios.SUMMED else 0.999)
-
-
-def test_what_is_kept_stays_and_what_is_free_is_painted(experiment):
-    pipe = text_to_image.load_pipeline(experiment.pipeline, "cpu")
-    generator = torch.Generator().manual_seed(1)
-    known, noise = (torch.randn(1, 4, 16, 16, generator=generator) for _ in range(2))
-    kept = torch.zeros(1, 1, 16, 16)
-    kept[..., :8] = 1
-    words = text_to_image.embed(pipe, ["", "a picture of a sneaker"])
-    made = subjects.repaint(pipe, known, kept, noise, words, settings=experiment.settings)
-    assert torch.equal(made[..., :8], known[..., :8]) and not torch.allclose(made[..., 8:], known[..., 8:], atol=0.1)
 
 
 def test_a_drawn_scene_belongs_to_its_object_is_drawn_once_and_is_the_golden_one(experiment, found):
@@ -122,4 +87,4 @@ def test_a_drawn_scene_belongs_to_its_object_is_drawn_once_and_is_the_golden_one
     assert all(np.array_equal(one.drawn, other.drawn) for one, other in zip(drawn, again, strict=True))
     assert {path.stem for path, time in times.items() if path.suffix == ".parquet" and path.stat().st_mtime_ns == time} == {"ankle_boot"}
     assert not difference(recipes.DRAWN_BACKGROUNDS, np.stack([own.drawn * 255 for own in drawn]))
-    assert not difference(recipes.SUBJECTS, np.stack([subjects.shown(found[0], name, 1.0, seed=1) for name in scenarios.UNDRAWN]))
+    assert not difference(recipes.SUBJECTS, np.stack([subjects.shown(found[0], name, 1.0, seed=1) for name in subjects.UNDRAWN]))

@@ -7,16 +7,16 @@ import pandas as pd
 import pandera.pandas as pa
 import xarray as xr
 from jaxtyping import Float
-from tqdm.auto import tqdm
 
 from cnslib.core import recipes, tables, units
-from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import annotations, artifacts
 from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS, MEASURES, Rule
 from cnslib.models.encoders import Oracle
 from cnslib.stats import accuracy, bootstrap
+from cnslib.studies import shared
 
 CLASS, PARTIAL, NOT = annotations.ANSWERS
 IN, PARTLY, OUT = KINDS = ("in class", "partly in class", "out of class")  # what two answers make of an image (Fig. 28)
@@ -28,10 +28,7 @@ mirrored_schema = tables.schema(tables.KEY, {**tables.IDENTITY, "mirrored_probab
 
 
 def hits(predictions: pd.DataFrame, shifts: list[str], models: list[str]) -> pd.DataFrame:
-    """Whether each of some classifiers is right: a column per classifier, an image per row, scale 0 under every shift.
-
-    ValueError names a classifier without predictions.
-    """
+    """Whether each of some classifiers is right: a column per classifier, an image per row, scale 0 under every shift."""
     for name in models:
         demand(name in set(predictions["model"]), "labels.expert and labels.peers", name, "classifiers of evaluation.classifiers")
     rows = tables.trajectories(predictions[predictions["model"].isin(models)], shifts).astype(dict.fromkeys(tables.TEXTS, str))
@@ -50,14 +47,6 @@ def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: st
     return pd.Series(np.select([~starts, good & known[peers].any(axis=1)], [DROPPED, EASY], HARD), index=aligned.index)
 
 
-def pair_and_others(table: pd.DataFrame, pair: list[str]) -> dict[str, pd.Series]:
-    """Which rows belong to the labelled shifts of the paper, and which to the others; ValueError names a shift without images."""
-    for shift in pair:
-        demand(shift in set(table["shift"]), "labels.pair", shift, ", ".join(sorted(set(table["shift"]))))
-    inside = table["shift"].isin(pair)
-    return {"the pair": inside, "the other shifts": ~inside}
-
-
 def drawn_as(rows: pd.DataFrame) -> pd.MultiIndex:
     """The keys under which the images of rows were drawn: those of scale 0 once, unshifted."""
     return pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=rows["shift"].where(rows["scale"] > 0, UNSHIFTED)))
@@ -71,18 +60,16 @@ def with_pictures(images: Path, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.Series:
-    """The oracle's probability of the class of each generated image turned round from left to right, by key, scale 0 unshifted.
-
-    Computes the shifts that are missing or outdated; `folder` receives a table for each.
-    """
-    contents = {name: units.verified(images / f"{identifier(name)}.parquet") for name in (UNSHIFTED, *shifts)}
+    """The oracle's probability of the class of each generated image turned round from left to right, by key, scale 0 unshifted."""
+    contents = {name: units.verified(images / shared.file_of(name)) for name in (UNSHIFTED, *shifts)}
     stamps = {name: recipes.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in contents.items()}
-    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", stamp) for name, stamp in stamps.items()})
-    for name in tqdm(shelf.waiting(), desc="mirrored", disable=None):
+
+    def rows(name: str) -> pd.DataFrame:
         table = artifacts.images(images, name)
-        probability = mirrored_probability(table, oracle)
-        tables.write_unit(table[tables.KEY].assign(mirrored_probability=probability), shelf[name], mirrored_schema)
-    return tables.read_units(shelf, mirrored_schema).set_index(tables.KEY)["mirrored_probability"]
+        return table[tables.KEY].assign(mirrored_probability=mirrored_probability(table, oracle))
+
+    found = shared.stored(stamps, rows, mirrored_schema, folder=folder, device=oracle.device)
+    return found.set_index(tables.KEY)["mirrored_probability"]
 
 
 def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray, "rows"]:
@@ -104,10 +91,7 @@ def oracle_answers(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, c
 
 
 def annotated(files: list[Path], rows: pd.DataFrame, key: str) -> pd.DataFrame:
-    """What two annotators said about each row, from their VIA projects; errors name the file (see `annotations.read`).
-
-    Raises ValueError, with the key that names the files, for any other number of them: agreement needs two.
-    """
+    """What two annotators said about each row, from their VIA projects; errors name the file (see `annotations.read`)."""
     different = len({file.resolve() for file in files}) == 2 == len(files)
     demand(different, key, [str(file) for file in files], "two VIA projects, one per annotator")
     said = [annotations.read(file, rows) for file in files]
@@ -150,11 +134,6 @@ RULES = {NAMES.get(k, f"{k} of 4"): Rule(DETECTORS, k) for k in range(len(DETECT
 SINGLES = {name: Rule((name,), 1) for name in DETECTORS}
 
 
-def verdicts(scores: pd.DataFrame, limits: dict[str, float], rules: dict[str, Rule] = RULES) -> pd.DataFrame:
-    """Whether each rule keeps each image: one column per rule."""
-    return pd.DataFrame({name: filtering.keeps(rule, scores, limits) for name, rule in rules.items()})
-
-
 def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
     """TPR, FPR and accuracy of every rule on some parts of the labelled images (Table 2b), with intervals."""
     rows = []
@@ -178,11 +157,6 @@ def screened(wrong: xr.DataArray, scores: pd.DataFrame, keep: pd.DataFrame, *, s
         rates = [np.tensordot(weights[:, rows], values[rows], 1) / weights[:, rows].sum(1)[:, None, None] for rows in kept]
     labels = {"rule": list(keep), "n": ("rule", kept.sum(1)), "model": wrong["model"], "scale": wrong["scale"]}
     return xr.DataArray(np.stack(rates, 1), labels | {"confidence": settings.confidence}, ["resample", "rule", "model", "scale"])
-
-
-def from_labels(values: xr.DataArray) -> xr.DataArray:
-    """Values of every rule less those of the labels."""
-    return values - values.sel(rule=LABELS).drop_vars(["rule", "n"])
 
 
 def study_sample(rows: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:

@@ -8,7 +8,9 @@ ice is drawn; and blurs mirror or repeat the rim by the rules of SciPy and NumPy
 
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,10 +21,16 @@ from skimage.color import hsv2rgb, rgb2hsv
 from skimage.transform import AffineTransform
 from skimage.util import random_noise
 
-from cnslib.core import paths
-from cnslib.core.names import demand
+from cnslib.core import paths, recipes, tables, units
+from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.seeds import seed_of
-from cnslib.core.settings.sections import Corruptions
+from cnslib.core.settings.method import Evaluation
+from cnslib.core.settings.sections import Corruptions, Photos
+from cnslib.data import catalog, imagenet
+from cnslib.method import evaluation
+from cnslib.studies import photos, shared
+from cnslib.world import cutouts
+from cnslib.world.cutouts import CutOut
 
 Pixels = Float[np.ndarray, "side side 3"]
 Map = Float[np.ndarray, "side side"]
@@ -31,21 +39,6 @@ LARGE = 8  # a disk of a larger radius is softened over two pixels in place of o
 LUMINANCE = (0.299, 0.587, 0.114)  # Rec. 601
 TINT = (0.85, 0.95, 1.0)  # of drawn ice
 NEEDLES, DENSITY = 6, 2.2  # directions of the needles; deviations above which a point grows one
-
-
-def gaussian_noise(picture: Pixels, rng: Random, deviation: float) -> Pixels:
-    """Independent normal noise on every value."""
-    return picture + deviation * rng.normal(size=picture.shape)
-
-
-def shot_noise(picture: Pixels, rng: Random, photons: float) -> Pixels:
-    """Each value counted in photons, of which a white one has so many on average."""
-    return rng.poisson(picture * photons) / photons
-
-
-def impulse_noise(picture: Pixels, rng: Random, share: float) -> Pixels:
-    """This share of the values black or white."""
-    return random_noise(picture, mode="s&p", amount=share, rng=rng)
 
 
 def contrast(picture: Pixels, rng: Random, kept: float) -> Pixels:
@@ -73,10 +66,9 @@ def pixelate(picture: Pixels, rng: Random, share: float) -> Pixels:
     return np.asarray(image.resize((side, side), Image.Resampling.BOX)) / 255
 
 
-def jpeg_compression(picture: Pixels, rng: Random, quality: float) -> Pixels:
+def jpeg(picture: Pixels, rng: Random, quality: float) -> Pixels:
     """The picture after Pillow's JPEG of this quality."""
-    buffer = io.BytesIO()
-    Image.fromarray(np.rint(picture * 255).astype(np.uint8)).save(buffer, format="JPEG", quality=int(quality))
+    Image.fromarray(np.rint(picture * 255).astype(np.uint8)).save(buffer := io.BytesIO(), format="JPEG", quality=int(quality))
     return np.asarray(Image.open(buffer, formats=("JPEG",))) / 255
 
 
@@ -105,11 +97,6 @@ def glass(picture: Pixels, rng: Random, deviation: float, reach: float, rounds: 
     blur = (deviation, deviation, 0)
     seen = gaussian_filter(picture, blur, mode="nearest").reshape(-1, 3)[order].reshape(picture.shape)
     return gaussian_filter(seen, blur, mode="nearest")
-
-
-def motion(picture: Pixels, rng: Random, length: float, spread: float) -> Pixels:
-    """A camera that moves mostly sideways, in a direction within 45 degrees."""
-    return smeared(picture, rng.uniform(-45, 45), length, spread)
 
 
 def smeared(picture: Pixels, angle: float, length: float, spread: float) -> Pixels:
@@ -188,15 +175,19 @@ def snow(
 
 CONTRAST, JPEG = "contrast", "jpeg compression"
 KINDS: dict[str, dict[str, Callable]] = {  # the four kinds of the paper, in its order
-    "noise": {"gaussian noise": gaussian_noise, "shot noise": shot_noise, "impulse noise": impulse_noise},
-    "blur": {"defocus blur": defocus, "glass blur": glass, "motion blur": motion, "zoom blur": zoom},
-    "weather": {"snow": snow, "frost": frost, "fog": fog, "brightness": brightness},
-    "digital": {
-        CONTRAST: contrast,
-        "elastic transform": elastic_transform,
-        "pixelate": pixelate,
-        JPEG: jpeg_compression,
+    "noise": {
+        "gaussian noise": lambda picture, rng, deviation: picture + deviation * rng.normal(size=picture.shape),
+        "shot noise": lambda picture, rng, photons: rng.poisson(picture * photons) / photons,  # so many of them in a white value
+        "impulse noise": lambda picture, rng, share: random_noise(picture, mode="s&p", amount=share, rng=rng),  # values black or white
     },
+    "blur": {
+        "defocus blur": defocus,
+        "glass blur": glass,
+        "motion blur": lambda picture, rng, length, spread: smeared(picture, rng.uniform(-45, 45), length, spread),  # mostly sideways
+        "zoom blur": zoom,
+    },
+    "weather": {"snow": snow, "frost": frost, "fog": fog, "brightness": brightness},
+    "digital": {CONTRAST: contrast, "elastic transform": elastic_transform, "pixelate": pixelate, JPEG: jpeg},
 }
 EFFECTS = {name: effect for kind in KINDS.values() for name, effect in kind.items()}
 Levels = dict[str, dict[float, tuple[float, ...]]]
@@ -228,3 +219,72 @@ def corrupt(name: str, pictures: Pictures, parameters: tuple[float, ...], *, key
     given = ((picture / 255, np.random.default_rng(seed_of(name, *key))) for picture, key in zip(pictures, keys, strict=True))
     made = np.stack([EFFECTS[name](*own, *parameters) for own in given])
     return (np.clip(made, 0, 1) * 255 + TINY).astype(np.uint8)
+
+
+# Predictions: every classifier on the catalog, ImageNet classifiers on the photo set (supplement D and E). The corruption is the shift, its
+# severity the scale. The photo set's objects stand in their unshifted scenes of 256 px, and corruptions take the parameters of 224 px.
+
+SIDE = 224  # the parameters of photographs
+
+
+def originals(pictures: Path, classes: list[str], count: int, *, side: int) -> tuple[pd.DataFrame, Pictures]:
+    """The first held-out pictures of each class of the catalog, centred squares at this side: their class and seed, and the pictures."""
+    found = [(name, seeds[:count], own[:count]) for name, seeds, own in catalog.whole(pictures, "heldout", classes)]
+    rows = pd.DataFrame([(name, seed) for name, seeds, _ in found for seed in seeds], columns=["class", "seed"])
+    return rows, np.stack([catalog.square(picture, side) for _, _, own in found for picture in own])
+
+
+def evaluate(
+    pictures: Path, classes: list[str], *, labels: list[str], settings: Corruptions, classifiers: Evaluation, device: str, folder: Path
+) -> dict[str, Path]:
+    """Makes the tables of predictions that are missing or outdated, one per classifier; a killed run keeps the finished ones."""
+    evaluation.require_labels(classes, labels)
+    graded = levels(settings)
+    listed = [[name, *own.items()] for name, own in graded.items()]
+    contents = [catalog.digest(pictures, "heldout", classes), settings.images, settings.side, listed]
+
+    def batches() -> Iterator[evaluation.Batch]:
+        for keys, made in corrupted(*originals(pictures, classes, settings.images, side=settings.side), graded):
+            yield from evaluation.array_batches(keys, made, size=classifiers.batch_size)
+
+    return evaluation.answered(
+        recipes.CORRUPTIONS, contents, batches, labels=labels, settings=classifiers, device=device, folder=folder, desc="corruptions"
+    )
+
+
+def corrupted(rows: pd.DataFrame, plain: Pictures, graded: Levels) -> Iterator[tuple[pd.DataFrame, Pictures]]:
+    """The originals (shift "unshifted", scale 0), then every corruption at every severity: the key of each picture, and the pictures."""
+    keys = list(rows[["class", "seed"]].itertuples(index=False, name=None))
+    yield rows.assign(shift=UNSHIFTED, scale=0.0), plain
+    for name, own in graded.items():
+        for severity, parameters in own.items():
+            yield rows.assign(shift=name, scale=severity), corrupt(name, plain, parameters, keys=keys)
+
+
+def chosen(settings: Corruptions, shown: Photos) -> list[CutOut]:
+    """So many of the photo set's cut-outs, evenly spaced, since neighbours are alike. ValueError for more than there are."""
+    found = photos.chosen(shown)
+    demand(settings.cutouts <= len(found), "corruptions.cutouts", settings.cutouts, f"at most photos.cutouts, {len(found)}")
+    return [found[place * len(found) // settings.cutouts] for place in range(settings.cutouts)]
+
+
+def evaluate_photographs(*, settings: Corruptions, shown: Photos, device: str, folder: Path) -> pd.DataFrame:
+    """Every classifier's predictions for the photo set, a table for each corruption and one for the pictures as they are."""
+    objects, graded = chosen(settings, shown), {UNSHIFTED: {}} | published(SIDE)
+    keys = [(own.label, own.seed) for own in objects]
+    inputs = [shared.digests(shown.classifiers), units.directory_digest(paths.PHOTOS), keys, shown.seed]
+    stamps = {name: recipes.CORRUPTED_PHOTOGRAPHS.stamp(name, list(own.items()), *inputs) for name, own in graded.items()}
+    rows = partial(photographs_under, shown=shown, device=device)
+    return shared.stored(stamps, rows, tables.predictions, device=device, folder=folder, common=lambda: [objects])
+
+
+def photographs_under(name: str, objects: list[CutOut], *, shown: Photos, device: str) -> pd.DataFrame:
+    """The predictions of all classifiers under one corruption; the pictures of one object are one batch."""
+    judges, parts = shared.judges(shown.classifiers, list(imagenet.labels()), device), []
+    graded = {} if name == UNSHIFTED else {name: published(SIDE)[name]}  # before its batches comes the picture as it is
+    for own in objects:
+        rows = pd.DataFrame([(own.label, own.seed)], columns=["class", "seed"])
+        batches = list(corrupted(rows, cutouts.shifted(own, UNSHIFTED, [0.0], seed=shown.seed), graded))[len(graded) :]
+        keys, pictures = pd.concat([keys for keys, _ in batches], ignore_index=True), np.concatenate([made for _, made in batches])
+        parts += [evaluation.answers(judge, keys, judge.logits(pictures)) for judge in judges]
+    return pd.concat(parts, ignore_index=True)

@@ -1,7 +1,8 @@
-"""The same trajectories by several samplers, schedulers and numbers of steps, and whether conclusions stay (CNS-Bench supplement G.4)."""
+"""How many steps and which scheduler the images need, and how many classes the benchmark (CNS-Bench supplement G.4)."""
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,11 +12,11 @@ import pandas as pd
 import pandera.pandas as pa
 import xarray as xr
 from diffusers import StableDiffusionPipeline
-from jaxtyping import UInt8
+from jaxtyping import Bool, Float, UInt8
 
-from cnslib.core import recipes, tables, units, workers
-from cnslib.core.names import PROMPT, UNSHIFTED, identifier
-from cnslib.core.settings.method import Bootstrap, Generation
+from cnslib.core import recipes, seeds, tables, units, workers
+from cnslib.core.names import PROMPT, UNSHIFTED, demand, identifier
+from cnslib.core.settings.method import SAME, Bootstrap, Generation
 from cnslib.core.settings.sections import Scheduling
 from cnslib.method import evaluation
 from cnslib.method.generation import Sampler, Way
@@ -24,7 +25,7 @@ from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, encoders, text_to_image
 from cnslib.models.classifiers import Classifier
 from cnslib.stats import accuracy, bootstrap, ranking
-from cnslib.stats.accuracy import ALL
+from cnslib.stats.accuracy import ALL, TINY, trajectories
 
 NAME = {"sampler": pa.Column(str)}
 answers_schema = tables.schema(
@@ -143,10 +144,7 @@ def films(bench: Bench, shift: str, name: str, seed: int, scales: list[float]) -
 
 
 def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> Errors:
-    """Error rates of each sampler's images, [resample, sampler, shift, model, scale], and those of each unit alone.
-
-    All samplers share the resamples. Raises ValueError where one lacks an answer.
-    """
+    """Error rates of each sampler's images, [resample, sampler, shift, model, scale], and those of each unit alone."""
     parts = {name: accuracy.wrong_predictions(part.drop(columns="sampler")) for name, part in answers.groupby("sampler", sort=False)}
     both = (xr.Dataset({k: average(wrong, settings) for k, wrong in parts.items()}) for average in (accuracy.by_shift, accuracy.by_unit))
     rates, units = (one.to_array("sampler") for one in both)
@@ -154,10 +152,7 @@ def by_sampler(answers: pd.DataFrame, *, settings: Bootstrap) -> Errors:
 
 
 def minus(values: Sequence[xr.DataArray], reference: str) -> pd.DataFrame:
-    """Values of each other sampler, with those of each unit alone, minus the reference's on the same images, a table.
-
-    An interval reaches 0 where too few units differ.
-    """
+    """Values of each other sampler, with those of each unit alone, minus the reference's on the same images, a table."""
     samples, units = ((one - one.sel(sampler=reference, drop=True)).drop_sel(sampler=reference) for one in values)
     table = accuracy.interval(samples, units=units)
     return table.assign(sampler=table.pop("sampler"))
@@ -186,13 +181,104 @@ def other_seeds(wrong: xr.DataArray, seeds: int, *, confidence: float) -> dict:
     return bootstrap.record(np.array([np.mean(pairs), *pairs]), len(pairs), confidence) if pairs else dict(bootstrap.NOTHING)
 
 
-def likeness(looks: pd.DataFrame, reference: str, *, settings: Bootstrap) -> pd.DataFrame:
-    """How far each sampler's pictures are from the reference's, and how much alignment they gain over scale 0, at each scale.
+# How many classes: the benchmark's numbers on every subset of them.
 
-    Columns sampler, scale, measure (change, likeness or gain), n, estimate, low, high.
+MEASURES = ("accuracy at scale 0", "accuracy drop", "rCE", "Kendall's tau with all classes")
+Sums = tuple[Float[np.ndarray, "classes shifts models scales"], Float[np.ndarray, "classes shifts"]]
+MOST = 1000  # subsets of one size; the 252 halves of ten classes are all taken, those of a hundred could not be
+
+
+def sums(wrong: xr.DataArray) -> Sums:
+    """Wrong predictions and trajectories of each class under each shift, added up."""
+    (classes, number), (shifts, shift) = (np.unique(wrong[key], return_inverse=True) for key in ("class", "shift"))
+    total = np.zeros([len(classes), len(shifts), *wrong.shape[1:]])
+    count = np.zeros(total.shape[:2])
+    np.add.at(total, (number, shift), wrong.to_numpy())
+    np.add.at(count, (number, shift), 1)
+    return total, count
+
+
+def members(classes: int, count: int) -> Bool[np.ndarray, "subsets classes"]:
+    """Every subset of this size, one row each, or `MOST` drawn ones if there are more. ValueError for a size that no subset has."""
+    demand(1 <= count <= classes, "ablation.counts", count, f"1 to the {classes} classes")
+    if math.comb(classes, count) > MOST:
+        generator = np.random.default_rng(seeds.seed_of("subsets", classes, count))
+        return generator.permuted(np.tile(np.arange(classes) < count, (MOST, 1)), axis=1)
+    chosen = list(itertools.combinations(range(classes), count))
+    rows = np.zeros((len(chosen), classes), bool)
+    np.put_along_axis(rows, np.array(chosen), True, axis=1)
+    return rows
+
+
+def errors(total: Sums, chosen: Bool[np.ndarray, "subsets classes"]) -> Float[np.ndarray, "subsets models scales"]:
+    """Error rate over the trajectories of each subset, all shifts pooled."""
+    wrong = np.tensordot(chosen.astype(float), total[0].sum(1), 1)
+    return wrong / (chosen @ total[1].sum(1))[:, None, None]
+
+
+def relative_error(total: Sums, chosen: Bool[np.ndarray, "subsets classes"], reference: int) -> Float[np.ndarray, "subsets models"]:
+    """rCE (Eq. 6) of every model on each subset: drops summed over the scales against the reference's, averaged over the shifts.
+
+    A shift counts in a subset only if the reference loses something there; NaN where it loses nothing under any shift.
     """
-    ordered = looks.sort_values(["sampler", *tables.KEY], ignore_index=True)
-    start = ordered.groupby(["sampler", *tables.TRAJECTORY])["alignment"].transform("first")
-    rows = ordered.assign(gain=ordered["alignment"] - start)
-    others = bootstrap.means(rows[rows["sampler"] != reference], ["change", "likeness"], ["sampler", "scale"], settings=settings)
-    return pd.concat([others, bootstrap.means(rows, ["gain"], ["sampler", "scale"], settings=settings)], ignore_index=True)
+    counts = np.tensordot(chosen.astype(float), total[1], 1)[..., None, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = np.tensordot(chosen.astype(float), total[0], 1) / counts
+        drops = (rates - rates[..., :1]).sum(-1)
+        below = drops[:, :, [reference]]
+        ratio = np.where(below > TINY, drops / below, np.nan)
+    defined = np.isfinite(ratio)
+    summed = np.where(defined, ratio, 0).sum(1)
+    return np.divide(summed, defined.sum(1), out=np.full(summed.shape, np.nan), where=defined.any(1))
+
+
+def measures(wrong: xr.DataArray, counts: list[int], *, reference: str) -> pd.DataFrame:
+    """Every subset's numbers: (classes, subset, measure, value); accuracy, drop and rCE are means over the models.
+
+    The drop is that at the last scale. The order of the models is by accuracy over all scales above 0. rCE leaves the reference
+    model out of its mean, where it is always 1.
+    """
+    total, classes = sums(wrong), np.unique(wrong["class"])
+    place = wrong["model"].to_numpy().tolist().index(reference)
+    whole = errors(total, members(len(classes), len(classes)))[..., 1:].mean(-1)
+    parts = []
+    for count in counts:
+        chosen = members(len(classes), count)
+        rates = errors(total, chosen)
+        values = [1 - rates[..., 0].mean(1), (rates[..., -1] - rates[..., 0]).mean(1)]
+        values.append(np.delete(relative_error(total, chosen, place), place, axis=1).mean(1))
+        values.append(ranking.kendall(rates[..., 1:].mean(-1), whole))
+        names = [" + ".join(classes[row]) for row in chosen]
+        table = pd.DataFrame(dict(zip(MEASURES, values, strict=True))).assign(classes=count, subset=names)
+        parts.append(table.melt(["classes", "subset"], var_name="measure"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
+    """Median and range of the middle `confidence` of the subsets: (classes, measure, n, estimate, low, high), n subsets.
+
+    The range says how much the choice of classes matters. It is no confidence interval: subsets share their classes.
+    """
+    rows = []
+    for (count, measure), values in table.dropna().groupby(["classes", "measure"], sort=False)["value"]:
+        record = bootstrap.record(np.array([values.median(), *values]), len(values), confidence)
+        rows.append({"classes": count, "measure": measure, **record})
+    return pd.DataFrame(rows)
+
+
+def steadier(wrong: xr.DataArray, count: int, *, settings: Bootstrap) -> dict:
+    """Standard deviation over the subsets of the accuracy at scale 0 minus that of the drop at the last scale; above 0 where the
+    drop depends less on the choice of classes, as Fig. 25 has it.
+
+    The seeds are resampled, whatever the target: the choice of classes is what is measured.
+    """
+    classes, number = np.unique(wrong["class"], return_inverse=True)
+    weights, units = bootstrap.resampling_weights(trajectories(wrong), settings=settings.of(SAME))
+    weights = weights[:, units]
+    start, end = (1 - wrong[..., place].mean("model").to_numpy() for place in (0, -1))
+    chosen = members(len(classes), count).astype(float)
+    own = np.eye(len(classes))[number]
+    counts = (weights @ own) @ chosen.T
+    first, last = ((weights * values) @ own @ chosen.T / counts for values in (start, end))
+    gap = first.std(1) - (first - last).std(1)
+    return bootstrap.record(gap, len(wrong), settings.confidence)

@@ -1,1 +1,0 @@
-"""How many classes and steps the benchmark needs (notebook 24)."""

@@ -1,1 +1,0 @@
-"""Drawn weather against real weather (notebook 21)."""
