@@ -16,8 +16,7 @@ from cnslib.core.settings.sections import Calibration
 from cnslib.method import filtering
 from cnslib.method.filtering import CLASS_PROMPT, SHIFT_PROMPT, Judges
 from cnslib.method.oracle_predictions import CLASS, READING, of_shift, predict
-from cnslib.studies import garments as wardrobe
-from cnslib.studies import shared
+from cnslib.studies import pools, shared
 from cnslib.world.scenes import Garments
 
 RULERS = {
@@ -34,7 +33,7 @@ def rendered(shifts: list[str], classes: list[str], *, judges: Judges, settings:
     digests = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
     made_from = recipes.RULERS.stamp(classes, settings.scenes, settings.severities, settings.seed, digests)
     rows = lambda shift, pool: measure(*scenes(pool, shift, classes, settings=settings), judges=judges)  # noqa: E731
-    how = {"device": judges.oracle.device, "common": lambda: [wardrobe.pool_of(classes)]}
+    how = {"device": judges.oracle.device, "common": lambda: [pools.garments(classes)]}
     return shared.stored(dict.fromkeys(shifts, made_from), rows, readings, folder=folder, **how)
 
 
@@ -45,7 +44,7 @@ def scenes(
     severities = np.linspace(0, 1, settings.severities + 1).round(6).tolist()
     index = itertools.product(severities, classes, range(1, settings.scenes + 1))
     table = pd.DataFrame(index, columns=["scale", "class", "seed"]).assign(shift=shift)
-    return table, wardrobe.rendered(pool, table, "calibration", settings.seed)
+    return table, pools.rendered(pool, table, "calibration", settings.seed)
 
 
 def measure(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows side side 3"], *, judges: Judges) -> pd.DataFrame:

@@ -36,8 +36,7 @@ from cnslib.models import adapters, classifiers, encoders, text_to_image
 from cnslib.models.classifiers import Classifier
 from cnslib.models.encoders import Clip
 from cnslib.stats import bootstrap
-from cnslib.studies import garments as wardrobe
-from cnslib.studies import shared
+from cnslib.studies import pools, shared
 from cnslib.world import scenes, zoo
 from cnslib.world.training import begin, normalise, reseed
 
@@ -240,7 +239,7 @@ def seen(study: Study, plans: dict[str, pd.DataFrame], *, folder: Path, features
     tuning, kind = study.tuning, study.schema(features=features)
     stamps = {name: recipes.WEATHER.stamp(plan.to_dict("list"), tuning.settings.seed, study.digest) for name, plan in plans.items()}
     rows, clip = partial(look_at_rendered, tuning, plans), study.judges.clip if features else None
-    common = lambda: [wardrobe.pool_of(tuning.classes), clip, tuning.classifiers]  # noqa: E731
+    common = lambda: [pools.garments(tuning.classes), clip, tuning.classifiers]  # noqa: E731
     return shared.stored(stamps, rows, kind, folder=folder, device=tuning.device, common=common, pattern=pattern)
 
 
@@ -248,7 +247,7 @@ def look_at_rendered(
     tuning: FineTuning, plans: dict[str, pd.DataFrame], name: str, pool: scenes.Garments, clip: encoders.Clip | None, _: list
 ) -> pd.DataFrame:
     """What is seen in the pictures of one plan."""
-    pictures = wardrobe.rendered(pool, plans[name], "oodcv", tuning.settings.seed)
+    pictures = pools.rendered(pool, plans[name], "oodcv", tuning.settings.seed)
     features = {FEATURES: [*clip.image_features(pictures).numpy().round(4).astype(np.float32)]} if clip else {}
     return plans[name].join(predictions(pictures, tuning)).assign(**features)
 

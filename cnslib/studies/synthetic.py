@@ -23,8 +23,7 @@ from cnslib.core.settings.sections import Synthetic
 from cnslib.data import artifacts
 from cnslib.models import encoders
 from cnslib.stats import bootstrap
-from cnslib.studies import garments as wardrobe
-from cnslib.studies import shared
+from cnslib.studies import pools, shared
 from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
@@ -131,7 +130,7 @@ def train_and_answer(experiment: Experiment, key: tuple[str, int], pool: scenes.
     checkpoint = shared.checkpoint(experiment.checkpoints, key, experiment.stamp(*key))
     if arm != BEFORE:
         model = finetune(model, experiment, pool, arm=arm, run=run, checkpoint=checkpoint)
-    found = wardrobe.top1(model, experiment.evaluation_set.pictures, device)
+    found = pools.top1(model, experiment.evaluation_set.pictures, device)
     checkpoint.unlink(missing_ok=True)
     return experiment.evaluation_set.table.assign(arm=arm, run=run, top1=[experiment.labels[place] for place in found])
 
@@ -146,7 +145,7 @@ def finetune(model: nn.Module, experiment: Experiment, pool: scenes.Garments, *,
         return training.flip(image, seeds.generator(*key, "flip")), label
 
     key = ("synthetic", settings.seed, run)
-    return wardrobe.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
+    return pools.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device, smoothing=0.1)
 
 
 def batch(
@@ -158,7 +157,7 @@ def batch(
     named = torch.tensor([experiment.labels.index(name) for name in pool.classes])[real.label]
     drawn = round(share * count)
     rows = torch.randint(len(stock.label), (count,), generator=seeds.generator(*key, "generated"))[:drawn].numpy()
-    image, label = wardrobe.batch_of(stock.pictures[rows]), torch.from_numpy(stock.label[rows])
+    image, label = pools.batch_of(stock.pictures[rows]), torch.from_numpy(stock.label[rows])
     return torch.cat([real.image[: count - drawn], image]), torch.cat([named[: count - drawn], label])
 
 

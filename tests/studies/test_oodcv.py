@@ -22,8 +22,7 @@ from cnslib.core.settings.method import Bootstrap, Generation
 from cnslib.method import filtering
 from cnslib.method.generation import Sampler
 from cnslib.models import encoders, text_to_image
-from cnslib.studies import garments as wardrobe
-from cnslib.studies import oodcv
+from cnslib.studies import oodcv, pools
 from cnslib.world import scenes, zoo
 
 DRAWING = Generation(
@@ -144,7 +143,7 @@ def test_a_garment_of_the_reference_has_one_weather_and_the_ladder_has_other_gar
     both = [plan[["class", "seed"]].drop_duplicates() for plan in (PLAN, next(iter(LADDER.values())))]
     assert not pd.concat(both).duplicated().any()
     with pytest.raises(ValueError, match=r"base\.classes: 'aeroplane'"):
-        wardrobe.pool_of(["aeroplane"])
+        pools.garments(["aeroplane"])
 
 
 def test_everything_is_made_once_and_what_a_figure_shows_is_what_was_looked_at(study, tmp_path, monkeypatch):

@@ -22,8 +22,7 @@ from cnslib.core import recipes, seeds, tables, units
 from cnslib.core.names import demand
 from cnslib.core.settings.sections import Controlshift
 from cnslib.models import networks
-from cnslib.studies import garments as wardrobe
-from cnslib.studies import shared
+from cnslib.studies import pools, shared
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.controlshift.datasets import Pictures
 from cnslib.world import training
@@ -151,7 +150,7 @@ def network(experiment: Experiment, run: TrainingRun, pictures: Pictures, truth:
     checkpoint = shared.checkpoint(experiment.checkpoints, run.name, experiment.stamp(run))
     schedule = Schedule(settings.training_steps, settings.batch_size, settings.learning_rate, average=0.98, seed=settings.training_seed)
     key = (BATCHES, settings.training_seed, run.run)
-    fitted = wardrobe.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device)
-    found = wardrobe.top1(fitted, test, experiment.device)
+    fitted = pools.fit(model, draw, key, schedule, checkpoint=checkpoint, device=experiment.device)
+    found = pools.top1(fitted, test, experiment.device)
     checkpoint.unlink()
     return found

@@ -23,8 +23,7 @@ from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.sections import Scenarios
 from cnslib.data import imagenet
 from cnslib.models import encoders
-from cnslib.studies import garments as wardrobe
-from cnslib.studies import shared
+from cnslib.studies import pools, shared
 from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import Experiment, Pictures, Subject
 from cnslib.world import training
@@ -105,16 +104,16 @@ def train(experiment: Experiment, checkpoints: Path, key: tuple[str, str]) -> pd
 
     def draw(key: tuple) -> tuple[Tensor, Tensor]:
         rows = torch.randint(len(label), (settings.batch_size,), generator=seeds.generator(*key))
-        return training.flip(wardrobe.batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip")), label[rows]
+        return training.flip(pools.batch_of(pictures[rows.numpy()]), seeds.generator(*key, "flip")), label[rows]
 
     def watch(steps: int, average: nn.Module) -> None:
-        top1 = [experiment.labels[place] for place in wardrobe.top1(average, shown, device)]
+        top1 = [experiment.labels[place] for place in pools.top1(average, shown, device)]
         earlier = json.loads(said.read_text()) if said.exists() else {}
         units.write_bytes(said, json.dumps(earlier | {str(steps): top1}).encode())
 
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=settings.seed)
     how = {"smoothing": 0.1, "every": -(-settings.steps // settings.checks), "watch": watch}
-    wardrobe.fit(model, draw, ("scenarios", settings.seed), schedule, checkpoint=checkpoint, device=device, **how)
+    pools.fit(model, draw, ("scenarios", settings.seed), schedule, checkpoint=checkpoint, device=device, **how)
     severity = 0.0 if name == UNSHIFTED else 1.0
     keys = pd.DataFrame([(name, own.label, own.seed, severity) for own in found], columns=tables.KEY)
     parts = [keys.assign(model=backbone, top1=top1, steps=int(steps)) for steps, top1 in json.loads(said.read_text()).items()]

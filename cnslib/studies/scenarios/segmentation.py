@@ -27,7 +27,7 @@ from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import NETWORKS, Segmentation
 from cnslib.models import encoders
 from cnslib.stats import accuracy, bootstrap
-from cnslib.studies import garments as wardrobe
+from cnslib.studies import pools
 from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import ENDS, Experiment, Subject
 from cnslib.world import scenes, training
@@ -96,10 +96,10 @@ def train_and_segment(
     training.begin(seed)
     schedule = Schedule(settings.steps, settings.batch_size, settings.learning_rate, average=settings.average, seed=seed)
     given = (network(name, settings.encoder), partial(batch, pool, count=settings.batch_size), ("segmentation", seed), schedule)
-    model, counts, maps = wardrobe.fit(*given, checkpoint=checkpoint, device=experiment.device), [], []
+    model, counts, maps = pools.fit(*given, checkpoint=checkpoint, device=experiment.device), [], []
     for own in garments:
         keys, pictures = subjects.keys(own, settings.severities), subjects.pictures(own, settings.severities, seed=settings.seed)
-        predicted = wardrobe.top1(model, pictures, experiment.device).astype(np.uint8)
+        predicted = pools.top1(model, pictures, experiment.device).astype(np.uint8)
         counts.append(overlaps(predicted, truth(own.mask, own.label), keys).assign(model=trainings(settings)[name][number - 1]))
         if own.seed == 0:  # of the first garment of a class the maps are kept, without a scenario and at its end
             maps.append(keys.assign(image=[tables.encode(image) for image in predicted])[keys["scale"].isin(ENDS)])

@@ -25,8 +25,7 @@ from cnslib.core import recipes, seeds, tables, units
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.sections import Scenarios
 from cnslib.models import text_to_image
-from cnslib.studies import garments as wardrobe
-from cnslib.studies import shared
+from cnslib.studies import pools, shared
 from cnslib.world import cutouts, scenes
 
 # Scenarios of an image with values in [0, 1] and its mask: 1 on the object, 0 on the background and between at a soft edge. Severity 0 is
@@ -220,7 +219,7 @@ class Experiment:
 
     def subjects(self, part: str, count: int) -> list[Subject]:
         """The first garments of every class from one pool, without drawn scenes."""
-        return garments(wardrobe.pool_of(self.classes, part), part, self.classes, count=count, seed=self.settings.seed)
+        return garments(pools.garments(self.classes, part), part, self.classes, count=count, seed=self.settings.seed)
 
     def garments(self) -> list[Subject]:
         """The first held-out garments of every class, each with the scene drawn around it; draws what is missing or outdated."""

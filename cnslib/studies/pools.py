@@ -16,7 +16,7 @@ from cnslib.world import scenes, training
 from cnslib.world.training import Schedule
 
 
-def pool_of(classes: list[str], part: str = "heldout") -> scenes.Garments:
+def garments(classes: list[str], part: str = "heldout") -> scenes.Garments:
     """The garments of a pool, by default those that no model has seen. ValueError for a class that is not a garment."""
     for name in classes:
         demand(name in scenes.CLASSES, "base.classes", name, ", ".join(scenes.CLASSES))
