@@ -29,6 +29,15 @@ def identifier(name: str) -> str:
     return name.replace(" ", "_")
 
 
+NAMED = 'a name of at most 100 printable characters without / \\ : * ? " < > |, that begins with no dot or blank'
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a name can be a part of a file's name on every system."""
+    plain = bool(name) and name == name.strip() and name.isprintable() and len(name.encode()) <= 100
+    return plain and not name.startswith(".") and not set(name) & set('/\\:*?"<>|')
+
+
 def demand(holds: bool, key: str, value: object, accepted: str) -> None:
     """Raises ValueError naming the key, the offending value and what is accepted, unless the condition holds."""
     if not holds:

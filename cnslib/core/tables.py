@@ -155,8 +155,8 @@ def encode(picture: UInt8[np.ndarray, "height width 3"], *, quality: int = 0) ->
 
 
 def decode(data: bytes, name: str) -> UInt8[np.ndarray, "height width 3"]:
-    """The picture in PNG or JPEG bytes; ValueError names the row whose bytes are no picture."""
-    return pictures_of.read(data, f"{name}: its image", formats=("PNG", "JPEG"))
+    """The picture in the bytes of a row; ValueError names the row whose bytes are no picture."""
+    return pictures_of.read(data, f"{name}: its image")
 
 
 def stored(pictures: UInt8[np.ndarray, "pictures height width 3"], *, quality: int) -> UInt8[np.ndarray, "pictures height width 3"]:

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from cnslib.core import paths, tables, units
 from cnslib.core.names import identifier
+from cnslib.core.sources import document
 
 ANSWERS = ("class", "partial class properties", "not class")  # section I.1
 JPEG = b"\xff\xd8"  # what its bytes begin with; other pictures are PNG
@@ -71,7 +72,7 @@ def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, 
     or, in a finished project, missing.
     """
     try:
-        content: Any = TypeAdapter(Project).validate_json(path.read_bytes())
+        content: Any = TypeAdapter(Project).validate_python(document(path, key="labels", remedy="accepted: a VIA 2 project file (json)"))
     except FileNotFoundError:
         raise FileNotFoundError(f"labels: project {path} does not exist; accepted: a VIA 2 project file (json)") from None
     except ValidationError as error:

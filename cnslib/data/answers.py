@@ -21,6 +21,7 @@ from cnslib.data.official import IDENTIFIERS, NAME, class_of, folder_of, image_n
 
 COLUMNS = ["pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale"]
 MARK = "cns"  # around an exported name that other names contain
+TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}  # in the column of right and wrong
 ABSENT = ("probability", "margin")  # not in their files: not a number here; top5 is an empty list
 schema = tables.schema(
     tables.predictions.metadata["key"],
@@ -76,7 +77,7 @@ def of(folder: Path, names: Collection[str]) -> pd.DataFrame:
 
 
 def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: list[str]) -> pd.DataFrame:
-    """The predictions of one csv file, whose index and column of right and wrong are ignored: both follow from the rest.
+    """The predictions of one csv file, whose index is ignored.
 
     Seed and scale come from the image's name (the released code writes a tenth of the scale for the published names). ValueError
     names a missing column and the first row that contradicts itself, its file or the labels.
@@ -98,9 +99,10 @@ def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: li
         f"pred_class is {number}": given.notna(),
         "gt_class is the number in class_str": rows["class_str"].map(folders) == right,
         "every image once": ~table.duplicated(tables.KEY),
+        f"{model} says whether pred_class is gt_class": rows[model].astype(str).str.lower().map(TRUTH) == (given == right),
     }
     for accepted, good in holds.items():
-        if len(wrong := rows.loc[~good, COLUMNS]):
+        if len(wrong := rows.loc[~good, [*COLUMNS, model]]):
             raise ValueError(f"{where}: {len(wrong)} rows are wrong, the first {wrong.iloc[0].to_dict()}; accepted: {accepted}")
     absent = {"probability": np.nan, "margin": np.nan, "preprocessing": "paper"}  # as `classifiers.paper_settings` has it
     return table.astype({"seed": int}).assign(model=unmarked(model), top1=given, top5=[[] for _ in given], **absent)
@@ -117,15 +119,15 @@ def csv_rows(data: bytes, columns: list[str], where: str) -> pd.DataFrame:
     return rows
 
 
-def export_answers(predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str]) -> Path:
+def export_answers(predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str], form: str = "png") -> Path:
     """Writes predictions of the kept trajectories as the authors' csv files, in a new folder or zip (by the name of `target`).
 
-    Scale 0 is repeated under every shift; images are named as PNG pictures, models as in `apart`. Lost are probability, margin, all but the
+    Scale 0 is repeated under every shift; images end in `form`, models are named as in `apart`. Lost are probability, margin, all but the
     first answer, and the preprocessing. ValueError where a kept trajectory has no prediction.
     """
     chosen = artifacts.of_kept(predictions, kept, "predictions of kept trajectories").sort_values(tables.KEY)
     groups, told = chosen.groupby(["model", "shift"]), apart(chosen["model"].unique())
-    return archives.write(target, [(f"{told[m]}__{folder_of(shift)}.csv", csv(rows, told[m], labels)) for (m, shift), rows in groups])
+    return archives.write(target, [(f"{told[m]}__{folder_of(shift)}.csv", csv(rows, told[m], labels, form)) for (m, shift), rows in groups])
 
 
 def apart(models: Iterable[str]) -> dict[str, str]:
@@ -145,9 +147,9 @@ def unmarked(model: str) -> str:
     return re.sub(rf"^{MARK}\.(.+)\.{MARK}$", r"\1", model)
 
 
-def csv(rows: pd.DataFrame, model: str, labels: list[str]) -> bytes:
+def csv(rows: pd.DataFrame, model: str, labels: list[str], form: str) -> bytes:
     """One csv file: the columns of the authors' in their order, classes as floats, as they have them."""
-    images = [image_name(*key, labels=labels, form="png") for key in rows[tables.KEY].itertuples(index=False, name=None)]
+    images = [image_name(*key, labels=labels, form=form) for key in rows[tables.KEY].itertuples(index=False, name=None)]
     for name in set(rows["top1"]):
         demand(name in labels, "class", name, f"one of the {len(labels)} labels")
     number = {name: float(place) for place, name in enumerate(labels)}

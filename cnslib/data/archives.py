@@ -29,7 +29,8 @@ class Archive:
 def opened(path: Path) -> Iterator[Archive]:
     """A folder, or a zip archive without unpacking it; hidden files and what macOS adds are left out.
 
-    ValueError names what is no zip archive, an unsafe name (absolute, with "..", or a link out of the folder) and one that is there twice.
+    A zip written on Windows may have backslashes in its names. ValueError names what is no zip archive, an unsafe name (absolute,
+    with "..", or a link out of the folder) and one that is there twice.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; accepted: a folder or a zip archive")
@@ -53,7 +54,9 @@ def opened(path: Path) -> Iterator[Archive]:
         total, size = sum(entry.file_size for entry in entries), path.stat().st_size
         if total > LARGEST and total > GROWTH * size:
             raise ValueError(f"{path} would grow from {size:,} to {total:,} bytes; accepted: at most {GROWTH} times its size")
-        yield Archive(path, visible(path, [entry.filename for entry in entries]), lambda name: member(packed, path, name))
+        names = [entry.filename.replace("\\", "/") for entry in entries]
+        named = dict(zip(names, entries, strict=True))
+        yield Archive(path, visible(path, names), lambda name: member(packed, path, named[name]))
 
 
 def visible(path: Path, names: list[str]) -> list[str]:
@@ -72,12 +75,16 @@ def unsafe(name: str) -> bool:
     return name.startswith("/") or "\\" in name or ":" in name.split("/")[0] or ".." in PurePosixPath(name).parts
 
 
-def member(file: zipfile.ZipFile, path: Path, name: str) -> bytes:
-    """The bytes of one entry; ValueError names an entry whose checksum is wrong."""
+def member(file: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo) -> bytes:
+    """The bytes of one entry; ValueError names an entry whose checksum is wrong, or that is longer than the archive says."""
     try:
-        return file.read(name)
+        with file.open(entry) as stream:
+            data = stream.read(entry.file_size + 1)
+        if len(data) != entry.file_size:
+            raise ValueError(f"{len(data):,} bytes or more, {entry.file_size:,} announced")
+        return data
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError, zlib.error) as error:
-        raise ValueError(f"{path}: the entry {name!r} is damaged ({error})") from None
+        raise ValueError(f"{path}: the entry {entry.filename!r} is damaged ({error})") from None
 
 
 def write(path: Path, files: Iterable[tuple[str, bytes]]) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps
 
-from cnslib.core import tables, units
+from cnslib.core import pictures, tables, units
 from cnslib.core.names import demand
 from cnslib.data import imagenet
 
@@ -36,8 +36,9 @@ def whole(path: Path, split: str, classes: list[str], *, count: int | None = Non
     table = None if existing(path).is_dir() else tables.read(path, tables.catalog).query("split == @split")
     for name in classes:
         if table is None:
-            files = sorted(file for file in class_folder(path, split, name).iterdir() if file.suffix.lower() in imagenet.SUFFIXES)[:count]
-            seeds, found = list(range(len(files))), [imagenet.open_picture(file) for file in files]
+            folder = class_folder(path, split, name)
+            files = pictures.readable([file.name for file in folder.iterdir()], folder)[:count]
+            seeds, found = list(range(len(files))), [pictures.read(folder / file, str(folder / file)) for file in files]
         else:
             rows = table[table["class"] == name].iloc[:count]
             seeds = rows["seed"].tolist()

@@ -4,19 +4,10 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from jaxtyping import UInt8
 from timm.data import ImageNetInfo
 
 from cnslib.core import paths, pictures
-
-SUFFIXES = (".png", ".jpg", ".jpeg")  # in any case
-
-
-def open_picture(file: Path) -> UInt8[np.ndarray, "height width 3"]:
-    """One picture file, PNG or JPEG; ValueError names a file that is none."""
-    return pictures.read(file, f"catalog: {file}", formats=("PNG", "JPEG"))
 
 
 @cache
@@ -51,6 +42,6 @@ def class_folder(split: Path, name: str) -> Path:
     folder = split / wnids()[index(name)]
     if folder.is_dir():
         return folder
-    flat = split.is_dir() and any(path.suffix.lower() in SUFFIXES for path in split.iterdir())
+    flat = split.is_dir() and any(path.suffix.lower() in pictures.SUFFIXES for path in split.iterdir())
     hint = f"; {split} holds the images side by side: sort them into one folder per class first" if flat else ""
     raise FileNotFoundError(f"ImageNet: folder {folder} of class {name!r} does not exist{hint}")

@@ -7,14 +7,12 @@ The released code calls the first folder id_0000; it is to be renamed to the shi
 our own tables hold it once per (class, seed), under the shift "unshifted".
 """
 
-import io
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pandas as pd
-from PIL import Image, UnidentifiedImageError
 from tqdm.auto import tqdm
 
 from cnslib.core import pictures, tables
@@ -24,8 +22,8 @@ from cnslib.data.archives import Archive
 
 ANNOTATIONS = "annotations_cns.json"
 IDENTIFIERS = {shift: identifier(shift) for shift in SHIFTS} | {"design of sculpture": "the_design_of_sculpture"}
-ENDINGS = {"PNG": "png", "JPEG": "jpg"}
-NAME = re.compile(r"seed_(\d{4,18})(?:_startnoise_\d{4})?_scale_(\d{4,9})m?\.(?:jpe?g|png)", re.IGNORECASE)
+LEAST = 8  # pixels of a side
+NAME = re.compile(r"seed_(\d{4,18})(?:_startnoise_\d{4})?_scale_(\d{4,9})m?\.(?:jpe?g|png|webp)", re.IGNORECASE)
 
 
 def import_benchmark(source: Path, *, labels: list[str], classes: list[str], folder: Path, kept: Path) -> dict[str, Path]:
@@ -53,7 +51,7 @@ def index(archive: Archive, *, labels: list[str], classes: list[str]) -> pd.Data
 
     The authors' annotations repeat what the names say, and are not read. ValueError names what is not understood, missing or there twice.
     """
-    names = [name for name in archive.names if name.lower().endswith((".jpg", ".jpeg", ".png"))]
+    names = pictures.readable(archive.names, archive.path)
     if not names:
         raise ValueError(f"{archive.path} holds no picture; accepted: <shift>/<class>/seed_0034_scale_1000.jpg")
     rows = pd.DataFrame([parsed(name, archive.path, labels, classes) for name in names], columns=tables.KEY).assign(name=names)
@@ -82,11 +80,18 @@ def shift_of(name: str, source: object) -> str:
 
 
 def class_of(name: str, source: object, labels: list[str], classes: list[str]) -> str:
-    """The class of a folder's name, by the number in front of it, as in the authors' loader; ValueError for another."""
-    number = re.match(r"\d+", name)
-    found = labels[int(number[0])] if number and int(number[0]) < len(labels) else None
+    """The class of a folder's name, by the number in front of it, as in the authors' loader.
+
+    ValueError for another, and where the name behind the number is that of another class, as in a list that is sorted or counted otherwise.
+    """
+    number, _, text = name.partition("_")
+    found = labels[int(number)] if number.isdecimal() and int(number) < len(labels) else None
     if found not in classes:
         raise ValueError(f"{source}: unknown class {name!r} ({found}); accepted: numbers of {len(classes)} classes, {classes[:3]} ...")
+    other = {label.casefold(): place for place, label in enumerate(labels)}.get(text.replace("_", " ").casefold(), int(number))
+    if other != int(number):
+        fault = f"class {int(number)} is {found!r}, and {text!r} is class {other}"
+        raise ValueError(f"{source}: the name {name!r} contradicts itself: {fault}; accepted: a class by its number, counted from 0")
     return found
 
 
@@ -100,12 +105,11 @@ def require_whole(rows: pd.DataFrame, source: Path) -> None:
 
 
 def ending(data: bytes, name: str) -> str:
-    """The file ending that belongs to a picture's bytes; ValueError names what is none, such as a web page saved in its place."""
-    try:
-        with Image.open(io.BytesIO(data), formats=list(ENDINGS)) as opened:
-            return ENDINGS[str(opened.format)]
-    except (UnidentifiedImageError, *pictures.BOMBS):
-        raise ValueError(f"{name} is not a picture (it begins with {data[:16]!r}); accepted: JPEG and PNG") from None
+    """The file ending that belongs to a picture's bytes; ValueError names what is none, and a placeholder of a few pixels."""
+    with pictures.opened(data, name) as opened:
+        size, form = opened.size, str(opened.format)
+    demand(min(size) >= LEAST, f"{name}, width and height", size, f"{LEAST} pixels or more")
+    return pictures.ENDINGS[form]
 
 
 def folder_of(shift: str) -> str:

@@ -128,7 +128,7 @@ def per_slider(table: pd.DataFrame) -> pd.DataFrame:
 
 def require_gain(summary: pd.DataFrame, *, least: float) -> None:
     """Raises ValueError naming every flat slider: one whose alignment gains less than `least` from scale 0 to the largest."""
-    flat = summary[summary["gain"] < least]
+    flat = summary[~(summary["gain"] >= least)]  # NaN is none
     if len(flat):
         names = ", ".join(f"{row['class']} in {row['shift']} ({row['gain']:.4f})" for _, row in flat.iterrows())
         raise ValueError(f"flat sliders, alignment gain below sliders.least_gain = {least}: {names}; train longer or at a higher rate")

@@ -160,10 +160,8 @@ def loaded(pipe: StableDiffusionPipeline, *paths: Path) -> Iterator[list[str]]:
 def require_complete(unet: UNet2DConditionModel, path: Path) -> None:
     """Raises ValueError unless the file holds both factors, of fitting shapes, of each module to adapt and nothing else."""
     rank = int(json.loads(header(path).get(CONFIG, "{}")).get("unet.r", 0))
-    with safe_open(path, "pt") as file:
-        found = {key: tuple(file.get_slice(key).get_shape()) for key in file.keys()}  # noqa: SIM118, the file is no mapping
-    accepted = "both factors of each module to adapt, and nothing else"
-    weights.require_same(found, factor_shapes(unet, rank), f"slider {path} does not fit this UNet", accepted)
+    found, accepted = weights.read_weights(path), "both factors of each module to adapt, and nothing else"
+    weights.require_same(weights.shapes(found), factor_shapes(unet, rank), f"slider {path} does not fit this UNet", accepted)
 
 
 def factor_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[int, ...]]:

@@ -4,15 +4,16 @@ A classifier is the paper's (`registry:`), a directory or a name of timm, zero-s
 open_clip or transformers model by name.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from PIL import Image
-from timm.data import create_transform, resolve_data_config
+from timm.data import create_transform
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from torch import Tensor, nn
 from transformers import AutoImageProcessor, AutoModelForImageClassification
@@ -20,8 +21,7 @@ from transformers import AutoImageProcessor, AutoModelForImageClassification
 from cnslib.core import paths, sources, units
 from cnslib.core.names import demand
 from cnslib.data import imagenet
-from cnslib.models import efficientnet_lite, encoders, registry
-from cnslib.models.weights import refuse_code
+from cnslib.models import efficientnet_lite, encoders, registry, weights
 
 PROMPT = "a picture of a {label}"  # of zero-shot classifiers
 HUGGING_FACE = "transformers:"
@@ -44,6 +44,7 @@ class Classifier:
     parameters: int  # trained values that act when an image is classified; running statistics are none
     device: str
     chosen: str = "model"  # whose preprocessing that is: "model" or "paper"
+    probabilities: bool = False  # whether the network gives these, whose logarithms are the logits
 
     @torch.inference_mode()
     def logits(self, images: UInt8[np.ndarray, "batch height width 3"] | Sequence) -> Float[Tensor, "batch labels"]:
@@ -74,7 +75,8 @@ class Classifier:
 def load(name: str, source: str, labels: list[str], device: str = "cpu", *, preprocessing: str = "model") -> Classifier:
     """The classifier called `name`: a timm or open_clip directory, "timm:<name>", "open_clip:<name>/<tag>" or "registry:<name>".
 
-    `preprocessing` is "model" (the model's own) or "paper" (see `paper_settings`). Errors name the classifier.
+    `labels` are the data's; outputs that a model names itself are called so (see `output_names`). `preprocessing` is "model" (the model's
+    own) or "paper" (see `paper_settings`). Errors name the classifier.
     """
     key = f"evaluation.classifiers.{name}"
     demand(preprocessing in ("model", "paper"), "evaluation.preprocessing", preprocessing, "model, paper")
@@ -82,7 +84,8 @@ def load(name: str, source: str, labels: list[str], device: str = "cpu", *, prep
     if preprocessing == "paper":
         settings = paper_settings(settings["input_size"])
         transform = create_transform(**settings)
-    return Classifier(name, source, list(labels), network, transform, settings, size(network), device, preprocessing)
+    names = output_names(key, timm_names(network), labels)
+    return tried(key, Classifier(name, source, names, network, transform, settings, size(network), device, preprocessing), count=1)
 
 
 def read(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Module, Callable, dict[str, Any]]:
@@ -95,9 +98,31 @@ def read(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Modu
         model, settings = registry.build(source, key=key)
         return model.to(device), create_transform(**settings), settings
     model, transform = encoders.timm_model(key, source, device)
-    if model.num_classes != len(labels):
-        raise ValueError(f"{key}: {source} has {model.num_classes} outputs, labels name {len(labels)}; accepted: as many outputs as labels")
-    return model, transform, resolve_data_config({}, model=model)
+    return model, transform, encoders.preprocessing(model, key)
+
+
+def timm_names(model: nn.Module) -> list[str]:
+    """How a timm model describes its outputs, or names them; none where it does neither."""
+    config = getattr(model, "pretrained_cfg", {})
+    descriptions = config.get("label_descriptions") or {}
+    return [descriptions.get(name, name) for name in config.get("label_names") or ()]
+
+
+def output_names(key: str, own: Sequence[str], labels: list[str]) -> list[str]:
+    """What each output of a model is called: by its `own` names in the data's spelling where it has some, else by the data's `labels`.
+
+    A name may list synonyms, as those of ImageNet do. ValueError where a label of the data is none of the model's names.
+    """
+    words = [[word.strip().casefold() for word in name.split(",")] for name in own]
+    plain = [label.rpartition(" (n")[0] or label for label in labels]  # of ImageNet's, two pairs of which share their first word
+    if not own or (len(own) == len(labels) and all(label.casefold() in found for label, found in zip(plain, words, strict=True))):
+        return list(labels)
+    spelled = {label.casefold(): label for label in labels}
+    names = [next((spelled[word] for word in found if word in spelled), name) for name, found in zip(own, words, strict=True)]
+    for label in labels:
+        accepted = f"names among which are the data's, {', '.join(labels[:3])} ...; or a list of what its outputs are (--labels)"
+        demand(label in names, f"{key}: no output is called {label!r}, names that the model gives itself", names[:3], accepted)
+    return names
 
 
 def zero_shot(key: str, source: str, labels: list[str], device: str) -> tuple[nn.Module, Callable, dict[str, Any]]:
@@ -131,26 +156,62 @@ def own_classifier(
     *,
     name: str,
     labels: list[str],
+    outputs: list[str] | None = None,
     transform: Callable[[Image.Image], Tensor] | None = None,
     device: str = "cpu",
 ) -> Classifier:
-    """A classifier called `name`, whose outputs are one logit for each of `labels`, in their order.
+    """A classifier called `name` of pictures of `labels`; `outputs` names its outputs, else it does (see `output_names`).
 
     `transform` turns a picture into the module's input; models by name and timm modules bring their own. Weights are frozen.
     """
+    require_device(device)
     demand(isinstance(model, (str, nn.Module)), "model", model, ACCEPTED)
     demand(isinstance(model, nn.Module) or transform is None, "transform", transform, f"none beside the name {model!r}, which has its own")
     if isinstance(model, str) and model.startswith(efficientnet_lite.PREFIX):
         model = efficientnet_lite.network(model)
     if isinstance(model, nn.Module):
-        found = module(model, name, labels, transform, device)
+        found = module(model, name, outputs or labels, transform, device)
+    elif model.startswith(HUGGING_FACE):
+        found = hugging_face(name, model, outputs or labels, device, named=outputs is not None)
     else:
-        found = (hugging_face if model.startswith(HUGGING_FACE) else load)(name, model, labels, device)
-    logits, wanted = found.logits(np.full((1, 64, 64, 3), 128, np.uint8)), (1, len(labels))
-    if tuple(logits.shape) != wanted:
-        raise ValueError(f"{name}: outputs of shape {tuple(logits.shape)} for one picture; accepted: {wanted}, one per label")
+        network, transform, settings = read(name, model, outputs or labels, device)
+        names = outputs or output_names(name, timm_names(network), labels)
+        found = Classifier(name, model, list(names), network, transform, settings, size(network), device)
+    return tried(name, found)
+
+
+def require_device(device: str) -> None:
+    """Raises ValueError unless torch can compute on a device of this name."""
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).splitlines()[0][:100]
+        raise ValueError(f"device: {device!r} is not accepted ({first}); accepted: cpu, or a device of this machine") from None
+
+
+@torch.inference_mode()
+def tried(key: str, found: Classifier, *, count: int = 4) -> Classifier:
+    """The classifier after a look at its outputs for pictures of noise: together and, of more than one, alone and together again.
+
+    ValueError for outputs that are not one finite number per label. Rows that are probabilities become logits. Warns if the outputs
+    for a picture depend on the others of its batch, as with batch normalisation in training mode, or on chance.
+    """
+    pictures = np.random.default_rng(0).integers(0, 256, (count, 64, 64, 3), dtype=np.uint8)
+    with encoders.named_errors(key, found.source, "a model that classifies colour pictures"):
+        logits = found.logits(pictures)
+        others = [found.logits(pictures), torch.cat([found.logits(one[None]) for one in pictures])] if count > 1 else []
+    if tuple(logits.shape) != (count, len(found.labels)):
+        has = f"{logits.shape[1]} outputs" if logits.ndim == 2 else f"outputs of shape {tuple(logits.shape[1:])}"
+        raise ValueError(f"{key}: {found.source} has {has}, labels name {len(found.labels)}; accepted: as many outputs as labels")
     if not torch.isfinite(logits).all():
-        raise ValueError(f"{name}: outputs {logits.flatten()[:3].tolist()} are not finite; accepted: logits")
+        raise ValueError(f"{key}: outputs {logits.flatten()[:3].tolist()} are not finite; accepted: logits")
+    differences = torch.stack([other - logits for other in [logits, *others]]).abs().amax(dim=(0, 2))
+    if changed := int((differences > 1e-2 * logits.std()).sum()):
+        told = f"the outputs for {changed} of {count} pictures depend on the other pictures of the batch, or on chance"
+        warnings.warn(f"{key}: {told}; is a layer in training mode?", stacklevel=3)
+    if (logits >= 0).all() and torch.allclose(logits.sum(dim=1), torch.ones(count), atol=1e-3):
+        network = found.network
+        return replace(found, network=lambda pixels: network(pixels).clamp(min=1e-12).log(), probabilities=True)
     return found
 
 
@@ -169,21 +230,36 @@ def module(model: nn.Module, name: str, labels: list[str], transform: Callable |
         settings: dict[str, Any] = {"transform": getattr(transform, "__qualname__", repr(transform))}
     else:
         demand(hasattr(model, "pretrained_cfg"), "transform", None, "a function from a PIL picture to the module's input tensor")
-        settings = resolve_data_config({}, model=model)
+        settings = encoders.preprocessing(model, name)
         transform = create_transform(**settings)
     frozen = model.to(device).eval().requires_grad_(False)
     return Classifier(name, type(model).__name__, list(labels), frozen, transform, settings, size(model), device)
 
 
-def hugging_face(name: str, source: str, labels: list[str], device: str) -> Classifier:
-    """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted."""
+def hugging_face(name: str, source: str, labels: list[str], device: str, *, named: bool) -> Classifier:
+    """An image classifier of the transformers library, from a directory or an id; pickled weights are not accepted.
+
+    `named` tells that the labels are those of its outputs.
+    """
     place = source.removeprefix(HUGGING_FACE)
     if (folder := paths.resolve(place)).is_dir():
-        refuse_code(folder, key=name)
+        weights.refuse_code(folder, key=name)
         place = str(folder)
     with encoders.named_errors(name, source, "a directory or id of a transformers image classifier with safetensors weights"):
-        model = AutoModelForImageClassification.from_pretrained(place, use_safetensors=True, trust_remote_code=False)  # the user names it  # nosec B615
+        how: dict = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32, "output_loading_info": True}
+        model, info = AutoModelForImageClassification.from_pretrained(place, **how)  # the user names it  # nosec B615
         processor = AutoImageProcessor.from_pretrained(place, use_fast=False, trust_remote_code=False)  # nosec B615
+    faults = {kind: len(info[kind]) for kind in ("missing_keys", "unexpected_keys", "mismatched_keys") if info[kind]}
+    if faults:  # or a wrapper's prefix in front of all names
+        file = folder / "model.safetensors"
+        demand(file.is_file(), f"{name}: {source}", faults, "all tensors of the model, no other")
+        weights.load(model, file, key=name)
+    weights.require_finite(model.state_dict(), f"{name}: {source}")
+    channels = getattr(model.config, "num_channels", 3)
+    demand(channels == 3, f"{name}: {source}, channels of the input", channels, "3, of colour pictures")
+    own = [text for _, text in sorted(model.config.id2label.items())]
+    if not named and own != [f"LABEL_{place}" for place in range(len(own))]:
+        labels = output_names(name, own, labels)
     frozen = model.to(device).eval().requires_grad_(False)
     settings = {key: value for key, value in processor.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
     pair = lambda pixels: frozen(pixels).logits, lambda image: processor(image, return_tensors="pt")["pixel_values"][0]

@@ -7,7 +7,7 @@ name that its library cannot load.
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import open_clip
@@ -39,6 +39,7 @@ class Clip:
         with named_errors("clip", source, "a directory of an open_clip model, or open_clip:<name>/<tag>"):
             self.model, _, self.transform = open_clip.create_model_and_transforms(name, tag, device=device)
             self.tokenizer = tokenizer(name)
+            weights.require_finite(self.model.state_dict(), "its weights")
         self.model.eval().requires_grad_(False).to(memory_format=FORMAT)
         self.device, self.digest = device, source_digest(source)
 
@@ -115,7 +116,7 @@ def read_labels(path: str) -> list[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"labels: {file} holds {str(names)[:40]}; accepted: {accepted}")
     twice = sorted({name for name in names if names.count(name) > 1})
-    demand(not twice, f"labels: {file}", twice[:2], accepted)
+    demand(not twice, f"labels: {file}, names that stand twice", twice[:2], accepted)
     return names
 
 
@@ -138,7 +139,10 @@ def batched(
 def clip_name(source: str) -> tuple[str, str | None]:
     """What open_clip calls a model: a checked local directory, or a name with the tag of its weights."""
     if not source.startswith(OPEN_CLIP):
-        return f"local-dir:{checked('clip', source, CLIP_FILES)}", None
+        folder = checked("clip", source, CLIP_FILES)
+        config = document(folder / CLIP_FILES[0], key="clip")
+        demand("preprocess_cfg" in config, f"clip: {folder / CLIP_FILES[0]}", list(config), "the entry preprocess_cfg (size, mean, std)")
+        return f"local-dir:{folder}", None
     name, _, tag = source.removeprefix(OPEN_CLIP).partition("/")  # open_clip would read a place in the name unchecked
     demand(":" not in name, f"clip, model in {source}", name, f"{OPEN_CLIP}<name>/<tag>, or a directory by its path")
     demand(bool(tag), "clip, weights of the model", source, f"{OPEN_CLIP}<name>/<tag>")
@@ -153,11 +157,20 @@ def tokenizer(name: str) -> Callable:
 
 def timm_model(key: str, source: str, device: str) -> tuple[nn.Module, Callable]:
     """A frozen timm model and its preprocessing, from a directory or "timm:<name>"; errors name the parameter `key`."""
-    name = source.removeprefix("timm:") if source.startswith("timm:") else f"local-dir:{checked(key, source, TIMM_FILES)}"
+    folder = None if source.startswith("timm:") else checked(key, source, TIMM_FILES)
+    name = f"local-dir:{folder}" if folder else source.removeprefix("timm:")
     with named_errors(key, source, "a directory of a timm model, or timm:<name>"):
-        model = timm.create_model(name, pretrained=True).to(device)
-    transform = create_transform(**resolve_data_config({}, model=model))
-    return model.eval().requires_grad_(False), transform
+        model = timm.create_model(name, pretrained=folder is None)
+    if folder:  # timm itself leaves out a head of another size, and resamples what does not fit
+        weights.load(model, folder / TIMM_FILES[-1], key=key)
+    return model.to(device).eval().requires_grad_(False), create_transform(**preprocessing(model, key))
+
+
+def preprocessing(model: nn.Module, key: str) -> dict[str, Any]:
+    """The settings of a timm model's own test transform: where its release was validated at another size than trained, that size."""
+    settings = resolve_data_config({}, model=model, use_test_size=True)
+    demand(settings["input_size"][0] == 3, f"{key}, channels of the input", settings["input_size"][0], "3, of colour pictures")
+    return settings
 
 
 def checked(key: str, source: str, files: tuple[str, ...]) -> Path:

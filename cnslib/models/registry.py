@@ -161,7 +161,7 @@ def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> "Probe
     """A backbone with the linear head of a file, on 1 or 4 of its blocks by its width (1 where interleaved)."""
     width, interleaved = int(backbone.embed_dim), features == "interleaved"  # type: ignore[arg-type]
     with sources.named(key):
-        shape = weights.shapes(weights.renamed(path)).get("weight", (0, 0))
+        shape = weights.shapes(weights.renamed(weights.read_weights(path), path)).get("weight", (0, 0))
     accepted = [2 * width] if interleaved else [2 * width, 5 * width]
     demand(shape[-1] in accepted, f"{key}: {path}, shape of the linear head", shape, f"{' or '.join(map(str, accepted))} features")
     head = nn.Linear(shape[1], shape[0], device="meta")

@@ -18,7 +18,7 @@ from cnslib.core.sources import document, named, require_downloaded
 
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".tar")
 CONTAINERS = ("model_ema", "state_dict", "model", "teacher")  # under which training scripts store weights, the evaluated ones first
-PREFIXES = ("module.base_encoder.", "module.backbone.", "module.", "backbone.", "linear.")  # of MoCo v3, DINO and torch's wrappers
+PREFIX = re.compile(r"(?:_orig_mod\.|module\.(?:base_encoder\.|backbone\.)?|backbone\.|linear\.)*")  # of torch's wrappers, MoCo v3 and DINO
 OTHERS = ("module.momentum_encoder.", "module.predictor.")  # of MoCo v3: beside the encoder, no part of the classifier
 RENAMES = {  # OpenMMLab's vision transformer in timm's names
     r"layers\.(\d+)\.ln([12])\.": r"blocks.\1.norm\2.",
@@ -63,7 +63,15 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if others or not found:
         told = ", ".join(map(str, others[:2])) or "no tensors"
         raise ValueError(f"{path} holds {told}; accepted: tensors by name, bare or under {', '.join(CONTAINERS)}")
+    require_finite(found, path)
     return found
+
+
+def require_finite(tensors: Mapping[str, Tensor], where: object) -> None:
+    """Raises ValueError, naming the file and the first tensor, where one holds a NaN or an infinity."""
+    broken = [name for name, value in tensors.items() if value.is_floating_point() and not torch.isfinite(value).all()]
+    if broken:
+        raise ValueError(f"{where}: {len(broken)} tensors hold NaN or infinity, first {broken[0]}; accepted: finite numbers")
 
 
 def header(path: Path) -> dict[str, str]:
@@ -76,13 +84,12 @@ def header(path: Path) -> dict[str, str]:
         raise ValueError(f"{path} is not a complete safetensors file ({error}); copy it again") from error
 
 
-def renamed(path: Path) -> dict[str, Tensor]:
+def renamed(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     """The tensors of a file under timm's names: prefixes cut, OpenMMLab's names replaced, MoCo's other networks left out."""
-    found = {name: value for name, value in read_weights(path).items() if not name.startswith(OTHERS)}
+    found = {name: value for name, value in tensors.items() if not name.startswith(OTHERS)}
     result = {}
     for name, value in found.items():
-        for prefix in PREFIXES:
-            name = name.removeprefix(prefix)
+        name = name[PREFIX.match(name).end() :]  # type: ignore[union-attr]
         result[next((re.sub(f"^{old}", new, name) for old, new in RENAMES.items() if re.match(old, name)), name)] = value
     if len(result) < len(found):
         raise ValueError(f"{path} holds {len(found) - len(result)} tensors under two names; accepted: one network")
@@ -90,10 +97,15 @@ def renamed(path: Path) -> dict[str, Tensor]:
 
 
 def load(model: nn.Module, path: Path, *, key: str) -> None:
-    """Puts the tensors of a file into a model, which may lie on the meta device; they must be exactly the model's, see `require_same`."""
+    """Puts the tensors of a file into a model, which may lie on the meta device; they must be exactly the model's, see `require_same`.
+
+    They are taken as they are named where that fits, else as `renamed` names them.
+    """
     with named(key):
-        state = renamed(path)
-        require_same(shapes(state), shapes(model.state_dict()), f"{path} does not fit the model", "all tensors of the model and no other")
+        state, wanted = read_weights(path), shapes(model.state_dict())
+        if shapes(state) != wanted:
+            state = renamed(state, path)
+            require_same(shapes(state), wanted, f"{path} does not fit the model", "all tensors of the model and no other")
     model.load_state_dict({name: value.float() if value.is_floating_point() else value for name, value in state.items()}, assign=True)
 
 

@@ -23,11 +23,10 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
-from cnslib.core import paths, recipes, seeds, tables, units, workers
+from cnslib.core import paths, pictures, recipes, seeds, tables, units, workers
 from cnslib.core.names import PROMPT, UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Oodcv
-from cnslib.data import imagenet
 from cnslib.method import filtering, generation
 from cnslib.method.filtering import SHIFT_PROMPT, Judges, Views
 from cnslib.method.generation import Sampler
@@ -379,7 +378,7 @@ def read(root: Path, split: str, *, classes: list[str]) -> tuple[pd.DataFrame, l
     rows["file"] = [folder / "Images" / label / name for name, label in zip(rows["name"], rows["class"], strict=True)]
     if gone := [file for file in rows["file"] if not file.is_file()]:
         raise FileNotFoundError(f"OOD-CV: {len(gone)} of {len(rows)} rows of labels.csv have no picture, first {gone[0]}")
-    return rows.assign(weather=rows["name"].map(crawled)), [imagenet.open_picture(file) for file in rows["file"]]
+    return rows.assign(weather=rows["name"].map(crawled)), [pictures.read(file, f"OOD-CV: {file}") for file in rows["file"]]
 
 
 def crawled(name: str) -> str:

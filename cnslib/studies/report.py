@@ -1,9 +1,11 @@
 """Your own classifier on the benchmark: accuracy along the scale, CE, rCE, failure points and its rank (docs/report.md)."""
 
 import argparse
+import dataclasses
 import functools
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,7 +20,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from cnslib.core import paths, recipes, tables, units
-from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.names import NAMED, UNSHIFTED, demand, identifier, is_file_name
 from cnslib.core.settings import read
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Accuracy
@@ -142,6 +144,9 @@ def labels_of(archive: archives.Archive, own: list[str]) -> list[str]:
     places = {int(match[1]): match[2] for match in numbered if match}
     if all(number < len(own) and own[number] == name for number, name in places.items()):
         return own
+    if own_names := set(places.values()) & set(own):  # counted otherwise
+        fault = {number: name for number, name in places.items() if name in own_names}
+        raise ValueError(f"class folders: the numbers of {fault} are not those of the labels; accepted: {dict(enumerate(own))}")
     demand(max(places) < len(imagenet.labels()), "class folders", folders[:3], f"numbers of {own} or of ImageNet's 1,000 classes")
     return list(imagenet.labels())
 
@@ -162,6 +167,7 @@ class Report:
     tables: dict[str, pd.DataFrame]
     predictions: pd.DataFrame
     settings: Bootstrap
+    about: str = ""  # the classifier's preprocessing and outputs
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -175,7 +181,7 @@ class Report:
         for row in self.summary.itertuples(index=False):
             cells = [f"{row.estimate:.3f}", f"{row.low:.3f} to {row.high:.3f}", f"{row.others:.3f}", f"{row.place:g} of {row.of}"]
             lines.append(f"| {row.quantity} | {row.n} | {' | '.join(cell if 'nan' not in cell else '-' for cell in cells)} |")
-        return "\n".join([*lines, "", *self.apart(), f"{NOTE} {self.settings.named}.", ""])
+        return "\n".join([*lines, "", *self.apart(), f"{NOTE} {self.settings.named}.", "", self.about, ""])
 
     def apart(self) -> list[str]:
         """The classifiers that are significantly less or more accurate at the last scale, in one sentence; nothing where it is alone."""
@@ -220,16 +226,24 @@ def report(
 ) -> Report:
     """Evaluates a classifier on every image of a benchmark and compares it with the others on the kept trajectories.
 
-    `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs and
-    must hold every class; `data` is "images" (generated) or "photos" (ImageNet's outputs), unless a benchmark `on` is given.
+    `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs,
+    where it does not do so itself, and must hold every class; `data` is "images" (generated) or "photos" (ImageNet's outputs), unless a
+    benchmark `on` is given.
     ValueError for a name that is taken and a class without label.
     """
     on = on or benchmark(data=data)
     demand(name not in on.models, "name", name, f"a name that is not one of {', '.join(on.models)}")
-    labels = labels or on.labels
-    evaluation.require_labels(sorted(on.kept["class"].unique()), labels)
-    classifier = classifiers.own_classifier(model, name=name, labels=labels, transform=transform, device=device)
-    return compare(on.predict(classifier), on)
+    demand(is_file_name(name), "name", name, NAMED)
+    classifier = classifiers.own_classifier(model, name=name, labels=on.labels, outputs=labels, transform=transform, device=device)
+    evaluation.require_labels(sorted(on.kept["class"].unique()), classifier.labels)
+    return dataclasses.replace(compare(on.predict(classifier), on), about=about(classifier))
+
+
+def about(classifier: Classifier) -> str:
+    """How a classifier is shown the pictures, and what its outputs are taken for."""
+    outputs = "probabilities" if classifier.probabilities else "logits"
+    shown = ", ".join(f"{key} {value}" for key, value in classifier.settings.items())
+    return f"Preprocessing: {shown}. Outputs: {outputs} of {len(classifier.labels)} labels, the first {classifier.labels[0]!r}."
 
 
 def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
@@ -301,17 +315,22 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--device", default="cpu", help="torch device (default cpu)")
     parser.add_argument("--folder", help="where the report goes (default build/report/<name>)")
     options = parser.parse_args(arguments)
-    folder = Path(options.folder or paths.resolve(f"build/report/{identifier(options.name)}"))
     where = {"params": options.params, "overlay": options.overlay}
-    try:
+    warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)  # type: ignore[assignment]
+    try:  # what can be known before the first picture
+        demand(is_file_name(options.name), "--name", options.name, NAMED)
+        classifiers.require_device(options.device)
+        folder = Path(options.folder or paths.resolve(f"build/report/{identifier(options.name)}"))
+        folder.mkdir(parents=True, exist_ok=True)
+        source = str(Path(options.source).resolve()) if Path(options.source).exists() else options.source
         labels = encoders.read_labels(options.labels) if options.labels else None
         if options.data in DATA:
             on = benchmark(data=options.data, **where)
         else:
             on = exported(Path(options.data), results=options.results, **where)
-        found = report(options.source, name=options.name, labels=labels, on=on, device=options.device)
+        found = report(source, name=options.name, labels=labels, on=on, device=options.device)
         print(f"{found.text()}\nwritten to {found.save(folder)}")
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

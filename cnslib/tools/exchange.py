@@ -138,11 +138,13 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     labels, images = encoders.read_labels(sections["base"].labels), layout.artifacts("generation")
     info = {"description": about.description, "url": about.url, "version": about.version, "year": int(about.date_published[:4])}
     info |= {"license": ", ".join(about.license), "contributor": about.creator, "date_created": about.date_published.replace("-", "/")}
+    first = tables.load(next(images.glob("*.parquet")), columns=["image"])["image"][0].as_py()
+    form = official.ending(first, "the first image")  # all are of one kind
     croissant.write_croissant(folder / "croissant.json", images, layout.artifacts("filtering") / "kept.parquet", about=about)
     return [
         folder / "croissant.json",
         official.export_benchmark(images, kept, folder / "cns_bench.zip", labels=labels, info=info),
-        answers.export_answers(predictions, kept, folder / "results.zip", labels=labels),
+        answers.export_answers(predictions, kept, folder / "results.zip", labels=labels, form=form),
     ]
 
 

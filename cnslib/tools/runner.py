@@ -34,6 +34,9 @@ def run(step: str, params: str, overlay: str = "") -> Path:
     source, base = notebooks()[step], read.load(params, overlay)["base"]
     target = paths.made(paths.Layout(base.out).root / "executed") / source.name
     making = target.with_name(f".{os.getpid()}.{target.name}")  # the earlier copy stays until this one is whole
+    for left in target.parent.glob(f".*.{target.name}"):  # of a run that was killed
+        if not Path("/proc", left.name.split(".")[1]).exists():
+            left.unlink(missing_ok=True)
     context = kernels.FORKED if base.device == "cpu" else kernels.FRESH  # CUDA cannot be forked
     try:
         error = kernels.execute(source, making, {"params": params, "overlay": overlay}, folder=paths.ROOT, context=context)

@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from cnslib.core import pictures, tables
-from cnslib.data import imagenet
 
 GREY = np.arange(0, 64, dtype=np.uint8).reshape(8, 8)
 
@@ -58,7 +57,7 @@ def bomb(side: int) -> bytes:
 def test_a_decompression_bomb_is_one_line_and_not_unpacked(side, tmp_path):
     (tmp_path / "bomb.png").write_bytes(bomb(side))
     message = r"has (9000 x 9000|12000 x 12000|far too many) pixels; accepted: at most 80,000,000"
-    for ask in (lambda: tables.decode(bomb(side), "row"), lambda: imagenet.open_picture(tmp_path / "bomb.png")):
+    for ask in (lambda: tables.decode(bomb(side), "row"), lambda: pictures.read(tmp_path / "bomb.png", "file")):
         with pytest.raises(ValueError, match=message) as raised:
             ask()
         assert "\n" not in str(raised.value)

@@ -93,10 +93,23 @@ def test_unknown_labels_files_that_are_no_project_and_missing_ones_are_named(tmp
         annotations.read(path, rows())
     for content in ("no json", "[]", "3"):
         path.write_text(content)
-        with pytest.raises(ValueError, match=r"anna\.json: .*accepted: a VIA 2 project file"):
+        with pytest.raises(ValueError, match=r"anna\.json.*accepted: a VIA 2 project file"):
             annotations.read(path, rows())
     with pytest.raises(FileNotFoundError, match=r"ben\.json does not exist"):
         annotations.read(tmp_path / "ben.json", rows())
+
+
+def test_a_project_with_a_byte_order_mark_is_read_and_one_picture_twice_is_named(tmp_path):
+    """Merging two projects by hand leaves an entry twice, of which JSON readers keep the last."""
+    path = saved(tmp_path / "anna.json", answer="class")
+    plain = annotations.read(path, rows())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert annotations.read(path, rows()) == plain
+    project = json.loads(path.read_text(encoding="utf-8-sig"))
+    name, entry = next(iter(project["_via_img_metadata"].items()))
+    path.write_text(json.dumps(project).replace('"_via_img_metadata": {', f'"_via_img_metadata": {{"{name}": {json.dumps(entry)}, ', 1))
+    with pytest.raises(ValueError, match="stands twice"):
+        annotations.read(path, rows())
 
 
 def test_every_click_is_saved_pages_turn_and_a_sheet_continues_where_it_ended(tmp_path):

@@ -53,10 +53,10 @@ def test_answers_are_those_counted_by_hand_for_each_exact_model_and_what_is_abse
     assert set(other["model"]) == {"dinov2_vit_reg"} and other["probability"].isna().all()
 
 
-def test_whether_an_answer_is_right_is_computed_and_the_index_ignored():
+def test_the_column_of_right_and_wrong_must_agree_and_the_index_is_ignored():
     text = results_csv("vit", "heavy_snow", rows(22, 207, 22))
-    lied = text.replace("True", "unknown").replace("False", "True").replace("unknown", "False")
-    pd.testing.assert_frame_equal(one(text), one(lied))
+    with pytest.raises(ValueError, match=r"3 rows are wrong, .*vit says whether pred_class is gt_class"):
+        one(text.replace("True", "unknown").replace("False", "True").replace("unknown", "False"))
     assert (one(text)["top1"] == one(text)["class"]).tolist() == [True, False, True]
     unordered = "\n".join(f"7{line[1:]}" if line[0] in "01" else line for line in text.splitlines())
     pd.testing.assert_frame_equal(one(text), one(unordered))

@@ -156,7 +156,7 @@ def test_a_partial_checkpoint_and_two_networks_are_refused_and_leave_the_model_a
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     torch.save({"module.a": torch.ones(1), "a": torch.ones(1)}, tmp_path / "two.pth")
     with pytest.raises(ValueError, match=r"two\.pth holds 1 tensors under two names"):
-        weights.renamed(tmp_path / "two.pth")
+        weights.renamed(weights.read_weights(tmp_path / "two.pth"), tmp_path / "two.pth")
 
 
 @pytest.mark.parametrize(("blocks", "features"), [(1, "concatenated"), (4, "concatenated"), (1, "interleaved")])

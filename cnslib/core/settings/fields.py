@@ -1,5 +1,6 @@
 """What the keys of parameter files accept, and the section that pydantic checks: its error tells key, value and what is accepted."""
 
+import math
 import types
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
@@ -7,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, dataclass_transform
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
-from cnslib.core.names import SHIFTS, demand, identifier
+from cnslib.core.names import NAMED, SHIFTS, demand, identifier, is_file_name
 
 # No text for a number, no key that nobody reads, nothing that is not a finite number.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -52,10 +53,11 @@ def mapped(kind: type) -> BeforeValidator:
     return BeforeValidator(lambda value: kind(**value) if isinstance(value, dict) else value)
 
 
-def is_file_name(name: str) -> bool:
-    """Whether a name can be a part of a file's name on every system."""
-    plain = bool(name) and name == name.strip() and name.isprintable() and len(name.encode()) <= 100
-    return plain and not name.startswith(".") and not set(name) & set('/\\:*?"<>|')
+def sound(value: Any) -> bool:
+    """Whether the numbers in a value are finite and not negative, at any depth."""
+    if isinstance(value, (dict, list)):
+        return all(map(sound, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, (int, float)) or 0 <= value < math.inf
 
 
 DISTINCT = rule(lambda values: all(value not in values[:place] for place, value in enumerate(values)), "a list without repetitions")
@@ -65,7 +67,6 @@ TO_ONE = rule(lambda values: values[-1] == 1, "ascending from 0.0 to 1.0")
 OTHER_FILES = rule(
     lambda names: len({identifier(name).casefold() for name in names}) == len(names), "names of different files on every system"
 )
-NAMED = 'a name of at most 100 printable characters without / \\ : * ? " < > |, that begins with no dot or blank'
 
 # An integer may stand for a fraction and stays one: what a unit was made from would read differently with 1.0 in the place of 1.
 Number = int | float
@@ -73,7 +74,7 @@ Positive = Annotated[Number, Field(gt=0)]
 NotNegative = Annotated[Number, Field(ge=0)]
 Inside = Annotated[Number, Field(gt=0, lt=1)]  # a share, without its ends
 Share = Annotated[Number, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
 Some = Annotated[int, Field(ge=2)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
@@ -87,7 +88,7 @@ Interval = Annotated[list[Share], Field(min_length=2, max_length=2), RISING]
 FileName = Annotated[str, rule(is_file_name, NAMED)]
 Files = Annotated[list[FileName], DISTINCT, OTHER_FILES]
 ByFile = Annotated[dict[FileName, str], Field(min_length=1), OTHER_FILES]  # a directory or address for each name
-Members = Annotated[dict[FileName, dict], Field(min_length=1), OTHER_FILES]
+Members = Annotated[dict[FileName, dict], Field(min_length=1), OTHER_FILES, rule(sound, "finite numbers, none below 0")]
 Halving = Annotated[Number, rule(lambda value: value in [0.5 / 2**k for k in range(1, 11)], "0.5 halved one to ten times")]
 Projects = Annotated[list[str], rule(lambda files: len(files) in (0, 2), "none, or two VIA projects, one per annotator")]
 WORDS: list[tuple[Any, str]] = [  # a key means the same in all sections, but for those that say otherwise
