@@ -57,16 +57,6 @@ def line_map(table: pd.DataFrame, *, alpha: float) -> Figure:
     return figure
 
 
-def flip_map(table: pd.DataFrame) -> Figure:
-    """How probable it is that two classifiers change places (columns first, second, probability), a field per pair."""
-    grid = table.pivot(index="first", columns="second", values="probability")
-    count = len(grid) + 1
-    figure, axes = plt.subplots(figsize=(1.6 + 0.24 * count, 1 + 0.22 * count))
-    sns.heatmap(grid, ax=axes, vmin=0, vmax=1, cmap="vlag", cbar_kws={"label": "probability of a flip"})
-    axes.set(xlabel="", ylabel="")
-    return figure
-
-
 def answer_sheet(strip: UInt8[np.ndarray, "1 scales height width 3"], said: pd.DataFrame, *, title: str, scales: list[float]) -> Figure:
     """The pictures of a trajectory, and below them what every classifier calls them; light: the true class seemed probable.
 

@@ -77,12 +77,6 @@ def test_a_model_looks_the_same_in_every_panel_and_unlike_the_others():
     assert colours[0] == colours[1]
 
 
-def test_there_is_one_panel_per_shift_and_one_legend():
-    figure = figures.panels(pd.concat([TABLE, TABLE.assign(shift="cartoon style")]), curves.estimate_lines, label="accuracy", columns=2)
-    assert [axes.get_title(loc="left") for axes in figure.axes if axes.get_visible()] == ["heavy snow", "heavy fog", "cartoon style"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["alexnet", "vit"]
-
-
 def test_the_caption_lies_below_the_axes_in_lines_that_fit_the_figure():
     figure, axes = plt.subplots(figsize=(3, 2))
     axes.set_xlabel("slider scale")

@@ -51,14 +51,6 @@ def test_shares_of_trajectories_that_are_all_alike_have_wilsons_interval():
     assert 0 < mixed["low"] < 0.5 < mixed["high"] < 1 and mixed["low"] != pytest.approx(bootstrap.counted(6, 12, confidence=0.95)["low"])
 
 
-def test_relative_error_subtracts_the_error_at_scale_zero():
-    words = {"alexnet": falling([0.8, 0.4, 0.1], 10), "resnet": falling([0.9, 0.8, 0.7], 10)}
-    many = {model: own * 20 for model, own in words.items()}
-    ce, rce = (f(errors(predictions(many)), reference="alexnet") for f in (accuracy.corruption_error, accuracy.relative_corruption_error))
-    assert estimates(ce, shift=accuracy.MEAN, model="resnet") == pytest.approx([0.6 / 1.7])
-    assert estimates(rce, shift=accuracy.MEAN, model="resnet") == pytest.approx([0.3 / 1.1])
-
-
 def test_rce_is_the_mean_of_the_shifts_ratios_not_the_ratio_of_the_pooled_sums():
     own = {"heavy snow": [0.8, 0.8], "heavy fog": [0.8, 0.7], "heavy rain": [0.9, 0.6]}
     reference = {"heavy snow": [0.8, 0.7], "heavy fog": [0.5, 0.4], "heavy rain": [0.5, 0.4]}

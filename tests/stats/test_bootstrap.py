@@ -94,14 +94,6 @@ def test_classes_with_a_single_object_are_drawn_together_and_the_others_apart():
     assert bootstrap.units_of(rows.iloc[:2], OBJECTS)[1].tolist() == [0, 0]
 
 
-def test_objects_are_drawn_within_their_class():
-    rows = pd.DataFrame({"class": ["bag"] * 3 + ["coat"] * 4, "seed": [1, 2, 3, 1, 2, 3, 4]})
-    weights, units = bootstrap.resampling_weights(rows, settings=SETTINGS.of(OBJECTS))
-    assert weights.shape[1] == 7
-    assert weights[:, units[:3]].sum(1) == pytest.approx(np.full(len(weights), 3), abs=1e-4)
-    assert weights[:, units[3:]].sum(1) == pytest.approx(np.full(len(weights), 4), abs=1e-4)
-
-
 def test_means_over_objects_have_the_width_of_the_stratified_formula():
     """The variance of a mean over strata is the sum of the squared shares times the variances of their means."""
     rng = np.random.default_rng(8)
@@ -288,11 +280,6 @@ def test_a_band_covers_the_largest_of_several_values_where_its_own_resamples_do_
         covered.append(lows[place] <= 0 <= highs[place])
         naive.append(np.quantile(bootstrap.combine(values[1:]), 0.025) <= 0)
     assert np.mean(covered) >= 0.93 and np.mean(naive) < 0.5
-
-
-def test_a_single_value_has_the_symmetric_interval_of_its_resamples():
-    values = np.r_[0.0, np.linspace(-1, 1, 2001)][:, None, None, None]
-    assert np.allclose(bootstrap.joint_bounds(values, 0.95), (-0.95, 0.95), atol=2e-3)
 
 
 def test_a_sample_without_a_number_has_no_bounds_and_a_single_resample_with_one_is_enough():

@@ -8,7 +8,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
-from tiny_lines import ID, SCALES, array, between, catalog, reflections, scattered, shares, simulated
+from tiny_lines import ID, SCALES, array, between, catalog, reflections, scattered, shares
 
 from cnslib.stats import line, papers, size
 from cnslib.stats.bootstrap import ANYWHERE, RECORD
@@ -46,15 +46,6 @@ def test_slopes_intervals_r_and_p_are_those_of_statsmodels_and_scipy_and_holm_le
             )
     for _, part in table.groupby("shift"):
         assert part["p_holm"].tolist() == pytest.approx(multipletests(part["p"], method="holm")[1])
-
-
-def test_every_resample_has_a_line_of_its_own():
-    errors, start, _, _ = simulated(np.random.default_rng(2))
-    found = line.points(errors, start)
-    slope, intercept = line.fit(found)
-    for resample in (1, 7, 200):
-        result = scipy.stats.linregress(found["id"][resample, 0], found["ood"][resample, 0, :, 0])
-        assert (slope[resample, 0, 0], intercept[resample, 0, 0]) == pytest.approx((result.slope, result.intercept))
 
 
 def test_a_model_moved_off_the_line_by_a_tenth_gains_a_tenth_over_the_line_of_the_others():
