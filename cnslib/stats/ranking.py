@@ -28,9 +28,9 @@ def differences(values: xr.DataArray, dim: str = "model") -> xr.DataArray:
     return apart.transpose("resample", "pair", ...)
 
 
-def pairs(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
-    """The `differences` of one shift at every scale, with p value (`wald`) and Holm's correction over all pairs of one scale."""
-    values = differences(errors.sel(shift=shift).drop_vars("shift"))
+def pairs(errors: xr.DataArray) -> pd.DataFrame:
+    """The `differences` over all shifts at every scale, with p value (`wald`) and Holm's correction over all pairs of one scale."""
+    values = differences(errors.sel(shift=ALL).drop_vars("shift"))
     table = interval(values).assign(p=wald(values.to_numpy()).ravel()).drop(columns="pair")
     return table.assign(p_holm=table.groupby("scale")["p"].transform(holm))
 
@@ -49,9 +49,9 @@ def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray,
     return np.where(enough, 2 * norm.sf(z), np.nan)
 
 
-def flips(errors: xr.DataArray, *, shift: str = ALL) -> pd.DataFrame:
-    """For each pair of models whether and how probably their order at the ends is not the same; a tie at one end counts one half."""
-    ends = xr.apply_ufunc(np.sign, differences(errors.sel(shift=shift).isel(scale=[0, -1])))
+def flips(errors: xr.DataArray) -> pd.DataFrame:
+    """For each pair of models whether and how probably their order over all shifts differs at the ends; a tie at one counts one half."""
+    ends = xr.apply_ufunc(np.sign, differences(errors.sel(shift=ALL).isel(scale=[0, -1])))
     changed = (1 - ends[..., 0] * ends[..., 1]) / 2
     keys = pd.DataFrame({name: changed[name].to_numpy() for name in ("first", "second")})
     keys = keys.assign(scale=ends["scale"][0].item(), other_scale=ends["scale"][1].item(), n=ends["n"].item())

@@ -1,7 +1,7 @@
 """Verdicts on published claims: one vocabulary and a few rules. A verdict says what our interval makes of what was published:
 
-- "above X", "below X", "at least X", "at most X": *same direction* where the whole interval lies there, *opposite direction* where it
-  lies on the other side, else *undecided*.
+- "above X", "below X": *same direction* where the whole interval lies there, *opposite direction* where it lies on the other side,
+  else *undecided*.
 - "about X", or a number that is itself the null: *agrees* where the whole interval lies within the tolerance of X, *opposite direction*
   where all of it lies further away, else *undecided*.
 - a number: *undecided* where the interval includes the null, *opposite direction* where the number lies on the null's other side,
@@ -26,7 +26,7 @@ from cnslib.stats.bootstrap import ANYWHERE, Range
 AGREES, SAME, OPPOSITE = "agrees", "same direction", "opposite direction"
 UNDECIDED, UNMEASURED = "undecided", "not measured"
 WORDS = (AGREES, SAME, OPPOSITE, UNDECIDED, UNMEASURED)
-SIDES = {"above": 1, "at least": 1, "below": -1, "at most": -1}
+SIDES = {"above": 1, "below": -1}
 STATEMENT = re.compile(rf"({'|'.join(SIDES)}|about) (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: \(.*\))?")  # in brackets where it stands
 ACCEPTED = f"a number, or a number after {', '.join(SIDES)} or about"
 LEVEL = "no direction to compare"
@@ -81,8 +81,7 @@ def verdict(kind: str, low: float, high: float, theirs: tuple[float, float, floa
     else:
         side, place = SIDES[kind], number
     ahead, behind = (low - place, place - high) if side > 0 else (place - high, low - place)
-    closed = kind in ("at least", "at most") and ahead >= -TINY  # they hold the number itself
-    return word(ahead > TINY or closed, behind > TINY, confirmed=AGREES if kind == "number" and near else SAME)
+    return word(ahead > TINY, behind > TINY, confirmed=AGREES if kind == "number" and near else SAME)
 
 
 def beside(

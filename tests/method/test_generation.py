@@ -147,15 +147,14 @@ def test_guidance_that_acts_nowhere_is_none(pipe):
     assert not torch.equal(first, generation.Sampler(pipe, settings=SHORT).unshifted("sneaker", 1))
 
 
-@pytest.mark.parametrize("way", ["exact", "fused"])
-def test_a_killed_run_continues_to_the_same_bytes(draw, way, tmp_path):
-    undisturbed = draw(tmp_path / "undisturbed", way=way, **FEW)
-    first = draw(tmp_path, [SHIFT], way=way, **FEW)
+def test_a_killed_run_continues_to_the_same_bytes(draw, tmp_path):
+    undisturbed = draw(tmp_path / "undisturbed", **FEW)
+    first = draw(tmp_path, [SHIFT], **FEW)
     kept = first["unshifted"].stat().st_mtime_ns
     (killed := first[SHIFT]).with_name(f"{killed.name}.digest").unlink()
     killed.write_bytes(b"half a file")
     (partial := killed.with_name(f".{killed.name}.1.partial")).write_bytes(b"half a write")
-    resumed = draw(tmp_path, way=way, **FEW)
+    resumed = draw(tmp_path, **FEW)
     assert not partial.exists()
     assert {shift: path.read_bytes() for shift, path in resumed.items()} == {s: p.read_bytes() for s, p in undisturbed.items()}
     assert resumed["unshifted"].stat().st_mtime_ns == kept
