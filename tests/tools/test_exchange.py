@@ -1,13 +1,13 @@
 """The authors' data in and ours out, through the commands: figures from foreign files, the identity, one clear error each."""
 
+import itertools
 import json
 from pathlib import Path
 
 import numpy as np
-import official_results
 import pandas as pd
 import pytest
-from official_files import results_csv, write_zip
+from official_files import FOLDERS, jpeg, published, results_csv, write_zip
 from ruamel.yaml import YAML
 
 from cnslib.core import paths, tables
@@ -19,12 +19,50 @@ from cnslib.tools import exchange
 
 OUT = "build/test-official"
 TINY = {"resamples": 50, "confidence": 0.95, "seed": 1, "target": "same classes"}
+# The authors' answers and pictures, in the exact form of the published ones: real names of shifts, classes and models.
+SCALES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
+SHIFTS = ("cartoon_style", "heavy_snow", "painting_style")
+SEEDS = (3, 4, 11, 34)
+STEADY = {  # how far the slider may go, on average, until the model fails
+    "alexnet": 1.0,
+    "resnet18.a1_in1k": 1.3,
+    "resnet152.a1_in1k": 1.9,
+    "convnext_base.fb_in1k": 2.3,
+    "deit3_small_patch16_224.fb_in1k": 1.6,
+    "deit3_base_patch16_224.fb_in1k": 2.6,
+    "vit_base_patch16_224.augreg_in1k": 1.2,
+    "mae_vit_base_patch16": 2.1,
+}
+TRAJECTORIES = list(itertools.product(SHIFTS, sorted(FOLDERS), SEEDS))
+
+
+def answer(model: str, shift: str, number: int, seed: int, scale: float) -> int:
+    """The class that a model answers: the right one up to a scale that depends on model and trajectory alone, then number 5."""
+    entropy = np.frombuffer(f"{model} {shift} {number} {seed}".encode(), np.uint8).tolist()
+    return number if scale <= STEADY[model] + np.random.default_rng(entropy).normal(scale=0.8) else 5
+
+
+def csv_files(models=tuple(STEADY)) -> dict[str, bytes]:
+    """The csv files; those of AlexNet have whole numbers where the others have floats, and the tenth of the scale."""
+    files = {}
+    for model, shift in itertools.product(models, SHIFTS):
+        keys = [(number, seed, scale) for own, number, seed in TRAJECTORIES if own == shift for scale in SCALES]
+        kind = int if model == "alexnet" else float
+        rows = [(kind(answer(model, shift, *key)), key[0], published(shift, *key).split("/")[-1]) for key in keys]
+        files[f"{model}__{shift}.csv"] = results_csv(model, shift, rows, tenth=model == "alexnet").encode()
+    return files
+
+
+def pictures() -> dict[str, bytes]:
+    """The pictures of all trajectories; under every shift another scale 0, as after a run on other machines."""
+    return {published(*key, scale): jpeg(*key, scale) for key in TRAJECTORIES for scale in SCALES}
 
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory) -> tuple[Path, Path]:
     """results.zip and cns_bench.zip."""
-    return official_results.write(tmp_path_factory.mktemp("authors"))
+    folder = tmp_path_factory.mktemp("authors")
+    return write_zip(folder / "results.zip", csv_files(), root="results/"), write_zip(folder / "cns_bench.zip", pictures())
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +96,7 @@ def imported(foreign, overlay) -> paths.Layout:
 
 def share(model: str, scale: float) -> float:
     """Share of right answers, counted on the simulated ones."""
-    return np.mean([official_results.answer(model, *key, scale) == key[1] for key in official_results.TRAJECTORIES])
+    return np.mean([answer(model, *key, scale) == key[1] for key in TRAJECTORIES])
 
 
 @pytest.mark.slow
@@ -87,12 +125,12 @@ def test_an_import_narrows_the_parameters_and_takes_accuracies_of_table_7_and_pi
     table = tables.read(imported.artifacts("generation") / "heavy_snow.parquet", tables.images)
     assert len(table) == 8 * 6 and (table["scale"] == 0).sum() == 8
     row = table.query("`class` == 'bald eagle' and seed == 34 and scale == 1.5")
-    assert row["image"].iloc[0] == official_results.images()["heavy_snow/022_bald eagle/seed_0034_scale_1500.jpg"]
+    assert row["image"].iloc[0] == pictures()["heavy_snow/022_bald eagle/seed_0034_scale_1500.jpg"]
 
 
 def test_what_does_not_suffice_for_an_analysis_is_passed_over_with_its_reason():
     wish = read.read(paths.resolve("official.yaml"))
-    assert exchange.missing(wish, list(official_results.STEADY), reference="alexnet") == {}
+    assert exchange.missing(wish, list(STEADY), reference="alexnet") == {}
     few = exchange.missing(wish, ["resnet18.a1_in1k", "resnet152.a1_in1k", "mae_vit_base_patch16"], reference="alexnet")
     assert set(few) == {"accuracy", "axes", "line"} and "alexnet" in few["accuracy"] and "axis 'pre-training'" in few["axes"]
 
@@ -114,7 +152,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("damage", ERRORS, ids=lambda damage: damage.__name__)
 def test_damaged_answers_end_the_command_with_one_line(tmp_path, overlay, capsys, damage):
-    files = official_results.results(models=("alexnet", "resnet18.a1_in1k"))
+    files = csv_files(models=("alexnet", "resnet18.a1_in1k"))
     damage(files)
     assert exchange.main(["official", str(write_zip(tmp_path / "results.zip", files)), "--overlay", str(overlay)]) == 2
     said = capsys.readouterr().err
@@ -122,11 +160,11 @@ def test_damaged_answers_end_the_command_with_one_line(tmp_path, overlay, capsys
 
 
 def test_a_classifier_that_lacks_a_shift_can_be_left_out(tmp_path, overlay, capsys):
-    files = official_results.results()
+    files = csv_files()
     missing_file(files)
     source, place = write_zip(tmp_path / "results.zip", files), tmp_path / "out"
     _, models = exchange.bring_in(elsewhere(overlay, place), source, None, ["alexnet"])
-    assert sorted(models) == sorted(set(official_results.STEADY) - {"alexnet"}) and not list(place.rglob("alexnet*"))
+    assert sorted(models) == sorted(set(STEADY) - {"alexnet"}) and not list(place.rglob("alexnet*"))
     assert exchange.main(["official", str(source), "--without", "alexnett", "--overlay", str(overlay)]) == 2
     assert "--without: 'alexnett' is not accepted; accepted: alexnet, convnext_base.fb_in1k" in capsys.readouterr().err
 
@@ -139,8 +177,8 @@ def test_an_import_that_fails_leaves_the_earlier_one_and_one_without_images_take
     wish = elsewhere(overlay, out)
     exchange.bring_in(wish, results, images, [])
     before = files()
-    answered = write_zip(tmp_path / "results.zip", official_results.results(models=("alexnet", "resnet18.a1_in1k")))
-    empty = write_zip(tmp_path / "cns_bench.zip", dict(list(official_results.images().items())[:6]))
+    answered = write_zip(tmp_path / "results.zip", csv_files(models=("alexnet", "resnet18.a1_in1k")))
+    empty = write_zip(tmp_path / "cns_bench.zip", dict(list(pictures().items())[:6]))
     with pytest.raises(ValueError, match="rows missing"):
         exchange.bring_in(wish, answered, empty, [])
     assert files() == before
@@ -165,7 +203,7 @@ def small(tmp_path) -> dict:
     ]
     keys += [("unshifted", name, 1, 0.0) for name in ("trouser", "ankle boot")]
     rows = pd.DataFrame(keys, columns=tables.KEY)
-    rows["image"] = [official_results.jpeg(*key, form="PNG") for key in keys]
+    rows["image"] = [jpeg(*key, form="PNG") for key in keys]
     for shift, part in rows.groupby("shift"):
         tables.write(part, layout.artifacts("generation") / f"{identifier(shift)}.parquet", tables.images)
     kept = [("heavy snow", "trouser", 1), ("cartoon style", "ankle boot", 1), ("cartoon style", "trouser", 1)]
