@@ -12,8 +12,7 @@ from cnslib.core import recipes, tables, units
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import annotations, artifacts
-from cnslib.method import filtering
-from cnslib.method.filtering import DETECTORS, MEASURES, Rule
+from cnslib.method.filtering import DETECTORS, Rule
 from cnslib.models.encoders import Oracle
 from cnslib.stats import accuracy, bootstrap
 from cnslib.studies import shared
@@ -132,16 +131,6 @@ LABELS = "labels"  # keeps what the labels call in class, or partly so
 FILTER = "filter of notebook 04"  # its vote, at its own thresholds
 RULES = {NAMES.get(k, f"{k} of 4"): Rule(DETECTORS, k) for k in range(len(DETECTORS) + 1)} | {ALONE: Rule(DETECTORS[:1], 1)}
 SINGLES = {name: Rule((name,), 1) for name in DETECTORS}
-
-
-def judged(labelled: pd.DataFrame, keep: pd.DataFrame, parts: dict[str, pd.Series], *, settings: Bootstrap) -> pd.DataFrame:
-    """TPR, FPR and accuracy of every rule on some parts of the labelled images (Table 2b), with intervals."""
-    rows = []
-    for part, chosen in parts.items():
-        for name in keep:
-            quality = filtering.quality(labelled[chosen], keep.loc[chosen, name], settings=settings)
-            rows += [{"part": part, "rule": name, "measure": measure, **quality[measure]} for measure in MEASURES]
-    return pd.DataFrame(rows)
 
 
 def screened(wrong: xr.DataArray, scores: pd.DataFrame, keep: pd.DataFrame, *, settings: Bootstrap) -> xr.DataArray:
