@@ -33,7 +33,7 @@ def rendered(shifts: list[str], classes: list[str], *, judges: Judges, settings:
     digests = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
     made_from = recipes.RULERS.stamp(classes, settings.scenes, settings.severities, settings.seed, digests)
     rows = lambda shift, pool: measure(*scenes(pool, shift, classes, settings=settings), judges=judges)  # noqa: E731
-    how = {"device": judges.oracle.device, "common": lambda: [pools.garments(classes)]}
+    how: dict = {"device": judges.oracle.device, "common": lambda: [pools.garments(classes)]}
     return shared.stored(dict.fromkeys(shifts, made_from), rows, readings, folder=folder, **how)
 
 

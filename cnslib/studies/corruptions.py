@@ -270,7 +270,8 @@ def chosen(settings: Corruptions, shown: Photos) -> list[CutOut]:
 
 def evaluate_photographs(*, settings: Corruptions, shown: Photos, device: str, folder: Path) -> pd.DataFrame:
     """Every classifier's predictions for the photo set, a table for each corruption and one for the pictures as they are."""
-    objects, graded = chosen(settings, shown), {UNSHIFTED: {}} | published(SIDE)
+    objects = chosen(settings, shown)
+    graded: Levels = {UNSHIFTED: {}, **published(SIDE)}
     keys = [(own.label, own.seed) for own in objects]
     inputs = [shared.digests(shown.classifiers), units.directory_digest(paths.PHOTOS), keys, shown.seed]
     stamps = {name: recipes.CORRUPTED_PHOTOGRAPHS.stamp(name, list(own.items()), *inputs) for name, own in graded.items()}

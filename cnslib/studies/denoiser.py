@@ -176,7 +176,7 @@ def judge_all(judge: Judge, images: pd.DataFrame, *, folder: Path, settings: Den
     """The errors of all images: one unit per trajectory and per unshifted image, made where it is missing or outdated."""
     parts = {key: part[[*tables.KEY, "image"]] for key, part in images.groupby(tables.TRAJECTORY)}
     stamps = {key: stamp(judge, part, settings) for key, part in parts.items()}
-    how = {"folder": folder, "device": judge.parts.vae.device, "file": shared.file_below, "pattern": "*/*.parquet"}
+    how: dict = {"folder": folder, "device": judge.parts.vae.device, "file": shared.file_below, "pattern": "*/*.parquet"}
     return shared.stored(stamps, partial(errors_of, judge, parts, settings=settings), errors_schema, **how)
 
 

@@ -59,7 +59,7 @@ def score(study: Study, pairs: list[list[str]], classes: list[str], *, weights: 
     ValueError where the benchmark lacks an image.
     """
     images = singles(study, pairs, classes, weights=weights, seeds=seeds)
-    how = {"folder": study.folder / "pairs" / "scores", **study.beginning(classes, seeds)}
+    how: dict = {"folder": study.folder / "pairs" / "scores", **study.beginning(classes, seeds)}
     return shared.stored(stamps(study, images), functools.partial(look, study, images), schema, **how)
 
 
@@ -115,6 +115,6 @@ def films(
         drawn = sheet(study, images[key], name, seed)
         return pd.DataFrame(list(drawn), columns=WEIGHTS).assign(image=[tables.encode(picture) for picture in drawn.values()])
 
-    how = {"folder": study.folder / "pairs" / "pictures", "device": study.sampler.pipe.device}
+    how: dict = {"folder": study.folder / "pairs" / "pictures", "device": study.sampler.pipe.device}
     pictures = tables.pictures(shared.stored(stamps(study, images), rows, pictures_schema, **how), "pairs")
     return dict(zip(map(tuple, pairs), pictures.reshape(len(pairs), len(weights), len(weights), *pictures.shape[1:]), strict=True))

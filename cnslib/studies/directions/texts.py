@@ -63,7 +63,12 @@ class Study:
 
     def beginning(self, classes: list[str], seeds: int) -> dict[str, Any]:
         """Where images are drawn, and what is drawn before the work is spread: the latents that all shifts share."""
-        return {"device": self.sampler.pipe.device, "common": lambda: self.sampler.prepare(sorted(classes), seeds=seeds) or ()}
+
+        def common() -> tuple:
+            self.sampler.prepare(sorted(classes), seeds=seeds)
+            return ()
+
+        return {"device": self.sampler.pipe.device, "common": common}
 
     def stored(self, images: UInt8[Tensor, "scales height width 3"]) -> Pictures:
         """Drawn images as the benchmark stores its own: without the marks of a JPEG they would be others."""
@@ -147,7 +152,7 @@ def score(
                 made_from = recipes.DIRECTIONS.stamp(made_from, FINER, slider, finer)
             stamps[shift, name] = made_from
     rows = functools.partial(trajectories, study, images, finer=finer)
-    how = {"folder": study.folder / ("finer" if finer else "scores"), "file": shared.file_below, "pattern": "*/*.parquet"}
+    how: dict = {"folder": study.folder / ("finer" if finer else "scores"), "file": shared.file_below, "pattern": "*/*.parquet"}
     return shared.stored(stamps, rows, finer_schema if finer else schema, **how, **study.beginning(classes, seeds))
 
 
