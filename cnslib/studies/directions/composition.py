@@ -117,4 +117,5 @@ def films(
 
     how: dict = {"folder": study.folder / "pairs" / "pictures", "device": study.sampler.pipe.device}
     pictures = tables.pictures(shared.stored(stamps(study, images), rows, pictures_schema, **how), "pairs")
-    return dict(zip(map(tuple, pairs), pictures.reshape(len(pairs), len(weights), len(weights), *pictures.shape[1:]), strict=True))
+    films = pictures.reshape(len(pairs), len(weights), len(weights), *pictures.shape[1:])
+    return {(first, second): film for (first, second), film in zip(pairs, films, strict=True)}
