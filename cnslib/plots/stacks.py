@@ -24,30 +24,23 @@ OF = {  # definition of a failure point distribution: what its bars are shares o
 }
 
 
-def failure_bars(axes: Axes, table: pd.DataFrame) -> None:
-    """Share of trajectories whose first failure is at each scale, bars per model with intervals (Fig. 8)."""
-    styles = palette.looks(table["model"].unique())
-    places = {scale: i for i, scale in enumerate(dict.fromkeys(table["scale"]))}
-    width = 0.8 / len(styles)
-    for i, (name, look) in enumerate(styles.items()):
-        part = table[table["model"] == name]
-        x = part["scale"].map(places) + (i - (len(styles) - 1) / 2) * width
-        arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
-        axes.bar(x, part["estimate"], width, color=look["color"], label=name)
-        axes.errorbar(x, part["estimate"], arms, fmt="none", ecolor="0.3", elinewidth=0.6)
-    axes.set_xticks(list(places.values()), [str(scale) for scale in places])
-
-
 def definition_panels(table: pd.DataFrame) -> Figure:
-    """A panel of bars per definition of a failure point distribution (column definition), each of its own height, with one legend."""
-    definitions = list(dict.fromkeys(table["definition"]))
-    rows = -(-len(definitions) // 3)
-    figure, grid = plt.subplots(rows, 3, figsize=(8.4, 2.4 * rows), squeeze=False)
-    panels = list(grid.flat[: len(definitions)])
+    """Bars per model with intervals (Fig. 8), a panel per definition of a failure point distribution (column definition), one legend."""
+    definitions, styles = list(dict.fromkeys(table["definition"])), palette.looks(table["model"].unique())
+    figure, grid = plt.subplots(-(-len(definitions) // 3), 3, figsize=(8.4, 2.4 * -(-len(definitions) // 3)), squeeze=False)
+    panels, width = list(grid.flat[: len(definitions)]), 0.8 / len(styles)
     for axes, name in zip(panels, definitions, strict=True):
-        failure_bars(axes, table[table["definition"] == name])
         share, scale = OF[name]
         axes.set(title=name, ylabel=share, xlabel=scale)
+        rows = table[table["definition"] == name]
+        places = {scale: i for i, scale in enumerate(dict.fromkeys(rows["scale"]))}
+        for i, (model, look) in enumerate(styles.items()):
+            part = rows[rows["model"] == model]
+            x = part["scale"].map(places) + (i - (len(styles) - 1) / 2) * width
+            arms = np.abs(part[["low", "high"]].sub(part["estimate"], axis=0)).T
+            axes.bar(x, part["estimate"], width, color=look["color"], label=model)
+            axes.errorbar(x, part["estimate"], arms, fmt="none", ecolor="0.3", elinewidth=0.6)
+        axes.set_xticks(list(places.values()), [str(scale) for scale in places])
     for axes in grid.flat[len(definitions) :]:
         axes.set_visible(False)
     figures.legend(figure, panels)
