@@ -12,7 +12,7 @@ from PIL import Image
 from cnslib.core import paths, units
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.data import imagenet
-from cnslib.world import cutouts, install, scenes, shifts
+from cnslib.world import cutouts, install, scenes
 from cnslib.world.cutouts import CutOut
 
 
@@ -125,14 +125,6 @@ def test_pose_and_scenery_belong_to_the_cut_out_and_the_seed():
     images = [cutouts.shifted(disc(label), UNSHIFTED, [0.0], seed=seed)[0] for label, seed in (("a", 1), ("a", 1), ("b", 1), ("a", 2))]
     assert np.array_equal(images[0], images[1])
     assert all(np.abs(images[0].astype(int) - other).mean() > 5 for other in images[2:])
-
-
-def test_lines_are_finer_than_the_renderers_own():
-    """A pencil outline around a disc: the share of dark pixels falls with the width of the line."""
-    fine = cutouts.shifted(disc(), "pencil sketch style", [1.0], seed=1)[0]
-    scene, draws = cutouts.scene(disc(), seed=1)
-    coarse = scenes.to_uint8(shifts.apply("pencil sketch style", scene, torch.ones(1), draws)).numpy()[0]
-    assert (fine.mean(-1) < 100).mean() < 0.7 * (coarse.mean(-1) < 100).mean()
 
 
 def test_every_kind_of_scenery_is_drawn_and_is_a_picture():
