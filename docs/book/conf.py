@@ -28,7 +28,8 @@ nb_merge_streams = True
 nb_render_markdown_format = "myst"  # the only one that sets tables, which the settings of every chapter are
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "myst.xref_missing", "misc.highlighting_failure"]  # links to folders lead nowhere
+# links to folders lead nowhere
+suppress_warnings = ["mystnb.unknown_mime_type", "myst.header", "myst.xref_missing", "misc.highlighting_failure"]
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CORE = [*range(10), 14, 16, 11]  # the chapters that are read in an afternoon; the others are appendices
 
