@@ -19,7 +19,8 @@ from cnslib.tools import kernels, numbers, runner
 
 # Another processor may round a pixel the other way. That moves a share by a few images and turns the odd verdict around.
 RELATIVE, ABSOLUTE, LABELS = 1e-2, 5e-3, 0.99
-ANALYSES = ("world", "filtering")  # steps with tables that are made again; the 23 classifiers' answers would take minutes more
+# Steps whose tables are made again. What judges and classifiers see in each picture is restored: it would take minutes more.
+ANALYSES = ("world", "filtering")
 GOOD = ("identical", "within tolerance")
 WATCHED = ("metrics/*.json", "figures/**/*.csv", *(f"artifacts/{step}/**/*.parquet*" for step in ANALYSES))
 
@@ -85,7 +86,7 @@ def compare(old: dict[str, bytes], new: dict[str, bytes]) -> dict[str, str]:
 def execute(root: Path, launch: Callable[[str], object], stored: dict[str, bytes]) -> dict[str, bytes]:
     """Launches every stage of root/dvc.yaml whether or not anything changed, side by side, and has DVC record what they made.
 
-    A stage loses first what DVC would take from it; an analysis also its tables, which the steps before it would only verify. Returns
+    A stage loses first what DVC would take from it; `world` also its catalog, which it would only verify. Returns
     the tables that the analyses made (see `settled`). The working folder is root, from which DVC resolves paths.
     """
     made: dict[str, bytes] = {}
@@ -94,7 +95,7 @@ def execute(root: Path, launch: Callable[[str], object], stored: dict[str, bytes
 
         def again(name: str) -> None:
             for out in stages[name].outs:
-                if name in ANALYSES or not out.persist:
+                if name == "world" or not out.persist:  # the filter writes its tables in any case
                     out.remove()
             launch(name)
             if name in ANALYSES:
