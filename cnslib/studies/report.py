@@ -242,7 +242,7 @@ def report(
 def about(classifier: Classifier) -> str:
     """How a classifier is shown the pictures, and what its outputs are taken for."""
     outputs = "probabilities" if classifier.probabilities else "logits"
-    shown = ", ".join(f"{key} {value}" for key, value in classifier.settings.items())
+    shown = " ".join(", ".join(f"{key} {value}" for key, value in classifier.settings.items()).split())
     return f"Preprocessing: {shown}. Outputs: {outputs} of {len(classifier.labels)} labels, the first {classifier.labels[0]!r}."
 
 
