@@ -29,7 +29,7 @@ env: .venv/.done ## create .venv with the exact versions of requirements.lock
 data: env ## restore data and artifacts from the DVC store
 	$(BIN)/dvc pull --quiet || { $(BIN)/dvc pull; exit 1; }  # once more, with the names of the files
 
-repro: data ## restore the heavy steps, run every analysis anew, compare with the committed results
+repro: data ## restore the heavy steps, run every analysis again, compare with the committed results
 	$(CNS) reproduce
 
 test: data ## run all tests; the first of them is the whole chain at smoke size

@@ -106,13 +106,13 @@ def accuracy_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
 
 
 def ranking_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:
-    """Ranks and agreement; pairs and flips under every shift and over all."""
-    per_shift = {
-        f"{table.__name__} {shift}": table(errors, shift=shift)
-        for table in (ranking.pairs, ranking.flips)
-        for shift in errors["shift"].to_numpy()
+    """Ranks, agreement, pairs and flips."""
+    return {
+        "ranks": ranking.ranks(errors),
+        "agreement": ranking.agreement(errors),
+        "pairs": ranking.pairs(errors),
+        "flips": ranking.flips(errors),
     }
-    return {"ranks": ranking.ranks(errors), "agreement": ranking.agreement(errors), **per_shift}
 
 
 def axes_tables(errors: xr.DataArray) -> dict[str, pd.DataFrame]:

@@ -28,7 +28,7 @@ def draw(folder: Path, minutes: float) -> list[tuple[int, int, int]]:
     pipe = text_to_image.load_pipeline(place, "cpu")
     text_to_image.load_tokens(pipe, tokens, NAMES)
     sampler = generation.Sampler(pipe, settings=sections["generation"])
-    given = {"scales": SCALES, "seeds": SEEDS, "sliders": layout.artifacts("sliders")}
+    given: dict = {"scales": SCALES, "seeds": SEEDS, "sliders": layout.artifacts("sliders")}
     given["origin"] = text_to_image.origin(place, tokens, NAMES)
     found: list = []
     end = time.monotonic() + 60 * minutes

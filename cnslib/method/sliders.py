@@ -220,7 +220,8 @@ def training_points(
 ) -> Generator[tuple[Latents, Tensor, Texts, float | Tensor], None, None]:
     """Endless latents with their timestep, the prompt of each sample, and eta; the adapter has the scales of the samples meanwhile."""
     while True:
-        prompt, eta, own_scales = text[:1].expand(settings.batch_size, -1, -1), settings.eta, contextlib.nullcontext()
+        prompt, eta = text[:1].expand(settings.batch_size, -1, -1), settings.eta
+        own_scales: contextlib.AbstractContextManager = contextlib.nullcontext()
         if recipe.graded:
             scales = REACH * torch.rand(settings.batch_size, generator=generator)
             prompt = text[torch.where(torch.rand(settings.batch_size, generator=generator) < 0.5, 0, 2).to(text.device)]

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -77,11 +78,12 @@ def label_ends(axes: Axes) -> None:
 
     To be called when all is drawn, since it fixes the limits. Nothing where no curve has a name.
     """
+    curves: list[Any]  # lines
     curves, names = axes.get_legend_handles_labels()
     if not curves:
         return
     low, high = axes.get_ylim()
-    ends = np.array([curve.get_ydata()[-1] for curve in curves], float)
+    ends: np.ndarray = np.array([curve.get_ydata()[-1] for curve in curves], float)
     order = np.argsort(ends, kind="stable")
     steps = np.arange(len(order)) * (high - low) * 10 / (axes.bbox.height * 72 / axes.figure.dpi)
     placed = np.maximum.accumulate(ends[order] - steps) + steps

@@ -56,8 +56,7 @@ def looks(names: Iterable[str]) -> dict[str, dict]:
     What has no fixed look takes, in the order of the names, one that none of the others has, with a colour of its own while any is left.
     """
     names = set(names)
-    own, shown = sorted(names - FIXED.keys()), [*filter(names.__contains__, FIXED)]
-    known = dict(zip(shown, map(FIXED.get, shown), strict=True))
+    own, known = sorted(names - FIXED.keys()), {name: fixed for name, fixed in FIXED.items() if name in names}
     if not own:
         return known
     taken = [fixed["color"] for fixed in known.values()]
