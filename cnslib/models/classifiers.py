@@ -4,9 +4,12 @@ A classifier is the paper's (`registry:`), a directory or a name of timm, zero-s
 open_clip or transformers model by name.
 """
 
+import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -246,14 +249,14 @@ def hugging_face(name: str, source: str, labels: list[str], device: str, *, name
         weights.refuse_code(folder, key=name)
         place = str(folder)
     with encoders.named_errors(name, source, "a directory or id of a transformers image classifier with safetensors weights"):
-        how: dict = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32, "output_loading_info": True}
-        model, info = AutoModelForImageClassification.from_pretrained(place, **how)  # the user names it  # nosec B615
+        model, faults = pretrained(place)
+        if faults and (folder / "model.safetensors").is_file():
+            with tempfile.TemporaryDirectory() as unwrapped:
+                shutil.copy(folder / "config.json", unwrapped)
+                weights.unwrap(folder / "model.safetensors", Path(unwrapped) / "model.safetensors")
+                model, faults = pretrained(unwrapped)
         processor = AutoImageProcessor.from_pretrained(place, use_fast=False, trust_remote_code=False)  # nosec B615
-    faults = {kind: len(info[kind]) for kind in ("missing_keys", "unexpected_keys", "mismatched_keys") if info[kind]}
-    if faults:  # or a wrapper's prefix in front of all names
-        file = folder / "model.safetensors"
-        demand(file.is_file(), f"{name}: {source}", faults, "all tensors of the model, no other")
-        weights.load(model, file, key=name)
+    demand(not faults, f"{name}: {source}, tensors", faults, "all tensors of the model, no other")
     weights.require_finite(model.state_dict(), f"{name}: {source}")
     channels = getattr(model.config, "num_channels", 3)
     demand(channels == 3, f"{name}: {source}, channels of the input", channels, "3, of colour pictures")
@@ -264,6 +267,13 @@ def hugging_face(name: str, source: str, labels: list[str], device: str, *, name
     settings = {key: value for key, value in processor.to_dict().items() if isinstance(value, (int, float, str, list, dict))}
     pair = lambda pixels: frozen(pixels).logits, lambda image: processor(image, return_tensors="pt")["pixel_values"][0]
     return Classifier(name, source, list(labels), *pair, settings, size(model), device)
+
+
+def pretrained(place: str) -> tuple[nn.Module, dict[str, int]]:
+    """A classifier of transformers in single precision, and how many tensors are missing, unexpected or of another shape."""
+    how: dict = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32, "output_loading_info": True}
+    model, info = AutoModelForImageClassification.from_pretrained(place, **how)  # the user names it  # nosec B615
+    return model, {kind: len(info[kind]) for kind in ("missing_keys", "unexpected_keys", "mismatched_keys") if info[kind]}
 
 
 def load_oracle(source: str, *, labels: list[str], device: str = "cpu") -> encoders.Oracle:

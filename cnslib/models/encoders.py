@@ -37,10 +37,11 @@ class Clip:
     def __init__(self, source: str, *, device: str = "cpu"):
         name, tag = clip_name(source)
         with named_errors("clip", source, "a directory of an open_clip model, or open_clip:<name>/<tag>"):
-            self.model, _, self.transform = open_clip.create_model_and_transforms(name, tag, device=device)
+            self.model, _, self.transform = open_clip.create_model_and_transforms(name, tag, load_weights=tag is not None)
             self.tokenizer = tokenizer(name)
-            weights.require_finite(self.model.state_dict(), "its weights")
-        self.model.eval().requires_grad_(False).to(memory_format=FORMAT)
+        if tag is None:  # open_clip itself resamples what does not fit
+            weights.load(self.model, paths.resolve(source) / CLIP_FILES[1], key="clip")
+        self.model.to(device).eval().requires_grad_(False).to(memory_format=FORMAT)
         self.device, self.digest = device, source_digest(source)
 
     def image_features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch features"]:

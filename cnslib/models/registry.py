@@ -109,7 +109,9 @@ def from_timm(found: Entry, key: str, **arguments: Any) -> nn.Module:
     path = found.pinned(key)
     overlay = {"file": str(path), "custom_load": False}  # the augreg models' own loader reads nothing but numpy archives
     with encoders.named_errors(key, str(path), f"weights of timm's {found.architecture}"):
-        return timm.create_model(found.architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
+        model = timm.create_model(found.architecture, pretrained=True, pretrained_cfg_overlay=overlay, **arguments)
+        weights.require_finite(model.state_dict(), path)
+    return model
 
 
 def from_checkpoint(found: Entry, key: str) -> nn.Module:

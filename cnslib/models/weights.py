@@ -96,13 +96,23 @@ def renamed(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     return result
 
 
+def unwrap(path: Path, target: Path) -> None:
+    """Writes the tensors of a safetensors file without the prefixes of `torch.compile` and of data parallel training."""
+    found = read_weights(path)
+    tensors = {re.sub(r"^(?:_orig_mod\.|module\.)+", "", name): value for name, value in found.items()}
+    if len(tensors) < len(found):
+        raise ValueError(f"{path} holds {len(found) - len(tensors)} tensors under two names; accepted: one network")
+    safetensors.torch.save_file(tensors, target, {"format": "pt"})
+
+
 def load(model: nn.Module, path: Path, *, key: str) -> None:
     """Puts the tensors of a file into a model, which may lie on the meta device; they must be exactly the model's, see `require_same`.
 
-    They are taken as they are named where that fits, else as `renamed` names them.
+    They are taken as they are named where that fits, else as `renamed` names them; position_ids, which older libraries stored, are none.
     """
     with named(key):
-        state, wanted = read_weights(path), shapes(model.state_dict())
+        wanted = shapes(model.state_dict())
+        state = {name: value for name, value in read_weights(path).items() if name in wanted or not name.endswith(".position_ids")}
         if shapes(state) != wanted:
             state = renamed(state, path)
             require_same(shapes(state), wanted, f"{path} does not fit the model", "all tensors of the model and no other")

@@ -103,6 +103,8 @@ def test_names_of_outputs_are_a_list_of_distinct_texts(tmp_path):
     path = tmp_path / "labels.json"
     with pytest.raises(FileNotFoundError, match=r"labels: .*labels\.json does not exist; accepted: a JSON list"):
         encoders.read_labels(str(path))
+    path.write_bytes(b'\xef\xbb\xbf["bag", "coat"]')  # with a byte order mark, as Windows writes it
+    assert encoders.read_labels(str(path)) == ["bag", "coat"]
     for content, told in (
         ('["bag", "coat", "bag"]', r"labels\.json, names that stand twice: \['bag'\] is not accepted"),
         ('{"bag": 1}', "holds"),

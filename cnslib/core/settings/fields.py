@@ -75,7 +75,7 @@ NotNegative = Annotated[Number, Field(ge=0)]
 Inside = Annotated[Number, Field(gt=0, lt=1)]  # a share, without its ends
 Share = Annotated[Number, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
-Some = Annotated[int, Field(ge=2)]
+Some = Annotated[int, Field(ge=2, lt=2**31)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
 Shift = Annotated[str, rule(lambda name: name in SHIFTS, ", ".join(SHIFTS))]

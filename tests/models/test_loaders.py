@@ -1,0 +1,96 @@
+"""Every loader of `cns report` against the same battery of broken weights: what does not fit is one line, and nothing loads in part."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import timm
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_encoders import write_clip, write_timm
+from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessor
+
+from cnslib.data import imagenet
+from cnslib.models import classifiers
+
+LABELS = ["sneaker", "ankle boot", "bag"]
+PICTURES = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)
+
+
+def write_transformers(folder: Path) -> None:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    ViTForImageClassification(ViTConfig(**sizes, image_size=32, patch_size=8, num_labels=3)).save_pretrained(folder)
+    ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
+
+
+def write_registry(folder: Path) -> None:
+    folder.mkdir()
+    save_file(timm.create_model("resnet18").state_dict(), folder / "model.safetensors")
+
+
+# How a directory is written, the file of its weights, what the model is called, and its labels.
+LOADERS: dict[str, tuple[Callable, str, str, list[str]]] = {
+    "timm": (lambda folder: write_timm(folder, outputs=3), "model.safetensors", "{}", LABELS),
+    "transformers": (write_transformers, "model.safetensors", "transformers:{}", LABELS),
+    "open_clip": (write_clip, "open_clip_model.safetensors", "{}", LABELS),
+    "registry": (write_registry, "model.safetensors", "registry:resnet18.a1_in1k@{}", list(imagenet.labels())),
+}
+
+
+@pytest.fixture(scope="module", params=LOADERS)
+def model(request, tmp_path_factory) -> tuple[Path, str, list[str]]:
+    """The file of a model's weights, its name, and its labels."""
+    write, file, source, labels = LOADERS[request.param]
+    folder = tmp_path_factory.mktemp("loaders") / request.param
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        write(folder)
+    return folder / file, source.format(folder), labels
+
+
+def logits(source: str, labels: list[str]) -> torch.Tensor:
+    return classifiers.own_classifier(source, name="mine", labels=labels).logits(PICTURES)
+
+
+def faults(tensors: dict[str, torch.Tensor], name: str) -> dict[str, dict[str, torch.Tensor]]:
+    """The tensors with one of them left out, renamed, cut, or broken, and with one more."""
+    value = tensors[name]
+    found = {"missing": {key: other for key, other in tensors.items() if key != name}, "extra": tensors | {"extra": torch.zeros(2)}}
+    found["renamed"] = {key + ".other" * (key == name): other for key, other in tensors.items()}
+    if value.is_floating_point():
+        found |= {"NaN": tensors | {name: value * float("nan")}, "infinite": tensors | {name: torch.full_like(value, float("inf"))}}
+    if value.ndim:
+        found["cut"] = tensors | {name: value[: len(value) - 1].clone()}
+    return found
+
+
+def test_tensors_that_are_missing_renamed_broken_or_too_many_are_one_line_wherever_they_are(model):
+    path, source, labels = model
+    tensors = load_file(path)
+    names = sorted(tensors) if len(tensors) < 60 else ["conv1.weight", "layer3.1.bn2.running_var", "fc.bias"]
+    try:
+        for name in names:
+            for fault, changed in faults(tensors, name).items():
+                save_file(changed, path, {"format": "pt"})
+                with pytest.raises(ValueError, match="accepted") as raised:
+                    logits(source, labels)
+                assert "\n" not in str(raised.value) and str(path.parent) in str(raised.value), (name, fault)
+    finally:
+        save_file(tensors, path, {"format": "pt"})
+
+
+def test_other_types_and_the_prefixes_of_wrappers_give_the_same_answers(model):
+    path, source, labels = model
+    tensors, expected = load_file(path), logits(source, labels)
+    prefixes = [] if "registry" in source else ["module.", "_orig_mod."]
+    try:
+        for dtype in (torch.float16, torch.bfloat16):
+            cast = {key: value.to(dtype) if value.is_floating_point() else value for key, value in tensors.items()}
+            save_file(cast, path, {"format": "pt"})
+            assert torch.allclose(logits(source, labels), expected, atol=0.1 * expected.abs().max().item())
+        for prefix in prefixes:
+            save_file({prefix + key: value for key, value in tensors.items()}, path, {"format": "pt"})
+            assert torch.equal(logits(source, labels), expected)
+    finally:
+        save_file(tensors, path, {"format": "pt"})
