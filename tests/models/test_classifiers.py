@@ -238,3 +238,12 @@ def test_every_network_answers_for_pictures_of_32_pixels_and_resnet20_has_twenty
     assert name != "resnet20" or len(layers) == 20
     with pytest.raises(ValueError, match=r"controlshift\.networks: 'lenet' is not accepted; accepted: resnet20, vgg, .*svm"):
         networks.build("lenet", 2)
+
+
+def test_an_open_clip_directory_without_its_preprocessing_is_refused(tmp_path):
+    """open_clip would take the mean and standard deviation of OpenAI's models without a word."""
+    write_clip(tmp_path / "clip")
+    path = tmp_path / "clip" / "open_clip_config.json"
+    path.write_text(json.dumps({"model_cfg": json.loads(path.read_text())["model_cfg"]}))
+    with pytest.raises(ValueError, match=r"open_clip_config\.json.*accepted: the entry preprocess_cfg"):
+        encoders.Clip(str(tmp_path / "clip"))

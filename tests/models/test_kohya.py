@@ -191,3 +191,15 @@ def test_diffusers_reads_alpha_from_our_file_with_the_documented_line_alone(pipe
         assert {layer.scaling[adapters.NAME] for layer in adapters.layers(pipe.unet).values()} == {factor}
     finally:
         pipe.unload_lora_weights()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_slider_with_a_number_that_is_none_is_named_with_its_tensor(pipe, released, tmp_path, value):
+    """Its pictures would be black."""
+    tensors = torch.load(released, weights_only=True)
+    name = sorted(name for name in tensors if name.endswith("lora_up.weight"))[0]
+    tensors[name].view(-1)[0] = value
+    torch.save(tensors, tmp_path / "broken.pt")
+    with pytest.raises(ValueError, match=rf"broken\.pt: 1 tensors hold NaN or infinity, first {re.escape(name)}"):
+        kohya.import_slider(pipe.unet, tmp_path / "broken.pt", tmp_path / "imported.safetensors", entries={})
+    assert not (tmp_path / "imported.safetensors").exists()

@@ -57,6 +57,17 @@ def test_a_run_tells_its_parameter_files_and_two_runs_leave_equal_notebooks(repo
     assert copy.cells[-1].outputs[0]["text"] == "42\n"
 
 
+@pytest.mark.slow
+def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_writes_is_not(repository):
+    folder = repository / "executed"
+    folder.mkdir()
+    gone, there = folder / f".{2**22 + 1}.00_world.ipynb", folder / f".{os.getppid()}.00_world.ipynb"
+    for path in (gone, there):
+        path.write_text("half")
+    runner.run("world", **world(repository, "1"))
+    assert not gone.exists() and there.exists()
+
+
 def test_outputs_are_those_of_a_notebook_and_nothing_of_one_run_reaches_the_next(repository):
     code = "import sys\nprint(1)\nprint(2)\nprint('lost', file=sys.stderr)\nassert 'left' not in globals()\nleft = 3\nleft"
     for _ in range(2):
