@@ -269,7 +269,7 @@ def hugging_face(name: str, source: str, labels: list[str], device: str, *, name
     return Classifier(name, source, list(labels), *pair, settings, size(model), device)
 
 
-def pretrained(place: str) -> tuple[nn.Module, dict[str, int]]:
+def pretrained(place: str) -> tuple[Any, dict[str, int]]:
     """A classifier of transformers in single precision, and how many tensors are missing, unexpected or of another shape."""
     how: dict = {"use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32, "output_loading_info": True}
     model, info = AutoModelForImageClassification.from_pretrained(place, **how)  # the user names it  # nosec B615

@@ -78,8 +78,8 @@ def label_ends(axes: Axes) -> None:
 
     To be called when all is drawn, since it fixes the limits. Nothing where no curve has a name.
     """
-    curves: list[Any]  # lines
-    curves, names = axes.get_legend_handles_labels()
+    named: Any = axes.get_legend_handles_labels()
+    curves, names = named
     if not curves:
         return
     low, high = axes.get_ylim()
