@@ -51,8 +51,8 @@ def readable(names: Iterable[str], where: object) -> list[str]:
     """
     files = [path for path in map(PurePosixPath, sorted(names)) if path.suffix.lower() not in BESIDE]
     read = [path for path in files if path.suffix.lower() in SUFFIXES]
-    folders = {path.parent for path in read}
-    if empty := [path for path in files if path.parent not in folders]:
+    folders, depths = {path.parent for path in read}, {len(path.parts) for path in read}  # a licence beside the folders is no class
+    if empty := [path for path in files if path.parent not in folders and len(path.parts) in depths]:
         raise ValueError(f"{where}: no file beside {empty[0]} is a picture; accepted: files that end in {', '.join(SUFFIXES)}")
     if others := Counter(path.suffix for path in files if path.suffix.lower() not in SUFFIXES):
         kinds = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items()))
