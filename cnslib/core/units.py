@@ -88,7 +88,7 @@ class Recipe:
 def atomic(path: Path) -> Iterator[Path]:
     """Yields a temporary path in the same folder that replaces `path` on success and vanishes on an error.
 
-    What killed processes left half written of the same file goes, too.
+    What killed processes left half written of the same file goes, too. A full disk and the like is an OSError that names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -98,6 +98,10 @@ def atomic(path: Path) -> Iterator[Path]:
         for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
             if not Path("/proc", left.suffixes[-2][1:]).exists():
                 left.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
     finally:
         partial.unlink(missing_ok=True)
 

@@ -3,14 +3,19 @@
 import dataclasses
 import json
 import os
+import resource
 import subprocess
 
 import golden_units
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
 import pytest
 
-from cnslib.core import recipes, units
+from cnslib.core import recipes, tables, units
 
 RECIPE = units.Recipe("tests", 1)
+NOISE, KIND = pd.DataFrame({"row": np.random.default_rng(0).random(10_000)}), tables.schema(["row"], {"row": pa.Column(float)})
 
 
 def shelf_of(folder, keys):
@@ -23,6 +28,20 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
     with pytest.raises(RuntimeError), units.atomic(path) as partial:
         partial.write_bytes(b"half")
         raise RuntimeError
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("write", [lambda path: units.write_bytes(path, bytes(10_000)), lambda path: tables.write(NOISE, path, KIND)])
+def test_a_disk_that_takes_no_more_is_told_with_the_file_and_keeps_the_old_one(tmp_path, write):
+    path = tmp_path / "table.parquet"
+    path.write_bytes(b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
+    try:
+        with pytest.raises(OSError, match=rf"File too large: '{path}'"):
+            write(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
