@@ -42,6 +42,7 @@ predictions = schema(
     ["model", *KEY], {"model": pa.Column(str), **IDENTITY, **answer, "margin": pa.Column(float), "preprocessing": pa.Column(str)}
 )
 kept_schema = schema(TRAJECTORY, {key: IDENTITY[key] for key in TRAJECTORY})
+BATCH = 64  # rows of images in memory where they are read one after the other
 TEXTS = ["model", "shift", "class", "top1"]
 answers = pa.DataFrameSchema(
     {**{name: pa.Column("category") for name in TEXTS}, **{name: IDENTITY[name] for name in ("seed", "scale")}}, strict=True
@@ -102,6 +103,21 @@ def load(path: Path, **choice: list[str]) -> arrow.Table:
         return parquet.read_table(path, page_checksum_verification=True, **choice)
     except (arrow.ArrowInvalid, OSError) as error:
         raise ValueError(f"table {path} is not a readable parquet file: {error}") from None
+
+
+def pick(path: Path, wanted: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """The rows of a table of images whose key is wanted, read some rows at a time: a shift of the paper's scale has 20 GB of pictures.
+
+    FileNotFoundError or ValueError name a missing file, and one that is not as its record says.
+    """
+    units.verified(path, required=False)
+    keys, parts = pd.MultiIndex.from_frame(wanted[key]), []
+    with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
+        for batch in file.iter_batches(BATCH):
+            found = pd.MultiIndex.from_frame(batch.select(key).to_pandas())
+            parts.append(batch.filter(arrow.array(found.isin(keys))))
+        table = arrow.Table.from_batches(parts, file.schema_arrow).to_pandas()
+    return table.astype(dict.fromkeys(("shift", "class"), str))
 
 
 def read_answers(paths: Iterable[Path]) -> pd.DataFrame:

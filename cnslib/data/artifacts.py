@@ -17,6 +17,7 @@ from cnslib.core import paths, recipes, tables, units
 from cnslib.core.names import UNSHIFTED, identifier
 from cnslib.core.settings.method import Base
 from cnslib.core.settings.read import Run
+from cnslib.core.sources import document
 
 MODELS, SUMMARY = "models.csv", "heldout.csv"  # numbers of weights; accuracies without a shift, where answers to single images are unknown
 
@@ -69,17 +70,48 @@ def images(folder: Path, shift: str) -> pd.DataFrame:
     return table
 
 
+def drawn_as(rows: pd.DataFrame) -> pd.MultiIndex:
+    """The keys under which the images of rows were drawn: those of scale 0 once, unshifted."""
+    return pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=rows["shift"].where(rows["scale"] > 0, UNSHIFTED)))
+
+
+def with_pictures(folder: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the bytes of their images, PNG or JPEG, from the generation step's folder. ValueError for one that is not there."""
+    keys = drawn_as(rows)
+    wanted, parts = keys.to_frame(index=False), [pd.DataFrame(columns=[*tables.KEY, "image"])]
+    for shift, own in wanted.groupby("shift"):
+        units.verified(path := folder / f"{identifier(shift)}.parquet")
+        parts.append(tables.pick(path, own, tables.KEY))
+    found = pd.concat(parts).set_index(tables.KEY)["image"].reindex(keys)
+    require(wanted[found.notna().to_numpy()].drop_duplicates(), keys.unique().sort_values(), paths.shown(folder))
+    return rows.assign(image=found.to_numpy())
+
+
 def answers(run: Run) -> pd.DataFrame:
     """The first answers of all classifiers to all images, as `tables.read_answers`."""
     files = expected(run.layout.artifacts("evaluation"), run.evaluation.classifiers)
     found, whole, end = tables.read_answers(files.values()), grid(run.base), 0
+    labels = document(paths.resolve(run.base.labels), key="base.labels")
     imported = whole.union(grid(run.base, repeated=True))  # the authors have an image of scale 0 under each shift
     for name, path in files.items():
         start, end = end, end + parquet.read_metadata(path).num_rows
         part = units.is_recorded(path)
         require_of(found[start:end], "model", name, path)
         require(found[start:end], imported if part else whole, paths.shown(path), whole=not part)
+        require_possible(found[start:end], labels, path, probabilities=not part)
     return found
+
+
+def require_possible(table: pd.DataFrame, labels: list[str], path: Path, *, probabilities: bool) -> None:
+    """Raises ValueError for a first answer that is no label and, but for imported ones, for a `probability` outside of [0, 1]."""
+    strange = {"top1": sorted(set(table["top1"].unique()) - set(labels))}
+    if probabilities:
+        given = tables.load(path, columns=["probability"])["probability"].to_numpy()
+        strange["probability"] = given[~((given >= 0) & (given <= 1.0001))].tolist()
+    for column, values in strange.items():
+        if values:
+            accepted = "a label of base.labels" if column == "top1" else "numbers from 0 to 1"
+            raise ValueError(f"{paths.shown(path)}: {column} is {values[0]!r}; accepted: {accepted}; run its step again")
 
 
 def predictions(run: Run, names: Collection[str]) -> pd.DataFrame:
@@ -160,8 +192,11 @@ def kept(run: Run) -> pd.DataFrame:
     if units.is_recorded(path):
         require(found, grid(run.base).droplevel("scale").unique(), paths.shown(path), whole=False)
     else:
-        scores(run)
+        every = scores(run)
         filtered(run).require()
+        require(
+            found, pd.MultiIndex.from_frame(every.loc[every["keep"], tables.TRAJECTORY].drop_duplicates()).sort_values(), paths.shown(path)
+        )
     return found
 
 

@@ -124,12 +124,10 @@ def join(first: Views, second: Views) -> Views:
 def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> UInt8[np.ndarray, "groups columns height width 3"]:
     """The images of the first rows of some tables, one row of pictures per table; white where a table has fewer rows."""
     rows = pd.concat([table.head(columns).assign(group=name) for name, table in groups.items()])
-    rows["shift"] = rows["shift"].where(rows["scale"] > 0, UNSHIFTED)
-    shards = [artifacts.images(images, shift) for shift in sorted(set(rows["shift"]))]
-    found = rows.merge(pd.concat(shards), on=tables.KEY, validate="many_to_one")
-    pictures = tables.pictures(found, str(images))
+    found = artifacts.with_pictures(images, rows)
+    pictures = tables.pictures(found, str(images)) if len(found) else np.zeros((0, 1, 1, 3), np.uint8)
     sheet = np.full((len(groups), columns, *pictures.shape[1:]), 255, np.uint8)
-    sheet[found["group"].map(list(groups).index), found.groupby("group").cumcount()] = pictures
+    sheet[found["group"].map(list(groups).index).astype(int), found.groupby("group").cumcount()] = pictures
     return sheet
 
 

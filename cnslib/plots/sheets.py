@@ -63,6 +63,7 @@ def show_image(image) -> None:
     axes.set_axis_off()
 
 
+PAIR = ["class", "seed"]
 ABSENT = "The pictures are not there: give the images of the benchmark to see the trajectories listed beside this figure."
 
 
@@ -72,28 +73,20 @@ def pictures(
     """The pictures of some trajectories (shift, class, seed; at most one per shift) at all scales; None where no picture is stored.
 
     Scale 0 is that of the shift's own table, else the unshifted one. One table is in memory at a time. Errors are those of
-    `tables.load`; ValueError also for a trajectory that lacks a scale.
+    `tables.pick`; ValueError also for a trajectory that lacks a scale.
     """
     if not any(folder.glob("*.parquet")):
         return None
-    plain = rows(folder / f"{UNSHIFTED}.parquet", trajectories) if (folder / f"{UNSHIFTED}.parquet").exists() else None
+    plain = tables.pick(folder / f"{UNSHIFTED}.parquet", trajectories, PAIR) if (folder / f"{UNSHIFTED}.parquet").exists() else None
     parts = []
     for row in trajectories.itertuples(index=False):
-        own = rows(folder / f"{identifier(row.shift)}.parquet", trajectories[trajectories["shift"] == row.shift])
-        parts += [own] if plain is None else [own, plain[plain[["class", "seed"]].eq([row[1], row[2]]).all(axis=1)].assign(shift=row.shift)]
+        own = tables.pick(folder / f"{identifier(row.shift)}.parquet", trajectories[trajectories["shift"] == row.shift], PAIR)
+        parts += [own] if plain is None else [own, plain[plain[PAIR].eq([row[1], row[2]]).all(axis=1)].assign(shift=row.shift)]
     found = pd.concat(parts, ignore_index=True).merge(trajectories.assign(place=range(len(trajectories))), on=tables.TRAJECTORY)
     wanted = [(*key, scale) for key in trajectories[tables.TRAJECTORY].itertuples(index=False, name=None) for scale in scales]
     ordered = tables.complete(found, wanted, tables.KEY, str(folder)).sort_values(["place", "scale"])
     grid = tables.pictures(ordered[[*tables.KEY, "image"]], "strips")
     return grid.reshape(len(trajectories), len(scales), *grid.shape[1:])
-
-
-def rows(path: Path, trajectories: pd.DataFrame) -> pd.DataFrame:
-    """The rows of an image table that are of some (class, seed)."""
-    table = tables.load(path)
-    keys = pd.MultiIndex.from_frame(table.select(["class", "seed"]).to_pandas().astype({"class": str}))
-    chosen = keys.isin(list(trajectories[["class", "seed"]].itertuples(index=False, name=None)))
-    return table.take(np.flatnonzero(chosen)).to_pandas().astype({"shift": str, "class": str})
 
 
 def failures(

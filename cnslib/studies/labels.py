@@ -46,18 +46,6 @@ def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: st
     return pd.Series(np.select([~starts, good & known[peers].any(axis=1)], [DROPPED, EASY], HARD), index=aligned.index)
 
 
-def drawn_as(rows: pd.DataFrame) -> pd.MultiIndex:
-    """The keys under which the images of rows were drawn: those of scale 0 once, unshifted."""
-    return pd.MultiIndex.from_frame(rows[tables.KEY].assign(shift=rows["shift"].where(rows["scale"] > 0, UNSHIFTED)))
-
-
-def with_pictures(images: Path, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the bytes of their images, PNG or JPEG, from the generation step's folder."""
-    keys = drawn_as(rows)
-    shards = [artifacts.images(images, shift) for shift in sorted(set(keys.get_level_values("shift")))]
-    return rows.assign(image=pd.concat(shards).set_index(tables.KEY)["image"].reindex(keys).to_numpy() if shards else None)
-
-
 def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.Series:
     """The oracle's probability of the class of each generated image turned round from left to right, by key, scale 0 unshifted."""
     contents = {name: units.verified(images / shared.file_of(name)) for name in (UNSHIFTED, *shifts)}

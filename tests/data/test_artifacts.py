@@ -20,7 +20,7 @@ from cnslib.core.settings import read
 from cnslib.data import artifacts
 
 # What the steps generation, filtering and evaluation leave, for two classes, shifts, seeds and scales and two classifiers.
-SHIFTS, CLASSES, SEEDS, SCALES, MODELS = ["heavy snow", "heavy fog"], ["bag", "coat"], 2, [0.0, 1.0], ["resnet", "vit"]
+SHIFTS, CLASSES, SEEDS, SCALES, MODELS = ["heavy snow", "heavy fog"], ["bag", "dress"], 2, [0.0, 1.0], ["resnet", "vit"]
 COSINES = ("clip_class", "clip_class_shift", "clip_reference", "image_reference")
 alignment = tables.schema(tables.KEY, {**tables.IDENTITY, **{name: pa.Column(float) for name in (*COSINES, "class_probability")}})
 
@@ -57,9 +57,9 @@ def write_images(folder: Path) -> None:
 
 
 def write_answers(folder: Path) -> None:
-    """Every classifier is right but for the coats in fog, and its number of weights is known."""
+    """Every classifier is right but for the dresses in fog, and its number of weights is known."""
     rows = pd.concat([keys([UNSHIFTED], [0.0]), keys(SHIFTS, [1.0])])
-    right = rows["class"].where((rows["shift"] != "heavy fog") | (rows["class"] != "coat"), "bag")
+    right = rows["class"].where((rows["shift"] != "heavy fog") | (rows["class"] != "dress"), "bag")
     for name in MODELS:
         table = rows.assign(model=name, top1=right, top5=[[answer] for answer in right], probability=0.5, margin=0.0, preprocessing="x")
         tables.write_unit(table, units.Unit(folder / f"{name}.parquet", recipes.EVALUATION.stamp(name)), tables.predictions)
@@ -71,7 +71,7 @@ def write_answers(folder: Path) -> None:
 
 
 def write_filter(run: read.Run) -> None:
-    """All trajectories but the coats in fog are kept."""
+    """All trajectories but the dresses in fog are kept."""
     for shift in SHIFTS:
         table = keys([shift], SCALES).assign(class_probability=0.9, **dict.fromkeys(COSINES, 0.5))
         path = run.layout.artifacts("filtering") / "alignment" / f"{identifier(shift)}.parquet"
@@ -80,7 +80,7 @@ def write_filter(run: read.Run) -> None:
         path = run.layout.artifacts("filtering") / "sights" / path.name
         tables.write_unit(seen, units.Unit(path, recipes.SIGHTS.stamp(shift)), sight)
     rows = keys(SHIFTS, SCALES).assign(oracle_ooc=False, **dict.fromkeys(COSINES, 0.5))
-    rows["keep"] = (rows["shift"] != "heavy fog") | (rows["class"] != "coat")
+    rows["keep"] = (rows["shift"] != "heavy fog") | (rows["class"] != "dress")
     tables.write_unit(rows, artifacts.scored(run), tables.scores)
     kept = rows.loc[rows["keep"] & (rows["scale"] == 0), tables.TRAJECTORY]
     tables.write_unit(kept, artifacts.filtered(run), tables.kept_schema)
@@ -207,7 +207,7 @@ def test_a_table_under_another_ones_name_is_named(run, name, folder, first, seco
         {"scales": [0.0, 2.0]},
         {"seeds": 3},
         {"classes": ["bag", "shirt"]},
-        {"classes": ["bag", "coat", "shirt"]},
+        {"classes": ["bag", "dress", "shirt"]},
         {"shifts": ["heavy snow"]},
         {"shifts": ["heavy snow", "heavy fog", "heavy rain"]},
     ],
@@ -227,6 +227,26 @@ def test_verdicts_of_other_filter_settings_and_of_other_alignments_are_refused(r
     tables.write(tables.read(path, alignment).assign(clip_class=0.4), path, alignment)
     with pytest.raises(ValueError, match=r"scores\.parquet was made from other inputs"):
         artifacts.kept(run)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("evaluation/vit", {"top1": "coat"}, r"vit\.parquet: top1 is 'coat'; accepted: a label of base\.labels"),
+        ("evaluation/vit", {"probability": np.nan}, r"vit\.parquet: probability is nan; accepted: numbers from 0 to 1"),
+        ("evaluation/vit", {"probability": -1.0}, r"vit\.parquet: probability is -1\.0; accepted: numbers from 0 to 1"),
+        ("filtering/kept", "heavy fog", r"kept\.parquet: 2 rows are missing, the first \('heavy fog', 'bag', 1\)"),
+    ],
+)
+def test_what_no_step_writes_is_named_though_its_record_fits(run, file, change, message):
+    """Somebody has changed a table and its record."""
+    path = run.layout.root / "artifacts" / f"{file}.parquet"
+    table = tables.load(path).to_pandas()
+    changed = table[table["shift"] != change] if isinstance(change, str) else table.assign(**change)
+    changed.to_parquet(path, index=False)
+    units.record_bytes(path, units.record(path)[0])
+    with pytest.raises(ValueError, match=message):
+        (artifacts.kept if "kept" in file else artifacts.answers)(run)
 
 
 def test_imported_answers_are_a_part_of_the_grid_and_nothing_beside_it(run):

@@ -287,6 +287,10 @@ def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):
     assert np.array_equal(sheet[0, :3], expected)
     assert np.array_equal(sheet[2, 0], expected[2])
     assert (sheet[0, 3] == 255).all() and (sheet[1] == 255).all() and (sheet[2, 1:] == 255).all()
+    empty = filtering.gallery(images, {"none": one.head(0)}, columns=4)
+    assert empty.shape[:2] == (1, 4) and (empty == 255).all()
+    with pytest.raises(ValueError, match=r"1 rows are missing, the first \('heavy snow', 'bag', 9, 1\.0\)"):
+        filtering.gallery(images, {"other": one.query("scale == 1").assign(seed=9)}, columns=4)
 
 
 @pytest.mark.parametrize("levels", [2, 7, 10**6])
