@@ -23,6 +23,7 @@ import pandas as pd
 import torch
 from diffusers import SchedulerMixin, StableDiffusionPipeline, UNet2DConditionModel
 from jaxtyping import Float, UInt8
+from PIL import Image
 from torch import Tensor
 
 from cnslib.core import recipes, tables, units, workers
@@ -168,7 +169,15 @@ class Sampler:
     def finish(self, name: str, seeds: Sequence[int], copies: int = 1) -> Images:
         """The images of a pass from where the slider starts, with the network as it is; so many of each start."""
         latents = self.start(name, seeds).repeat(copies, 1, 1, 1)
-        return text_to_image.decode(self.pipe, self.denoise(latents, name, self.late))
+        return self.decode(self.denoise(latents, name, self.late))
+
+    def decode(self, latents: Latents) -> Images:
+        """The images of latents, of `side` pixels where the settings say so (bicubic; the authors store 256 of 768)."""
+        images = text_to_image.decode(self.pipe, latents)
+        if not self.settings.side:
+            return images
+        size = self.settings.side, self.settings.side
+        return torch.stack([torch.from_numpy(np.array(Image.fromarray(image).resize(size))) for image in images.numpy()])
 
     def unshifted(self, name: str, seed: int) -> Images:
         """The image at scale 0, drawn without any adapter."""

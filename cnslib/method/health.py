@@ -66,7 +66,7 @@ class Judge:
 def drawing_settings(settings: Sliders, start_fraction: float) -> Generation:
     """How the report draws: as the benchmark, whose sliders act on the last `start_fraction` of the steps, but in fewer steps."""
     guidance = settings.health_guidance
-    return Generation(settings.health_steps, guidance, [0.0, 1.0], [guidance], start_fraction, negative_prompt="", quality=0)
+    return Generation(settings.health_steps, guidance, [0.0, 1.0], [guidance], start_fraction, negative_prompt="", quality=0, side=0)
 
 
 def report(

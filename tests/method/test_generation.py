@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from golden_units import difference
+from PIL import Image
 from safetensors.torch import load_file, save_file
 from tiny_sliders import CLASSES, SHIFTS, random_sliders
 
@@ -22,7 +23,7 @@ from cnslib.method.generation import PASS, WAYS
 from cnslib.models import adapters
 from cnslib.models.adapters import slider_path
 
-SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
+SETTINGS = Generation(steps=8, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0, side=0)
 SCALES = [0.0, 1.0, 2.5]
 FUSED, FAST = WAYS["fused"], WAYS["fast"]
 SHIFT, RANK, ALPHA = SHIFTS[0], 4, 2.0
@@ -90,6 +91,14 @@ def test_an_image_is_the_plain_pipelines_whose_adapter_is_switched_on_midway(pip
             assert np.array_equal(ours.numpy(), (plain_pipeline(pipe, 5, {2: scale}) * 255).round())
             assert not np.array_equal(ours.numpy(), unshifted)
     assert (together - torch.cat(alone).int()).abs().max() <= 1  # another batch size rounds differently
+
+
+def test_pictures_of_another_size_are_those_that_are_drawn_made_smaller_by_pillow(pipe):
+    """Without a size, nothing that a picture is known by changes."""
+    smaller = dataclasses.replace(SETTINGS, side=24)
+    drawn, found = (generation.Sampler(pipe, settings=settings).unshifted("sneaker", 5).numpy() for settings in (SETTINGS, smaller))
+    assert np.array_equal(found[0], np.asarray(Image.fromarray(drawn[0]).resize((24, 24), Image.Resampling.BICUBIC)))
+    assert "side" not in SETTINGS.drawn() and smaller.drawn() == SETTINGS.drawn() | {"side": 24}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from cnslib.models import encoders
 CLASSES = ["sneaker", "ankle boot"]
 SCALES = [0.0, 1.0, 2.0]
 PILOT = Pilot({"heavy snow": [0.5, 1.0]}, CLASSES[:1], 2, 0.8, 0.6, 0.45)
-DRAWING = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, negative_prompt="", quality=0)
+DRAWING = Generation(4, 2.0, [0.0, 1.0], [2.0], 0.75, negative_prompt="", quality=0, side=0)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from cnslib.method.sliders import slider_path
 from cnslib.models import adapters, classifiers, text_to_image
 from cnslib.studies import bisection, shared
 
-DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
+DRAWING = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0, side=0)
 KEYS = [("heavy snow", "ankle boot", 1), ("heavy snow", "sneaker", 1), ("heavy snow", "sneaker", 2)]
 LABELS = ["sneaker", "ankle boot"]
 GRID = [0.0, 0.5, 1.0]

@@ -22,7 +22,7 @@ CLASSES = ["sneaker", "ankle boot"]
 LABELS = [*CLASSES, "bag"]
 FIRST, SECOND = "heavy snow", "cartoon style"
 SCALES = [0.0, 1.0, 2.0]
-SETTINGS = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0)
+SETTINGS = Generation(steps=4, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=0.75, negative_prompt="", quality=0, side=0)
 BOOTSTRAP = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
 
 

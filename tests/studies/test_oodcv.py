@@ -26,7 +26,7 @@ from cnslib.studies import oodcv, pools
 from cnslib.world import scenes, zoo
 
 DRAWING = Generation(
-    steps=7, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=SETTINGS.start_fraction, negative_prompt="", quality=0
+    steps=7, guidance=3.0, guided=[0.0, 1.0], guidances=[3.0], start_fraction=SETTINGS.start_fraction, negative_prompt="", quality=0, side=0
 )
 PLAN = oodcv.reference_plan(CLASSES, settings=SETTINGS)
 LADDER = {shift: oodcv.ladder_plan(CLASSES, shift, settings=SETTINGS) for shift in SETTINGS.shifts}

@@ -111,7 +111,7 @@ class Generation(f.Section):
     """DDIM sampling with classifier-free guidance; the slider acts on the last `start_fraction` of the steps.
 
     Guidance acts in a part of the time, where 1 is pure noise and 0 the picture (Kynkaanniemi et al. 2024): from the first to the second
-    value of `guided`. Pictures are stored as JPEG of `quality`, and at 0 without loss.
+    value of `guided`. Pictures are stored as JPEG of `quality`, and at 0 without loss; they have `side` pixels, and at 0 those drawn.
     """
 
     steps: f.Count
@@ -121,10 +121,11 @@ class Generation(f.Section):
     start_fraction: f.Share
     negative_prompt: str
     quality: Annotated[int, Field(ge=0, le=100)]
+    side: Annotated[int, Field(ge=0)]
 
     def told(self) -> dict[str, object]:
-        """All settings, but for an interval of guidance that leaves nothing out, and for a quality without loss."""
-        plain = {"guided": [0.0, 1.0], "quality": 0}
+        """All settings, but for an interval of guidance that leaves nothing out, a quality without loss, and the size as drawn."""
+        plain = {"guided": [0.0, 1.0], "quality": 0, "side": 0}
         return {key: value for key, value in dataclasses.asdict(self).items() if key not in plain or value != plain[key]}
 
     def drawn(self) -> dict[str, object]:

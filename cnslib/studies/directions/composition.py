@@ -15,7 +15,7 @@ from torch import Tensor
 from cnslib.core import recipes, tables
 from cnslib.method.generation import Sampler
 from cnslib.method.sliders import slider_path
-from cnslib.models import adapters, text_to_image
+from cnslib.models import adapters
 from cnslib.studies import shared
 from cnslib.studies.directions import texts
 from cnslib.studies.directions.texts import Study
@@ -49,7 +49,7 @@ def shifted(
     with contextlib.ExitStack() as stack:
         for adapter, column in zip(names, zip(*weights, strict=True), strict=True):
             stack.enter_context(adapters.scaled(sampler.pipe.unet, column, adapter))
-        return text_to_image.decode(sampler.pipe, sampler.denoise(start.repeat(len(weights), 1, 1, 1), name, sampler.late))
+        return sampler.decode(sampler.denoise(start.repeat(len(weights), 1, 1, 1), name, sampler.late))
 
 
 def score(study: Study, pairs: list[list[str]], classes: list[str], *, weights: list[float], seeds: int) -> pd.DataFrame:

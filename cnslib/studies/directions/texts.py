@@ -112,7 +112,7 @@ def shifted(
     early = method == PROMPTS or not len(sampler.early)
     start = text_to_image.initial_latent(sampler.pipe, seed) if early else sampler.start(name, [seed])
     latents, context = start.repeat(len(weights), 1, 1, 1), contexts(sampler, shift, name, method, weights)
-    return text_to_image.decode(sampler.pipe, sampler.walk(latents, context, sampler.unused.timesteps if early else sampler.late))
+    return sampler.decode(sampler.walk(latents, context, sampler.unused.timesteps if early else sampler.late))
 
 
 def grid(method: str, scales: list[float]) -> list[float]:
