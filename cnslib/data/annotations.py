@@ -9,29 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import ipywidgets
+import numpy as np
 import pandas as pd
+from jaxtyping import UInt8
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from cnslib.core import paths, tables, units
-from cnslib.core.names import identifier
+from cnslib.core.names import demand, identifier
 from cnslib.core.sources import document
 
 ANSWERS = ("class", "partial class properties", "not class")  # section I.1
+IN, PARTLY, OUT = KINDS = ("in class", "partly in class", "out of class")  # what two answers make of an image (Fig. 28)
+ANNOTATORS = ["first", "second"]
 JPEG = b"\xff\xd8"  # what its bytes begin with; other pictures are PNG
 Picture = TypedDict("Picture", {"filename": str, "file_attributes": dict})  # noqa: UP013
 Parts = {"_via_settings": dict, "_via_img_metadata": dict[str, Picture], "_via_attributes": dict}  # without them VIA opens no project
 Project = TypedDict("Project", Parts)  # type: ignore[misc]
 
 
-def file_names(rows: pd.DataFrame) -> list[str]:
-    """The picture file of each row (shift, class, seed, scale, image), in the style of the published data set."""
+def stems(rows: pd.DataFrame) -> list[str]:
+    """The picture's name of each row (shift, class, seed, scale), in the style of the published data set, without its ending."""
     keys = rows[tables.KEY].itertuples(index=False, name=None)
-    endings = ["jpg" if data.startswith(JPEG) else "png" for data in rows["image"]]
-    return [
-        f"{identifier(name)}-{identifier(shift)}-seed_{seed:04d}-scale_{round(1000 * scale):04d}.{ending}"
-        for (shift, name, seed, scale), ending in zip(keys, endings, strict=True)
-    ]
+    return [f"{identifier(c)}-{identifier(shift)}-seed_{seed:04d}-scale_{round(1000 * scale):04d}" for shift, c, seed, scale in keys]
+
+
+def file_names(rows: pd.DataFrame) -> list[str]:
+    """The picture file of each row (shift, class, seed, scale, image)."""
+    return [f"{stem}.{'jpg' if data.startswith(JPEG) else 'png'}" for stem, data in zip(stems(rows), rows["image"], strict=True)]
 
 
 def write(rows: pd.DataFrame, path: Path, *, answers: dict[str, str] | None = None) -> None:
@@ -65,12 +70,8 @@ def export(rows: pd.DataFrame, path: Path) -> None:
         units.write_bytes(path.parent / file, data)
 
 
-def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, str]:
-    """One annotator's answers to the images in `rows`, by file name.
-
-    FileNotFoundError or ValueError name the file and what is no VIA 2 project, a picture too few or too many, and an answer that is unknown
-    or, in a finished project, missing.
-    """
+def answered(path: Path) -> list[tuple[str, str]]:
+    """File name and answer, "" without one, of each picture of a project; errors as those of `read`."""
     try:
         content: Any = TypeAdapter(Project).validate_python(document(path, key="labels", remedy="accepted: a VIA 2 project file (json)"))
     except FileNotFoundError:
@@ -78,7 +79,16 @@ def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, 
     except ValidationError as error:
         what = error.errors()[0]
         raise ValueError(f"{path}: {'.'.join(map(str, what['loc']))} {what['msg']}; accepted: a VIA 2 project file (json)") from None
-    entries = [(entry["filename"], entry["file_attributes"].get("answer", "")) for entry in content["_via_img_metadata"].values()]
+    return [(entry["filename"], entry["file_attributes"].get("answer", "")) for entry in content["_via_img_metadata"].values()]
+
+
+def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, str]:
+    """One annotator's answers to the images in `rows`, by file name.
+
+    FileNotFoundError or ValueError name the file and what is no VIA 2 project, a picture too few or too many, and an answer that is unknown
+    or, in a finished project, missing.
+    """
+    entries = answered(path)
     pictures, wanted = dict(entries), file_names(rows)
     wrong = {
         "answered twice and differently": sorted({file for file, answer in entries if answer != pictures[file]}),
@@ -92,6 +102,42 @@ def read(path: Path, rows: pd.DataFrame, *, finished: bool = True) -> dict[str, 
             accepted = f"one answer per picture, {', '.join(ANSWERS)}"
             raise ValueError(f"{path}: pictures {problem}: {len(files)}, first {files[0]}; accepted: {accepted}")
     return {file: pictures[file] for file in wanted if pictures[file]}
+
+
+GUIDE = """<meta charset="utf-8"><title>How to label</title>
+<p>Each picture's file name begins with a class. Does the picture show it? You have three answers.</p>
+<ul><li><b>class</b>: you see the class, however strange, small, hidden or painted it is.</li>
+<li><b>partial class properties</b>: you see some of what makes the class, such as its shape, its fur or a part of it, but not all.</li>
+<li><b>not class</b>: you see another thing, or nothing that you could name.</li></ul>
+<p>Judge the class alone: snow, a style or a blemish is no fault. Do not talk to the other annotator. If you are unsure between two answers,
+look at the class's example once more and take the answer that you thought of first. A real picture of each class:</p>
+"""
+
+
+def guide(folder: Path, examples: dict[str, UInt8[np.ndarray, "height width 3"]]) -> None:
+    """Writes the annotators' instructions (Fig. 33), how_to_label.html, with an example picture of each class beside it."""
+    shown = {name: f"example-{identifier(name)}.png" for name in examples}
+    for name, picture in examples.items():
+        units.write_bytes(folder / shown[name], tables.encode(picture))
+    figures = [
+        f'<figure><img src="{file}" height="160"><figcaption>{html.escape(name)}</figcaption></figure>' for name, file in shown.items()
+    ]
+    units.write_bytes(folder / "how_to_label.html", (GUIDE + "\n".join(figures) + "\n").encode())
+
+
+def annotated(files: list[Path], rows: pd.DataFrame, key: str) -> pd.DataFrame:
+    """What two annotators said about each row, from their VIA projects; errors name the file (see `read`)."""
+    different = len({file.resolve() for file in files}) == 2 == len(files)
+    demand(different, key, [str(file) for file in files], "two VIA projects, one per annotator")
+    said = [read(file, rows) for file in files]
+    names = file_names(rows)
+    return pd.DataFrame({who: [answers[name] for name in names] for who, answers in zip(ANNOTATORS, said, strict=True)}, index=rows.index)
+
+
+def joined(answers: pd.DataFrame) -> pd.Series:
+    """The paper's rule: out of class if one annotator says "not class"; else in class if one says "class"; else partly."""
+    out, inside = ((answers[ANNOTATORS] == said).any(axis=1) for said in (ANSWERS[2], ANSWERS[0]))
+    return pd.Series(np.select([out, inside], [OUT, IN], PARTLY), index=answers.index)
 
 
 PAGE = 24  # pictures that are shown at once

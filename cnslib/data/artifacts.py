@@ -7,6 +7,7 @@ made for another grid. A table that was imported holds a part of the grid; one t
 import itertools
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -165,7 +166,9 @@ def scored(run: Run) -> units.Unit:
     """The table of scores and verdicts, made from the alignments by the filter's settings."""
     folder = run.layout.artifacts("filtering")
     made = {shift: units.verified(path) for shift, path in expected(folder / "alignment", run.base.shifts).items()}
-    deciding = {"recall": run.filtering.recall, "passes": run.filtering.passes}
+    deciding: dict[str, Any] = {"recall": run.filtering.recall, "passes": run.filtering.passes}
+    if run.labels.files:  # people's; without them the oracle's, which the alignments hold
+        deciding["labels"] = [units.file_digest(paths.resolve(file)) for file in run.labels.files]
     return units.Unit(folder / "scores.parquet", recipes.FILTERING.stamp(made, deciding, run.base.classes))
 
 

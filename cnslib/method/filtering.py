@@ -16,10 +16,10 @@ from jaxtyping import Bool, Float, UInt8
 from sklearn.metrics import roc_curve
 from torch import Tensor
 
-from cnslib.core import recipes, tables, units, workers
-from cnslib.core.names import UNSHIFTED, identifier
+from cnslib.core import paths, recipes, tables, units, workers
+from cnslib.core.names import UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap, Filtering
-from cnslib.data import artifacts
+from cnslib.data import annotations, artifacts
 from cnslib.models.encoders import Clip, ImageEncoder, Oracle
 from cnslib.stats import bootstrap
 
@@ -172,9 +172,37 @@ def started_in_class(scores: pd.DataFrame) -> pd.Series:
 def labelled_images(scores: pd.DataFrame) -> pd.DataFrame:
     """The shifted images whose trajectory starts in class: the population of Table 2b.
 
-    Unshifted ones do not count: they equal their own reference and could never be dropped, which would flatter the rates.
+    Unshifted ones do not count: they equal their own reference and could never be dropped, which would flatter the rates. ValueError
+    where no trajectory starts in class.
     """
-    return scores[started_in_class(scores) & (scores["scale"] > 0)]
+    found = scores[started_in_class(scores) & (scores["scale"] > 0)]
+    best = float(scores.loc[scores["scale"] == 0, "class_probability"].max())
+    demand(len(found) > 0, "base.oracle, its best probability for the class of an unshifted image", best, f"{KNOWN} or more for some")
+    return found
+
+
+def labelled_by(scores: pd.DataFrame, images: Path, *, files: list[str], labels: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Every image with the label `oracle_ooc`, and those whose labels set the thresholds: two people's, by their VIA projects in `files`.
+
+    Their word then stands in place of the oracle's probability: 1 in class, 1 / labels partly in class, 0 out of class. A picture that
+    they were not shown was easy, and under the shifts that they saw at least partly in class; only these shifts are labelled. Without
+    files it is the oracle's word, about all shifts. `images` is the folder of the generation step's tables.
+    """
+    projects = [paths.resolve(file) for file in files]
+    probability, shifts = scores["class_probability"], set(scores["shift"])
+    if projects:
+        named = {Path(name).stem for name, _ in annotations.answered(projects[0])}
+        asked = artifacts.with_pictures(images, scores[[stem in named for stem in annotations.stems(scores)]])
+        kinds = annotations.joined(annotations.annotated(projects, asked, "labels.files"))
+        shifts = set(asked["shift"])
+        probability = probability.mask(scores["shift"].isin(shifts), probability.clip(lower=1 / labels))
+        word = kinds.map(dict(zip(annotations.KINDS, (1.0, 1 / labels, 0.0), strict=True))).reindex(scores.index)
+        unshifted = (
+            word.where(scores["scale"] == 0).groupby([scores[key] for key in PAIR]).transform("min")
+        )  # one image, whatever the shift
+        probability = word.mask(scores["scale"] == 0, unshifted).fillna(probability)
+    found = scores.assign(class_probability=probability, oracle_ooc=out_of_class(probability, labels=labels))
+    return found, labelled_images(found[found["shift"].isin(shifts)])
 
 
 def thresholds(labelled: pd.DataFrame, recall: float) -> dict[str, float]:

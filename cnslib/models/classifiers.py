@@ -65,7 +65,7 @@ class Classifier:
         """A digest of the model, see the function of this name."""
         return digest(self.source)
 
-    def class_probability(self, images: UInt8[np.ndarray, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
+    def class_probability(self, images: UInt8[np.ndarray, "batch height width 3"] | Sequence) -> Float[Tensor, "batch labels"]:
         """Probability of each label, in the order of `labels`."""
         starts = range(0, len(images), encoders.BATCH)
         return torch.cat([self.logits(images[start : start + encoders.BATCH]) for start in starts]).softmax(dim=1)
@@ -277,7 +277,9 @@ def pretrained(place: str) -> tuple[Any, dict[str, int]]:
 
 
 def load_oracle(source: str, *, labels: list[str], device: str = "cpu") -> encoders.Oracle:
-    """The oracle in a directory, or in its place one of the paper's classifiers ("registry:<model>"), not one of those that are judged."""
-    if not source.startswith(registry.PREFIX):
-        return encoders.Oracle(source, labels=labels, device=device)
-    return cast(encoders.Oracle, load("oracle", source, labels, device))  # which knows no shift and no severity
+    """What `base.oracle` names: an oracle's directory, or any classifier of the labels, which knows no shift and no severity."""
+    file = paths.resolve(source) / encoders.TIMM_FILES[0]
+    outputs = sources.document(file, key="oracle").get("num_classes") if file.exists() else None
+    if ":" in source or outputs == len(labels) or (file.parent / encoders.CLIP_FILES[0]).exists():
+        return cast(encoders.Oracle, load("oracle", source, labels, device))
+    return encoders.Oracle(source, labels=labels, device=device)

@@ -5,7 +5,7 @@ name that its library cannot load.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,8 +44,8 @@ class Clip:
         self.model.to(device).eval().requires_grad_(False).to(memory_format=FORMAT)
         self.device, self.digest = device, source_digest(source)
 
-    def image_features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch features"]:
-        """Features of images, on the CPU."""
+    def image_features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"] | Sequence) -> Float[Tensor, "batch features"]:
+        """Features of images, or of a list of pictures of any sizes, on the CPU."""
         return F.normalize(batched(self.model.encode_image, self.transform, images, self.device), dim=1)
 
     @torch.no_grad()
@@ -80,7 +80,7 @@ class ImageEncoder:
         self.model.to(memory_format=FORMAT).reset_classifier(0)  # type: ignore[operator]
         self.device, self.digest = device, source_digest(source)
 
-    def features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch features"]:
+    def features(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"] | Sequence) -> Float[Tensor, "batch features"]:
         """Features of images, on the CPU."""
         return F.normalize(batched(self.model, self.transform, images, self.device), dim=1)
 
@@ -98,12 +98,12 @@ class Oracle:
         outputs, expected = cast(int, self.model.num_classes), len(labels) + len(SHIFTS) + 2
         demand(outputs == expected, f"oracle, outputs of {source}", outputs, f"{expected}, for {len(labels)} labels")
 
-    def parts(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> tuple[Tensor, Tensor, Tensor]:
+    def parts(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"] | Sequence) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of class, shift and severity."""
         logits = batched(self.model, self.transform, images, self.device)
         return logits.split([len(self.labels), len(SHIFTS) + 1, 1], dim=1)
 
-    def class_probability(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"]) -> Float[Tensor, "batch labels"]:
+    def class_probability(self, images: UInt8[np.ndarray | Tensor, "batch height width 3"] | Sequence) -> Float[Tensor, "batch labels"]:
         """Probability of each label, in the order of `labels`."""
         return self.parts(images)[0].softmax(dim=1)
 
@@ -125,14 +125,13 @@ def read_labels(path: str) -> list[str]:
 def batched(
     model: Callable[[Tensor], Tensor],
     transform: Callable[[Image.Image], Tensor],
-    images: UInt8[np.ndarray | Tensor, "batch height width 3"],
+    images: UInt8[np.ndarray | Tensor, "batch height width 3"] | Sequence,
     device: str,
 ) -> Float[Tensor, "batch features"]:
-    """A model's outputs in fp32, on the CPU, for images under its own preprocessing."""
-    pixels = np.asarray(images)
+    """A model's outputs in fp32, on the CPU, for images under its own preprocessing: one array, or a list of pictures of any sizes."""
     parts = []
-    for start in range(0, len(pixels), BATCH):
-        inputs = torch.stack([transform(Image.fromarray(picture)) for picture in pixels[start : start + BATCH]])
+    for start in range(0, len(images), BATCH):
+        inputs = torch.stack([transform(Image.fromarray(np.asarray(picture))) for picture in images[start : start + BATCH]])
         parts.append(model(inputs.to(device, memory_format=FORMAT)).float().cpu())
     return torch.cat(parts)
 

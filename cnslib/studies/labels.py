@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from cnslib.core import recipes, tables, units
 from cnslib.core.names import UNSHIFTED, demand
@@ -18,9 +18,9 @@ from cnslib.stats import accuracy, bootstrap
 from cnslib.studies import shared
 
 CLASS, PARTIAL, NOT = annotations.ANSWERS
-IN, PARTLY, OUT = KINDS = ("in class", "partly in class", "out of class")  # what two answers make of an image (Fig. 28)
+IN, PARTLY, OUT = KINDS = annotations.KINDS
+ANNOTATORS = annotations.ANNOTATORS
 DROPPED, EASY, HARD = "dropped", "easy", "hard"  # in stage (ii), in stage (iii), for annotators
-ANNOTATORS = ["first", "second"]
 STAGE = {"stage": pa.Column(str, pa.Check.isin([EASY, HARD])), "kind": pa.Column(str, pa.Check.isin(KINDS))}
 schema = tables.schema(tables.KEY, {**tables.IDENTITY, **STAGE, "out_of_class": pa.Column(bool)})
 mirrored_schema = tables.schema(tables.KEY, {**tables.IDENTITY, "mirrored_probability": pa.Column(float, pa.Check.in_range(0, 1))})
@@ -32,6 +32,13 @@ def hits(predictions: pd.DataFrame, shifts: list[str], models: list[str]) -> pd.
         demand(name in set(predictions["model"]), "labels.expert and labels.peers", name, "classifiers of evaluation.classifiers")
     rows = tables.trajectories(predictions[predictions["model"].isin(models)], shifts).astype(dict.fromkeys(tables.TEXTS, str))
     return rows.assign(right=rows["top1"] == rows["class"]).pivot(index=tables.KEY, columns="model", values="right")
+
+
+def known(unshifted: pd.DataFrame, right: pd.DataFrame, expert: str) -> Bool[np.ndarray, "rows"]:
+    """Whether the expert is right about each unshifted image. ValueError where it never is: no seed would pass stage (ii)."""
+    found = right.loc[pd.MultiIndex.from_frame(unshifted[tables.KEY]), expert].to_numpy(bool)
+    demand(bool(found.any()), f"labels.expert, which knows none of {len(found)} unshifted images", expert, "a classifier that knows some")
+    return found
 
 
 def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: str, peers: list[str]) -> pd.Series:
@@ -75,21 +82,6 @@ def oracle_answers(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, c
     """
     views = zip(ANNOTATORS, (rows["class_probability"].to_numpy(), mirrored), strict=True)
     return pd.DataFrame({who: np.select([view >= 0.5, view < chance], [CLASS, NOT], PARTIAL) for who, view in views}, index=rows.index)
-
-
-def annotated(files: list[Path], rows: pd.DataFrame, key: str) -> pd.DataFrame:
-    """What two annotators said about each row, from their VIA projects; errors name the file (see `annotations.read`)."""
-    different = len({file.resolve() for file in files}) == 2 == len(files)
-    demand(different, key, [str(file) for file in files], "two VIA projects, one per annotator")
-    said = [annotations.read(file, rows) for file in files]
-    names = annotations.file_names(rows)
-    return pd.DataFrame({who: [answers[name] for name in names] for who, answers in zip(ANNOTATORS, said, strict=True)}, index=rows.index)
-
-
-def joined(answers: pd.DataFrame) -> pd.Series:
-    """The paper's rule: out of class if one annotator says "not class"; else in class if one says "class"; else partly."""
-    out, inside = ((answers[ANNOTATORS] == said).any(axis=1) for said in (NOT, CLASS))
-    return pd.Series(np.select([out, inside], [OUT, IN], PARTLY), index=answers.index)
 
 
 def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> dict:

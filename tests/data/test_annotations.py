@@ -1,6 +1,7 @@
 """VIA projects: what annotators open, click and save, read back; a bad file gives one line that says what is wrong."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -129,3 +130,12 @@ def test_every_click_is_saved_pages_turn_and_a_sheet_continues_where_it_ended(tm
     assert again.page.value == 2
     again.page.value = 1
     assert {cell.children[2].value for cell in again.grid.children} == {"class"}
+
+
+def test_the_instructions_name_all_answers_and_show_every_class(tmp_path):
+    pictures = {name: np.full((4, 6, 3), 50 * place, np.uint8) for place, name in enumerate(("ankle boot", "bag"))}
+    annotations.guide(tmp_path, pictures)
+    text = (tmp_path / "how_to_label.html").read_text()
+    assert all(f"<b>{answer}</b>" in text for answer in annotations.ANSWERS)
+    for name, file in zip(pictures, re.findall(r'img src="([^"]+)"', text), strict=True):
+        assert np.array_equal(tables.decode((tmp_path / file).read_bytes(), file), pictures[name])

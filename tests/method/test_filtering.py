@@ -15,6 +15,7 @@ from tiny_encoders import write_clip, write_timm
 from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.method import Bootstrap, Filtering
+from cnslib.data import annotations, artifacts
 from cnslib.method import filtering, oracle_predictions
 from cnslib.method.filtering import DETECTORS
 from cnslib.models import encoders
@@ -84,6 +85,30 @@ def test_a_trajectory_that_does_not_start_in_class_neither_enters_the_benchmark_
     labelled = filtering.labelled_images(table)
     assert (labelled["scale"] > 0).all() and len(labelled) == 3 * 2 * 2  # three garments, two shifts, two scales
     assert ("bag", 1) not in set(labelled[["class", "seed"]].itertuples(index=False, name=None))
+
+
+def test_where_nothing_starts_in_class_one_line_says_so():
+    table = benchmark(seeds=2).assign(class_probability=0.4)
+    with pytest.raises(ValueError, match=r"base\.oracle, .*: 0\.4 is not accepted; accepted: 0\.5 or more for some"):
+        filtering.labelled_images(table)
+
+
+def test_two_peoples_word_stands_for_the_oracles_under_the_shifts_that_they_saw(align, images, tmp_path):
+    """Bags in snow: seed 1 is in class, partly and out of class along the scales, seed 2 is out of class from the start."""
+    kept, partly, lost = annotations.ANSWERS
+    scores = align().assign(class_probability=0.9)
+    asked = artifacts.with_pictures(images, scores.query("shift == 'heavy snow' and `class` == 'bag'").sort_values(["seed", "scale"]))
+    names, files = annotations.file_names(asked), [tmp_path / "anna.json", tmp_path / "ben.json"]
+    for file, last in zip(files, (kept, lost), strict=True):
+        annotations.write(asked, file, answers=dict(zip(names, [kept, partly, last, lost, kept, kept], strict=True)))
+    found, labelled = filtering.labelled_by(scores, images, files=[str(file) for file in files], labels=3)
+    bags = found[found["class"] == "bag"].set_index(["shift", "seed", "scale"])["class_probability"].round(3).to_dict()
+    snow = {("heavy snow", 1, 1.0): 0.333, ("heavy snow", 1, 2.0): 0.0, ("heavy snow", 2, 1.0): 1.0, ("heavy snow", 2, 2.0): 1.0}
+    cartoon = {("cartoon style", seed, scale): 0.9 for seed in (1, 2) for scale in (1.0, 2.0)}
+    starts = {(shift, seed, 0.0): value for shift in ("heavy snow", "cartoon style") for seed, value in ((1, 1.0), (2, 0.0))}
+    assert bags == snow | cartoon | starts and (found.loc[found["class"] != "bag", "class_probability"] == 0.9).all()
+    assert set(labelled["shift"]) == {"heavy snow"} and set(labelled.loc[labelled["class"] == "bag", "seed"]) == {1}
+    assert labelled.loc[labelled["oracle_ooc"], tables.KEY].to_numpy().tolist() == [["heavy snow", "bag", 1, 2.0]]
 
 
 def test_rates_of_ten_hand_counted_images():

@@ -92,6 +92,15 @@ def test_the_oracles_outputs_are_class_shift_and_severity_in_this_order(saved, f
         encoders.Oracle(str(folder / "oracle"), labels=[*LABELS, "coat"])
 
 
+@pytest.mark.parametrize(("name", "whole"), [("oracle", True), ("vit", False), ("clip", False)])
+def test_an_oracle_is_what_its_directory_holds_or_any_classifier_of_the_labels(saved, folder, name, whole):
+    """Pictures may be of unequal sizes: each is seen by itself."""
+    oracle, unequal = classifiers.load_oracle(str(folder / name), labels=LABELS), [PICTURES[0], PICTURES[1][:20]]
+    assert hasattr(oracle, "parts") == whole
+    alone = torch.cat([oracle.class_probability([one]) for one in unequal])
+    assert torch.allclose(oracle.class_probability(unequal), alone, atol=1e-6) and alone.shape == (2, 3)
+
+
 LOADERS = {
     "clip": (encoders.Clip, "open_clip_model.safetensors"),
     "image_encoder": (encoders.ImageEncoder, "model.safetensors"),

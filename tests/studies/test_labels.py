@@ -45,6 +45,14 @@ def test_a_weak_unshifted_image_drops_its_seed_and_easy_needs_the_expert_one_pee
     assert stages({"one": every}) == dict.fromkeys(every, "easy")
 
 
+def test_an_expert_that_knows_no_unshifted_image_is_named():
+    unshifted = pd.DataFrame([("heavy snow", "bag", 1, 0.0), ("heavy snow", "bag", 2, 0.0)], columns=tables.KEY)
+    right = pd.DataFrame({"a": [True, False], "b": [False, False]}, index=pd.MultiIndex.from_frame(unshifted))
+    assert labelling.known(unshifted, right, "a").tolist() == [True, False]
+    with pytest.raises(ValueError, match=r"labels\.expert, which knows none of 2 unshifted images: 'b' is not accepted"):
+        labelling.known(unshifted, right, "b")
+
+
 def test_hits_repeat_the_unshifted_prediction_under_every_shift():
     predictions = [("unshifted", 0.0, "bag"), ("heavy snow", 1.0, "coat"), ("cartoon style", 1.0, "bag")]
     rows = pd.DataFrame([{"model": "m", "shift": s, "class": "bag", "seed": 1, "scale": k, "top1": top} for s, k, top in predictions])
@@ -57,7 +65,7 @@ def test_hits_repeat_the_unshifted_prediction_under_every_shift():
 def test_the_nine_pairs_of_answers_join_as_the_paper_says():
     answers = pd.DataFrame(list(itertools.product(annotations.ANSWERS, repeat=2)), columns=labelling.ANNOTATORS)
     inside, partly, out = "in class", "partly in class", "out of class"
-    assert labelling.joined(answers).tolist() == [inside, inside, out, inside, partly, out, out, out, out]
+    assert annotations.joined(answers).tolist() == [inside, inside, out, inside, partly, out, out, out, out]
 
 
 def test_kappa_is_scikit_learns_and_that_of_hand_counted_answers():
@@ -81,10 +89,10 @@ def test_two_annotators_are_read_and_one_is_refused(tmp_path):
     table = pd.DataFrame({"shift": "heavy snow", "class": "bag", "seed": np.arange(4), "scale": 1.0, "image": pictures})
     for who, answer in (("anna", "class"), ("ben", "not class")):
         annotations.write(table, tmp_path / f"{who}.json", answers=dict.fromkeys(annotations.file_names(table), answer))
-    found = labelling.annotated([tmp_path / "anna.json", tmp_path / "ben.json"], table, "labels.files")
+    found = annotations.annotated([tmp_path / "anna.json", tmp_path / "ben.json"], table, "labels.files")
     assert found["first"].tolist() == ["class"] * 4 and found["second"].tolist() == ["not class"] * 4
     with pytest.raises(ValueError, match=r"labels\.study_files: .*anna\.json.*accepted: two VIA projects, one per annotator"):
-        labelling.annotated([tmp_path / "anna.json"], table, "labels.study_files")
+        annotations.annotated([tmp_path / "anna.json"], table, "labels.study_files")
 
 
 def test_the_oracle_answers_for_the_picture_and_for_its_mirror_image():
