@@ -1,7 +1,6 @@
 """The mini world's VAE: a diffusers AutoencoderKL that maps 64 px images to 16x16 latents."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -9,10 +8,10 @@ from diffusers import AutoencoderKL
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib.core import names
-from cnslib.core.names import SHIFTS
+from cnslib.core.names import UNSHIFTED
+from cnslib.core.settings.sections import Autoencoder
 from cnslib.world import scenes
-from cnslib.world.training import Schedule, autocast, fit
+from cnslib.world.training import autocast, fit, scheduled
 
 
 @torch.no_grad()
@@ -22,54 +21,40 @@ def build(channels: Sequence[int], *, latent_channels: int) -> AutoencoderKL:
     It starts as a plain linear network of unit gain: residual branches end in zero, latents carry little noise. With PyTorch's own start
     the signal fades from layer to layer, and thousands of steps go by before colours come through.
     """
-    model = AutoencoderKL(
-        down_block_types=("DownEncoderBlock2D",) * len(channels),
-        up_block_types=("UpDecoderBlock2D",) * len(channels),
-        block_out_channels=tuple(channels),
-        layers_per_block=1,
-        latent_channels=latent_channels,
-        norm_num_groups=1,  # with several groups the colour of an even surface is normalised away
-        sample_size=64,
-        mid_block_add_attention=False,
-    )
+    blocks = {"down_block_types": ("DownEncoderBlock2D",) * len(channels), "up_block_types": ("UpDecoderBlock2D",) * len(channels)}
+    blocks |= {"block_out_channels": tuple(channels), "layers_per_block": 1, "mid_block_add_attention": False}
+    # With several groups of a norm the colour of an even surface is normalised away.
+    model = AutoencoderKL(**blocks, latent_channels=latent_channels, norm_num_groups=1, sample_size=64)
     for name, module in model.named_modules():
         if isinstance(module, nn.Conv2d):
             nn.init.zeros_(module.bias)  # type: ignore[arg-type]  # the stub does not know that this convolution has a bias
             nn.init.zeros_(module.weight) if name.endswith("conv2") else nn.init.kaiming_normal_(module.weight, nonlinearity="linear")
-    log_variance = slice(model.config.latent_channels, None)
-    model.quant_conv.weight[log_variance] = 0
-    model.quant_conv.bias[log_variance] = -6
+    model.quant_conv.weight[latent_channels:] = 0  # of the log variance
+    model.quant_conv.bias[latent_channels:] = -6
     return model
-
-
-def gradients(image: Float[Tensor, "batch 3 side side"]) -> tuple[Tensor, Tensor]:
-    """Differences of neighbouring pixels, down and right."""
-    return image[..., 1:, :] - image[..., :-1, :], image[..., 1:] - image[..., :-1]
 
 
 def reconstruction_loss(output: Tensor, target: Tensor) -> Tensor:
     """L1 + L1 of the image gradients + 5 MSE: the gradients keep thin lines, the squares keep the worst pixels."""
-    slopes = sum(F.l1_loss(a, b) for a, b in zip(gradients(output), gradients(target), strict=True))
+    slopes = sum(F.l1_loss(output.diff(dim=dim), target.diff(dim=dim)) for dim in (-2, -1))
     return F.l1_loss(output, target) + slopes + 5 * F.mse_loss(output, target)
 
 
-def train(garments: scenes.Garments, *, kl_weight: float, schedule: Schedule, checkpoint: Path, device: str, **network) -> AutoencoderKL:
+def train(garments: scenes.Garments, settings: Autoencoder, *, device: str, **run) -> AutoencoderKL:
     """Trains the VAE on scenes of all shifts, one batch in five of the catalog; sets `scaling_factor` to give latents unit deviation."""
-    torch.manual_seed(schedule.seed)
-    model = build(**network).to(device)
+    torch.manual_seed(settings.seed)
+    model = build(settings.channels, latent_channels=settings.latent_channels).to(device)
 
     def loss(step: int) -> Tensor:
-        key = ("autoencoder", schedule.seed, step)
-        style = "web" if step % 5 else "catalog"
-        image = scenes.sample(garments, key, schedule.batch_size, style=style, lowest=0.0).image * 2 - 1
-        image = image.to(device)
+        key, style = ("autoencoder", settings.seed, step), "web" if step % 5 else "catalog"
+        image = (scenes.sample(garments, key, settings.batch_size, style=style, lowest=0.0).image * 2 - 1).to(device)
         with autocast(device):
             posterior = model.encode(image).latent_dist
             output = model.decode(posterior.sample()).sample
-        return reconstruction_loss(output.float(), image) + kl_weight * posterior.kl().float().mean()
+        return reconstruction_loss(output.float(), image) + settings.kl_weight * posterior.kl().float().mean()
 
-    averaged = fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu()
-    sample = scenes.sample(garments, ("autoencoder", "scale", schedule.seed), 256, style="web")
+    averaged = fit(model, loss, schedule=scheduled(vars(settings)), **run).cpu()
+    sample = scenes.sample(garments, ("autoencoder", "scale", settings.seed), 256, style="web")
     averaged.register_to_config(scaling_factor=round(1 / encode(averaged, sample.image).std().item(), 4))
     return averaged
 
@@ -90,9 +75,9 @@ def psnr(model: AutoencoderKL, image: Float[Tensor, "batch 3 64 64"]) -> Float[T
 def psnr_by_shift(model: AutoencoderKL, garments: scenes.Garments, *, images: int, seed: int) -> dict[str, Tensor]:
     """PSNR of each of `images` held-out web scenes per shift (severity uniform in [0.35, 1]) and unshifted."""
     values = {}
-    for index, name in enumerate((*SHIFTS, names.UNSHIFTED)):
-        keys = [("psnr", seed, name, i) for i in range(images)]
-        severity = torch.linspace(0.35, 1, images) * (name != names.UNSHIFTED)
-        grey = garments.grey[index * images : (index + 1) * images]
-        values[name] = psnr(model, scenes.render(grey, keys, style="web", shift=[name] * images, severity=severity))
+    for shift, name in enumerate(scenes.NAMES):
+        keys, rows = [("psnr", seed, name, i) for i in range(images)], torch.arange(images) + shift * images
+        severity = torch.linspace(0.35, 1, images) * (name != UNSHIFTED)
+        found = scenes.batch(garments, rows, keys, style="web", shift=torch.full((images,), shift), severity=severity)
+        values[name] = psnr(model, found.image)
     return values

@@ -14,39 +14,35 @@ from transformers import CLIPTokenizer
 
 from cnslib.core import seeds, units
 from cnslib.core.names import SHIFTS
+from cnslib.core.settings.sections import Contrastive
 from cnslib.models.encoders import FORMAT
 from cnslib.world import diffusion, redrawing, scenes
-from cnslib.world.training import MEAN, STD, Schedule, autocast, fit, normalise
-
-SEVERITIES = (0.15, 1.0)  # of the shifts of rendered scenes, where nothing else is said
+from cnslib.world.training import MEAN, STD, autocast, fit, normalise, scheduled
 
 
-def config(tokens: CLIPTokenizer, *, vision: str, width: int, layers: int) -> dict:
+def config(tokens: CLIPTokenizer, *, vision: str, width: int, layers: int, pool: str = "avg") -> dict:
     """The open_clip_config.json of a small model: a timm image tower and a text tower on our own vocabulary.
 
     The text feature is read at the end token (`eos`), because with a small vocabulary it is not the largest id.
     """
     text = {"context_length": diffusion.CONTEXT, "vocab_size": len(tokens), "hf_tokenizer_name": "tokenizer", "width": width, "heads": 4}
     text |= {"layers": layers, "pool_type": "eos", "eos_id": tokens.eos_token_id, "pad_id": tokens.pad_token_id}
-    vision_cfg = {"timm_model_name": vision, "timm_pool": "avg", "timm_proj": "linear", "image_size": 64}
+    vision_cfg = {"timm_model_name": vision, "timm_pool": pool, "timm_proj": "linear", "image_size": 64}
     preprocess = {"size": [64, 64], "mean": MEAN, "std": STD, "interpolation": "bicubic", "resize_mode": "squash"}
     return {"model_cfg": {"embed_dim": width, "vision_cfg": vision_cfg, "text_cfg": text}, "preprocess_cfg": preprocess}
 
 
-def one_of_each(garments: scenes.Garments, key: tuple, *, severities: Sequence[float] = SEVERITIES) -> scenes.Batch:
+def one_of_each(garments: scenes.Garments, key: tuple, *, severities: Sequence[float] = (0.15, 1.0)) -> scenes.Batch:
     """One scene for each caption, so that no two texts of a batch are equal; two batches in five are of the catalog, the others of the web.
 
     A shift that can hardly be seen under its caption teaches that the plain caption means nothing; so `severities` begin above 0.
     """
     g = seeds.generator(*key, "choice")
-    labels, shifts, rows = scenes.every_caption(garments, g)
+    _, shift, rows = scenes.every_caption(garments, g)
     mild = torch.rand(len(rows), generator=g).square()  # most scenes still show their garment
-    lowest, highest = severities
-    severity = (lowest + (highest - lowest) * mild) * (shifts < len(SHIFTS))
-    style = "catalog" if torch.rand(1, generator=g) < 0.4 else "web"
-    keys, names = [(*key, i) for i in range(len(rows))], [scenes.NAMES[s] for s in shifts.tolist()]
-    image = scenes.render(garments.grey[rows], keys, style=style, shift=names, severity=severity)
-    return scenes.Batch(image, labels, shifts, severity)
+    severity = scenes.between(severities, mild) * (shift < len(SHIFTS))
+    style, keys = "catalog" if torch.rand(1, generator=g) < 0.4 else "web", [(*key, i) for i in range(len(rows))]
+    return scenes.batch(garments, rows, keys, style=style, shift=shift, severity=severity)
 
 
 def matching(similarity: Float[Tensor, "images texts"], text: Int[Tensor, "images"]) -> Tensor:
@@ -58,49 +54,36 @@ def matching(similarity: Float[Tensor, "images texts"], text: Int[Tensor, "image
     return (F.cross_entropy(similarity, text) + F.cross_entropy(similarity.T, owned / owned.sum(dim=1, keepdim=True))) / 2
 
 
-def train(
-    garments: scenes.Garments,
-    *,
-    schedule: Schedule,
-    checkpoint: Path,
-    device: str,
-    redrawn: redrawing.Redrawn | None = None,
-    nothing: redrawing.Redrawn | None = None,
-    share: float = 0.0,
-    severities: Sequence[float] = SEVERITIES,
-    omitted: float = 0.0,
-    **network,
-):
+def train(garments: scenes.Garments, settings: Contrastive, redrawn: dict[str, redrawing.Redrawn | None], *, device: str, **run):
     """Trains mini-CLIP with the symmetric InfoNCE loss on batches of one picture per class and shift; returns model and config.
 
-    About a `share` of each batch is `redrawn` pictures of the same captions. A share `omitted` of the captions leaves the shift out, as
-    those of the web often do. To each batch comes one picture per shift of what has no name, rendered or redrawn (`nothing`).
+    About a share `settings.redrawn` of each batch is `redrawn` pictures of the same captions, "web". A share `omitted` of the captions
+    leaves the shift out, as those of the web often do. To each batch comes one picture per shift of what has no name, rendered or
+    redrawn ("nothing").
     """
-    torch.manual_seed(schedule.seed)
+    torch.manual_seed(settings.seed)
     tokens = diffusion.tokenizer(garments.classes)
-    settings = config(tokens, **network)
-    model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device, memory_format=FORMAT)
+    about = config(tokens, vision=settings.vision, width=settings.width, layers=settings.layers)
+    model = CustomTextCLIP(**about["model_cfg"], output_dict=False).to(device, memory_format=FORMAT)
     ids = diffusion.token_table(tokens, [*garments.classes, *scenes.NOTHING.classes])[:-1].to(device)
-    sources = {"garment": (garments, redrawn), "nothing": (scenes.NOTHING, nothing)}
+    sources = {"garment": (garments, redrawn["web"]), "nothing": (scenes.NOTHING, redrawn["nothing"])}
 
     def loss(step: int) -> Tensor:
-        key = ("contrastive", schedule.seed, step)
-        batches = []
+        key, batches = ("contrastive", settings.seed, step), []
         for name, (pool, drawings) in sources.items():
-            batch = one_of_each(pool, (*key, name), severities=severities)
-            g = seeds.generator(*key, name, "redrawn")
-            batches.append(redrawing.same_captions(batch, drawings, share, g) if drawings else batch)
+            batch, g = one_of_each(pool, (*key, name), severities=settings.severities), seeds.generator(*key, name, "redrawn")
+            batches.append(redrawing.same_captions(batch, drawings, settings.redrawn, g) if drawings else batch)
         shift = torch.cat([batch.shift for batch in batches])
         label = torch.cat([batches[0].label, batches[1].label + len(garments.classes)])
-        named = torch.rand(len(shift), generator=seeds.generator(*key, "omitted")) >= omitted
-        caption = label * (len(SHIFTS) + 1) + torch.where(named, shift, len(SHIFTS))
+        named = torch.rand(len(shift), generator=seeds.generator(*key, "omitted")) >= settings.omitted
+        caption = label * len(scenes.NAMES) + torch.where(named, shift, len(SHIFTS))
         told, own = caption.to(device).unique(return_inverse=True)
         picture = normalise(torch.cat([batch.image for batch in batches]))
         with autocast(device):
             image, text, scale = model(picture.to(device, memory_format=FORMAT), ids[told])
         return matching(scale.clamp(max=100) * image.float() @ text.float().T, own)
 
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu().to(memory_format=torch.contiguous_format), settings
+    return fit(model, loss, schedule=scheduled(vars(settings)), **run).cpu().to(memory_format=torch.contiguous_format), about
 
 
 def save(model, settings: dict, folder: Path, *, classes: Sequence[str] = scenes.CLASSES) -> None:

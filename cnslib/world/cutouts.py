@@ -4,9 +4,7 @@ A background is scenery from photographed grass, gravel or brick (scikit-image, 
 BY). Every cut-out owns one generator (seed, class, number), so its pose and background do not depend on what else is drawn.
 """
 
-import contextlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -50,22 +48,20 @@ def contents(folder: Path) -> pd.DataFrame:
 
 def read(folder: Path, *, count: int | None = None) -> list[CutOut]:
     """The first `count` cut-outs, or all. FileNotFoundError or ValueError name a picture that is missing, damaged or has no mask."""
-    rows = contents(folder).head(count).to_dict("records")
-    return [CutOut(row["class"], row["seed"], opened(folder / row["file"])) for row in rows]
-
-
-def opened(path: Path) -> Image.Image:
-    """One picture with its mask."""
-    try:
-        picture = Image.open(path, formats=pictures.FORMATS)
-        picture.load()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"photos: {path} does not exist; `dvc pull` restores it") from None
-    except OSError as error:
-        raise ValueError(f"photos: {path} is not a readable picture ({type(error).__name__}); accepted: RGBA in WebP or PNG") from None
-    if picture.mode != "RGBA":
-        raise ValueError(f"photos: {path} is {picture.mode}; accepted: RGBA, the mask as alpha")
-    return picture
+    found = []
+    for row in contents(folder).head(count).to_dict("records"):
+        path = folder / row["file"]
+        try:
+            picture = Image.open(path, formats=pictures.FORMATS)
+            picture.load()
+        except FileNotFoundError:
+            raise FileNotFoundError(f"photos: {path} does not exist; `dvc pull` restores it") from None
+        except OSError as error:
+            raise ValueError(f"photos: {path} is not a readable picture ({type(error).__name__}); accepted: RGBA in WebP or PNG") from None
+        if picture.mode != "RGBA":
+            raise ValueError(f"photos: {path} is {picture.mode}; accepted: RGBA, the mask as alpha")
+        found.append(CutOut(row["class"], row["seed"], picture))
+    return found
 
 
 PHOTOGRAPHS = {"park": ("china.jpg", 1.0), "garden": ("flower.jpg", 3.0)}  # and the blur that tells near from far
@@ -77,7 +73,7 @@ Image3 = Float[Tensor, "1 3 side side"]
 def background(draws: Draws, side: int, kinds: tuple[str, ...] = KINDS) -> Image3:
     """The background of one image (a batch of one), one of some kinds by its own draw."""
     kind = kinds[int(draws.uniforms[0, 8] * len(kinds))]
-    drawn = crop(kind, draws, side) if kind in PHOTOGRAPHS else scenery(kind, draws, side)
+    drawn = (crop if kind in PHOTOGRAPHS else scenery)(kind, draws, side)
     return (drawn * (0.85 + 0.3 * draws.uniforms[0, 9])).clamp(0, 1)
 
 
@@ -89,18 +85,12 @@ def scenery(kind: str, draws: Draws, side: int) -> Image3:
         return lerp(low, high, ramp(smooth_noise(draws.fields[:, 2], 3, side), -1.5, 1.5))
     y, _ = grid(side, u)
     horizon = 0.35 + 0.25 * float(u[11])
-    above = plane("brick", draws, side, horizon=None) if kind == "wall" else sky(draws, side)
+    air = hsv(torch.full_like(u[12:13], 0.58), 0.1 + 0.5 * u[12:13], 0.7 + 0.25 * u[13:14])  # paler towards the horizon, with clouds
+    sky = lerp(lerp(air, 0.93, (1.3 * y).clamp(0, 1)), 0.97, 0.8 * ramp(fractal_noise(draws.fields[:, 2], 3, side), 0.2, 1.6))
+    above = plane("brick", draws, side, horizon=None) if kind == "wall" else sky
     below = plane("grass" if kind == "meadow" else "gravel", draws, side, horizon=horizon)
     edge = horizon + (0.004 if kind == "wall" else 0.02) * smooth_noise(draws.fields[:, 3], 6, side, tall=1)
     return blur(lerp(above, below, ramp(y - edge, -0.01, 0.01)), 0.5)  # a lens that is focused on the object
-
-
-def sky(draws: Draws, side: int) -> Image3:
-    """Blue or grey, paler towards the horizon, with clouds."""
-    u = draws.uniforms[:, 12:14]
-    y, _ = grid(side, u)
-    air = hsv(torch.full_like(u[:, 0], 0.58), 0.1 + 0.5 * u[:, 0], 0.7 + 0.25 * u[:, 1])
-    return lerp(lerp(air, 0.93, (1.3 * y).clamp(0, 1)), 0.97, 0.8 * ramp(fractal_noise(draws.fields[:, 2], 3, side), 0.2, 1.6))
 
 
 def plane(name: str, draws: Draws, side: int, *, horizon: float | None) -> Image3:
@@ -119,7 +109,7 @@ def crop(kind: str, draws: Draws, side: int) -> Image3:
     """A square of a photograph, mirrored or not, out of focus."""
     u = draws.uniforms[0]
     name, length = PHOTOGRAPHS[kind]
-    whole = photograph(name)
+    whole = tensor(load_sample_image(name))
     size = int((0.5 + 0.4 * float(u[14])) * min(whole.shape[2:]))
     top, left = (math.floor(float(place) * (extent - size)) for place, extent in zip(u[15:17], whole.shape[2:], strict=True))
     part = F.interpolate(whole[..., top : top + size, left : left + size], size=(side, side), mode="bilinear", antialias=True)
@@ -134,13 +124,7 @@ def texture(name: str) -> Float[Tensor, "1 1 height width"]:
     return grey.transpose(2, 3) if name == "brick" else grey  # its courses stand upright
 
 
-@cache
-def photograph(name: str) -> Float[Tensor, "1 3 height width"]:
-    """A sample photograph of scikit-learn's wheel."""
-    return tensor(load_sample_image(name))
-
-
-def tensor(picture: np.ndarray) -> Float[Tensor, "1 3 height width"]:
+def tensor(picture: np.ndarray) -> Float[Tensor, "1 channels height width"]:
     """A uint8 picture as a batch of one in [0, 1]."""
     return torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float() / 255
 
@@ -163,10 +147,8 @@ REACH = {  # the renderer's severity at severity 1: what most people can still n
 def scene(cutout: CutOut, *, seed: int) -> tuple[Scene, Draws]:
     """The unshifted scene of one cut-out (a batch of one) and the random numbers that its shifts will use."""
     draws = scenes.draw([("photos", seed, cutout.label, cutout.seed)])
-    placed = torch.from_numpy(np.array(posed(cutout.picture, draws.uniforms[0]))).permute(2, 0, 1)[None].float() / 255
-    body, mask = placed.split([3, 1], dim=1)
-    ground = background(draws, SIDE)
-    ground = ground * (1 - 0.4 * blur(shift_by(mask, 2.0, 1.5), 2.0))  # a soft shadow
+    body, mask = tensor(np.asarray(posed(cutout.picture, draws.uniforms[0]))).split([3, 1], dim=1)
+    ground = background(draws, SIDE) * (1 - 0.4 * blur(shift_by(mask, 2.0, 1.5), 2.0))  # a soft shadow
     return Scene(lerp(ground, body, mask), mask, body, ground), draws
 
 
@@ -189,18 +171,10 @@ def shifted(cutout: CutOut, shift: str, severities: list[float], *, seed: int) -
     (whole, draws), count = scene(cutout, seed=seed), len(severities)
     if shift == UNSHIFTED:
         return scenes.to_uint8(whole.image).numpy()
-    many = Scene(*(getattr(whole, name).expand(count, -1, -1, -1) for name in ("image", "mask", "object", "background")))
+    many = Scene(*(own.expand(count, -1, -1, -1) for own in (whole.image, whole.mask, whole.object, whole.background)))
     repeated = Draws(draws.uniforms.expand(count, -1), draws.fields.expand(count, -1, -1, -1))
-    with fine_lengths():
-        images = shifts.apply(shift, many, REACH.get(shift, 1.0) * torch.tensor(severities), repeated)
-    return scenes.to_uint8(images).numpy()
-
-
-@contextlib.contextmanager
-def fine_lengths() -> Iterator[None]:
-    """Lets the renderer draw flakes, strokes and outlines in 160ths of the side instead of 64ths, as long as the context lasts."""
     usual, textures.FIELD = textures.FIELD, FINENESS
     try:
-        yield
+        return scenes.to_uint8(shifts.apply(shift, many, REACH.get(shift, 1.0) * torch.tensor(severities), repeated)).numpy()
     finally:
         textures.FIELD = usual

@@ -21,10 +21,11 @@ from tqdm.auto import tqdm, trange
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
 from cnslib.core import paths, recipes, seeds, units
-from cnslib.core.names import SHIFTS, UNSHIFTED
+from cnslib.core.names import SHIFTS
 from cnslib.core.settings.read import Run
-from cnslib.world import autoencoder, manifest, scenes
-from cnslib.world.training import Schedule, autocast, fit, halved, keyed, place
+from cnslib.core.settings.sections import Diffusion
+from cnslib.world import autoencoder, scenes
+from cnslib.world.training import autocast, fit, halved, keyed, place, scheduled
 
 CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
 PART = 256  # scenes that are rendered together
@@ -44,7 +45,7 @@ class Denoiser(nn.Module):
 
 def captions(classes: Sequence[str] = scenes.CLASSES) -> list[str]:
     """Every caption of the mini world: each class under the fourteen shifts, and unshifted."""
-    return [scenes.caption(name, shift) for name in classes for shift in (*SHIFTS, UNSHIFTED)]
+    return [scenes.caption(name, shift) for name in classes for shift in scenes.NAMES]
 
 
 def tokenizer(classes: Sequence[str] = scenes.CLASSES) -> CLIPTokenizer:
@@ -62,35 +63,18 @@ def tokenizer(classes: Sequence[str] = scenes.CLASSES) -> CLIPTokenizer:
 
 def text_encoder(tokens: CLIPTokenizer, *, width: int, layers: int) -> CLIPTextModel:
     """An untrained CLIP text encoder for the tokenizer."""
-    return CLIPTextModel(
-        CLIPTextConfig(
-            vocab_size=len(tokens),
-            hidden_size=width,
-            intermediate_size=2 * width,
-            num_hidden_layers=layers,
-            num_attention_heads=4,
-            max_position_embeddings=CONTEXT,
-            bos_token_id=tokens.bos_token_id,
-            eos_token_id=tokens.eos_token_id,
-            pad_token_id=tokens.pad_token_id,
-        )
-    )
+    size = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": layers, "num_attention_heads": 4}
+    special = {name: getattr(tokens, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    return CLIPTextModel(CLIPTextConfig(vocab_size=len(tokens), max_position_embeddings=CONTEXT, **size, **special))
 
 
-def unet(channels: list[int], *, width: int, latent_channels: int) -> UNet2DConditionModel:
+def unet(channels: Sequence[int], *, width: int, latent_channels: int) -> UNet2DConditionModel:
     """An untrained UNet on 16x16 latents; attention at the two coarser resolutions, where it costs a third as much."""
-    return UNet2DConditionModel(
-        sample_size=16,
-        in_channels=latent_channels,
-        out_channels=latent_channels,
-        block_out_channels=tuple(channels),
-        layers_per_block=1,
-        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
-        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
-        cross_attention_dim=width,
-        attention_head_dim=4,
-        norm_num_groups=16,
-    )
+    down = ("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D")
+    blocks = {"down_block_types": down, "up_block_types": ("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D")}
+    blocks |= {"block_out_channels": tuple(channels), "layers_per_block": 1, "norm_num_groups": 16}
+    ends = {"sample_size": 16, "in_channels": latent_channels, "out_channels": latent_channels}
+    return UNet2DConditionModel(**ends, **blocks, cross_attention_dim=width, attention_head_dim=4)
 
 
 def scheduler() -> DDIMScheduler:
@@ -98,51 +82,32 @@ def scheduler() -> DDIMScheduler:
 
     Sampling begins there, with "trailing" steps (Lin et al. 2024, Algorithm 1 and section 3.3).
     """
-    return DDIMScheduler(
-        beta_start=0.00085,
-        beta_end=0.012,
-        beta_schedule="scaled_linear",
-        clip_sample=False,
-        set_alpha_to_one=False,
-        steps_offset=1,
-        prediction_type="v_prediction",
-        timestep_spacing="trailing",
-        rescale_betas_zero_snr=True,
-    )
+    betas = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear", "rescale_betas_zero_snr": True}
+    ends = {"timestep_spacing": "trailing", "clip_sample": False, "set_alpha_to_one": False, "steps_offset": 1}
+    return DDIMScheduler(**betas, **ends, prediction_type="v_prediction")
 
 
-def web_scenes(garments: scenes.Garments, start: int, *, images: int, severities: Sequence[float], seed: int) -> scenes.Batch:
+def web_scenes(garments: scenes.Garments, start: int, settings: Diffusion) -> scenes.Batch:
     """The scenes of the training from one number on, so many as are rendered together; a third of them has no shift."""
-    lowest, highest = severities
-    look: dict = {"style": "web", "unshifted": 0.35, "lowest": lowest, "highest": highest}
-    return scenes.sample(garments, ("web", seed, start), min(PART, images - start), **look)
+    (lowest, highest), key = settings.severities, ("web", settings.seed, start)
+    return scenes.sample(garments, key, min(PART, settings.images - start), style="web", unshifted=0.35, lowest=lowest, highest=highest)
 
 
-def web_latents(
-    vae: AutoencoderKL,
-    garments: scenes.Garments,
-    *,
-    images: int,
-    severities: Sequence[float],
-    seed: int,
-    cache: Path,
-    device: str = "cpu",
-) -> dict[str, Tensor]:
+def web_latents(vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, *, cache: Path, device: str) -> dict[str, Tensor]:
     """Latents [images, channels, 16, 16] (half precision, scaled) and caption indices of rendered web scenes, cached in one file."""
     if cache.exists():
         return load_file(cache)
 
     def part(start: int) -> tuple[Tensor, Tensor]:
-        batch = web_scenes(garments, start, images=images, severities=severities, seed=seed)
+        batch = web_scenes(garments, start, settings)
         with autocast(device):
             latents = autoencoder.encode(vae, batch.image.to(device)).cpu()
-        return (latents * vae.config.scaling_factor).half(), batch.label * (len(SHIFTS) + 1) + batch.shift
+        return (latents * vae.config.scaling_factor).half(), batch.caption
 
-    starts, vae = range(0, images, PART), vae.to(device)
+    starts, vae = range(0, settings.images, PART), vae.to(device)
     with ThreadPoolExecutor(joblib.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as threads:
         found = list(tqdm(threads.map(part, starts), total=len(starts), desc="web latents", disable=None))
-    latents, caption = zip(*found, strict=True)
-    data = {"latents": torch.cat(latents), "caption": torch.cat(caption)}
+    data = {name: torch.cat(parts) for name, parts in zip(("latents", "caption"), zip(*found, strict=True), strict=True)}
     with units.atomic(cache) as unfinished:
         save_file(data, unfinished)
     return data
@@ -186,52 +151,37 @@ def recorded(model: Denoiser, latents: Tensor, ids: Tensor) -> Callable[..., Any
 
 
 def train(
-    vae: AutoencoderKL,
-    garments: scenes.Garments,
-    *,
-    channels: list[int],
-    width: int,
-    layers: int,
-    images: int,
-    caption_dropout: float,
-    schedule: Schedule,
-    checkpoint: Path,
-    cache: Path,
-    device: str = "cpu",
-    severities: Sequence[float] = (0.4, 1.0),
-    ranks: int = 1,
+    vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, *, checkpoint: Path, cache: Path, device: str
 ) -> StableDiffusionPipeline:
     """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance.
 
     `checkpoint` keeps the training and `cache` the latents. On a CPU `ranks` threads share each batch; a card takes it whole.
     """
-    ranks = ranks if device == "cpu" else 1
-    torch.manual_seed(schedule.seed)
+    ranks, count = settings.ranks if device == "cpu" else 1, settings.batch_size
+    torch.manual_seed(settings.seed)
     tokens, levels = tokenizer(garments.classes), scheduler()
-    data = web_latents(vae, garments, images=images, severities=severities, seed=schedule.seed, cache=cache, device=device)
-    ids = token_table(tokens, garments.classes).to(device)
-    denoiser = unet(channels, width=width, latent_channels=vae.config.latent_channels)
-    model = Denoiser(text_encoder(tokens, width=width, layers=layers), denoiser).to(device)
+    data = web_latents(vae, garments, settings, cache=cache, device=device)
+    ids, size = token_table(tokens, garments.classes).to(device), data["latents"].shape[1:]
+    denoiser = unet(settings.channels, width=settings.width, latent_channels=vae.config.latent_channels)
+    model = Denoiser(text_encoder(tokens, width=settings.width, layers=settings.layers), denoiser).to(device)
     if halved(device):
         model.unet.set_attn_processor(AttnProcessor())  # in bfloat16 on a CPU the fused attention's backward is 4x slower
-    predict = model if device == "cpu" else recorded(model, torch.zeros(schedule.batch_size, *data["latents"].shape[1:]), ids)
+    predict = model if device == "cpu" else recorded(model, torch.zeros(count, *size), ids)
 
     def loss(step: int, rank: int = 0) -> Tensor:
-        g = seeds.generator("diffusion", schedule.seed, step)
-        rows = torch.randint(len(data["caption"]), (schedule.batch_size,), generator=g)
-        eps, t = torch.randn(len(rows), *data["latents"].shape[1:], generator=g), timesteps(len(rows), g, noise=levels)
-        dropped = torch.rand(len(rows), generator=g) < caption_dropout
-        caption = torch.where(dropped, len(ids) - 1, data["caption"][rows])
-        mine = slice(rank, None, ranks)
+        g, mine = seeds.generator("diffusion", settings.seed, step), slice(rank, None, ranks)
+        rows = torch.randint(len(data["caption"]), (count,), generator=g)
+        eps, t = torch.randn(count, *size, generator=g), timesteps(count, g, noise=levels)
+        dropped = torch.rand(count, generator=g) < settings.caption_dropout
+        caption = torch.where(dropped, len(ids) - 1, data["caption"][rows])[mine].to(device)
         latents, eps, t = data["latents"][rows[mine]].float(), eps[mine], t[mine]
         noisy, target = levels.add_noise(latents, eps, t), levels.get_velocity(latents, eps, t)
-        noisy, target, t, caption = (part.to(device) for part in (noisy, target, t, caption[mine]))
         with autocast(device, cached=ranks == 1):
-            output = predict(noisy, t, ids[caption])
-        return F.mse_loss(output.float(), target)
+            output = predict(noisy.to(device), t.to(device), ids[caption])
+        return F.mse_loss(output.float(), target.to(device))
 
     every = 100 if device == "cpu" else 1000  # steps; a card takes a hundred in a second or two
-    trained = fit(model, loss, schedule=schedule, checkpoint=checkpoint, ranks=ranks, every=every).cpu()
+    trained = fit(model, loss, schedule=scheduled(vars(settings)), checkpoint=checkpoint, ranks=ranks, every=every).cpu()
     trained.unet.set_attn_processor(AttnProcessor2_0())
     return assemble(vae.cpu(), tokens, trained, levels)
 
@@ -252,34 +202,16 @@ def save(pipe: StableDiffusionPipeline, folder: Path) -> None:
     pipe.save_pretrained(folder)
 
 
-def asked(classes: Sequence[str], per_caption: int) -> tuple[list[str], list[int]]:
-    """The prompts of all captions, each with seeds 0, 1, ..."""
-    prompts = [caption for caption in captions(classes) for _ in range(per_caption)]
-    return prompts, list(range(per_caption)) * (len(prompts) // per_caption)
-
-
 def heldout(garments: scenes.Garments, *, per_caption: int, severities: Sequence[float], seed: int) -> UInt8[np.ndarray, "rows 64 64 3"]:
-    """Web scenes of the same captions in the same order, of garments that the model has never seen, at evenly drawn severities."""
+    """Web scenes of all captions in order, of garments that the model has never seen, at evenly drawn severities."""
     g = seeds.generator("fidelity", seed)
-    _, shifts, rows = scenes.every_caption(garments, g, each=per_caption)
-    lowest, highest = severities
-    severity = (shifts < len(SHIFTS)) * (lowest + (highest - lowest) * torch.rand(len(rows), generator=g))
-    keys, names = [("fidelity", seed, number) for number in range(len(rows))], [scenes.NAMES[s] for s in shifts.tolist()]
-    return scenes.to_uint8(scenes.render(garments.grey[rows], keys, style="web", shift=names, severity=severity)).numpy()
+    _, shift, rows = scenes.every_caption(garments, g, each=per_caption)
+    severity = (shift < len(SHIFTS)) * scenes.between(severities, torch.rand(len(rows), generator=g))
+    keys = [("fidelity", seed, number) for number in range(len(rows))]
+    return scenes.to_uint8(scenes.batch(garments, rows, keys, style="web", shift=shift, severity=severity).image).numpy()
 
 
-def training_scenes(
-    garments: scenes.Garments, count: int, *, images: int, severities: Sequence[float], seed: int
-) -> UInt8[np.ndarray, "rows 64 64 3"]:
-    """The first `count` of the `images` scenes from which mini-SD learned."""
+def training_scenes(garments: scenes.Garments, count: int, settings: Diffusion) -> UInt8[np.ndarray, "rows 64 64 3"]:
+    """The first `count` of the scenes from which mini-SD learned."""
     starts = trange(0, count, PART, desc="scenes of the training", disable=None)
-    batches = (web_scenes(garments, start, images=images, severities=severities, seed=seed) for start in starts)
-    return np.concatenate([scenes.to_uint8(batch.image).numpy() for batch in batches])[:count]
-
-
-def copies(drawn: Float[np.ndarray, "n"], unseen: Float[np.ndarray, "m"], *, rare: float = 0.01) -> dict:
-    """The share of drawn pictures that are nearer to the training than all but a `rare` share of unseen scenes are, as a record.
-
-    Both are distances to the nearest scene of the training. Where the model copies nothing, the share is about `rare`.
-    """
-    return manifest.share(drawn < np.quantile(unseen, rare))
+    return np.concatenate([scenes.to_uint8(web_scenes(garments, start, settings).image).numpy() for start in starts])[:count]

@@ -33,9 +33,8 @@ def record(models: Path, name: str, *, seed: int, steps: int, recipe: units.Reci
     Quality figures are {"n", "estimate", "low", "high"} records; `more` is kept too, such as the training's options.
     """
     about = {"seed": seed, "steps": steps, "recipe": recipe.code, "licence": LICENCE, "quality": quality}
-    entry = about | {"files": units.directory_digest(models / name)} | more
-    write(models, read(models) | {name: entry})
-    return entry
+    write(models, read(models) | {name: about | {"files": units.directory_digest(models / name)} | more})
+    return read(models)[name]
 
 
 def write(models: Path, table: dict) -> None:
@@ -43,12 +42,10 @@ def write(models: Path, table: dict) -> None:
     units.write_bytes(models / "manifest.json", (json.dumps(table, indent=2, sort_keys=True) + "\n").encode())
 
 
-def measured(models: Path, name: str, quality: dict) -> dict:
+def measured(models: Path, name: str, quality: dict) -> None:
     """Adds quality figures to the entry of a model that is there; KeyError where it is not."""
-    table = read(models)
-    entry = table[name] | {"quality": table[name]["quality"] | quality}
-    write(models, table | {name: entry})
-    return entry
+    entry = read(models)[name]
+    write(models, read(models) | {name: entry | {"quality": entry["quality"] | quality}})
 
 
 def forget(models: Path, name: str) -> None:

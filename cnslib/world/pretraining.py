@@ -3,7 +3,6 @@
 A backbone becomes a classifier by fine-tuning of all weights, or by a linear probe on frozen features.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from cnslib.core import seeds
-from cnslib.core.names import SHIFTS
 from cnslib.models import networks
 from cnslib.world import contrastive, diffusion, scenes, selfsupervised, training
 from cnslib.world.training import Schedule, fit
@@ -53,21 +51,23 @@ def reconstruction_loss(drawn: Float[Tensor, "batch hidden pixels"], image: Tens
     return F.mse_loss(drawn.float(), utils.normalize_mean_var(target))
 
 
-def mae(garments: scenes.Garments, backbone: dict, *, masked: float, width: int, depth: int, schedule: Schedule, **run) -> nn.Module:
+def mae(
+    garments: scenes.Garments, backbone: dict, *, masked: float, width: int, depth: int, schedule: Schedule, device: str, **run
+) -> nn.Module:
     """Pre-trains on unshifted catalog scenes without their labels; returns the encoder."""
     training.begin(schedule.seed)
-    model, device = MaskedAutoencoder(**backbone, width=width, depth=depth).to(run["device"]), run["device"]
+    model = MaskedAutoencoder(**backbone, width=width, depth=depth).to(device)
 
     def loss(step: int) -> Tensor:
         key = ("mae", schedule.seed, step)
         training.reseed(*key)
-        image = training.normalise(scenes.sample(garments, key, schedule.batch_size, style="catalog", unshifted=1.0).image)
+        image = training.normalise(scenes.sample(garments, key, schedule.batch_size, style="catalog", unshifted=1.0).image).to(device)
         kept, hidden = (part.to(device) for part in utils.random_token_mask((len(image), model.encoder.sequence_length), masked))
         with training.autocast(device):
-            drawn = model(image.to(device), kept, hidden)
-        return reconstruction_loss(drawn, image.to(device), hidden, side=model.side)
+            drawn = model(image, kept, hidden)
+        return reconstruction_loss(drawn, image, hidden, side=model.side)
 
-    return fit(model, loss, schedule=schedule, checkpoint=run["checkpoint"]).encoder.vit.cpu()
+    return fit(model, loss, schedule=schedule, **run).encoder.vit.cpu()
 
 
 def views(garments: scenes.Garments, key: tuple, count: int) -> list[Float[Tensor, "batch 3 64 64"]]:
@@ -77,14 +77,14 @@ def views(garments: scenes.Garments, key: tuple, count: int) -> list[Float[Tenso
     return [training.flip(render, seeds.generator(*key, view, "flip")) for view, render in enumerate(renders)]
 
 
-def simclr(garments: scenes.Garments, backbone: dict, *, temperature: float, schedule: Schedule, **run) -> nn.Module:
+def simclr(garments: scenes.Garments, backbone: dict, *, schedule: Schedule, **run) -> nn.Module:
     """Pre-trains to find the other view of each garment (NT-Xent, Chen et al. 2020) without labels; returns the backbone."""
     training.begin(schedule.seed)
 
     def drawn(step: int) -> list[Tensor]:
         return views(garments, ("simclr", schedule.seed, step), schedule.batch_size)
 
-    return selfsupervised.contrast(selfsupervised.Learner(**backbone), drawn, temperature=temperature, schedule=schedule, **run)
+    return selfsupervised.contrast(selfsupervised.Learner(**backbone), drawn, schedule=schedule, **run)
 
 
 def web(garments: scenes.Garments, backbone: dict, *, schedule: Schedule, **run) -> nn.Module:
@@ -96,12 +96,11 @@ def web(garments: scenes.Garments, backbone: dict, *, schedule: Schedule, **run)
     return trained
 
 
-def clip(garments: scenes.Garments, *, width: int, layers: int, schedule: Schedule, device: str, checkpoint: Path):
+def clip(garments: scenes.Garments, _backbone: dict, *, width: int, layers: int, schedule: Schedule, device: str, **run):
     """Pre-trains the zoo's ViT as mini-CLIP: captions with their shifts (InfoNCE on batches of all captions); returns model and config."""
     training.begin(schedule.seed)
     tokens = diffusion.tokenizer(garments.classes)
-    settings = contrastive.config(tokens, vision=networks.vit_64.__name__, width=width, layers=layers)
-    settings["model_cfg"]["vision_cfg"]["timm_pool"] = "token"
+    settings = contrastive.config(tokens, vision=networks.vit_64.__name__, width=width, layers=layers, pool="token")
     model = CustomTextCLIP(**settings["model_cfg"], output_dict=False).to(device)
     ids, nce = diffusion.token_table(tokens, garments.classes)[:-1].to(device), ClipLoss()
 
@@ -110,10 +109,10 @@ def clip(garments: scenes.Garments, *, width: int, layers: int, schedule: Schedu
         training.reseed(*key)
         batch = contrastive.one_of_each(garments, key)
         with training.autocast(device):
-            image, text, scale = model(training.normalise(batch.image).to(device), ids[batch.label * (len(SHIFTS) + 1) + batch.shift])
+            image, text, scale = model(training.normalise(batch.image).to(device), ids[batch.caption])
         return nce(image.float(), text.float(), scale.clamp(max=100))
 
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu(), settings
+    return fit(model, loss, schedule=schedule, **run).cpu(), settings
 
 
 def headed(backbone: nn.Module, architecture: str, arguments: dict, *, classes: int = len(scenes.CLASSES)) -> nn.Module:

@@ -5,11 +5,10 @@ at 0.5 the last half of the steps are drawn anew, at 1 nothing of the scene is l
 A network that has seen rendered scenes alone takes the drawing's hand for a shift.
 """
 
-import dataclasses
 import functools
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
@@ -21,10 +20,9 @@ from torch import Tensor
 from cnslib.core import paths, recipes, seeds, units, workers
 from cnslib.core.names import SHIFTS
 from cnslib.core.settings.read import Run
+from cnslib.core.settings.sections import Redrawing
 from cnslib.models import text_to_image
 from cnslib.world import scenes, training
-
-STYLES = ("web", "catalog")  # of every other scene
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,7 @@ class Redrawn:
 
     def within(self, highest: float) -> "Redrawn":
         """The pictures whose strength is not above `highest`."""
-        kept = self.strength <= highest
-        return Redrawn(**{field.name: getattr(self, field.name)[kept] for field in dataclasses.fields(self)})
+        return Redrawn(**{field.name: getattr(self, field.name)[self.strength <= highest] for field in fields(self)})
 
     @functools.cached_property
     def rows(self) -> list[Int[Tensor, "members"]]:
@@ -51,17 +48,7 @@ class Redrawn:
 
 
 def make(
-    pipe: StableDiffusionPipeline,
-    garments: scenes.Garments,
-    *,
-    pool: str,
-    per_caption: int,
-    strengths: Sequence[float],
-    severities: Sequence[float],
-    steps: int,
-    guidance: float,
-    seed: int,
-    cache: Path,
+    pipe: StableDiffusionPipeline, garments: scenes.Garments, settings: Redrawing, *, pool: str, strengths: Sequence[float], cache: Path
 ) -> Redrawn:
     """So many pictures per caption and strength, cached in one file; each depends on (pool, caption, number, seed) and its strength.
 
@@ -69,13 +56,11 @@ def make(
     """
     if cache.exists():
         return Redrawn(**load_file(cache))
-    told = {"pool": pool, "per_caption": per_caption, "severities": severities, "seed": seed}
-    drawing = {"strengths": strengths, "steps": steps, "guidance": guidance}
-    pairs = [(c, s) for c in range(len(garments.classes)) for s in range(len(SHIFTS) + 1)]
-    files = {(c, s): cache.with_suffix("") / f"{c:02d}-{s:02d}.safetensors" for c, s in pairs}
-    pieces = [(pipe, garments, *pair, told, drawing, file) for pair, file in files.items() if not file.exists()]
-    workers.each(piece, pieces, device=pipe.device, desc=f"redrawn {pool} scenes")
-    parts = [load_file(file) for file in files.values()]
+    pairs = [(label, shift) for label in range(len(garments.classes)) for shift in range(len(scenes.NAMES))]
+    files = [cache.with_suffix("") / f"{label:02d}-{shift:02d}.safetensors" for label, shift in pairs]
+    left = [(pipe, garments, settings, pool, *pair, strengths, file) for pair, file in zip(pairs, files, strict=True) if not file.exists()]
+    workers.each(draw_caption, left, device=pipe.device, desc=f"redrawn {pool} scenes")
+    parts = [load_file(file) for file in files]
     data = {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
     with units.atomic(cache) as unfinished:
         save_file(data, unfinished)
@@ -83,47 +68,34 @@ def make(
     return Redrawn(**data)
 
 
-def piece(pipe: StableDiffusionPipeline, garments: scenes.Garments, label: int, shift: int, told: dict, drawing: dict, file: Path) -> None:
-    """The pictures of one caption at all strengths, in bfloat16 where that is quicker: they are to learn from, and a grey level apart."""
-    rows, severity, image = originals(garments, label, shift, **told)
-    keys = [("redrawn", told["pool"], label, shift, number, told["seed"]) for number in range(len(rows))]
-    prompt, strengths = scenes.caption(garments.classes[label], scenes.NAMES[shift]), drawing["strengths"]
+def draw_caption(
+    pipe: StableDiffusionPipeline, garments: scenes.Garments, settings: Redrawing, pool: str, label: int, shift: int, strengths, file: Path
+) -> None:
+    """The pictures of one caption at all strengths, every other one of another style.
+
+    They are drawn in bfloat16 where that is quicker: they are to learn from, and a grey level apart.
+    """
+    count, members, g = settings.per_caption, garments.rows(label), seeds.generator("redrawn", pool, label, shift, settings.seed)
+    rows = members[torch.randint(len(members), (count,), generator=g)]
+    severity = scenes.between(settings.severities, torch.rand(count, generator=g)) * (shift < len(SHIFTS))
+    image, which = torch.empty(count, 3, 64, 64), torch.full((count,), shift)
+    for start, style in enumerate(scenes.STYLES):
+        own = list(range(start, count, len(scenes.STYLES)))
+        keys = [("redrawn", pool, label, shift, settings.seed, number) for number in own]
+        image[own] = scenes.batch(garments, rows[own], keys, style=style, shift=which[own], severity=severity[own]).image
+    keys = [("redrawn", pool, label, shift, number, settings.seed) for number in range(count)]
+    prompt, how = scenes.caption(garments.classes[label], scenes.NAMES[shift]), {"steps": settings.steps, "guidance": settings.guidance}
     with training.autocast(pipe.device):
-        how = {"steps": drawing["steps"], "guidance": drawing["guidance"]}
         drawn = torch.cat([redraw(pipe, image, prompt, keys, strength=strength, **how) for strength in strengths])
-    data = {"image": drawn, "severity": severity.repeat(len(strengths)), "garment": rows.repeat(len(strengths))}
-    data |= {"label": torch.full((len(drawn),), label), "shift": torch.full((len(drawn),), shift)}
+    known = {"label": torch.full((count,), label), "shift": which, "severity": severity, "garment": rows}
+    data = {name: value.repeat(len(strengths)) for name, value in known.items()}
     with units.atomic(file) as unfinished:
-        save_file(data | {"strength": torch.tensor(strengths).repeat_interleave(len(rows))}, unfinished)
-
-
-def originals(
-    garments: scenes.Garments, label: int, shift: int, *, pool: str, per_caption: int, severities: Sequence[float], seed: int
-) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n 3 64 64"]]:
-    """The rendered scenes of one caption: rows of their garments, severities and images; every other one is of another style."""
-    g = seeds.generator("redrawn", pool, label, shift, seed)
-    members = garments.rows(label)
-    rows = members[torch.randint(len(members), (per_caption,), generator=g)]
-    lowest, highest = severities
-    severity = (lowest + (highest - lowest) * torch.rand(per_caption, generator=g)) * (shift < len(SHIFTS))
-    keys = [("redrawn", pool, label, shift, seed, number) for number in range(per_caption)]
-    image, names = torch.empty(per_caption, 3, 64, 64), [scenes.NAMES[shift]] * per_caption
-    for place, style in enumerate(STYLES):
-        own = slice(place, None, len(STYLES))
-        image[own] = scenes.render(garments.grey[rows[own]], keys[own], style=style, shift=names[own], severity=severity[own])
-    return rows, severity, image
+        save_file(data | {"image": drawn, "strength": torch.tensor(strengths).repeat_interleave(count)}, unfinished)
 
 
 @torch.no_grad()
 def redraw(
-    pipe: StableDiffusionPipeline,
-    image: Float[Tensor, "n 3 side side"],
-    prompt: str,
-    keys: list[tuple],
-    *,
-    strength: float,
-    steps: int,
-    guidance: float,
+    pipe: StableDiffusionPipeline, image: Tensor, prompt: str, keys: list[tuple], *, strength: float, steps: int, guidance: float
 ) -> UInt8[Tensor, "n 3 side side"]:
     """Images in [0, 1] drawn again under one prompt: the last `strength` of the steps, from the noise of each image's key."""
     if not round(strength * steps):
@@ -131,9 +103,8 @@ def redraw(
         return text_to_image.decode(pipe, latents).permute(0, 3, 1, 2).contiguous()
     drawer = StableDiffusionImg2ImgPipeline(**pipe.components, requires_safety_checker=False)
     drawer.set_progress_bar_config(disable=True)
-    settings = {"strength": strength, "num_inference_steps": steps, "guidance_scale": guidance, "output_type": "pt"}
-    generators = [seeds.generator(*key) for key in keys]
-    drawn = drawer([prompt] * len(image), image=image, generator=generators, **settings).images
+    how = {"strength": strength, "num_inference_steps": steps, "guidance_scale": guidance, "generator": [seeds.generator(*k) for k in keys]}
+    drawn = drawer([prompt] * len(image), image=image, output_type="pt", **how).images
     return (drawn * 255).round().to(torch.uint8).cpu()
 
 
@@ -146,9 +117,7 @@ def mixed(batch: scenes.Batch, redrawn: Redrawn, share: float, g: torch.Generato
 def same_captions(batch: scenes.Batch, redrawn: Redrawn, share: float, g: torch.Generator) -> scenes.Batch:
     """The batch with about so large a share of its scenes replaced by others of their captions."""
     places = (torch.rand(len(batch.label), generator=g) < share).nonzero()[:, 0]
-    captions = (batch.label * len(scenes.NAMES) + batch.shift)[places].tolist()
-    members = [redrawn.rows[caption] for caption in captions]
-    rows = [own[torch.randint(len(own), (), generator=g)] for own in members]
+    rows = [own[torch.randint(len(own), (), generator=g)] for own in (redrawn.rows[c] for c in batch.caption[places].tolist())]
     return replaced(batch, places, redrawn, torch.stack(rows) if rows else places)
 
 
@@ -163,14 +132,12 @@ def replaced(batch: scenes.Batch, places: slice | Tensor, redrawn: Redrawn, rows
 
 def place(run: Run, pool: str) -> Path:
     """The file of the pictures of one pool: others by another mini-SD or for other settings of notebook 25 do not lie there."""
-    decided = run.redrawing, run.base.classes, units.directory_digest(paths.MODELS / "mini-sd")
-    return training.keyed(paths.CHECKPOINTS, f"redrawn-{pool}", recipes.REDRAWN, *decided, ending=".safetensors")
+    decided = recipes.REDRAWN, run.redrawing, run.base.classes, units.directory_digest(paths.MODELS / "mini-sd")
+    return training.keyed(paths.CHECKPOINTS, f"redrawn-{pool}", *decided, ending=".safetensors")
 
 
 def stored(path: Path, *, share: float) -> Redrawn | None:
     """The pictures of a file, where a share of a training is to be such. FileNotFoundError where they have not been made."""
-    if not share:
-        return None
-    if not path.exists():
+    if share and not path.exists():
         raise FileNotFoundError(f"{path} does not exist; notebooks/world/25_redrawing.ipynb makes it")
-    return Redrawn(**load_file(path))
+    return Redrawn(**load_file(path)) if share else None

@@ -70,6 +70,11 @@ class Scene:
     object: Float[Tensor, "batch 3 side side"]
     background: Float[Tensor, "batch 3 side side"]
 
+    @property
+    def side(self) -> int:
+        """Pixels of a side."""
+        return self.image.shape[-1]
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -79,6 +84,11 @@ class Batch:
     label: Int[Tensor, "batch"]
     shift: Int[Tensor, "batch"]
     severity: Float[Tensor, "batch"]
+
+    @property
+    def caption(self) -> Int[Tensor, "batch"]:
+        """The number of each caption in the order of `diffusion.captions`."""
+        return self.label * len(NAMES) + self.shift
 
 
 @functools.cache  # the four files take a third of a second to read for each pool
@@ -129,15 +139,13 @@ def draw(keys: list[tuple]) -> Draws:
     """Random numbers of a batch of images: one generator per key, so that neighbours do not matter."""
     generators = [seeds.generator(*key) for key in keys]
     uniforms = torch.stack([torch.rand(UNIFORMS, generator=g) for g in generators])
-    fields = torch.stack([torch.randn(FIELDS, 64, 64, generator=g) for g in generators])
-    return Draws(uniforms, fields)
+    return Draws(uniforms, torch.stack([torch.randn(FIELDS, 64, 64, generator=g) for g in generators]))
 
 
 def place(grey: Float[Tensor, "batch 28 28"], pose: Float[Tensor, "batch 4"], side: int) -> Float[Tensor, "batch 2 side side"]:
     """Luminance and soft mask of garments under a pose: scale, angle (radian), shift down and right (fractions)."""
     grey = F.pad(grey[:, None], (2, 2, 2, 2))
-    solid = ramp(grey, 0.02, 0.14)
-    solid = -F.max_pool2d(-F.max_pool2d(solid, 3, 1, 1), 3, 1, 1)  # close pinholes inside dark garments
+    solid = -F.max_pool2d(-F.max_pool2d(ramp(grey, 0.02, 0.14), 3, 1, 1), 3, 1, 1)  # close pinholes inside dark garments
     scale, angle, down, right = pose.T
     cos, sin = torch.cos(angle) / scale, torch.sin(angle) / scale
     theta = torch.stack([torch.stack([cos, sin, -right * 2], 1), torch.stack([-sin, cos, -down * 2], 1)], 1)
@@ -156,9 +164,7 @@ def scenes(grey: Float[Tensor, "batch 28 28"], draws: Draws, *, style: str, side
     tint = hsv(u[:, 4], 0.3 + 0.35 * u[:, 5] + 0.3 * wide * u[:, 6], 0.75 + 0.25 * u[:, 7])
     folds = 1 + 0.05 * smooth_noise(draws.fields[:, 3], 5, side)
     body = (tint * (0.28 + 0.85 * light) * folds).clamp(0, 1)
-    ground = backdrop(draws, side, wide=wide)
-    shadow = blur(shift_by(mask, 2.5, 2.0), 2.2)
-    ground = ground * (1 - 0.42 * shadow)
+    ground = backdrop(draws, side, wide=wide) * (1 - 0.42 * blur(shift_by(mask, 2.5, 2.0), 2.2))  # a soft shadow
     return Scene(lerp(ground, body, mask).clamp(0, 1), mask, body, ground)
 
 
@@ -182,9 +188,21 @@ def render(
     image = scene.image.clone()
     for name in sorted(set(shift) - {UNSHIFTED}):
         rows = torch.tensor([s == name for s in shift])
-        part = Scene(*(getattr(scene, f)[rows] for f in ("image", "mask", "object", "background")))
+        part = Scene(*(own[rows] for own in (scene.image, scene.mask, scene.object, scene.background)))
         image[rows] = shifts.apply(name, part, severity[rows], Draws(draws.uniforms[rows], draws.fields[rows]))
     return image
+
+
+def between(bounds: Sequence[float], share: Tensor) -> Tensor:
+    """From the lower bound at share 0 to the higher one at 1."""
+    lowest, highest = bounds
+    return lowest + (highest - lowest) * share
+
+
+def batch(pool: Garments, rows: Tensor, keys: list[tuple], *, style: str, shift: Int[Tensor, "batch"], severity: Tensor) -> Batch:
+    """The garments in some rows of a pool, each under the shift of its number, with what is known about them."""
+    image = render(pool.grey[rows], keys, style=style, shift=[NAMES[i] for i in shift.tolist()], severity=severity)
+    return Batch(image, torch.from_numpy(pool.labels)[rows], shift, severity)
 
 
 def sample(
@@ -198,11 +216,8 @@ def sample(
     rows = torch.randint(len(pool.labels), (count,), generator=g)
     plain = torch.rand(count, generator=g) < unshifted
     which = torch.where(plain, len(SHIFTS), torch.randint(len(SHIFTS), (count,), generator=g))
-    severity = torch.where(plain, 0.0, lowest + (highest - lowest) * torch.rand(count, generator=g))
-    names = [NAMES[i] for i in which.tolist()]
-    keys = [(*key, i) for i in range(count)]
-    image = render(pool.grey[rows], keys, style=style, shift=names, severity=severity)
-    return Batch(image, torch.from_numpy(pool.labels)[rows], which, severity)
+    severity = torch.where(plain, 0.0, between((lowest, highest), torch.rand(count, generator=g)))
+    return batch(pool, rows, [(*key, i) for i in range(count)], style=style, shift=which, severity=severity)
 
 
 def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed: int) -> pd.DataFrame:
@@ -213,9 +228,8 @@ def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed
     parts = []
     for name in classes:
         demand(name in pool.classes, "base.classes", name, ", ".join(pool.classes))
-        rows = np.flatnonzero(pool.labels == pool.classes.index(name))[:images]
-        keys = [("catalog", split, name, seed, i) for i in range(len(rows))]
-        image = render(pool.grey[rows], keys, style="catalog")
+        rows = pool.rows(pool.classes.index(name))[:images]
+        image = render(pool.grey[rows], [("catalog", split, name, seed, i) for i in range(len(rows))], style="catalog")
         pngs = [tables.encode(picture) for picture in to_uint8(image).numpy()]
         parts.append(pd.DataFrame({"split": split, "class": name, "seed": np.arange(len(rows)), "image": pngs}))
     return pd.concat(parts, ignore_index=True)
@@ -223,10 +237,9 @@ def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed
 
 def severity_sheet(pool: Garments, *, shifts_shown: list[str], steps: int, seed: int) -> Float[Tensor, "shifts steps 3 64 64"]:
     """One garment per shift at `steps` severities from 0 to 1: the contact sheet that shows what a shift means."""
-    rows = []
+    rows, severity = [], torch.linspace(0, 1, steps)
     for index, name in enumerate(shifts_shown):
-        grey = pool.grey[index * 11 : index * 11 + 1].expand(steps, -1, -1)
-        severity = torch.linspace(0, 1, steps)
+        grey = pool.grey[index * 11].expand(steps, -1, -1)
         rows.append(render(grey, [("sheet", seed, name)] * steps, style="web", shift=[name] * steps, severity=severity))
     return torch.stack(rows)
 

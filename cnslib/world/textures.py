@@ -44,8 +44,7 @@ def hsv(hue: Tensor, saturation: Tensor | float, value: Tensor | float) -> Float
 
 def luminance(image: Images) -> Maps:
     """Rec. 601 luminance."""
-    weights = torch.tensor([0.299, 0.587, 0.114], dtype=image.dtype, device=image.device).view(1, 3, 1, 1)
-    return (image * weights).sum(1, keepdim=True)
+    return (image * colour((0.299, 0.587, 0.114), image)).sum(1, keepdim=True)
 
 
 def saturate(image: Images, factor: float) -> Images:
@@ -77,28 +76,24 @@ def shift_by(image: Images, down: float, right: float = 0.0) -> Images:
 def edges(image: Maps, length: float = 0.7) -> Maps:
     """Gradient magnitude after a light blur, about 1 at a full black-white edge."""
     smooth = blur(image, length)
-    dy = shift_by(smooth, -1) - shift_by(smooth, 1)
-    dx = shift_by(smooth, 0, -1) - shift_by(smooth, 0, 1)
-    return (dy.square() + dx.square()).sqrt()
+    down, right = shift_by(smooth, -1) - shift_by(smooth, 1), shift_by(smooth, 0, -1) - shift_by(smooth, 0, 1)
+    return (down.square() + right.square()).sqrt()
 
 
 def smooth_noise(field: Float[Tensor, "batch 64 64"], cells: int, side: int, *, tall: int | None = None) -> Maps:
     """Value noise with mean 0 and deviation about 1: the first `tall` x `cells` draws of a field, interpolated."""
-    coarse = field[:, None, : tall or cells, :cells]
-    return F.interpolate(coarse, size=(side, side), mode="bicubic", align_corners=False)
+    return F.interpolate(field[:, None, : tall or cells, :cells], size=(side, side), mode="bicubic", align_corners=False)
 
 
 def fractal_noise(field: Float[Tensor, "batch 64 64"], cells: int, side: int) -> Maps:
     """Three octaves of value noise, deviation about 1."""
-    octaves = [smooth_noise(field.roll(7 * i, -1), cells * 2**i, side) * 0.55**i for i in range(3)]
-    return torch.stack(octaves).sum(0) / 1.2
+    return torch.stack([smooth_noise(field.roll(7 * i, -1), cells * 2**i, side) * 0.55**i for i in range(3)]).sum(0) / 1.2
 
 
 def grid(side: int, like: Tensor) -> tuple[Float[Tensor, "side side"], Float[Tensor, "side side"]]:
     """Row and column coordinates in [0, 1]."""
     axis = (torch.arange(side, dtype=like.dtype, device=like.device) + 0.5) / side
-    row, column = torch.meshgrid(axis, axis, indexing="ij")
-    return row, column
+    return torch.meshgrid(axis, axis, indexing="ij")
 
 
 def warp(image: Images, down: Maps, right: Maps) -> Images:
@@ -107,12 +102,6 @@ def warp(image: Images, down: Maps, right: Maps) -> Images:
     y, x = grid(side, image)
     flow = torch.stack([x * 2 - 1 + right[:, 0] * 2 / FIELD, y * 2 - 1 + down[:, 0] * 2 / FIELD], -1)
     return F.grid_sample(image, flow, mode="bilinear", padding_mode="border", align_corners=False)
-
-
-def streaks(points: Maps, length: int, slant: float) -> Maps:
-    """Smears sparse points along a slanted line of `length` (rain, brush hairs); keeps the peak value near 1."""
-    steps = torch.linspace(-0.5, 0.5, length).tolist()
-    return torch.stack([shift_by(points, t * length, t * length * slant) for t in steps]).amax(0)
 
 
 def sparse_points(field: Float[Tensor, "batch 64 64"], threshold: Tensor | float, side: int) -> Maps:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +47,12 @@ class Schedule:
     seed: int = 0
 
 
+def scheduled(table: dict) -> Schedule:
+    """The schedule among other settings; without steps where each classifier brings its own, or a batch size where captions set it."""
+    known = {field.name for field in fields(Schedule)}
+    return Schedule(**({"steps": 0, "batch_size": 0} | {key: value for key, value in table.items() if key in known}))
+
+
 def fit(
     model: Model,
     loss: Callable[..., Tensor],
@@ -77,7 +83,10 @@ def fit(
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         pace.step()
-        blend(average, model, weight=min(schedule.average, (1 + step) / (10 + step)))
+        weight = min(schedule.average, (1 + step) / (10 + step))
+        get_ema_multi_avg_fn(weight)(list(average.parameters()), list(model.parameters()), None)
+        for kept, current in zip(average.buffers(), model.buffers(), strict=True):  # batch norm's statistics
+            kept.copy_(current)
         if (step + 1) % every == 0 or step + 1 == schedule.steps:
             watch(step + 1, average)
             store(state, checkpoint, step + 1)
@@ -102,14 +111,6 @@ def backward(model: nn.Module, loss: Callable[..., Tensor], step: int, *, ranks:
     for parameter, *parts in zip(parameters, *gradients, strict=True):
         parameter.grad = torch.stack(parts).sum(0)
     return torch.stack(values).sum()
-
-
-@torch.no_grad()
-def blend(average: nn.Module, model: nn.Module, *, weight: float) -> None:
-    """Moves the averaged weights towards the current ones; buffers (batch norm statistics) are copied."""
-    get_ema_multi_avg_fn(weight)(list(average.parameters()), list(model.parameters()), None)
-    for kept, current in zip(average.buffers(), model.buffers(), strict=True):
-        kept.copy_(current)
 
 
 def keyed(folder: Path, name: str, recipe: units.Recipe, *decided, ending: str = ".pt") -> Path:
@@ -226,46 +227,30 @@ def reseed(*key: str | int) -> None:
 
 
 def train(
-    model: nn.Module,
-    garments: scenes.Garments,
-    *,
-    name: str,
-    style: str,
-    schedule: Schedule,
-    augment: Augmentation = plain,
-    **run,
+    model: nn.Module, garments: scenes.Garments, *, name: str, style: str, schedule: Schedule, augment: Augmentation = plain, **run
 ) -> nn.Module:
     """Trains a classifier on unshifted scenes of one style (cross-entropy, smoothing 0.1 unless the augmentation smooths).
 
     Step i of the training `name` draws its scenes from (name, seed, i).
     """
-    smoothing = 0.1 if augment is plain else 0.0
 
     def batch(key: tuple) -> tuple[Tensor, Tensor]:
         if augment is not plain:
             reseed(*key)
-        found = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
-        return augment(flip(found.image, seeds.generator(*key, "flip")), found.label, len(garments.classes))
+        drawn = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
+        return augment(flip(drawn.image, seeds.generator(*key, "flip")), drawn.label, len(garments.classes))
 
-    return fit_classifier(model, batch, (name, schedule.seed), schedule=schedule, smoothing=smoothing, half=True, **run).cpu()
+    how = {"schedule": schedule, "smoothing": 0.1 if augment is plain else 0.0, "half": True}
+    return fit_classifier(model, batch, (name, schedule.seed), **how, **run).cpu()
 
 
 def fit_classifier(
-    model: nn.Module,
-    batch: Callable[[tuple], tuple[Tensor, Tensor]],
-    key: tuple,
-    *,
-    schedule: Schedule,
-    checkpoint: Path,
-    device: str,
-    smoothing: float = 0.0,
-    half: bool = False,
-    **watched,
+    model: nn.Module, batch: Callable[[tuple], tuple], key: tuple, *, device: str, smoothing: float = 0.0, half: bool = False, **run
 ) -> nn.Module:
     """Minimises the cross-entropy of the normalised images and the labels, or soft targets, that `batch` draws; resumes.
 
     Step i draws them from (*key, i); dropout comes from the global generators, unless `batch` reseeds them. `half` computes in bfloat16
-    where that is the quicker (`halved`); what is `watched` goes to `fit`.
+    where that is the quicker (`halved`); the rest goes to `fit`.
     """
     model = model.to(device)
 
@@ -275,4 +260,4 @@ def fit_classifier(
             logits = model(image.to(device))
         return F.cross_entropy(logits.float(), target.to(device), label_smoothing=smoothing)
 
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint, **watched)
+    return fit(model, loss, **run)

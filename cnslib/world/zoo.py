@@ -3,10 +3,9 @@
 A `Member` says what decides a classifier's weights and how it is trained; the manifest tells whether that has been done already.
 """
 
-import dataclasses
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,41 +19,30 @@ from torch import Tensor, nn
 
 from cnslib.core import paths, recipes, seeds, units
 from cnslib.core.names import SHIFTS, demand
-from cnslib.core.settings.sections import Augmentation, Pretraining, Zoo
+from cnslib.core.settings.sections import Augmentation, Oracle, Pretraining, Zoo
 from cnslib.models import classifiers, networks
 from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, selfsupervised, training
-from cnslib.world.training import MEAN, STD, Schedule, fit, flip, normalise
+from cnslib.world.training import MEAN, STD, Schedule, fit, flip, normalise, scheduled
 
 BESIDE = len(SHIFTS) + 2  # outputs of the oracle behind those of the classes: shifts, "unshifted", severity
 CLASS_OUTPUTS, SHIFT_OUTPUTS, SEVERITY_OUTPUT = slice(None, -BESIDE), slice(-BESIDE, -1), -1
 
 
-def train_oracle(
-    garments: scenes.Garments,
-    *,
-    architecture: str,
-    arguments: dict,
-    schedule: Schedule,
-    checkpoint: Path,
-    device: str,
-    redrawn: redrawing.Redrawn | None,
-    share: float,
-):
-    """Trains the oracle on class, shift and severity of scenes, every third batch of the catalog; a `share` of each batch is redrawn."""
-    torch.manual_seed(schedule.seed)
-    model = timm.create_model(architecture, num_classes=len(garments.classes) + BESIDE, **arguments).to(device)
+def train_oracle(garments: scenes.Garments, settings: Oracle, redrawn: redrawing.Redrawn | None, *, device: str, **run) -> nn.Module:
+    """Trains the oracle on class, shift and severity of scenes, every third batch of the catalog; a share of each batch is redrawn."""
+    torch.manual_seed(settings.seed)
+    model = timm.create_model(settings.architecture, num_classes=len(garments.classes) + BESIDE, **settings.arguments).to(device)
 
     def loss(step: int) -> Tensor:
-        key = ("oracle", schedule.seed, step)
-        style = "web" if step % 3 else "catalog"
-        batch = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=0.2, lowest=0.0)
+        key, style = ("oracle", settings.seed, step), "web" if step % 3 else "catalog"
+        batch = scenes.sample(garments, key, settings.batch_size, style=style, unshifted=0.2, lowest=0.0)
         if redrawn:
-            batch = redrawing.mixed(batch, redrawn, share, seeds.generator(*key, "redrawn"))
+            batch = redrawing.mixed(batch, redrawn, settings.redrawn, seeds.generator(*key, "redrawn"))
         with training.autocast(device):
             logits = model(normalise(flip(batch.image, seeds.generator(*key, "flip"))).to(device))
         return oracle_loss(logits.float(), batch)
 
-    return fit(model, loss, schedule=schedule, checkpoint=checkpoint).cpu()
+    return fit(model, loss, schedule=scheduled(vars(settings)), **run).cpu()
 
 
 def oracle_loss(logits: Float[Tensor, "batch 26"], batch: scenes.Batch) -> Float[Tensor, ""]:
@@ -81,15 +69,17 @@ def exam(garments: scenes.Garments, step: str, images: int) -> tuple[scenes.Batc
 def save(model: nn.Module, folder: Path, *, architecture: str, arguments: dict) -> None:
     """Writes a timm directory: config.json with architecture, arguments and preprocessing, and model.safetensors."""
     folder.mkdir(parents=True, exist_ok=True)
-    preprocessing = {"input_size": [3, 64, 64], "interpolation": "bicubic", "crop_pct": 1.0, "crop_mode": "squash"}
-    outputs = getattr(model, "num_classes", 0)
-    config = {
-        "architecture": architecture,
-        "num_classes": outputs,
-        "num_features": model.num_features,
-        "model_args": {**arguments, "num_classes": outputs},
-        "pretrained_cfg": {**preprocessing, "mean": MEAN, "std": STD, "num_classes": outputs},
+    outputs = {"num_classes": getattr(model, "num_classes", 0)}
+    preprocessing = {
+        "input_size": [3, 64, 64],
+        "interpolation": "bicubic",
+        "crop_pct": 1.0,
+        "crop_mode": "squash",
+        "mean": MEAN,
+        "std": STD,
     }
+    config = {"architecture": architecture, **outputs, "num_features": model.num_features}
+    config |= {"model_args": {**arguments, **outputs}, "pretrained_cfg": {**preprocessing, **outputs}}
     weights = {key: value.half().contiguous() if value.is_floating_point() else value for key, value in model.state_dict().items()}
     with units.atomic(folder / "model.safetensors") as partial:
         save_file(weights, partial)
@@ -102,7 +92,7 @@ OBJECTIVES: dict[str, tuple[Callable, str]] = {  # trainer and pool of every pre
     "web": (pretraining.web, "web"),
     "clip": (pretraining.clip, "web"),
 }
-SCHEDULE = {field.name for field in dataclasses.fields(Schedule)}
+SCHEDULE = {field.name for field in fields(Schedule)}
 SHARED = ("batch_size", "learning_rate", "average", "seed")
 
 
@@ -157,29 +147,27 @@ def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
 
 def plain(settings: Zoo) -> list[Member]:
     """The classifiers of one recipe: architectures and sizes."""
-    schedule = schedule_of(dataclasses.asdict(settings))
-    return [scratch_member(name, options, recipes.PLAIN, schedule=schedule) for name, options in settings.classifiers.items()]
+    return [scratch_member(name, settings, recipes.PLAIN) for name in settings.classifiers]
 
 
 def augmented(settings: Augmentation) -> list[Member]:
     """The classifiers of DeiT's recipe."""
-    table = dataclasses.asdict(settings)
-    strong = training.Strong(**{field.name: table[field.name] for field in dataclasses.fields(training.Strong)})
-    how: dict = {"schedule": schedule_of(table), "strong": strong}
-    return [scratch_member(name, options, recipes.AUGMENTED, **how) for name, options in settings.classifiers.items()]
+    strong = training.Strong(**{field.name: getattr(settings, field.name) for field in fields(training.Strong)})
+    return [scratch_member(name, settings, recipes.AUGMENTED, strong) for name in settings.classifiers]
 
 
-def scratch_member(name: str, options: dict, recipe: units.Recipe, *, schedule: Schedule, strong: training.Strong | None = None) -> Member:
+def scratch_member(name: str, settings: Zoo | Augmentation, recipe: units.Recipe, strong: training.Strong | None = None) -> Member:
     """A classifier trained from scratch on catalog scenes, with strong augmentation or with the mirror alone."""
-    network, own = network_of(options), dataclasses.replace(schedule, steps=options["steps"])
-    decided = {**dataclasses.asdict(schedule), **(dataclasses.asdict(strong) if strong else {}), **options}
+    options = settings.classifiers[name]
+    network, schedule = network_of(options), replace(scheduled(vars(settings)), steps=options["steps"])
+    decided = {**asdict(schedule), **(asdict(strong) if strong else {}), **options}
     how: dict = {"name": "augmented", "augment": strong} if strong else {"name": "classifier"}
 
     def train(run: Run, folder: Path) -> dict:
         garments = run.garments("catalog")
-        training.begin(own.seed)
+        training.begin(schedule.seed)
         model = timm.create_model(network["architecture"], num_classes=len(garments.classes), **network["arguments"])
-        trained = training.train(model, garments, style="catalog", schedule=own, **how, **run.place(name, recipe, decided))
+        trained = training.train(model, garments, style="catalog", schedule=schedule, **how, **run.place(name, recipe, decided))
         save(trained, folder, **network)
         return {}
 
@@ -196,31 +184,29 @@ def pretrained_member(name: str, objective: str, adaptation: str, settings: Pret
 
     What an objective sets, such as its batch size, ends with the pre-training: all backbones are adapted in the same way.
     """
-    table, network, recipe = dataclasses.asdict(settings), network_of(settings.network), recipes.PRETRAINED[objective]
-    shared = {key: table[key] for key in SHARED}
-    past = shared | table["objectives"][objective]
+    network, recipe, adapted = network_of(settings.network), recipes.PRETRAINED[objective], getattr(settings, adaptation, {})
+    shared = {key: getattr(settings, key) for key in SHARED}
+    past = shared | settings.objectives[objective]
     if objective == "clip":  # open_clip makes its image tower by a name
         demand(network["arguments"] == networks.VIT, "pretraining.network", settings.network, f"{networks.VIT} for clip")
-    adapted = {} if adaptation == "zero_shot" else table[adaptation]
     parts = {"objective": objective, "adaptation": adaptation, "network": settings.network, "pretraining": past, adaptation: adapted}
     decided = {**shared, **parts}
 
     def train(run: Run, folder: Path) -> dict:
         trainer, pool = OBJECTIVES[objective]
-        how = {key: value for key, value in past.items() if key not in SCHEDULE} | ({} if objective == "clip" else {"backbone": network})
+        how = {key: value for key, value in past.items() if key not in SCHEDULE}
         place = run.place(f"pretraining-{objective}", recipe, [past, settings.network])
-        start = trainer(run.garments(pool), schedule=schedule_of(past), **how, **place)
+        start = trainer(run.garments(pool), network, schedule=scheduled(past), **how, **place)
         if adaptation == "zero_shot":
-            contrastive.save(start[0], start[1], folder, classes=run.garments(pool).classes)
+            contrastive.save(*start, folder, classes=run.garments(pool).classes)
             return {}
         start = start[0].visual.trunk if objective == "clip" else start
         known = knowledge(start, run, settings) if objective in ("mae", "simclr") else {}  # those that see no label
-        catalog = run.garments("catalog")
+        catalog, place = run.garments("catalog"), run.place(f"finetuning-{name}", recipe, decided)
         if adaptation == "probe":
             model = pretraining.probe(catalog, start, network, seed=shared["seed"], device=run.device, **adapted)
         else:
-            place = run.place(f"finetuning-{name}", recipe, decided)
-            model = pretraining.finetune(catalog, start, network, schedule=schedule_of(shared | adapted), **place)
+            model = pretraining.finetune(catalog, start, network, schedule=scheduled(shared | adapted), **place)
         save(model, folder, **network)
         return known
 
@@ -232,9 +218,10 @@ def knowledge(backbone: nn.Module, run: Run, settings: Pretraining) -> dict:
     network, images = network_of(settings.network), min(1000, settings.quality_images)
     training.begin(settings.seed)
     initial = timm.create_model(network["architecture"], num_classes=0, **network["arguments"])
-    plain: dict = {"style": "catalog", "unshifted": 1.0}
-    bank = scenes.sample(run.garments("catalog"), ("pretraining", "bank"), images, **plain)
-    query = scenes.sample(run.garments("heldout"), ("pretraining", "query"), images, **plain)
+    bank, query = (
+        scenes.sample(run.garments(pool), ("pretraining", name), images, style="catalog", unshifted=1.0)
+        for pool, name in (("catalog", "bank"), ("heldout", "query"))
+    )
     tested = {"neighbour_accuracy": backbone, "neighbour_accuracy_untrained": initial}
     return {name: manifest.share(selfsupervised.knn_correct(model, bank, query)) for name, model in tested.items()}
 
@@ -243,11 +230,6 @@ def accuracies(entries: dict) -> pd.DataFrame:
     """Weights, steps and held-out accuracy with its interval of the classifiers with these entries, in their order."""
     rows = {name: {"weights": e["parameters"], "steps": e["steps"], **e["quality"]["accuracy"]} for name, e in entries.items()}
     return pd.DataFrame(rows).T.astype({"weights": int, "steps": int, "n": int}).rename_axis("classifier")
-
-
-def schedule_of(table: dict) -> Schedule:
-    """The fields of a schedule among others; no steps where each classifier brings its own."""
-    return Schedule(**({"steps": 0} | {key: value for key, value in table.items() if key in SCHEDULE}))
 
 
 def network_of(options: dict) -> dict:

@@ -13,11 +13,11 @@ from tiny_garments import VIT, few, garments
 
 from cnslib.core import recipes
 from cnslib.core.names import SHIFTS
+from cnslib.core.settings.sections import Contrastive, Redrawing, Selfsupervised
 from cnslib.models import text_to_image
-from cnslib.world import autoencoder, contrastive, diffusion, redrawing, scenes, selfsupervised, zoo
-from cnslib.world.training import Schedule
+from cnslib.world import autoencoder, contrastive, diffusion, redrawing, scenes, selfsupervised, training, zoo
 
-SCHEDULE = Schedule(steps=2, batch_size=4, learning_rate=1e-3, seed=1)
+SHORT = {"steps": 2, "learning_rate": 1e-3, "average": 0.998, "quality_images": 1, "seed": 1}
 
 
 def test_the_loss_of_captions_that_all_differ_is_that_of_open_clip():
@@ -36,9 +36,9 @@ def test_a_caption_of_several_pictures_is_one_text_and_may_choose_any_of_them():
 
 
 def test_the_open_clip_directory_loads_with_its_tokenizer(tmp_path):
-    model, settings = contrastive.train(
-        few(), vision="test_resnet", width=16, layers=1, schedule=SCHEDULE, checkpoint=tmp_path / "c.pt", device="cpu"
-    )
+    tower = {"vision": "test_resnet", "width": 16, "layers": 1, "severities": [0.15, 1.0], "omitted": 0.0, "redrawn": 0.0}
+    where = {"checkpoint": tmp_path / "c.pt", "device": "cpu"}
+    model, settings = contrastive.train(few(), Contrastive(**tower, **SHORT), {"web": None, "nothing": None}, **where)
     contrastive.save(model, settings, tmp_path / "clip")
     loaded, _, transform = open_clip.create_model_and_transforms(f"local-dir:{tmp_path / 'clip'}")
     ids = open_clip.get_tokenizer(f"local-dir:{tmp_path / 'clip'}")(["a picture of a bag"])
@@ -58,11 +58,9 @@ def test_a_contrastive_batch_holds_every_caption_once_and_pictures_of_nothing_ar
 
 
 def test_a_network_that_learned_from_views_keeps_its_backbone_without_head(tmp_path):
-    backbone = selfsupervised.train(
-        garments(), **zoo.network_of(VIT), temperature=0.2, schedule=SCHEDULE, checkpoint=tmp_path / "d.pt", device="cpu"
-    )
-    features = selfsupervised.features(backbone, torch.rand(5, 3, 64, 64))
-    assert features.shape == (5, 32) and torch.allclose(features.norm(dim=1), torch.ones(5), atol=1e-5)
+    settings = Selfsupervised(**zoo.network_of(VIT), temperature=0.2, batch_size=4, redrawn=0.0, **SHORT)
+    backbone = selfsupervised.train(garments(), settings, None, checkpoint=tmp_path / "d.pt", device="cpu")
+    assert training.predict(backbone, torch.rand(5, 3, 64, 64)).shape == (5, 32)
 
 
 def test_neighbours_name_the_class_of_images_that_are_in_the_bank():
@@ -72,7 +70,7 @@ def test_neighbours_name_the_class_of_images_that_are_in_the_bank():
     assert selfsupervised.knn_correct(backbone, batch, batch, neighbours=5).all()
 
 
-WAY = {"per_caption": 2, "severities": [0.3, 0.85], "steps": 4, "guidance": 2.0, "seed": 1}
+WAY = Redrawing(per_caption=2, severities=[0.3, 0.85], strengths=[0.0, 0.5], nothing=[0.0], steps=4, guidance=2.0, seed=1)
 PROMPT = "a picture of a sneaker"
 
 
@@ -123,8 +121,8 @@ def made(pipe, tmp_path_factory):
         patch.setattr(redrawing, "redraw", redraw)
         patch.setenv("LOKY_MAX_CPU_COUNT", "1")
         with pytest.raises(KeyboardInterrupt):
-            redrawing.make(pipe, few(), pool="web", strengths=[0.0, 0.5], **WAY, cache=cache)
-        return cache, redrawing.make(pipe, few(), pool="web", strengths=[0.0, 0.5], **WAY, cache=cache), prompts
+            redrawing.make(pipe, few(), WAY, pool="web", strengths=WAY.strengths, cache=cache)
+        return cache, redrawing.make(pipe, few(), WAY, pool="web", strengths=WAY.strengths, cache=cache), prompts
 
 
 def test_every_caption_is_drawn_equally_often_at_every_strength(made):
