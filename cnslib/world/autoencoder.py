@@ -8,7 +8,6 @@ from diffusers import AutoencoderKL
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.sections import Autoencoder
 from cnslib.world import scenes
 from cnslib.world.training import autocast, fit, scheduled
@@ -47,7 +46,7 @@ def train(garments: scenes.Garments, settings: Autoencoder, *, device: str, **ru
 
     def loss(step: int) -> Tensor:
         key, style = ("autoencoder", settings.seed, step), "web" if step % 5 else "catalog"
-        image = (scenes.sample(garments, key, settings.batch_size, style=style, lowest=0.0).image * 2 - 1).to(device)
+        image = (scenes.sample(garments, key, settings.batch_size, style=style, severities=(0.0, 1.0)).image * 2 - 1).to(device)
         with autocast(device):
             posterior = model.encode(image).latent_dist
             output = model.decode(posterior.sample()).sample
@@ -70,14 +69,3 @@ def psnr(model: AutoencoderKL, image: Float[Tensor, "batch 3 64 64"]) -> Float[T
     """Peak signal-to-noise ratio (dB) of each image's reconstruction; images in [0, 1]."""
     output = (model.decode(encode(model, image)).sample / 2 + 0.5).clamp(0, 1)
     return -10 * (output - image).square().mean((1, 2, 3)).log10()
-
-
-def psnr_by_shift(model: AutoencoderKL, garments: scenes.Garments, *, images: int, seed: int) -> dict[str, Tensor]:
-    """PSNR of each of `images` held-out web scenes per shift (severity uniform in [0.35, 1]) and unshifted."""
-    values = {}
-    for shift, name in enumerate(scenes.NAMES):
-        keys, rows = [("psnr", seed, name, i) for i in range(images)], torch.arange(images) + shift * images
-        severity = torch.linspace(0.35, 1, images) * (name != UNSHIFTED)
-        found = scenes.batch(garments, rows, keys, style="web", shift=torch.full((images,), shift), severity=severity)
-        values[name] = psnr(model, found.image)
-    return values

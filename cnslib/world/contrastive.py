@@ -32,7 +32,7 @@ def config(tokens: CLIPTokenizer, *, vision: str, width: int, layers: int, pool:
     return {"model_cfg": {"embed_dim": width, "vision_cfg": vision_cfg, "text_cfg": text}, "preprocess_cfg": preprocess}
 
 
-def one_of_each(garments: scenes.Garments, key: tuple, *, severities: Sequence[float] = (0.15, 1.0)) -> scenes.Batch:
+def one_of_each(garments: scenes.Garments, key: tuple, *, severities: scenes.Bounds = (0.15, 1.0)) -> scenes.Batch:
     """One scene for each caption, so that no two texts of a batch are equal; two batches in five are of the catalog, the others of the web.
 
     A shift that can hardly be seen under its caption teaches that the plain caption means nothing; so `severities` begin above 0.

@@ -6,7 +6,6 @@ BY). Every cut-out owns one generator (seed, class, number), so its pose and bac
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +98,9 @@ def plane(name: str, draws: Draws, side: int, *, horizon: float | None) -> Image
     y, x = grid(side, u)
     depth = torch.ones_like(y) if horizon is None else 0.25 / (y - horizon).clamp(min=0.03)
     place = torch.stack([(x - 0.5) * depth + u[14] - 0.5, (y if horizon is None else depth) + u[15]], -1)[None]
-    light = F.grid_sample(texture(name), place, padding_mode="reflection", align_corners=False)
+    grey = luminance(tensor(np.asarray(Image.open(Path(skimage.__file__).parent / "data" / f"{name}.png").convert("RGB"))))
+    grey = grey.transpose(2, 3) if name == "brick" else grey  # its courses stand upright
+    light = F.grid_sample(grey, place, padding_mode="reflection", align_corners=False)
     light = lerp(light, light.mean(), (depth / 8).clamp(0, 1))
     hue, saturation, value = {"grass": (0.24, 0.55, 0.95), "gravel": (0.09, 0.2, 1.1), "brick": (0.03, 0.4, 1.1)}[name]
     return (hsv((hue + 0.06 * (u[16:17] - 0.5)) % 1, saturation, 1.0) * light * value).clamp(0, 1)
@@ -116,14 +117,6 @@ def crop(kind: str, draws: Draws, side: int) -> Image3:
     return blur(part.flip(-1) if u[17] < 0.5 else part, length)
 
 
-@cache
-def texture(name: str) -> Float[Tensor, "1 1 height width"]:
-    """A grey texture of scikit-image's wheel."""
-    path = Path(skimage.__file__).parent / "data" / f"{name}.png"
-    grey = luminance(tensor(np.asarray(Image.open(path).convert("RGB"))))
-    return grey.transpose(2, 3) if name == "brick" else grey  # its courses stand upright
-
-
 def tensor(picture: np.ndarray) -> Float[Tensor, "1 channels height width"]:
     """A uint8 picture as a batch of one in [0, 1]."""
     return torch.from_numpy(picture.copy()).permute(2, 0, 1)[None].float() / 255
@@ -133,15 +126,10 @@ SIDE = 256  # pixels
 EXTENT = (0.6, 0.85)  # longer side of the placed cut-out, as a share of the image's side
 TILT = 12.0  # degrees to either side
 FINENESS = 160  # lengths of the renderer are this fraction of the side; 64 is right for garments at 64 px, too coarse for a photograph
-REACH = {  # the renderer's severity at severity 1: what most people can still name, judged by eye; 1.0 where none is told
-    "plush toy style": 0.9,
-    "video game renditions style": 0.5,  # its blocks are literal 64ths: beyond, a picture has 8 x 8 of them
-    "heavy snow": 0.85,
-    "heavy fog": 0.8,
-    "heavy smog": 0.9,
-    "heavy dust": 0.9,
-    "heavy sandstorm": 0.65,
-}
+# The renderer's severity at severity 1: what most people can still name, judged by eye; 1.0 where none is told. A game's blocks are literal
+# 64ths: beyond 0.5, a picture has 8 x 8 of them.
+REACH = {"video game renditions style": 0.5, "heavy snow": 0.85, "heavy fog": 0.8, "heavy sandstorm": 0.65}
+REACH |= dict.fromkeys(("plush toy style", "heavy smog", "heavy dust"), 0.9)
 
 
 def scene(cutout: CutOut, *, seed: int) -> tuple[Scene, Draws]:

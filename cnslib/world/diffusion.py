@@ -9,23 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-import numpy as np
 import torch
 import torch.nn.functional as F
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from diffusers.models.attention_processor import AttnProcessor, AttnProcessor2_0
-from jaxtyping import Float, Int, UInt8
-from safetensors.torch import load_file, save_file
+from jaxtyping import Float, Int
 from torch import Tensor, nn
-from tqdm.auto import tqdm, trange
+from tqdm.auto import tqdm
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from cnslib.core import paths, recipes, seeds, units
-from cnslib.core.names import SHIFTS
-from cnslib.core.settings.read import Run
+from cnslib.core import seeds
 from cnslib.core.settings.sections import Diffusion
 from cnslib.world import autoencoder, scenes
-from cnslib.world.training import autocast, fit, halved, keyed, place, scheduled
+from cnslib.world.training import autocast, cached, fit, halved, scheduled
 
 CONTEXT = 16  # the longest caption has 14 tokens, begin and end included; one IN* token replaces at most three
 PART = 256  # scenes that are rendered together
@@ -89,14 +85,12 @@ def scheduler() -> DDIMScheduler:
 
 def web_scenes(garments: scenes.Garments, start: int, settings: Diffusion) -> scenes.Batch:
     """The scenes of the training from one number on, so many as are rendered together; a third of them has no shift."""
-    (lowest, highest), key = settings.severities, ("web", settings.seed, start)
-    return scenes.sample(garments, key, min(PART, settings.images - start), style="web", unshifted=0.35, lowest=lowest, highest=highest)
+    look: dict = {"style": "web", "unshifted": 0.35, "severities": settings.severities}
+    return scenes.sample(garments, ("web", settings.seed, start), min(PART, settings.images - start), **look)
 
 
-def web_latents(vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, *, cache: Path, device: str) -> dict[str, Tensor]:
-    """Latents [images, channels, 16, 16] (half precision, scaled) and caption indices of rendered web scenes, cached in one file."""
-    if cache.exists():
-        return load_file(cache)
+def web_latents(vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, device: str) -> dict[str, Tensor]:
+    """Latents [images, channels, 16, 16] (half precision, scaled) and caption indices of rendered web scenes."""
 
     def part(start: int) -> tuple[Tensor, Tensor]:
         batch = web_scenes(garments, start, settings)
@@ -107,10 +101,7 @@ def web_latents(vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusi
     starts, vae = range(0, settings.images, PART), vae.to(device)
     with ThreadPoolExecutor(joblib.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as threads:
         found = list(tqdm(threads.map(part, starts), total=len(starts), desc="web latents", disable=None))
-    data = {name: torch.cat(parts) for name, parts in zip(("latents", "caption"), zip(*found, strict=True), strict=True)}
-    with units.atomic(cache) as unfinished:
-        save_file(data, unfinished)
-    return data
+    return {name: torch.cat(parts) for name, parts in zip(("latents", "caption"), zip(*found, strict=True), strict=True)}
 
 
 def timesteps(count: int, g: torch.Generator, *, noise: DDIMScheduler) -> Int[Tensor, "count"]:
@@ -129,15 +120,6 @@ def token_table(tokens: CLIPTokenizer, classes: Sequence[str] = scenes.CLASSES) 
     return tokens([*captions(classes), ""], padding="max_length", max_length=CONTEXT, return_tensors="pt").input_ids
 
 
-def place_of(run: Run) -> dict[str, Any]:
-    """Device, checkpoint and latents of notebook 20: what decides each file stands in its name, the VAE too."""
-    own = run.settings
-    vae = units.file_digest(paths.MODELS / "mini-sd" / "vae" / "diffusion_pytorch_model.safetensors")
-    seen = own.images, own.severities, own.seed, run.base.classes, vae
-    cache = keyed(paths.CHECKPOINTS, "web-latents", recipes.AUTOENCODER, *seen, ending=".safetensors")
-    return place(run, recipes.DIFFUSION, vae) | {"cache": cache}
-
-
 def recorded(model: Denoiser, latents: Tensor, ids: Tensor) -> Callable[..., Any]:
     """The model's passes forward and backward as CUDA graphs: it is so small that a card waits for the launch of its kernels.
 
@@ -150,17 +132,15 @@ def recorded(model: Denoiser, latents: Tensor, ids: Tensor) -> Callable[..., Any
         return torch.cuda.make_graphed_callables(copy.copy(model), like)
 
 
-def train(
-    vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, *, checkpoint: Path, cache: Path, device: str
-) -> StableDiffusionPipeline:
+def train(vae: AutoencoderKL, garments: scenes.Garments, settings: Diffusion, *, checkpoint: Path, device: str) -> StableDiffusionPipeline:
     """Trains text encoder and UNet by v-prediction on web latents; caption dropout enables classifier-free guidance.
 
-    `checkpoint` keeps the training and `cache` the latents. On a CPU `ranks` threads share each batch; a card takes it whole.
+    The latents lie in a file beside `checkpoint`. On a CPU `ranks` threads share each batch; a card takes it whole.
     """
     ranks, count = settings.ranks if device == "cpu" else 1, settings.batch_size
     torch.manual_seed(settings.seed)
     tokens, levels = tokenizer(garments.classes), scheduler()
-    data = web_latents(vae, garments, settings, cache=cache, device=device)
+    data = cached(checkpoint.with_suffix(".safetensors"), lambda: web_latents(vae, garments, settings, device))
     ids, size = token_table(tokens, garments.classes).to(device), data["latents"].shape[1:]
     denoiser = unet(settings.channels, width=settings.width, latent_channels=vae.config.latent_channels)
     model = Denoiser(text_encoder(tokens, width=settings.width, layers=settings.layers), denoiser).to(device)
@@ -200,18 +180,3 @@ def save(pipe: StableDiffusionPipeline, folder: Path) -> None:
     pipe.unet.half()
     pipe.vae.half()
     pipe.save_pretrained(folder)
-
-
-def heldout(garments: scenes.Garments, *, per_caption: int, severities: Sequence[float], seed: int) -> UInt8[np.ndarray, "rows 64 64 3"]:
-    """Web scenes of all captions in order, of garments that the model has never seen, at evenly drawn severities."""
-    g = seeds.generator("fidelity", seed)
-    _, shift, rows = scenes.every_caption(garments, g, each=per_caption)
-    severity = (shift < len(SHIFTS)) * scenes.between(severities, torch.rand(len(rows), generator=g))
-    keys = [("fidelity", seed, number) for number in range(len(rows))]
-    return scenes.to_uint8(scenes.batch(garments, rows, keys, style="web", shift=shift, severity=severity).image).numpy()
-
-
-def training_scenes(garments: scenes.Garments, count: int, settings: Diffusion) -> UInt8[np.ndarray, "rows 64 64 3"]:
-    """The first `count` of the scenes from which mini-SD learned."""
-    starts = trange(0, count, PART, desc="scenes of the training", disable=None)
-    return np.concatenate([scenes.to_uint8(web_scenes(garments, start, settings).image).numpy() for start in starts])[:count]

@@ -71,8 +71,7 @@ def photos(root: Path, target: Path) -> None:
     for name, source in {**{name: root / path for name, path in DOCUMENTS.items()}, "GPL-2.txt": LICENCE}.items():
         shutil.copyfile(require(source, package), target / name)
     units.write_bytes(target / "README.txt", NOTE.encode())
-    text = table[list(cutouts.COLUMNS)].to_csv(index=False, lineterminator="\n")
-    units.write_bytes(target / cutouts.LIST, text.encode())
+    units.write_bytes(target / cutouts.LIST, table[list(cutouts.COLUMNS)].to_csv(index=False, lineterminator="\n").encode())
 
 
 def cut(path: Path) -> Image.Image:

@@ -51,9 +51,7 @@ def reconstruction_loss(drawn: Float[Tensor, "batch hidden pixels"], image: Tens
     return F.mse_loss(drawn.float(), utils.normalize_mean_var(target))
 
 
-def mae(
-    garments: scenes.Garments, backbone: dict, *, masked: float, width: int, depth: int, schedule: Schedule, device: str, **run
-) -> nn.Module:
+def mae(garments: scenes.Garments, backbone: dict, *, masked: float, schedule: Schedule, device: str, width: int, depth: int, **run):
     """Pre-trains on unshifted catalog scenes without their labels; returns the encoder."""
     training.begin(schedule.seed)
     model = MaskedAutoencoder(**backbone, width=width, depth=depth).to(device)
@@ -80,11 +78,9 @@ def views(garments: scenes.Garments, key: tuple, count: int) -> list[Float[Tenso
 def simclr(garments: scenes.Garments, backbone: dict, *, schedule: Schedule, **run) -> nn.Module:
     """Pre-trains to find the other view of each garment (NT-Xent, Chen et al. 2020) without labels; returns the backbone."""
     training.begin(schedule.seed)
-
-    def drawn(step: int) -> list[Tensor]:
-        return views(garments, ("simclr", schedule.seed, step), schedule.batch_size)
-
-    return selfsupervised.contrast(selfsupervised.Learner(**backbone), drawn, schedule=schedule, **run)
+    model = timm.create_model(backbone["architecture"], num_classes=0, **backbone["arguments"])
+    drawn = lambda step: views(garments, ("simclr", schedule.seed, step), schedule.batch_size)  # noqa: E731
+    return selfsupervised.contrast(model, drawn, schedule=schedule, **run)
 
 
 def web(garments: scenes.Garments, backbone: dict, *, schedule: Schedule, **run) -> nn.Module:
@@ -138,10 +134,8 @@ def probe(garments: scenes.Garments, backbone: nn.Module, network: dict, *, pena
     table = torch.cat(parts).double().numpy()
     scale, line = make_pipeline(StandardScaler(), LogisticRegression(C=1 / penalty, max_iter=2000)).fit(table, garments.labels)
     model = headed(backbone.cpu(), **network, classes=len(garments.classes))
-    coefficients, intercepts = line.coef_, line.intercept_
-    if len(garments.classes) == 2:  # scikit-learn keeps the difference of the two
-        coefficients, intercepts = np.vstack([-coefficients, coefficients]) / 2, np.concatenate([-intercepts, intercepts]) / 2
-    weight = torch.from_numpy(coefficients / scale.scale_)
-    bias = torch.from_numpy(intercepts) - weight @ torch.from_numpy(scale.mean_)
+    sides = np.array([-0.5, 0.5]) if len(garments.classes) == 2 else None  # of two classes scikit-learn keeps the difference
+    weight = torch.from_numpy((line.coef_ if sides is None else np.outer(sides, line.coef_)) / scale.scale_)
+    bias = torch.from_numpy(line.intercept_ if sides is None else sides * line.intercept_) - weight @ torch.from_numpy(scale.mean_)
     model.load_state_dict({"head.weight": weight, "head.bias": bias}, strict=False)
     return model

@@ -54,17 +54,17 @@ def make(
 
     A killed run continues with the caption at which it was: those before have a file each, in a folder beside `cache`.
     """
-    if cache.exists():
-        return Redrawn(**load_file(cache))
     pairs = [(label, shift) for label in range(len(garments.classes)) for shift in range(len(scenes.NAMES))]
     files = [cache.with_suffix("") / f"{label:02d}-{shift:02d}.safetensors" for label, shift in pairs]
-    left = [(pipe, garments, settings, pool, *pair, strengths, file) for pair, file in zip(pairs, files, strict=True) if not file.exists()]
-    workers.each(draw_caption, left, device=pipe.device, desc=f"redrawn {pool} scenes")
-    parts = [load_file(file) for file in files]
-    data = {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
-    with units.atomic(cache) as unfinished:
-        save_file(data, unfinished)
-    shutil.rmtree(cache.with_suffix(""))
+
+    def all_captions() -> dict[str, Tensor]:
+        drawn = [(pipe, garments, settings, pool, *pair, strengths, file) for pair, file in zip(pairs, files, strict=True)]
+        workers.each(draw_caption, [one for one in drawn if not one[-1].exists()], device=pipe.device, desc=f"redrawn {pool} scenes")
+        parts = [load_file(file) for file in files]
+        return {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
+
+    data = training.cached(cache, all_captions)
+    shutil.rmtree(cache.with_suffix(""), ignore_errors=True)
     return Redrawn(**data)
 
 

@@ -34,6 +34,7 @@ FILES = {  # sha256 of the files of the Debian package dataset-fashion-mnist (MI
 POOLS = {"web": (0, 36000), "catalog": (36000, 48000), "judge": (48000, 60000), "heldout": (60000, 70000)}
 UNIFORMS, FIELDS = 32, 6
 NAMES = (*SHIFTS, UNSHIFTED)  # of shifts by their index
+Bounds = Sequence[float]  # lowest and highest
 STYLES = {"web": 1.0, "catalog": 0.6}  # share of all poses and colours over which the scenes of a style range
 
 
@@ -108,22 +109,16 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def garments(folder: Path, pool: str, classes: Sequence[str] = CLASSES) -> Garments:
-    """The garments of one pool and of these classes, from the Fashion-MNIST files in `folder`; labels are positions in `classes`.
-
-    Raises ValueError for an unknown pool, or a class that is not a garment.
-    """
-    if pool not in POOLS:
-        raise ValueError(f"unknown pool {pool!r}; accepted: {', '.join(POOLS)}")
+    """The garments of a pool and of `classes`, in which labels are positions. ValueError for an unknown pool or what is no garment."""
+    demand(pool in POOLS, "pool", pool, ", ".join(POOLS))
+    for name in classes:
+        demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
     grey, labels = (
         np.concatenate([read_idx(folder / f"{part}-{kind}.gz") for part in ("train", "t10k")])[slice(*POOLS[pool])]
         for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
     )
-    position = np.full(len(CLASSES), -1)
-    for index, name in enumerate(classes):
-        demand(name in CLASSES, "base.classes", name, ", ".join(CLASSES))
-        position[CLASSES.index(name)] = index
-    kept = position[labels] >= 0
-    return Garments(torch.from_numpy(grey[kept].astype(np.float32) / 255), position[labels[kept]], tuple(classes))
+    position = np.array([list(classes).index(name) if name in classes else -1 for name in CLASSES])[labels]
+    return Garments(torch.from_numpy(grey[position >= 0].astype(np.float32) / 255), position[position >= 0], tuple(classes))
 
 
 def every_caption(garments: Garments, g: torch.Generator, *, each: int = 1) -> tuple[Tensor, Tensor, Tensor]:
@@ -142,25 +137,17 @@ def draw(keys: list[tuple]) -> Draws:
     return Draws(uniforms, torch.stack([torch.randn(FIELDS, 64, 64, generator=g) for g in generators]))
 
 
-def place(grey: Float[Tensor, "batch 28 28"], pose: Float[Tensor, "batch 4"], side: int) -> Float[Tensor, "batch 2 side side"]:
-    """Luminance and soft mask of garments under a pose: scale, angle (radian), shift down and right (fractions)."""
-    grey = F.pad(grey[:, None], (2, 2, 2, 2))
-    solid = -F.max_pool2d(-F.max_pool2d(ramp(grey, 0.02, 0.14), 3, 1, 1), 3, 1, 1)  # close pinholes inside dark garments
-    scale, angle, down, right = pose.T
-    cos, sin = torch.cos(angle) / scale, torch.sin(angle) / scale
-    theta = torch.stack([torch.stack([cos, sin, -right * 2], 1), torch.stack([-sin, cos, -down * 2], 1)], 1)
-    flow = F.affine_grid(theta, [len(grey), 2, side, side], align_corners=False)
-    placed = F.grid_sample(torch.cat([grey, solid], 1), flow, mode="bicubic", align_corners=False).clamp(0, 1)
-    return torch.cat([placed[:, :1], ramp(placed[:, 1:], 0.4, 0.95)], 1)
-
-
 def scenes(grey: Float[Tensor, "batch 28 28"], draws: Draws, *, style: str, side: int = 64) -> Scene:
     """Renders garments as scenes of one style: from "web" (any pose, any colour) to "catalog" (a narrower range of both)."""
-    u, wide = draws.uniforms, STYLES[style]
-    centred = 2 * u - 1
+    u, centred, wide = draws.uniforms, 2 * draws.uniforms - 1, STYLES[style]
     scale = 0.98 - 0.12 * wide + (0.06 + 0.14 * wide) * centred[:, 0]
-    pose = torch.stack([scale, centred[:, 1] * (0.06 + 0.34 * wide), *(centred[:, 2:4].T * (0.02 + 0.06 * wide))], 1)
-    light, mask = place(grey, pose, side).split(1, 1)
+    angle, (down, right) = centred[:, 1] * (0.06 + 0.34 * wide), centred[:, 2:4].T * (0.02 + 0.06 * wide)  # radian, shares of the side
+    cos, sin = torch.cos(angle) / scale, torch.sin(angle) / scale
+    theta = torch.stack([torch.stack([cos, sin, -right * 2], 1), torch.stack([-sin, cos, -down * 2], 1)], 1)
+    flow, grey = F.affine_grid(theta, [len(grey), 2, side, side], align_corners=False), F.pad(grey[:, None], (2, 2, 2, 2))
+    solid = -F.max_pool2d(-F.max_pool2d(ramp(grey, 0.02, 0.14), 3, 1, 1), 3, 1, 1)  # close pinholes inside dark garments
+    placed = F.grid_sample(torch.cat([grey, solid], 1), flow, mode="bicubic", align_corners=False).clamp(0, 1)
+    light, mask = placed[:, :1], ramp(placed[:, 1:], 0.4, 0.95)
     tint = hsv(u[:, 4], 0.3 + 0.35 * u[:, 5] + 0.3 * wide * u[:, 6], 0.75 + 0.25 * u[:, 7])
     folds = 1 + 0.05 * smooth_noise(draws.fields[:, 3], 5, side)
     body = (tint * (0.28 + 0.85 * light) * folds).clamp(0, 1)
@@ -170,11 +157,10 @@ def scenes(grey: Float[Tensor, "batch 28 28"], draws: Draws, *, style: str, side
 
 def backdrop(draws: Draws, side: int, *, wide: float) -> Float[Tensor, "batch 3 side side"]:
     """A two-colour procedural background: paler and more even in the catalog than on the web."""
-    u = draws.uniforms
+    u, (y, _) = draws.uniforms, grid(side, draws.uniforms)
     saturation, value = 0.08 + 0.5 * wide * u[:, 8], 0.82 - 0.42 * wide * u[:, 9] + 0.14 * u[:, 10]
     first = hsv(u[:, 11], saturation, value)
     second = hsv((u[:, 11] + 0.08 + 0.3 * wide * u[:, 12]) % 1, saturation, (value - 0.12 - 0.12 * wide * u[:, 13]).clamp(0, 1))
-    y, _ = grid(side, u)
     cloud = smooth_noise(draws.fields[:, 2], 4, side) * (0.06 + 0.22 * wide)
     return lerp(first, second, (y[None, None] + cloud).clamp(0, 1))
 
@@ -193,7 +179,7 @@ def render(
     return image
 
 
-def between(bounds: Sequence[float], share: Tensor) -> Tensor:
+def between(bounds: Bounds, share: Tensor) -> Tensor:
     """From the lower bound at share 0 to the higher one at 1."""
     lowest, highest = bounds
     return lowest + (highest - lowest) * share
@@ -205,33 +191,25 @@ def batch(pool: Garments, rows: Tensor, keys: list[tuple], *, style: str, shift:
     return Batch(image, torch.from_numpy(pool.labels)[rows], shift, severity)
 
 
-def sample(
-    pool: Garments, key: tuple, count: int, *, style: str, unshifted: float = 0.3, lowest: float = 0.35, highest: float = 1.0
-) -> Batch:
-    """A random batch of scenes: a share `unshifted` without shift, the others under a shift at a severity in [lowest, highest].
-
-    Image i of the batch depends on (key, i) alone.
-    """
+def sample(pool: Garments, key: tuple, count: int, *, style: str, unshifted: float = 0.3, severities: Bounds = (0.35, 1.0)) -> Batch:
+    """Random scenes, of which image i depends on (key, i) alone: a share is `unshifted`, the others lie within `severities`."""
     g = seeds.generator(*key, "choice")
     rows = torch.randint(len(pool.labels), (count,), generator=g)
     plain = torch.rand(count, generator=g) < unshifted
     which = torch.where(plain, len(SHIFTS), torch.randint(len(SHIFTS), (count,), generator=g))
-    severity = torch.where(plain, 0.0, between((lowest, highest), torch.rand(count, generator=g)))
+    severity = torch.where(plain, 0.0, between(severities, torch.rand(count, generator=g)))
     return batch(pool, rows, [(*key, i) for i in range(count)], style=style, shift=which, severity=severity)
 
 
 def catalog(pool: Garments, split: str, *, classes: list[str], images: int, seed: int) -> pd.DataFrame:
-    """The classification data set: `images` unshifted catalog scenes per class as a table (split, class, seed, image).
-
-    Image i of a class depends on (split, class, i) alone. Raises ValueError for a class that is not a garment.
-    """
+    """Unshifted catalog scenes, `images` per class, as a table (split, class, seed, image). ValueError for a class that is no garment."""
     parts = []
     for name in classes:
         demand(name in pool.classes, "base.classes", name, ", ".join(pool.classes))
         rows = pool.rows(pool.classes.index(name))[:images]
         image = render(pool.grey[rows], [("catalog", split, name, seed, i) for i in range(len(rows))], style="catalog")
         pngs = [tables.encode(picture) for picture in to_uint8(image).numpy()]
-        parts.append(pd.DataFrame({"split": split, "class": name, "seed": np.arange(len(rows)), "image": pngs}))
+        parts.append(pd.DataFrame({"split": split, "class": name, "seed": range(len(rows)), "image": pngs}))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -20,19 +20,6 @@ from cnslib.world import redrawing, scenes
 from cnslib.world.training import autocast, fit, normalise, predict, scheduled
 
 
-class Learner(nn.Module):
-    """Backbone and projection head."""
-
-    def __init__(self, architecture: str, arguments: dict):
-        super().__init__()
-        self.backbone = timm.create_model(architecture, num_classes=0, **arguments)
-        self.head = SimCLRProjectionHead(self.backbone.num_features, 256, 64)
-
-    def forward(self, image: Tensor) -> Float[Tensor, "batch 64"]:
-        """Projections of images in [0, 1]."""
-        return self.head(self.backbone(normalise(image)))
-
-
 def views(garments: scenes.Garments, key: tuple, count: int) -> list[Float[Tensor, "batch 3 64 64"]]:
     """Two views of the same garments: new pose, colour, background and light each time, one in three under a shift; no label enters.
 
@@ -66,20 +53,21 @@ def train(garments: scenes.Garments, settings: Selfsupervised, redrawn: redrawin
         return [torch.cat([both[0], rendered]), torch.cat([both[1], redrawn.image[rows].to(rendered) / 255])]
 
     how: dict = {"temperature": settings.temperature, "schedule": scheduled(vars(settings))}
-    return contrast(Learner(settings.architecture, settings.arguments), drawn, **how, **run)
+    return contrast(timm.create_model(settings.architecture, num_classes=0, **settings.arguments), drawn, **how, **run)
 
 
-def contrast(learner: Learner, views: Callable[[int], list[Tensor]], *, temperature: float, device: str, **run) -> nn.Module:
-    """Teaches to find, among all `views` of a step, the other view of the same garment (NT-Xent); returns the backbone."""
-    learner, criterion = learner.to(device), NTXentLoss(temperature)
+def contrast(backbone: nn.Module, views: Callable[[int], list[Tensor]], *, temperature: float, device: str, **run) -> nn.Module:
+    """Teaches a network without head to find, among all `views` of a step, the other view of the same garment (NT-Xent); returns it."""
+    learner = nn.Sequential(backbone, SimCLRProjectionHead(backbone.num_features, 256, 64)).to(device)  # type: ignore[arg-type]
+    criterion = NTXentLoss(temperature)
 
     def loss(step: int) -> Tensor:
         pair = views(step)
         with autocast(device):
-            projected = learner(torch.cat(pair).to(device))
+            projected = learner(normalise(torch.cat(pair).to(device)))
         return criterion(*projected.float().chunk(2))
 
-    return fit(learner, loss, **run).backbone.cpu()
+    return fit(learner, loss, **run)[0].cpu()
 
 
 def knn_correct(backbone: nn.Module, bank: scenes.Batch, query: scenes.Batch, *, neighbours: int = 20) -> Tensor:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from cnslib.core.names import SHIFTS, identifier
+from cnslib.core.names import SHIFTS, demand, identifier
 from cnslib.world import textures
 from cnslib.world.textures import blur, colour, edges, fractal_noise, grid, hsv, lerp, luminance, ramp, saturate, shift_by, smooth_noise
 
@@ -24,10 +24,8 @@ def apply(name: str, scene, severity: Float[Tensor, "batch"], draws) -> Float[Te
 
     Raises ValueError for an unknown shift or a severity outside [0, 1].
     """
-    if name not in SHIFTS:
-        raise ValueError(f"unknown shift {name!r}; accepted: {', '.join(SHIFTS)}")
-    if not ((severity >= 0) & (severity <= 1)).all():
-        raise ValueError(f"severity must lie in [0, 1], got {severity.min():g} to {severity.max():g}")
+    demand(name in SHIFTS, "shift", name, ", ".join(SHIFTS))
+    demand(((severity >= 0) & (severity <= 1)).all(), "severity", severity.tolist(), "[0, 1]")
     amount = severity.view(-1, 1, 1, 1).to(scene.image)
     shifted = globals()[identifier(name)](scene, amount, draws).clamp(0, 1)
     return torch.where(amount == 0, scene.image, shifted)
@@ -115,20 +113,10 @@ def design_of_sculpture(scene, amount: Severity, draws) -> Image:
     return lerp(scene.image, lerp(hall, marble, ramp(mask, 0.3, 0.6)), ramp(amount, 0, 0.85))
 
 
-def bricks(draws, side: int) -> Image:
-    """A wall of red bricks in running bond, six courses high."""
-    y, x = grid(side, draws.uniforms)
-    course = (y * 6).floor()
-    bed = ramp((y * 6 % 1 - 0.5).abs(), 0.34, 0.46)
-    head = ramp(((x * 3 + 0.5 * (course % 2)) % 1 - 0.5).abs(), 0.42, 0.48)
-    clay = colour((0.6, 0.27, 0.2), draws.uniforms) * (1 + 0.06 * smooth_noise(draws.fields[:, 1], 8, side))
-    return lerp(clay, colour((0.72, 0.5, 0.43), draws.uniforms), bed.maximum(head))
-
-
 def graffiti_style(scene, amount: Severity, draws) -> Image:
     """Neon spray with dripping paint and a black contour on a brick wall."""
     image, mask = bend(scene, amount, draws, reach=4.5)
-    y, _ = grid(scene.side, image)
+    y, x = grid(scene.side, image)
     drips = torch.stack([shift_by(mask, t) for t in range(0, 13, 2)]).amax(0)
     drips = drips * ramp(smooth_noise(draws.fields[:, 2], 20, scene.side, tall=1), 0.6, 1.0) * ramp(amount, 0.3, 1)
     paint = ramp(mask.maximum(drips), 0.4, 0.6)
@@ -136,7 +124,10 @@ def graffiti_style(scene, amount: Severity, draws) -> Image:
     top, bottom = (hsv((hue + h) % 1, 0.9, 1.0) for h in (0.0, 0.28))
     fill = lerp(top, bottom, y) * (0.55 + 0.65 * luminance(image))
     rim = ramp(textures.dilate(paint, 2.2), 0.4, 0.6)
-    art = lerp(bricks(draws, scene.side), colour((0.05, 0.05, 0.1), paint), rim)
+    course = (y * 6).floor()  # of red bricks in running bond
+    joints = ramp((y * 6 % 1 - 0.5).abs(), 0.34, 0.46).maximum(ramp(((x * 3 + 0.5 * (course % 2)) % 1 - 0.5).abs(), 0.42, 0.48))
+    clay = colour((0.6, 0.27, 0.2), image) * (1 + 0.06 * smooth_noise(draws.fields[:, 1], 8, scene.side))
+    art = lerp(lerp(clay, colour((0.72, 0.5, 0.43), image), joints), colour((0.05, 0.05, 0.1), paint), rim)
     return lerp(scene.image, blur(lerp(art, fill, paint), SOFT), ramp(amount, 0, 0.75))
 
 

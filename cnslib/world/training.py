@@ -20,10 +20,12 @@ import timm
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
+from safetensors.torch import load_file, save_file
 from timm.data import Mixup
 from timm.data.auto_augment import rand_augment_transform
 from timm.data.random_erasing import RandomErasing
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import OneCycleLR
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
 from tqdm.auto import trange
@@ -33,6 +35,8 @@ from cnslib.core.settings.read import Run
 from cnslib.world import scenes
 
 Model = TypeVar("Model", bound=nn.Module)
+Loss = Callable[..., Tensor]  # of a step, and where several threads share its batch of one's rank
+Watch = Callable[[int, nn.Module], None] | None
 
 
 @dataclass(frozen=True)
@@ -53,16 +57,7 @@ def scheduled(table: dict) -> Schedule:
     return Schedule(**({"steps": 0, "batch_size": 0} | {key: value for key, value in table.items() if key in known}))
 
 
-def fit(
-    model: Model,
-    loss: Callable[..., Tensor],
-    *,
-    schedule: Schedule,
-    checkpoint: Path,
-    every: int = 100,
-    watch: Callable[[int, nn.Module], None] = lambda _steps, _average: None,
-    ranks: int = 1,
-) -> Model:
+def fit(model: Model, loss: Loss, *, schedule: Schedule, checkpoint: Path, every: int = 100, watch: Watch = None, ranks: int = 1) -> Model:
     """Minimises `loss(step)` over the model's trainable parameters; returns a copy with the averaged weights.
 
     With several `ranks` a batch's loss is the mean of `loss(step, rank)` over them, each in a thread of its own. Every `every` steps and
@@ -71,15 +66,13 @@ def fit(
     learned = [p for p in model.parameters() if p.requires_grad]
     fused = learned[0].is_cuda or None  # a CPU keeps the loop by which its models were trained
     optimizer = torch.optim.AdamW(learned, schedule.learning_rate, weight_decay=schedule.weight_decay, fused=fused)
-    cycle: dict = {"total_steps": schedule.steps, "pct_start": 0.08, "cycle_momentum": False}
-    pace = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.learning_rate, **cycle)
+    pace = OneCycleLR(optimizer, schedule.learning_rate, total_steps=schedule.steps, pct_start=0.08, cycle_momentum=False)
     average = copy.deepcopy(model).eval().requires_grad_(False)
     state = {"model": model, "optimizer": optimizer, "pace": pace, "average": average}
     first = restore(state, checkpoint)
     for step in trange(first, schedule.steps, initial=first, total=schedule.steps, desc=checkpoint.stem, disable=None):
-        model.train()
         optimizer.zero_grad()
-        value = backward(model, loss, step, ranks=ranks)
+        value = backward(model.train(), loss, step, ranks=ranks)
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         pace.step()
@@ -88,13 +81,14 @@ def fit(
         for kept, current in zip(average.buffers(), model.buffers(), strict=True):  # batch norm's statistics
             kept.copy_(current)
         if (step + 1) % every == 0 or step + 1 == schedule.steps:
-            watch(step + 1, average)
+            if watch:
+                watch(step + 1, average)
             store(state, checkpoint, step + 1)
             print(f"{checkpoint.stem} step {step + 1} loss {value.item():.4f}", flush=True)
     return average
 
 
-def backward(model: nn.Module, loss: Callable[..., Tensor], step: int, *, ranks: int) -> Tensor:
+def backward(model: nn.Module, loss: Loss, step: int, *, ranks: int) -> Tensor:
     """Adds the gradients of the loss of one step to the model's parameters; returns the loss."""
     if ranks == 1:
         value = loss(step)
@@ -118,10 +112,19 @@ def keyed(folder: Path, name: str, recipe: units.Recipe, *decided, ending: str =
     return folder / f"{name}-{recipe.stamp(*decided)[:12]}{ending}"
 
 
+def cached(path: Path, make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The tensors of a file, which are made where it is not there."""
+    if not path.exists():
+        tensors = make()
+        with units.atomic(path) as unfinished:
+            save_file(tensors, unfinished)
+    return load_file(path)
+
+
 def place(run: Run, recipe: units.Recipe, *inputs: str) -> dict[str, Any]:
     """Device and checkpoint of a step's training: one with other settings, classes, recipe or `inputs` does not find the latter."""
-    checkpoint = keyed(paths.CHECKPOINTS, run.step, recipe, run.settings, run.base.classes, *inputs)
-    return {"checkpoint": checkpoint, "device": run.base.device}
+    decided = run.settings, run.base.classes, *inputs
+    return {"checkpoint": keyed(paths.CHECKPOINTS, run.step, recipe, *decided), "device": run.base.device}
 
 
 def store(state: dict, checkpoint: Path, step: int) -> None:
@@ -181,9 +184,6 @@ def flip(image: Tensor, g: torch.Generator) -> Tensor:
     return torch.where(mirrored[:, None, None, None], image.flip(-1), image)
 
 
-Augmentation = Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]]  # images, labels and the number of classes
-
-
 @dataclass(frozen=True)
 class Strong:
     """DeiT's augmentation (Touvron et al. 2021, Table 9) by timm: RandAugment, random erasing, mixup and cutmix.
@@ -203,13 +203,7 @@ class Strong:
         change = rand_augment_transform(self.policy, {"translate_const": int(0.45 * image.shape[-1]), "img_mean": (128, 128, 128)})
         changed = torch.stack([pil_to_tensor(change(to_pil_image(picture))) for picture in image]) / 255
         erased = RandomErasing(self.erasing, mode="pixel", device="cpu")(normalise(changed))
-        mix = Mixup(self.mixup, self.cutmix, prob=self.mixed, label_smoothing=self.smoothing, num_classes=classes)
-        return mix(erased, label)
-
-
-def plain(image: Tensor, label: Tensor, classes: int = len(scenes.CLASSES)) -> tuple[Tensor, Tensor]:
-    """No augmentation but the mirror that `train` applies: normalised images, one-hot targets."""
-    return normalise(image), F.one_hot(label, classes).float()
+        return Mixup(self.mixup, self.cutmix, prob=self.mixed, label_smoothing=self.smoothing, num_classes=classes)(erased, label)
 
 
 def begin(seed: int) -> None:
@@ -227,20 +221,21 @@ def reseed(*key: str | int) -> None:
 
 
 def train(
-    model: nn.Module, garments: scenes.Garments, *, name: str, style: str, schedule: Schedule, augment: Augmentation = plain, **run
+    model: nn.Module, garments: scenes.Garments, *, name: str, style: str, schedule: Schedule, augment: Strong | None = None, **run
 ) -> nn.Module:
-    """Trains a classifier on unshifted scenes of one style (cross-entropy, smoothing 0.1 unless the augmentation smooths).
+    """Trains a classifier on unshifted scenes of one style, mirrored or not (cross-entropy, smoothing 0.1 unless the augmentation smooths).
 
     Step i of the training `name` draws its scenes from (name, seed, i).
     """
 
     def batch(key: tuple) -> tuple[Tensor, Tensor]:
-        if augment is not plain:
+        if augment:
             reseed(*key)
         drawn = scenes.sample(garments, key, schedule.batch_size, style=style, unshifted=1.0)
-        return augment(flip(drawn.image, seeds.generator(*key, "flip")), drawn.label, len(garments.classes))
+        image, classes = flip(drawn.image, seeds.generator(*key, "flip")), len(garments.classes)
+        return augment(image, drawn.label, classes) if augment else (normalise(image), F.one_hot(drawn.label, classes).float())
 
-    how = {"schedule": schedule, "smoothing": 0.1 if augment is plain else 0.0, "half": True}
+    how = {"schedule": schedule, "smoothing": 0.0 if augment else 0.1, "half": True}
     return fit_classifier(model, batch, (name, schedule.seed), **how, **run).cpu()
 
 

@@ -22,7 +22,7 @@ from cnslib.core.names import SHIFTS, demand
 from cnslib.core.settings.sections import Augmentation, Oracle, Pretraining, Zoo
 from cnslib.models import classifiers, networks
 from cnslib.world import contrastive, manifest, pretraining, redrawing, scenes, selfsupervised, training
-from cnslib.world.training import MEAN, STD, Schedule, fit, flip, normalise, scheduled
+from cnslib.world.training import MEAN, STD, fit, flip, normalise, scheduled
 
 BESIDE = len(SHIFTS) + 2  # outputs of the oracle behind those of the classes: shifts, "unshifted", severity
 CLASS_OUTPUTS, SHIFT_OUTPUTS, SEVERITY_OUTPUT = slice(None, -BESIDE), slice(-BESIDE, -1), -1
@@ -35,7 +35,7 @@ def train_oracle(garments: scenes.Garments, settings: Oracle, redrawn: redrawing
 
     def loss(step: int) -> Tensor:
         key, style = ("oracle", settings.seed, step), "web" if step % 3 else "catalog"
-        batch = scenes.sample(garments, key, settings.batch_size, style=style, unshifted=0.2, lowest=0.0)
+        batch = scenes.sample(garments, key, settings.batch_size, style=style, unshifted=0.2, severities=(0.0, 1.0))
         if redrawn:
             batch = redrawing.mixed(batch, redrawn, settings.redrawn, seeds.generator(*key, "redrawn"))
         with training.autocast(device):
@@ -63,12 +63,11 @@ def named(model: nn.Module, image: Float[Tensor, "batch 3 64 64"], outputs: slic
 def exam(garments: scenes.Garments, step: str, images: int) -> tuple[scenes.Batch, scenes.Batch]:
     """Unshifted catalog scenes to test the class, and web scenes at half severity or more to test the shift."""
     plain = scenes.sample(garments, (step, "class"), images, style="catalog", unshifted=1.0)
-    return plain, scenes.sample(garments, (step, "shift"), images, style="web", unshifted=0.0, lowest=0.5)
+    return plain, scenes.sample(garments, (step, "shift"), images, style="web", unshifted=0.0, severities=(0.5, 1.0))
 
 
 def save(model: nn.Module, folder: Path, *, architecture: str, arguments: dict) -> None:
     """Writes a timm directory: config.json with architecture, arguments and preprocessing, and model.safetensors."""
-    folder.mkdir(parents=True, exist_ok=True)
     outputs = {"num_classes": getattr(model, "num_classes", 0)}
     preprocessing = {
         "input_size": [3, 64, 64],
@@ -86,13 +85,12 @@ def save(model: nn.Module, folder: Path, *, architecture: str, arguments: dict) 
     units.write_bytes(folder / "config.json", json.dumps(config, indent=2).encode())
 
 
-OBJECTIVES: dict[str, tuple[Callable, str]] = {  # trainer and pool of every pre-training
-    "mae": (pretraining.mae, "catalog"),
-    "simclr": (pretraining.simclr, "catalog"),
-    "web": (pretraining.web, "web"),
-    "clip": (pretraining.clip, "web"),
-}
-SCHEDULE = {field.name for field in fields(Schedule)}
+POOLS = {
+    "mae": "catalog",
+    "simclr": "catalog",
+    "web": "web",
+    "clip": "web",
+}  # of the pre-trainings, which bear the names of their functions
 SHARED = ("batch_size", "learning_rate", "average", "seed")
 
 
@@ -125,11 +123,6 @@ class Member:
         """Its place under the model folder, and its name in the manifest."""
         return f"classifiers/{self.name}"
 
-    @property
-    def steps(self) -> int:
-        """Optimiser steps, pre-training and adaptation together."""
-        return sum(part.get("steps", 0) for part in (self.options, *self.options.values()) if isinstance(part, dict))
-
 
 def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
     """Trains, saves and measures one classifier unless it is done; returns its manifest entry."""
@@ -141,24 +134,25 @@ def build_member(member: Member, run: Run, *, quality_images: int) -> dict:
     model = classifiers.load(member.name, str(run.models / member.folder), list(heldout.classes), run.device)
     plain = scenes.sample(heldout, ("zoo", "heldout"), quality_images, style="catalog", unshifted=1.0)
     right = model.logits(scenes.to_uint8(plain.image).numpy()).argmax(1) == plain.label
-    about = {"seed": member.options["seed"], "steps": member.steps, "parameters": model.parameters, "options": member.options}
+    steps = sum(part.get("steps", 0) for part in (member.options, *member.options.values()) if isinstance(part, dict))
+    about = {"seed": member.options["seed"], "steps": steps, "parameters": model.parameters, "options": member.options}
     return manifest.record(run.models, member.folder, recipe=member.recipe, quality={"accuracy": manifest.share(right)} | quality, **about)
 
 
-def plain(settings: Zoo) -> list[Member]:
-    """The classifiers of one recipe: architectures and sizes."""
-    return [scratch_member(name, settings, recipes.PLAIN) for name in settings.classifiers]
+def members(settings: Zoo | Augmentation | Pretraining) -> list[Member]:
+    """The classifiers of a section; those that one objective pre-trains follow each other and share its checkpoint."""
+    make = pretrained_member if isinstance(settings, Pretraining) else scratch_member
+    return [make(name, settings) for name in settings.classifiers]
 
 
-def augmented(settings: Augmentation) -> list[Member]:
-    """The classifiers of DeiT's recipe."""
-    strong = training.Strong(**{field.name: getattr(settings, field.name) for field in fields(training.Strong)})
-    return [scratch_member(name, settings, recipes.AUGMENTED, strong) for name in settings.classifiers]
-
-
-def scratch_member(name: str, settings: Zoo | Augmentation, recipe: units.Recipe, strong: training.Strong | None = None) -> Member:
-    """A classifier trained from scratch on catalog scenes, with strong augmentation or with the mirror alone."""
-    options = settings.classifiers[name]
+def scratch_member(name: str, settings: Zoo | Augmentation) -> Member:
+    """A classifier trained from scratch on catalog scenes, by DeiT's augmentation or with the mirror alone."""
+    options, recipe, strong = settings.classifiers[name], recipes.PLAIN, None
+    if isinstance(settings, Augmentation):
+        recipe, strong = (
+            recipes.AUGMENTED,
+            training.Strong(**{field.name: getattr(settings, field.name) for field in fields(training.Strong)}),
+        )
     network, schedule = network_of(options), replace(scheduled(vars(settings)), steps=options["steps"])
     decided = {**asdict(schedule), **(asdict(strong) if strong else {}), **options}
     how: dict = {"name": "augmented", "augment": strong} if strong else {"name": "classifier"}
@@ -167,45 +161,42 @@ def scratch_member(name: str, settings: Zoo | Augmentation, recipe: units.Recipe
         garments = run.garments("catalog")
         training.begin(schedule.seed)
         model = timm.create_model(network["architecture"], num_classes=len(garments.classes), **network["arguments"])
-        trained = training.train(model, garments, style="catalog", schedule=schedule, **how, **run.place(name, recipe, decided))
-        save(trained, folder, **network)
+        place = run.place(name, recipe, decided)
+        save(training.train(model, garments, style="catalog", schedule=schedule, **how, **place), folder, **network)
         return {}
 
     return Member(name, decided, recipe, train)
 
 
-def pretrained(settings: Pretraining) -> list[Member]:
-    """The classifiers with one backbone and different pasts; those of one objective follow each other and share its checkpoint."""
-    return [pretrained_member(name, how["objective"], how["adaptation"], settings) for name, how in settings.classifiers.items()]
-
-
-def pretrained_member(name: str, objective: str, adaptation: str, settings: Pretraining) -> Member:
-    """A classifier pre-trained by an objective and adapted: "finetuned", "probe", or "zero_shot" (CLIP alone).
+def pretrained_member(name: str, settings: Pretraining) -> Member:
+    """A classifier with the one backbone, pre-trained by an objective and adapted: "finetuned", "probe", or "zero_shot" (CLIP alone).
 
     What an objective sets, such as its batch size, ends with the pre-training: all backbones are adapted in the same way.
     """
+    objective, adaptation = (settings.classifiers[name][key] for key in ("objective", "adaptation"))
     network, recipe, adapted = network_of(settings.network), recipes.PRETRAINED[objective], getattr(settings, adaptation, {})
     shared = {key: getattr(settings, key) for key in SHARED}
     past = shared | settings.objectives[objective]
+    schedule = scheduled(past)
     if objective == "clip":  # open_clip makes its image tower by a name
         demand(network["arguments"] == networks.VIT, "pretraining.network", settings.network, f"{networks.VIT} for clip")
-    parts = {"objective": objective, "adaptation": adaptation, "network": settings.network, "pretraining": past, adaptation: adapted}
-    decided = {**shared, **parts}
+    decided = shared | {"objective": objective, "adaptation": adaptation, "network": settings.network}
+    decided |= {"pretraining": past, adaptation: adapted}
 
     def train(run: Run, folder: Path) -> dict:
-        trainer, pool = OBJECTIVES[objective]
-        how = {key: value for key, value in past.items() if key not in SCHEDULE}
+        garments, catalog = run.garments(POOLS[objective]), run.garments("catalog")
+        how = {key: value for key, value in past.items() if key not in vars(schedule)}
         place = run.place(f"pretraining-{objective}", recipe, [past, settings.network])
-        start = trainer(run.garments(pool), network, schedule=scheduled(past), **how, **place)
+        start = getattr(pretraining, objective)(garments, network, schedule=schedule, **how, **place)
         if adaptation == "zero_shot":
-            contrastive.save(*start, folder, classes=run.garments(pool).classes)
+            contrastive.save(*start, folder, classes=garments.classes)
             return {}
         start = start[0].visual.trunk if objective == "clip" else start
         known = knowledge(start, run, settings) if objective in ("mae", "simclr") else {}  # those that see no label
-        catalog, place = run.garments("catalog"), run.place(f"finetuning-{name}", recipe, decided)
         if adaptation == "probe":
             model = pretraining.probe(catalog, start, network, seed=shared["seed"], device=run.device, **adapted)
         else:
+            place = run.place(f"finetuning-{name}", recipe, decided)
             model = pretraining.finetune(catalog, start, network, schedule=scheduled(shared | adapted), **place)
         save(model, folder, **network)
         return known
@@ -218,10 +209,8 @@ def knowledge(backbone: nn.Module, run: Run, settings: Pretraining) -> dict:
     network, images = network_of(settings.network), min(1000, settings.quality_images)
     training.begin(settings.seed)
     initial = timm.create_model(network["architecture"], num_classes=0, **network["arguments"])
-    bank, query = (
-        scenes.sample(run.garments(pool), ("pretraining", name), images, style="catalog", unshifted=1.0)
-        for pool, name in (("catalog", "bank"), ("heldout", "query"))
-    )
+    how: dict = {"count": images, "style": "catalog", "unshifted": 1.0}
+    bank, query = (scenes.sample(run.garments(p), ("pretraining", n), **how) for p, n in (("catalog", "bank"), ("heldout", "query")))
     tested = {"neighbour_accuracy": backbone, "neighbour_accuracy_untrained": initial}
     return {name: manifest.share(selfsupervised.knn_correct(model, bank, query)) for name, model in tested.items()}
 

@@ -38,7 +38,7 @@ def members() -> list[zoo.Member]:
     chosen = {"mae": {"objective": "mae", "adaptation": "finetuned"}, "mae_probe": {"objective": "mae", "adaptation": "probe"}}
     adapted = {"finetuned": {"steps": 2, "learning_rate": 1e-4}, "probe": {"penalty": 1.0}}
     past = Pretraining(network=VIT, objectives=objectives, classifiers=chosen, **adapted, **TINY)
-    return [*zoo.plain(tiny), *zoo.augmented(strong), *zoo.pretrained(past)]
+    return [*zoo.members(tiny), *zoo.members(strong), *zoo.members(past)]
 
 
 def done(member: zoo.Member, run: zoo.Run) -> bool:
@@ -72,7 +72,7 @@ def test_a_classifier_with_other_options_does_not_take_the_weights_of_the_finish
     """The checkpoint of the first is complete, and stays."""
     weights = []
     for settings in (TINY, TINY | {"learning_rate": 2e-3}, TINY):
-        (member,) = zoo.plain(Zoo(classifiers={"one": {"steps": 2, **VIT}}, **settings))
+        (member,) = zoo.members(Zoo(classifiers={"one": {"steps": 2, **VIT}}, **settings))
         assert not done(member, run)
         zoo.build_member(member, run, quality_images=8)
         weights.append(load_file(run.models / member.folder / "model.safetensors"))
@@ -89,7 +89,7 @@ def test_every_size_has_about_half_of_the_next_ones_weights(names):
 
 
 def test_the_benchmark_asks_for_every_classifier_of_the_zoo():
-    found = [zoo.plain(SECTIONS["zoo"]), zoo.augmented(SECTIONS["augmentation"]), zoo.pretrained(SECTIONS["pretraining"])]
+    found = [zoo.members(SECTIONS[name]) for name in ("zoo", "augmentation", "pretraining")]
     built = {member.name: f"data/models/{member.folder}" for member in itertools.chain(*found)}
     assert built.items() <= read.load(paths.ROOT / "params.yaml")["evaluation"].classifiers.items()  # and whoever joins them
 
@@ -104,7 +104,7 @@ def test_the_zero_shot_answer_is_the_nearest_caption_by_open_clips_own_account(r
     run, classes = dataclasses.replace(run, garments=lambda _pool: few()), list(few().classes)
     objectives = {"clip": {"steps": 1, "width": 32, "layers": 1}}
     chosen = {"network": SECTIONS["pretraining"].network, "classifiers": {"zero": {"objective": "clip", "adaptation": "zero_shot"}}}
-    (member,) = zoo.pretrained(Pretraining(objectives=objectives, **chosen, finetuned={}, probe={}, **TINY))
+    (member,) = zoo.members(Pretraining(objectives=objectives, **chosen, finetuned={}, probe={}, **TINY))
     zoo.build_member(member, run, quality_images=8)
     folder = run.models / member.folder
     model, _, transform = open_clip.create_model_and_transforms(f"local-dir:{folder}")
@@ -151,4 +151,4 @@ def test_the_oracle_learns_no_severity_from_a_picture_whose_severity_nobody_know
 def test_another_network_than_clips_image_tower_is_named_before_anything_is_trained():
     smaller = dataclasses.replace(SECTIONS["pretraining"], network=SECTIONS["pretraining"].network | {"depth": 1})
     with pytest.raises(ValueError, match=r"pretraining\.network: .*'depth': 1.*accepted: .*'depth': 4.* for clip"):
-        zoo.pretrained(smaller)
+        zoo.members(smaller)
