@@ -25,7 +25,7 @@ def apply(name: str, scene, severity: Float[Tensor, "batch"], draws) -> Float[Te
     Raises ValueError for an unknown shift or a severity outside [0, 1].
     """
     demand(name in SHIFTS, "shift", name, ", ".join(SHIFTS))
-    demand(((severity >= 0) & (severity <= 1)).all(), "severity", severity.tolist(), "[0, 1]")
+    demand(bool(((severity >= 0) & (severity <= 1)).all()), "severity", severity.tolist(), "[0, 1]")
     amount = severity.view(-1, 1, 1, 1).to(scene.image)
     shifted = globals()[identifier(name)](scene, amount, draws).clamp(0, 1)
     return torch.where(amount == 0, scene.image, shifted)

@@ -93,7 +93,8 @@ def fractal_noise(field: Float[Tensor, "batch 64 64"], cells: int, side: int) ->
 def grid(side: int, like: Tensor) -> tuple[Float[Tensor, "side side"], Float[Tensor, "side side"]]:
     """Row and column coordinates in [0, 1]."""
     axis = (torch.arange(side, dtype=like.dtype, device=like.device) + 0.5) / side
-    return torch.meshgrid(axis, axis, indexing="ij")
+    row, column = torch.meshgrid(axis, axis, indexing="ij")
+    return row, column
 
 
 def warp(image: Images, down: Maps, right: Maps) -> Images:
