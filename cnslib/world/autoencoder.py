@@ -20,7 +20,7 @@ def build(channels: Sequence[int], *, latent_channels: int) -> AutoencoderKL:
     It starts as a plain linear network of unit gain: residual branches end in zero, latents carry little noise. With PyTorch's own start
     the signal fades from layer to layer, and thousands of steps go by before colours come through.
     """
-    blocks = {"down_block_types": ("DownEncoderBlock2D",) * len(channels), "up_block_types": ("UpDecoderBlock2D",) * len(channels)}
+    blocks: dict = {"down_block_types": ("DownEncoderBlock2D",) * len(channels), "up_block_types": ("UpDecoderBlock2D",) * len(channels)}
     blocks |= {"block_out_channels": tuple(channels), "layers_per_block": 1, "mid_block_add_attention": False}
     # With several groups of a norm the colour of an even surface is normalised away.
     model = AutoencoderKL(**blocks, latent_channels=latent_channels, norm_num_groups=1, sample_size=64)

@@ -67,7 +67,7 @@ def text_encoder(tokens: CLIPTokenizer, *, width: int, layers: int) -> CLIPTextM
 def unet(channels: Sequence[int], *, width: int, latent_channels: int) -> UNet2DConditionModel:
     """An untrained UNet on 16x16 latents; attention at the two coarser resolutions, where it costs a third as much."""
     down = ("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D")
-    blocks = {"down_block_types": down, "up_block_types": ("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D")}
+    blocks: dict = {"down_block_types": down, "up_block_types": ("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D")}
     blocks |= {"block_out_channels": tuple(channels), "layers_per_block": 1, "norm_num_groups": 16}
     ends = {"sample_size": 16, "in_channels": latent_channels, "out_channels": latent_channels}
     return UNet2DConditionModel(**ends, **blocks, cross_attention_dim=width, attention_head_dim=4)

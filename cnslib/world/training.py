@@ -235,7 +235,7 @@ def train(
         image, classes = flip(drawn.image, seeds.generator(*key, "flip")), len(garments.classes)
         return augment(image, drawn.label, classes) if augment else (normalise(image), F.one_hot(drawn.label, classes).float())
 
-    how = {"schedule": schedule, "smoothing": 0.0 if augment else 0.1, "half": True}
+    how: dict = {"schedule": schedule, "smoothing": 0.0 if augment else 0.1, "half": True}
     return fit_classifier(model, batch, (name, schedule.seed), **how, **run).cpu()
 
 

@@ -189,7 +189,7 @@ def pretrained_member(name: str, settings: Pretraining) -> Member:
         place = run.place(f"pretraining-{objective}", recipe, [past, settings.network])
         start = getattr(pretraining, objective)(garments, network, schedule=schedule, **how, **place)
         if adaptation == "zero_shot":
-            contrastive.save(*start, folder, classes=garments.classes)
+            contrastive.save(start[0], start[1], folder, classes=garments.classes)
             return {}
         start = start[0].visual.trunk if objective == "clip" else start
         known = knowledge(start, run, settings) if objective in ("mae", "simclr") else {}  # those that see no label
