@@ -17,7 +17,9 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from cnslib.core.names import identifier
 
 Key = TypeVar("Key")
 YOUNG = 2 * 10**9  # nanoseconds: a file that was written just now may be written again within one tick of its clock
@@ -219,6 +221,16 @@ class Unit:
     def finish(self) -> None:
         """Records what it was made from, after the file is in place."""
         record_bytes(self.path, self.made_from)
+
+
+def file_of(key: Any) -> str:
+    """The file of a table in parts by its key: words and numbers."""
+    return "_".join(identifier(str(part)) for part in (key if isinstance(key, tuple) else (key,))) + ".parquet"
+
+
+def file_below(key: tuple) -> str:
+    """The same in a folder for the first part, the shift."""
+    return f"{identifier(key[0])}/{file_of(key[1:])}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,14 +5,17 @@ Where `base.workers` names a cluster, the pieces go to its workers; see `cluster
 
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import joblib
+import pandas as pd
+import pandera.pandas as pa
 import torch
 from tqdm.auto import tqdm
 
-from cnslib.core import clusters
+from cnslib.core import clusters, tables, units
 
 SHARED = {ValueError, FileNotFoundError, FloatingPointError}  # errors that say what is wrong with an input, and keep saying it
 
@@ -34,6 +37,33 @@ def each(
     found = dict(tqdm(ended, total=len(pieces), desc=desc, unit="unit", disable=None if desc else True))
     report({clusters.name_of(pieces[number], number): one for number, one in found.items() if isinstance(one, Exception)}, len(pieces))
     return [found[number] for number in range(len(pieces))]
+
+
+def stored(
+    stamps: Mapping[Any, str],
+    rows: Callable[..., pd.DataFrame],
+    kind: pa.DataFrameSchema,
+    *,
+    folder: Path,
+    device: Any,
+    common: Callable[[], Iterable] = tuple,
+    file: Callable[[Any], str] = units.file_of,
+    pattern: str = "*.parquet",
+) -> pd.DataFrame:
+    """The rows of a table in parts, a `file` with its stamp for each key; `rows(key, *common())` makes those missing or outdated.
+
+    `common` is called once, before the work is spread, and not at all where nothing is to be made.
+    """
+    shelf = units.Shelf(folder, {key: (file(key), stamp) for key, stamp in stamps.items()}, pattern)
+    if waiting := shelf.waiting():
+        given = tuple(common())
+        each(write, [(rows, given, kind, key, shelf[key]) for key in waiting], device=device, desc=folder.name)
+    return tables.read_units(shelf, kind)
+
+
+def write(rows: Callable[..., pd.DataFrame], given: tuple, kind: pa.DataFrameSchema, key: Any, unit: units.Unit) -> None:
+    """Makes one part."""
+    tables.write_unit(rows(key, *given), unit, kind)
 
 
 def share(most: int) -> int:

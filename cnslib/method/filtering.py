@@ -17,7 +17,7 @@ from sklearn.metrics import roc_curve
 from torch import Tensor
 
 from cnslib.core import paths, recipes, tables, units, workers
-from cnslib.core.names import UNSHIFTED, demand, identifier
+from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.data import annotations, artifacts
 from cnslib.models.encoders import Clip, ImageEncoder, Oracle
@@ -60,23 +60,18 @@ def align(images: Path, shifts: list[str], *, judges: Judges, seen: pd.DataFrame
     `images` is the folder of the generation step's tables, `seen` what the oracle predicts for all of them, and `folder`
     receives one table per shift.
     """
-    shelf = units.Shelf(folder, {shift: (f"{identifier(shift)}.parquet", stamp(images, shift, judges)) for shift in shifts})
-    if waiting := shelf.waiting():
-        of_shift = dict(list(seen.groupby("shift")))
-        unshifted = look(images, UNSHIFTED, judges, of_shift[waiting[0]])
-        pieces = [(images, shift, judges, of_shift[shift], unshifted, shelf[shift]) for shift in waiting]
-        workers.each(align_shift, pieces, device=judges.clip.device, desc="alignment")
-    return tables.read_units(shelf, schema)
+    of_shift, stamps = dict(list(seen.groupby("shift"))), {shift: stamp(images, shift, judges) for shift in shifts}
 
+    def rows(shift: str, unshifted: Views) -> pd.DataFrame:
+        return measure(shift, look(images, shift, judges, of_shift[shift]), unshifted, judges.clip)
 
-def align_shift(images: Path, shift: str, judges: Judges, seen: pd.DataFrame, unshifted: Views, unit: units.Unit) -> None:
-    """Writes the alignments of one shift."""
-    tables.write_unit(measure(shift, look(images, shift, judges, seen), unshifted, judges.clip), unit, schema)
+    start = lambda: [look(images, UNSHIFTED, judges, of_shift[shifts[0]])]  # noqa: E731
+    return workers.stored(stamps, rows, schema, folder=folder, device=judges.clip.device, common=start)
 
 
 def stamp(images: Path, shift: str, judges: Judges) -> str:
     """What the alignments of a shift depend on: its images, the unshifted ones and the three models."""
-    made = [units.verified(images / f"{identifier(name)}.parquet") for name in (UNSHIFTED, shift)]
+    made = [units.verified(images / units.file_of(name)) for name in (UNSHIFTED, shift)]
     models = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, judges.oracle.labels]
     return recipes.ALIGNMENT.stamp(shift, made, models)
 
@@ -84,7 +79,7 @@ def stamp(images: Path, shift: str, judges: Judges) -> str:
 def look(images: Path, shift: str, judges: Judges, seen: pd.DataFrame) -> Views:
     """Shows every image of one shift to both encoders once; the oracle has `seen` them, under one shift and at scale 0."""
     table = artifacts.images(images, shift)
-    pictures = tables.pictures(table, f"{identifier(shift)}.parquet")
+    pictures = tables.pictures(table, units.file_of(shift))
     features = judges.clip.image_features(pictures), judges.image_encoder.features(pictures)
     row = ["class", "seed", "scale"]
     known = table[row].merge(seen[[*row, "class_probability"]], on=row, how="left", validate="one_to_one")
@@ -129,6 +124,70 @@ def gallery(images: Path, groups: dict[str, pd.DataFrame], *, columns: int) -> U
     sheet = np.full((len(groups), columns, *pictures.shape[1:]), 255, np.uint8)
     sheet[found["group"].map(list(groups).index).astype(int), found.groupby("group").cumcount()] = pictures
     return sheet
+
+
+# What the oracle sees: the shift that an image was drawn with, or another, and how severe it is. No part of CNS-Bench, whose people were
+# asked about the class alone; the gates and the rulers of notebook 12 rest on it.
+
+SHARE = pa.Check.in_range(0, 1)
+READING = {"oracle": pa.Column(float, SHARE, nullable=True), "asked": pa.Column(float, SHARE, nullable=True), "named": pa.Column(str)}
+CLASS = "class_probability"  # of the image's own class
+BLIND = "not asked"  # what an oracle of the class alone names
+sights_schema = tables.schema(tables.KEY, {**tables.IDENTITY, **READING, CLASS: pa.Column(float, SHARE)})
+
+
+def predict(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"], *, oracle: Oracle) -> pd.DataFrame:
+    """The rows of a table with the oracle's probability of their class, its severity, the shift it names, and a column per shift.
+
+    These hold the shifts' probabilities. An oracle of the class alone sees no shift: its severities are not numbers, and there are no
+    such columns. Raises ValueError for a class that the oracle does not know.
+    """
+    if unknown := sorted(set(table["class"]) - set(oracle.labels)):
+        raise ValueError(f"labels: the oracle knows no class {unknown[0]!r}; accepted: {', '.join(oracle.labels)}")
+    blind = not hasattr(oracle, "parts")
+    classes, *sight = [oracle.class_probability(pictures)] if blind else oracle.parts(pictures)
+    probability = (classes if blind else classes.softmax(dim=1)).numpy()
+    own = probability[np.arange(len(table)), [oracle.labels.index(name) for name in table["class"]]].astype(float).round(6)
+    found = table[tables.KEY].assign(**{CLASS: own})
+    if blind:
+        return found.assign(oracle=np.nan, named=BLIND)
+    shifts, severity = sight
+    named = pd.DataFrame(shifts.softmax(dim=1).double().numpy(), columns=[*SHIFTS, UNSHIFTED], index=table.index)
+    return found.assign(oracle=severity[:, 0].sigmoid().double().numpy().round(6), named=named.idxmax(axis=1)).join(named)
+
+
+def of_shift(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
+    """What the oracle predicts of one shift: `asked` is its severity times the probability that it gives to that shift, if it knows it."""
+    asked = (seen["oracle"] * seen.get(shift, np.nan)).round(6)
+    return seen[[*tables.KEY, CLASS, "oracle", "named"]].assign(shift=shift, asked=asked)
+
+
+def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.DataFrame:
+    """What the oracle predicts in every generated image, scale 0 under every shift; computes the shifts that are missing or outdated.
+
+    `images` is the folder of the generation step's tables, `folder` receives one table per shift.
+    """
+    made = {name: units.verified(images / units.file_of(name)) for name in (UNSHIFTED, *shifts)}
+    stamps = {one: recipes.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
+
+    def seen(shift: str) -> pd.DataFrame:
+        table = artifacts.images(images, shift)
+        return predict(table, tables.pictures(table, units.file_of(shift)), oracle=oracle)
+
+    rows = lambda shift, unshifted: of_shift(pd.concat([unshifted, seen(shift)]), shift)  # noqa: E731
+    return workers.stored(stamps, rows, sights_schema, folder=folder, device=oracle.device, common=lambda: [seen(UNSHIFTED)])
+
+
+def beside(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """What the oracle predicts beside the filter's cosines, with `alignment` and `distance`, the readings of the two encoders.
+
+    The alignment is the cosine with the caption in the shift minus that with the caption of the class, as in the health of the
+    sliders; the distance is one minus the cosine with the features of scale 0. Raises ValueError where the two tables are not about
+    the same images.
+    """
+    tables.complete(seen, scores[tables.KEY].itertuples(index=False, name=None), tables.KEY, "the oracle's predictions")
+    both = seen.drop(columns=CLASS).merge(scores, on=tables.KEY, validate="one_to_one")
+    return both.assign(alignment=both["clip_class_shift"] - both["clip_class"], distance=1 - both["image_reference"])
 
 
 FOLDS = 5  # of the cross-validation

@@ -73,27 +73,24 @@ def report(
     sampler: generation.Sampler, sliders: dict[tuple[str, str], Path], *, scales: list[float], seeds: int, origin: Origin, judge: Judge
 ) -> pd.DataFrame:
     """One row per (shift, class, seed, scale): alignment with the shift and structure kept, stored beside each slider."""
-    shared = scales, seeds, sampler.settings.told(), origin.base, judge.digest
-    files, folder = {}, next(iter(sliders.values())).parents[1]
-    for (shift, name), path in sliders.items():
-        stamp = recipes.HEALTH.stamp(adapters.file_digest(path), origin.tokens[name], *shared)
-        files[shift, name] = path.relative_to(folder).with_suffix(".parquet").as_posix(), stamp
-    shelf = units.Shelf(folder, files, "*/*.parquet")
-    make = functools.partial(measure, sampler, scales=scales, seeds=seeds, judge=judge)
-    workers.each(make, [(*key, sliders[key], shelf[key]) for key in shelf.waiting()], device=sampler.pipe.device, desc="health")
-    return tables.read_units(shelf, schema)
+    shared, folder = (scales, seeds, sampler.settings.told(), origin.base, judge.digest), next(iter(sliders.values())).parents[1]
+    stamps = {key: recipes.HEALTH.stamp(adapters.file_digest(path), origin.tokens[key[1]], *shared) for key, path in sliders.items()}
+    beside = lambda key: sliders[key].relative_to(folder).with_suffix(".parquet").as_posix()  # noqa: E731
+    rows = functools.partial(measure, sampler, sliders, scales=scales, seeds=seeds, judge=judge)
+    how: dict = {"folder": folder, "device": sampler.pipe.device, "file": beside, "pattern": "*/*.parquet"}
+    return workers.stored(stamps, rows, schema, **how)
 
 
 def measure(
-    sampler: generation.Sampler, shift: str, name: str, slider: Path, unit: units.Unit, *, scales: list[float], seeds: int, judge: Judge
-) -> None:
-    """Writes the report of one slider."""
-    parts, places = [], [0.0, *(float(scale) for scale in scales if scale > 0)]
+    sampler: generation.Sampler, sliders: dict[tuple, Path], key: tuple[str, str], *, scales: list[float], seeds: int, judge: Judge
+) -> pd.DataFrame:
+    """The report of one slider."""
+    (shift, name), parts, places = key, [], [0.0, *(float(scale) for scale in scales if scale > 0)]
     for seed in range(1, seeds + 1):
-        images = images_of(sampler, slider, name, seed, scales).numpy()
+        images = images_of(sampler, sliders[key], name, seed, scales).numpy()
         scores = {"alignment": judge.alignment(images, shift, name).tolist(), "structure": judge.structure(images).tolist()}
         parts.append(pd.DataFrame({"scale": places, **scores}).assign(seed=seed))
-    tables.write_unit(pd.concat(parts).assign(shift=shift, **{"class": name}), unit, schema)
+    return pd.concat(parts).assign(shift=shift, **{"class": name})
 
 
 def images_of(
@@ -181,7 +178,7 @@ def pilot_readings(
     `asked` is its severity times the probability of the asked shift, `named` whether that shift is the most probable, `kept` whether
     the class has at least one half. Computes the tables in `folder` that are missing or outdated. The sliders themselves are not kept.
     """
-    pilot, files, own = settings.pilot, {}, {}
+    pilot, stamps, own = settings.pilot, {}, {}
     if not pilot.etas:
         return pd.DataFrame(columns=[*pilot_schema.columns])
     demand(recipe in training.RECIPES, "base.recipe", recipe, f"{', '.join(training.RECIPES)}: a pilot trains its sliders itself")
@@ -189,30 +186,29 @@ def pilot_readings(
     shared = scales, pilot.seeds, sampler.settings.drawn(), oracle.digest, oracle.labels
     for (shift, etas), name in itertools.product(pilot.etas.items(), pilot.classes):
         for eta in etas:
-            own[eta, shift, name] = dataclasses.replace(settings, eta=eta, etas={})
-            trained = training.stamp(shift, name, settings=own[eta, shift, name], origin=origin, recipe=recipe)
-            files[eta, shift, name] = f"{identifier(shift)}/{identifier(name)}-{eta}.parquet", recipes.PILOT.stamp(trained, *shared)
-    shelf = units.Shelf(folder, files, "*/*.parquet")
-    make = functools.partial(measure_pilot, sampler, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
-    pieces = [(shift, name, own[eta, shift, name], shelf[eta, shift, name]) for eta, shift, name in shelf.waiting()]
-    workers.each(make, pieces, device=sampler.pipe.device, desc="pilot")
-    return tables.read_units(shelf, pilot_schema)
+            key = eta, shift, name
+            own[key] = dataclasses.replace(settings, eta=eta, etas={})
+            trained = training.stamp(shift, name, settings=own[key], origin=origin, recipe=recipe)
+            stamps[key] = recipes.PILOT.stamp(trained, *shared)
+    rows = functools.partial(measure_pilot, sampler, own, scales=scales, recipe=recipe, origin=origin, oracle=oracle)
+    file = lambda key: f"{identifier(key[1])}/{identifier(key[2])}-{key[0]}.parquet"  # noqa: E731
+    how: dict = {"folder": folder, "device": sampler.pipe.device, "file": file, "pattern": "*/*.parquet"}
+    return workers.stored(stamps, rows, pilot_schema, **how)
 
 
 def measure_pilot(
     sampler: generation.Sampler,
-    shift: str,
-    name: str,
-    settings: Sliders,
-    unit: units.Unit,
+    own: dict[tuple, Sliders],
+    key: tuple[float, str, str],
     *,
     scales: list[float],
     recipe: str,
     origin: Origin,
     oracle: Oracle,
-) -> None:
-    """Trains one slider, and writes what the oracle predicts for its pictures."""
-    parts, place = [], SHIFTS.index(shift)
+) -> pd.DataFrame:
+    """Trains one slider; what the oracle predicts for its pictures."""
+    (_, shift, name), settings, parts = key, own[key], []
+    place = SHIFTS.index(shift)
     with tempfile.TemporaryDirectory() as scratch:
         made = training.make_sliders(sampler.pipe, [shift], [name], recipe=recipe, settings=settings, origin=origin, folder=Path(scratch))
         for seed in range(1, settings.pilot.seeds + 1):
@@ -221,8 +217,7 @@ def measure_pilot(
             kept = classes.softmax(dim=1)[:, oracle.labels.index(name)] >= KNOWN
             seen = {"scale": [float(scale) for scale in scales], "asked": asked.double().numpy().round(6), "kept": kept.tolist()}
             parts.append(pd.DataFrame(seen | {"named": (shifts.argmax(dim=1) == place).tolist()}).assign(seed=seed))
-    key = {"shift": shift, "class": name, "eta": float(settings.eta)}
-    tables.write_unit(pd.concat(parts, ignore_index=True).assign(**key), unit, pilot_schema)
+    return pd.concat(parts, ignore_index=True).assign(**{"shift": shift, "class": name, "eta": float(settings.eta)})
 
 
 def criteria(seen: pd.DataFrame) -> pd.DataFrame:

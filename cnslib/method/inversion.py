@@ -26,7 +26,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from cnslib.core import names, paths, recipes, seeds, tables, units
+from cnslib.core import names, paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import PROMPT, demand, identifier, token
 from cnslib.core.settings.sections import Inversion
 from cnslib.data import catalog, imagenet
@@ -215,10 +215,8 @@ def draw_all(pipe: StableDiffusionPipeline, classes: list[str], *, settings: Inv
     """Images of each class, by name and by token, seeds 1 to `validation_images`; draws the classes that are missing or outdated."""
     drawn = settings.validation_images, settings.sampling_steps, settings.guidance
     made_from = {name: recipes.SAMPLES.stamp(name, PROMPT, drawn, origin.base, origin.tokens[name]) for name in classes}
-    shelf = units.Shelf(folder, {name: (f"{identifier(name)}.parquet", made_from[name]) for name in classes})
-    for name in tqdm(shelf.waiting(), desc="comparison", disable=None):
-        tables.write_unit(pd.DataFrame(rows(pipe, name, settings=settings)), shelf[name], schema)
-    return tables.read_units(shelf, schema)
+    make = lambda name: pd.DataFrame(rows(pipe, name, settings=settings))  # noqa: E731
+    return workers.stored(made_from, make, schema, folder=folder, device=pipe.device)
 
 
 def rows(pipe: StableDiffusionPipeline, name: str, *, settings: Inversion) -> Iterator[dict]:

@@ -21,7 +21,6 @@ from cnslib.core.names import PROMPT
 from cnslib.core.settings.sections import Bisection
 from cnslib.method import evaluation, generation
 from cnslib.models import adapters, classifiers, text_to_image
-from cnslib.studies import shared
 
 POINT = ["model", *tables.TRAJECTORY]
 BRACKETS = ["grid_after", "grid_until", "after", "until"]
@@ -56,7 +55,7 @@ class Closeup:
     def __init__(self, studio: Studio, shift: str, name: str, seed: int):
         self.studio, self.key = studio, (shift, name, int(seed))
         self.slider = adapters.slider_path(studio.sliders, shift, name)
-        self.paths = [studio.folder / kind / shared.file_below(self.key) for kind in ("pictures", "answers")]
+        self.paths = [studio.folder / kind / units.file_below(self.key) for kind in ("pictures", "answers")]
         drawing, token = studio.digests[0], studio.origin.tokens[name]
         self.stamp = recipes.CLOSEUPS.stamp(drawing, token, adapters.file_digest(self.slider), *self.key)
         self.images, self.predictions = (self.restored(kind) for kind in (tables.images, tables.predictions))
@@ -143,7 +142,7 @@ def bisect(studio: Studio, failures: pd.DataFrame, *, scales: list[float], setti
         found = workers.each(follow_all, work, device=studio.sampler.pipe.device, desc="trajectories")
     parts, predictions = zip(*found, strict=True)
     predictions = joined(tables.predictions, *predictions)
-    files = map(shared.file_below, predictions[tables.TRAJECTORY].drop_duplicates().itertuples(index=False, name=None))
+    files = map(units.file_below, predictions[tables.TRAJECTORY].drop_duplicates().itertuples(index=False, name=None))
     units.prune(studio.folder, {f"{kind}/{file}" for file in files for kind in ("pictures", "answers")}, "*/*/*.parquet")
     return pd.concat(parts, ignore_index=True), predictions
 

@@ -11,12 +11,11 @@ import pandas as pd
 import pandera.pandas as pa
 from jaxtyping import UInt8
 
-from cnslib.core import recipes, tables
+from cnslib.core import recipes, tables, workers
 from cnslib.core.settings.sections import Calibration
 from cnslib.method import filtering
-from cnslib.method.filtering import CLASS_PROMPT, SHIFT_PROMPT, Judges
-from cnslib.method.oracle_predictions import CLASS, READING, of_shift, predict
-from cnslib.studies import pools, shared
+from cnslib.method.filtering import CLASS, CLASS_PROMPT, READING, SHIFT_PROMPT, Judges, of_shift, predict
+from cnslib.studies import pools
 from cnslib.world.scenes import Garments
 
 RULERS = {
@@ -34,7 +33,7 @@ def rendered(shifts: list[str], classes: list[str], *, judges: Judges, settings:
     made_from = recipes.RULERS.stamp(classes, settings.scenes, settings.severities, settings.seed, digests)
     rows = lambda shift, pool: measure(*scenes(pool, shift, classes, settings=settings), judges=judges)  # noqa: E731
     how: dict = {"device": judges.oracle.device, "common": lambda: [pools.garments(classes)]}
-    return shared.stored(dict.fromkeys(shifts, made_from), rows, readings, folder=folder, **how)
+    return workers.stored(dict.fromkeys(shifts, made_from), rows, readings, folder=folder, **how)
 
 
 def scenes(

@@ -21,7 +21,7 @@ from skimage.color import hsv2rgb, rgb2hsv
 from skimage.transform import AffineTransform
 from skimage.util import random_noise
 
-from cnslib.core import paths, recipes, tables, units
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.seeds import seed_of
 from cnslib.core.settings.method import Evaluation
@@ -276,7 +276,7 @@ def evaluate_photographs(*, settings: Corruptions, shown: Photos, device: str, f
     inputs = [shared.digests(shown.classifiers), units.directory_digest(paths.PHOTOS), keys, shown.seed]
     stamps = {name: recipes.CORRUPTED_PHOTOGRAPHS.stamp(name, list(own.items()), *inputs) for name, own in graded.items()}
     rows = partial(photographs_under, shown=shown, device=device)
-    return shared.stored(stamps, rows, tables.predictions, device=device, folder=folder, common=lambda: [objects])
+    return workers.stored(stamps, rows, tables.predictions, device=device, folder=folder, common=lambda: [objects])
 
 
 def photographs_under(name: str, objects: list[CutOut], *, shown: Photos, device: str) -> pd.DataFrame:

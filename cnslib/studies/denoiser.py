@@ -18,13 +18,12 @@ import xarray as xr
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import recipes, seeds, tables, units
+from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Denoiser
 from cnslib.models import text_to_image
 from cnslib.stats import accuracy, bootstrap
-from cnslib.studies import shared
 
 LOSSES = ("l1", "l2")
 PROMPT = "a picture of a {name}"  # the words that the base model was trained on: no token that was fitted to the catalog
@@ -176,8 +175,8 @@ def judge_all(judge: Judge, images: pd.DataFrame, *, folder: Path, settings: Den
     """The errors of all images: one unit per trajectory and per unshifted image, made where it is missing or outdated."""
     parts = {key: part[[*tables.KEY, "image"]] for key, part in images.groupby(tables.TRAJECTORY)}
     stamps = {key: stamp(judge, part, settings) for key, part in parts.items()}
-    how: dict = {"folder": folder, "device": judge.parts.vae.device, "file": shared.file_below, "pattern": "*/*.parquet"}
-    return shared.stored(stamps, partial(errors_of, judge, parts, settings=settings), errors_schema, **how)
+    how: dict = {"folder": folder, "device": judge.parts.vae.device, "file": units.file_below, "pattern": "*/*.parquet"}
+    return workers.stored(stamps, partial(errors_of, judge, parts, settings=settings), errors_schema, **how)
 
 
 def errors_of(judge: Judge, parts: dict[tuple, pd.DataFrame], key: tuple, *, settings: Denoiser) -> pd.DataFrame:

@@ -8,14 +8,13 @@ import pandera.pandas as pa
 import xarray as xr
 from jaxtyping import Bool, Float
 
-from cnslib.core import recipes, tables, units
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap
 from cnslib.data import annotations, artifacts
 from cnslib.method.filtering import DETECTORS, Rule
 from cnslib.models.encoders import Oracle
 from cnslib.stats import accuracy, bootstrap
-from cnslib.studies import shared
 
 CLASS, PARTIAL, NOT = annotations.ANSWERS
 IN, PARTLY, OUT = KINDS = annotations.KINDS
@@ -55,14 +54,14 @@ def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: st
 
 def mirrored(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.Series:
     """The oracle's probability of the class of each generated image turned round from left to right, by key, scale 0 unshifted."""
-    contents = {name: units.verified(images / shared.file_of(name)) for name in (UNSHIFTED, *shifts)}
+    contents = {name: units.verified(images / units.file_of(name)) for name in (UNSHIFTED, *shifts)}
     stamps = {name: recipes.MIRRORED.stamp(name, content, oracle.digest, oracle.labels) for name, content in contents.items()}
 
     def rows(name: str) -> pd.DataFrame:
         table = artifacts.images(images, name)
         return table[tables.KEY].assign(mirrored_probability=mirrored_probability(table, oracle))
 
-    found = shared.stored(stamps, rows, mirrored_schema, folder=folder, device=oracle.device)
+    found = workers.stored(stamps, rows, mirrored_schema, folder=folder, device=oracle.device)
     return found.set_index(tables.KEY)["mirrored_probability"]
 
 

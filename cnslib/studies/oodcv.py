@@ -35,7 +35,7 @@ from cnslib.models import adapters, classifiers, encoders, text_to_image
 from cnslib.models.classifiers import Classifier
 from cnslib.models.encoders import Clip
 from cnslib.stats import bootstrap
-from cnslib.studies import pools, shared
+from cnslib.studies import pools
 from cnslib.world import scenes, zoo
 from cnslib.world.training import begin, normalise, reseed
 
@@ -239,7 +239,7 @@ def seen(study: Study, plans: dict[str, pd.DataFrame], *, folder: Path, features
     stamps = {name: recipes.WEATHER.stamp(plan.to_dict("list"), tuning.settings.seed, study.digest) for name, plan in plans.items()}
     rows, clip = partial(look_at_rendered, tuning, plans), study.judges.clip if features else None
     common = lambda: [pools.garments(tuning.classes), clip, tuning.classifiers]  # noqa: E731
-    return shared.stored(stamps, rows, kind, folder=folder, device=tuning.device, common=common, pattern=pattern)
+    return workers.stored(stamps, rows, kind, folder=folder, device=tuning.device, common=common, pattern=pattern)
 
 
 def look_at_rendered(
@@ -257,7 +257,7 @@ def generated(study: Study, classes: list[str], *, folder: Path) -> pd.DataFrame
     looking = [judges.clip.digest, judges.image_encoder.digest, judges.oracle.digest, study.digest]
     stamps = {name: recipes.WEATHER_DRAWN.stamp(study.drawing(name), looking) for name in classes}
     common = lambda: [study.tuning.classifiers]  # noqa: E731
-    return shared.stored(stamps, partial(draw_and_look, study), kind, folder=folder, device=device, common=common)
+    return workers.stored(stamps, partial(draw_and_look, study), kind, folder=folder, device=device, common=common)
 
 
 def draw_and_look(study: Study, name: str, _: list) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import xarray as xr
 from jaxtyping import UInt8
 from tqdm.auto import tqdm
 
-from cnslib.core import paths, recipes, tables, units
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.sections import Photos
 from cnslib.data import imagenet, published
@@ -33,7 +33,7 @@ def predict_all(shifts: list[str], *, settings: Photos, device: str, folder: Pat
     stamps = {shift: recipes.PHOTOS.stamp(shift, models, units.directory_digest(paths.PHOTOS), drawn) for shift in (UNSHIFTED, *shifts)}
     judges, labels = partial(shared.judges, settings.classifiers, device=device), list(imagenet.labels())
     rows = lambda shift, objects: predict(judges(labels), objects, [shift], settings=settings)  # noqa: E731
-    return shared.stored(stamps, rows, tables.predictions, device=device, folder=folder, common=lambda: [chosen(settings)])
+    return workers.stored(stamps, rows, tables.predictions, device=device, folder=folder, common=lambda: [chosen(settings)])
 
 
 def chosen(settings: Photos) -> list[CutOut]:

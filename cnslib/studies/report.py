@@ -31,7 +31,7 @@ from cnslib.models.classifiers import Classifier
 from cnslib.plots import curves, figures
 from cnslib.stats import accuracy, bootstrap, failure, ranking
 from cnslib.stats.accuracy import ALL, MEAN, NEVER
-from cnslib.studies import photos, shared
+from cnslib.studies import photos
 
 RESULTS = "results.zip"
 SAMPLED = 4  # pictures of each table, by whose logits a classifier without files is known
@@ -86,7 +86,7 @@ def cached(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_siz
     logits = [evaluation.batch_logits(classifier, batch, size=batch_size).double().numpy().round(DIGITS).tolist() for batch in batches]
     known = [classifier.name, classifier.labels, classifier.preprocessing, [row for part in logits for row in part]]
     made_from = recipes.OWN_ANSWERS.stamp(known, evaluation.shard_digests(shards), batch_size)
-    shelf = units.Shelf(folder, {classifier.name: (shared.file_of(classifier.name), made_from)})
+    shelf = units.Shelf(folder, {classifier.name: (units.file_of(classifier.name), made_from)})
     for name in shelf.waiting():
         tables.write_unit(evaluation.predict(classifier, shards, batch_size=batch_size), shelf[name], tables.predictions)
     return tables.read_units(shelf, tables.predictions)

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from cnslib.core import paths, recipes, seeds, tables, units
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
 from cnslib.core.settings.method import Bootstrap
 from cnslib.core.settings.sections import Synthetic
@@ -120,7 +120,7 @@ def outcome(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     runs = [(BEFORE, 0), *((arm, run) for run in range(1, experiment.settings.runs + 1) for arm in (REAL, MIXED))]
     stamps, device = {key: experiment.stamp(*key) for key in runs}, experiment.device
     pool = lambda: [scenes.garments(paths.GARMENTS, "catalog", experiment.labels)]  # noqa: E731
-    return shared.stored(stamps, partial(train_and_answer, experiment), schema, folder=folder, device=device, common=pool)
+    return workers.stored(stamps, partial(train_and_answer, experiment), schema, folder=folder, device=device, common=pool)
 
 
 def train_and_answer(experiment: Experiment, key: tuple[str, int], pool: scenes.Garments) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from cnslib.core import recipes, tables
 from cnslib.core.names import SHIFTS, UNSHIFTED
 from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.data import annotations, artifacts
-from cnslib.method import filtering, oracle_predictions
+from cnslib.method import filtering
 from cnslib.method.filtering import DETECTORS
 from cnslib.models import encoders
 from cnslib.stats import bootstrap
@@ -196,7 +196,7 @@ def images(tmp_path):
 
 @pytest.fixture
 def predict(images, judges, tmp_path):
-    return lambda shifts=CHOSEN: oracle_predictions.predict_all(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
+    return lambda shifts=CHOSEN: filtering.predict_all(images, shifts, oracle=judges.oracle, folder=tmp_path / "sights")
 
 
 @pytest.fixture
@@ -288,19 +288,19 @@ def test_what_the_oracle_does_not_know_is_named_or_no_number(predict, judges, im
         labels, digest, device = judges.oracle.labels, "blind", "cpu"
         class_probability = judges.oracle.class_probability
 
-    table = oracle_predictions.predict_all(images, ["heavy snow"], oracle=Blind(), folder=tmp_path / "blind")
+    table = filtering.predict_all(images, ["heavy snow"], oracle=Blind(), folder=tmp_path / "blind")
     assert table[["oracle", "asked"]].isna().all(axis=None) and set(table["named"]) == {"not asked"}
     assert len(table) == len(predict(["heavy snow"]))
     pictures = np.stack([picture(*key) for key in table[tables.KEY].itertuples(index=False)])
-    known = oracle_predictions.predict(table, pictures, oracle=judges.oracle)
-    assert oracle_predictions.of_shift(known, "heavy rain at night")["asked"].isna().all() and known["oracle"].notna().all()
+    known = filtering.predict(table, pictures, oracle=judges.oracle)
+    assert filtering.of_shift(known, "heavy rain at night")["asked"].isna().all() and known["oracle"].notna().all()
     with pytest.raises(ValueError, match="labels: the oracle knows no class 'barrow'"):
-        oracle_predictions.predict(table.assign(**{"class": "barrow"}), pictures, oracle=judges.oracle)
+        filtering.predict(table.assign(**{"class": "barrow"}), pictures, oracle=judges.oracle)
 
 
 def test_scores_of_other_images_are_refused(align, predict):
     with pytest.raises(ValueError, match=r"the oracle's predictions: 0 rows missing \[\], 1 foreign"):
-        oracle_predictions.beside(predict(), align().iloc[1:])
+        filtering.beside(predict(), align().iloc[1:])
 
 
 def test_a_gallery_shows_the_rows_pictures_and_white_elsewhere(align, images):

@@ -21,13 +21,12 @@ from PIL import Image
 from scipy.special import betainc
 from scipy.stats import chi2
 
-from cnslib.core import recipes, seeds, tables, units
+from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import PROMPT, token
 from cnslib.core.settings.sections import Controlshift
 from cnslib.models import text_to_image
 from cnslib.models.text_to_image import Origin
 from cnslib.stats import bootstrap
-from cnslib.studies import shared
 
 # The shifts in latent space and their intensity (section 4.1, appendix A). Almost all of the standard normal distribution lies near the
 # sphere of radius sqrt(d), and a decoder was trained there: the paper's latents of norm 1 are therefore stretched to norm sqrt(d). Extend
@@ -177,7 +176,7 @@ def make(decoder: Decoder, folder: Path) -> None:
     pieces = {piece.name: piece for piece in plan(decoder.settings)}
     stamps = {name: decoder.stamp(piece) for name, piece in pieces.items()}
     rows = lambda name: pd.concat([class_rows(decoder, pieces[name], label) for label in decoder.classes])  # noqa: E731
-    shared.stored(stamps, rows, tables.images, folder=folder, device=decoder.device)
+    workers.stored(stamps, rows, tables.images, folder=folder, device=decoder.device)
 
 
 def class_rows(decoder: Decoder, piece: Piece, name: str) -> pd.DataFrame:

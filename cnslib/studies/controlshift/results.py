@@ -13,14 +13,13 @@ import xarray as xr
 from jaxtyping import Float
 from sklearn.neighbors import NearestNeighbors
 
-from cnslib.core import recipes, tables, units
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.settings.method import Bootstrap, Evaluation
 from cnslib.core.settings.sections import Controlshift
 from cnslib.method import evaluation
 from cnslib.models.encoders import ImageEncoder
 from cnslib.stats import accuracy, bootstrap, verdicts
 from cnslib.stats.accuracy import ALL
-from cnslib.studies import shared
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.controlshift.training import ON_SPHERE, SETS, flat
 
@@ -40,7 +39,7 @@ def distances(sets: Path, settings: Controlshift, encoder: ImageEncoder, folder:
     groups = {"truncation": ("truncation",), "half sphere": ON_SPHERE}
     rows = lambda _: pd.concat([from_training(sets, settings, encoder, *own) for own in groups.items()], ignore_index=True)  # noqa: E731
     stamps = {"distances": recipes.NEIGHBOURS.stamp(files, encoder.digest)}
-    return shared.stored(stamps, rows, schema, folder=folder, device=encoder.device)
+    return workers.stored(stamps, rows, schema, folder=folder, device=encoder.device)
 
 
 def from_training(sets: Path, settings: Controlshift, encoder: ImageEncoder, training: str, kinds: tuple[str, ...]) -> pd.DataFrame:

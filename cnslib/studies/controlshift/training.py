@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 from torch import Tensor
 from torchvision.transforms.v2 import RandAugment
 
-from cnslib.core import recipes, seeds, tables, units
+from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import demand
 from cnslib.core.settings.sections import Controlshift
 from cnslib.models import networks
@@ -111,7 +111,7 @@ def outcome(experiment: Experiment, folder: Path) -> pd.DataFrame:
     """The predictions of all trainings; trains what is missing or outdated, one file each."""
     runs = {run.name: run for run in training_runs(experiment.settings)}
     stamps = {name: experiment.stamp(run) for name, run in runs.items()}
-    return shared.stored(stamps, partial(train, experiment, runs), schema, folder=folder, device=experiment.device)
+    return workers.stored(stamps, partial(train, experiment, runs), schema, folder=folder, device=experiment.device)
 
 
 def train(experiment: Experiment, runs: dict[str, TrainingRun], name: str) -> pd.DataFrame:

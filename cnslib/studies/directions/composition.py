@@ -12,11 +12,10 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from cnslib.core import recipes, tables
+from cnslib.core import recipes, tables, workers
 from cnslib.method.generation import Sampler
 from cnslib.method.sliders import slider_path
 from cnslib.models import adapters
-from cnslib.studies import shared
 from cnslib.studies.directions import texts
 from cnslib.studies.directions.texts import Study
 
@@ -60,7 +59,7 @@ def score(study: Study, pairs: list[list[str]], classes: list[str], *, weights: 
     """
     images = singles(study, pairs, classes, weights=weights, seeds=seeds)
     how: dict = {"folder": study.folder / "pairs" / "scores", **study.beginning(classes, seeds)}
-    return shared.stored(stamps(study, images), functools.partial(look, study, images), schema, **how)
+    return workers.stored(stamps(study, images), functools.partial(look, study, images), schema, **how)
 
 
 def singles(study: Study, pairs: list[list[str]], classes: list[str], *, weights: list[float], seeds: int) -> dict[Key, Single]:
@@ -116,6 +115,6 @@ def films(
         return pd.DataFrame(list(drawn), columns=WEIGHTS).assign(image=[tables.encode(picture) for picture in drawn.values()])
 
     how: dict = {"folder": study.folder / "pairs" / "pictures", "device": study.sampler.pipe.device}
-    pictures = tables.pictures(shared.stored(stamps(study, images), rows, pictures_schema, **how), "pairs")
+    pictures = tables.pictures(workers.stored(stamps(study, images), rows, pictures_schema, **how), "pairs")
     films = pictures.reshape(len(pairs), len(weights), len(weights), *pictures.shape[1:])
     return {(first, second): film for (first, second), film in zip(pairs, films, strict=True)}

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from cnslib.core import recipes, tables, units
+from cnslib.core import recipes, tables, units, workers
 from cnslib.core.names import UNSHIFTED
 from cnslib.data import artifacts
 from cnslib.method import generation, sliders
@@ -26,7 +26,6 @@ from cnslib.method.generation import Sampler
 from cnslib.method.health import Judge
 from cnslib.models import adapters, text_to_image
 from cnslib.models.encoders import Oracle
-from cnslib.studies import shared
 
 SLIDER, PROMPTS, CLASS, END, WHOLE = "slider", "two prompts", "class token", "end tokens", "whole text"
 TEXTUAL = (PROMPTS, CLASS, END, WHOLE)
@@ -152,8 +151,8 @@ def score(
                 made_from = recipes.DIRECTIONS.stamp(made_from, FINER, slider, finer)
             stamps[shift, name] = made_from
     rows = functools.partial(trajectories, study, images, finer=finer)
-    how: dict = {"folder": study.folder / ("finer" if finer else "scores"), "file": shared.file_below, "pattern": "*/*.parquet"}
-    return shared.stored(stamps, rows, finer_schema if finer else schema, **how, **study.beginning(classes, seeds))
+    how: dict = {"folder": study.folder / ("finer" if finer else "scores"), "file": units.file_below, "pattern": "*/*.parquet"}
+    return workers.stored(stamps, rows, finer_schema if finer else schema, **how, **study.beginning(classes, seeds))
 
 
 def trajectories(study: Study, images: dict[tuple, pd.DataFrame], key: tuple[str, str], *, finer: list[float] | None) -> pd.DataFrame:
@@ -196,7 +195,7 @@ def films(study: Study, key: tuple[str, str, int], *, scales: list[float]) -> di
     shift, name, seed = key[0], key[1], int(key[2])  # a table's number, which torch does not take for a seed
     images = benchmark(study.images, shift, [name], scales=scales, seeds=seed)[name].query("seed == @seed")
     made_from = {method: recipes.DIRECTIONS.stamp(method, stamp(study, shift, name, images)) for method in METHODS}
-    shelf = units.Shelf(study.folder / "pictures", {method: (shared.file_of((method, *key)), own) for method, own in made_from.items()})
+    shelf = units.Shelf(study.folder / "pictures", {method: (units.file_of((method, *key)), own) for method, own in made_from.items()})
     for method in shelf.waiting():
         film = images
         if method != SLIDER:

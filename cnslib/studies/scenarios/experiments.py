@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from cnslib.core import paths, recipes, seeds, tables, units
+from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED
 from cnslib.core.settings.sections import Scenarios
 from cnslib.data import imagenet
@@ -46,7 +46,7 @@ def garments(experiment: Experiment, *, folder: Path) -> pd.DataFrame:
     stamps = {name: recipes.EX1.stamp(name, shown, sources) for name in EVERY}
     make = partial(evaluate, settings.backbones, labels, settings.severities, settings.seed, experiment.device)
     common = lambda: [experiment.garments()]  # noqa: E731
-    return shared.stored(stamps, make, ex1_schema, device=experiment.device, folder=folder, common=common)
+    return workers.stored(stamps, make, ex1_schema, device=experiment.device, folder=folder, common=common)
 
 
 def photographs(*, settings: Scenarios, device: str, folder: Path) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def photographs(*, settings: Scenarios, device: str, folder: Path) -> pd.DataFra
     stamps = {name: recipes.EX1_PHOTOGRAPHS.stamp(name, shown, sources) for name in OF_PHOTOGRAPHS}
     make = partial(evaluate, settings.classifiers, list(imagenet.labels()), settings.photo_severities, settings.seed, device)
     common = lambda: [subjects.photographs(paths.PHOTOS, count=settings.cutouts, seed=settings.seed)]  # noqa: E731
-    return shared.stored(stamps, make, ex1_schema, device=device, folder=folder, common=common)
+    return workers.stored(stamps, make, ex1_schema, device=device, folder=folder, common=common)
 
 
 def evaluate(
@@ -78,7 +78,7 @@ def evaluate(
 def within(experiment: Experiment, *, folder: Path, checkpoints: Path) -> pd.DataFrame:
     """EX2: the predictions of every backbone within every scenario of Table 1, at every check of its training (`steps`)."""
     stamps = {key: stamp(experiment, *key) for key in itertools.product(experiment.settings.backbones, TRAINED)}
-    return shared.stored(stamps, partial(train, experiment, checkpoints), ex2_schema, folder=folder, device=experiment.device)
+    return workers.stored(stamps, partial(train, experiment, checkpoints), ex2_schema, folder=folder, device=experiment.device)
 
 
 def stamp(experiment: Experiment, backbone: str, name: str) -> str:

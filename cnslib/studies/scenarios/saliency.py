@@ -18,11 +18,10 @@ from PIL import Image
 from torch import Tensor, nn
 from torchvision.transforms import Compose, Normalize
 
-from cnslib.core import paths, recipes, tables, units
+from cnslib.core import paths, recipes, tables, units, workers
 from cnslib.core.settings.sections import Segmentation
 from cnslib.models import classifiers
 from cnslib.models.classifiers import Classifier
-from cnslib.studies import shared
 from cnslib.studies.scenarios import subjects
 from cnslib.studies.scenarios.subjects import ENDS, Experiment, Subject
 
@@ -40,7 +39,7 @@ def garments(sources: dict[str, str], experiment: Experiment, *, folder: Path) -
     shown = [labels, experiment.classes, settings.images, settings.seed, experiment.digest]
     stamps = {name: recipes.SALIENCY.stamp(name, classifiers.digest(source), shown) for name, source in sources.items()}
     make = partial(looks, sources, labels, settings.seed, device)
-    return shared.stored(stamps, make, schema, device=device, folder=folder, common=lambda: [experiment.garments()])
+    return workers.stored(stamps, make, schema, device=device, folder=folder, common=lambda: [experiment.garments()])
 
 
 def photographs(labels: list[str], *, settings: Segmentation, device: str, folder: Path) -> pd.DataFrame:
@@ -48,7 +47,7 @@ def photographs(labels: list[str], *, settings: Segmentation, device: str, folde
     shown, sources = [settings.photographs, settings.seed, units.directory_digest(paths.PHOTOS)], settings.photo_classifiers
     stamps = {name: recipes.SALIENCY.stamp(name, classifiers.digest(source), shown) for name, source in sources.items()}
     make, own = partial(looks, sources, labels, settings.seed, device), {"count": settings.photographs, "seed": settings.seed}
-    return shared.stored(stamps, make, schema, device=device, folder=folder, common=lambda: [subjects.spread(paths.PHOTOS, **own)])
+    return workers.stored(stamps, make, schema, device=device, folder=folder, common=lambda: [subjects.spread(paths.PHOTOS, **own)])
 
 
 def looks(sources: dict[str, str], labels: list[str], seed: int, device: str, name: str, found: list[Subject]) -> pd.DataFrame:

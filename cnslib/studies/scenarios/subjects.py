@@ -21,11 +21,11 @@ from matplotlib.colors import hsv_to_rgb, rgb_to_hsv
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
-from cnslib.core import recipes, seeds, tables, units
+from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import UNSHIFTED, demand
 from cnslib.core.settings.sections import Scenarios
 from cnslib.models import text_to_image
-from cnslib.studies import pools, shared
+from cnslib.studies import pools
 from cnslib.world import cutouts, scenes
 
 # Scenarios of an image with values in [0, 1] and its mask: 1 on the object, 0 on the background and between at a soft edge. Severity 0 is
@@ -225,7 +225,7 @@ class Experiment:
         """The first held-out garments of every class, each with the scene drawn around it; draws what is missing or outdated."""
         found = self.subjects("heldout", self.settings.images)
         stamps = {name: recipes.DRAWN_BACKGROUNDS.stamp(name, self.digest) for name in self.classes}
-        rows = shared.stored(stamps, self.draw, tables.images, device=self.device, folder=self.folder, common=lambda: [found])
+        rows = workers.stored(stamps, self.draw, tables.images, device=self.device, folder=self.folder, common=lambda: [found])
         drawn = dict(zip(zip(rows["class"], rows["seed"], strict=True), tables.pictures(rows, DRAWN), strict=True))
         return [replace(own, drawn=drawn[own.label, own.seed] / 255) for own in found]
 
