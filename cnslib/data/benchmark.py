@@ -27,21 +27,20 @@ class Benchmark(Dataset):
         folder: Path | str,
         *,
         labels: list[str],
-        shifts: list[str] | None = None,
         kept: pd.DataFrame | None = None,
         transform: Callable[[Image.Image], Any] = to_tensor,
     ):
-        """Reads the image tables of a folder, all or those of some shifts; the class index is the place of its name in `labels`.
+        """Reads the image tables of a folder; the class index is the place of its name in `labels`.
 
         Without `kept` every stored image comes once, the unshifted ones under the shift "unshifted". With `kept`, a table of
         trajectories (shift, class, seed), come the images of these and no others, scale 0 repeated under each shift.
         """
         self.transform = transform
-        stored = [tables.load(path, columns=[*tables.KEY, "image"]) for path in shards(Path(folder), shifts)]
+        stored = [tables.load(path, columns=[*tables.KEY, "image"]) for path in shards(Path(folder))]
         rows = pd.concat([table.select(tables.KEY).to_pandas() for table in stored], ignore_index=True)
         rows["place"] = np.arange(len(rows))
         if kept is not None:
-            rows = artifacts.of_kept(rows, kept if shifts is None else kept[kept["shift"].isin(shifts)], "images of kept trajectories")
+            rows = artifacts.of_kept(rows, kept, "images of kept trajectories")
         self.rows = rows.sort_values(tables.KEY, ignore_index=True)
         self.images = arrow.concat_tables([table.select(["image"]) for table in stored])["image"]
         for name in sorted(set(self.rows["class"])):
@@ -60,14 +59,10 @@ class Benchmark(Dataset):
         return self.transform(Image.fromarray(tables.decode(data, f"image {origin}"))), self.targets[number], origin
 
 
-def shards(folder: Path, shifts: list[str] | None) -> list[Path]:
-    """The image tables of a folder: those of the unshifted images and of some shifts, or all there are, the paper's shifts first."""
+def shards(folder: Path) -> list[Path]:
+    """The image tables of a folder: that of the unshifted images, then the paper's shifts, then others."""
     there = {path.stem for path in folder.glob("*.parquet")}
     if not there:
         raise FileNotFoundError(f"{folder} holds no image table; the generation step makes them, `dvc pull` restores them")
-    for shift in shifts or []:
-        demand(shift in SHIFTS or identifier(shift) in there, "shifts", shift, ", ".join(SHIFTS))
-    names = [UNSHIFTED, *map(identifier, SHIFTS if shifts is None else shifts)]
-    if shifts is None:
-        names = [name for name in names if name in there] + sorted(there.difference(names))
-    return [folder / f"{name}.parquet" for name in names if name != UNSHIFTED or name in there]  # imported: scale 0 under each shift
+    names = [UNSHIFTED, *map(identifier, SHIFTS)]
+    return [folder / f"{name}.parquet" for name in [*filter(there.__contains__, names), *sorted(there.difference(names))]]

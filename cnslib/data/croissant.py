@@ -32,7 +32,7 @@ MEANINGS = {
 
 def write_croissant(path: Path, images: Path, kept: Path, *, about: Dataset) -> None:
     """Writes the metadata of the image tables in a folder and of the table of kept trajectories; the same tables give the same bytes."""
-    files = {table.stem: table for table in benchmark.shards(images, None)} | {"kept": kept}
+    files = {table.stem: table for table in benchmark.shards(images)} | {"kept": kept}
     entries = {name: value for name, value in vars(about).items() if name != "creator"}
     metadata = mlc.Metadata(
         **entries,

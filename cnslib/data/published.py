@@ -9,7 +9,6 @@ import pandas as pd
 from cnslib.core import paths
 from cnslib.core.names import demand
 
-SCALES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
 SCENARIOS = ("blur_background", "blur_object", "color_g", "color_b", "color_grey", "color_r", "random_background", "segmented_image")
 TYPES = {"value": str, "note": str, "parameters_millions": float}  # what pandas would not see
 
@@ -22,19 +21,7 @@ def read(name: str) -> pd.DataFrame:
     return rows.fillna(dict.fromkeys(rows.select_dtypes(object), ""))
 
 
-def facts(name: str) -> dict[str, str]:
-    """The values of a table of facts by their id, as printed."""
-    rows = read(name)
-    return dict(zip(rows["id"], rows["value"], strict=True))
-
-
-def by_scale(name: str, column: str = "accuracy") -> pd.DataFrame:
-    """Accuracy or drop of Table 5 (or of the earlier Table 2): a row per model in printed order, a column per scale."""
+def by_scale(name: str) -> pd.DataFrame:
+    """Accuracy of Table 5 (or of the earlier Table 2): a row per model in printed order, a column per scale."""
     rows = read(name).dropna(subset="scale")
-    return rows.pivot(index="model", columns="scale", values=column).reindex(rows["model"].unique())
-
-
-def averages(name: str) -> pd.DataFrame:
-    """The printed averages over scales of Table 5 (or of the earlier Table 2): accuracy and drop per model."""
-    rows = read(name)
-    return rows[rows["scale"].isna()].set_index("model")[["accuracy", "drop"]]
+    return rows.pivot(index="model", columns="scale", values="accuracy").reindex(rows["model"].unique())

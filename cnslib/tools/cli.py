@@ -13,7 +13,7 @@ COMMANDS: dict[str, tuple[str, list[str], str]] = {
     "reproduce": ("cnslib.tools.reproduce", [], "run every notebook again and compare with the committed results"),
     "numbers": ("cnslib.tools.numbers", [], "compare the numbers in the prose with the results"),
     "gate": ("cnslib.tools.gate", [], "compare classifiers with their published accuracies"),
-    "report": ("cnslib.studies.report", [], "one classifier beside the others"),
+    "report": ("cnslib.tools.report", [], "one classifier beside the others"),
     "official": ("cnslib.tools.exchange", ["official"], "the paper's figures from the authors' answers"),
     "export": ("cnslib.tools.exchange", ["export"], "images and answers in the authors' layout"),
 }

@@ -20,6 +20,7 @@ from cnslib.core import paths
 from cnslib.data import answers, imagenet, official
 from cnslib.models import classifiers, encoders
 from cnslib.studies import report
+from cnslib.tools import report as command
 
 RESNET = paths.resolve("data/models/classifiers/resnet")
 LABELS = json.loads(paths.resolve("data/models/labels.json").read_text())
@@ -32,7 +33,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def benchmark(folder) -> report.Benchmark:
-    return report.exported(folder)
+    return command.exported(folder)
 
 
 def shares(on: report.Benchmark, model, **more) -> list[float]:
@@ -234,9 +235,9 @@ def converted(data: bytes, form: str, *, turn: int = 0, **options) -> bytes:
 
 def test_pictures_that_are_upright_by_exif_alone_and_those_in_webp_are_read(folder, tmp_path):
     turned = edited(folder, tmp_path / "turned", lambda name, data: [(name, converted(data, "JPEG", turn=6, quality=95))])
-    assert np.allclose(shares(report.exported(turned), str(RESNET)), RIGHT, atol=2)
+    assert np.allclose(shares(command.exported(turned), str(RESNET)), RIGHT, atol=2)
     bags = lambda name, data: [(name[:-3] + "webp", converted(data, "WEBP", lossless=True)) if "_bag/" in name else (name, data)]  # noqa: E731
-    assert shares(report.exported(edited(folder, tmp_path / "webp", bags)), str(RESNET)) == RIGHT
+    assert shares(command.exported(edited(folder, tmp_path / "webp", bags)), str(RESNET)) == RIGHT
 
 
 def test_files_that_are_not_read_are_counted_and_a_class_of_none_but_such_is_an_error(folder, tmp_path):
@@ -244,10 +245,10 @@ def test_files_that_are_not_read_are_counted_and_a_class_of_none_but_such_is_an_
     place = edited(folder, tmp_path / "beside", beside)
     (place / "LICENSE").write_text("CC BY 4.0")
     with pytest.warns(UserWarning, match=r"37 files were not read \(1 without an ending, 36 \.bmp\)"):
-        assert shares(report.exported(place), str(RESNET)) == RIGHT
+        assert shares(command.exported(place), str(RESNET)) == RIGHT
     bags = lambda name, data: [(name[:-3] + "bmp", data) if "_bag/" in name else (name, data)]  # noqa: E731
     with pytest.raises(ValueError, match=r"no file beside .*006_bag/seed_0001_scale_0000\.bmp is a picture"):
-        report.exported(edited(folder, tmp_path / "none", bags))
+        command.exported(edited(folder, tmp_path / "none", bags))
 
 
 def at_first_bag(change):
@@ -266,7 +267,7 @@ def placeholder(data: bytes) -> bytes:
 )
 def test_a_placeholder_and_a_cut_picture_are_named(folder, tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
-        report.exported(edited(folder, tmp_path / "edited", at_first_bag(change)))
+        command.exported(edited(folder, tmp_path / "edited", at_first_bag(change)))
 
 
 def test_class_folders_that_are_counted_otherwise_are_refused(folder, tmp_path):
@@ -274,7 +275,7 @@ def test_class_folders_that_are_counted_otherwise_are_refused(folder, tmp_path):
     later = {f"{place:03d}_{name}": f"{(place + 1) % 8:03d}_{name}" for place, name in enumerate(LABELS)}
     other = edited(folder, tmp_path / "later", lambda name, data: [("/".join(later.get(part, part) for part in name.split("/")), data)])
     with pytest.raises(ValueError, match=r"class folders: the numbers of .* are not those of the labels"):
-        report.exported(other)
+        command.exported(other)
     with pytest.raises(ValueError, match=r"'053_fox squirrel' contradicts itself: class 53 is .*, and 'fox squirrel' is class 335"):
         official.class_of("053_fox squirrel", "mine", list(imagenet.labels()), list(imagenet.labels()))
 
@@ -289,7 +290,7 @@ def test_answers_that_contradict_their_own_column_are_refused(folder, benchmark,
         right = ((rows["pred_class"] - 1) % 8) == rows["gt_class"]  # what stood there before the classes were counted otherwise
         (tmp_path / name).write_text(rows.assign(other=right).to_csv())
     with pytest.raises(ValueError, match="other says whether pred_class is gt_class"):
-        report.exported(folder, results=archived(tmp_path))
+        command.exported(folder, results=archived(tmp_path))
 
 
 def archived(folder: Path) -> Path:
@@ -310,7 +311,7 @@ def test_exported_answers_join_the_exported_pictures(folder, benchmark, tmp_path
 
 @pytest.mark.parametrize("name", ["../../../x", "a" * 288, ".hidden", "a/b"])
 def test_a_name_that_is_no_file_name_is_refused_before_the_first_picture(name, capsys):
-    assert report.main([str(RESNET), "--name", name]) == 2
+    assert command.main([str(RESNET), "--name", name]) == 2
     assert "accepted: a name of at most 100 printable characters" in capsys.readouterr().err
 
 
@@ -318,5 +319,5 @@ def test_source_and_data_are_paths_of_the_working_folder(folder, tmp_path, monke
     shutil.copytree(RESNET, tmp_path / "mine")
     monkeypatch.chdir(tmp_path)
     given = ["--data", str(folder), "--folder", "there", "--params", str(paths.resolve("params.yaml"))]
-    assert report.main(["mine", "--name", "mine", *given]) == 0
+    assert command.main(["mine", "--name", "mine", *given]) == 0
     assert "| accuracy at scale 0 | 96 | 0.958 |" in capsys.readouterr().out and (tmp_path / "there" / "report.md").exists()

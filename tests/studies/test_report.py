@@ -20,6 +20,7 @@ from cnslib.data import answers, archives, imagenet, official
 from cnslib.method import evaluation
 from cnslib.stats import accuracy
 from cnslib.studies import report
+from cnslib.tools import report as command
 
 CLASSES = ["sneaker", "bag"]
 LABELS = ["bag", "sneaker", "coat"]
@@ -173,12 +174,12 @@ def mine() -> Brightness:
 
 
 def test_an_exported_folder_gives_the_numbers_of_the_benchmark_itself(folder, found):
-    on = dataclasses.replace(report.exported(folder), settings=SETTINGS)
+    on = dataclasses.replace(command.exported(folder), settings=SETTINGS)
     other = report.report(mine(), name="mine", transform=TRANSFORM, on=on)
     assert on.models == ["perfect", "reference"] and on.labels == OUTPUTS
-    laid = report.exported(folder, overlay="smoke.yaml").settings
+    laid = command.exported(folder, overlay="smoke.yaml").settings
     assert laid.bootstrap == read.load(paths.resolve("params.yaml"), paths.resolve("smoke.yaml"))["accuracy"].bootstrap
-    assert laid.bootstrap != report.exported(folder).settings.bootstrap
+    assert laid.bootstrap != command.exported(folder).settings.bootstrap
     for kind, table in found.tables.items():
         pd.testing.assert_frame_equal(other.tables[kind], table)
 
@@ -189,16 +190,16 @@ def named(folder, *names: str) -> archives.Archive:
 
 
 def test_class_folders_are_numbered_by_the_labels_that_fit(tmp_path):
-    assert report.labels_of(named(tmp_path, "000_t-shirt", "007_ankle boot"), OUTPUTS) == OUTPUTS
-    assert report.labels_of(named(tmp_path, "000_tench", "009_ostrich"), OUTPUTS) == list(imagenet.labels())
+    assert command.labels_of(named(tmp_path, "000_t-shirt", "007_ankle boot"), OUTPUTS) == OUTPUTS
+    assert command.labels_of(named(tmp_path, "000_tench", "009_ostrich"), OUTPUTS) == list(imagenet.labels())
     for folder, said in (("ostrich", "022_bald eagle"), ("1000_nobody", "1,000 classes")):
         with pytest.raises(ValueError, match=f"class folders.*{said}"):
-            report.labels_of(named(tmp_path, folder), OUTPUTS)
+            command.labels_of(named(tmp_path, folder), OUTPUTS)
 
 
 def test_answers_to_other_images_are_named(folder, benchmark, tmp_path):
     fewer = benchmark.kept[benchmark.kept["seed"] > 1]
     answers.export_answers(benchmark.answers, fewer, tmp_path / "results.zip", labels=OUTPUTS)
     with pytest.raises(ValueError, match=r"answers of .*results\.zip to the images: 4 rows missing"):
-        report.exported(folder, results=tmp_path / "results.zip")
-    assert report.main(["timm:resnet10t", "--data", str(tmp_path / "nothing")]) == 2
+        command.exported(folder, results=tmp_path / "results.zip")
+    assert command.main(["timm:resnet10t", "--data", str(tmp_path / "nothing")]) == 2
