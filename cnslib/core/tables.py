@@ -41,6 +41,8 @@ answer = {"top1": pa.Column(str), "top5": pa.Column(object), "probability": pa.C
 predictions = schema(
     ["model", *KEY], {"model": pa.Column(str), **IDENTITY, **answer, "margin": pa.Column(float), "preprocessing": pa.Column(str)}
 )
+absent = dict.fromkeys(("probability", "margin"), pa.Column(float, nullable=True))  # from the authors' files, where top5 is an empty list
+imported = schema(["model", *KEY], {**predictions.columns, **absent})
 kept_schema = schema(TRAJECTORY, {key: IDENTITY[key] for key in TRAJECTORY})
 BATCH = 64  # rows of images in memory where they are read one after the other
 TEXTS = ["model", "shift", "class", "top1"]
@@ -173,11 +175,6 @@ def encode(picture: UInt8[np.ndarray, "height width 3"], *, quality: int = 0) ->
 def decode(data: bytes, name: str) -> UInt8[np.ndarray, "height width 3"]:
     """The picture in the bytes of a row; ValueError names the row whose bytes are no picture."""
     return pictures_of.read(data, f"{name}: its image")
-
-
-def stored(pictures: UInt8[np.ndarray, "pictures height width 3"], *, quality: int) -> UInt8[np.ndarray, "pictures height width 3"]:
-    """The pictures as they come back from a table: what a JPEG of that quality leaves of them, and all of it at 0."""
-    return np.stack([decode(encode(picture, quality=quality), "a picture") for picture in pictures]) if quality else pictures
 
 
 def pictures(table: pd.DataFrame, name: str) -> UInt8[np.ndarray, "rows height width 3"]:

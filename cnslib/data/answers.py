@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 from tqdm.auto import tqdm
 
 from cnslib.core import tables
@@ -22,11 +21,6 @@ from cnslib.data.official import IDENTIFIERS, NAME, class_of, folder_of, image_n
 COLUMNS = ["pred_class", "gt_class", "shift", "class_str", "img_name", "class_name", "seed", "scale"]
 MARK = "cns"  # around an exported name that other names contain
 TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}  # in the column of right and wrong
-ABSENT = ("probability", "margin")  # not in their files: not a number here; top5 is an empty list
-schema = tables.schema(
-    tables.predictions.metadata["key"],
-    {name: pa.Column(float, nullable=True) if name in ABSENT else column for name, column in tables.predictions.columns.items()},
-)
 
 
 def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path, without: Collection[str] = ()) -> dict[str, Path]:
@@ -46,7 +40,7 @@ def import_answers(source: Path, *, labels: list[str], classes: list[str], folde
                 whole = f"answers under all of the {len(shifts)} shifts, or this classifier left out (cns official --without {model})"
                 raise ValueError(f"{source}: no answers of {model!r} under {', '.join(map(repr, missing))}; accepted: {whole}")
             parts = [read(archive.read(name), name, source, labels=labels, classes=classes) for name in own.values()]
-            tables.store(pd.concat(parts, ignore_index=True), staging / f"{identifier(model)}.parquet", schema)
+            tables.store(pd.concat(parts, ignore_index=True), staging / f"{identifier(model)}.parquet", tables.imported)
     return {model: folder / f"{identifier(model)}.parquet" for model in files}
 
 
@@ -69,11 +63,6 @@ def split_name(name: str) -> tuple[str, str]:
     model, mark, shift = PurePosixPath(name).stem.rpartition("__")
     demand(bool(model and mark and shift) and not model.startswith("."), "file name", name, "<model>__<shift>.csv")
     return model, shift
-
-
-def of(folder: Path, names: Collection[str]) -> pd.DataFrame:
-    """All columns of the answers of some classifiers, made here or imported: what the authors' files do not hold is absent."""
-    return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", schema) for name in names], ignore_index=True)
 
 
 def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: list[str]) -> pd.DataFrame:

@@ -122,6 +122,11 @@ def predictions(run: Run, names: Collection[str]) -> pd.DataFrame:
     return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", tables.predictions) for name in names], ignore_index=True)
 
 
+def told(folder: Path, names: Collection[str]) -> pd.DataFrame:
+    """All columns of the answers of some classifiers, made here or imported: what the authors' files do not hold is absent."""
+    return pd.concat([tables.read(folder / f"{identifier(name)}.parquet", tables.imported) for name in names], ignore_index=True)
+
+
 def answered(run: Run) -> Path:
     """The evaluation's folder, after a look at what lies in it about the catalog's held-out pictures, and the numbers of weights."""
     folder = run.layout.artifacts("evaluation")
@@ -144,18 +149,8 @@ def sizes(run: Run) -> pd.Series:
     return pd.read_csv(path).set_index("model")["parameters"]
 
 
-def alignments(run: Run, kind: pa.DataFrameSchema) -> pd.DataFrame:
-    """The filter's four cosines of every image, scale 0 under each shift."""
-    return by_shift(run, "alignment", kind)
-
-
-def sights(run: Run, kind: pa.DataFrameSchema) -> pd.DataFrame:
-    """What the oracle sees in every image, scale 0 under each shift."""
-    return by_shift(run, "sights", kind)
-
-
 def by_shift(run: Run, name: str, kind: pa.DataFrameSchema) -> pd.DataFrame:
-    """The tables of all shifts in a folder of the filtering step, one row per image."""
+    """What the filter measured ("alignment") or the oracle saw ("sights") in every image, scale 0 under each shift."""
     files = expected(run.layout.artifacts("filtering") / name, run.base.shifts)
     found = pd.concat([tables.read(path, kind) for path in files.values()], ignore_index=True)
     require(found, grid(run.base, repeated=True), f"artifacts/filtering/{name}")

@@ -165,15 +165,6 @@ def jackknifed(values: Float[np.ndarray, "units+1 *columns"], confidence: float)
     return values[0] - half, values[0] + half
 
 
-def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean of one difference per row as a record, whose interval reaches 0 where too few units differ to tell a side (`too_few`)."""
-    found, known = mean(values, rows, settings=settings), values.notna().to_numpy()
-    sums = np.bincount(units_of(rows[known], settings.target)[0], weights=values[known].to_numpy(float))
-    if known.any() and too_few(sums, settings.confidence):
-        found |= {"low": min(found["low"], 0.0), "high": max(found["high"], 0.0)}
-    return found
-
-
 def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Bool[np.ndarray, "*columns"] | np.bool_:
     """Whether a difference, given as the sums (or means) of the units, comes from so few of them that they cannot tell a side.
 
@@ -211,23 +202,6 @@ def independent_mean(values: Float[np.ndarray, "n"], *, confidence: float) -> di
     return as_record(len(values), np.mean(values), low, high)
 
 
-def over_trainings(first: np.ndarray, second: np.ndarray, n: int, freedom: int, confidence: float) -> dict:
-    """The mean over the trainings of one network minus that over another's, as a record about other units and other trainings.
-
-    A column is a training, a row a resample of the `n` units that all see, with `freedom` degrees of freedom. The variance has three
-    parts: that of the resamples, less their `widening`, and s^2 / R for the R trainings of either network. The t interval has
-    Satterthwaite's degrees of freedom (1946); none of fewer than `FEWEST` units.
-    """
-    difference = first.mean(1) - second.mean(1)
-    half = np.nan
-    if freedom + 1 >= FEWEST:
-        of_units = np.var(difference[1:]) / widening(freedom, confidence) ** 2
-        parts = np.array([of_units, *(runs[0].var(ddof=1) / runs.shape[1] for runs in (first, second))])
-        squares = (parts**2 / [freedom, first.shape[1] - 1, second.shape[1] - 1]).sum()
-        half = t.ppf((1 + confidence) / 2, parts.sum() ** 2 / squares) * np.sqrt(parts.sum()) if squares else 0.0
-    return as_record(n, difference[0], difference[0] - half, difference[0] + half)
-
-
 def independent_rank_correlation(first: Float[np.ndarray, "n"], second: Float[np.ndarray, "n"], *, confidence: float) -> dict:
     """Spearman's correlation over independent cases with Fisher's z interval (Bonett and Wright 2000), as a record; none below four."""
     n, rho = len(first), float(spearmanr(first, second).statistic)
@@ -259,12 +233,6 @@ def holm(p: pd.Series) -> Float[np.ndarray, "tests"]:
     ordered = p.dropna().sort_values()
     corrected = np.maximum.accumulate(ordered.to_numpy(float) * np.arange(len(ordered), 0, -1)).clip(max=1)
     return pd.Series(corrected, ordered.index).reindex(p.index).to_numpy()
-
-
-def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
-    """Degrees of freedom of what the resamples of `rows` (class, seed) say about their units: one for each but the first of a stratum."""
-    units, strata = units_of(rows, settings.target)
-    return len(np.unique(units)) - len(np.unique(strata))
 
 
 def combine(values: Float[np.ndarray, "*rows some all any"]) -> Float[np.ndarray, "*rows"]:

@@ -9,7 +9,6 @@ from jaxtyping import Float
 from scipy.stats import norm, rankdata
 from statsmodels.stats.proportion import proportion_confint
 
-from cnslib.core.names import UNSHIFTED
 from cnslib.stats.accuracy import ALL, TINY, interval
 from cnslib.stats.bootstrap import as_record, holm, percentiles
 
@@ -124,24 +123,3 @@ def power(matrix: Float[np.ndarray, "sides sides"], exponent: float) -> Float[np
     roots, axes = np.linalg.eigh(matrix)
     raised = np.where(roots > TINY**2, np.maximum(roots, TINY**2) ** exponent, 0.0)
     return (axes * raised) @ axes.T
-
-
-def common(predictions: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the severities that all corruptions have: ImageNet-C's five, and the originals."""
-    severities = [set(part["scale"]) for name, part in predictions.groupby("shift", observed=True) if name != UNSHIFTED]
-    return predictions[predictions["scale"].isin({0.0, *set.intersection(*severities)})]
-
-
-def reversals(values: Float[np.ndarray, "resamples+1 conditions models"], models: list[str]) -> pd.DataFrame:
-    """For each pair of models the p value, after Holm, of one being better under one condition and the other under another.
-
-    That of two conditions is the larger one of their one-sided ones (`wald`); the least over the conditions is returned.
-    """
-    first, second = np.triu_indices(len(models), 1)
-    difference = values[..., second] - values[..., first]
-    p, sign = wald(difference) / 2, np.sign(difference[0])
-    one, other = np.triu_indices(values.shape[1], 1)
-    both = np.where(sign[one] * sign[other] < 0, np.maximum(p[one], p[other]), 1.0)
-    corrected = holm(pd.Series(both.ravel())).reshape(both.shape)
-    names = np.array(models, object)
-    return pd.DataFrame({"first": names[first], "second": names[second], "p_holm": corrected.min(0)})

@@ -14,7 +14,6 @@ would have decided.
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -112,13 +111,6 @@ def beside(
     judged = pd.DataFrame(rows, columns=["difference", "rule", "verdict", "smallest"])
     new = theirs.join(judged.astype({"difference": float, "smallest": float}))
     return table.drop(columns=new.columns, errors="ignore").assign(**{name: new[name].array for name in new})
-
-
-def set_aside(table: pd.DataFrame, reasons: Iterable[Any]) -> pd.DataFrame:
-    """Judged claims, of which those with a reason (one per row, in order) are not measured: it stands in the place of the rule."""
-    given = pd.Series(list(reasons), table.index, dtype=object)
-    judged = {"rule": table["rule"].mask(given.notna(), given), "verdict": table["verdict"].mask(given.notna(), UNMEASURED)}
-    return table.assign(**judged, smallest=table["smallest"].mask(given.notna()))
 
 
 def statements(ours: dict[str, dict], said: pd.DataFrame) -> pd.DataFrame:

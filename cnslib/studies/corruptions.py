@@ -28,6 +28,7 @@ from cnslib.core.settings.method import Evaluation
 from cnslib.core.settings.sections import Corruptions, Photos
 from cnslib.data import catalog, imagenet
 from cnslib.method import evaluation
+from cnslib.stats import bootstrap, ranking
 from cnslib.studies import photos, shared
 from cnslib.world import cutouts
 from cnslib.world.cutouts import CutOut
@@ -289,3 +290,24 @@ def photographs_under(name: str, objects: list[CutOut], *, shown: Photos, device
         keys, pictures = pd.concat([keys for keys, _ in batches], ignore_index=True), np.concatenate([made for _, made in batches])
         parts += [evaluation.answers(judge, keys, judge.logits(pictures)) for judge in judges]
     return pd.concat(parts, ignore_index=True)
+
+
+def common(predictions: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the severities that all corruptions have: ImageNet-C's five, and the originals."""
+    severities = [set(part["scale"]) for name, part in predictions.groupby("shift", observed=True) if name != UNSHIFTED]
+    return predictions[predictions["scale"].isin({0.0, *set.intersection(*severities)})]
+
+
+def reversals(values: Float[np.ndarray, "resamples+1 conditions models"], models: list[str]) -> pd.DataFrame:
+    """For each pair of models the p value, after Holm, of one being better under one condition and the other under another.
+
+    That of two conditions is the larger one of their one-sided ones (`ranking.wald`); the least over the conditions is returned.
+    """
+    first, second = np.triu_indices(len(models), 1)
+    difference = values[..., second] - values[..., first]
+    p, sign = ranking.wald(difference) / 2, np.sign(difference[0])
+    one, other = np.triu_indices(values.shape[1], 1)
+    both = np.where(sign[one] * sign[other] < 0, np.maximum(p[one], p[other]), 1.0)
+    corrected = bootstrap.holm(pd.Series(both.ravel())).reshape(both.shape)
+    names = np.array(models, object)
+    return pd.DataFrame({"first": names[first], "second": names[second], "p_holm": corrected.min(0)})

@@ -9,7 +9,7 @@ from official_files import CLASSES, FOLDERS, LABELS, results_csv, write_folder, 
 
 from cnslib.core import tables
 from cnslib.core.names import UNSHIFTED
-from cnslib.data import answers
+from cnslib.data import answers, artifacts
 
 IMAGES = [(22, f"seed_0034_scale_{scale}.jpg") for scale in ("0000", "0500", "1000")]
 
@@ -47,7 +47,7 @@ def test_answers_are_those_counted_by_hand_for_each_exact_model_and_what_is_abse
     plain = found["dinov2_vit"]
     right = (plain["top1"] == plain["class"]).groupby(plain["shift"]).apply(list).to_dict()
     assert right == {"heavy snow": [True, True, False], "heavy fog": [True, False, True]}
-    other = answers.of(tmp_path / "out", ["dinov2_vit_reg"])
+    other = artifacts.told(tmp_path / "out", ["dinov2_vit_reg"])
     assert other.loc[other["top1"] == "label 5", ["shift", "seed", "scale"]].to_numpy().tolist() == [["heavy snow", 34, 0.0]]
     assert sorted(other["scale"]) == [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]  # one file had a tenth of it
     assert set(other["model"]) == {"dinov2_vit_reg"} and other["probability"].isna().all()

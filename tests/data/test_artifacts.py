@@ -100,8 +100,8 @@ READERS = {  # who reads what, and a file that must not be read unchecked
     "predictions": (lambda run: artifacts.predictions(run, ["vit"]), "evaluation/vit.parquet"),
     "answered": (artifacts.answered, "evaluation/heldout/vit.parquet"),
     "sizes": (artifacts.sizes, "evaluation/models.csv"),
-    "alignments": (lambda run: artifacts.alignments(run, alignment), "filtering/alignment/heavy_fog.parquet"),
-    "sights": (lambda run: artifacts.sights(run, sight), "filtering/sights/heavy_fog.parquet"),
+    "alignments": (lambda run: artifacts.by_shift(run, "alignment", alignment), "filtering/alignment/heavy_fog.parquet"),
+    "sights": (lambda run: artifacts.by_shift(run, "sights", sight), "filtering/sights/heavy_fog.parquet"),
     "scores": (artifacts.scores, "filtering/scores.parquet"),
     "kept": (artifacts.kept, "filtering/kept.parquet"),
     "images": (lambda run: artifacts.images(run.layout.artifacts("generation"), "heavy fog"), "generation/heavy_fog.parquet"),
@@ -132,7 +132,7 @@ def test_what_the_steps_left_is_read_as_it_was_written(run):
     grid = len(CLASSES) * SEEDS
     answers = artifacts.answers(run)
     assert len(answers) == len(MODELS) * grid * (1 + len(SHIFTS)) and set(answers["model"]) == set(MODELS)
-    assert len(artifacts.scores(run)) == grid * len(SHIFTS) * len(SCALES) == len(artifacts.alignments(run, alignment))
+    assert len(artifacts.scores(run)) == grid * len(SHIFTS) * len(SCALES) == len(artifacts.by_shift(run, "alignment", alignment))
     assert len(artifacts.kept(run)) == grid * len(SHIFTS) - SEEDS
     assert artifacts.sizes(run).to_dict() == {"resnet": 10, "vit": 20}
     assert artifacts.answered(run) == run.layout.artifacts("evaluation")

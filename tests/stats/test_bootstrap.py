@@ -14,6 +14,8 @@ from tiny_answers import SETTINGS
 
 from cnslib.core.settings.method import OBJECTS, OTHER, SAME, Bootstrap
 from cnslib.stats import bootstrap
+from cnslib.studies.directions import measures
+from cnslib.studies.scenarios import segmentation
 
 
 def test_independent_shares_have_scipys_wilson_interval():
@@ -164,12 +166,12 @@ def test_a_difference_of_a_single_unit_tells_no_side():
     rows = pd.DataFrame({"class": "bag", "seed": range(8)})
     settings = Bootstrap(resamples=200, confidence=0.95, seed=1, target="same classes")
     one, six = (pd.Series([-0.1] * count + [0.0] * (8 - count)) for count in (1, 6))
-    assert bootstrap.mean(one, rows, settings=settings)["high"] < 0 == bootstrap.difference(one, rows, settings=settings)["high"]
-    assert bootstrap.difference(-one, rows, settings=settings)["low"] == 0
-    assert bootstrap.difference(six, rows, settings=settings) == bootstrap.mean(six, rows, settings=settings)
+    assert bootstrap.mean(one, rows, settings=settings)["high"] < 0 == measures.difference(one, rows, settings=settings)["high"]
+    assert measures.difference(-one, rows, settings=settings)["low"] == 0
+    assert measures.difference(six, rows, settings=settings) == bootstrap.mean(six, rows, settings=settings)
     both = pd.Series([-0.1, 0.1, *[0.0] * 6])
-    assert bootstrap.difference(both, rows, settings=settings) == bootstrap.mean(both, rows, settings=settings)
-    assert bootstrap.difference(one * np.nan, rows, settings=settings)["n"] == 0
+    assert measures.difference(both, rows, settings=settings) == bootstrap.mean(both, rows, settings=settings)
+    assert measures.difference(one * np.nan, rows, settings=settings)["n"] == 0
 
 
 def test_how_many_units_differ_to_which_side_is_counted_in_each_column():
@@ -219,12 +221,12 @@ def both(luck: float, spread: float) -> list[np.ndarray]:
 
 def test_degrees_of_freedom_are_units_less_strata():
     rows = pd.DataFrame({"class": list("aaabbbcccc"), "seed": [0, 1, 2, 0, 1, 2, 0, 1, 2, 3]})
-    found = {target: bootstrap.freedom_of(rows, settings=Bootstrap(9, 0.95, 1, target)) for target in (SAME, OBJECTS, OTHER)}
+    found = {target: segmentation.freedom_of(rows, settings=Bootstrap(9, 0.95, 1, target)) for target in (SAME, OBJECTS, OTHER)}
     assert found == {SAME: 4 - 1, OBJECTS: 10 - 3, OTHER: 3 - 1}
 
 
 def test_without_luck_of_trainings_a_difference_has_the_t_interval_of_its_units():
-    record = bootstrap.over_trainings(*both(0.0, 0.5 * bootstrap.widening(10, 0.9)), 11, 10, 0.9)
+    record = segmentation.over_trainings(*both(0.0, 0.5 * bootstrap.widening(10, 0.9)), 11, 10, 0.9)
     half = scipy.stats.t.ppf(0.95, 10) * 0.5
     assert record == pytest.approx({"n": 11, "estimate": 2.0, "low": 2 - half, "high": 2 + half})
 
@@ -232,14 +234,14 @@ def test_without_luck_of_trainings_a_difference_has_the_t_interval_of_its_units(
 def test_without_a_spread_of_units_a_difference_has_welchs_interval():
     rng = np.random.default_rng(6)
     first, second = rng.normal(1, 0.2, 4), rng.normal(0, 0.7, 3)
-    record = bootstrap.over_trainings(np.tile(first, (5, 1)), np.tile(second, (5, 1)), 9, 8, 0.95)
+    record = segmentation.over_trainings(np.tile(first, (5, 1)), np.tile(second, (5, 1)), 9, 8, 0.95)
     expected = scipy.stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
     assert (record["low"], record["high"]) == pytest.approx((expected.low, expected.high))
 
 
 def test_of_fewer_units_than_resampling_needs_a_difference_of_networks_has_no_interval():
     """With 3 units of one network's kind it held the truth 88 times in 100, with 2 units 65 times."""
-    record = bootstrap.over_trainings(*both(1.0, 1.0), 4, 3, 0.95)
+    record = segmentation.over_trainings(*both(1.0, 1.0), 4, 3, 0.95)
     assert record["estimate"] == 2 and np.isnan([record["low"], record["high"]]).all()
 
 

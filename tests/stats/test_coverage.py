@@ -22,6 +22,7 @@ from cnslib.method import filtering
 from cnslib.stats import accuracy, axes, bootstrap, calibration, failure, gates, line, ranking, size
 from cnslib.stats.accuracy import ALL, by_shift
 from cnslib.studies.scenarios import claims as scenarios
+from cnslib.studies.scenarios import segmentation
 
 WORLDS, DATA_SETS, SEEDS, MODELS = 3, 24, 40, 23
 SETTINGS = Bootstrap(200, 0.95, 1, SAME)
@@ -164,14 +165,14 @@ def test_a_difference_of_two_networks_is_covered_for_other_objects_and_other_tra
     """
     settings, rows, level, hits = Bootstrap(500, 0.95, 1, OBJECTS), keys(6), np.linspace(-0.2, 0.2, CLASSES).repeat(6), []
     weights, units = bootstrap.resampling_weights(rows, settings=settings)
-    given = (len(rows), bootstrap.freedom_of(rows, settings=settings), settings.confidence)
+    given = (len(rows), segmentation.freedom_of(rows, settings=settings), settings.confidence)
     for number in range(100):
         rng = np.random.default_rng([29, number])
         hard, sides = level + rng.normal(0, 0.3, len(rows)), []
         for height, own in zip((0.3, 0.0), luck, strict=True):
             taste = rng.normal(0, 0.2, (len(rows), 1)) + rng.normal(0, 0.1, (len(rows), 3))
             sides.append(weights[:, units] @ (height + hard[:, None] + taste + rng.normal(0, own, 3)) / len(rows))
-        hits.append(inside(bootstrap.over_trainings(*sides, *given), 0.3))
+        hits.append(inside(segmentation.over_trainings(*sides, *given), 0.3))
     assert covers(pd.Series(hits, dtype=float)), np.mean(hits)
 
 

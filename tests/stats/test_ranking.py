@@ -9,6 +9,7 @@ from tiny_answers import HAND, SCALES, errors, estimates, predictions, random_pr
 
 from cnslib.core.settings.method import Bootstrap
 from cnslib.stats import accuracy, ranking
+from cnslib.studies import corruptions
 
 MANY = Bootstrap(resamples=8000, confidence=0.95, seed=1, target="same classes")
 
@@ -118,7 +119,7 @@ def test_the_p_value_of_a_reversal_is_the_larger_one_sided_one_of_the_normal_dis
     values = np.array([[0.2, 0.5], [0.4, 0.3]]) + np.concatenate([np.zeros((1, 2, 2)), np.random.default_rng(2).normal(0, 0.1, (99, 2, 2))])
     apart = values[..., 1] - values[..., 0]
     p = scipy.stats.norm.sf(np.abs(apart[0]) / apart[1:].std(0, ddof=1))
-    assert ranking.reversals(values, ["a", "b"])["p_holm"].tolist() == pytest.approx([p.max()]) and p.max() < 0.5
+    assert corruptions.reversals(values, ["a", "b"])["p_holm"].tolist() == pytest.approx([p.max()]) and p.max() < 0.5
 
 
 def test_a_reversal_needs_both_differences_for_sure():
@@ -126,15 +127,15 @@ def test_a_reversal_needs_both_differences_for_sure():
     noise = np.concatenate([np.zeros((1, 2, 3)), rng.normal(0, 0.01, (400, 2, 3))])
     sure = np.array([[0.1, 0.5, 0.3], [0.5, 0.1, 0.497]])  # a and b change places, and b and c; a and c perhaps
     noise[1] = sure[0] - sure  # one resample in which nobody does
-    table = ranking.reversals(noise + sure, ["a", "b", "c"]).set_index(["first", "second"])["p_holm"]
+    table = corruptions.reversals(noise + sure, ["a", "b", "c"]).set_index(["first", "second"])["p_holm"]
     assert table["a", "b"] < 0.001 and table["b", "c"] < 0.001 and table["a", "c"] > 0.05
-    assert ranking.reversals(noise + sure[:1], ["a", "b", "c"])["p_holm"].min() == 1  # the same order twice
+    assert corruptions.reversals(noise + sure[:1], ["a", "b", "c"])["p_holm"].min() == 1  # the same order twice
 
 
 def test_common_severities_are_those_that_every_corruption_has():
     rows = [("unshifted", 0.0), ("contrast", 1.0), ("contrast", 1.5), ("contrast", 2.0), ("blur", 1.0), ("blur", 2.0)]
     table = pd.DataFrame(rows, columns=["shift", "scale"]).astype({"shift": "category"})
-    assert ranking.common(table)["scale"].tolist() == [0.0, 1.0, 2.0, 1.0, 2.0]
+    assert corruptions.common(table)["scale"].tolist() == [0.0, 1.0, 2.0, 1.0, 2.0]
 
 
 def test_pairs_told_apart_are_counted_scale_by_scale():

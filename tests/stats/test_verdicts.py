@@ -6,6 +6,7 @@ import pytest
 
 from cnslib.stats import verdicts
 from cnslib.stats.verdicts import AGREES, OPPOSITE, SAME, UNDECIDED, UNMEASURED
+from cnslib.studies.controlshift import results
 
 
 def judged(low: float, high: float, published, **given) -> str:
@@ -170,9 +171,9 @@ def test_records_are_held_against_a_list_of_claims():
 def test_a_claim_that_is_set_aside_gives_its_reason_and_no_verdict():
     table = verdicts.beside(pd.DataFrame({"ours": [0.5, 0.1], "low": [0.4, -0.1], "high": [0.6, 0.3]}, index=["a", "b"]), "below 0")
     assert table["verdict"].tolist() == [OPPOSITE, UNDECIDED]
-    aside = verdicts.set_aside(table, ["about larger sets", None])
+    aside = results.set_aside(table, ["about larger sets", None])
     assert aside["verdict"].tolist() == [UNMEASURED, UNDECIDED] and aside["rule"].tolist() == ["about larger sets", "below 0"]
-    other = verdicts.set_aside(table, pd.Series([np.nan, "not significant"]))
+    other = results.set_aside(table, pd.Series([np.nan, "not significant"]))
     assert other["smallest"].isna().all() and other["verdict"].tolist() == [OPPOSITE, UNMEASURED]
 
 

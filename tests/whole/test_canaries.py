@@ -42,7 +42,7 @@ def found(run) -> xr.DataArray:
 
 def judged(run: read.Run) -> pd.DataFrame:
     """The probability that the oracle gives to the class of each picture, scale 0 once."""
-    rows = artifacts.alignments(run, filtering.schema)[[*tables.KEY, "class_probability"]]
+    rows = artifacts.by_shift(run, "alignment", filtering.schema)[[*tables.KEY, "class_probability"]]
     plain = rows[rows["scale"] == 0].drop_duplicates(["class", "seed"]).assign(shift=UNSHIFTED)
     return pd.concat([rows[rows["scale"] > 0], plain], ignore_index=True)
 

@@ -4,6 +4,7 @@ Distances are 1-NN distances, in pixels and in features. All numbers come from t
 differences of classifiers are paired.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,14 @@ def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
     table = published.set_index("id").loc[list(found)]
     own = table[["finding", "quantity"]].join(pd.DataFrame(found).T)
     judged = verdicts.beside(own, table["published"], tolerance=table["tolerance"].fillna(0.0))
-    return verdicts.set_aside(judged, table["unmeasured"])
+    return set_aside(judged, table["unmeasured"])
+
+
+def set_aside(table: pd.DataFrame, reasons: Iterable) -> pd.DataFrame:
+    """Judged claims, of which those with a reason (one per row, in order) are not measured: it stands in the place of the rule."""
+    given = pd.Series(list(reasons), table.index, dtype=object)
+    judged = {"rule": table["rule"].mask(given.notna(), given), "verdict": table["verdict"].mask(given.notna(), verdicts.UNMEASURED)}
+    return table.assign(**judged, smallest=table["smallest"].mask(given.notna()))
 
 
 def benchmark_predictions(

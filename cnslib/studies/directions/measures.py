@@ -102,12 +102,21 @@ def differences(table: pd.DataFrame, columns: list[str], *, settings: Bootstrap)
     return summary(table, columns, settings=settings, statistic=apart)
 
 
+def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
+    """The mean of one difference per row; its interval reaches 0 where too few units differ to tell a side (`bootstrap.too_few`)."""
+    found, known = bootstrap.mean(values, rows, settings=settings), values.notna().to_numpy()
+    sums = np.bincount(bootstrap.units_of(rows[known], settings.target)[0], weights=values[known].to_numpy(float))
+    if known.any() and bootstrap.too_few(sums, settings.confidence):
+        found |= {"low": min(found["low"], 0.0), "high": max(found["high"], 0.0)}
+    return found
+
+
 def apart(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """`bootstrap.difference`; where none of the rows differ, to either side Wilson's bound of a share that no unit shows.
+    """`difference`; where none of the rows differ, to either side Wilson's bound of a share that no unit shows.
 
     Resamples of rows that are all alike know no other, and their interval would claim that no difference could have been missed.
     """
-    found = bootstrap.difference(values, rows, settings=settings)
+    found = difference(values, rows, settings=settings)
     if not np.isnan(found["low"]) and not values.any(skipna=True):  # a single unit has no interval
         bound = bootstrap.rate(values.abs(), rows, settings=settings)["high"]
         return found | {"low": -bound, "high": bound}

@@ -70,8 +70,10 @@ class Study:
         return {"device": self.sampler.pipe.device, "common": common}
 
     def stored(self, images: UInt8[Tensor, "scales height width 3"]) -> Pictures:
-        """Drawn images as the benchmark stores its own: without the marks of a JPEG they would be others."""
-        return tables.stored(images.numpy(), quality=self.sampler.settings.quality)
+        """Drawn images as they come back from the benchmark's tables: what a JPEG of its quality leaves of them, and all of it at 0."""
+        quality = self.sampler.settings.quality
+        kept = [tables.decode(tables.encode(picture, quality=quality), "a picture") for picture in images.numpy()]
+        return np.stack(kept) if quality else images.numpy()
 
 
 def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor, "tokens width"]:

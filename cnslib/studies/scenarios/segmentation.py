@@ -19,11 +19,12 @@ import segmentation_models_pytorch as smp
 import torch
 import xarray as xr
 from jaxtyping import Float, Int, UInt8
+from scipy.stats import t
 from torch import Tensor, nn
 
 from cnslib.core import paths, recipes, seeds, tables, units, workers
 from cnslib.core.names import demand, identifier
-from cnslib.core.settings.method import Bootstrap
+from cnslib.core.settings.method import FEWEST, Bootstrap
 from cnslib.core.settings.sections import NETWORKS, Segmentation
 from cnslib.models import encoders
 from cnslib.stats import accuracy, bootstrap
@@ -211,11 +212,34 @@ def at_ends(shares: xr.DataArray) -> xr.DataArray:
     return (ends / (own.sizes["shift"] + 1)).assign_coords(n=shares["n"][0])
 
 
+def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
+    """Degrees of freedom of what the resamples of `rows` (class, seed) say about their units: one for each but the first of a stratum."""
+    units, strata = bootstrap.units_of(rows, settings.target)
+    return len(np.unique(units)) - len(np.unique(strata))
+
+
+def over_trainings(first: np.ndarray, second: np.ndarray, n: int, freedom: int, confidence: float) -> dict:
+    """The mean over the trainings of one network minus that over another's, as a record about other units and other trainings.
+
+    A column is a training, a row a resample of the `n` units that all see, with `freedom` degrees of freedom. The variance has three
+    parts: that of the resamples, less their `widening`, and s^2 / R for the R trainings of either network. The t interval has
+    Satterthwaite's degrees of freedom (1946); none of fewer than `FEWEST` units.
+    """
+    difference = first.mean(1) - second.mean(1)
+    half = np.nan
+    if freedom + 1 >= FEWEST:
+        of_units = np.var(difference[1:]) / bootstrap.widening(freedom, confidence) ** 2
+        parts = np.array([of_units, *(runs[0].var(ddof=1) / runs.shape[1] for runs in (first, second))])
+        squares = (parts**2 / [freedom, first.shape[1] - 1, second.shape[1] - 1]).sum()
+        half = t.ppf((1 + confidence) / 2, parts.sum() ** 2 / squares) * np.sqrt(parts.sum()) if squares else 0.0
+    return bootstrap.as_record(n, difference[0], difference[0] - half, difference[0] + half)
+
+
 def effects(shares: xr.DataArray, trained: dict[str, list[str]], *, freedom: int) -> pd.DataFrame:
     """Coefficients of Table 3's regression: of a scenario at its end against originals, of a network against the reference.
 
     In a balanced table with dummies for model, scenario and class they are differences of means. Intervals of scenarios are about other
-    images, those of networks about other images and other trainings; `freedom` is that of the images, see `bootstrap.freedom_of`, and
+    images, those of networks about other images and other trainings; `freedom` is that of the images, see `freedom_of`, and
     `trainings` counts those of all networks for a scenario, and those of each of the two for a network.
     """
     ends = changes(shares, of_table3(shares)).rename(columns={"scenario": "name"}).assign(of="scenario", trainings=shares.sizes["model"])
@@ -223,7 +247,7 @@ def effects(shares: xr.DataArray, trained: dict[str, list[str]], *, freedom: int
     runs = {name: values.sel(model=own).to_numpy() for name, own in trained.items()}
     given = (runs[NETWORKS[0]], values["n"].item(), freedom, shares["confidence"].item())
     rows = [
-        {"of": "network", "name": name, "trainings": runs[name].shape[1], **bootstrap.over_trainings(runs[name], *given)}
+        {"of": "network", "name": name, "trainings": runs[name].shape[1], **over_trainings(runs[name], *given)}
         for name in sorted(set(runs) - {NETWORKS[0]}, reverse=True)
     ]
     return pd.concat([ends, pd.DataFrame(rows)], ignore_index=True)

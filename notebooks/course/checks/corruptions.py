@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from checks.exercises import Exercise, Sheet
 from cnslib.core.settings.method import Bootstrap
-from cnslib.stats import accuracy, ranking
+from cnslib.stats import accuracy
+from cnslib.studies import corruptions
 from jaxtyping import UInt8
 
 LESSON = "2_corruptions"
@@ -13,7 +14,7 @@ HALF = 0.5
 
 def errors(predictions: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """Error rates (model, corruption, severity, error) from answers; severity 0, the original, stands under every corruption."""
-    found = accuracy.accuracy(accuracy.by_shift(accuracy.wrong_predictions(ranking.common(predictions)), settings))
+    found = accuracy.accuracy(accuracy.by_shift(accuracy.wrong_predictions(corruptions.common(predictions)), settings))
     table = found[found["shift"] != accuracy.ALL].rename(columns={"shift": "corruption", "scale": "severity"})
     return table.assign(error=1 - table["estimate"])[["model", "corruption", "severity", "error"]].reset_index(drop=True)
 
