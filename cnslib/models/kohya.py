@@ -1,20 +1,14 @@
-"""Sliders in the authors' released layout (kohya-like keys, .pt or .safetensors), to and from our adapter files.
+"""Sliders in the authors' released layout (kohya-like keys, .pt or .safetensors), as our adapter files; `exports` has the way back.
 
 The released code names a module `lora_unet_` plus its path with underscores for dots and scales it by alpha / rank.
 """
 
 import collections
-import io
-import json
 import math
 from pathlib import Path
 
-import safetensors.torch
-import torch
 from diffusers import UNet2DConditionModel
-from torch import Tensor
 
-from cnslib.core import units
 from cnslib.core.names import demand, identifier
 from cnslib.models import adapters
 from cnslib.models.weights import read_weights, require_same, shapes
@@ -33,34 +27,6 @@ def released_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[in
     ours = adapters.factor_shapes(unet, rank)
     parts = {ALPHA: "", DOWN: "lora_A", UP: "lora_B"}
     return {f"{stem}.{part}": ours.get(f"unet.{name}.{of}.weight", ()) for stem, name in stems(unet).items() for part, of in parts.items()}
-
-
-def to_released(unet: UNet2DConditionModel, path: Path) -> dict[str, Tensor]:
-    """The tensors of an adapter file of ours under their released names, bit for bit, with alpha beside each pair of factors.
-
-    ValueError names a file that is not a whole adapter of this UNet.
-    """
-    adapters.require_complete(unet, path)
-    config = json.loads(adapters.header(path)[adapters.CONFIG])
-    ours, found = safetensors.torch.load_file(path), {}
-    for stem, name in stems(unet).items():
-        down, up = ours[f"unet.{name}.lora_A.weight"], ours[f"unet.{name}.lora_B.weight"]
-        exact = (torch.tensor(config["unet.lora_alpha"], dtype=kind) for kind in (down.dtype, torch.float32, torch.float64))
-        found[f"{stem}.{ALPHA}"] = next(alpha for alpha in exact if alpha.item() == config["unet.lora_alpha"])
-        found[f"{stem}.{DOWN}"], found[f"{stem}.{UP}"] = down, up
-    return found
-
-
-def export_slider(unet: UNet2DConditionModel, source: Path, target: Path) -> None:
-    """Writes an adapter file of ours in the released layout: a .pt state dict, or .safetensors that keeps our header entries."""
-    demand(target.suffix in (".pt", ".safetensors"), f"slider {target}: suffix", target.suffix, ".pt, .safetensors")
-    weights, buffer = to_released(unet, source), io.BytesIO()
-    if target.suffix == ".safetensors":
-        entries = {key: value for key, value in adapters.header(source).items() if key != adapters.CONFIG}
-        buffer.write(adapters.with_header(safetensors.torch.save(weights, {"format": "pt"}), entries))
-    else:
-        torch.save(collections.OrderedDict(weights), buffer)
-    units.write_bytes(target, buffer.getvalue())
 
 
 def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, entries: dict[str, str]) -> None:

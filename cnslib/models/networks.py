@@ -1,20 +1,12 @@
-"""Small networks with random weights: for pictures of 64 px under names of timm, and for pictures of 32 px by `build`.
+"""Small networks with random weights for pictures of 64 px, under names of timm.
 
-`alexnet_64` (Krizhevsky et al. 2012) is the reference model of CE and rCE. `NETWORKS` are the families that Control+Shift trains
-(section 4.2): of timm's stems one halving, a pooling, is left out, and residual networks have three stages, as on CIFAR-10.
+`alexnet_64` (Krizhevsky et al. 2012) is the reference model of CE and rCE.
 """
 
-from collections.abc import Callable
-from functools import partial
-
-import timm
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 from timm.models.mlp_mixer import MlpMixer
-from timm.models.vgg import VGG
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
-
-from cnslib.core.names import demand
 
 CONFIG = {"input_size": (3, 64, 64), "num_classes": 10, "classifier": "head", "mean": (0.5,) * 3, "std": (0.25,) * 3}
 CONFIG |= {"interpolation": "bicubic", "crop_pct": 1.0}
@@ -67,26 +59,3 @@ def mixer_64(pretrained: bool = False, **kwargs) -> MlpMixer:
 def vit_64(pretrained: bool = False, **kwargs) -> VisionTransformer:
     """The zoo's ViT under one name, because an open_clip configuration holds a name and no arguments."""
     return build_model_with_cfg(VisionTransformer, "vit_64", pretrained, **(VIT | kwargs))
-
-
-SIDE = 32  # px of a picture
-CLASSIC = (16, "M", 32, "M", 64, 64, "M", 128)  # channels of VGG's convolutions, and its poolings
-NETWORKS: dict[str, Callable[..., nn.Module]] = {
-    "resnet20": partial(timm.create_model, "resnet18", layers=(3, 3, 3), channels=(16, 32, 64)),
-    "vgg": partial(VGG, list(CLASSIC), mlp_ratio=1 / 64, norm_layer=nn.BatchNorm2d),
-    "densenet": partial(timm.create_model, "densenet121", growth_rate=8, block_config=(2, 4, 4)),
-    "resnext": partial(timm.create_model, "resnext50_32x4d", layers=(2, 2, 2), channels=(8, 16, 32), cardinality=4, base_width=16),
-    "vit": partial(timm.create_model, "vit_tiny_patch16_224", img_size=SIDE, patch_size=4, embed_dim=64, depth=4, num_heads=4),
-    "mixer": partial(timm.create_model, "mixer_64", img_size=SIDE, patch_size=4, embed_dim=64, num_blocks=4),
-}
-
-
-def build(name: str, outputs: int) -> nn.Module:
-    """A network with random weights for so many classes. ValueError for an unknown name."""
-    demand(name in NETWORKS, "controlshift.networks", name, ", ".join([*NETWORKS, "svm"]))
-    network = NETWORKS[name](num_classes=outputs)
-    if hasattr(network, "maxpool"):
-        network.maxpool, network.layer4 = nn.Identity(), nn.Identity()
-    if name == "densenet":
-        network.get_submodule("features").pool0 = nn.Identity()
-    return network

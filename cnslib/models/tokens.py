@@ -1,20 +1,15 @@
-"""IN* tokens of others: dataset interfaces' files and text encoder (Vendrow et al. 2023; CNS-Bench section 3.1), to and from ours.
+"""IN* tokens of others: dataset interfaces' files and text encoder (Vendrow et al. 2023; CNS-Bench section 3.1), as ours.
 
 There a class is the word `<display name-ImageNet index>`; here it is `names.token`. `classes` gives the index of each class name.
 """
 
-import copy
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
-from diffusers import StableDiffusionPipeline
 from jaxtyping import Float
 from torch import Tensor
 from transformers import CLIPTokenizer
@@ -129,60 +124,7 @@ def to_ours(vectors: Mapping[str, Vector], folder: Path, *, source: str) -> dict
     return paths
 
 
-def from_ours(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
-    """The vectors of our token files. FileNotFoundError or ValueError name a file that is missing or another class's."""
-    found = {}
-    for name in classes:
-        path = folder / f"{identifier(name)}.safetensors"
-        tensors = weights.read_weights(path)
-        demand(list(tensors) == [names.token(name)], f"{path}, tokens", list(tensors)[:2], names.token(name))
-        found[name] = tensors[names.token(name)]
-    return found
-
-
 def refuse_existing(*paths: Path) -> None:
     """Raises FileExistsError, naming the first, where one of the paths exists."""
     if there := [path for path in paths if path.exists()]:
         raise FileExistsError(f"{there[0]} exists and is not overwritten")
-
-
-def write_files(vectors: Mapping[str, Vector], folder: Path, *, classes: Mapping[str, int]) -> None:
-    """Writes the tokens as dataset interfaces publish theirs: a bare tensor `<index>.bin` per class. Existing files stay."""
-    refuse_existing(*(folder / f"{classes[name]}.bin" for name in vectors))
-    for name, vector in vectors.items():
-        with units.atomic(folder / f"{classes[name]}.bin") as partial:
-            torch.save(vector.clone(), partial)
-
-
-def write_encoder(pipe: StableDiffusionPipeline, vectors: Mapping[str, Vector], folder: Path, *, classes: Mapping[str, int]) -> None:
-    """Writes the folder that the authors' training and generation read: text_encoder/, tokenizer/ and tokens.pt, for transformers 4 too.
-
-    The pipeline stays as it is; vectors and weights keep single precision. FileExistsError where the folder exists.
-    """
-    refuse_existing(folder)
-    words = {classes[name]: (f"<{name}-{classes[name]}>", name) for name in sorted(vectors, key=lambda name: classes[name])}
-    tokenizer, encoder = copy.deepcopy(pipe.tokenizer), copy.deepcopy(pipe.text_encoder)
-    added = tokenizer.add_tokens([text for text, _ in words.values()])
-    demand(added == len(words), "tokenizer of the pipeline, new tokens", added, f"{len(words)}: a pipeline without these tokens")
-    encoder.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    rows = encoder.get_input_embeddings().weight.data
-    for text, name in words.values():
-        rows[tokenizer.convert_tokens_to_ids(text)] = vectors[name].to(rows)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        made = Path(temporary) / folder.name
-        encoder.save_pretrained(made / "text_encoder")
-        rename_old(made / "text_encoder" / "model.safetensors")
-        tokenizer.save_pretrained(made / "tokenizer")
-        tokenizer.backend_tokenizer.model.save(str(made / "tokenizer"))  # with the next line the three files that transformers 4 reads
-        (made / "tokenizer" / "added_tokens.json").write_text(json.dumps(tokenizer.get_added_vocab()))
-        both = [words.get(number, ("", "")) for number in range(max(words) + 1)]
-        torch.save({"initializer_words": [name for _, name in both], "tokens": [text for text, _ in both]}, made / "tokens.pt")
-        os.replace(made, folder)
-
-
-def rename_old(path: Path) -> None:
-    """Gives the weights of a text encoder the names that every version of transformers reads."""
-    found = safetensors.torch.load(path.read_bytes())
-    old = {key if key.startswith(OLD) else OLD + key: value for key, value in found.items()}
-    units.write_bytes(path, safetensors.torch.save(old, {"format": "pt"}))

@@ -18,6 +18,7 @@ from torch import nn
 from cnslib.core.names import SHIFTS
 from cnslib.data import imagenet
 from cnslib.models import classifiers, efficientnet_lite, encoders, networks
+from cnslib.studies.controlshift import training
 from cnslib.world import zoo
 
 LABELS = ["sneaker", "ankle boot", "bag"]
@@ -239,14 +240,14 @@ def test_alexnet_has_the_weights_of_five_convolutions_and_three_layers_and_is_re
     assert (found.describe()["parameters"], tuple(found.describe()["input_size"])) == (trained(model), (3, 64, 64))
 
 
-@pytest.mark.parametrize("name", networks.NETWORKS)
+@pytest.mark.parametrize("name", training.NETWORKS)
 def test_every_network_answers_for_pictures_of_32_pixels_and_resnet20_has_twenty_layers(name):
-    network = networks.build(name, 3).eval()
+    network = training.build(name, 3).eval()
     assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 3)
     layers = [part for part, module in network.named_modules() if isinstance(module, nn.Conv2d | nn.Linear) and "downsample" not in part]
     assert name != "resnet20" or len(layers) == 20
     with pytest.raises(ValueError, match=r"controlshift\.networks: 'lenet' is not accepted; accepted: resnet20, vgg, .*svm"):
-        networks.build("lenet", 2)
+        training.build("lenet", 2)
 
 
 def test_an_open_clip_directory_without_its_preprocessing_is_refused(tmp_path):

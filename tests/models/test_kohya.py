@@ -10,7 +10,7 @@ import torch
 from diffusers import UNet2DConditionModel
 from safetensors.torch import load_file
 
-from cnslib.models import adapters, kohya, text_to_image
+from cnslib.models import adapters, exports, kohya, text_to_image
 
 KEYS = Path(__file__).parent / "lora_sd2_noxattn_rank4_state_dict.csv"
 
@@ -35,7 +35,7 @@ def slider(request, pipe, tmp_path_factory):
 @pytest.fixture
 def released(pipe, slider, tmp_path):
     path = tmp_path / "released.pt"
-    kohya.export_slider(pipe.unet, slider, path)
+    exports.export_slider(pipe.unet, slider, path)
     return path
 
 
@@ -81,7 +81,7 @@ def test_the_keys_and_shapes_of_the_released_adapter_of_stable_diffusion_2_are_m
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
 def test_the_round_trip_gives_the_same_tensors_and_the_same_images(pipe, slider, tmp_path, suffix):
     there, back = tmp_path / f"released{suffix}", tmp_path / "back.safetensors"
-    kohya.export_slider(pipe.unet, slider, there)
+    exports.export_slider(pipe.unet, slider, there)
     kohya.import_slider(pipe.unet, there, back, entries={"source": "elsewhere"})
     before, after = load_file(slider), load_file(back)
     assert before.keys() == after.keys() and len(after) == 47 * 2
@@ -92,7 +92,7 @@ def test_the_round_trip_gives_the_same_tensors_and_the_same_images(pipe, slider,
     assert kept.items() <= adapters.header(back).items()
     kohya.import_slider(pipe.unet, there, back, entries={})
     again = tmp_path / f"again{suffix}"
-    kohya.export_slider(pipe.unet, back, again)
+    exports.export_slider(pipe.unet, back, again)
     assert again.read_bytes() == there.read_bytes()  # equal sliders, equal bytes
     assert suffix == ".pt" or back.read_bytes() == slider.read_bytes()  # where the header is kept
 
@@ -116,7 +116,7 @@ def test_a_bf16_file_of_the_authors_is_read_without_loss(pipe, released, tmp_pat
             value[0] *= 1e-9
     torch.save(weights, path)
     kohya.import_slider(pipe.unet, path, ours, entries={})
-    again = kohya.to_released(pipe.unet, ours)
+    again = exports.to_released(pipe.unet, ours)
     assert again.keys() == weights.keys()
     assert all(torch.equal(again[key], value) and again[key].dtype == torch.bfloat16 for key, value in weights.items())
     with adapters.loaded(pipe, ours):

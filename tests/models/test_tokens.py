@@ -9,7 +9,7 @@ from transformers import CLIPTextModel, CLIPTokenizer
 
 from cnslib.core import names
 from cnslib.method import inversion
-from cnslib.models import text_to_image, tokens
+from cnslib.models import exports, text_to_image, tokens
 
 WIDTH = 16
 CLASSES = {"sneaker": 7, "ankle boot": 2}
@@ -31,7 +31,7 @@ def pipe(tiny_pipeline_dir):
 def encoder(pipe, tmp_path_factory):
     """A folder as our writer makes it. Read only."""
     folder = tmp_path_factory.mktemp("encoders") / "encoder_root"
-    tokens.write_encoder(pipe, VECTORS, folder, classes=CLASSES)
+    exports.write_encoder(pipe, VECTORS, folder, classes=CLASSES)
     return folder
 
 
@@ -66,12 +66,12 @@ def test_every_layout_of_a_token_file_is_read(tmp_path, layout):
 
 
 def test_files_of_ours_in_their_form_hold_bare_tensors_by_index_come_back_and_stay(tmp_path):
-    tokens.write_files(VECTORS, tmp_path, classes=CLASSES)
+    exports.write_files(VECTORS, tmp_path, classes=CLASSES)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2.bin", "7.bin"]
     assert torch.equal(torch.load(tmp_path / "2.bin", weights_only=True), VECTORS["ankle boot"])
     assert same(tokens.read_files(tmp_path, CLASSES))
     with pytest.raises(FileExistsError, match=r"7\.bin exists and is not overwritten"):
-        tokens.write_files(VECTORS, tmp_path, classes=CLASSES)
+        exports.write_files(VECTORS, tmp_path, classes=CLASSES)
     told = r"2 of 4 classes missing, \['bag \(3\.bin\)', 'coat \(4\.bin\)'\]; accepted: <index>\.bin or <index>/3000_learned"
     with pytest.raises(FileNotFoundError, match=told):
         tokens.read_files(tmp_path, CLASSES | {"bag": 3, "coat": 4})
@@ -85,7 +85,7 @@ def test_converted_tokens_load_in_the_pipeline_with_their_vectors(tmp_path, tiny
         (number,) = fresh.tokenizer(names.token(name), add_special_tokens=False).input_ids
         assert torch.equal(fresh.text_encoder.get_input_embeddings().weight[number], value)
         assert inversion.loss_curve(paths[name]) == []
-    assert same(tokens.from_ours(tmp_path, CLASSES))
+    assert same(exports.from_ours(tmp_path, CLASSES))
     with pytest.raises(FileExistsError, match=r"sneaker\.safetensors exists"):
         tokens.to_ours(VECTORS, tmp_path, source="elsewhere")
 
@@ -137,7 +137,7 @@ def test_our_encoder_has_the_files_and_names_of_transformers_4_and_leaves_pipeli
     assert "<sneaker-7>" not in pipe.tokenizer.get_vocab()
     assert len(pipe.text_encoder.get_input_embeddings().weight) == len(pipe.tokenizer)
     with pytest.raises(FileExistsError, match="encoder_root exists"):
-        tokens.write_encoder(pipe, VECTORS, encoder, classes=CLASSES)
+        exports.write_encoder(pipe, VECTORS, encoder, classes=CLASSES)
     assert [path.name for path in encoder.parent.iterdir()] == ["encoder_root"]
 
 
@@ -153,7 +153,7 @@ def test_our_encoder_has_the_files_and_names_of_transformers_4_and_leaves_pipeli
     ],
 )
 def test_a_file_that_is_no_token_of_its_class_is_named(tmp_path, content, message):
-    tokens.write_files(VECTORS, tmp_path, classes=CLASSES)
+    exports.write_files(VECTORS, tmp_path, classes=CLASSES)
     torch.save(content, tmp_path / "7.bin")
     with pytest.raises(ValueError, match=message):
         tokens.read_files(tmp_path, CLASSES)

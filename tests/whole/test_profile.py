@@ -18,7 +18,7 @@ from cnslib.core.settings import read
 from cnslib.data import imagenet
 from cnslib.method import sliders as training
 from cnslib.method.sliders import loss_curve
-from cnslib.models import adapters, kohya, registry, text_to_image
+from cnslib.models import adapters, exports, registry, text_to_image
 from cnslib.tools import gate, runner
 
 PARAMS, PAPER = (paths.resolve(name) for name in ("params.yaml", "paper.yaml"))
@@ -99,12 +99,12 @@ def test_the_sliders_are_made_by_the_released_recipe_and_can_be_given_to_another
         source = sliders / "heavy_snow" / f"{name}.safetensors"
         assert adapters.header(source)["recipe"] == "released"
         stem = f"heavy_snow_class_{imagenet.index(name):03d}_alpha1.0_rank4_noxattn"
-        kohya.export_slider(pipe.unet, source, tmp_path / stem / f"{stem}_last.pt")
+        exports.export_slider(pipe.unet, source, tmp_path / stem / f"{stem}_last.pt")
     tokens = layout.artifacts("inversion")
     given = {"settings": sections["sliders"], "origin": text_to_image.origin(paths.resolve(sections["base"].pipeline), tokens, CLASSES)}
     shared = {"recipe": str(tmp_path), **given, "folder": tmp_path / "back"}
     for name, path in zip(CLASSES, training.make_sliders(pipe, ["heavy snow"], CLASSES, **shared).values(), strict=True):
-        ours, back = (kohya.to_released(pipe.unet, file) for file in (sliders / "heavy_snow" / f"{name}.safetensors", path))
+        ours, back = (exports.to_released(pipe.unet, file) for file in (sliders / "heavy_snow" / f"{name}.safetensors", path))
         assert ours.keys() == back.keys() and all(torch.equal(ours[key], back[key]) for key in ours)
         assert loss_curve(path)["loss"].isna().all()  # nobody kept it
     with pytest.raises(ValueError, match=r"base\.recipe: 'paperr' is not accepted; accepted: paper, released, graded, fast, or a folder"):

@@ -5,6 +5,7 @@ are paired. A training set of twice the size gets as many steps.
 """
 
 import itertools
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,16 +13,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+import timm
 import torch
 from jaxtyping import Float, Int
 from sklearn.svm import SVC
-from torch import Tensor
+from timm.models.vgg import VGG
+from torch import Tensor, nn
 from torchvision.transforms.v2 import RandAugment
 
 from cnslib.core import recipes, seeds, tables, units, workers
 from cnslib.core.names import demand
 from cnslib.core.settings.sections import Controlshift
-from cnslib.models import networks
 from cnslib.studies import pools, shared
 from cnslib.studies.controlshift import datasets
 from cnslib.studies.controlshift.datasets import Pictures
@@ -37,6 +39,18 @@ SETS = {
     "full support": ["train_full"],
 }
 ON_SPHERE = ("extend", "overlap")  # the shifts on which all training sets but truncation's are tested
+# The families of networks (section 4.2), for pictures of 32 px: of timm's stems one halving, a pooling, is left out, and residual networks
+# have three stages, as on CIFAR-10.
+SIDE = 32
+CLASSIC = (16, "M", 32, "M", 64, 64, "M", 128)  # channels of VGG's convolutions, and its poolings
+NETWORKS: dict[str, Callable[..., nn.Module]] = {
+    "resnet20": partial(timm.create_model, "resnet18", layers=(3, 3, 3), channels=(16, 32, 64)),
+    "vgg": partial(VGG, list(CLASSIC), mlp_ratio=1 / 64, norm_layer=nn.BatchNorm2d),
+    "densenet": partial(timm.create_model, "densenet121", growth_rate=8, block_config=(2, 4, 4)),
+    "resnext": partial(timm.create_model, "resnext50_32x4d", layers=(2, 2, 2), channels=(8, 16, 32), cardinality=4, base_width=16),
+    "vit": partial(timm.create_model, "vit_tiny_patch16_224", img_size=SIDE, patch_size=4, embed_dim=64, depth=4, num_heads=4),
+    "mixer": partial(timm.create_model, "mixer_64", img_size=SIDE, patch_size=4, embed_dim=64, num_blocks=4),
+}
 schema = tables.schema(
     ["training", "network", "augmented", "run", *tables.KEY],
     {"training": pa.Column(str, pa.Check.isin(SETS)), "network": pa.Column(str), "augmented": pa.Column(bool)}
@@ -91,7 +105,7 @@ class Experiment:
 
     def examples(self, *names: str) -> tuple[Pictures, Places]:
         """Pictures of some files of the data sets, and the places of their classes. ValueError for pictures of another size."""
-        demand(self.settings.side == networks.SIDE, "controlshift.side", self.settings.side, f"{networks.SIDE}, for these networks")
+        demand(self.settings.side == SIDE, "controlshift.side", self.settings.side, f"{SIDE}, for these networks")
         table = datasets.load(self.sets, *names)
         return tables.pictures(table, "training set"), np.array([self.classes.index(name) for name in table["class"]])
 
@@ -135,11 +149,22 @@ def flat(pictures: Pictures) -> Float[np.ndarray, "images pixels"]:
     return pictures.reshape(len(pictures), -1) / 255
 
 
+def build(name: str, outputs: int) -> nn.Module:
+    """A network with random weights for so many classes. ValueError for an unknown name."""
+    demand(name in NETWORKS, "controlshift.networks", name, ", ".join([*NETWORKS, "svm"]))
+    network = NETWORKS[name](num_classes=outputs)
+    if hasattr(network, "maxpool"):
+        network.maxpool, network.layer4 = nn.Identity(), nn.Identity()
+    if name == "densenet":
+        network.get_submodule("features").pool0 = nn.Identity()
+    return network
+
+
 def network(experiment: Experiment, run: TrainingRun, pictures: Pictures, truth: Places, test: Pictures) -> Places:
     """A network from random weights, cross-entropy, AdamW in one cycle, averaged weights; resumes from its checkpoint."""
     settings = experiment.settings
     training.begin(settings.training_seed + run.run)
-    model = networks.build(run.network, len(experiment.classes))
+    model = build(run.network, len(experiment.classes))
     image, label, change = torch.from_numpy(pictures).permute(0, 3, 1, 2), torch.from_numpy(truth), RandAugment()
 
     def draw(key: tuple) -> tuple[Tensor, Tensor]:
