@@ -1,8 +1,7 @@
 """Units over the workers of a cluster, by Parsl (`pip install cnslib[cluster]`): the engine hands pieces out, and files are believed.
 
-Workers start once in a process and stay until it ends or they have been idle; every further call finds them warm. Pieces and their
-values travel over Parsl's own encrypted connection. What pieces share (a pipeline, a judge) is a file, which a worker loads once.
-Opening it runs what it holds: so its sha256 is told over that connection, and nothing is opened but those very bytes.
+Workers stay until the process ends or they have been idle. What pieces share (a pipeline, a judge) is a file, which a worker loads once.
+Opening it runs what it holds: so its sha256 is told over Parsl's encrypted connection, and nothing is opened but those very bytes.
 """
 
 import atexit

@@ -38,8 +38,8 @@ def require_downloaded(path: Path, *, sha256: str = "") -> None:
 def resolve(local: str = "", hub: str = "", revision: str = "", sha256: str = "", *, key: str, file: str) -> Path:
     """The path of one file of weights: `local` (the file, or a directory with `file` in it), else `file` of a hub repository.
 
-    `revision` pins the repository (a branch, tag or commit; its main branch without), `sha256` is the digest or its first 8 or more digits.
-    Raises FileNotFoundError for a file that is nowhere, ValueError for one that is no such file; all name the parameter `key`.
+    `revision` is a branch, tag or commit, `sha256` the digest or its first 8 or more digits. FileNotFoundError for a file that is nowhere,
+    ValueError for one that is no such file; all name the parameter `key`.
     """
     plain = not sha256 or (8 <= len(sha256) <= 64 and set(sha256.lower()) <= set("0123456789abcdef"))
     demand(plain, f"{key}.sha256", sha256, "8 to 64 hexadecimal digits")
@@ -109,9 +109,9 @@ def manifest(path: Path, *, key: str) -> dict:
 
 
 def require_recorded(folder: Path, *, key: str) -> None:
-    """Raises ValueError, naming the parameter, unless a model directory has the files of which its manifest tells.
+    """Raises ValueError, naming the parameter, unless a model directory has the files of which its manifest tells (`world.manifest`).
 
-    The manifest (see `world.manifest`) lies one or two folders above; a directory of which none tells is taken as it is.
+    It lies one or two folders above; a directory of which none tells is taken as it is.
     """
     for shelf in folder.resolve().parents[:2]:
         path = shelf / "manifest.json"
@@ -124,9 +124,9 @@ def require_recorded(folder: Path, *, key: str) -> None:
 def provide(base: Base, needed: Collection[str]) -> Base:
     """The shared parameters with the directory of each needed model in its key.
 
-    `needed` are keys of `base`. A model named in `base.sources` lies in the directory of its key, or comes from its hub id and
-    revision; each of its files is checked against its sha256. Raises FileNotFoundError or ValueError, naming the key, where one
-    is missing or another one, and where the pipeline's scheduler is not the one that the parameters tell.
+    `needed` are keys of `base`. A model in `base.sources` lies in the directory of its key, or comes from its hub id and revision, its
+    files checked against their sha256. FileNotFoundError or ValueError name the key where one is missing, or has another scheduler than
+    told.
     """
     fetched: dict[str, Any] = {}
     for key in base.sources.keys() & needed:
@@ -140,10 +140,7 @@ def provide(base: Base, needed: Collection[str]) -> Base:
 
 
 def require_schedule(pipeline: Path, prediction: str) -> None:
-    """Raises ValueError unless the scheduler's file says what the parameters say: the type of the prediction, and has even steps.
-
-    No later step can notice a swapped type: the file alone tells it, and a wrong one gives wrong images without an error.
-    """
+    """Raises ValueError unless the scheduler's file says what the parameters say of the prediction, which no later step can notice."""
     path = pipeline / SCHEDULER
     if not path.exists():
         return  # the loader of the pipeline tells what a whole directory holds

@@ -1,9 +1,8 @@
 """Units of work: a file, written atomically, beside a record of everything it was made from.
 
-A rerun recomputes just the units whose inputs or recipe differ, so a killed run loses at most one unit. The record (`<file>.digest`)
-is one line whose first words are the stamp (digest of recipe and inputs) and the sha256 of the bytes. Other files of a step have a
-record of their bytes alone. Whoever reads either asks `verified` first. One process at a time works in a folder of units: what one
-writes another would take for the leftovers of a killed run, and delete.
+A rerun makes again what was made from something else, so a killed run loses at most one unit. The record (`<file>.digest`) is a line whose
+first words are the stamp (digest of recipe and inputs) and the sha256 of the bytes; other files of a step have a record of their bytes
+alone. Whoever reads either asks `verified` first. One process at a time works in a folder of units: it deletes what it takes for leftovers.
 """
 
 import contextlib
@@ -59,10 +58,7 @@ def directory_digest(folder: Path) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How one kind of unit is made. Raise `number` when the same inputs give other bytes than before.
-
-    `parts` are recipes of which this one makes use: a raised number of theirs counts as one of its own.
-    """
+    """How one kind of unit is made. Raise `number`, or that of a recipe in `parts`, when the same inputs give other bytes than before."""
 
     name: str
     number: int
@@ -88,9 +84,9 @@ class Recipe:
 
 @contextlib.contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder that replaces `path` on success and vanishes on an error.
+    """Yields a temporary path in the same folder that replaces `path` on success, and vanishes on an error as what killed runs left.
 
-    What killed processes left half written of the same file goes, too. A full disk and the like is an OSError that names `path`.
+    A full disk and the like is an OSError that names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -143,7 +139,7 @@ def is_recorded(path: Path) -> bool:
 def verified(path: Path, *, required: bool = True) -> str:
     """The sha256 of a file's bytes, which are those of its record; without `required` it need not have one.
 
-    Raises FileNotFoundError for a missing file, ValueError, naming it, for a missing record and for bytes that were changed since.
+    FileNotFoundError for a missing file, ValueError, naming it, for a missing record and for bytes that were changed since.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; `dvc pull` restores it, the step named by its folder makes it")
@@ -164,9 +160,9 @@ def prune(folder: Path, keep: set[str], pattern: str) -> None:
 
 
 class Lock:
-    """Exclusive access to a folder for this process as long as the object exists. RuntimeError names the process that has it.
+    """Exclusive access to a folder as long as the object, or its process, exists, by the operating system: no file is left behind.
 
-    The lock is the operating system's, on the folder itself: no file is left behind in what DVC hashes, and it ends with the process.
+    RuntimeError names the process that has it.
     """
 
     def __init__(self, folder: Path):
@@ -254,7 +250,7 @@ class Shelf(Generic[Key]):
     def waiting(self) -> list[Key]:
         """The keys whose units are missing, damaged or outdated; leftovers, also those of a killed run, are deleted first.
 
-        From now on, and as long as the shelf exists, the folder is this process's. RuntimeError names another one that has it.
+        As long as the shelf exists, the folder is this process's. RuntimeError names another one that has it.
         """
         hold(self.folder, self)
         prune(self.folder, {name for name, _ in self.files.values()}, self.pattern)

@@ -25,9 +25,9 @@ def each(
 ) -> list[Any]:
     """The results of `function(*piece)` for every piece, in order; `desc` names a progress bar, which is quiet without a terminal.
 
-    On a CPU the pieces are spread over the cores this process may use (LOKY_MAX_CPU_COUNT lowers that); on any other device, and
-    where pieces are `threaded` themselves, they run here, one after the other. A piece that holds units must make them; an error does
-    not keep the other pieces from being made, and is raised then. Without units the first error ends the work.
+    On a CPU the pieces are spread over the cores this process may use (LOKY_MAX_CPU_COUNT lowers that); on any other device, and where
+    pieces are `threaded` themselves, they run here in turn. A piece that holds units must make them; its error is raised after the others
+    are made. Without units the first error ends the work.
     """
     pieces = list(pieces)
     if clusters.chosen and (len(pieces) > 1 or any(map(clusters.units_of, pieces))):
@@ -52,7 +52,7 @@ def stored(
 ) -> pd.DataFrame:
     """The rows of a table in parts, a `file` with its stamp for each key; `rows(key, *common())` makes those missing or outdated.
 
-    `common` is called once, before the work is spread, and not at all where nothing is to be made.
+    `common` is called once, before the work is spread, and not where nothing is to be made.
     """
     shelf = units.Shelf(folder, {key: (file(key), stamp) for key, stamp in stamps.items()}, pattern)
     if waiting := shelf.waiting():

@@ -26,9 +26,8 @@ TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0"
 def import_answers(source: Path, *, labels: list[str], classes: list[str], folder: Path, without: Collection[str] = ()) -> dict[str, Path]:
     """Writes one table of predictions per model from the csv files of a zip or folder; other tables in `folder` are deleted.
 
-    Models in `without` are left out. A class is labels[index]; scale 0 stays under each shift. What the files do not hold is absent:
-    `top5` is empty, `probability` and `margin` are not numbers. ValueError as in `read` and `by_model`, for labels that are not distinct,
-    and for a model that lacks a shift; after an error everything is as it was.
+    Models in `without` are left out. A class is labels[index]; scale 0 stays under each shift. ValueError as in `read` and `by_model`, for
+    labels that are not distinct, and for a model that lacks a shift; after an error everything is as it was.
     """
     demand(len(set(labels)) == len(labels), "labels", [n for n in labels if labels.count(n) > 1][:2], "a different label per output")
     with archives.opened(source) as archive, archives.replaced_tables(folder) as staging:
@@ -66,10 +65,10 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def read(data: bytes, file: str, source: Path, *, labels: list[str], classes: list[str]) -> pd.DataFrame:
-    """The predictions of one csv file, whose index is ignored.
+    """The predictions of one csv file, whose index is ignored; seed and scale come from the image's name.
 
-    Seed and scale come from the image's name (the released code writes a tenth of the scale for the published names). ValueError
-    names a missing column and the first row that contradicts itself, its file or the labels.
+    The released code writes a tenth of the scale. ValueError names a missing column and the first row that contradicts itself, its file or
+    the labels.
     """
     (model, name), where = split_name(file), f"{source}: {file}"
     rows = csv_rows(data, [*COLUMNS, model], where)
@@ -111,8 +110,7 @@ def csv_rows(data: bytes, columns: list[str], where: str) -> pd.DataFrame:
 def export_answers(predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, *, labels: list[str], form: str = "png") -> Path:
     """Writes predictions of the kept trajectories as the authors' csv files, in a new folder or zip (by the name of `target`).
 
-    Scale 0 is repeated under every shift; images end in `form`, models are named as in `apart`. Lost are probability, margin, all but the
-    first answer, and the preprocessing. ValueError where a kept trajectory has no prediction.
+    Scale 0 is repeated under every shift; images end in `form`, models are named as in `apart`. ValueError where a prediction is missing.
     """
     chosen = artifacts.of_kept(predictions, kept, "predictions of kept trajectories").sort_values(tables.KEY)
     groups, told = chosen.groupby(["model", "shift"]), apart(chosen["model"].unique())
@@ -122,7 +120,7 @@ def export_answers(predictions: pd.DataFrame, kept: pd.DataFrame, target: Path, 
 def apart(models: Iterable[str]) -> dict[str, str]:
     """The exported name of each model, of which none contains another: the authors' notebook looks for names anywhere in file names.
 
-    "resnet" beside "resnet_large" becomes "cns.resnet.cns"; a name that no other contains stays. ValueError where two meet all the same.
+    "resnet" beside "resnet_large" becomes "cns.resnet.cns". ValueError where two meet all the same.
     """
     models, shifts = list(models), list(IDENTIFIERS.values())
     told = {name: f"{MARK}.{name}.{MARK}" if sum(name in file for file in models + shifts) > 1 else name for name in models}

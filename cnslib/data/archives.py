@@ -29,8 +29,7 @@ class Archive:
 def opened(path: Path) -> Iterator[Archive]:
     """A folder, or a zip archive without unpacking it; hidden files and what macOS adds are left out.
 
-    A zip written on Windows may have backslashes in its names. ValueError names what is no zip archive, an unsafe name (absolute,
-    with "..", or a link out of the folder) and one that is there twice.
+    ValueError names what is no zip archive, an unsafe name (absolute, with "..", or a link out of the folder) and one that is there twice.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; accepted: a folder or a zip archive")
@@ -90,7 +89,7 @@ def member(file: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo) -> bytes:
 def write(path: Path, files: Iterable[tuple[str, bytes]]) -> Path:
     """Writes files into a new zip archive (where the name ends in .zip) or folder, which appears when it is complete.
 
-    A zip stores them uncompressed, as pictures do not shrink, with fixed dates. Raises FileExistsError where there is something already.
+    A zip stores them uncompressed, with fixed dates. FileExistsError where there is something already.
     """
     if path.exists():
         raise FileExistsError(f"{path} exists; accepted: a path where there is nothing yet")

@@ -1,7 +1,7 @@
 """What earlier steps made: the files that the parameters ask for and no others, their bytes and keys checked before anything is computed.
 
-Errors name rot (other bytes than those of the file's record), strangers, gaps, a file under another one's name, and a table that was
-made for another grid. A table that was imported holds a part of the grid; one that a step made holds all of it.
+Errors name rot (other bytes than recorded), strangers, gaps, a file under another one's name, and a table of another grid. A table that was
+imported holds a part of the grid; one that a step made holds all of it.
 """
 
 import itertools

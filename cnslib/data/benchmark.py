@@ -19,7 +19,7 @@ from cnslib.data import artifacts
 class Benchmark(Dataset):
     """Images of the benchmark in the order of their key, each as (image, class index, {"shift", "seed", "scale"}).
 
-    The compressed pictures are in memory once, shared by forked workers; `rows` is the table of what there is, without pictures.
+    The compressed pictures are in memory once, shared by forked workers; `rows` is the table of what there is.
     """
 
     def __init__(

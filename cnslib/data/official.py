@@ -29,9 +29,9 @@ NAME = re.compile(r"seed_(\d{4,18})(?:_startnoise_\d{4})?_scale_(\d{4,9})m?\.(?:
 def import_benchmark(source: Path, *, labels: list[str], classes: list[str], folder: Path, kept: Path) -> dict[str, Path]:
     """Writes one image table per shift into `folder` and the table of its trajectories (shift, class, seed) to `kept`.
 
-    `source` is the benchmark's zip or folder; a class is labels[index], as the authors' loader takes the number of the class
-    folder alone. Image bytes stay as they are, scale 0 under each shift. Other tables in `folder` are deleted. Errors are those of `index`,
-    and ValueError for bytes that are no picture; after an error everything is as it was.
+    `source` is the benchmark's zip or folder; a class is labels[index], by the number of its folder. Image bytes stay as they are. Other
+    tables in `folder` are deleted. Errors are those of `index`, and ValueError for bytes that are no picture; after one everything is as it
+    was.
     """
     made = {}
     with archives.opened(source) as archive, archives.replaced_tables(folder) as staging:
@@ -47,9 +47,9 @@ def import_benchmark(source: Path, *, labels: list[str], classes: list[str], fol
 
 
 def index(archive: Archive, *, labels: list[str], classes: list[str]) -> pd.DataFrame:
-    """One row per image: shift, class, seed, scale, and its name in the archive; no picture is read.
+    """One row per image: shift, class, seed, scale, and its name in the archive; no picture is read, nor the annotations.
 
-    The authors' annotations repeat what the names say, and are not read. ValueError names what is not understood, missing or there twice.
+    ValueError names what is not understood, missing or there twice.
     """
     names = pictures.readable(archive.names, archive.path)
     if not names:
@@ -82,7 +82,7 @@ def shift_of(name: str, source: object) -> str:
 def class_of(name: str, source: object, labels: list[str], classes: list[str]) -> str:
     """The class of a folder's name, by the number in front of it, as in the authors' loader.
 
-    ValueError for another, and where the name behind the number is that of another class, as in a list that is sorted or counted otherwise.
+    ValueError for another, and where the name behind the number is that of another class.
     """
     number, _, text = name.partition("_")
     found = labels[int(number)] if number.isdecimal() and int(number) < len(labels) else None
@@ -129,7 +129,7 @@ def image_name(shift: str, name: str, seed: int, scale: float, *, labels: list[s
 def export_benchmark(images: Path, kept: pd.DataFrame, target: Path, *, labels: list[str], info: dict) -> Path:
     """Writes the kept trajectories as a folder or zip (by the name of `target`) that the authors' loader reads, with annotations.
 
-    `images` is the folder of image tables, `info` opens the annotations. Bytes stay as they are, so a PNG is named .png.
+    `images` is the folder of image tables, `info` opens the annotations. Bytes stay as they are.
     """
     return archives.write(target, exported(images, kept, labels, info))
 

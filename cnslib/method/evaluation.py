@@ -1,8 +1,6 @@
 """Predictions of every classifier for every image of the benchmark, and for the catalog's held-out pictures: one table each.
 
-Pictures are decoded once and transformed once in every distinct way, by threads, while the networks work on those before: Pillow lets
-other threads run. torch's DataLoader is not used: its workers are processes, which hand tensors over in shared memory (scarce in
-containers) and wrap the error that names a damaged picture in a traceback of their own.
+Pictures are decoded and transformed once, by threads, while the networks work on those before; torch's DataLoader would need shared memory.
 """
 
 import contextlib
@@ -39,10 +37,9 @@ Logits = Float[Tensor, "rows labels"]
 
 
 def logits(group: list[Classifier], batches: Iterable[Batch], *, size: int) -> Iterator[tuple[pd.DataFrame, list[Logits]]]:
-    """For each batch its rows, and the logits [rows labels] of every classifier in fp32 on the CPU.
+    """For each batch its rows, and the logits [rows labels] of every classifier in fp32 on the CPU, bit for bit those of `batch_logits`.
 
-    Bit for bit those of `batch_logits`: networks get batches of exactly `size`, the last one filled up with its last picture.
-    Classifiers are all on one device, and their settings describe their transforms. The first error of a picture is raised.
+    Networks get batches of exactly `size`, the last one filled up with its last picture. The first error of a picture is raised.
     """
     transforms = {way(classifier): classifier.transform for classifier in group}
     threads = torch.get_num_threads()
@@ -72,7 +69,7 @@ def prepared(
 ) -> Generator[tuple[pd.DataFrame, Inputs], None, None]:
     """The batches in order, ready for the networks, each made by one of as many threads as there are cores for this process.
 
-    A batch is filled up with its last picture to `size`; for a CUDA card it lies in pinned memory, which copies fastest.
+    A batch is filled up with its last picture to `size`; for a CUDA card it lies in pinned memory.
     """
     pinned = torch.device(device).type == "cuda"
 
@@ -104,9 +101,8 @@ TOGETHER = 8
 def evaluate(shards: dict[Path, list[tuple]], *, labels: list[str], settings: Evaluation, device: str, folder: Path) -> dict[str, Path]:
     """The tables of predictions for the images of a `grid`, made where they are missing or outdated; those of other classifiers go.
 
-    A unit depends on the classifier's files, the labels, the settings and the image tables. Raises ValueError for a class without a
-    label, an incomplete image table and bytes that are no picture (named by table and key), FileNotFoundError for a missing table or
-    model; finished units stay as they are.
+    ValueError for a class without a label, an incomplete image table and bytes that are no picture (named by table and key),
+    FileNotFoundError for a missing table or model; finished units stay as they are.
     """
     require_labels(list(dict.fromkeys(name for keys in shards.values() for _, name, *_ in keys)), labels)
     batches, total = partial(shard_batches, shards, size=settings.batch_size), sum(map(len, shards.values()))
@@ -117,11 +113,7 @@ def evaluate(shards: dict[Path, list[tuple]], *, labels: list[str], settings: Ev
 def evaluate_catalog(
     pictures: Path, classes: list[str], *, labels: list[str], settings: Evaluation, device: str, folder: Path
 ) -> dict[str, Path]:
-    """The same for the held-out pictures of the catalog, which no generator drew (ImageNet's validation set in the paper).
-
-    `pictures` is the catalog, a table or an image folder. Rows have shift "unshifted", scale 0, and class and seed of the catalog.
-    Errors are also those of `catalog.whole`.
-    """
+    """The same for the held-out pictures of the catalog, a table or an image folder: shift "unshifted", scale 0, its class and seed."""
     require_labels(classes, labels)
     contents = [catalog.digest(pictures, "heldout", classes)]
     batches = partial(catalog_batches, pictures, classes, size=settings.batch_size)
@@ -149,8 +141,7 @@ def answered(
 ) -> dict[str, Path]:
     """One table of answers per classifier, made where it is missing or outdated; `contents` is what the pictures are made from.
 
-    `batches` gives all (`total`) pictures again for each group of classifiers that are evaluated together, in batches of the settings'
-    size. A killed run keeps the groups that are finished. No table depends on the other members of its group.
+    `batches` gives all (`total`) pictures again for each group of classifiers that are evaluated together. No table depends on the others.
     """
     files = {}
     for name, source in settings.classifiers.items():
@@ -202,11 +193,7 @@ def predict(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_si
 
 
 def shard_batches(shards: dict[Path, list[tuple]], *, size: int) -> Iterator[Batch]:
-    """The images of some tables.
-
-    Batches have a fixed order and size within each table, so that neither another shift nor the number of images changes the last bits
-    of a prediction.
-    """
+    """The images of some tables, in batches of fixed order and size within each table: no other image moves a prediction's last bits."""
     for path, expected in shards.items():
         table = tables.complete(tables.read(path, tables.images), expected, tables.KEY, str(path))
         keys = table[tables.KEY].itertuples(index=False, name=None)
@@ -232,10 +219,7 @@ def array_batches(rows: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height w
 
 
 def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: int | None = None) -> list[pd.DataFrame]:
-    """The predictions of every classifier, a table each, for all pictures; `total` counts these for the progress bar.
-
-    Answers are read off the logits of a batch while the networks work on the next one.
-    """
+    """The predictions of every classifier, a table each, for all pictures; they are read off the logits while the networks work on."""
     parts: list[Future] = []
     with ThreadPoolExecutor(1) as thread, tqdm(desc=f"{len(group)} classifiers", total=total, unit=" pictures", disable=None) as bar:
         for rows, found in logits(group, batches, size=size):
@@ -247,10 +231,7 @@ def ask(group: list[Classifier], batches: Iterable[Batch], *, size: int, total: 
 
 
 def batch_logits(classifier: Classifier, pictures: Sequence[UInt8[np.ndarray, "height width 3"]], *, size: int) -> Logits:
-    """Logits of some pictures, computed in a batch of exactly `size` that is filled up with the last of them.
-
-    The plain form of what `logits` does for many batches and classifiers.
-    """
+    """Logits of some pictures, computed in a batch of exactly `size` that is filled up with the last of them."""
     filled = [*pictures, *[pictures[-1]] * (size - len(pictures))]
     return classifier.logits(filled)[: len(pictures)]
 

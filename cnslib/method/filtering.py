@@ -57,8 +57,7 @@ class Views:
 def align(images: Path, shifts: list[str], *, judges: Judges, seen: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """The four alignments of every image, scale 0 under every shift; computes the shifts that are missing or outdated.
 
-    `images` is the folder of the generation step's tables, `seen` what the oracle predicts for all of them, and `folder`
-    receives one table per shift.
+    `images` holds the generation step's tables, `seen` is what the oracle predicts for them; `folder` receives one table per shift.
     """
     of_shift, stamps = dict(list(seen.groupby("shift"))), {shift: stamp(images, shift, judges) for shift in shifts}
 
@@ -137,10 +136,9 @@ sights_schema = tables.schema(tables.KEY, {**tables.IDENTITY, **READING, CLASS: 
 
 
 def predict(table: pd.DataFrame, pictures: UInt8[np.ndarray, "rows height width 3"], *, oracle: Oracle) -> pd.DataFrame:
-    """The rows of a table with the oracle's probability of their class, its severity, the shift it names, and a column per shift.
+    """The rows of a table with the oracle's probability of their class, its severity, the shift it names, and a probability per shift.
 
-    These hold the shifts' probabilities. An oracle of the class alone sees no shift: its severities are not numbers, and there are no
-    such columns. Raises ValueError for a class that the oracle does not know.
+    An oracle of the class alone sees no shift: its severities are NaN, and these columns are not there. ValueError for an unknown class.
     """
     if unknown := sorted(set(table["class"]) - set(oracle.labels)):
         raise ValueError(f"labels: the oracle knows no class {unknown[0]!r}; accepted: {', '.join(oracle.labels)}")
@@ -163,10 +161,7 @@ def of_shift(seen: pd.DataFrame, shift: str) -> pd.DataFrame:
 
 
 def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path) -> pd.DataFrame:
-    """What the oracle predicts in every generated image, scale 0 under every shift; computes the shifts that are missing or outdated.
-
-    `images` is the folder of the generation step's tables, `folder` receives one table per shift.
-    """
+    """What the oracle predicts in every generated image, scale 0 under every shift; computes the shifts that are missing or outdated."""
     made = {name: units.verified(images / units.file_of(name)) for name in (UNSHIFTED, *shifts)}
     stamps = {one: recipes.SIGHTS.stamp(one, [made[UNSHIFTED], made[one]], oracle.digest, oracle.labels) for one in shifts}
 
@@ -179,11 +174,10 @@ def predict_all(images: Path, shifts: list[str], *, oracle: Oracle, folder: Path
 
 
 def beside(seen: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """What the oracle predicts beside the filter's cosines, with `alignment` and `distance`, the readings of the two encoders.
+    """What the oracle predicts beside the filter's cosines, with the readings of the two encoders, `alignment` and `distance`.
 
-    The alignment is the cosine with the caption in the shift minus that with the caption of the class, as in the health of the
-    sliders; the distance is one minus the cosine with the features of scale 0. Raises ValueError where the two tables are not about
-    the same images.
+    Alignment: cosine with the caption in the shift minus that of the class alone. Distance: 1 - cosine with scale 0. ValueError for other
+    images.
     """
     tables.complete(seen, scores[tables.KEY].itertuples(index=False, name=None), tables.KEY, "the oracle's predictions")
     both = seen.drop(columns=CLASS).merge(scores, on=tables.KEY, validate="one_to_one")
@@ -206,34 +200,24 @@ class Rule:
 def rules(passes: int) -> dict[str, Rule]:
     """The compared rules: CLIP with one prompt (the paper's baseline), CLIP with both prompts, and `passes` of four (ours).
 
-    The paper's text drops an image when two of four detectors are active, which is 3 passes; its released code keeps at 2.
+    The paper's text drops an image when two of four detectors are active, which is 3 passes; its code keeps at 2.
     """
     return {"clip": Rule(DETECTORS[:1], 1), "clip_pair": Rule(DETECTORS[:2], 2), "ours": Rule(DETECTORS, passes)}
 
 
 def out_of_class(probability: pd.Series, *, labels: int) -> pd.Series:
-    """The label `oracle_ooc`: the oracle gives the image's class less than chance, 1 / labels.
-
-    It stands for the annotators' "not class"; a class that is not the first choice but above chance is their "partial".
-    """
+    """The label `oracle_ooc`, for the annotators' "not class": the oracle gives the image's class less than chance, 1 / labels."""
     return probability < 1 / labels
 
 
 def started_in_class(scores: pd.DataFrame) -> pd.Series:
-    """Rows whose unshifted image the oracle knows, giving its class at least one half, as in stage (ii).
-
-    An image that was never of its class tells nothing about shifts, and it equals its own reference.
-    """
+    """Rows whose unshifted image the oracle knows, giving its class at least one half (stage ii): others tell nothing about shifts."""
     zero = scores[(scores["scale"] == 0) & (scores["class_probability"] >= KNOWN)]
     return pd.Series(pd.MultiIndex.from_frame(scores[PAIR]).isin(pd.MultiIndex.from_frame(zero[PAIR])), index=scores.index)
 
 
 def labelled_images(scores: pd.DataFrame) -> pd.DataFrame:
-    """The shifted images whose trajectory starts in class: the population of Table 2b.
-
-    Unshifted ones do not count: they equal their own reference and could never be dropped, which would flatter the rates. ValueError
-    where no trajectory starts in class.
-    """
+    """The shifted images whose trajectory starts in class: the population of Table 2b. ValueError where none does."""
     found = scores[started_in_class(scores) & (scores["scale"] > 0)]
     best = float(scores.loc[scores["scale"] == 0, "class_probability"].max())
     demand(len(found) > 0, "base.oracle, its best probability for the class of an unshifted image", best, f"{KNOWN} or more for some")
@@ -267,7 +251,7 @@ def labelled_by(scores: pd.DataFrame, images: Path, *, files: list[str], labels:
 def thresholds(labelled: pd.DataFrame, recall: float) -> dict[str, float]:
     """For each detector the smallest value that at least a share `recall` of the out-of-class images does not exceed.
 
-    An image passes a test if its alignment is above the threshold. Without out-of-class images no image is ever dropped.
+    An image passes above it; without out-of-class images all do.
     """
     outside = labelled.loc[labelled["oracle_ooc"], list(DETECTORS)]
     if outside.empty:
@@ -299,11 +283,7 @@ def outcomes(scores: pd.DataFrame, keep: pd.Series) -> pd.Series:
 
 
 def cross_validated(rule: Rule, labelled: pd.DataFrame, *, recall: float) -> pd.Series:
-    """Whether the rule keeps each image at thresholds that come from other seeds' labels.
-
-    A threshold must not be judged on the labels it was chosen on. All trajectories of a seed are in one fold, those of all classes:
-    they start from one noise.
-    """
+    """Whether the rule keeps each image at thresholds from the labels of other seeds; a fold holds all trajectories of a seed."""
     fold = pd.factorize(labelled["seed"], sort=True)[0] % FOLDS
     keep = np.ones(len(labelled), bool)
     for number in np.unique(fold):
@@ -320,10 +300,7 @@ def quality(labelled: pd.DataFrame, keep: pd.Series, *, settings: Bootstrap) -> 
 
 
 def compare(labelled: pd.DataFrame, *, recall: float, settings: Filtering) -> pd.DataFrame:
-    """Table 2b: every rule's TPR, FPR and accuracy, cross-validated and, for comparison, at thresholds from the same labels.
-
-    Only numbers at one recall of the detectors and over one population may be compared.
-    """
+    """Table 2b: every rule's TPR, FPR and accuracy, cross-validated and, for comparison, at thresholds from the same labels."""
     own = thresholds(labelled, recall)
     rows = []
     for name, rule in rules(settings.passes).items():
@@ -346,7 +323,7 @@ def sweep(scores: pd.DataFrame, labelled: pd.DataFrame, *, settings: Filtering) 
 
 
 def sensitivity(aligned: pd.DataFrame, labels: dict[str, int], recalls: list[float], *, settings: Filtering) -> pd.DataFrame:
-    """The cross-validated vote by other labels of the alignments and other recalls: how many are out of class, TPR, FPR and accuracy.
+    """The cross-validated vote by other labels and recalls: how many images are out of class, TPR, FPR and accuracy.
 
     `labels` names each label, and the number of classes whose chance it takes (see `out_of_class`).
     """
@@ -359,11 +336,7 @@ def sensitivity(aligned: pd.DataFrame, labels: dict[str, int], recalls: list[flo
 
 
 def roc(labelled: pd.DataFrame) -> pd.DataFrame:
-    """The ROC curve of each detector: the TPR of dropping the images at or below a threshold, at FALSE_POSITIVES.
-
-    Fixed places, since the number of different scores, and so of corners, depends on how a processor rounds. Empty where all images
-    are of one kind.
-    """
+    """The ROC curve of each detector at FALSE_POSITIVES: fixed places, since the number of corners depends on how a processor rounds."""
     parts = []
     for name in DETECTORS if labelled["oracle_ooc"].nunique() == 2 else ():
         fpr, tpr, _ = roc_curve(labelled["oracle_ooc"], -labelled[name], drop_intermediate=False)  # it is read between its corners

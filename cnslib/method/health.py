@@ -1,7 +1,6 @@
 """Health of the sliders: does a larger scale show more of the shift, and does the picture keep its structure (CNS-Bench, appendix H).
 
-Strips are pictures of many sliders at all scales; a figure shows them, so they are drawn once and kept on file. The pilot asks before
-the training which eta suits each shift, by what the oracle sees along the scales of a few pictures.
+Strips are pictures of many sliders at all scales, kept on file. The pilot asks before the training which eta suits each shift.
 """
 
 import dataclasses
@@ -132,11 +131,7 @@ def require_gain(summary: pd.DataFrame, *, least: float) -> None:
 
 
 def over_shifts(summary: pd.DataFrame, column: str, *, confidence: float) -> dict:
-    """Mean of a column over all sliders; the t interval counts each shift once.
-
-    The sliders of one shift learn from the same words and are judged by the same text, so that they are not independent; the interval
-    is about other shifts of the kind. There is none for a single shift.
-    """
+    """Mean of a column over all sliders; the t interval counts each shift once, whose sliders are not independent; none of a single one."""
     shifts = summary.groupby("shift")[column].mean().to_numpy()
     return bootstrap.independent_mean(shifts, confidence=confidence) | {"n": len(summary), "estimate": float(summary[column].mean())}
 
@@ -144,7 +139,7 @@ def over_shifts(summary: pd.DataFrame, column: str, *, confidence: float) -> dic
 def curves(table: pd.DataFrame, column: str, *, confidence: float) -> pd.DataFrame:
     """Mean of a column over the sliders of each shift, per scale: (shift, scale, n, estimate, low, high).
 
-    The t interval is about sliders of other classes; each counts once, since what one slider gives is not independent.
+    The t interval is about sliders of other classes, each of which counts once.
     """
     means = table.groupby([*SLIDER, "scale"])[column].mean().reset_index()
     groups = means.groupby(["shift", "scale"])[column]
@@ -173,10 +168,9 @@ def pilot_readings(
 ) -> pd.DataFrame:
     """What the oracle sees in pictures of each shift at the etas (Eq. 2), classes and seeds of `settings.pilot`, at all scales.
 
-    The paper takes one eta for all shifts. A small network has less room: with the same eta one shift has replaced the garment when
-    another has only begun.
-    `asked` is its severity times the probability of the asked shift, `named` whether that shift is the most probable, `kept` whether
-    the class has at least one half. Computes the tables in `folder` that are missing or outdated. The sliders themselves are not kept.
+    The paper takes one eta for all shifts; with a small network one shift then replaces the garment when another has only begun. `asked` is
+    its severity times the probability of the asked shift, `named` whether that shift is the most probable, `kept` whether the class has at
+    least one half. Makes what is missing or outdated in `folder`; sliders are not kept.
     """
     pilot, stamps, own = settings.pilot, {}, {}
     if not pilot.etas:
@@ -223,7 +217,7 @@ def measure_pilot(
 def criteria(seen: pd.DataFrame) -> pd.DataFrame:
     """One row per (shift, eta): shares of the pictures at the last scale whose shift and whose class are named, and how even the way is.
 
-    `largest_step` is the part of the whole rise of the mean reading that lies between two neighbouring scales; nan without a rise.
+    `largest_step` is the part of the rise of the mean reading that lies between two neighbouring scales; NaN without a rise.
     """
     if seen.empty:
         return pd.DataFrame(columns=["shift", "eta", *WANTED, "n"])
@@ -235,10 +229,7 @@ def criteria(seen: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen(found: pd.DataFrame, pilot: Pilot) -> pd.DataFrame:
-    """The row of each shift's eta: the one that misses the bounds of `pilot` by least, all shortfalls together, and of such the greatest.
-
-    A shift shall be as plain to see as the class allows.
-    """
+    """The row of each shift's eta: the one that misses the bounds of `pilot` by least, shortfalls together, and of such the greatest."""
     bounds = {"named": pilot.named, "kept": pilot.kept, "largest_step": pilot.largest_step}
     short = sum((WANTED[key] * (bound - found[key].fillna(np.inf))).clip(lower=0) for key, bound in bounds.items())
     ranked = found.assign(shortfall=short).round({"shortfall": 9}).sort_values(["shortfall", "eta"], ascending=[True, False], kind="stable")

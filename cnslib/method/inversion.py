@@ -1,8 +1,7 @@
 """IN*: one new token per class, whose embedding makes the frozen model draw the class as the catalog shows it (CNS-Bench section 3.1).
 
-Tokens are learned by textual inversion (Gal et al. 2023) of a whole class, as dataset interfaces do it (Vendrow et al. 2023). Then
-the two ways of naming a class, by its name and by its token, are compared on drawn images: how close these come to the catalog by
-Frechet distance, accuracy and nearest real images (section 4.1, Table 2a).
+Tokens are learned by textual inversion (Gal et al. 2023) of a whole class (Vendrow et al. 2023). Naming a class by its name and by its
+token is then compared on drawn images: Frechet distance to the catalog, accuracy, nearest real images (section 4.1, Table 2a).
 """
 
 import copy
@@ -56,10 +55,7 @@ Mask = Bool[np.ndarray, "rows"]
 def invert_all(
     pipe: StableDiffusionPipeline, classes: list[str], *, settings: Inversion, pictures: Path, base: str, folder: Path
 ) -> dict[str, Path]:
-    """Makes the tokens that are missing or were made from something else; deletes those that are not asked for.
-
-    `pictures` is the catalog, `base` the digest of the pipeline's directory.
-    """
+    """Makes the tokens that are missing or were made from something else; `pictures` is the catalog, `base` the digest of the pipeline."""
     examples = functools.partial(catalog.images, pictures, "train", count=settings.images_per_class, side=side(pipe))
     files = {}
     for name in classes:  # one class in memory at a time
@@ -77,9 +73,8 @@ def make_tokens(
 ) -> dict[str, Path]:
     """The token file of each class: learned by `invert_all`, or taken from the IN* tokens at the path `in_star`.
 
-    That is a folder of dataset interfaces (token files, or text_encoder/ with tokens.pt), the published text encoder's file, or a
-    folder that holds one of them; classes are then ImageNet's. Raises FileNotFoundError or ValueError, naming the path, where a token
-    is missing or unfit.
+    That is a folder of dataset interfaces, the published text encoder's file, or a folder that holds one of them (`tokens.located`);
+    classes are then ImageNet's. FileNotFoundError or ValueError name the path where a token is missing or unfit.
     """
     if not in_star:
         return invert_all(pipe, classes, settings=settings, pictures=pictures, base=base, folder=folder)
@@ -121,10 +116,7 @@ def training_settings(settings: Inversion) -> dict[str, float]:
 
 
 def invert(pipe: StableDiffusionPipeline, name: str, examples: Pictures, *, settings: Inversion, path: Path) -> None:
-    """Learns and writes one token; everything random comes from the generator of (class, seed).
-
-    Raises FloatingPointError, naming the class, when the loss is no longer a number.
-    """
+    """Learns and writes one token, by the generator of (class, seed). FloatingPointError names the class when the loss is no number."""
     generator = seeds.generator("inversion", name, settings.seed)
     vector, losses = fit(pipe, name, encode(pipe, examples), settings=settings, generator=generator)
     if not all(map(math.isfinite, losses)):
@@ -147,8 +139,7 @@ def fit(
 ) -> tuple[Vector, list[float]]:
     """The embedding after AdamW, and the loss of each step; nothing but the embedding changes.
 
-    Its length stays that of its start, since text encoders know embeddings of that length only. The rate falls linearly to zero:
-    at a constant one, where a class ends up depends on the last few batches.
+    Its length stays that of its start, which text encoders know; the rate falls linearly to zero, lest the last few batches decide.
     """
     start, prompt = initial_vector(pipe, name), prompt_ids(pipe, name)
     vector = nn.Parameter(start.clone())
@@ -230,12 +221,10 @@ def rows(pipe: StableDiffusionPipeline, name: str, *, settings: Inversion) -> It
 
 
 def frechet_distance(sample: Features, reference: Features) -> float:
-    """Frechet distance of the Gaussians with the two sets' means and covariances (Heusel et al. 2017).
+    """Frechet distance of the Gaussians with the two sets' means and covariances (Heusel et al. 2017), nothing shrunk or projected.
 
-    |mean difference|^2 + tr(S1) + tr(S2) - 2 tr((S1 S2)^(1/2)), nothing shrunk or projected. The last trace is the sum of the
-    singular values of R1 R2^T, where S = R^T R: exact also for sets smaller than their dimension, whose covariances are singular
-    and for which a matrix root is unstable. The estimate is too large by about 1 / n, so compare sets of equal size only.
-    Raises ValueError for a set of fewer than two rows.
+    |mean difference|^2 + tr(S1) + tr(S2) - 2 tr((S1 S2)^(1/2)); the last trace is the sum of the singular values of R1 R2^T, where S = R^T
+    R, exact also for singular covariances. Too large by about 1 / n: compare sets of equal size only. ValueError for fewer than two rows.
     """
     if min(len(sample), len(reference)) < 2:
         raise ValueError(f"Frechet distance: sets of {len(sample)} and {len(reference)} rows; accepted: at least 2")
@@ -260,7 +249,7 @@ def nearest(features: Features, reference: Features) -> tuple[np.ndarray, np.nda
 def neighbours(drawn: pd.DataFrame, features: Features, sides: dict[str, dict[str, Features]]) -> pd.DataFrame:
     """Nearest real images of every drawn one within its class: `<side>` is the distance, 1 - cosine, and `<side>_place` the image.
 
-    `sides` holds reference features by side and class, such as the scenes learned from and held-out ones.
+    `sides` holds reference features by side and class.
     """
     table = drawn[["prompt", "class", "seed"]].copy()
     for side, known in sides.items():
@@ -271,10 +260,7 @@ def neighbours(drawn: pd.DataFrame, features: Features, sides: dict[str, dict[st
 
 
 def nearer(table: pd.DataFrame, side: str, other: str, *, confidence: float) -> dict:
-    """Share of images that lie nearer to `side` than to `other`, ties as a half, with a jackknife interval over the seeds.
-
-    With as many references on both sides it is one half where nothing is learned by heart.
-    """
+    """Share of images that lie nearer to `side` than to `other`, ties as a half, with a jackknife interval over the seeds."""
     score = (1 + np.sign(table[other] - table[side]).to_numpy()) / 2
     return jackknife(left_out(lambda rows: score[rows].mean(), table["seed"].to_numpy()), len(table), confidence=confidence)
 
@@ -291,10 +277,7 @@ def named(judge: Classifier, pictures: Pictures, classes: list[str]) -> Mask:
 
 
 def jackknife(values: Float[np.ndarray, "values"], n: int, *, confidence: float) -> dict:
-    """A record of the first value; its t interval is from the others, each without one seed (Efron and Tibshirani 1993, ch. 11).
-
-    The bootstrap would not do: repeated rows look like a smaller sample, and the distance grows with that.
-    """
+    """A record of the first value; its t interval is from the others, each without one seed: repeated rows of a bootstrap would bias it."""
     low, high = bootstrap.jackknifed(values, confidence)
     return {"n": n, "estimate": values[0], "low": low, "high": high}
 
@@ -309,8 +292,8 @@ def compare(
 ) -> pd.DataFrame:
     """One row per class ("all" for all of them) and prompt, and one for the difference IN* minus text, which is paired by seed.
 
-    `statistic` is of a class and the numbers of its rows; on demand a last row has the ratio of both. The intervals of the prompts,
-    not of their difference, are cut to what is possible: 0 to `highest`.
+    `statistic` is of a class and the numbers of its rows; with `ratio` a last row has the quotient. Intervals of prompts end at 0 and
+    `highest`.
     """
     seeds, found = drawn["seed"].to_numpy(), []
     for name in ["all", *dict.fromkeys(drawn["class"])]:

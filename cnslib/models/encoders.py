@@ -1,7 +1,6 @@
 """Models that look at images for the benchmark: CLIP (open_clip), a self-supervised image encoder and the oracle (both timm).
 
-Each keeps its own preprocessing. FileNotFoundError and ValueError name the parameter and a directory that is missing or damaged, or a
-name that its library cannot load.
+FileNotFoundError and ValueError name the parameter and a directory that is missing or damaged, or a name that cannot be loaded.
 """
 
 import contextlib

@@ -74,7 +74,7 @@ def write_files(vectors: Mapping[str, Vector], folder: Path, *, classes: Mapping
 def write_encoder(pipe: StableDiffusionPipeline, vectors: Mapping[str, Vector], folder: Path, *, classes: Mapping[str, int]) -> None:
     """Writes the folder that the authors' training and generation read: text_encoder/, tokenizer/ and tokens.pt, for transformers 4 too.
 
-    The pipeline stays as it is; vectors and weights keep single precision. FileExistsError where the folder exists.
+    The pipeline stays as it is. FileExistsError where the folder exists.
     """
     refuse_existing(folder)
     words = {classes[name]: (f"<{name}-{classes[name]}>", name) for name in sorted(vectors, key=lambda name: classes[name])}

@@ -30,10 +30,9 @@ def released_shapes(unet: UNet2DConditionModel, rank: int) -> dict[str, tuple[in
 
 
 def import_slider(unet: UNet2DConditionModel, source: Path, target: Path, *, entries: dict[str, str]) -> None:
-    """Writes a released file as an adapter file of ours, in the types it came in.
+    """Writes a released file as an adapter file of ours, in the types it came in; `entries` (shift, class, base ...) join those it has.
 
-    `entries` (shift, class, base ...) join those that the file has. Nothing is written where a tensor is missing, unexpected or of
-    another shape, which ValueError counts, and where alphas differ.
+    Nothing is written where a tensor is missing, unexpected or of another shape, which ValueError counts, and where alphas differ.
     """
     weights = read_weights(source)
     ranks = collections.Counter(value.shape[0] for key, value in weights.items() if key.endswith(DOWN) and value.ndim)
@@ -57,10 +56,9 @@ def released_folder(folder: Path) -> Path:
 
 
 def released_path(folder: Path, shift: str, number: int, *, rank: int, alpha: float) -> Path:
-    """Where the released training leaves the slider of a shift and an ImageNet index, once it is finished.
+    """Where the released training leaves the slider of a shift and an ImageNet index, once it is finished; "the" in front of it or not.
 
-    The published results name one shift with its article, the_design_of_sculpture; either form is taken. Raises FileNotFoundError,
-    naming earlier checkpoints where there are some: the released loader takes the last of these silently.
+    FileNotFoundError names earlier checkpoints where there are some: the released loader takes the last of these silently.
     """
     names = [f"{start}{identifier(shift)}_class_{number:03d}_alpha{float(alpha)}_rank{rank}_noxattn" for start in ("", "the_")]
     paths = [folder / name / f"{name}_last.pt" for name in names]

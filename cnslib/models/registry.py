@@ -44,8 +44,8 @@ BUILDING = (  # the columns by which a model is built; the others say what is kn
 class Entry(SimpleNamespace):
     """One row of the registry, by its columns, and where the weights are to be read: a local file or directory, else the hub.
 
-    `architecture` is a name in the library of its kind (of open_clip name/tag), `hub` the repository of the weights, `head` the file of a
-    linear head and `features` the order of what it sees, `sha256` the weights' or its first digits. Accuracies are shares of IN/val.
+    `architecture` is a name in the library of its kind (of open_clip name/tag), `head` the file of a linear head and `features` the order
+    of what it sees, `sha256` the weights' or its first digits. Accuracies are shares of IN/val.
     """
 
     local = ""
@@ -174,7 +174,7 @@ def probe(backbone: nn.Module, path: Path, *, features: str, key: str) -> "Probe
 class Probe(nn.Module):
     """A vision transformer with a linear head on the class tokens of its last blocks and the last one's mean patch token.
 
-    Concatenated as DINOv2 releases it (hub/classifiers.py of its repository: 4 blocks, or 1), or interleaved as DINO does.
+    Concatenated as DINOv2 releases it (4 blocks, or 1), or interleaved as DINO does.
     """
 
     def __init__(self, backbone: nn.Module, head: nn.Linear, *, blocks: int, interleaved: bool):

@@ -96,8 +96,8 @@ def read_encoder(folder: Path, classes: Mapping[str, int]) -> dict[str, Vector]:
 def read_rows(path: Path, classes: Mapping[str, int], *, vocabulary: int) -> dict[str, Vector]:
     """The vector of each class from the published text encoder alone (Edmond: imagenet_star/model.safetensors).
 
-    It comes without tokenizer; its builder added the 1000 words in the order of their index to a vocabulary of `vocabulary`
-    words (49408 for Stable Diffusion 2). Raises ValueError where the number of rows is not the sum of both.
+    Its builder added the 1000 words in the order of their index to a vocabulary of `vocabulary` words. ValueError for another number of
+    rows.
     """
     matrix = embeddings(path)
     demand(len(matrix) == vocabulary + IMAGENET, f"{path}, embeddings", len(matrix), f"{vocabulary} + {IMAGENET}")

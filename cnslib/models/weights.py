@@ -1,7 +1,4 @@
-"""The door for weights from outside: read without running anything in them, brought to a network's names, loaded whole or not at all.
-
-Where a file comes from and what it is checked against is decided before, in `core.sources`.
-"""
+"""The door for weights from outside: read without running anything in them, brought to a network's names, loaded whole or not at all."""
 
 import argparse
 import json
@@ -108,7 +105,7 @@ def unwrap(path: Path, target: Path) -> None:
 def load(model: nn.Module, path: Path, *, key: str) -> None:
     """Puts the tensors of a file into a model, which may lie on the meta device; they must be exactly the model's, see `require_same`.
 
-    They are taken as they are named where that fits, else as `renamed` names them; position_ids, which older libraries stored, are none.
+    They are taken as they are named where that fits, else as `renamed` names them; position_ids of older libraries are none.
     """
     with named(key):
         wanted = shapes(model.state_dict())
@@ -137,8 +134,8 @@ def require_same(found: Shapes, wanted: Shapes, what: str, accepted: str) -> Non
 def refuse_code(folder: Path, *, key: str) -> None:
     """Raises ValueError, naming the parameter `key`, file and entry, where a model directory asks to run Python of its makers.
 
-    transformers, open_clip and diffusers run the module that `auto_map` names once a configuration or a caller sets
-    `trust_remote_code`. A directory in which open_clip finds its text tower is looked through too.
+    Libraries run the module that `auto_map` names once `trust_remote_code` is set. A directory in which open_clip finds its text tower
+    counts.
     """
     todo = sorted(folder.rglob("*config*.json"))
     for path in todo:

@@ -52,7 +52,7 @@ def rank_lines(axes: Axes, table: pd.DataFrame, *, along: str = "slider scale") 
 def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:
     """Ranks of all models along the scale, rank 1 on top, every name at its own end; those `shown` in colour, the others grey (Fig. 7).
 
-    The bars behind the last scale are the intervals of the ranks there, of those shown. Equal last ranks stand one above the other.
+    The bars behind the last scale are the intervals of the ranks of those shown.
     """
     last, count = table["scale"].max(), table["model"].nunique()
     ends = table[table["scale"] == last].sort_values(["estimate", "model"]).set_index("model")
@@ -73,10 +73,7 @@ def bump_lines(axes: Axes, table: pd.DataFrame, *, shown: list[str]) -> None:
 
 
 def axis_lines(axes: Axes, table: pd.DataFrame, *, order: list[str]) -> None:
-    """Accuracy drop against the slider scale, one curve per classifier of an axis (Figs. 9 to 12).
-
-    Bands of many classifiers would hide each other, so intervals are drawn for the last scale alone, side by side at the right.
-    """
+    """Accuracy drop against the slider scale, one curve per classifier of an axis (Figs. 9 to 12); intervals at the last scale alone."""
     for place, (name, look) in enumerate(fixed_looks(order).items()):
         part = table[table["model"] == name].sort_values("scale")
         axes.plot(part["scale"], part["estimate"], markersize=3.5, linewidth=1.2, label=name, **look)
@@ -113,7 +110,7 @@ def roc_curves(axes: Axes, table: pd.DataFrame, *, hue: str, points: pd.DataFram
 def one_among_others(found: dict[str, pd.DataFrame], name: str) -> Figure:
     """Accuracy, rank and survival of one model along the scale, and its drop per shift, with the others in grey.
 
-    `found` has a table (model, shift, scale, n, estimate, low, high) for each; alone, a classifier has no rank, and that panel stays empty.
+    `found` has a table (model, shift, scale, n, estimate, low, high) for each; alone, a classifier has no rank.
     """
     layout = ConstrainedLayoutEngine(wspace=0.1)  # names of curves end well before the shifts begin
     figure, grid = plt.subplots(2, 2, figsize=(9, 6.5), layout=layout)

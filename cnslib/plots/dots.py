@@ -26,7 +26,7 @@ def dots(
 ) -> None:
     """An estimate per row with its interval, levels of `hue` side by side, and a vertical reference line (CE and rCE: 1).
 
-    `order` is that of the rows from top to bottom, else the smallest estimate of the first level is on top.
+    `order` is that of the rows from top to bottom, else by the estimate of the first level.
     """
     table = table if hue else table.assign(level="")
     levels = table.groupby(hue or "level", sort=False)

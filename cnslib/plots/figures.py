@@ -26,8 +26,8 @@ CHARACTERS = 16  # of a caption, in an inch
 def use_style(*, shifts: Iterable[str] = (), families: Mapping[str, list[str]] | None = None, finished: bool = False) -> None:
     """The look of every figure: seaborn ticks, a colour-blind palette, small type, 72 dpi on screen.
 
-    Shifts, and families (see `palette.families`) with their classifiers, keep their order and colours in all figures to come. Where
-    figures are `finished` by `save`, a notebook shows them there, and not below the cell that began them.
+    Shifts, and families (see `palette.families`), keep their order and colours in all figures to come. Where figures are `finished` by
+    `save`, a notebook shows them there, and not below the cell that began them.
     """
     palette.fix(shifts=shifts, grouped=families or {})
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
@@ -76,7 +76,7 @@ def extent(counts: Iterable[int]) -> str:
 def label_ends(axes: Axes) -> None:
     """Writes the names of all curves right of the axes, moved apart where they would overlap, each with a line to the end of its curve.
 
-    To be called when all is drawn, since it fixes the limits. Nothing where no curve has a name.
+    To be called when all is drawn, since it fixes the limits.
     """
     named: Any = axes.get_legend_handles_labels()
     curves, names = named
@@ -107,8 +107,8 @@ def panels(
 ) -> Figure:
     """One panel per level of `by`, all with the same axes, in the fixed order, drawn by a function of this wing; one legend for all.
 
-    `size` is that of a panel in inches; `named` writes the names of the curves at their ends in place of the legend. A level of the
-    column `hue` of the settings looks the same in all panels, also where some panels lack others.
+    `size` is that of a panel in inches; `named` writes the names of the curves at their ends in place of the legend. A level of `hue` looks
+    the same in all panels.
     """
     levels = palette.ordered(table[by])
     columns = min(columns, len(levels))

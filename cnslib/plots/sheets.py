@@ -35,10 +35,9 @@ def tiled(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"]
 
 
 def judged_sheet(axes: Axes, pictures: UInt8[np.ndarray, "rows columns height width 3"], groups: dict[str, pd.DataFrame]) -> None:
-    """A grid with a row of pictures per group, and under each its class and the probability that the oracle gives it.
+    """A grid with a row of pictures per group, and under each its class and the oracle's probability of it (/ of its mirror image).
 
-    The rows of a group (class, class_probability) are its pictures in their order; there may be fewer than columns. With a column
-    mirrored_probability the one that the mirror image gets stands behind it.
+    The rows of a group (class, class_probability, perhaps mirrored_probability) are its pictures in their order.
     """
     high, wide = pictures.shape[2:4]
     below = round(0.3 * high)
@@ -72,8 +71,7 @@ def pictures(
 ) -> UInt8[np.ndarray, "trajectories scales height width 3"] | None:
     """The pictures of some trajectories (shift, class, seed; at most one per shift) at all scales; None where no picture is stored.
 
-    Scale 0 is that of the shift's own table, else the unshifted one. One table is in memory at a time. Errors are those of
-    `tables.pick`; ValueError also for a trajectory that lacks a scale.
+    Scale 0 is that of the shift's own table, else the unshifted one. Errors are those of `tables.pick`; ValueError for a missing scale.
     """
     if not any(folder.glob("*.parquet")):
         return None
@@ -92,10 +90,7 @@ def pictures(
 def failures(
     grid: UInt8[np.ndarray, "trajectories scales height width 3"] | None, table: pd.DataFrame, scales: list[float], *, height: float = 0.9
 ) -> Figure:
-    """One strip per row (shift, class, model, failed, failure_point), its failure point framed; one sentence without pictures.
-
-    `height` is that of a strip in inches.
-    """
+    """One strip per row (shift, class, model, failed, failure_point), `height` inches, its failure point framed; a sentence without any."""
     figure, axes = plt.subplots(figsize=(5, 1.2 if grid is None else height * len(table) + 0.3))
     if grid is None:
         axes.set_axis_off()
@@ -116,7 +111,7 @@ def close_up(
 ) -> tuple[Figure, Axes]:
     """The strip of one trajectory and, below it, a value of each model (model, scale, `value`) at each scale, which `label` names.
 
-    `marked` maps models to the scale of a dashed line, infinite where a model never fails. A sentence stands in place of missing pictures.
+    `marked` maps models to the scale of a dashed line, infinite for none. A sentence stands in place of missing pictures.
     """
     scales, ratios = sorted(table["scale"].unique()), [0.85, 2.2]
     size = (0.85 * len(scales) + 1.2, sum(ratios))

@@ -2,7 +2,7 @@
 
 Arrays are labelled (xarray): `wrong_predictions` says which images each model misclassifies, [trajectory, model, scale]; `by_shift`
 averages such an array under each shift in every resample, [resample, shift, model, scale]; `interval` makes a table of it. Entry 0 of
-"resample" is the estimate itself. All classifiers share the resamples (`stats.bootstrap`), so that differences are paired.
+"resample" is the estimate itself. All classifiers share the resamples, so that differences are paired.
 """
 
 from pathlib import Path
@@ -29,8 +29,8 @@ LEAST_TRAJECTORIES, LEAST_LOSS, LEAST_ERRORS = 50, 0.05, 3  # of the reference u
 def wrong_predictions(predictions: pd.DataFrame, kept: pd.DataFrame | None = None) -> xr.DataArray:
     """Which images each model misclassifies: bool [trajectory, model, scale]; with `kept` only those trajectories (shift, class, seed).
 
-    Unshifted rows are repeated under every shift. Raises ValueError where a trajectory has no row or more than one for a model
-    and scale, where a kept trajectory was not predicted, and where none is left.
+    Unshifted rows are repeated under every shift. ValueError where a trajectory has no row or more than one for a model and scale, where a
+    kept one was not predicted, and where none is left.
     """
     shifts = sorted(set(predictions["shift"].unique()) - {UNSHIFTED})
     wrong = np.asarray(predictions["top1"]) != np.asarray(predictions["class"])
@@ -93,8 +93,8 @@ def averaged_by(
 def interval(samples: xr.DataArray, *, within: Range | None = None, share: bool = False, units: xr.DataArray | None = None) -> pd.DataFrame:
     """A table of estimates with their `bounds`, columns n, estimate, low, high beside the labels.
 
-    A `share` that is 0 or 1 in all resamples has Wilson's interval of n cases instead of a point: resamples of such know no other. The
-    interval of a difference reaches 0 where too few units differ to tell a side (`too_few`); `units` is the same difference `by_unit`.
+    A `share` that is 0 or 1 in all resamples has Wilson's interval of n cases. The interval of a difference reaches 0 where too few units
+    differ to tell a side (`too_few`); `units` is the same difference `by_unit`.
     """
     confidence = samples["confidence"].item()
     low, high = bounds(samples.to_numpy(), confidence, within)
@@ -127,7 +127,7 @@ def accuracy(errors: xr.DataArray) -> pd.DataFrame:
 
 
 def over_shifts(rates: xr.DataArray) -> xr.DataArray:
-    """The mean over the shifts, in which each weighs the same, as the only shift MEAN; pooled, a few may supply half of all rows."""
+    """The mean over the shifts, in which each weighs the same, as the only shift MEAN."""
     mean = rates.drop_sel(shift=ALL).mean("shift").expand_dims(shift=[MEAN], axis=1)
     return mean.assign_coords(n=("shift", [rates["n"].to_numpy()[-1]]))
 
@@ -135,7 +135,7 @@ def over_shifts(rates: xr.DataArray) -> xr.DataArray:
 def hardest(drops: xr.DataArray) -> pd.DataFrame:
     """Drops under each shift, largest first, and how probable it is that no other shift costs more; `drops` are [resample, shift].
 
-    The probability is the share of those resamples that have a trajectory under every shift; level shifts share it.
+    The probability is a share of the resamples that have a trajectory under every shift; level shifts share it.
     """
     single = drops.drop_sel(shift=ALL)
     known = single[1:].dropna("resample")
@@ -153,7 +153,7 @@ def exemplars(ordered: pd.DataFrame) -> list[str]:
 
 
 def corruption_error(errors: xr.DataArray, *, reference: str) -> pd.DataFrame:
-    """CE (Table 4): errors summed over all scales, divided by the reference model's sum; per shift and averaged over shifts.
+    """CE (Table 4): errors summed over all scales, divided by the reference's sum; per shift and averaged over shifts.
 
     The paper does not say whether scale 0 is in the sum. It is here, which agrees slightly better with Tables 4 and 5.
     """
@@ -168,9 +168,8 @@ def relative_corruption_error(errors: xr.DataArray, *, reference: str) -> pd.Dat
 def error_ratio(losses: xr.DataArray, *, reference: str, trajectories: int) -> pd.DataFrame:
     """Ratios of mean losses [resample, shift, model] to the reference model's, under the shifts where that says something.
 
-    These have so many trajectories, and a loss of the reference of at least `LEAST_LOSS` and `LEAST_ERRORS` standard errors; another
-    shift has NaN. The mean runs over these `shifts`, and is `defined` only if all are. A resample whose denominator is not positive
-    counts as infinitely large, and a bound that becomes infinite by it is NaN.
+    These have so many trajectories, and a loss of the reference of at least `LEAST_LOSS` and `LEAST_ERRORS` standard errors; another has
+    NaN. The mean runs over these `shifts`, and is `defined` only if all are. A denominator that is not positive makes an infinite ratio.
     """
     demand(reference in losses["model"].to_numpy(), "accuracy.reference", reference, ", ".join(map(str, losses["model"].to_numpy())))
     single = losses.drop_sel(shift=ALL)
@@ -193,8 +192,8 @@ SUMMARY = "heldout.csv"  # model, n, accuracy: where answers to single images ar
 def held_out(folder: Path, *, settings: Bootstrap) -> xr.DataArray:
     """Error rates on the held-out images of an evaluation's folder, with resamples of what was drawn together, as of one shift.
 
-    These images share nothing but their class: "other objects" stand for "the same classes". Where only accuracies are known
-    (`SUMMARY`), the resamples are binomial. Raises FileNotFoundError where there is neither.
+    "Other objects" stand for "the same classes", which is all that these images share. Where only accuracies are known (`SUMMARY`), the
+    resamples are binomial. FileNotFoundError where there is neither.
     """
     files = sorted((folder / "heldout").glob("*.parquet"))
     if files or not (folder / SUMMARY).exists():

@@ -1,7 +1,6 @@
 """Robustness along the paper's axes: architecture, size and pre-training (CNS-Bench section 5.3, Figs. 9 to 12, Tables 3 to 5).
 
-In the mini world relatives stand for the paper's classifiers; where its own were evaluated, each takes its relative's place in the lists
-of `published/`, and averages on both sides run over the same classifiers.
+In the mini world relatives stand for the paper's classifiers; where its own were evaluated, each takes its relative's place.
 """
 
 import numpy as np
@@ -39,7 +38,7 @@ def reference_drop(errors: xr.DataArray, reference: str) -> pd.DataFrame:
 def relative_errors(errors: xr.DataArray, *, reference: str) -> xr.DataArray:
     """Mean rCE over the defined shifts of every model and resample, [resample, model]; NaN where no shift is defined.
 
-    A resample whose denominator is not positive divides by TINY, so that a difference is practically infinite and keeps its sign.
+    A denominator that is not positive counts as TINY, so that a difference keeps its sign.
     """
     defined = reference_drop(errors, reference).query("defined")
     if defined.empty:
@@ -52,7 +51,7 @@ def relative_errors(errors: xr.DataArray, *, reference: str) -> xr.DataArray:
 def deviation_between(values: xr.DataArray) -> xr.DataArray:
     """Standard deviation of a measure over the models, without what chance adds to it; 0 where chance explains all of it.
 
-    The mean variance of the centred values over the resamples is subtracted once from the sample, and twice from a resample.
+    The variance of the centred values over the resamples is subtracted once from the sample, and twice from a resample.
     """
     centred, degrees = values - values.mean("model"), values.sizes["model"] - 1
     chance = centred[1:].var("resample").sum("model") / degrees
@@ -70,8 +69,7 @@ def deviations_along(errors: xr.DataArray, members: dict[str, list[str]]) -> pd.
 def compared(table: pd.DataFrame, published: pd.DataFrame, *, column: str) -> pd.DataFrame:
     """A results table along the axes beside the paper's numbers (axis, classifier, the named column), with `verdicts.beside`.
 
-    CE and rCE have a direction seen from their reference's 1. Not compared are relatives of another kind, and numbers with the
-    `caution` `UNUSABLE`.
+    Not compared are relatives of another kind, and numbers with the `caution` `UNUSABLE`.
     """
     beside = published.rename(columns={"classifier": "model", column: "published"}).dropna(subset=["model", "published"])
     beside = beside.reindex(columns=["axis", "model", "published", "caution"]).fillna({"caution": ""})

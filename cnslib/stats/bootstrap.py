@@ -4,13 +4,11 @@
 
 - "same classes": other seeds. All classes of a seed start from one noise, so a seed is one unit, with all classes, shifts and models.
 - "other objects": other objects of the same classes, where seeds only number them: (class, seed) is a unit, drawn within its class.
-- "other classes": a class is one unit, with all of its seeds; how much classes differ already holds what the seeds do.
+- "other classes": a class is one unit, with all of its seeds.
 
-None covers other shifts, sliders trained again, another filter or other models. Units are weighted at random (Bayesian bootstrap, Rubin
-1981), so that no shift or class is lost; the weights vary so much more than Rubin's that means of few units have the width of a t
-interval. Means of fewer than `FEWEST` units have that of the jackknife. Row 0 of an array of samples is the sample itself.
-
-The last functions are about the largest or the least of several `Values`: a band holds all of them at once.
+Units are weighted at random (Bayesian bootstrap, Rubin 1981), so that no shift or class is lost; the weights vary so much more that means
+of few units have the width of a t interval. Row 0 of an array of samples is the sample itself. The last functions are about the largest or
+the least of several `Values`: a band holds all of them at once.
 """
 
 import functools
@@ -42,8 +40,8 @@ LEAST = 0.05  # of the concentration, which t quantiles of fewer units would tak
 def units_of(rows: pd.DataFrame, target: Target) -> tuple[Int[np.ndarray, "rows"], Int[np.ndarray, "rows"]]:
     """The unit of each row (class, seed), numbered in sorted order, and the number of the stratum in which it is drawn.
 
-    Objects are drawn within their class. Classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12);
-    where there is only one such class, it joins the class with the fewest others: a stratum of one would never vary.
+    Objects are drawn within their class. Classes with a single object are one stratum (collapsed strata: Cochran 1977, section 5A.12); a
+    class that is the only such one joins the class with the fewest others.
     """
     key = {SAME: ["seed"], OTHER: ["class"], OBJECTS: CLUSTER}[target]
     units = rows.groupby(key, observed=True).ngroup().to_numpy()
@@ -57,10 +55,7 @@ def units_of(rows: pd.DataFrame, target: Target) -> tuple[Int[np.ndarray, "rows"
 
 
 def resampling_weights(rows: pd.DataFrame, *, settings: Bootstrap) -> tuple[np.ndarray, np.ndarray]:
-    """How much each unit of `rows` (class, seed) counts, [resamples + 1, units], 1 on average; and the number of each row's unit.
-
-    A single unit says nothing about others: its resamples are NaN.
-    """
+    """How much each unit of `rows` (class, seed) counts, [resamples + 1, units], mean 1 (NaN of a single unit); the unit of each row."""
     units, strata = units_of(rows, settings.target)
     owner = np.zeros(units.max(initial=-1) + 1, int)
     owner[units] = strata
@@ -91,10 +86,7 @@ def widening(freedom: int, confidence: float) -> float:
 
 
 def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of the percentile bootstrap along the first axis; bounds are order statistics, so no inf - inf between two of them.
-
-    NaN resamples do not count; where all are NaN or a bound is infinite it is NaN.
-    """
+    """The percentile interval along the first axis; bounds are order statistics, NaN where infinite. NaN resamples do not count."""
     ordered = np.sort(resamples, axis=0)  # NaN last
     count = (~np.isnan(ordered)).sum(0, keepdims=True)
     tail = (1 - confidence) / 2
@@ -104,9 +96,9 @@ def percentiles(resamples: np.ndarray, confidence: float) -> tuple[np.ndarray, n
 
 
 def bounds(samples: np.ndarray, confidence: float, within: Range | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The percentile interval, or the reflected one of a number that lies `within` a range; either holds the sample itself.
+    """The percentile interval, or the reflected one of a number `within` a range; either holds the sample itself.
 
-    The reflected interval (the basic bootstrap) is for numbers that noise drives one way, such as a spread: percentiles double that bias.
+    The reflected interval (the basic bootstrap) is for numbers that noise drives one way, such as a spread.
     """
     low, high = percentiles(samples[1:], confidence)
     estimate = samples[0]
@@ -136,7 +128,7 @@ def joined(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float,
 def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
     """The mean of one value per row as a record; `rows` say class and seed of each value. Rows without a value do not count.
 
-    Of fewer than `FEWEST` units the interval is the jackknife's; strata are not told apart.
+    Of fewer than `FEWEST` units the interval is the jackknife's, without strata.
     """
     known = values.notna().to_numpy()
     if not known.any():
@@ -152,10 +144,7 @@ def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
 
 
 def jackknifed(values: Float[np.ndarray, "units+1 *columns"], confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """The t interval of the jackknife along the first axis (Efron and Tibshirani 1993, chapter 11).
-
-    Row 0 is of all units, the others are each without one; NaN does not count, and a single one leaves no interval.
-    """
+    """The t interval of the jackknife along the first axis (Efron and Tibshirani 1993, ch. 11): row 0 is of all units, others lack one."""
     known = ~np.isnan(values[1:])
     count = known.sum(0)
     others = np.where(known, values[1:], 0)
@@ -168,8 +157,8 @@ def jackknifed(values: Float[np.ndarray, "units+1 *columns"], confidence: float)
 def too_few(sums: Float[np.ndarray, "units *columns"], confidence: float) -> Bool[np.ndarray, "*columns"] | np.bool_:
     """Whether a difference, given as the sums (or means) of the units, comes from so few of them that they cannot tell a side.
 
-    Where some units do not differ and all others lie on one side, every resample does, too. A sign test of those that differ asks how
-    likely that is by chance; where it is not unlikely, an interval should reach 0. A unit without any row is NaN and does not count.
+    Where some units do not differ and all others lie on one side, every resample does, too: a sign test of those that differ decides. A
+    unit without any row is NaN and does not count.
     """
     sides = np.sign(np.where(np.abs(sums) > NIL, sums, 0.0))
     count = np.abs(sides).sum(0)
@@ -241,7 +230,7 @@ def combine(values: Float[np.ndarray, "*rows some all any"]) -> Float[np.ndarray
 
 
 def standard_error(values: Values) -> Float[np.ndarray, "some all any"]:
-    """Standard error of every value: half the width of the middle 68 % of its resamples, which a few huge ratios cannot move."""
+    """Standard error of every value: half the width of the middle 68 % of its resamples."""
     quantile = np.nanquantile if np.isnan(values).any() else np.quantile  # the former takes four times as long
     low, high = quantile(values[1:], [0.1587, 0.8413], axis=0)
     return np.where(high > low, (high - low) / 2, np.nanstd(values[1:], axis=0))
@@ -250,8 +239,8 @@ def standard_error(values: Values) -> Float[np.ndarray, "some all any"]:
 def band(values: Values) -> tuple[Float[np.ndarray, "resamples"], Float[np.ndarray, "resamples"]]:
     """Lower and upper bounds of a claim's number, from the narrowest to the widest simultaneous band around its values.
 
-    A band is as wide, in standard errors, as one resample lies away from the sample in its worst place; the band of a share c of
-    all resamples holds all true values with confidence c, so that a claim about the largest or the least of them needs no correction.
+    A band is as wide, in standard errors, as one resample lies away from the sample in its worst place; the band of a share c of all
+    resamples holds all true values with confidence c.
     """
     sample, resamples, width = values[0], values[1:], standard_error(values)
     away = np.abs(resamples - sample)

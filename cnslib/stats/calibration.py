@@ -1,7 +1,6 @@
 """Severity calibration: what a slider's scale means to a ruler (extends CNS-Bench appendix H, 73 % of the steps raise the alignment).
 
-A ruler is a column of readings, one row per image. Its mean reading, made monotone, is the map from scale to perceived severity, on which
-the orders of classifiers and shifts are formed again. The nominal scale is a ruler among the others.
+A ruler is a column of readings, one row per image; its mean reading, made monotone, is the map from scale to perceived severity.
 """
 
 import numpy as np
@@ -135,7 +134,7 @@ def hardness(drops: xr.DataArray, severity: xr.DataArray) -> xr.DataArray:
 def on_axes(errors: xr.DataArray, maps: xr.DataArray, rises: xr.DataArray) -> dict[tuple[str, str], list[xr.DataArray]]:
     """By (what, ruler): mean accuracy of classifiers or hardness of shifts on the nominal axis, and on the ruler's.
 
-    Both sides are formed on the shifts whose reading rises (`moving`), hardness on those that share severities with another.
+    Both sides are formed on the shifts whose reading rises (`moving`), hardness on those that share severities.
     """
     along, found = over_axis(errors, maps), {}
     drops = accuracy.drop(errors).mean("model")

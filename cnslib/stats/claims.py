@@ -1,8 +1,7 @@
 """The claims of CNS-Bench section 5.3: what each kind in published/claims.csv is measured by, and a verdict on every claim.
 
-A function per kind of claim returns values oriented so that the paper's direction is positive, for the sample and every resample; their
-dimensions read "in some group, for all members, in any place" (see `bootstrap`). A verdict rests on simultaneous intervals within a claim
-and on Holm's correction within a family of claims.
+A function per kind returns values oriented so that the paper's direction is positive; dimensions read "in some group, for all members, in
+any place" (see `bootstrap`). A verdict rests on simultaneous intervals and on Holm's correction within a family of claims.
 """
 
 import functools
@@ -226,8 +225,8 @@ KINDS: dict[str, Callable[[Evidence, Any], xr.DataArray]] = {
 def judged(values: Values, *, rule: str, margin: float, confidence: float) -> dict:
     """Estimate, interval, p value and the direction in which it points, for or against the claim.
 
-    "above 0": the number is positive; the opposite is that it is negative. "exists": a positive value is among them; the opposite is
-    that none reaches the margin. "below margin": none reaches the margin; the opposite is that one is above it.
+    "above 0": positive, or negative. "exists": a positive value is among them, or none reaches the margin. "below margin": none reaches the
+    margin, or one is above it.
     """
     lows, highs = band(values)
     tests = {

@@ -64,9 +64,8 @@ def median_scale(failures: xr.DataArray) -> pd.DataFrame:
 def log_rank(wrong: xr.DataArray, *, settings: Bootstrap) -> pd.DataFrame:
     """Log-rank tests between all pairs of models, stratified by shift, with Holm's correction: `excess` failures of the first, p.
 
-    The numerator is that of the textbook, failures of the first model less what its share of those still at risk would make. Its
-    variance is clustered: each unit (`stats.bootstrap`) contributes a part that changes its sign when the models change places, and a
-    t test asks whether the parts scatter about zero. NaN where all parts are equal, or with a single unit.
+    The numerator is the textbook's. Its variance is clustered: each unit (`stats.bootstrap`) contributes a part that changes its sign when
+    the models change places, and a t test asks whether the parts scatter about zero. NaN where all are equal, or with a single unit.
     """
     index, grid = first_failure(wrong)[..., None], np.arange(wrong.sizes["scale"])
     failed, at_risk = (unit_counts(hits, wrong, settings=settings) for hits in (index == grid, index >= grid))
@@ -115,8 +114,8 @@ def deviation(counts: Float[np.ndarray, "*rest scales"], scales: Sequence[float]
 def more_abrupt(wrong: xr.DataArray, first: str, second: str, *, settings: Bootstrap) -> dict:
     """Spread of the failure points under the second shift minus that under the first, mean of the models, as a record.
 
-    Positive where models fail more abruptly under the first shift; a model that hardly fails under one of them is left out. The
-    interval is the jackknife's over the units with a failure, paired: a resample that has lost the rare failures has lost its doubt.
+    Positive where models fail more abruptly under the first shift; a model that hardly fails under one is left out. The interval is the
+    jackknife's over the units with a failure, paired.
     """
     later = first_failure(wrong)[..., None] == np.arange(1, wrong.sizes["scale"])
     shifts, n = np.unique(wrong["shift"].to_numpy(), return_counts=True)

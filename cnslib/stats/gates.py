@@ -51,10 +51,7 @@ def worst(records: Mapping[str, dict], *, side: int = AT_LEAST) -> tuple[str, di
 
 
 def rises(table: pd.DataFrame, reading: str) -> pd.DataFrame:
-    """One row per step between neighbouring scales of a trajectory, at its upper scale: whether the reading rises.
-
-    Steps from or to a picture without a reading are left out.
-    """
+    """One row per step between neighbouring scales of a trajectory, at its upper scale: whether the reading rises, where both are known."""
     table = table.sort_values(tables.KEY)
     rise = table.groupby(tables.TRAJECTORY, sort=False)[reading].diff()
     return table[tables.KEY].assign(rises=rise > 0)[rise.notna()]
@@ -63,8 +60,8 @@ def rises(table: pd.DataFrame, reading: str) -> pd.DataFrame:
 def by_shift(seen: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
     """What the pictures of each shift show, a tidy table (shift, measure, n, estimate, low, high).
 
-    Shares of the pictures in which the oracle names the shift at the last scale and knows the class at `KEPT_AT`, of the steps that
-    raise its reading of the asked shift, and the largest step of each of `READINGS`; all are columns of `seen`.
+    Shares of the pictures in which the oracle names the shift at the last scale and knows the class at `KEPT_AT`, of the steps that raise
+    its reading of the asked shift, and the largest step of each of `READINGS`; all are columns of `seen`.
     """
     last, rows = seen["scale"].max(), []
     for shift, part in seen.groupby("shift", sort=False):
@@ -102,7 +99,7 @@ def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) ->
 def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> dict:
     """The largest share of the rise of the mean reading that lies between two neighbouring scales; `seen` holds one shift.
 
-    Noise makes the largest of several steps larger: the interval is from a band that holds all of them at once. NaN without a rise.
+    The interval is from a band that holds all steps at once. NaN without a rise.
     """
     values = seen.pivot(index=["class", "seed"], columns="scale", values=reading).sort_index(axis=1)
     weights, units = bootstrap.resampling_weights(values.index.to_frame(index=False), settings=settings)

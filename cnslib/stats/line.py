@@ -1,7 +1,7 @@
 """Accuracy on the line: how far accuracy under a shift follows accuracy without one (CNS-Bench supplement F, Figs. 20 to 24).
 
-A point is a model: ID accuracy without a shift, OOD accuracy under one. Too few images flatten the line, and a resample flattens it once
-more, so intervals are reflected. `low` and `high` are about other images, `models_low` and `models_high` about other models.
+A point is a model: ID accuracy without a shift, OOD accuracy under one. Too few images flatten the line, resamples once more, so intervals
+are reflected. `low` and `high` are about other images, `models_low` and `models_high` about other models.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ TO_SHARES = {"linear": lambda position: position, "probit": norm.cdf}
 def points(errors: xr.DataArray, catalog: xr.DataArray | None = None, *, axes: str = "linear") -> xr.Dataset:
     """ID and OOD accuracy of every model, and their places x and y on the axes; n counts trajectories, `images` those of ID accuracy.
 
-    ID accuracy is that on the catalog, or without one that at scale 0 of the same trajectories. With a catalog scale 0 is a shift like
-    the others. On probit axes shares of 0 and 1, which lie at infinity, move in by half an image.
+    ID accuracy is that on the catalog, or without one that at scale 0 of the same trajectories; with a catalog scale 0 is a shift. On
+    probit axes shares of 0 and 1 move in by half an image.
     """
     start = errors if catalog is None else catalog
     ood = 1 - (errors.isel(scale=slice(1, None)) if catalog is None else errors)

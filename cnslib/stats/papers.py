@@ -29,8 +29,8 @@ def read(folder: Path, scales: list[float]) -> pd.DataFrame:
 def shape(errors: xr.DataArray, published: pd.DataFrame) -> tuple[pd.DataFrame, list[float], list[float | None]]:
     """Records on the shape of the mean curve, the same of the published one, and the null of each.
 
-    Accuracy at scale 0, the drop at the last scale, the share of it that is done by scale 1 (an even drop: 1 / last scale), and
-    Kendall's tau between the orders by mean error and by mean drop, some of which is built in: only the share has a direction.
+    Accuracy at scale 0, the drop at the last scale, its share that is done by scale 1 (an even drop: 1 / last scale), and Kendall's tau
+    between the orders by mean error and by mean drop.
     """
     wrong = same(errors, published).sel(shift=ALL).assign_coords(n=errors["n"].sel(shift=ALL).item())
     _, theirs = alike(pd.DataFrame(index=wrong["model"].to_numpy()), published)
@@ -51,7 +51,7 @@ def shape(errors: xr.DataArray, published: pd.DataFrame) -> tuple[pd.DataFrame, 
 def harder(errors: xr.DataArray, digitised: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Drops under single shifts minus those over all shifts at the last scale: published ones (index shift) beside ours.
 
-    `digitised` has shift, model, scale and accuracy. Ours are that classifier's or else the mean's, as the column `ours of` says.
+    `digitised` has shift, model, scale and accuracy. Ours are that classifier's or else the mean's (column `ours of`).
     """
     first, last = published.columns[0], published.columns[-1]
     table = digitised.pivot(index=["shift", "model"], columns="scale", values="accuracy")
@@ -70,10 +70,7 @@ def harder(errors: xr.DataArray, digitised: pd.DataFrame, published: pd.DataFram
 
 
 def orderings(errors: xr.DataArray, listed: pd.DataFrame, published: pd.DataFrame, *, units: xr.DataArray | None = None) -> pd.DataFrame:
-    """Claims about pairs of classifiers (claim, first, second, paper_first, paper_second): paired differences of their last drops.
-
-    A claim about an absent classifier is left out. `units` are the errors `by_unit`.
-    """
+    """Paired differences of last drops for claims about pairs (claim, first, second, paper_first, paper_second) that are there."""
     models = errors["model"].to_numpy().tolist()
     claims = themselves(listed, models, {"first": "paper_first", "second": "paper_second"})
     claims = claims[claims["first"].isin(models) & claims["second"].isin(models)]
@@ -116,8 +113,7 @@ def stacked(table: pd.DataFrame, heads: list[str]) -> pd.DataFrame:
 def claims(found: dict[str, xr.Dataset], correlation: pd.DataFrame, models: Sequence[str], played: dict[str, str]) -> pd.DataFrame:
     """What the paper says about the lines through some models (claim, source, published) beside our records.
 
-    The claim about R at the last scale is one of `sides`. `correlation` is that of `size.noise_free`; the gain per doubling is biased and
-    gets no verdict. `played` as `axes.roles` gives it.
+    `correlation` is that of `size.noise_free`, `played` as `axes.roles` gives it. The claim about R at the last scale is one of `sides`.
     """
     linear = found["linear"]
     rows: list[tuple] = [("lines that rise with p below 0.05", "Fig. 21", "above 0.5", line.followed(linear, models))]

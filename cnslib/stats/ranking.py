@@ -37,8 +37,7 @@ def pairs(errors: xr.DataArray) -> pd.DataFrame:
 def wald(values: Float[np.ndarray, "resamples+1 *columns"]) -> Float[np.ndarray, "*columns"]:
     """Two-sided p value of a difference: normal, the resamples' spread as its standard error; 0 where all resamples differ alike.
 
-    NaN where fewer than two resamples have a value. The share of resamples beyond zero would not do: its least value, 2 / 1,001, is too
-    large for a correction over hundreds of pairs.
+    NaN where fewer than two resamples have a value. A share of resamples beyond zero is too coarse for hundreds of pairs.
     """
     estimate, enough = np.abs(values[0]), np.isfinite(values[1:]).sum(0) > 1
     with warnings.catch_warnings():
@@ -90,9 +89,8 @@ def kendall(first: Float[np.ndarray, "*rows items"], second: Float[np.ndarray, "
 def order_record(first: Float[np.ndarray, "resamples+1 items"], second: np.ndarray, n: int, confidence: float) -> dict:
     """Kendall's tau-b of two orders of the same items as a record; the second may be one order for all resamples.
 
-    Noise shuffles what is close, so that tau of a resample lies below that of the sample, and that below the truth. Two intervals are
-    joined: the percentiles, and what the noise does to `shrunk` values, which corrects that bias. Simulated, either alone is too
-    narrow, and both hold the truth 92 to 100 times in 100.
+    Noise shuffles what is close. Two intervals are joined: the percentiles, and what the noise does to `shrunk` values, which corrects that
+    bias. Simulated, either alone is too narrow, and both hold the truth 92 to 100 times in 100.
     """
     tau = kendall(first, second)
     low, high = percentiles(tau[1:], confidence)

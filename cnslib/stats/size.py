@@ -1,6 +1,6 @@
 """Model size and OOD accuracy given ID accuracy, within families of one architecture at several sizes (CNS-Bench supplement F).
 
-Size is the logarithm to base 2 of the number of weights, so that a slope is accuracy per doubling. Points are those of `stats.line`.
+Size is the logarithm to base 2 of the number of weights. Points are those of `stats.line`.
 """
 
 from collections.abc import Sequence

@@ -88,9 +88,9 @@ def beside(
 ) -> pd.DataFrame:
     """Our numbers with what was published, the difference, the rule, the verdict and the smallest visible effect, behind our own columns.
 
-    `ours` has a row per claim with its estimate (or ours), low and high; without low and high its numbers are exact. `published`,
-    `tolerance`, `null` and `stand_in` (a model of another kind) are one for all rows or one per row; `published` may be a table with
-    the columns published, published_low and published_high. A null of None is no direction; `within` is where such numbers can lie.
+    `ours` has a row per claim with its estimate (or ours), low and high; without these its numbers are exact. `published`, `tolerance`,
+    `null` (None: no direction) and `stand_in` (a model of another kind) are one for all rows or one per row; `published` may be a table
+    with the columns published, published_low and published_high. `within` is where such numbers can lie.
     """
     table = ours.rename(columns={"estimate": "ours"}).infer_objects()
     cells = published if isinstance(published, pd.DataFrame) else {"published": np.broadcast_to(np.asarray(published, object), len(table))}

@@ -69,8 +69,8 @@ def steppers(pipe: StableDiffusionPipeline, samplers: dict[str, Scheduling], *, 
 def compare(bench: Bench, shifts: list[str], classes: list[str], *, scales: list[float], seeds: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Answers of every classifier and looks of the judge at the first seeds of each class; a unit per (class, seed).
 
-    `change` is the mean absolute difference in grey levels from the reference sampler's picture, `likeness` the cosine of their
-    features. Draws what is missing or outdated; FileNotFoundError names a missing slider.
+    `change` is the mean absolute difference in grey levels from the reference sampler's picture, `likeness` the cosine of their features.
+    Draws what is missing or outdated; FileNotFoundError names a missing slider.
     """
     keys = list(itertools.product(classes, range(1, seeds + 1)))
     files = {key: (f"{identifier(key[0])}_{key[1]}.parquet", stamp(bench, shifts, *key, scales)) for key in keys}
@@ -159,10 +159,7 @@ def minus(values: Sequence[xr.DataArray], reference: str) -> pd.DataFrame:
 
 
 def orders(errors: Errors, reference: str) -> dict[str, dict]:
-    """Kendall's tau of the models' order by accuracy over all scales above 0 with the reference's order, as records.
-
-    Rates are rounded to nine digits: two that are equal are then tied, whatever the order in which they were summed.
-    """
+    """Kendall's tau of the models' order by accuracy over all scales above 0 with the reference's order, as records."""
     means = errors[0].sel(shift=ALL).isel(scale=slice(1, None)).mean("scale").round(9)
     first, n, confidence = means.sel(sampler=reference).to_numpy(), means["n"].item(), means["confidence"].item()
     others = [name for name in means["sampler"].to_numpy() if name != reference]
@@ -172,7 +169,7 @@ def orders(errors: Errors, reference: str) -> dict[str, dict]:
 def other_seeds(wrong: xr.DataArray, seeds: int, *, confidence: float) -> dict:
     """What drawing other garments changes: tau between the orders of two disjoint sets of `seeds` seeds, by the same sampler.
 
-    The mean over all pairs of neighbouring sets and the middle range of them; NaN where there are too few seeds. n counts pairs.
+    The mean over all pairs of sets and their middle range; NaN where there are too few seeds. n counts pairs.
     """
     numbers = np.unique(wrong["seed"])
     groups = [numbers[start : start + seeds] for start in range(0, len(numbers) - seeds + 1, seeds)]
@@ -217,10 +214,7 @@ def errors(total: Sums, chosen: Bool[np.ndarray, "subsets classes"]) -> Float[np
 
 
 def relative_error(total: Sums, chosen: Bool[np.ndarray, "subsets classes"], reference: int) -> Float[np.ndarray, "subsets models"]:
-    """rCE (Eq. 6) of every model on each subset: drops summed over the scales against the reference's, averaged over the shifts.
-
-    A shift counts in a subset only if the reference loses something there; NaN where it loses nothing under any shift.
-    """
+    """rCE (Eq. 6) of every model on each subset, averaged over the shifts under which the reference loses something there; else NaN."""
     counts = np.tensordot(chosen.astype(float), total[1], 1)[..., None, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = np.tensordot(chosen.astype(float), total[0], 1) / counts
@@ -235,8 +229,7 @@ def relative_error(total: Sums, chosen: Bool[np.ndarray, "subsets classes"], ref
 def measures(wrong: xr.DataArray, counts: list[int], *, reference: str) -> pd.DataFrame:
     """Every subset's numbers: (classes, subset, measure, value); accuracy, drop and rCE are means over the models.
 
-    The drop is that at the last scale. The order of the models is by accuracy over all scales above 0. rCE leaves the reference
-    model out of its mean, where it is always 1.
+    The drop is that at the last scale. The order is by accuracy over all scales above 0. rCE leaves the reference out of its mean.
     """
     total, classes = sums(wrong), np.unique(wrong["class"])
     place = wrong["model"].to_numpy().tolist().index(reference)
@@ -257,7 +250,7 @@ def measures(wrong: xr.DataArray, counts: list[int], *, reference: str) -> pd.Da
 def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
     """Median and range of the middle `confidence` of the subsets: (classes, measure, n, estimate, low, high), n subsets.
 
-    The range says how much the choice of classes matters. It is no confidence interval: subsets share their classes.
+    It is no confidence interval: subsets share their classes.
     """
     rows = []
     for (count, measure), values in table.dropna().groupby(["classes", "measure"], sort=False)["value"]:
@@ -267,11 +260,7 @@ def spread(table: pd.DataFrame, *, confidence: float) -> pd.DataFrame:
 
 
 def steadier(wrong: xr.DataArray, count: int, *, settings: Bootstrap) -> dict:
-    """Standard deviation over the subsets of the accuracy at scale 0 minus that of the drop at the last scale; above 0 where the
-    drop depends less on the choice of classes, as Fig. 25 has it.
-
-    The seeds are resampled, whatever the target: the choice of classes is what is measured.
-    """
+    """Deviation over the subsets of the accuracy at scale 0 minus that of the drop at the last scale (Fig. 25); seeds are resampled."""
     classes, number = np.unique(wrong["class"], return_inverse=True)
     weights, units = bootstrap.resampling_weights(trajectories(wrong), settings=settings.of(SAME))
     weights = weights[:, units]

@@ -1,7 +1,6 @@
 """Failure points between the scales of the grid (Eq. 3, our extension): bisection between the last right and the first wrong scale.
 
-All classifiers bisect a trajectory together and share its images. An image is drawn and classified alone, so that it depends on its key
-only; images and predictions are kept, a table of each per trajectory.
+All classifiers bisect a trajectory together and share its images, which are drawn and classified one by one; a table per trajectory.
 """
 
 import dataclasses
@@ -49,7 +48,7 @@ class Studio:
 class Closeup:
     """One trajectory between the grid's scales: the images and predictions that were requested so far.
 
-    Images are written after every round, so a killed run loses one round. Outdated tables count as empty.
+    Images are written after every round; outdated tables count as empty.
     """
 
     def __init__(self, studio: Studio, shift: str, name: str, seed: int):

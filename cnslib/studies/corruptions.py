@@ -1,9 +1,8 @@
 """The fifteen corruptions of ImageNet-C (Hendrycks and Dietterich 2019, section 3.1) by severity, with the released code's parameters.
 
-A corruption takes a picture in [0, 1], the generator that it may draw from, and its parameters in the order of
-`published/imagenet_c.csv`, which has one set of them for pictures of 64 px (Tiny ImageNet-C) and one for 224 px; lengths are pixels.
-Two things differ from the released code: its frost is a crop of one of five photographs of ice, which are not ours to pass on, so that
-ice is drawn; and blurs mirror or repeat the rim by the rules of SciPy and NumPy.
+A corruption takes a picture in [0, 1], the generator that it may draw from, and its parameters in the order of `published/imagenet_c.csv`,
+for pictures of 64 px (Tiny ImageNet-C) and of 224 px. Two things differ from the released code: the ice of its frost is drawn, since its
+photographs are not ours to pass on; and blurs treat the rim by the rules of SciPy and NumPy.
 """
 
 import io
@@ -84,10 +83,7 @@ def defocus(picture: Pixels, rng: Random, radius: float, softness: float) -> Pix
 
 
 def glass(picture: Pixels, rng: Random, deviation: float, reach: float, rounds: float) -> Pixels:
-    """Frosted glass: blurred, pixels exchanged with random neighbours some rounds, blurred again.
-
-    In a round every pixel, from the last to the first, changes places with one up to `reach` away.
-    """
+    """Frosted glass: blurred, every pixel exchanged with a random one up to `reach` away, last to first, for some rounds, blurred again."""
     side, near = len(picture), int(reach)
     order, inner = list(range(side * side)), np.arange(side - near, near, -1)
     places = (inner[:, None] * side + inner).ravel()
@@ -138,8 +134,7 @@ def fog(picture: Pixels, rng: Random, thickness: float, decay: float) -> Pixels:
 def plasma(side: int, rng: Random, decay: float) -> Map:
     """A fractal surface from 0 to 1, which repeats itself, by midpoint displacement: each new point is the mean of four, displaced.
 
-    Displacements fall by the square of `decay` at each halving, as in the released code, which draws them from a range that falls, times
-    the range.
+    Displacements fall by the square of `decay` at each halving, as in the released code.
     """
     heights, swing = np.zeros((1, 1)), 1.0
     while len(heights) < side:
@@ -213,10 +208,7 @@ def levels(settings: Corruptions) -> Levels:
 
 
 def corrupt(name: str, pictures: Pictures, parameters: tuple[float, ...], *, keys: list[tuple]) -> Pictures:
-    """Some pictures under one corruption, cut off to 8 bits as ImageNet-C does.
-
-    `keys` (class, seed) seed what is drawn: every picture has its own draws, the same at every severity.
-    """
+    """Some pictures under one corruption, cut off to 8 bits as ImageNet-C does; `keys` (class, seed) seed the draws of each picture."""
     given = ((picture / 255, np.random.default_rng(seed_of(name, *key))) for picture, key in zip(pictures, keys, strict=True))
     made = np.stack([EFFECTS[name](*own, *parameters) for own in given])
     return (np.clip(made, 0, 1) * 255 + TINY).astype(np.uint8)
@@ -301,7 +293,7 @@ def common(predictions: pd.DataFrame) -> pd.DataFrame:
 def reversals(values: Float[np.ndarray, "resamples+1 conditions models"], models: list[str]) -> pd.DataFrame:
     """For each pair of models the p value, after Holm, of one being better under one condition and the other under another.
 
-    That of two conditions is the larger one of their one-sided ones (`ranking.wald`); the least over the conditions is returned.
+    That of two conditions is the larger of their one-sided ones (`ranking.wald`); the least over the conditions is returned.
     """
     first, second = np.triu_indices(len(models), 1)
     difference = values[..., second] - values[..., first]

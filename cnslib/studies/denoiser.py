@@ -1,7 +1,6 @@
 """Diffusion classifier (CNS-Bench section 5.3; Li et al. 2023): the class under which a denoiser best predicts the noise that was added.
 
-Classes are eliminated in stages (the adaptive evaluation of Li et al.): all start, each stage compares those that are left on more
-timesteps, and the best of them go on; the last one is the prediction.
+Classes are eliminated in stages: each compares those that are left on more timesteps, and the best of them go on.
 """
 
 from collections.abc import Callable
@@ -48,10 +47,7 @@ def timesteps(settings: Denoiser, length: int) -> list[int]:
 
 
 def stages(settings: Denoiser) -> list[tuple[int, list[int]]]:
-    """How many classes each stage keeps, and all places in the list of timesteps that are known by its end.
-
-    A stage asks for evenly spaced places, those of the earlier stages stay: a few more trials than its number where they differ.
-    """
+    """How many classes each stage keeps, and all places in the list of timesteps that are known by its end; those of earlier ones stay."""
     count, known, found = settings.trials[-1], set(), []
     for keep, trials in zip(settings.keep, settings.trials, strict=True):
         known |= {int((number + 0.5) * count / trials) for number in range(trials)}
@@ -70,7 +66,7 @@ def eliminate(
 ) -> Float[np.ndarray, "losses timesteps classes"]:
     """The errors of one image that its elimination needs, NaN elsewhere; `evaluate` gets a timestep's place and all classes to try there.
 
-    Every loss prunes for itself, and what two of them need is evaluated once.
+    Every loss prunes for itself.
     """
     found = np.full((len(LOSSES), settings.trials[-1], classes), np.nan)
     left = [list(range(classes)) for _ in LOSSES]
@@ -86,7 +82,7 @@ def eliminate(
 def logits(errors: Errors, settings: Denoiser, *, size: int) -> Float[np.ndarray, "classes"]:
     """How much worse each class explains the noise than the prediction, summed over the `size` values of a latent (Li et al., Eq. 6).
 
-    A class is compared with the predicted one, which has 0, on the timesteps that were known when it was dropped; it is never positive.
+    A class is compared with the predicted one, which has 0, on the timesteps that were known when it was dropped.
     """
     left, seen = list(range(errors.shape[1])), dict[int, list[int]]()
     for keep, places in stages(settings):
@@ -122,7 +118,7 @@ def text_epsilon(parts: Any, noisy: Latents, timestep: int, conditions: Float[Te
 def as_epsilon(parts: Any, output: Latents, noisy: Latents, timestep: int) -> Latents:
     """The noise that follows from a network's output: itself, or sqrt(abar) v + sqrt(1 - abar) x_t where the network predicts v.
 
-    Li et al. and the paper's DiT take errors of the noise; those of v would let the noisiest timesteps decide. ValueError for another kind.
+    Li et al. and the paper's DiT take errors of the noise. ValueError for another kind.
     """
     kind = parts.scheduler.config.prediction_type
     demand(kind in text_to_image.PREDICTIONS, "scheduler: prediction_type", kind, ", ".join(text_to_image.PREDICTIONS))
@@ -141,10 +137,7 @@ def latent(parts: Any, picture: UInt8[np.ndarray, "height width 3"]) -> Float[Te
 
 @torch.no_grad()
 def errors(judge: Judge, clean: Latents, noise: Latents, timestep: int, chosen: list[int]) -> Float[np.ndarray, "losses classes"]:
-    """Mean absolute and mean squared error (L1, L2) of the predicted noise under some classes, all with the same noise.
-
-    One forward pass holds one image at one timestep, so no error depends on another image.
-    """
+    """Mean absolute and mean squared error (L1, L2) of the predicted noise under some classes; a forward pass holds one image."""
     signal = judge.parts.scheduler.alphas_cumprod[timestep].to(clean.device)
     noisy = signal.sqrt() * clean + (1 - signal).sqrt() * noise
     predicted = judge.epsilon(judge.parts, noisy.expand(len(chosen), -1, -1, -1), timestep, judge.conditions[chosen])
@@ -155,7 +148,7 @@ def errors(judge: Judge, clean: Latents, noise: Latents, timestep: int, chosen: 
 def judged(judge: Judge, picture: UInt8[np.ndarray, "height width 3"], *key: str | int, settings: Denoiser) -> pd.DataFrame:
     """All errors of one picture that its elimination needs: candidate, timestep, l1, l2.
 
-    The noise belongs to `key`, class and seed, and the timestep: the same for every candidate, scale and shift, so drops are paired.
+    The noise belongs to `key`, class and seed, and the timestep: the same for every candidate, scale and shift.
     """
     clean = latent(judge.parts, picture)
     steps = timesteps(settings, len(judge.parts.scheduler.alphas_cumprod))
@@ -204,7 +197,7 @@ def keys(chosen: pd.DataFrame, *, settings: Denoiser) -> pd.DataFrame:
 def predictions(errors: pd.DataFrame, classes: list[str], *, size: int, settings: Denoiser) -> pd.DataFrame:
     """The predictions table of both losses, models "denoiser_l1" and "denoiser_l2", from the table of errors.
 
-    The margin is above 0 where the prediction is right; the probability is the softmax of the `logits` and is not calibrated.
+    The margin is above 0 where the prediction is right; the softmax of the `logits` is not calibrated.
     """
     rows = []
     for loss in LOSSES:
@@ -219,10 +212,7 @@ def predictions(errors: pd.DataFrame, classes: list[str], *, size: int, settings
 
 
 def lead(wrong: xr.DataArray, *, reference: str, settings: Bootstrap, growth: bool = False) -> pd.DataFrame:
-    """How much more accuracy the reference loses than each other model on the same images, averaged over the scales as in Table 5.
-
-    Or the `growth` of that from the first scale above 0 to the last one (Fig. 14).
-    """
+    """How much more accuracy the reference loses than each other model, mean over the scales (Table 5), or its `growth` (Fig. 14)."""
     drops = [accuracy.drop(average(wrong, settings)) for average in (accuracy.by_shift, accuracy.by_unit)]
     behind = [(drop.sel(model=reference, drop=True) - drop).drop_sel(model=reference) for drop in drops]
     samples, units = (b.isel(scale=-1, drop=True) - b.isel(scale=1, drop=True) if growth else b.mean("scale") for b in behind)
@@ -238,7 +228,7 @@ def tried_by_all(errors: pd.DataFrame, *, classes: list[str]) -> pd.DataFrame:
 def spaces(errors: pd.DataFrame, signal: Float[np.ndarray, "timesteps"], *, settings: Bootstrap) -> pd.DataFrame:
     """Accuracy with errors of the noise and with errors of v, per loss; `errors` is `tried_by_all`, `signal` abar of every timestep.
 
-    The error of v is that of the noise times 1 / sqrt(abar), so only the weights of the timesteps differ.
+    The error of v is that of the noise times 1 / sqrt(abar).
     """
     of_v = errors["error"] / signal[errors["timestep"]] ** errors["loss"].map({"l1": 0.5, "l2": 1.0})
     both = pd.concat([errors.assign(space="noise"), errors.assign(error=of_v, space="v")])

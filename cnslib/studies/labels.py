@@ -43,8 +43,8 @@ def known(unshifted: pd.DataFrame, right: pd.DataFrame, expert: str) -> Bool[np.
 def staged(aligned: pd.DataFrame, right: pd.DataFrame, *, cut: float, expert: str, peers: list[str]) -> pd.Series:
     """The stage that decides about each image: "dropped" in (ii), "easy" in (iii), "hard" for the annotators in (iv).
 
-    A seed stays if the expert knows its unshifted image and the text alignment reaches the cut. A shifted image is easy, and in
-    class, if the same holds for it and one of the peers knows it too.
+    A seed stays if the expert knows its unshifted image and the text alignment reaches the cut. A shifted image is easy, and in class, if
+    the same holds for it and one of the peers knows it too.
     """
     known = right.loc[pd.MultiIndex.from_frame(aligned[tables.KEY])].set_axis(aligned.index)
     good = known[expert] & (aligned["clip_class"] >= cut)
@@ -77,17 +77,14 @@ def mirrored_probability(rows: pd.DataFrame, oracle: Oracle) -> Float[np.ndarray
 def oracle_answers(rows: pd.DataFrame, mirrored: Float[np.ndarray, "rows"], *, chance: float) -> pd.DataFrame:
     """Both "annotators" where no people answer: the oracle on each picture (`class_probability`), and on its mirror image.
 
-    The answer is "class" from a probability of one half, "not class" below chance, "partial class properties" in between.
+    "class" from a probability of one half, "not class" below chance, "partial class properties" in between.
     """
     views = zip(ANNOTATORS, (rows["class_probability"].to_numpy(), mirrored), strict=True)
     return pd.DataFrame({who: np.select([view >= 0.5, view < chance], [CLASS, NOT], PARTIAL) for who, view in views}, index=rows.index)
 
 
 def kappa(rows: pd.DataFrame, answers: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """Cohen's kappa of the two annotators with its interval, as a record.
-
-    1 minus the share that disagrees over the share that would by chance; no number where all answers are alike.
-    """
+    """Cohen's kappa of the two annotators with its interval, as a record; no number where all answers are alike."""
     if answers.empty or answers[ANNOTATORS].stack().nunique() == 1:
         return bootstrap.NOTHING | {"n": len(answers)}
     weights, unit = bootstrap.resampling_weights(rows, settings=settings)
@@ -130,7 +127,7 @@ def screened(wrong: xr.DataArray, scores: pd.DataFrame, keep: pd.DataFrame, *, s
 def study_sample(rows: pd.DataFrame, size: int, seed: int) -> pd.DataFrame:
     """A seeded sample in which every (shift, scale) has its proportional number of images, up to one (section J).
 
-    Rows are put in random order within their stratum, and every N/n-th is taken from a random start. All rows where there are no more.
+    Of rows in random order within their stratum every N/n-th is taken from a random start; all where there are no more.
     """
     rng = np.random.default_rng(seed)
     shuffled = rows.sort_values(tables.KEY).iloc[rng.permutation(len(rows))].sort_values(["shift", "scale"], kind="stable")

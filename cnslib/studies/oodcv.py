@@ -1,8 +1,8 @@
 """Rendered and drawn weather before the same eyes (CNS-Bench section 4.3 and supplement L, Figs. 4 and 31).
 
-The reference are held-out garments, each rendered in one weather of an unknown severity. On the ladder other garments stand at known
-severities from 0 to 1. Drawn images have scales up to 3, and 85 % of the steps with the slider; they are looked at and let go, and the
-few that a figure shows are drawn again. In all tables `scale` is the severity where a picture is rendered, the slider scale where drawn.
+The reference are held-out garments, each rendered in one weather of an unknown severity; on the ladder other garments stand at known
+severities. Drawn images have scales up to 3 and 85 % of the steps with the slider, and are not kept. In all tables `scale` is the severity
+where a picture is rendered, the slider scale where drawn.
 """
 
 import copy
@@ -49,10 +49,7 @@ Scenes = tuple[Float[Tensor, "n 3 side side"], Int[Tensor, "n"]]  # images in [0
 
 @dataclass(frozen=True)
 class FineTuning:
-    """Which networks are fine-tuned on what, and where weights and histories are kept.
-
-    The weights can be trained again in minutes, so they lie outside of the artifacts; the histories lie in `folder`.
-    """
+    """Which networks are fine-tuned on what, and where weights (outside of the artifacts) and histories (in `folder`) are kept."""
 
     settings: Oodcv
     classes: list[str]
@@ -136,9 +133,9 @@ def finetune(tuning: FineTuning, name: str, training: Scenes, validation: Scenes
 
 
 def run_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, training: Scenes, *, key: tuple, settings: Oodcv) -> float:
-    """One pass over the training scenes in a random order, each image augmented on its own; returns the mean loss.
+    """One pass over the training scenes in a random order; returns the mean loss.
 
-    Augmented are scale, rotation and flipping, the paper's "standard data augmentations"; what comes into view from outside is grey.
+    Each image is scaled, rotated and flipped on its own, the paper's "standard data augmentations"; what comes into view is grey.
     """
     model.train()
     image, label = training
@@ -215,7 +212,7 @@ def predictions(pictures: Pictures, tuning: FineTuning) -> pd.DataFrame:
 def reference_plan(classes: list[str], *, settings: Oodcv) -> pd.DataFrame:
     """The pictures of the reference: each garment once, in one weather; a weather's severities are even in [0, 1).
 
-    `OTHERS` share the place of one further weather. The seed counts the held-out garments of a class.
+    `OTHERS` share the place of one further weather.
     """
     counts = dict.fromkeys(settings.shifts, settings.reference_images) | dict.fromkeys(OTHERS, settings.reference_images // 2)
     weathers = [shift for shift, count in counts.items() for _ in range(count)]
@@ -358,8 +355,8 @@ WORDS = {"snow": "snow", "snowy": "snow", "fog": "fog", "foggy": "fog", "rain": 
 def read(root: Path, split: str, *, classes: list[str]) -> tuple[pd.DataFrame, list[UInt8[np.ndarray, "height width 3"]]]:
     """The pictures of some classes in a split, each in its own size, and their table: name, class, file, weather (see `crawled`).
 
-    The csv of the released test set lists four pictures twice; such rows count once. FileNotFoundError for a missing folder, csv or
-    picture and a class without pictures, ValueError for an unknown split, missing columns, a picture with two labels or that is none.
+    FileNotFoundError for a missing folder, csv or picture and a class without pictures, ValueError for an unknown split, missing columns, a
+    picture with two labels or that is none. Rows that stand twice count once.
     """
     demand(split in SPLITS, "OOD-CV split", split, ", ".join(SPLITS))
     folder = root / "nuisances" / split if split in NUISANCES else root / split
@@ -382,8 +379,5 @@ def read(root: Path, split: str, *, classes: list[str]) -> tuple[pd.DataFrame, l
 
 
 def crawled(name: str) -> str:
-    """snow, fog or rain, from the search words in a file name; "unknown" for none of them, as for OOD-CV's fourth query, desert.
-
-    Words are whole: the class train ends in "rain".
-    """
+    """snow, fog or rain, from the whole words in a file name; "unknown" for none of them, as for OOD-CV's fourth query, desert."""
     return next((WORDS[word] for word in re.split("[^a-z]+", name.lower()) if word in WORDS), "unknown")

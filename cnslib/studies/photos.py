@@ -105,7 +105,7 @@ def by_severity(errors: xr.DataArray) -> pd.DataFrame:
 def against_paper(errors: xr.DataArray) -> pd.DataFrame:
     """Ours beside the published values on generated images (Table 5, section 5.3); the last severity stands beside scale 2.5.
 
-    Levels and drops on other pictures have no direction, and a count of shifts cannot fall below zero: neither gets a verdict.
+    Levels and drops on other pictures, and a count that cannot fall below zero, get no verdict.
     """
     table, drop = published.by_scale("cns_table5"), accuracy.drop(errors).sel(shift=accuracy.ALL)
     later = drop.isel(scale=slice(1, None)).mean("scale")
@@ -127,11 +127,7 @@ def against_paper(errors: xr.DataArray) -> pd.DataFrame:
 
 
 def other_orders(errors: xr.DataArray) -> dict:
-    """Under how many shifts the summed errors order the models otherwise than over all shifts; the interval is `bootstrap.joined`.
-
-    Noise shuffles what is close, so that a resample counts more than the sample, as the sample counts more than the truth. Two models
-    that are level under a shift or over all are not in another order.
-    """
+    """Under how many shifts the summed errors order the models otherwise than over all shifts; the interval is `bootstrap.joined`."""
     summed, (first, second) = errors.sum("scale").to_numpy(), np.triu_indices(errors.sizes["model"], 1)
     gap = summed[..., first] - summed[..., second]
     side = np.where(np.abs(gap) > TINY, np.sign(gap), 0.0)

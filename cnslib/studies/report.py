@@ -74,7 +74,7 @@ def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Pat
 def cached(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int, folder: Path) -> pd.DataFrame:
     """The predictions of a classifier without files, such as a module built in a notebook, for every image of the tables.
 
-    Nothing on disk tells it from another one of the same name: what it predicts for a few pictures does.
+    What it predicts for a few pictures tells it from another one of the same name.
     """
     pictures = [picture for path in shards for picture in sample(path)]
     batches = [pictures[start : start + batch_size] for start in range(0, len(pictures), batch_size)]
@@ -182,8 +182,7 @@ def report(
     """Evaluates a classifier on every image of a benchmark and compares it with the others on the kept trajectories.
 
     `model` is a module (with the `transform` of its pictures) or a name, see `classifiers.own_classifier`; `labels` names its outputs,
-    where it does not do so itself, and must hold every class; `data` is "images" (generated) or "photos" (ImageNet's outputs), unless a
-    benchmark `on` is given.
+    where it does not do so itself; `data` is "images" (generated) or "photos" (ImageNet's outputs), unless a benchmark `on` is given.
     ValueError for a name that is taken and a class without label.
     """
     on = on or benchmark(data=data)
@@ -212,7 +211,7 @@ def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
 def measured(wrong: xr.DataArray, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
     """Every table of the report, all models in each; "pairs" holds the differences from `name` alone.
 
-    CE and rCE need the answers of the reference classifier, ranks and differences those of at least one other.
+    CE and rCE need the reference classifier, ranks and differences at least one other.
     """
     errors, failures = (accuracy.by_shift(values, settings.bootstrap) for values in (wrong, failure.first_failures(wrong)))
     distribution = failure.failure_distribution(failures)

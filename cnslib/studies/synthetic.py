@@ -91,10 +91,7 @@ def generated(images: Path, kept: pd.DataFrame, *, labels: list[str]) -> Stock:
 
 
 def evaluation_set(pictures: pd.DataFrame, pool: scenes.Garments, classes: list[str], *, settings: Synthetic) -> EvaluationSet:
-    """The catalog's held-out pictures, and held-out garments in the eight styles at severities from `lowest` to 1.
-
-    `pictures` is the catalog's table, `pool` the held-out garments. A garment of the second part comes in one style.
-    """
+    """The catalog's held-out pictures, and held-out garments in the eight styles at severities from `lowest` to 1, each in one style."""
     own = pictures[(pictures["split"] == "heldout") & pictures["class"].isin(classes)].reset_index(drop=True)
     plain = own[["class", "seed"]].assign(exam=CATALOG, shift=UNSHIFTED)[PICTURE]
     plan, drawn = styled(pool, classes, settings=settings)

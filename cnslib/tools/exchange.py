@@ -1,7 +1,7 @@
 """The authors' own data in and our benchmark out: `cns official RESULTS [--images PATH]`, `cns export FOLDER`.
 
-`official` imports the answers of results.zip (and the images of cns_bench.zip) into the tables that the analyses read, and runs these:
-every figure of the paper from the authors' predictions. `export` writes our benchmark and answers in the layout of theirs.
+`official` imports results.zip (and cns_bench.zip) into the tables that the analyses read, and runs these; `export` writes the authors'
+layout.
 """
 
 import argparse
@@ -31,8 +31,7 @@ IMPORTED = ("artifacts", "labels.json", "official.yaml")
 def bring_in(overlay: str, results: Path, images: Path | None, without: list[str]) -> tuple[Path, list[str]]:
     """Imports the authors' data into the folder `base.out` of an overlay; returns the overlay narrowed to what is there, and its models.
 
-    Answers become `artifacts/evaluation`, images `artifacts/generation`, the trajectories `artifacts/filtering/kept.parquet`. ValueError
-    names what does not fit; an earlier import stays until this one is whole.
+    ValueError names what does not fit; an earlier import stays until this one is whole.
     """
     wish = read.read(overlay)
     demand({"base", "evaluation", "axes", "line"} <= wish.keys(), overlay, ", ".join(wish), "the sections base, evaluation, axes, line")
@@ -92,7 +91,7 @@ def import_images(layout: paths.Layout, images: Path, trajectories: pd.DataFrame
 def narrowed(wish: dict, models: list[str], rows: pd.DataFrame, *, classes: list, shifts: tuple, scales: list) -> dict:
     """The overlay with the classes, shifts, scales and seeds that were answered, and without absent classifiers.
 
-    An axis that would keep fewer than two of its classifiers is filled up with others, and the axes are not analysed then, see `missing`.
+    An axis that would keep fewer than two is filled up with others, and the axes are not analysed then, see `missing`.
     """
     there = {"classes": [name for name in classes if name in set(rows["class"])], "shifts": [s for s in shifts if s in set(rows["shift"])]}
     shown = [name for name in wish["base"]["shown"] if name in models] or models[:6]
@@ -131,7 +130,7 @@ def rebuild(options: argparse.Namespace) -> int:
 def bring_out(folder: Path, sections: dict) -> list[Path]:
     """Writes cns_bench.zip (images and annotations) and results.zip (answers) as the authors have theirs, and croissant.json of our tables.
 
-    Raises FileExistsError where one of them is there already, FileNotFoundError for what has not been made or restored.
+    FileExistsError where one of them is there already, FileNotFoundError for what has not been made or restored.
     """
     layout, about, run = paths.Layout(sections["base"].out), sections["dataset"], read.Run("dataset", sections, ())
     kept, predictions = artifacts.kept(run), artifacts.answers(run).astype(dict.fromkeys(tables.TEXTS, str))

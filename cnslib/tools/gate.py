@@ -1,7 +1,6 @@
 """The clean-accuracy gate: whether classifiers reach, on IN/val, the accuracy that their makers and the paper's Table 7 publish.
 
-`cns gate --overlay paper.yaml` has the classifiers of the parameters predict all of IN/val, each under its own preprocessing ("model") and
-the authors' ("paper", ImageNet statistics and one crop for all), and says which of them explains the paper's value.
+`cns gate --overlay paper.yaml` has them predict all of IN/val under their own preprocessing ("model") and the authors' ("paper").
 """
 
 import argparse
@@ -34,7 +33,7 @@ def count(predictions: pd.DataFrame, preprocessing: str) -> pd.DataFrame:
 def report(table: pd.DataFrame) -> pd.DataFrame:
     """Accuracy, 95 % Wilson interval, published values and verdicts by model and preprocessing, from a table of `count`.
 
-    `explained_by` names the preprocessings under which the model has the paper's accuracy. ValueError for a model that the registry lacks.
+    `explained_by` names the preprocessings with the paper's accuracy. ValueError for a model that the registry lacks.
     """
     low, high = proportion_confint(table["right"], table["n"], method="wilson")
     found = table.assign(accuracy=table["right"] / table["n"], low=low, high=high)

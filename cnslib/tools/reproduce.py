@@ -53,8 +53,7 @@ def frame(name: str, data: bytes) -> pd.DataFrame:
 def verdict(name: str, old: bytes | None, new: bytes | None) -> str:
     """One of "identical", "within tolerance", or what differs.
 
-    Rows are compared in the order of their keys, the columns that hold the same values in both, those of fewer values first: so a row meets
-    its own also where two estimates that order the file are equal but for the last digit.
+    Rows are compared in the order of their keys, the columns that hold the same values in both, those of fewer values first.
     """
     if old is None or new is None:
         return "is not committed" if old is None else "was not made"
@@ -86,8 +85,7 @@ def compare(old: dict[str, bytes], new: dict[str, bytes]) -> dict[str, str]:
 def execute(root: Path, launch: Callable[[str], object], stored: dict[str, bytes]) -> dict[str, bytes]:
     """Launches every stage of root/dvc.yaml whether or not anything changed, side by side, and has DVC record what they made.
 
-    A stage loses first what DVC would take from it; `world` also its catalog, which it would only verify. Returns
-    the tables that the analyses made (see `settled`). The working folder is root, from which DVC resolves paths.
+    A stage loses first what DVC would take from it; `world` also its catalog. Returns the tables that the analyses made (see `settled`).
     """
     made: dict[str, bytes] = {}
     with Repo(root) as repo:
@@ -109,8 +107,7 @@ def execute(root: Path, launch: Callable[[str], object], stored: dict[str, bytes
 def settled(root: Path, step: str, stored: dict[str, bytes]) -> dict[str, bytes]:
     """The tables that an analysis has just made, in whose place the stored ones are put if they all agree.
 
-    Tokens, sliders and pictures were made from the stored tables to the last bit. A pixel that another processor rounds the other way
-    would outdate them all, and they would be made again, in hours.
+    A pixel that another processor rounds the other way would else outdate tokens, sliders and pictures, which take hours.
     """
     made = current(root, f"artifacts/{step}/**/*.parquet")
     ours = {name: data for name, data in stored.items() if name.startswith(f"artifacts/{step}/")}

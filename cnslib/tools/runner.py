@@ -63,7 +63,7 @@ def predecessors(root: Path) -> dict[str, set[str]]:
 def schedule(waits: dict[str, set[str]], launch: Callable[[str], object]) -> None:
     """Launches every stage after those it waits for, the earlier named first, one more at once than there are cores.
 
-    The first error ends the work, after the stages that run beside it, and is raised. Stages that no key names are taken as done.
+    The first error ends the work, after the stages that run beside it. Stages that no key names are taken as done.
     """
     sorter = graphlib.TopologicalSorter({name: others & waits.keys() for name, others in waits.items()})
     sorter.prepare()

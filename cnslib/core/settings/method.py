@@ -110,8 +110,8 @@ Sliders: Any = f.section(
 class Generation(f.Section):
     """DDIM sampling with classifier-free guidance; the slider acts on the last `start_fraction` of the steps.
 
-    Guidance acts in a part of the time, where 1 is pure noise and 0 the picture (Kynkaanniemi et al. 2024): from the first to the second
-    value of `guided`. Pictures are stored as JPEG of `quality`, and at 0 without loss; they have `side` pixels, and at 0 those drawn.
+    Guidance acts from the first to the second value of `guided`, where 1 is pure noise and 0 the picture (Kynkaanniemi et al. 2024).
+    Pictures are stored as JPEG of `quality`, and at 0 without loss; they have `side` pixels, and at 0 those drawn.
     """
 
     steps: f.Count

@@ -1,7 +1,4 @@
-"""Parameter files (YAML 1.2) as checked sections, and the start of a notebook on them; the only code that opens them.
-
-Checks are pydantic's, and an error is one line that names the file, the key, the value and what is accepted.
-"""
+"""Parameter files (YAML 1.2) as sections that pydantic checks, and the start of a notebook on them; the only code that opens them."""
 
 import dataclasses
 import json
@@ -78,10 +75,9 @@ class Run:
 
 
 def start(step: str, params: str, overlay: str = "", *, models: Collection[str] = ()) -> Run:
-    """The parameters of one notebook, with the directories of the models in `models` (keys of `base`) made sure of.
+    """The parameters of one notebook, with the directories of the models in `models` (keys of `base`) made sure of, and its workers.
 
-    The units of this process are made by the workers that `base.workers` names. Raises what `load` and `sources.provide` raise,
-    ValueError for a step that the file lacks.
+    Raises what `load` and `sources.provide` raise, ValueError for a step that the file lacks.
     """
     found = load(params, overlay)
     demand(step in found, f"{params}: section", step, ", ".join(found))
@@ -96,8 +92,8 @@ def start(step: str, params: str, overlay: str = "", *, models: Collection[str] 
 def load(params: str | Path, overlay: str | Path = "") -> dict[str, Any]:
     """Every section of a parameter file, checked; each key of an overlay replaces a value, or a whole mapping. Paths start at the root.
 
-    Raises FileNotFoundError for a missing file, ValueError, in one line that names file and key, for what is no mapping of sections
-    to keys, an unknown section or key, a value that is not accepted, and for sections that contradict each other.
+    FileNotFoundError for a missing file, ValueError, in one line that names file and key, for what is no mapping of sections to keys, an
+    unknown section or key, a value that is not accepted, and for sections that contradict each other.
     """
     table, changes = read(params), read(overlay) if overlay else {}
     for section, values in changes.items():

@@ -1,8 +1,7 @@
 """Data sets under a controlled shift: images drawn from latents of chosen regions (Control+Shift sections 3.2 and 4.1, appendix A).
 
-A text-to-image model under DDIM without noise maps a latent from the standard normal to one image. Shifts stand in the shared tables:
-`shift` is the kind, `seed` the number of the image in its class, and `scale` the step of the shift, of which 0 is the training
-distribution. A class, a seed and a split belong to one unshifted latent, whatever is done to it afterwards.
+A text-to-image model under DDIM without noise maps a latent from the standard normal to one image. In the tables `shift` is the kind,
+`seed` the number of the image in its class, and `scale` the step of the shift, of which 0 is the training distribution.
 """
 
 import copy
@@ -56,8 +55,8 @@ def start(split: str, numbers: range, size: int, *, seed: int) -> Latents:
 def shifted(z: Latents, kind: str, value: float, targets: Targets) -> Latents:
     """The latents that a shift makes of z; `value` is the factor R of a truncation, else an angle theta in [0, pi/2].
 
-    Extend (Eq. 7) covers a growing cap around t1, at pi/2 z itself; as printed Eq. 7 has z and t1 in each other's place, and would
-    return t1 for every image. Overlap (Eqs. 8 and 9) covers a half sphere whose pole moves from t1 to t2.
+    Extend (Eq. 7) covers a growing cap around t1; as printed Eq. 7 has z and t1 in each other's place. Overlap (Eqs. 8 and 9) covers a half
+    sphere whose pole moves from t1 to t2.
     """
     if kind == "truncation":
         return value * z
@@ -159,10 +158,7 @@ def value(kind: str, step: int, settings: Controlshift) -> float:
 
 
 def plan(settings: Controlshift) -> list[Piece]:
-    """Every file of the data sets: training, its second half, full support, validation, and the test at every step.
-
-    The test of overlap at step 0 is that of extend, and is stored once.
-    """
+    """Every file of the data sets: training, its second half, full support, validation, and the test at every step (overlap from 1)."""
     last, many = len(settings.angles) - 1, settings.train_images
     pieces = [Piece(f"train_{kind}", "train", kind, 0, 1, many) for kind in TRAINED]
     pieces += [Piece("train_more", "train", "extend", 0, many + 1, many), Piece("train_full", "train", "extend", last, 1, many)]

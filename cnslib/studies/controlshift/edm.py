@@ -47,8 +47,8 @@ HEAD = 64  # channels of an attention head of ADM; DDPM++ has a single head
 class Architecture:
     """The sizes of a network: `widths` (channels) and `attention` (whether there is any) per resolution, the finest first.
 
-    `blocks` are per resolution, `embedding` is the width of what tells every block noise level and class, and `augmentations` is
-    that of the numbers that tell DDPM++ in its training how an image was augmented.
+    `embedding` is the width of what tells every block noise level and class, `augmentations` that of what tells DDPM++ how an image was
+    changed.
     """
 
     family: str
@@ -163,7 +163,7 @@ def norm(sizes: Architecture, channels: int) -> nn.GroupNorm:
 class Block(nn.Module):
     """A residual block that may halve or double the side first, and attend to all pixels at its end.
 
-    DDPM++ adds noise level and class to the features and divides every sum of two paths by sqrt(2); ADM scales and moves by them.
+    DDPM++ adds noise level and class to the features and divides sums of two paths by sqrt(2); ADM scales and moves by them.
     """
 
     def __init__(self, sizes: Architecture, inside: int, outside: int, *, attention: bool = False, resample: str = ""):
@@ -226,9 +226,8 @@ class Resampled(nn.Module):
 def load(path: Path, device: str = "cpu") -> Denoiser:
     """The denoiser of a checkpoint's tensors (.safetensors), in single precision, frozen; its sizes are read from the tensors.
 
-    Raises ValueError for a pickle, with the recipe that makes a file of tensors of it, for a baseline of the paper (VP, VE, iDDPM),
-    which the file's header tells, and for tensors that are missing, unexpected or of another shape, which are counted. A network
-    without classes and an NCSN++ are among these. Other errors are those of `weights.read_weights`.
+    ValueError for a pickle, with the recipe that makes tensors of it, for a baseline of the paper (VP, VE, iDDPM), which the header tells,
+    and for tensors that are missing, unexpected or of another shape, such as a network's without classes. Others as `weights.read_weights`.
     """
     once = f"in a checkout of the code that the file belongs to, once:{RECIPE}"
     if path.suffix in (".pkl", ".pickle"):
@@ -277,7 +276,7 @@ def architecture(weights: Mapping[str, Tensor], path: Path) -> Architecture:
 def sample(denoise: Callable[[Images, Float[Tensor, ""]], Images], z: Images, *, steps: int) -> Images:
     """Images, in [-1, 1] but for overshoots, of latents z from the standard normal by Heun's method without noise (algorithm 1).
 
-    `denoise(noisy, sigma)` is D(x; sigma), evaluated at both ends of every step but the last, 2 steps - 1 times; the type of z is kept.
+    `denoise(noisy, sigma)` is D(x; sigma), evaluated 2 steps - 1 times; the type of z is kept.
     """
     levels = EDMEulerScheduler()  # Eq. 5: from 80 down to 0.002, rho = 7, then 0
     levels.set_timesteps(steps)
@@ -294,8 +293,7 @@ def sample(denoise: Callable[[Images, Float[Tensor, ""]], Images], z: Images, *,
 def decoder(path: Path, numbers: Mapping[str, int], settings: Controlshift, *, device: str = "cpu") -> Decoder:
     """What `datasets.make` draws from: a checkpoint, with a name for each wanted class number of it.
 
-    The digest of its data sets covers file, class numbers and recipe. Raises ValueError for guidance other than 1 (the network knows
-    no image without a class), no classes and numbers that the network lacks; other errors as those of `load`.
+    ValueError for guidance other than 1, no classes and numbers that the network lacks; others as those of `load`.
     """
     demand(settings.guidance == 1, "controlshift.guidance", settings.guidance, "1.0: an EDM checkpoint cannot draw without a class")
     denoiser = load(path, device)

@@ -1,7 +1,6 @@
 """Accuracy against distance from the training images, and what Control+Shift concludes (Eq. 3, sections 4.2 and 4.3).
 
-Distances are 1-NN distances, in pixels and in features. All numbers come from the same resamples, which all classifiers share, so
-differences of classifiers are paired.
+Distances are 1-NN distances, in pixels and in features; all classifiers share the resamples.
 """
 
 from collections.abc import Iterable
@@ -135,10 +134,7 @@ def mean(values: xr.DataArray, models: list[str], shift: str = ALL) -> Float[np.
 
 
 def against(found: dict[str, dict], published: pd.DataFrame) -> pd.DataFrame:
-    """Our numbers beside the paper's statements (id, finding, quantity, published, tolerance): a number, "above 0" or "about 0".
-
-    A statement that `unmeasured` gives a reason for gets no verdict.
-    """
+    """Our numbers beside the paper's statements (id, finding, quantity, published, tolerance); no verdict where one is `unmeasured`."""
     table = published.set_index("id").loc[list(found)]
     own = table[["finding", "quantity"]].join(pd.DataFrame(found).T)
     judged = verdicts.beside(own, table["published"], tolerance=table["tolerance"].fillna(0.0))
@@ -155,10 +151,7 @@ def set_aside(table: pd.DataFrame, reasons: Iterable) -> pd.DataFrame:
 def benchmark_predictions(
     sets: Path, shifted: Controlshift, classes: list[str], *, labels: list[str], settings: Evaluation, device: str, folder: Path
 ) -> pd.DataFrame:
-    """Predictions of the benchmark's classifiers for all test images, each enlarged by its own preprocessing, one file per classifier.
-
-    They were trained on the catalog, not on the shifted sets' training images; the distance is that from these nevertheless.
-    """
+    """Predictions of the benchmark's classifiers, which the catalog trained, for all test images, one file per classifier."""
     numbers = range(1, shifted.test_images + 1)
     shards = {
         sets / f"{piece.name}.parquet": [(piece.kind, name, number, float(piece.step)) for name in classes for number in numbers]

@@ -113,7 +113,7 @@ class Experiment:
 def training_runs(settings: Controlshift) -> list[TrainingRun]:
     """Every network on both training distributions, without and with RandAugment, and further runs of the reference on every set.
 
-    The support vector machine is not augmented: it has no epochs in which an image could come again and differ.
+    The support vector machine is not augmented.
     """
     ways = [way for way in itertools.product(settings.networks, (False, True)) if way != (SVM, True)]
     first = [TrainingRun(training, *way, 1) for training in ("truncation", "half sphere") for way in ways]

@@ -54,8 +54,7 @@ def shifted(
 def score(study: Study, pairs: list[list[str]], classes: list[str], *, weights: list[float], seeds: int) -> pd.DataFrame:
     """One row per pair, class, seed and two weights; draws what is missing or outdated, a unit per (pair, class).
 
-    Where a weight is 0 the image is the benchmark's, of the other slider alone. Raises FileNotFoundError for a missing slider,
-    ValueError where the benchmark lacks an image.
+    Where a weight is 0 the image is the benchmark's. FileNotFoundError for a missing slider, ValueError where the benchmark lacks an image.
     """
     images = singles(study, pairs, classes, weights=weights, seeds=seeds)
     how: dict = {"folder": study.folder / "pairs" / "scores", **study.beginning(classes, seeds)}

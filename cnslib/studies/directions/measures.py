@@ -1,7 +1,6 @@
 """What sliders and texts make of a trajectory, side by side, and what two sliders do in one picture (CNS-Bench suppl. H and K).
 
-All methods draw the same trajectories, so differences are paired. Scales of a slider and weights of a text are not in one unit: what is
-fair to compare is what is left where both have gained as much.
+Scales of a slider and weights of a text are not in one unit: what is fair to compare is what is left where both have gained as much.
 """
 
 import numpy as np
@@ -23,7 +22,7 @@ SHOWN = ["shows", "adds", "without"]
 def gains(scores: pd.DataFrame, *, labels: int = 1) -> pd.DataFrame:
     """The scores in order, with `gain`, the alignment beyond that of scale 0, and `class_kept`.
 
-    The class is kept, 1, where the oracle gives it at least chance, 1 / labels, else 0; no value for a trajectory that did not start so.
+    The class is kept, 1, where the oracle gives it at least chance, 1 / labels, else 0; NaN for a trajectory that did not start so.
     """
     ordered = scores.sort_values([*OWN, "scale"], ignore_index=True)
     first = ordered.groupby(OWN)[["alignment", "class_probability"]].transform("first")
@@ -46,8 +45,7 @@ def per_trajectory(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
 def matched(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
     """Structure and class of each method at its first scale that gains as much alignment as two prompts do, per trajectory.
 
-    Only trajectories in which two prompts gain anything; `reached` says whether the method gets there, and one that does not has
-    neither structure nor class.
+    Only trajectories in which two prompts gain anything; `reached` says whether the method gets there, else both are NaN.
     """
     ordered = gains(scores, labels=labels)
     prompts = ordered[(ordered["method"] == PROMPTS) & (ordered["scale"] > 0) & (ordered["gain"] > 0)]
@@ -59,9 +57,8 @@ def matched(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
 def equal_gain(scores: pd.DataFrame, *, labels: int) -> pd.DataFrame:
     """The slider minus each text with a weight, both where they gained as much: (method, trajectory, share, gain, structure, class_kept).
 
-    `lost` is the structure that the slider itself has lost there: what a difference must be read beside. The gain is a share of the
-    largest that both reach on the trajectory, looked at in the same steps: scales that one of them lacks do not count. A trajectory on
-    which either gains nothing is left out.
+    `lost` is the structure that the slider itself has lost there. The gain is a share of the largest that both reach on the trajectory,
+    looked at in the same steps. A trajectory on which either gains nothing is left out.
     """
     rows, paths = [], {key: path.set_index("scale") for key, path in gains(scores).groupby(OWN)}
     for (method, *key), path in paths.items():
@@ -112,10 +109,7 @@ def difference(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) ->
 
 
 def apart(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """`difference`; where none of the rows differ, to either side Wilson's bound of a share that no unit shows.
-
-    Resamples of rows that are all alike know no other, and their interval would claim that no difference could have been missed.
-    """
+    """`difference`; where none of the rows differ, to either side Wilson's bound of a share that no unit shows."""
     found = difference(values, rows, settings=settings)
     if not np.isnan(found["low"]) and not values.any(skipna=True):  # a single unit has no interval
         bound = bootstrap.rate(values.abs(), rows, settings=settings)["high"]
@@ -134,8 +128,7 @@ def against_slider(table: pd.DataFrame, columns: list[str], *, settings: Bootstr
 def effects(scores: pd.DataFrame) -> pd.DataFrame:
     """Every image with two sliders, once per slider: what its shift gains alone, by the other alone (lent), and together.
 
-    `added` is together minus lent, what the slider does beside the other. `interaction` is that minus alone: 0 where the gains add up,
-    below 0 where one slider takes from the other.
+    `added` is together minus lent; `interaction` is that minus alone, 0 where the gains add up.
     """
     table = scores.sort_values(KEY, ignore_index=True)
     start, parts = table.groupby([*PAIR, "class", "seed"]), []
@@ -154,8 +147,8 @@ def effects(scores: pd.DataFrame) -> pd.DataFrame:
 def both_show(found: pd.DataFrame) -> pd.DataFrame:
     """Every image with two sliders (pair, class, seed, weights), and 1 or 0 in three columns.
 
-    `shows`: each slider adds at least half of what it gains alone; `adds`: each adds anything; `without`: one of the shifts is there
-    without its slider, since the other one alone brings half of that gain along.
+    `shows`: each slider adds at least half of what it gains alone; `adds`: each adds anything; `without`: the other slider alone brings
+    half of that gain along.
     """
     half, adds = found["alone"] / 2, found["added"] > 0
     each = found.assign(shows=adds & (found["added"] >= half), adds=adds, without=(found["lent"] > 0) & (found["lent"] >= half))

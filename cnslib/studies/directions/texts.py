@@ -1,7 +1,6 @@
 """Shifts by text, the baselines of the sliders: two prompts, and directions among text embeddings (CNS-Bench section 3.2, suppl. H).
 
-A text-based shift replaces the embedding c of the class prompt by c + w (t - c), where t is the embedding with the shift in it and w
-the weight. The methods differ in t, and in when the walk begins.
+A text-based shift replaces the embedding c of the class prompt by c + w (t - c), t the embedding with the shift in it and w the weight.
 """
 
 import dataclasses
@@ -79,8 +78,8 @@ class Study:
 def target(sampler: Sampler, shift: str, name: str, method: str) -> Float[Tensor, "tokens width"]:
     """The text embedding at weight 1: what each method makes of the two prompts "c" and "c in shift".
 
-    "two prompts" and "whole text" take the second one. "class token" adds, to the word of the class alone, the difference between
-    the last words of both (Baumann et al. 2024, the naive direction); "end tokens" does so with the end tokens and the padding.
+    "two prompts" and "whole text" take the second one. "class token" adds, to the word of the class alone, the difference of the last words
+    (Baumann et al. 2024, the naive direction); "end tokens" does so with the end tokens and the padding.
     """
     texts = sliders.prompts(shift, name, texts={})
     plain, shifted = text_to_image.embed(sampler.pipe, list(texts))
@@ -106,10 +105,7 @@ def contexts(sampler: Sampler, shift: str, name: str, method: str, weights: list
 def shifted(
     sampler: Sampler, shift: str, name: str, seed: int, method: str, weights: list[float]
 ) -> UInt8[Tensor, "weights height width 3"]:
-    """The images of one trajectory at several weights, in one batch.
-
-    "two prompts" has the shift in the prompt from the first step on, as the paper has it; the others begin where a slider does.
-    """
+    """The images of one trajectory at several weights, in one batch: two prompts from the first step on, others where a slider begins."""
     early = method == PROMPTS or not len(sampler.early)
     start = text_to_image.initial_latent(sampler.pipe, seed) if early else sampler.start(name, [seed])
     latents, context = start.repeat(len(weights), 1, 1, 1), contexts(sampler, shift, name, method, weights)
@@ -141,8 +137,8 @@ def score(
 ) -> pd.DataFrame:
     """One row per method, trajectory and scale, 0 included; draws what is missing or outdated, a unit per (shift, class).
 
-    The sliders' images are the benchmark's own. With `finer`, FINER at these scales beside the benchmark's scale 0, without it and
-    without `step`. Raises FileNotFoundError for a missing slider, ValueError where the benchmark lacks an image.
+    The sliders' images are the benchmark's own. With `finer`, FINER at these scales, without scale 0 and `step`. FileNotFoundError for a
+    missing slider, ValueError where the benchmark lacks an image.
     """
     images, stamps = {}, {}
     for shift in shifts:
@@ -180,7 +176,7 @@ def draw(study: Study, shift: str, name: str, seed: int, method: str, scales: li
 def looks(study: Study, pictures: Pictures, shift: str, name: str) -> dict[str, np.ndarray]:
     """What the judges see along a trajectory that begins with its unshifted picture, as columns.
 
-    `structure` is the cosine with the first picture, `step` the distance of the features, of length 1, from the picture before.
+    `structure` is the cosine with the first picture, `step` the distance of the unit features from the picture before.
     """
     features = study.judge.image_encoder.features(pictures)
     columns = {

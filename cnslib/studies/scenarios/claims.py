@@ -1,9 +1,8 @@
 """Accuracies per scenario, XIMAGENET-12's robustness score (section 4), and what it concludes (5.2, 6, Table 3), with intervals.
 
-Accuracies are labelled arrays [resample, model, scenario], entry 0 of "resample" the estimate; all come from the same resamples of
-objects, for all classifiers and both experiments at once, so differences are paired. The paper's random background is the saturating
-sum that its code makes, so its numbers stand beside our summed background. Table 3 regresses correct predictions on model, scenario
-and class and takes them all as independent; one object gives many predictions, so here errors are clustered by object.
+Accuracies are labelled arrays [resample, model, scenario], entry 0 of "resample" the estimate; all come from the same resamples of objects,
+so differences are paired. The paper's random background is the saturating sum that its code makes, so its numbers stand beside our summed
+background. Table 3's regression takes predictions as independent; here errors are clustered by object.
 """
 
 from collections.abc import Iterable
@@ -79,8 +78,8 @@ def score(cross: Rows, inner: Rows, *, mean_cross: float | Row, mean_inner: floa
 def scores(ex1: xr.DataArray, ex2: xr.DataArray, names: Iterable[str]) -> pd.DataFrame:
     """The score of every model under each of CONVENTIONS with its interval, and how many others it significantly exceeds (paired).
 
-    Where the inner row has a mean of its own, it is the accuracy of EX2's training on originals. Few objects scatter accuracies and
-    enlarge both variances, and resamples do so again: that is taken out of them, and no bound is above 1. Percentiles alone cover 78 %.
+    Where the inner row has a mean of its own, it is the accuracy of EX2's training on originals. Few objects enlarge both variances,
+    resamples once more: that is taken out of them. No bound is above 1.
     """
     parts, confidence = [], ex1["confidence"].item()
     rows = [found.sel(scenario=list(names)).to_numpy() for found in (ex1, ex2)]
@@ -112,8 +111,7 @@ def cases(predictions: pd.DataFrame, scenarios: Iterable[str], *, reference: str
 def regression(table: pd.DataFrame, formula: str, *, confidence: float) -> pd.DataFrame:
     """Ordinary least squares, a row per coefficient (variable, n, estimate, low, high, p): Table 3.
 
-    Standard errors are clustered by the column `object`, with the usual small-sample factor and t of (clusters - 1); n counts clusters.
-    Where no prediction changes, rounding can take a variance below zero.
+    Standard errors are clustered by the column `object`, with t of (clusters - 1); n counts clusters.
     """
     codes = pd.factorize(table["object"])[0]
     fitted = formulas.ols(formula, table).fit(cov_type="cluster", cov_kwds={"groups": codes}, use_t=True)
@@ -172,8 +170,8 @@ def without_background(found: xr.DataArray) -> list[dict]:
 def stable(found: xr.DataArray, set_name: str) -> list[dict]:
     """Conclusion 3: Kendall's tau of accuracy on originals and stability (minus the cross variance); above 0 where accuracy tells it.
 
-    Published twice: with the accuracy on the same data (each cross row's implied mean), and with ImageNet's, on which the paper rests.
-    Not measured where the interval spans all that is possible, as with few models: then nothing could decide it.
+    Published twice: with the accuracy on the same data (each cross row's implied mean), and with ImageNet's. Not measured where the
+    interval spans all that is possible.
     """
     start = originals(found).to_numpy()
     unstable = variance(found.sel(scenario=TESTED).to_numpy(), mean=start, ddof=0)
@@ -229,8 +227,7 @@ def implied_means() -> pd.Series:
 def printed_scores() -> pd.DataFrame:
     """XIMAGENET-12's robustness scores (Table 2), printed and recomputed from Table 1.
 
-    `cells`: from the printed cells over n - 1. `row_mean`: each row's mean in all of its cells, over n - 1. `as_defined`: the mean of
-    the cross row in both rows, over n, as Eqs. 1 to 3 say.
+    `cells`: from the printed cells over n - 1. `row_mean`: each row's mean in all of its cells, over n - 1. `as_defined`: Eqs. 1 to 3.
     """
     accuracy, deviation = printed_rows(*ACCURACY), printed_rows(*DEVIATION)
     means, n = implied_means(), len(published.SCENARIOS)

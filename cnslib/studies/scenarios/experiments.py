@@ -1,9 +1,8 @@
 """XIMAGENET-12's two experiments (section 5.1): classifiers trained on originals, and backbones trained within a scenario.
 
-EX1 evaluates photographs with real ImageNet classifiers and garments with classifiers that were trained on the catalog, under every
-scenario and severity. EX2 trains each backbone further under one scenario of Table 1 at severity 1, and once on originals for
-comparison: all take the same steps on the same garments, and are evaluated as in EX1 at several places on their way. Rows take the
-form of the benchmark's: the scenario is the shift, its severity the scale. Predictions are stored, not images.
+EX1 evaluates photographs with ImageNet classifiers and garments with classifiers of the catalog, under every scenario and severity. EX2
+trains each backbone further under one scenario of Table 1 at severity 1, and once on originals: same steps, same garments. The scenario is
+the column `shift`, its severity the `scale`.
 """
 
 import itertools
@@ -92,8 +91,8 @@ def stamp(experiment: Experiment, backbone: str, name: str) -> str:
 def train(experiment: Experiment, checkpoints: Path, key: tuple[str, str]) -> pd.DataFrame:
     """One training, and its predictions for the held-out garments at every check.
 
-    Cross-entropy with the zoo's smoothing and mirror. Which garments a step sees depends on the step alone: all scenarios show the same
-    ones in the same order. Predictions of a training in the making lie beside its checkpoint, where a resumed one finds them.
+    Cross-entropy with the zoo's smoothing and mirror; all scenarios show the same garments in the same order. Predictions of a training in
+    the making lie beside its checkpoint.
     """
     (backbone, name), settings, device = key, experiment.settings, experiment.device
     model, _ = encoders.timm_model(f"scenarios.backbones.{backbone}", settings.backbones[backbone], device)

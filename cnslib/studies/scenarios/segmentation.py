@@ -1,8 +1,7 @@
 """Segmentation under the scenarios (XIMAGENET-12, sections 5.1 and 5.2): networks trained on originals, and the IoU of their maps.
 
-Small networks learn exact masks of garments. Output 0 is the background, output 1 + i the garment i of `scenes.CLASSES`; they learn the
-benchmark's classes alone. Weights are not kept; what is kept of every image are the pixels that prediction and truth share and cover
-together, label by label. Every network is trained several times: a difference of two networks has an interval about other trainings, too.
+Small networks learn exact masks of garments: output 0 is the background, output 1 + i the garment i of `scenes.CLASSES`. What is kept of
+every image are the pixels that prediction and truth share and cover together, label by label. Every network is trained several times.
 
 A trajectory is one image under one scenario, which stands in the column `shift`; its severity stands in `scale`.
 """
@@ -88,9 +87,8 @@ def train_and_segment(
 ) -> None:
     """One training: trains a network, segments held-out garments in every state, and writes the units of maps and of pixel counts.
 
-    Networks learn fresh catalog scenes of the classes without a scenario: cross-entropy of every pixel, mirror augmentation. Another
-    run has other weights in its decoder and other batches; its encoder starts from the same weights. The networks of a run see the
-    same batches.
+    Networks learn fresh catalog scenes of the classes without a scenario: cross-entropy of every pixel, mirror augmentation. Another run
+    has other weights in its decoder and other batches; the networks of a run see the same batches.
     """
     checkpoint = checkpoints / f"{made[0].path.stem}-{made[0].made_from[:12]}.pt"
     pool, seed = scenes.garments(paths.GARMENTS, "catalog", experiment.classes), settings.seed + number - 1
@@ -149,7 +147,7 @@ def overlaps(predicted: UInt8[np.ndarray, "n height width"], true: UInt8[np.ndar
 def per_image(counts: pd.DataFrame, *, overlap: float) -> pd.DataFrame:
     """Per training and image: IoU of the garment's label, and IoU of the foreground whatever its label.
 
-    Pixels of all other labels are foreground. Where the first is below `overlap` the prediction `top1` is the background.
+    Where the first is below `overlap` the prediction `top1` is the background.
     """
     own = counts[counts["label"] == counts["class"]].set_index(KEYS)
     ground = counts[counts["label"] == BACKGROUND].set_index(KEYS).reindex(own.index, fill_value=0)
@@ -221,9 +219,9 @@ def freedom_of(rows: pd.DataFrame, *, settings: Bootstrap) -> int:
 def over_trainings(first: np.ndarray, second: np.ndarray, n: int, freedom: int, confidence: float) -> dict:
     """The mean over the trainings of one network minus that over another's, as a record about other units and other trainings.
 
-    A column is a training, a row a resample of the `n` units that all see, with `freedom` degrees of freedom. The variance has three
-    parts: that of the resamples, less their `widening`, and s^2 / R for the R trainings of either network. The t interval has
-    Satterthwaite's degrees of freedom (1946); none of fewer than `FEWEST` units.
+    A column is a training, a row a resample of the `n` units that all see, with `freedom` degrees of freedom. The variance is that of the
+    resamples, less their `widening`, and s^2 / R for the R trainings of either network. The t interval has Satterthwaite's degrees of
+    freedom (1946); none of fewer than `FEWEST` units.
     """
     difference = first.mean(1) - second.mean(1)
     half = np.nan
@@ -238,9 +236,8 @@ def over_trainings(first: np.ndarray, second: np.ndarray, n: int, freedom: int, 
 def effects(shares: xr.DataArray, trained: dict[str, list[str]], *, freedom: int) -> pd.DataFrame:
     """Coefficients of Table 3's regression: of a scenario at its end against originals, of a network against the reference.
 
-    In a balanced table with dummies for model, scenario and class they are differences of means. Intervals of scenarios are about other
-    images, those of networks about other images and other trainings; `freedom` is that of the images, see `freedom_of`, and
-    `trainings` counts those of all networks for a scenario, and those of each of the two for a network.
+    In a balanced table with dummies they are differences of means. Intervals of scenarios are about other images, those of networks also
+    about other trainings; `freedom` is `freedom_of` the images, and `trainings` counts those of all networks, or of each of the two.
     """
     ends = changes(shares, of_table3(shares)).rename(columns={"scenario": "name"}).assign(of="scenario", trainings=shares.sizes["model"])
     values = at_ends(shares)

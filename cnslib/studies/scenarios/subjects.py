@@ -1,9 +1,8 @@
 """Objects with exact masks in their scenes, and foreground and background scenarios of them (XIMAGENET-12, section 3.1).
 
-Objects are garments of the mini world and the photo set's cut-outs. A subject also knows another background without any object, the
-random one; one drawn around it can be added. For that the paper sends transparent images to Stable Diffusion XL. Here the base model
-repaints what the mask leaves free (inpainting, the object kept), as diffusers' inpainting pipeline does for a UNet without extra
-channels; that pipeline itself accepts latents of four channels alone.
+Objects are garments of the mini world and the photo set's cut-outs. A subject also knows another background without any object. The paper
+sends transparent images to Stable Diffusion XL; here the base model repaints what the mask leaves free (inpainting), as diffusers' pipeline
+does for a UNet without extra channels, which itself accepts latents of four channels alone.
 """
 
 from collections.abc import Sequence
@@ -64,8 +63,8 @@ TABLE1 = ("blurred background", "blurred object", "green", "blue", "grey", "red"
 def scenario(name: str, image: Image, mask: Mask, severity: float, *, generator: Any = None, background: Any = None) -> Image:
     """An image under a scenario of `NAMES`, or under `SUMMED` (section 3.1); colours, which draw from the generator, change the background.
 
-    A background of the same size is needed where another one comes in: a random picture, or one drawn around the object. `SUMMED` is
-    the saturating sum of object and new background, as the released code has it: the background shines through the object.
+    `background`, of the same size, is the random picture or the one drawn around the object. `SUMMED` is the saturating sum of object and
+    new background, as the released code has it.
     """
     if name == SUMMED:
         return np.clip(scenario("segmented", image, mask, severity) + severity * background, 0, 1) if severity else image
@@ -84,10 +83,7 @@ def scenario(name: str, image: Image, mask: Mask, severity: float, *, generator:
 
 
 def coloured(image: Image, colour: str, severity: float, generator: np.random.Generator) -> Image:
-    """Towards one random hue of a band of colours; for the rainbow all hues are turned by the same random angle of at most 180 degrees.
-
-    At least `SATURATION` of them; the value of each pixel, its brightest channel, is kept.
-    """
+    """Towards one random hue of a band, or for the rainbow all hues turned by one angle; value stays, saturation at least `SATURATION`."""
     hues, saturation, value = np.moveaxis(rgb_to_hsv(image), -1, 0)
     if colour == "rainbow":
         hues = (hues + generator.uniform(0, RAINBOW) / 180) % 1
@@ -141,7 +137,7 @@ def subject(label: str, seed: int, image: Float[Tensor, "3 h w"], mask: Float[Te
 def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int, seed: int) -> list[Subject]:
     """The first `count` garments of each class as catalog scenes; the other background is one of the web, saturated and cloudy.
 
-    Scene and other background depend on (part, class, number, seed) alone. ValueError names a class with fewer garments.
+    Both depend on (part, class, number, seed) alone. ValueError names a class with fewer garments.
     """
     found = []
     for name in classes:
