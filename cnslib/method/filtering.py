@@ -359,26 +359,16 @@ def areas(labelled: pd.DataFrame, *, settings: Bootstrap) -> pd.DataFrame:
 def roc_auc_scores(
     positive: Bool[np.ndarray, "rows"], score: Float[np.ndarray, "rows"], *, sample_weights: Iterable[Float[np.ndarray, "rows"]]
 ) -> Float[np.ndarray, "resamples"]:
-    """The area by each of some weights of the rows, sorted once, to the last bit as scikit-learn has it, which takes twelve times as long.
+    """The area under the ROC curve by each of some weights of the rows, which are sorted once: scikit-learn takes twenty times as long.
 
     NaN where one of the two kinds has no weight; ValueError for a score that is no number.
     """
     if not np.isfinite(score).all():
         raise ValueError("scores: NaN or infinite; accepted: finite numbers")
-    order = np.argsort(-score, kind="stable")
+    order, values = np.argsort(-score, kind="stable"), []
     positive, score = positive[order], score[order]
-    return np.array([area(positive, score, weight[order]) for weight in sample_weights])
-
-
-def area(positive: Bool[np.ndarray, "rows"], score: Float[np.ndarray, "rows"], weight: Float[np.ndarray, "rows"]) -> float:
-    """The area of rows whose scores fall."""
-    counted = weight != 0
-    positive, score, weight = positive[counted], score[counted], weight[counted]
     ends = np.append(np.flatnonzero(np.diff(score)), len(score) - 1)  # of equal scores, the last
-    hits, alarms = (np.cumsum(kind * weight)[ends] for kind in (positive, ~positive))
-    if not (hits[-1] > 0 and alarms[-1] > 0):
-        return np.nan
-    if len(ends) > 2:  # points on a straight line are left out there, too, so that the sums have the same terms
-        corner = np.pad((np.diff(hits, 2) != 0) | (np.diff(alarms, 2) != 0), 1, constant_values=True)
-        hits, alarms = hits[corner], alarms[corner]
-    return float(np.trapezoid(*(np.append(0.0, sums) / sums[-1] for sums in (hits, alarms))))
+    for weight in sample_weights:
+        hits, alarms = (np.append(0.0, np.cumsum(kind * weight[order])[ends]) for kind in (positive, ~positive))
+        values.append(np.trapezoid(hits, alarms) / (hits[-1] * alarms[-1]) if min(hits[-1], alarms[-1]) > 0 else np.nan)
+    return np.array(values)

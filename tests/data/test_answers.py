@@ -33,7 +33,7 @@ def files() -> dict[str, bytes]:
 def bring_in(source: Path, to: Path) -> dict[str, pd.DataFrame]:
     """The imported table of every model."""
     paths = answers.import_answers(source, labels=LABELS, classes=CLASSES, folder=to)
-    return {model: tables.read(path, answers.schema) for model, path in paths.items()}
+    return {model: tables.read(path, tables.imported) for model, path in paths.items()}
 
 
 def one(text: str, file: str = "vit__heavy_snow.csv") -> pd.DataFrame:
