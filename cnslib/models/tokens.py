@@ -31,10 +31,7 @@ def require_word(text: object, number: int, path: Path) -> None:
 
 
 def located(source: Path) -> Path:
-    """What there is to read at a path: a file, a folder with tokens.pt, a text encoder's weights, or a folder of token files.
-
-    It may lie one folder deeper, as unzipping makes it; where nothing is found it is the path itself.
-    """
+    """What there is to read at a path, or one folder below: a file, tokens.pt's folder, a text encoder's weights, or a folder of tokens."""
     if source.is_file():
         return source
     for folder in (source, *sorted(path for path in source.iterdir() if path.is_dir())):

@@ -51,10 +51,7 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def looks(names: Iterable[str]) -> dict[str, dict]:
-    """Colour and marker of each name, distinguished in grey print too.
-
-    What has no fixed look takes, in the order of the names, one that none of the others has, with a colour of its own while any is left.
-    """
+    """Colour and marker of each name; one without a fixed look takes, in their order, what no other has, a colour of its own if any."""
     names = set(names)
     own, known = sorted(names - FIXED.keys()), {name: fixed for name, fixed in FIXED.items() if name in names}
     if not own:

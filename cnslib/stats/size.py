@@ -72,10 +72,7 @@ def partial(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFram
 
 
 def noise_free(found: xr.Dataset, families: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Partial correlation of size over all shifts and scales above 0, each with its own level and its own slope on ID accuracy.
-
-    The noise of ID accuracy, which explains too little and leaves its share to size, is taken out of the numerator.
-    """
+    """Partial correlation of size over all shifts and scales above 0, each with its own level and slope on ID accuracy, noise taken out."""
     rows, every = [], ("model", "shift", "scale")
     for name, own in families.items():
         x, y, size = centred(found["x"], own), centred(found["y"], own), sizes(own)

@@ -37,10 +37,7 @@ class Bootstrap(f.Section):
         return dataclasses.replace(self, target=target)
 
     def apart(self, number: int) -> "Bootstrap":
-        """The same for pictures that have nothing but their classes in common with others: another seed, lest both draw alike.
-
-        Where classes are drawn, they are the same on both sides: the seed stays, and a class counts as much on one as on the other.
-        """
+        """The same for pictures that share nothing but classes with others: another seed; where classes are drawn, the same as there."""
         return self if self.target == OTHER else dataclasses.replace(self, seed=self.seed + number)
 
     @property
