@@ -29,12 +29,8 @@ hashed: dict[tuple, str] = {}
 
 def digest(*parts) -> str:
     """The sha256 of the canonical JSON of plain values, mappings and dataclasses; TypeError for anything without a canonical form."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":"), default=canonical).encode()).hexdigest()
-
-
-def canonical(part: object) -> object:
-    """A recipe by its names and numbers, another dataclass by its fields. TypeError for anything else."""
-    return part.code if isinstance(part, Recipe) else dataclasses.asdict(part)  # type: ignore[call-overload]
+    plain = lambda part: part.code if isinstance(part, Recipe) else dataclasses.asdict(part)  # noqa: E731
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":"), default=plain).encode()).hexdigest()
 
 
 def file_digest(path: Path) -> str:

@@ -61,17 +61,12 @@ def opened(path: Path) -> Iterator[Archive]:
 def visible(path: Path, names: list[str]) -> list[str]:
     """Safe names in order, without hidden files; ValueError names an unsafe one and one that is there twice."""
     for name in names:
-        if unsafe(name):
+        if name.startswith("/") or "\\" in name or ":" in name.split("/")[0] or ".." in PurePosixPath(name).parts:
             raise ValueError(f"{path}: the entry {name!r} would lie outside; accepted: relative paths without '..'")
     kept = sorted(name for name in names if not any(part.startswith((".", "__MACOSX")) for part in name.split("/")))
     if twice := [first for first, second in itertools.pairwise(kept) if first == second]:
         raise ValueError(f"{path}: the entry {twice[0]!r} is there twice; accepted: every name once")
     return kept
-
-
-def unsafe(name: str) -> bool:
-    """Whether a posix name could point out of the folder that it is relative to."""
-    return name.startswith("/") or "\\" in name or ":" in name.split("/")[0] or ".." in PurePosixPath(name).parts
 
 
 def member(file: zipfile.ZipFile, path: Path, entry: zipfile.ZipInfo) -> bytes:

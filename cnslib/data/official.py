@@ -126,16 +126,8 @@ def image_name(shift: str, name: str, seed: int, scale: float, *, labels: list[s
     return f"{folder_of(shift)}/{labels.index(name):03d}_{name}/seed_{seed:04d}_scale_{thousandths:04d}.{form}"
 
 
-def export_benchmark(images: Path, kept: pd.DataFrame, target: Path, *, labels: list[str], info: dict) -> Path:
-    """Writes the kept trajectories as a folder or zip (by the name of `target`) that the authors' loader reads, with annotations.
-
-    `images` is the folder of image tables, `info` opens the annotations. Bytes stay as they are.
-    """
-    return archives.write(target, exported(images, kept, labels, info))
-
-
 def exported(images: Path, kept: pd.DataFrame, labels: list[str], info: dict) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of every file of the benchmark, the annotations last."""
+    """Name and bytes of every file of the kept trajectories as the authors' loader reads them, the annotations, opened by `info`, last."""
     listed = []
     for shift, part in kept.groupby("shift"):
         for _, name, seed, scale, data in stored(images, shift, part).itertuples(index=False, name=None):

@@ -128,6 +128,4 @@ def classifiers(everything: xr.DataArray, kept: xr.DataArray, heldout: xr.DataAr
 
 def agreement(real: xr.DataArray, generated: xr.DataArray) -> dict:
     """Pearson's R of two accuracies [resample, model] of the same classifiers; `n` counts these."""
-    x, y = (values - values.mean("model") for values in (real, generated))
-    r = (x * y).sum("model") / np.sqrt((x**2).sum("model") * (y**2).sum("model"))
-    return bootstrap.joined(r.to_numpy(), real.sizes["model"], real["confidence"].item())
+    return bootstrap.joined(xr.corr(real, generated, "model").to_numpy(), real.sizes["model"], real["confidence"].item())

@@ -142,7 +142,7 @@ def bring_out(folder: Path, sections: dict) -> list[Path]:
     croissant.write_croissant(folder / "croissant.json", images, layout.artifacts("filtering") / "kept.parquet", about=about)
     return [
         folder / "croissant.json",
-        official.export_benchmark(images, kept, folder / "cns_bench.zip", labels=labels, info=info),
+        archives.write(folder / "cns_bench.zip", official.exported(images, kept, labels, info)),
         answers.export_answers(predictions, kept, folder / "results.zip", labels=labels, form=form),
     ]
 

@@ -38,7 +38,7 @@ def bring_in(source: Path, to: Path, **settings) -> tuple[pd.DataFrame, pd.DataF
 def bring_out(to: Path, target: Path, **changes) -> Path:
     """Exports what was imported."""
     kept = tables.read(to / "kept.parquet", tables.kept_schema)
-    return official.export_benchmark(to / "images", kept, target, **{"labels": LABELS, "info": INFO, **changes})
+    return archives.write(target, official.exported(to / "images", kept, **{"labels": LABELS, "info": INFO, **changes}))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -157,7 +157,7 @@ def folder(benchmark, tmp_path_factory):
     """The benchmark in the published layout, numbered by the mini world's labels, with the others' answers beside it."""
     place = tmp_path_factory.mktemp("exported")
     images = next(iter(benchmark.predict.keywords["shards"])).parent
-    official.export_benchmark(images, benchmark.kept, place / "tiny_bench", labels=OUTPUTS, info=INFO)
+    archives.write(place / "tiny_bench", official.exported(images, benchmark.kept, OUTPUTS, INFO))
     answers.export_answers(benchmark.answers, benchmark.kept, place / "results.zip", labels=OUTPUTS)
     return place / "tiny_bench"
 
