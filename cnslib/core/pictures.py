@@ -45,10 +45,7 @@ def opened(source: Path | bytes, name: str) -> Iterator[Image.Image]:
 
 
 def readable(names: Iterable[str], where: object) -> list[str]:
-    """The names of picture files among some names; warns how many files of which kind are not read.
-
-    ValueError for a folder in which there are files but none that is read.
-    """
+    """The names of picture files among some names; warns of others that are not read. ValueError for a folder with nothing but others."""
     files = [path for path in map(PurePosixPath, sorted(names)) if path.suffix.lower() not in BESIDE]
     read = [path for path in files if path.suffix.lower() in SUFFIXES]
     folders, depths = {path.parent for path in read}, {len(path.parts) for path in read}  # a licence beside the folders is no class

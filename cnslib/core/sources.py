@@ -109,10 +109,7 @@ def manifest(path: Path, *, key: str) -> dict:
 
 
 def require_recorded(folder: Path, *, key: str) -> None:
-    """Raises ValueError, naming the parameter, unless a model directory has the files of which its manifest tells (`world.manifest`).
-
-    It lies one or two folders above; a directory of which none tells is taken as it is.
-    """
+    """Raises ValueError, naming the parameter, unless a model directory has the files of which the manifest above it, if any, tells."""
     for shelf in folder.resolve().parents[:2]:
         path = shelf / "manifest.json"
         entry = manifest(path, key=key).get(folder.resolve().relative_to(shelf).as_posix())

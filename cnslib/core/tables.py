@@ -123,10 +123,7 @@ def pick(path: Path, wanted: pd.DataFrame, key: list[str]) -> pd.DataFrame:
 
 
 def read_answers(paths: Iterable[Path]) -> pd.DataFrame:
-    """The first answers in some tables of predictions: model, key and `top1`, texts as categoricals, in a twentieth of the memory.
-
-    Errors as those of `read`; FileNotFoundError also where there is no table at all.
-    """
+    """The first answers in some tables of predictions: model, key and `top1`, texts as categoricals. FileNotFoundError without a table."""
     parts = [load(path, columns=["model", *KEY, "top1"], read_dictionary=TEXTS) for path in paths]
     if not parts:
         raise FileNotFoundError("there is no table of predictions; the step evaluation makes them")

@@ -156,10 +156,7 @@ def prune(folder: Path, keep: set[str], pattern: str) -> None:
 
 
 class Lock:
-    """Exclusive access to a folder as long as the object, or its process, exists, by the operating system: no file is left behind.
-
-    RuntimeError names the process that has it.
-    """
+    """Exclusive access to a folder as long as the object, or its process, exists. RuntimeError names the process that has it."""
 
     def __init__(self, folder: Path):
         handle = os.open(folder, os.O_RDONLY)

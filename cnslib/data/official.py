@@ -47,10 +47,7 @@ def import_benchmark(source: Path, *, labels: list[str], classes: list[str], fol
 
 
 def index(archive: Archive, *, labels: list[str], classes: list[str]) -> pd.DataFrame:
-    """One row per image: shift, class, seed, scale, and its name in the archive; no picture is read, nor the annotations.
-
-    ValueError names what is not understood, missing or there twice.
-    """
+    """One row per image: shift, class, seed, scale, name in the archive. ValueError names what is not understood, missing or twice."""
     names = pictures.readable(archive.names, archive.path)
     if not names:
         raise ValueError(f"{archive.path} holds no picture; accepted: <shift>/<class>/seed_0034_scale_1000.jpg")
@@ -80,10 +77,7 @@ def shift_of(name: str, source: object) -> str:
 
 
 def class_of(name: str, source: object, labels: list[str], classes: list[str]) -> str:
-    """The class of a folder's name, by the number in front of it, as in the authors' loader.
-
-    ValueError for another, and where the name behind the number is that of another class.
-    """
+    """The class of a folder's name, by the number in front of it. ValueError for another, and where the name behind it is another's."""
     number, _, text = name.partition("_")
     found = labels[int(number)] if number.isdecimal() and int(number) < len(labels) else None
     if found not in classes:

@@ -67,10 +67,7 @@ def outputs(group: list[Classifier], inputs: Inputs) -> list[Logits]:
 def prepared(
     batches: Iterable[Batch], transforms: dict[str, Transform], *, size: int, device: str
 ) -> Generator[tuple[pd.DataFrame, Inputs], None, None]:
-    """The batches in order, ready for the networks, each made by one of as many threads as there are cores for this process.
-
-    A batch is filled up with its last picture to `size`; for a CUDA card it lies in pinned memory.
-    """
+    """The batches in order, filled up to `size`, made by a thread for each core of this process; for a CUDA card in pinned memory."""
     pinned = torch.device(device).type == "cuda"
 
     def prepare(rows: pd.DataFrame, pictures: list[Picture]) -> tuple[pd.DataFrame, Inputs]:

@@ -198,10 +198,7 @@ class Rule:
 
 
 def rules(passes: int) -> dict[str, Rule]:
-    """The compared rules: CLIP with one prompt (the paper's baseline), CLIP with both prompts, and `passes` of four (ours).
-
-    The paper's text drops an image when two of four detectors are active, which is 3 passes; its code keeps at 2.
-    """
+    """The compared rules: CLIP with one prompt (the paper's baseline), CLIP with both prompts, and `passes` of four (ours)."""
     return {"clip": Rule(DETECTORS[:1], 1), "clip_pair": Rule(DETECTORS[:2], 2), "ours": Rule(DETECTORS, passes)}
 
 
@@ -249,10 +246,7 @@ def labelled_by(scores: pd.DataFrame, images: Path, *, files: list[str], labels:
 
 
 def thresholds(labelled: pd.DataFrame, recall: float) -> dict[str, float]:
-    """For each detector the smallest value that at least a share `recall` of the out-of-class images does not exceed.
-
-    An image passes above it; without out-of-class images all do.
-    """
+    """For each detector the smallest value that at least a share `recall` of the out-of-class images does not exceed; else all pass."""
     outside = labelled.loc[labelled["oracle_ooc"], list(DETECTORS)]
     if outside.empty:
         return dict.fromkeys(DETECTORS, -np.inf)

@@ -137,10 +137,7 @@ def over_shifts(summary: pd.DataFrame, column: str, *, confidence: float) -> dic
 
 
 def curves(table: pd.DataFrame, column: str, *, confidence: float) -> pd.DataFrame:
-    """Mean of a column over the sliders of each shift, per scale: (shift, scale, n, estimate, low, high).
-
-    The t interval is about sliders of other classes, each of which counts once.
-    """
+    """Mean of a column over the sliders of each shift, per scale (shift, scale, n, estimate, low, high); t interval about other classes."""
     means = table.groupby([*SLIDER, "scale"])[column].mean().reset_index()
     groups = means.groupby(["shift", "scale"])[column]
     found = [(key, bootstrap.independent_mean(values.to_numpy(), confidence=confidence)) for key, values in groups]

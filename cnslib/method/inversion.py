@@ -247,10 +247,7 @@ def nearest(features: Features, reference: Features) -> tuple[np.ndarray, np.nda
 
 
 def neighbours(drawn: pd.DataFrame, features: Features, sides: dict[str, dict[str, Features]]) -> pd.DataFrame:
-    """Nearest real images of every drawn one within its class: `<side>` is the distance, 1 - cosine, and `<side>_place` the image.
-
-    `sides` holds reference features by side and class.
-    """
+    """Nearest real image of every drawn one within its class, by side: `<side>` is the distance, 1 - cosine, `<side>_place` the image."""
     table = drawn[["prompt", "class", "seed"]].copy()
     for side, known in sides.items():
         for name, rows in table.groupby("class", sort=False).groups.items():

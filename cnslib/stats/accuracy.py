@@ -133,10 +133,7 @@ def over_shifts(rates: xr.DataArray) -> xr.DataArray:
 
 
 def hardest(drops: xr.DataArray) -> pd.DataFrame:
-    """Drops under each shift, largest first, and how probable it is that no other shift costs more; `drops` are [resample, shift].
-
-    The probability is a share of the resamples that have a trajectory under every shift; level shifts share it.
-    """
+    """Drops [resample, shift] under each shift, largest first, and the `probability` (a share of resamples) that no other costs more."""
     single = drops.drop_sel(shift=ALL)
     known = single[1:].dropna("resample")
     first = known >= known.max("shift") - TINY

@@ -36,10 +36,7 @@ def reference_drop(errors: xr.DataArray, reference: str) -> pd.DataFrame:
 
 
 def relative_errors(errors: xr.DataArray, *, reference: str) -> xr.DataArray:
-    """Mean rCE over the defined shifts of every model and resample, [resample, model]; NaN where no shift is defined.
-
-    A denominator that is not positive counts as TINY, so that a difference keeps its sign.
-    """
+    """Mean rCE over the defined shifts of every model and resample, [resample, model]; NaN without such; denominators are at least TINY."""
     defined = reference_drop(errors, reference).query("defined")
     if defined.empty:
         return drop(errors).isel(shift=0, scale=0, drop=True).assign_coords(n=0) * np.nan

@@ -126,10 +126,7 @@ def joined(samples: Float[np.ndarray, "resamples+1"], n: int, confidence: float,
 
 
 def mean(values: pd.Series, rows: pd.DataFrame, *, settings: Bootstrap) -> dict:
-    """The mean of one value per row as a record; `rows` say class and seed of each value. Rows without a value do not count.
-
-    Of fewer than `FEWEST` units the interval is the jackknife's, without strata.
-    """
+    """The mean of one value per row as a record; `rows` say class and seed of each value. Of fewer than `FEWEST` units: jackknife."""
     known = values.notna().to_numpy()
     if not known.any():
         return dict(NOTHING)

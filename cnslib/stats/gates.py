@@ -97,10 +97,7 @@ def pictures(seen: pd.DataFrame, table: pd.DataFrame, *, settings: Bootstrap) ->
 
 
 def largest_step(seen: pd.DataFrame, reading: str, *, settings: Bootstrap) -> dict:
-    """The largest share of the rise of the mean reading that lies between two neighbouring scales; `seen` holds one shift.
-
-    The interval is from a band that holds all steps at once. NaN without a rise.
-    """
+    """The largest share of the rise of one shift's mean reading that lies in one step, interval from a band; NaN without a rise."""
     values = seen.pivot(index=["class", "seed"], columns="scale", values=reading).sort_index(axis=1)
     weights, units = bootstrap.resampling_weights(values.index.to_frame(index=False), settings=settings)
     sums = np.stack([np.bincount(units, weights=column) for column in values.to_numpy(float).T], axis=1)

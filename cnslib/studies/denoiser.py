@@ -64,10 +64,7 @@ def best(errors: Errors, left: list[int], places: list[int], keep: int) -> list[
 def eliminate(
     evaluate: Callable[[int, list[int]], Float[np.ndarray, "losses classes"]], classes: int, settings: Denoiser
 ) -> Float[np.ndarray, "losses timesteps classes"]:
-    """The errors of one image that its elimination needs, NaN elsewhere; `evaluate` gets a timestep's place and all classes to try there.
-
-    Every loss prunes for itself.
-    """
+    """The errors of one image that its elimination needs, loss by loss, NaN elsewhere; `evaluate` gets a timestep's place and classes."""
     found = np.full((len(LOSSES), settings.trials[-1], classes), np.nan)
     left = [list(range(classes)) for _ in LOSSES]
     for keep, places in stages(settings):

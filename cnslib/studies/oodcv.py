@@ -210,10 +210,7 @@ def predictions(pictures: Pictures, tuning: FineTuning) -> pd.DataFrame:
 
 
 def reference_plan(classes: list[str], *, settings: Oodcv) -> pd.DataFrame:
-    """The pictures of the reference: each garment once, in one weather; a weather's severities are even in [0, 1).
-
-    `OTHERS` share the place of one further weather.
-    """
+    """The pictures of the reference: each garment once, in one weather (`OTHERS` share a place), at severities that are even in [0, 1)."""
     counts = dict.fromkeys(settings.shifts, settings.reference_images) | dict.fromkeys(OTHERS, settings.reference_images // 2)
     weathers = [shift for shift, count in counts.items() for _ in range(count)]
     rows = [(shift, name, number) for name in classes for number, shift in enumerate(weathers, start=1)]

@@ -99,10 +99,7 @@ def by_severity(errors: xr.DataArray) -> pd.DataFrame:
 
 
 def against_paper(errors: xr.DataArray) -> pd.DataFrame:
-    """Ours beside the published values on generated images (Table 5, section 5.3); the last severity stands beside scale 2.5.
-
-    Levels and drops on other pictures, and a count that cannot fall below zero, get no verdict.
-    """
+    """Ours beside the published values on generated images (Table 5, section 5.3), the last severity beside scale 2.5."""
     table, drop = published.by_scale("cns_table5"), accuracy.drop(errors).sel(shift=accuracy.ALL)
     later = drop.isel(scale=slice(1, None)).mean("scale")
     first, last = later["model"].to_numpy()[[0, -1]]

@@ -24,10 +24,7 @@ def garments(classes: list[str], part: str = "heldout") -> scenes.Garments:
 
 
 def rendered(pool: scenes.Garments, plan: pd.DataFrame, *key: str | int) -> UInt8[np.ndarray, "rows side side 3"]:
-    """The garments of a plan (shift, class, seed, scale) in the catalog's look; `scale` is the severity.
-
-    A garment, the seed-th of its class, keeps its pose, its colours and its weather at every severity and under all shifts.
-    """
+    """The garments of a plan (shift, class, seed, scale: severity) in the catalog's look, one pose and weather at all severities."""
     places = {name: np.flatnonzero(pool.labels == scenes.CLASSES.index(name)) for name in plan["class"].unique()}
     pairs = list(zip(plan["class"], plan["seed"].astype(int), strict=True))
     rows, keys = [places[name][number - 1] for name, number in pairs], [(*key, *pair) for pair in pairs]

@@ -72,10 +72,7 @@ def of_images(run: read.Run, *, batch_size: int, settings: Accuracy, folder: Pat
 
 
 def cached(classifier: Classifier, shards: dict[Path, list[tuple]], *, batch_size: int, folder: Path) -> pd.DataFrame:
-    """The predictions of a classifier without files, such as a module built in a notebook, for every image of the tables.
-
-    What it predicts for a few pictures tells it from another one of the same name.
-    """
+    """The predictions of a classifier without files, known by its logits for a few pictures, for every image of the tables."""
     pictures = [picture for path in shards for picture in sample(path)]
     batches = [pictures[start : start + batch_size] for start in range(0, len(pictures), batch_size)]
     logits = [evaluation.batch_logits(classifier, batch, size=batch_size).double().numpy().round(DIGITS).tolist() for batch in batches]
@@ -209,10 +206,7 @@ def compare(predictions: pd.DataFrame, on: Benchmark) -> Report:
 
 
 def measured(wrong: xr.DataArray, name: str, *, settings: Accuracy) -> dict[str, pd.DataFrame]:
-    """Every table of the report, all models in each; "pairs" holds the differences from `name` alone.
-
-    CE and rCE need the reference classifier, ranks and differences at least one other.
-    """
+    """Every table of the report, all models in each; "pairs" holds the differences from `name`. CE and rCE need the reference."""
     errors, failures = (accuracy.by_shift(values, settings.bootstrap) for values in (wrong, failure.first_failures(wrong)))
     distribution = failure.failure_distribution(failures)
     result = {"accuracy": accuracy.accuracy(errors), "drop": accuracy.interval(accuracy.drop(errors))}

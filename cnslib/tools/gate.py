@@ -31,10 +31,7 @@ def count(predictions: pd.DataFrame, preprocessing: str) -> pd.DataFrame:
 
 
 def report(table: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy, 95 % Wilson interval, published values and verdicts by model and preprocessing, from a table of `count`.
-
-    `explained_by` names the preprocessings with the paper's accuracy. ValueError for a model that the registry lacks.
-    """
+    """Accuracy, 95 % Wilson interval, published values and verdicts by model and preprocessing. ValueError for a model of no registry."""
     low, high = proportion_confint(table["right"], table["n"], method="wilson")
     found = table.assign(accuracy=table["right"] / table["n"], low=low, high=high)
     for source in ("library_top1", "table7_top1"):

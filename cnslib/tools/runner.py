@@ -27,10 +27,7 @@ def notebooks() -> dict[str, Path]:
 
 
 def run(step: str, params: str, overlay: str = "") -> Path:
-    """Executes one step's notebook on two parameter files, named from the repository root; returns the executed copy.
-
-    RuntimeError names the step and the error of a notebook that fails, which is left in executed/ for reading.
-    """
+    """Executes one step's notebook on two parameter files; returns the executed copy. RuntimeError names step and error of a failure."""
     source, base = notebooks()[step], read.load(params, overlay)["base"]
     target = paths.made(paths.Layout(base.out).root / "executed") / source.name
     making = target.with_name(f".{os.getpid()}.{target.name}")  # the earlier copy stays until this one is whole

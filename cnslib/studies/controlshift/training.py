@@ -111,10 +111,7 @@ class Experiment:
 
 
 def training_runs(settings: Controlshift) -> list[TrainingRun]:
-    """Every network on both training distributions, without and with RandAugment, and further runs of the reference on every set.
-
-    The support vector machine is not augmented.
-    """
+    """Every network on both training distributions, without and with RandAugment (not the SVM), and the reference again on all sets."""
     ways = [way for way in itertools.product(settings.networks, (False, True)) if way != (SVM, True)]
     first = [TrainingRun(training, *way, 1) for training in ("truncation", "half sphere") for way in ways]
     again = itertools.product(("half sphere", "large", "full support"), range(1, settings.runs + 1))

@@ -109,10 +109,7 @@ def cases(predictions: pd.DataFrame, scenarios: Iterable[str], *, reference: str
 
 
 def regression(table: pd.DataFrame, formula: str, *, confidence: float) -> pd.DataFrame:
-    """Ordinary least squares, a row per coefficient (variable, n, estimate, low, high, p): Table 3.
-
-    Standard errors are clustered by the column `object`, with t of (clusters - 1); n counts clusters.
-    """
+    """Ordinary least squares, a row per coefficient (variable, n, estimate, low, high, p): Table 3, errors and n clustered by `object`."""
     codes = pd.factorize(table["object"])[0]
     fitted = formulas.ols(formula, table).fit(cov_type="cluster", cov_kwds={"groups": codes}, use_t=True)
     bounds = fitted.conf_int(alpha=1 - confidence).apply(lambda side: side.fillna(fitted.params))
@@ -225,10 +222,7 @@ def implied_means() -> pd.Series:
 
 
 def printed_scores() -> pd.DataFrame:
-    """XIMAGENET-12's robustness scores (Table 2), printed and recomputed from Table 1.
-
-    `cells`: from the printed cells over n - 1. `row_mean`: each row's mean in all of its cells, over n - 1. `as_defined`: Eqs. 1 to 3.
-    """
+    """XIMAGENET-12's scores (Table 2), printed, and from Table 1: by `cells` and `row_mean` over n - 1, and `as_defined` in Eqs. 1 to 3."""
     accuracy, deviation = printed_rows(*ACCURACY), printed_rows(*DEVIATION)
     means, n = implied_means(), len(published.SCENARIOS)
     table = published.read("ximagenet12_table2_scores").set_index("model")[["score"]].rename(columns={"score": "printed"})

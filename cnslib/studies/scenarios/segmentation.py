@@ -145,10 +145,7 @@ def overlaps(predicted: UInt8[np.ndarray, "n height width"], true: UInt8[np.ndar
 
 
 def per_image(counts: pd.DataFrame, *, overlap: float) -> pd.DataFrame:
-    """Per training and image: IoU of the garment's label, and IoU of the foreground whatever its label.
-
-    Where the first is below `overlap` the prediction `top1` is the background.
-    """
+    """Per training and image: IoU of the garment's label (below `overlap`, `top1` is the background), and IoU of the whole foreground."""
     own = counts[counts["label"] == counts["class"]].set_index(KEYS)
     ground = counts[counts["label"] == BACKGROUND].set_index(KEYS).reindex(own.index, fill_value=0)
     pixels = counts.groupby(KEYS)[["intersection", "union"]].sum().sum(axis=1).reindex(own.index) / 2  # each miss is in two unions

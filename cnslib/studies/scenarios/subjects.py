@@ -135,10 +135,7 @@ def subject(label: str, seed: int, image: Float[Tensor, "3 h w"], mask: Float[Te
 
 
 def garments(pool: scenes.Garments, part: str, classes: list[str], *, count: int, seed: int) -> list[Subject]:
-    """The first `count` garments of each class as catalog scenes; the other background is one of the web, saturated and cloudy.
-
-    Both depend on (part, class, number, seed) alone. ValueError names a class with fewer garments.
-    """
+    """The first `count` garments of each class as catalog scenes, each with a web scene's background. ValueError for a class with fewer."""
     found = []
     for name in classes:
         rows = np.flatnonzero(pool.labels == scenes.CLASSES.index(name))[:count]
