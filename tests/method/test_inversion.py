@@ -15,8 +15,7 @@ from cnslib.core import names, recipes, tables
 from cnslib.core.settings.sections import Inversion
 from cnslib.data import catalog, imagenet
 from cnslib.method import inversion
-from cnslib.models import text_to_image
-from cnslib.models import tokens as token_files
+from cnslib.models import exports, text_to_image
 
 CLASSES = ["sneaker", "ankle boot"]
 SETTINGS = Inversion(
@@ -244,13 +243,13 @@ def test_a_class_is_drawn_again_by_other_settings_of_the_drawing_alone(draw_all,
 
 def test_given_tokens_are_taken_over_as_they_are_and_their_width_is_checked(pipe, tmp_path):
     vectors = {name: torch.arange(16.0) + imagenet.index(name) for name in ("hen", "lion")}
-    token_files.write_files(vectors, tmp_path / "given", classes={name: imagenet.index(name) for name in vectors})
+    exports.write_files(vectors, tmp_path / "given", classes={name: imagenet.index(name) for name in vectors})
     place = {"settings": SETTINGS, "pictures": tmp_path, "base": "base", "folder": tmp_path / "ours"}
     found = inversion.make_tokens(pipe, list(vectors), in_star=str(tmp_path / "given"), **place)
     for name, path in found.items():
         (vector,) = load_file(path).values()
         assert torch.equal(vector.flatten(), vectors[name])
-    token_files.write_files({"hen": torch.zeros(8)}, tmp_path / "narrow", classes={"hen": imagenet.index("hen")})
+    exports.write_files({"hen": torch.zeros(8)}, tmp_path / "narrow", classes={"hen": imagenet.index("hen")})
     with pytest.raises(ValueError, match=r"base\.in_star, width of the tokens in .*narrow: 8 is not accepted; accepted: 16"):
         inversion.make_tokens(pipe, ["hen"], in_star=str(tmp_path / "narrow"), **place)
     with pytest.raises(FileNotFoundError, match=r"base\.in_star: .*nowhere does not exist; accepted: a folder of dataset interfaces"):
