@@ -17,7 +17,7 @@ from sklearn.metrics import roc_curve
 from torch import Tensor
 
 from cnslib.core import paths, recipes, tables, units, workers
-from cnslib.core.names import SHIFTS, UNSHIFTED, demand, identifier
+from cnslib.core.names import SHIFTS, UNSHIFTED, demand
 from cnslib.core.settings.method import Bootstrap, Filtering
 from cnslib.data import annotations, artifacts
 from cnslib.models.encoders import Clip, ImageEncoder, Oracle
